@@ -3,3 +3,8 @@
 
 class UserError(Exception):
     """An error that the user can correct; the message says what is wrong, where, and what to do."""
+
+    @property
+    def in_command(self) -> str:
+        """The message with what to do about it on the command line."""
+        return str(self)

@@ -5,6 +5,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import grimp
 import pytest
 from importlinter.cli import lint_imports
 
@@ -30,6 +31,21 @@ def loaded_by(code: str) -> set[str]:
 def test_every_import_obeys_the_contracts_between_packages(capsys: pytest.CaptureFixture[str]) -> None:
     status = lint_imports(config_filename=str(ROOT / "pyproject.toml"), no_cache=True, no_logo=True)
     assert status == 0, capsys.readouterr().out
+
+
+# What a door shows comes from these rooms. The engine rooms answer through `answers` and `api` only.
+OF_DOORS = "answers api documents settings config wording"
+RENDERERS = {"cli": "report"}
+
+
+def test_the_doors_ask_only_the_api() -> None:
+    graph = grimp.build_graph("dlbricks_tui", exclude_type_checking_imports=True, cache_dir=None)
+    rooms = {f"dlbricks_tui.{name}" for name in PACKAGES}
+    for door in ("cli",):
+        allowed = {f"dlbricks_tui.{name}" for name in (door, RENDERERS.get(door, door), *OF_DOORS.split())}
+        for module in graph.find_descendants(f"dlbricks_tui.{door}"):
+            found = {".".join(it.split(".")[:2]) for it in graph.find_modules_directly_imported_by(module)}
+            assert found & rooms <= allowed, module
 
 
 def test_only_known_files_and_folders_are_committed_at_the_top() -> None:

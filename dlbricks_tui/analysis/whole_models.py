@@ -159,6 +159,11 @@ class WrittenTime:
         """The time in milliseconds."""
         return milliseconds(self.latency_ps)
 
+    @property
+    def by_roofline(self) -> bool:
+        """True if it is shared by the work of the layers, and not by measured times."""
+        return self.basis is Basis.ROOFLINE
+
 
 @dataclass(frozen=True, slots=True)
 class WrittenTimes:
@@ -171,6 +176,11 @@ class WrittenTimes:
     def total_ps(self) -> int:
         """The time of all layers that the runtime executes, without its call."""
         return sum(it.latency_ps for it in self.layers) + self.inserted_ps
+
+    @property
+    def inserted_ms(self) -> float:
+        """The time of inserted layers in milliseconds."""
+        return milliseconds(self.inserted_ps)
 
 
 def written_times(

@@ -5,11 +5,12 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from dlbricks_tui.analysis.bounds import BestMeasured, Gap, Ratio, best_measured, gap_of, over_best
 from dlbricks_tui.analysis.groups import MeasuredExecution, groups_of
 from dlbricks_tui.analysis.kernels import KernelsError, TimedKernel, explain
+from dlbricks_tui.analysis.proving import PROOF, ProofDone, ProofOrder, carry_out_proofs, measure_peaks_of_host
 from dlbricks_tui.analysis.roofline import LayerPoint, Roof, applies_to, points_of, roof_of, roofline_ms, works_of
 from dlbricks_tui.analysis.what_if import (
     Execution,
@@ -28,6 +29,7 @@ from dlbricks_tui.answers.opening import reference_to, run_command
 from dlbricks_tui.answers.scope import MeasuredRuntimes, MeasurementScope
 from dlbricks_tui.bricks.decomposition import decompose
 from dlbricks_tui.bricks.identity import end_to_end_keys
+from dlbricks_tui.bricks.programs import ProgramError
 from dlbricks_tui.errors import UserError
 from dlbricks_tui.estimate.compositions import milliseconds
 from dlbricks_tui.estimate.inquiry import Inquiry
@@ -36,9 +38,12 @@ from dlbricks_tui.estimate.lookup import end_to_end
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.host import processor
 from dlbricks_tui.host.fingerprint import fingerprint
-from dlbricks_tui.host.peaks import PEAKS_SECONDS
+from dlbricks_tui.host.peaks import PEAKS_SECONDS, PeaksError
 from dlbricks_tui.host.processor import HostFiles
-from dlbricks_tui.host.queue import NAP_SECONDS, HostQueue, QueuedWork, WorkKind
+from dlbricks_tui.host.queue import NAP_SECONDS, HostQueue, QueuedWork, WorkKind, host_queue
+from dlbricks_tui.jobs.events import Event
+from dlbricks_tui.jobs.folder import JobState
+from dlbricks_tui.jobs.process import work_on
 from dlbricks_tui.measure.method import Method
 from dlbricks_tui.models.content import without_cycle_search
 from dlbricks_tui.models.graph import LayerGraph, Level, Numbers, Shape
@@ -46,6 +51,7 @@ from dlbricks_tui.models.library import ModelSource
 from dlbricks_tui.models.loading import UNLOADABLE
 from dlbricks_tui.recorded_host import NOTHING_IS_MEASURED, recorded_host
 from dlbricks_tui.runs.request import InputShape, InputValue, RunRequest
+from dlbricks_tui.runtime.errors import WorkerError
 from dlbricks_tui.runtime.process import Worker
 from dlbricks_tui.runtime.registry import Registry
 from dlbricks_tui.runtime.runtime import Runtime
@@ -385,6 +391,34 @@ def asked_what_ifs(
     return tuple(asked)
 
 
+class EndedProofs(NamedTuple):
+    """The end of a job that proves what-ifs, and the numbers of those that it has proved, and that failed."""
+
+    state: JobState
+    proved: int
+    failed: int
+
+
+def proof_order(asked: AskedProofs, inputs: dict[str, Any]) -> ProofOrder:
+    """Return the order to prove the what-ifs of a model; `inputs` are the fields of InputOptions."""
+    return ProofOrder(asked.found.source, asked.what_ifs, **inputs)
+
+
+def prove_here(order: ProofOrder, data: DataFolder, take: Callable[[Event], None]) -> EndedProofs:
+    """Prove what-ifs in this process; what is finished is kept if it is interrupted."""
+    ended: list[ProofDone] = []
+
+    def keep(event: Event) -> None:
+        if isinstance(event, ProofDone):
+            ended.append(event)
+        take(event)
+
+    job = PROOF.create(data, (order.source.name,), order)
+    work_on(PROOF, job, data, carry_out_proofs, keep)
+    proved = sum(it.gain is not None for it in ended)
+    return EndedProofs(job.state(), proved, len(ended) - proved)
+
+
 @dataclass(frozen=True, slots=True)
 class MeasuringPlan:
     """The executions and peaks that the analysis of a model lacks, and about how long it takes to measure them."""
@@ -440,6 +474,18 @@ def _peaks_threads(found: Analysis, lacks: Sequence[Lack], data: DataFolder) -> 
     return None if known else threads
 
 
+def measure_peaks(plans: Sequence[MeasuringPlan], data: DataFolder, tell_waiting: Callable[[str], None]) -> list[str]:
+    """Measure the peaks that plans lack, and return why some could not be measured."""
+    refusals = []
+    # Models have the same peaks.
+    for threads in dict.fromkeys(plan.peaks_threads for plan in plans if plan.peaks_threads is not None):
+        try:
+            measure_peaks_of_host(threads, data, tell_waiting)
+        except PeaksError as refusal:
+            refusals.append(str(refusal))
+    return refusals
+
+
 def lacks_in_words(plan: MeasuringPlan) -> Iterator[tuple[str, str]]:
     """Yield what a plan measures: the kind of the what-ifs that compare it, and the execution or the peaks."""
     for lack in plan.lacks:
@@ -485,3 +531,14 @@ def kernels_of(
         for layer in part.layers:
             times_ms[layer] += milliseconds(part.paid_ps) / len(part.layers)
     return tuple([TimedKernel(it, baseline.graph.layers[it.layer].name, times_ms[it.layer]) for it in kernels])
+
+
+def kernels_or_none(
+    found: Analysis, data: DataFolder, tell_waiting: Callable[[str], None], tell: Callable[[str], None]
+) -> tuple[TimedKernel, ...]:
+    """Return the kernels of a model's layers; none, with a remark, if the runtime does not tell them."""
+    try:
+        return kernels_of(found, data, host_queue(), tell_waiting)
+    except (KernelsError, ProgramError, WorkerError) as error:
+        tell(f"no kernels of {found.source.name}: {error}")
+        return ()

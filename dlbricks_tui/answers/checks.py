@@ -10,12 +10,14 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, fields, replace
-from datetime import datetime
+from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
+from dlbricks_tui import __version__
 from dlbricks_tui.answers.measuring import MeasureOptions, request_of
 from dlbricks_tui.answers.opening import InputOptions, files_for, library, open_loader
+from dlbricks_tui.atomic_write import write_named
 from dlbricks_tui.bricks.identity import end_to_end_keys
 from dlbricks_tui.errors import UserError
 from dlbricks_tui.evaluations.baseline import (
@@ -29,7 +31,7 @@ from dlbricks_tui.evaluations.baseline import (
 from dlbricks_tui.evaluations.evaluation import EvaluationError
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.host.fingerprint import fingerprint
-from dlbricks_tui.jobs.folder import RunFolder, State
+from dlbricks_tui.jobs.folder import RunFolder
 from dlbricks_tui.measure.results import runtime_record
 from dlbricks_tui.measure.stopping import Adaptive
 from dlbricks_tui.models.graph import Level, Numbers, Shape
@@ -86,6 +88,11 @@ class CheckedModel(AskedVariant):
     # The runs that have measured it now.
     runs: tuple[str, ...]
 
+    @property
+    def is_failure(self) -> bool:
+        """True if it is slower, or could not be compared."""
+        return self.verdict is Verdict.SLOWER or not self.compared
+
 
 def label_of(one: CheckedModel) -> str:
     """Return a model with its combination: `squeezenet1.1 (onnxruntime, 1 thread)`."""
@@ -104,9 +111,9 @@ def line_of(one: CheckedModel) -> str:
     return verdict_line(one.verdict, label_of(one), one.was_ms, one.is_ms, change, one.p_value, notes)
 
 
-def other_system(plan: "CheckPlan", here: str) -> str:
+def other_system(plan: "CheckPlan") -> str:
     """Return the remark that another system has measured the baseline; empty if it was this one, or is not known."""
-    there = plan.baselines.system
+    there, here = plan.baselines.system, fingerprint().id
     if there is None or there.id == here:
         return ""
     return f"{plan.file.name} was measured on another system, {there.id}, and this is {here}: systems differ in speed"
@@ -378,7 +385,7 @@ def measure_again(plan: CheckPlan, data: DataFolder, execute: Callable[[RunReque
             measured.reasons |= dict.fromkeys(group.places, str(refusal))
             continue
         _take(measured, plan, group, outcome, data)
-        if outcome.state.state in (State.INTERRUPTED, State.CANCELLED):
+        if outcome.state.was_stopped:
             measured.stopped = True
             break
     return measured
@@ -492,6 +499,25 @@ class Occasion:
     seconds: float
     system: str
     properties: tuple[tuple[str, str], ...] = ()
+
+
+def refuse_unwritable(path: Path) -> None:
+    """Raise EvaluationError before anything is measured if the file of the verdicts cannot be written."""
+    if path.is_dir():
+        raise EvaluationError(f"--junit {path}: that is a folder; name a file in it")
+    if not path.absolute().parent.is_dir():
+        raise EvaluationError(f"--junit {path}: there is no folder {path.absolute().parent}")
+
+
+def write_junit(path: Path, checked: Sequence[CheckedModel], plan: CheckPlan, began: datetime) -> None:
+    """Write the verdicts of a check that began then."""
+    seconds = (datetime.now(timezone.utc) - began).total_seconds()
+    stated = (("against", str(plan.file)), ("by", f"{plan.options.by:g}"), ("dlbricks", __version__))
+    content = junit_xml(checked, Occasion(began, seconds, fingerprint().id, stated)).encode()
+    try:
+        write_named(path, lambda file: file.write(content))
+    except OSError as error:
+        raise EvaluationError(f"--junit {path} cannot be written: {error.strerror}; name another file") from error
 
 
 def junit_xml(checked: Sequence[CheckedModel], occasion: Occasion) -> str:

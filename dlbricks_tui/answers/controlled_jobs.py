@@ -8,7 +8,7 @@ from collections import deque
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from dlbricks_tui.answers.jobs import find_job, shown_kind, stored_jobs
+from dlbricks_tui.answers.jobs import find_job, reader_of, shown_kind, stored_jobs, words_for
 from dlbricks_tui.host.queue import WorkKind
 from dlbricks_tui.jobs import process
 from dlbricks_tui.jobs.folder import JobFolder, RunFolder, RunFolders, StoredJobs
@@ -117,10 +117,9 @@ class ToldJob(JobNews):
     """The newest lines that a job has told."""
 
     def __init__(self, folder: JobFolder) -> None:
-        shown = shown_kind(folder.state().kind)
-        super().__init__(folder, shown.kind.reader(folder))
+        super().__init__(folder, reader_of(folder))
         self.lines: deque[str] = deque(maxlen=_MOST_LINES)
-        self._line_of = shown.words_for(folder)
+        self._line_of = words_for(folder).line
 
     @property
     def unread(self) -> str:

@@ -2,9 +2,9 @@
 
 from dataclasses import dataclass
 from datetime import datetime, timezone
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from dlbricks_tui.answers.documents import taken
+from dlbricks_tui.answers.documents import document, taken
 from dlbricks_tui.bricks.cutting import Cut
 from dlbricks_tui.bricks.decomposition import Decomposition
 from dlbricks_tui.bricks.ordering import LayerOrder
@@ -18,8 +18,10 @@ from dlbricks_tui.store.change import Verdict
 from dlbricks_tui.wording.doubts import doubts_about
 
 if TYPE_CHECKING:
+    from dlbricks_tui.estimate.comparison import Accuracy, SharedSettings
+    from dlbricks_tui.estimate.prediction.score import Score
     from dlbricks_tui.estimate.ranking import Ranked, Ranking
-
+    from dlbricks_tui.store.selections import Way
 
 # The number of slowest sequences that a document lists unless it is asked for another.
 MOST_SLOW = 10
@@ -288,3 +290,40 @@ def next_step(one: SystemEstimate) -> str | None:
     if found.remaining.pairs and not found.obstacle:
         return "run"
     return TIME_WHOLE if found.is_partial and one.end_to_end is None else None
+
+
+_CSV_COLUMNS = (
+    *("model", "system", "runtime", "level", "granularity", "cut", "sequential_ms", "low_ms", "high_ms"),
+    *("parallel_ms", "workers", "workers_ms", "measured_layers", "missing_layers", "unmeasurable_layers"),
+    *("bridged_layers", "complete", "partial", "unfused", "obstacle", "measured_ms", "error"),
+    *("batch", "threads", "precision", "per_second", "predicted_layers", "predicted_share", "accuracy_unchecked"),
+)
+
+
+def csv_row(one: ModelEstimate) -> dict[str, Any]:
+    """Return an estimate as a row of values."""
+    found: dict[str, Any] = document(one)
+    low_ms, high_ms = one.interval_ms or (None, None)
+    found |= {"low_ms": low_ms, "high_ms": high_ms, **{f"{name}_layers": n for name, n in found["coverage"].items()}}
+    return {name: found[name] for name in _CSV_COLUMNS}
+
+
+def slow_rows(one: ModelEstimate) -> list[dict[str, Any]]:
+    """Return the slowest layers of an estimate as rows of values; a cell holds one value."""
+    rows = [{"model": one.model, **document(it)} for it in one.slowest]
+    return [row | {name: " ".join(map(str, row[name])) for name in ("layers", "names", "ops")} for row in rows]
+
+
+def score_document(way: "Way", score: "Score") -> dict[str, Any]:
+    """Return a score, and the way of measuring that it judges, as a JSON document."""
+    return {**_way_document(way), **document(score), "error": score.error, "holds": score.holds}
+
+
+def accuracy_document(group: "SharedSettings", found: "Accuracy") -> dict[str, Any]:
+    """Return the agreement of estimates with measurements as a JSON document."""
+    cutting = {"granularity": group.granularity, "cut": group.cut.value}
+    return {**_way_document(group.way), **cutting, **document(found)}
+
+
+def _way_document(way: "Way") -> dict[str, Any]:
+    return {"system": way.system, "runtime": way.runtime, "level": way.level.value, "protocol": way.protocol}

@@ -1,5 +1,6 @@
 """Jobs of all kinds: the list, the words of their events, and the JSON document of the command."""
 
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -12,14 +13,18 @@ from dlbricks_tui.analysis.proving import PEAKS, PROOF, RoundsDone
 from dlbricks_tui.answers.documents import taken
 from dlbricks_tui.answers.suites import EXPORT
 from dlbricks_tui.errors import UserError
-from dlbricks_tui.fleet.folder import FleetFolders
+from dlbricks_tui.fleet.folder import FleetFolder, FleetFolders
+from dlbricks_tui.fleet.request import EVENTS
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.host.queue import WorkKind, host_queue
 from dlbricks_tui.jobs.errors import JobError, UnreadableJobError
-from dlbricks_tui.jobs.events import Event, Waiting
-from dlbricks_tui.jobs.folder import JobFolder, JobFolders, JobState, RunFolders, State, StoredJobs
+from dlbricks_tui.jobs.events import Event, EventReader, Waiting, follow
+from dlbricks_tui.jobs.folder import JobFolder, JobFolders, JobState, RunFolder, RunFolders, State, StoredJobs
 from dlbricks_tui.jobs.kinds import JobKind
-from dlbricks_tui.language.orders import LANGUAGE, LanguageRound
+from dlbricks_tui.jobs.process import start_detached
+from dlbricks_tui.jobs.replay import Replay, events_so_far
+from dlbricks_tui.language.orders import LANGUAGE, LanguageFailed, LanguageRound
+from dlbricks_tui.runs.events import RunEvents
 from dlbricks_tui.scenarios.scenario import LOAD_TEST, LoadProgress
 from dlbricks_tui.share.suites.exporting import BricksChecked
 from dlbricks_tui.traces.trace import TRACE
@@ -46,23 +51,32 @@ class JobSummary:
     pid: int | None
 
 
+class JobWords(NamedTuple):
+    """The words for the events of a job, events that soon are old, and those that a quiet command tells, too."""
+
+    words: Callable[[Event], str]
+    passing: tuple[type[Event], ...]
+    failures: tuple[type[Event], ...]
+
+    def line(self, event: Event) -> str:
+        """Return the line for an event; empty if others say the same."""
+        return f"waiting for {event.holder}" if isinstance(event, Waiting) else self.words(event)
+
+
 class ShownKind(NamedTuple):
     """A kind of job, the function that returns for a request what words its events, and events that soon are old."""
 
     kind: JobKind[Any]
     words: Callable[[Any], Callable[[Event], str]]
     passing: tuple[type[Event], ...] = ()
+    failures: tuple[type[Event], ...] = ()
 
-    def words_for(self, folder: JobFolder) -> Callable[[Event], str]:
-        """Return the function that words the events of a job; the line is empty if others say the same."""
-        words = self.words(self.kind.request_of(folder))
-
-        def line(event: Event) -> str:
-            return f"waiting for {event.holder}" if isinstance(event, Waiting) else words(event)
-
-        return line
+    def words_for(self, request: Any) -> JobWords:
+        """Return the words for the events of a job."""
+        return JobWords(self.words(request), self.passing, self.failures)
 
 
+_SECONDS_BETWEEN_LOOKS = 0.2
 _KINDS: Mapping[WorkKind, ShownKind] = {
     it.kind.work: it
     for it in (
@@ -71,7 +85,7 @@ _KINDS: Mapping[WorkKind, ShownKind] = {
         ShownKind(LOAD_TEST, lambda order: LoadWords(order.scenario), (LoadProgress,)),
         ShownKind(TRACE, lambda _: trace_line),
         ShownKind(EXPORT, lambda _: export_line, (BricksChecked,)),
-        ShownKind(LANGUAGE, lambda _: language_line, (LanguageRound,)),
+        ShownKind(LANGUAGE, lambda _: language_line, (LanguageRound,), (LanguageFailed,)),
     )
 }
 
@@ -81,6 +95,44 @@ def shown_kind(work: WorkKind) -> ShownKind:
     if work not in _KINDS:
         raise JobError(f"a {work.value} tells no events")
     return _KINDS[work]
+
+
+def words_of(kind: str, request: Any) -> JobWords:
+    """Return the words for the events of a job of a kind, such as `trace`."""
+    return _KINDS[WorkKind(kind)].words_for(request)
+
+
+def words_for(folder: JobFolder) -> JobWords:
+    """Return the words for the events of a stored job."""
+    shown = shown_kind(folder.state().kind)
+    return shown.words_for(shown.kind.request_of(folder))
+
+
+def reader_of(folder: JobFolder) -> EventReader:
+    """Return the reader of the events of a job of any kind."""
+    if isinstance(folder, RunFolder):
+        return RunEvents(folder.events_file)
+    if isinstance(folder, FleetFolder):
+        return EventReader(folder.events_file, EVENTS)
+    return shown_kind(folder.state().kind).kind.reader(folder)
+
+
+def events_until_end(folder: JobFolder, reader: EventReader) -> Iterator[Event]:
+    """Yield the events of a job from the first one on, until it has ended."""
+    return follow(reader, lambda: folder.state().active, lambda: time.sleep(_SECONDS_BETWEEN_LOOKS))
+
+
+def replay_of(folder: JobFolder, reader: EventReader, speed: float) -> Replay:
+    """Return a replay of the events that a job has written until now."""
+    return Replay(events_so_far(folder, reader), speed, time.monotonic)
+
+
+def resume_apart(folder: JobFolder, data: DataFolder) -> None:
+    """Work again in a separate process on a job that has ended early; raise JobError while another process does."""
+    state = folder.state()
+    if state.active:
+        raise JobError(f"job {folder.run} is {state.state.value} already; `dlbricks jobs watch {folder.run}` shows it")
+    start_detached(folder, data, shown_kind(state.kind).kind.function)
 
 
 def stored_jobs(data: DataFolder) -> StoredJobs:

@@ -10,18 +10,15 @@ from statistics import fmean
 from typing import TYPE_CHECKING
 
 from dlbricks_tui.answers.documents import taken
+from dlbricks_tui.errors import UserError
 from dlbricks_tui.host.fingerprint import fingerprint
+from dlbricks_tui.jobs.errors import JobError
 from dlbricks_tui.jobs.events import Event
 from dlbricks_tui.language.architecture import LanguageError, WeightPrecision
 from dlbricks_tui.language.composing import MemoryNeed, StepTime, memory_need, step_time, steps_time
 from dlbricks_tui.language.decoder import Decoder, Step, distinct_blocks
 from dlbricks_tui.language.opening import NamedModel, library_models, open_language_model
-from dlbricks_tui.language.orders import (
-    LANGUAGE,
-    LanguageOrder,
-    LanguageQuestion,
-    MeasuredEngine,
-)
+from dlbricks_tui.language.orders import LANGUAGE, LanguageOrder, LanguageQuestion, MeasuredEngine
 from dlbricks_tui.language.predicting import BrickPredictor, bytes_read, measured_steps
 from dlbricks_tui.runtime.registry import Registry
 from dlbricks_tui.runtime.runtime import Runtime
@@ -217,6 +214,43 @@ def measure(
     order = LanguageOrder(questions(models, options, data), end_to_end)
     JobProcess.new(LANGUAGE, order, data, [it.name for it in models]).run(take)
     return stored_answers(models, options, data)
+
+
+def measured_or_predicted(
+    models: Sequence[NamedModel],
+    options: LanguageOptions,
+    data: DataFolder,
+    take: Callable[[Event], None],
+    tell: Callable[[str], None],
+    *,
+    end_to_end: bool = False,
+) -> tuple[LanguageAnswer, ...]:
+    """Return answers like `measure`; if the process fails, tell so, and return what the store knows and predicts."""
+    try:
+        return measure(models, options, data, take, end_to_end=end_to_end)
+    except (JobError, LanguageError) as error:
+        tell(str(error))
+        return stored_answers(models, options, data)
+
+
+def opened_models(
+    names: Sequence[str], options: LanguageOptions, tell: Callable[[str], None]
+) -> tuple[NamedModel, ...]:
+    """Return the models of these names, each once, and tell which are left out; raise the first refusal if all are."""
+    models: dict[NamedModel, None] = {}
+    refusals: list[UserError] = []
+    for name in dict.fromkeys(names):
+        try:
+            model = open_language_model(name)
+            options.require_context(model.name, model.architecture.positions)
+            models[model] = None
+        except UserError as error:
+            refusals.append(error)
+    if not models:
+        raise refusals[0]
+    for refusal in refusals:
+        tell(f"left out: {refusal}")
+    return tuple(models)
 
 
 def questions(models: Sequence[NamedModel], options: LanguageOptions, data: DataFolder) -> tuple[LanguageQuestion, ...]:

@@ -20,6 +20,7 @@ from dlbricks_tui.scenarios.scenario import (
     ScenarioKind,
     ScenarioOrder,
     fewest_queries,
+    is_positive,
     measured_load,
     meets_bound,
     percentile_ms,
@@ -51,6 +52,11 @@ class MeasuredTest:
     test: LoadTest
     tests: Sequence[LoadTestDone]
     warnings: tuple[str, ...]
+
+    @property
+    def is_positive(self) -> bool:
+        """True if LoadGen calls the test valid, and its percentile is within the bound."""
+        return is_positive(self.test)
 
 
 def order_of(answer: ScenarioAnswer, *, is_system_named: bool) -> ScenarioOrder:

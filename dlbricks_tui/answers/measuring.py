@@ -1,7 +1,8 @@
 """Runs and probes: their options, the requests that follow from them, and their outcomes as plain values."""
 
 import json
-from collections.abc import Collection, Iterable, Sequence
+import math
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -9,23 +10,36 @@ from typing import Any
 from tinydb import where
 
 from dlbricks_tui.answers.documents import OMIT_NONE, taken
-from dlbricks_tui.answers.estimates import ModelEstimate
+from dlbricks_tui.answers.estimates import TIME_WHOLE, ModelEstimate, model_estimate
 from dlbricks_tui.answers.estimating import measured_models
 from dlbricks_tui.answers.opening import CutOptions, InputOptions, RuntimeOptions
 from dlbricks_tui.bricks.identity import brick_in
 from dlbricks_tui.estimate.parts import Part
 from dlbricks_tui.estimate.prediction.stored import ways_of_others
+from dlbricks_tui.estimate.ranking import Point
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.host import processor
 from dlbricks_tui.host.fingerprint import fingerprint
 from dlbricks_tui.host.processor import HostFiles
+from dlbricks_tui.host.queue import host_queue
 from dlbricks_tui.jobs.errors import JobError
-from dlbricks_tui.jobs.folder import JobState, State
+from dlbricks_tui.jobs.events import Event
+from dlbricks_tui.jobs.folder import JobState, RunFolder, RunFolders, State, StoredJobs
 from dlbricks_tui.measure.method import Method
 from dlbricks_tui.measure.stopping import Adaptive, FixedRuns, StoppingRule
 from dlbricks_tui.measure.supervised_worker import TimeLimits
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.models.library import ModelSource, shared_formats
+from dlbricks_tui.runs.control import create_run
+from dlbricks_tui.runs.events import (
+    FailedBefore,
+    ModelLoading,
+    Planned,
+    ProgramMeasured,
+    RunEnded,
+    ShapesRemembered,
+    WorkerReplaced,
+)
 from dlbricks_tui.runs.planning import PROBE_RULE
 from dlbricks_tui.runs.progress import RunProgress
 from dlbricks_tui.runs.request import (
@@ -37,12 +51,16 @@ from dlbricks_tui.runs.request import (
     can_be_alone,
     can_be_inside,
     chosen,
+    read_request,
     usual_method,
+    write_request,
 )
+from dlbricks_tui.runs.run import EstimatedModel, RunOutcome, read_outcome
+from dlbricks_tui.runs.work import Workplace
 from dlbricks_tui.runtime.registry import Registry
 from dlbricks_tui.runtime.runtime import Runtime
 from dlbricks_tui.runtime.traits import Format
-from dlbricks_tui.runtime.variant import AskedVariant, AskedVariants, several
+from dlbricks_tui.runtime.variant import AskedVariant, AskedVariants, Precision, remarks_on, several
 from dlbricks_tui.settings.cutting import GRANULARITY
 from dlbricks_tui.settings.measuring import (
     AGAIN,
@@ -60,11 +78,20 @@ from dlbricks_tui.settings.setting import fields_of, require_allowed
 from dlbricks_tui.settings.variant import BATCH, THREADS, VARIANT
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.selections import Combination, Way, combinations, equal
-from dlbricks_tui.wording.numbers import names_of
+from dlbricks_tui.wording.events import all_combinations, measured, noise_note, note_of
+from dlbricks_tui.wording.numbers import counted, names_of, too_many_threads
+from dlbricks_tui.wording.runs import Note, Tone
 
 # A run of more models times no whole models unless it is asked to.
 MOST_MODELS_END_TO_END = 3
 _MEBIBYTE = 1 << 20
+
+
+# The options that change what an event reports.
+_HINTS: dict[type[Event], str] = {
+    FailedBefore: "--retry-failed tries it again",
+    ShapesRemembered: "--input or --value gives others",
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -181,6 +208,79 @@ def _rule(options: MeasureOptions) -> StoppingRule:
     if options.fixed_runs is not None:
         return FixedRuns(options.fixed_runs)
     return Adaptive() if options.target_interval is None else Adaptive(target=options.target_interval)
+
+
+@dataclass(frozen=True, slots=True)
+class RunJob:
+    """A run of a data folder, to carry out in this process or in one of its own."""
+
+    folder: RunFolder
+    request: RunRequest
+    data: DataFolder
+
+    @classmethod
+    def create(cls, request: RunRequest, data: DataFolder) -> "RunJob":
+        """Return a new run; refuse it where the store cannot be used."""
+        return cls(create_run(request, data), request, data)
+
+    def execute(self, take: Callable[[Event], None] | None, spent_seconds: float = 0.0) -> RunOutcome:
+        """Carry it out in this process; so many seconds of its time budget are spent."""
+        # Loaded here: other runs need no suites.
+        from dlbricks_tui.share.suites.running import execute_any
+
+        place = Workplace(self.data, spent_seconds=spent_seconds)
+        return execute_any(self.folder, self.request, place, host_queue(), take)
+
+    def start_detached(self) -> None:
+        """Carry it out in a process of its own."""
+        from dlbricks_tui.share.suites.running import start_detached
+
+        start_detached(self.folder, self.data)
+
+
+def resumed_run(folder: RunFolder, data: DataFolder, budget: float | None = None) -> RunJob | None:
+    """Return a run that has ended early, to carry it out again; None after a paused one was told to go on.
+
+    `budget` is another time budget in seconds, without an end if it is infinite. JobError is raised if nothing of the
+    run is missing, or if another process works on it.
+    """
+    state = folder.state()
+    if not state.active:
+        request = read_request(folder.request_file)
+        is_whole = state.state is State.FINISHED and state.bricks.is_complete and state.whole_models.is_complete
+        # A run with a budget may have planned a part only.
+        if is_whole and request.time_budget_seconds is None and budget is None:
+            # Its tally is the record of what it has done.
+            again = "`dlbricks run MODEL --again` measures anew"
+            raise JobError(f"run {folder.run} is finished, and nothing of it is missing: {again}")
+        if budget is not None:
+            # Stored for a separate process, and for the next time.
+            request = replace(request, time_budget_seconds=None if math.isinf(budget) else budget)
+            write_request(folder.request_file, request)
+        return RunJob(folder, request, data)
+    if budget is not None:
+        raise JobError(f"run {folder.run} is {state.state.value}: cancel it before you resume it with another budget")
+    if state.state is State.PAUSED or folder.pause_file.exists():
+        folder.unpause()
+        return None
+    raise JobError(f"run {folder.run} is {state.state.value} already; `dlbricks runs watch {folder.run}` shows it")
+
+
+def outcome_of(folder: RunFolder, data: DataFolder) -> RunOutcome:
+    """Return the outcome of a run that has ended: its models are read again."""
+    return read_outcome(folder, data)
+
+
+def remarks_on_run(request: RunRequest) -> list[str]:
+    """Return what a user should know of the threads and precisions of a run."""
+    settings = [part.runtime.settings for part in request.parts]
+    return variant_remarks((it.threads for it in settings), (it.precision for it in settings))
+
+
+def variant_remarks(threads: Iterable[int | None], precisions: Iterable[Precision] = ()) -> list[str]:
+    """Return what a user should know before models run with these numbers of threads, in these precisions."""
+    warning = too_many_threads(threads, fingerprint().cores)
+    return [*([warning] if warning else []), *remarks_on(precisions)]
 
 
 # So many of the longest bricks are looked up at each size.
@@ -413,17 +513,38 @@ def replayed_run(run: str, progress: RunProgress, seconds: float) -> ReplayedRun
     return taken(ReplayedRun, progress, run=run, runtime=runtime, seconds=seconds, models=tuple(models))
 
 
-def run_result(state: JobState, models: Iterable[ModelEstimate] = (), results: Path | None = None) -> RunResult:
-    """Return the outcome of a run by its state."""
+def run_result(state: JobState, outcome: RunOutcome | None = None) -> RunResult:
+    """Return a run by its state, with the estimates of its outcome once it has ended."""
+    models = [] if outcome is None else _estimates(outcome)
+    if outcome is not None and outcome.request.end_to_end:
+        # The models were timed just now, or cannot be.
+        models = [replace(it, next_step=None) if it.next_step == TIME_WHOLE else it for it in models]
+    suite = None if outcome is None else outcome.request.suite
+    results = None if suite is None else suite.results
     return taken(RunResult, state, **_counts_of(state), models=tuple(models), results=results)
 
 
-def probe_result(
-    state: JobState, system: str, runtime: str, known_systems: Iterable[str], models: Iterable[ModelEstimate]
-) -> ProbeResult:
-    """Return the outcome of a probe by the state of its run."""
-    how = {"system": system, "runtime": runtime, "known_systems": tuple(known_systems), "models": tuple(models)}
-    return taken(ProbeResult, state, **how, bricks=state.bricks.measured + state.bricks.unfinished)
+def probe_result(outcome: RunOutcome, known_systems: Iterable[str]) -> ProbeResult:
+    """Return the outcome of a probe by that of its run."""
+    state, models = outcome.state, tuple(_estimates(outcome))
+    how = {"system": fingerprint().id, "runtime": outcome.request.runtime.identity, "models": models}
+    measured_bricks = state.bricks.measured + state.bricks.unfinished
+    return taken(ProbeResult, state, **how, known_systems=tuple(known_systems), bricks=measured_bricks)
+
+
+def _estimates(outcome: RunOutcome) -> list[ModelEstimate]:
+    return [model_estimate(decomposition, one) for decomposition, one in outcome.estimates or ()]
+
+
+def points_of_run(found: Iterable[EstimatedModel], request: RunRequest) -> dict[str, list[Point]]:
+    """Return the estimates of a run of several variants by the names of its models."""
+    runtimes = {part.runtime.identity: part.runtime for part in request.parts}
+    points: dict[str, list[Point]] = {}
+    for decomposition, one in found:
+        runtime = runtimes[one.way.runtime]
+        point = Point(runtime.name, runtime.settings.threads, one)
+        points.setdefault(decomposition.graph.name, []).append(point)
+    return points
 
 
 def run_summary(state: JobState) -> RunSummary:
@@ -438,3 +559,65 @@ def _counts_of(state: JobState) -> dict[str, Any]:
         "end_to_end": whole,
         "unfinished": state.bricks.unfinished + state.whole_models.unfinished,
     }
+
+
+def stored_runs(data: DataFolder) -> StoredJobs:
+    """Return the states of all runs, and the runs whose state cannot be read."""
+    return RunFolders(data.runs).stored()
+
+
+def find_run(wanted: str, data: DataFolder) -> RunFolder:
+    """Find a run by its id, or by the beginning of its id if that is unique; `last` is the newest."""
+    return RunFolders(data.runs).find(wanted)
+
+
+class FollowedRun:
+    """A run as its events tell it, and what a viewer should read of each; a quiet one tells failures and doubts only.
+
+    A run that takes `few_samples` by choice does not mind wide intervals.
+    """
+
+    def __init__(self, *, quiet: bool = False, few_samples: bool = False) -> None:
+        self.progress = RunProgress()
+        self.quiet, self.few_samples = quiet, few_samples
+
+    def take(self, event: Event) -> list[str]:
+        """Add an event, and return the lines to read about it."""
+        lines = []
+        if isinstance(event, ProgramMeasured) and not (event.brick or self.quiet or self._is_known(event)):
+            lines.append(measured(event))
+        self.progress.take(event)
+        note = note_of(event)
+        if note is not None and type(event) not in _HINTS and self._is_told(event, note):
+            lines.append(note.text)
+        if not self.quiet and isinstance(event, Planned) and event.number == event.of > 1:
+            lines.append(all_combinations(event.of, self.progress.planned or event))
+        if not self.quiet and isinstance(event, RunEnded):
+            lines += [_at_limits(self.progress)] if self.progress.at_limits and not self.few_samples else []
+            lines += filter(None, [noise_note(self.progress.disturbances)])
+        return lines
+
+    def remark(self, event: Event) -> str:
+        """Return what to read of an event once: each combination of a run reads its models anew."""
+        note, hint = note_of(event), _HINTS.get(type(event))
+        return f"{note.text}; {hint}" if hint and note is not None and self._is_told(event, note) else ""
+
+    def _is_told(self, event: Event, note: Note) -> bool:
+        if isinstance(event, RunEnded):
+            # The command writes another summary, which lacks only the reason.
+            return bool(event.message)
+        if self.quiet:
+            return note.tone in (Tone.FAILURE, Tone.DOUBT) and not isinstance(event, WorkerReplaced)
+        return not isinstance(event, ModelLoading)
+
+    def _is_known(self, event: ProgramMeasured) -> bool:
+        program = self.progress.programs.get(event.program)
+        return program is not None and program.measured is not None
+
+
+def _at_limits(progress: RunProgress) -> str:
+    taken = counted(sum(program.measured is not None for program in progress.programs.values()), "result")
+    return (
+        f"{progress.at_limits} of {taken} are known less precisely than asked for, although they took the most "
+        "samples: run again on a quieter host"
+    )

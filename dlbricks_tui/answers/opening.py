@@ -1,10 +1,12 @@
 """The models of a data folder: the library, loaders with a framework where needed, and the command to run one."""
 
+import os
 import shlex
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from dlbricks_tui.bricks.cutting import Cut
 from dlbricks_tui.bricks.decomposition import Cutting
@@ -12,16 +14,20 @@ from dlbricks_tui.bricks.ordering import LayerOrder
 from dlbricks_tui.errors import UserError
 from dlbricks_tui.folders import SAMPLE_MODELS, DataFolder
 from dlbricks_tui.models import frameworks
-from dlbricks_tui.models.errors import WrongRuntimeError
+from dlbricks_tui.models.errors import ModelError, UnknownModelError, WrongRuntimeError
 from dlbricks_tui.models.graph import LayerGraph, Level, Numbers, Shape
-from dlbricks_tui.models.input_shapes import ShapeMemory, spelled
-from dlbricks_tui.models.library import MODEL_SUFFIXES, Library, ModelSource
+from dlbricks_tui.models.input_shapes import ShapeMemory, parse_input, parse_value_option, spelled
+from dlbricks_tui.models.library import MODEL_SUFFIXES, Library, ModelSource, looks_like_path
 from dlbricks_tui.models.loading import UNLOADABLE, Loader, UnloadedModels
 from dlbricks_tui.runtime.registry import Registry
 from dlbricks_tui.runtime.runtime import Runtime
 from dlbricks_tui.runtime.traits import Format
 from dlbricks_tui.runtime.variant import AskedVariant, stated_variant
 from dlbricks_tui.wording.doubts import options_of
+from dlbricks_tui.wording.numbers import counted
+
+if TYPE_CHECKING:
+    from dlbricks_tui.store.database import ResultsDatabase
 
 # Of the files that can be opened.
 FILE_ENDINGS = MODEL_SUFFIXES
@@ -86,6 +92,95 @@ def library(data: DataFolder, preferred: Format | None = None) -> Library:
     Without a preferred format, models with files of several formats have that of the preferred runtime.
     """
     return Library(SAMPLE_MODELS, data.path, preferred or Registry(data.path).preferred_format)
+
+
+def model_named(name: str, data: DataFolder) -> ModelSource:
+    """Return the one model of a name or path; raise ModelError if it stands for several, or for none."""
+    found = library(data).find(name)
+    if len(found) != 1:
+        raise ModelError(f"{name} stands for {len(found)} models; name one, such as table1:14")
+    return found[0]
+
+
+def model_or_none(name: str, data: DataFolder) -> ModelSource | None:
+    """Return the one model of a name or path; None for a word that names something else."""
+    try:
+        library(data).find(name)
+    except ModelError:
+        if looks_like_path(name):
+            raise
+        return None
+    return model_named(name, data)
+
+
+def model_or_path(word: str, data: DataFolder, refusal: Callable[[str], UserError]) -> ModelSource | Path:
+    """Return the path or the model that a word names; raise the error that `refusal` makes of a reason."""
+    if looks_like_path(word):
+        # `Path.exists` raises an error for a word that is too long for a name.
+        if not os.path.exists(word):  # noqa: PTH110
+            raise refusal(f"{word}: no such file; `dlbricks models` lists the models of the library")
+        return Path(word).absolute()
+    try:
+        found = library(data).find(word)
+    except UnknownModelError as error:
+        raise refusal(str(error)) from None
+    if len(found) > 1:
+        raise refusal(f"{word} names {len(found)} models: name one of them, such as {word}:14")
+    return found[0]
+
+
+def runtime_named(name: str | None, data: DataFolder) -> Runtime | None:
+    """Return a runtime of this host by its name; None for None."""
+    return None if name is None else Registry(data.path).find(name)
+
+
+def files_named(
+    names: Sequence[str], runtime: Runtime | None, data: DataFolder, *, is_usual: bool = False
+) -> tuple[ModelSource, ...]:
+    """Return models of the library with the files that a runtime reads; one that is only usual may read none."""
+    sources = library(data, None if runtime is None else runtime.traits.format).find_all(names)
+    return sources if runtime is None or is_usual else files_for(sources, runtime)
+
+
+def parsed_inputs(shapes: Iterable[str], values: Iterable[str]) -> dict[str, Any]:
+    """Return texts such as `data=1,3,224,224` and `rate=16000` by the fields of InputOptions."""
+    return {"inputs": dict(map(parse_input, shapes)), "values": dict(map(parse_value_option, values))}
+
+
+def inputs_used_line(source: ModelSource, given: Mapping[str, Numbers]) -> str:
+    """Return that a model is loaded with inputs that were given before, and which."""
+    # Loaded here: few models have such inputs.
+    from dlbricks_tui.wording.events import inputs_given_before
+
+    return inputs_given_before(source.name, spelled(given))
+
+
+@contextmanager
+def open_store(data: DataFolder, tell: Callable[[str], None]) -> "Iterator[ResultsDatabase]":
+    """Open the store, and tell of its damage at the end."""
+    # Loaded here: models need no store.
+    from dlbricks_tui.store.database import ResultsDatabase
+
+    with ResultsDatabase(data.store) as store:
+        yield store
+        for line in store_doubts(store):
+            tell(line)
+
+
+def store_doubts(store: "ResultsDatabase") -> Iterator[str]:
+    """Yield a line about dates in the future and one about damaged lines of a store, if there are any."""
+    if dates := store.from_the_future:
+        yield (
+            f"{counted(len(dates), 'record')} of the store have a date in the future, up to {max(dates)[:10]}: a clock "
+            "was ahead, or that of this host is behind. They count as older than those stored after them; "
+            "`dlbricks results verify --correct-dates` corrects the dates"
+        )
+    if damage := store.damage:
+        verb, first = ("is", ":") if len(damage) == 1 else ("are", ", the first of which is")
+        yield (
+            f"{counted(len(damage), 'damaged line')} of the store {verb} set aside{first} {damage[0]}; "
+            "`dlbricks results verify` reads everything"
+        )
 
 
 def files_for(sources: Sequence[ModelSource], runtime: Runtime) -> tuple[ModelSource, ...]:

@@ -113,6 +113,21 @@ class CheckedEvaluation:
         return tuple([it for it in self.matches if not it.matches])
 
 
+def check_file(file: Path, data: DataFolder) -> CheckedEvaluation:
+    """Return an evaluation with what of this host, its runtimes and models matches it."""
+    # Loaded here, as below: only files need a reader of TOML.
+    from dlbricks_tui.evaluations.file import read_evaluation
+
+    return check_evaluation(read_evaluation(file), file, data)
+
+
+def schema_of_files() -> Mapping[str, Any]:
+    """Return the JSON schema of evaluation files."""
+    from dlbricks_tui.evaluations.schema import schema
+
+    return schema()
+
+
 def check_evaluation(evaluation: Evaluation, file: Path, data: DataFolder) -> CheckedEvaluation:
     """Return what of this host matches an evaluation, and the runs for it. Nothing is measured."""
     instructions = processor.instruction_sets(HostFiles())

@@ -4,30 +4,44 @@ import csv
 import math
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib.resources import files
+from typing import Any, NamedTuple
 
+from dlbricks_tui.answers.analyses import ModelRow, model_row
+from dlbricks_tui.answers.analysing import Analyser
+from dlbricks_tui.answers.estimating import Remarks, measured_models, open_estimator
+from dlbricks_tui.answers.opening import InputsUsed, ModelLoaders, library
+from dlbricks_tui.answers.scope import EstimateOptions, named_runtime
 from dlbricks_tui.bricks.corpus import Corpus, compare, model_bricks
 from dlbricks_tui.bricks.decomposition import Cutting, Decomposition, decompose
 from dlbricks_tui.bricks.identity import end_to_end_keys
 from dlbricks_tui.estimate.comparison import Accuracy, accuracy
+from dlbricks_tui.estimate.errors import EstimateError
 from dlbricks_tui.estimate.estimate import estimate
 from dlbricks_tui.estimate.lookup import BrickResults, beside, end_to_end
-from dlbricks_tui.estimate.system_estimate import SystemEstimate, format_of
+from dlbricks_tui.estimate.system_estimate import SystemEstimate, find_system, format_of
+from dlbricks_tui.folders import DataFolder
+from dlbricks_tui.host.fingerprint import fingerprint
 from dlbricks_tui.models.content import without_cycle_search
 from dlbricks_tui.models.graph import LayerGraph, Level, Numbers, Shape
-from dlbricks_tui.models.library import ModelSource
+from dlbricks_tui.models.library import TABLE1_PREFIX, ModelSource
 from dlbricks_tui.models.loading import UNLOADABLE, Loader, UnloadedModels
 from dlbricks_tui.printable import printable
+from dlbricks_tui.runtime.registry import Registry
+from dlbricks_tui.runtime.runtime import Runtime
 from dlbricks_tui.runtime.traits import Format
-from dlbricks_tui.runtime.variant import Precision, stated_precision
+from dlbricks_tui.runtime.variant import Precision, stated_kernels, stated_precision
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.records import LoadTest, Provenance, Run
 from dlbricks_tui.store.selections import Way, by_id, combinations
-from dlbricks_tui.wording.numbers import model_label
+from dlbricks_tui.wording.numbers import counted, model_label
 
 LONGEST_LABEL = 40
+# Returns the loader of models as a runtime has them, by its identity.
+LoaderOf = Callable[[str], Loader]
 
 
 @dataclass(frozen=True, slots=True)
@@ -241,6 +255,110 @@ def find_contents(
     corpus = compare([replace(model_bricks(cut), name=reported.name) for reported, cut in bricks])
     graphs = written.by_reported_model
     return ReportContents(tuple(asked), tuple(graphs), graphs, corpus, series, tuple(left_out))
+
+
+@contextmanager
+def open_loaders(data: DataFolder, inputs_used: InputsUsed, tell: Callable[[str], None]) -> Iterator[LoaderOf]:
+    """Open a loader for each runtime; one that is not of this host gets one of its framework and variant."""
+    runtimes = Registry(data.path).known()
+    with ModelLoaders(data, inputs_used, tell=tell) as loaders:
+        yield lambda identity: loaders.loader(_graphs_of(identity, runtimes))
+
+
+def _graphs_of(identity: str, runtimes: Sequence[Runtime]) -> Runtime | None:
+    """Return the first runtime that has the graphs of the one of this identity, or is like it; None without any."""
+    here = next((it for it in runtimes if it.identity == identity), None)
+    if here is not None:
+        return here
+    precision, kernels = stated_precision(identity), stated_kernels(identity)
+    for it in runtimes:
+        if it.framework == identity.partition("-")[0] and it.computes_in(precision) and it.traits.has_kernels(kernels):
+            return it.with_precision(precision).with_kernels(kernels)
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class ReportOptions:
+    """The models of a report, by their names, and the systems and the runtime whose results count; none: all."""
+
+    models: Sequence[str]
+    systems: Sequence[str] = ()
+    runtime: str | None = None
+    inputs: Mapping[str, Shape] = field(default_factory=dict)
+    values: Mapping[str, Numbers] = field(default_factory=dict)
+
+
+class ReportBasis(NamedTuple):
+    """The contents of a report, the measured scenarios of its models, and where its results come from."""
+
+    sources: tuple[ModelSource, ...]
+    contents: ReportContents
+    load_tests: list[LoadTest]
+    origins: list[Provenance]
+
+
+def reported(
+    options: ReportOptions,
+    asked: Sequence[str],
+    data: DataFolder,
+    loader_of: LoaderOf,
+    store: ResultsDatabase,
+    tell: Callable[[str], None],
+) -> ReportBasis:
+    """Look up all that a report shows; `asked` are the words of the command that repeat it."""
+    named = None if options.runtime is None else named_runtime(options.runtime, data, store)
+    sources = library(data, named and named.format).find_all(options.models)
+    systems, runtimes = by_id(store.systems()), named and named.all_in(store)
+    wanted = frozenset(find_system(name, systems) for name in options.systems) if options.systems else None
+    host, given = fingerprint().id, (options.inputs, options.values)
+    contents = find_contents(store, loader_of, sources, asked, host, wanted, runtimes, *given, tell)
+    tests = load_tests_of(store, contents, wanted, runtimes)
+    return ReportBasis(sources, contents, tests, origins_of(store, contents))
+
+
+def analysed_on(
+    systems: Iterable[str],
+    usual: EstimateOptions,
+    options: ReportOptions,
+    sources: Sequence[ModelSource],
+    data: DataFolder,
+    tell: Callable[[str], None],
+    refused: Callable[[str], None],
+) -> list[ModelRow]:
+    """Return the models as analysed on each system, in the runtime that the options name, or that counts there."""
+    # Models left out of the contents are told of by them.
+    silent = Remarks(lambda _: None, str, lambda *_: None)
+    found: list[ModelRow] = []
+    for system in systems:
+        try:
+            with open_estimator(replace(usual, system=system), data, silent) as estimator:
+                for number, analysis in enumerate(Analyser(estimator, options.models).analyses(sources), start=1):
+                    tell(f"analysed {number} of {counted(len(sources), 'model')} on {system}")
+                    found.append(model_row(analysis))
+        except (EstimateError, *UNLOADABLE) as error:
+            refused(f"no analysis on {system}: {error.in_command}")
+    return found
+
+
+def models_with_results(data: DataFolder) -> list[str]:
+    """Return the names of the models of the library that have results."""
+    found = (f"{TABLE1_PREFIX}:{it.table1_id}" if it.table1_id else it.name for it in measured_models(data))
+    return list(dict.fromkeys(found))
+
+
+def series_documents(contents: ReportContents) -> list[dict[str, Any]]:
+    """Return the ways of measuring of a report as JSON documents."""
+    return [
+        {
+            "title": series.title,
+            "system": series.way.system,
+            "runtime": series.way.runtime,
+            "level": series.way.level,
+            "protocol": series.way.protocol,
+            "granularities": series.granularities,
+        }
+        for series in contents.series
+    ]
 
 
 def load_tests_of(

@@ -21,7 +21,7 @@ from dlbricks_tui.measure.carriers import PLACEMENT_SHARE
 from dlbricks_tui.models.graph import LayerGraph
 from dlbricks_tui.models.library import ModelSource
 from dlbricks_tui.runtime.runtime import MOST_THREADS, Runtime
-from dlbricks_tui.runtime.variant import stated_threads
+from dlbricks_tui.runtime.variant import remarks_on, stated_precision, stated_threads
 from dlbricks_tui.scenarios.predicting import CurvePoint, load_curve, predict, with_other_arrivals
 from dlbricks_tui.scenarios.scenario import (
     PredictedLoad,
@@ -118,6 +118,11 @@ class ScenarioAnswer:
     load_tests_at_rates: tuple[LoadTest, ...]
     # Lines that a user should know before believing the prediction.
     notes: tuple[str, ...]
+
+    @property
+    def remarks(self) -> list[str]:
+        """What a user should know of the precision in which the model is executed."""
+        return [] if self.execution is None else remarks_on([stated_precision(self.execution.runtime.identity)])
 
     @property
     def best_test(self) -> LoadTest | None:

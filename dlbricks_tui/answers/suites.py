@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from dlbricks_tui.answers.choices import Choices
 from dlbricks_tui.answers.measuring import MeasureOptions, request_of
@@ -21,9 +21,9 @@ from dlbricks_tui.host.fingerprint import fingerprint
 from dlbricks_tui.host.queue import WorkKind
 from dlbricks_tui.jobs.errors import JobError
 from dlbricks_tui.jobs.events import Event, event_kinds
-from dlbricks_tui.jobs.folder import JobFolder, State
+from dlbricks_tui.jobs.folder import JobFolder, JobState, State
 from dlbricks_tui.jobs.kinds import JobKind
-from dlbricks_tui.jobs.process import JobAtWork, JobProcess, start_detached, work_in_process
+from dlbricks_tui.jobs.process import JobAtWork, JobProcess, start_detached, work_in_process, work_on
 from dlbricks_tui.measure.method import Method
 from dlbricks_tui.models.errors import ModelError
 from dlbricks_tui.models.frameworks import WorkerFramework
@@ -49,11 +49,11 @@ from dlbricks_tui.share.suites.exporting import (
     chosen_decoys,
     write_assembled,
 )
-from dlbricks_tui.share.suites.key_file import Seed, fresh_seed, key_path, read_key
+from dlbricks_tui.share.suites.key_file import Seed, fresh_seed, key_path, read_key, seed_of
 from dlbricks_tui.share.suites.onnx_excerpts import OnnxPacking, OnnxReader
 from dlbricks_tui.share.suites.packing import MXNetPacking, Packing, SuiteModel
 from dlbricks_tui.share.suites.results_file import SuiteImport, import_results, method_of, read_results
-from dlbricks_tui.share.suites.suite_files import Manifest, refuse_existing
+from dlbricks_tui.share.suites.suite_files import Manifest, open_suite, refuse_existing
 from dlbricks_tui.share.suites.unpacking import Unpacker
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.wording.numbers import counted
@@ -96,6 +96,27 @@ class ExportOrder:
     key: Path | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class EndedExport:
+    """The end of an export; `written` is None if nothing was written."""
+
+    state: JobState
+    written: SuiteWritten | None
+
+    def document(self) -> dict[str, Any] | None:
+        """Return the suite as a JSON document."""
+        if (it := self.written) is None:
+            return None
+        return {
+            "suite": it.suite,
+            "path": it.path,
+            "key": it.key,
+            "bricks": it.bricks,
+            "decoys": it.decoy_bricks,
+            "left_out": [each._asdict() for each in it.untravelled],
+        }
+
+
 EXPORT = JobKind(
     WorkKind.EXPORT, ExportOrder, event_kinds(ExportNoted, BricksChecked, SuiteWritten), f"{__name__}:export_in_process"
 )
@@ -133,6 +154,33 @@ async def written_suite(job: JobFolder, data: DataFolder) -> SuiteWritten | None
 def export_in_process(folder: str, data: str) -> None:
     """Export a suite; the entry point of its process."""
     sys.exit(work_in_process(EXPORT, folder, data, export))
+
+
+def export_order(
+    names: Sequence[str], options: SuiteOptions, path: Path, data: DataFolder, *, seed: str | None, key: Path | None
+) -> ExportOrder:
+    """Return the order to export models; refuse a place that exists, so that no job is left of it."""
+    refuse_existing(path)
+    secret = (fresh_seed() if seed is None else seed_of(seed)).secret.hex()
+    sources = tuple(library(data).find_all(names))
+    return ExportOrder(sources, options, path.absolute(), secret, None if key is None else key.absolute())
+
+
+def export_here(order: ExportOrder, data: DataFolder, take: Callable[[Event], None]) -> EndedExport:
+    """Export a suite in this process; raise ShareError if it fails."""
+    written: list[SuiteWritten] = []
+
+    def keep(event: Event) -> None:
+        if isinstance(event, SuiteWritten):
+            written.append(event)
+        take(event)
+
+    job = EXPORT.create(data, tuple(it.name for it in order.sources), order)
+    work_on(EXPORT, job, data, export, keep)
+    state = job.state()
+    if not written and not state.was_stopped:
+        raise ShareError(state.message)
+    return EndedExport(state, written[0] if written else None)
 
 
 def export(job: JobAtWork[ExportOrder]) -> None:
@@ -331,6 +379,21 @@ class SuiteRun(NamedTuple):
 
     request: RunRequest
     absent: tuple[str, ...]
+
+
+def suite_run_at(options: MeasureOptions, suite: Path, results: Path, data: DataFolder) -> SuiteRun:
+    """Return the request of a run that measures a suite and writes a file with its results.
+
+    Raise ShareError for a suite that cannot be read, or a place that is none for a file.
+    """
+    # Before a run of it waits for its turn.
+    with open_suite(suite) as opened:
+        manifest = opened.manifest
+    if not results.absolute().parent.is_dir():
+        raise ShareError(f"-o {results}: there is no folder {results.absolute().parent}")
+    if results.is_dir():
+        raise ShareError(f"-o {results}: that is a folder; name a file in it")
+    return suite_run(options, manifest, SuiteChoice(suite.absolute(), results.absolute()), data)
 
 
 def suite_run(options: MeasureOptions, manifest: Manifest, choice: SuiteChoice, data: DataFolder) -> SuiteRun:

@@ -22,7 +22,7 @@ from dlbricks_tui.settings.setting import fields_of, require_allowed
 from dlbricks_tui.settings.tracing import INFERENCES
 from dlbricks_tui.settings.variant import BATCH, VARIANT
 from dlbricks_tui.store.records import Fact
-from dlbricks_tui.traces.file import StoredTrace, read_trace, trace_path
+from dlbricks_tui.traces.file import StoredTrace, StoredTraces, find_trace, read_trace, stored_traces, trace_path
 from dlbricks_tui.traces.trace import (
     USUAL_INFERENCES,
     LevelTrace,
@@ -111,6 +111,16 @@ def trace_model(order: TraceOrder, data: DataFolder, take: Callable[[Event], Non
     if not job.done:
         raise TraceProcessError("the process that traces ended without a trace")
     return read_trace(trace_path(data.traces, job.done))
+
+
+def stored_trace(wanted: str, data: DataFolder) -> Trace:
+    """Return a stored trace by its id, or by the beginning of its id; `last` is the newest."""
+    return read_trace(find_trace(data.traces, wanted))
+
+
+def traces_of(data: DataFolder) -> StoredTraces:
+    """Return the traces of a data folder."""
+    return stored_traces(data.traces)
 
 
 def format_of(file: Path, wanted: TraceFormat | None = None) -> TraceFormat:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, wraps
 from logging import getLogger
@@ -22,13 +22,13 @@ from dlbricks_tui.answers.estimates import Comparison, ModelEstimate, comparison
 from dlbricks_tui.answers.estimating import Remarks, open_estimator
 from dlbricks_tui.answers.evaluating import EvaluateOptions, EvaluationResult, EvaluationSteps
 from dlbricks_tui.answers.evaluating import evaluate as evaluation_result
-from dlbricks_tui.answers.fleets import FleetOptions, FleetResult, fleet_request, fleet_result
-from dlbricks_tui.answers.from_run import evaluation_of_run
+from dlbricks_tui.answers.fleets import FleetJob, FleetOptions, FleetResult, fleet_request
+from dlbricks_tui.answers.from_run import written_evaluation
 from dlbricks_tui.answers.language import LanguageAnswer, LanguageOptions
 from dlbricks_tui.answers.loads import ScenarioResult, scenario_result
 from dlbricks_tui.answers.measuring import MeasureOptions, ProbeOptions, ProbeResult, RunResult
-from dlbricks_tui.answers.opening import library, open_loader
-from dlbricks_tui.answers.preparing import check_evaluation
+from dlbricks_tui.answers.opening import library, model_named, open_loader
+from dlbricks_tui.answers.preparing import check_file
 from dlbricks_tui.answers.scenarios import ScenarioOptions, scenario_answer
 from dlbricks_tui.answers.scope import EstimateOptions
 from dlbricks_tui.answers.traces import TraceFormat, TraceOptions, TraceResult
@@ -36,7 +36,6 @@ from dlbricks_tui.evaluations.evaluation import Evaluation
 from dlbricks_tui.fleet.request import FleetProgress
 from dlbricks_tui.folders import data_folder
 from dlbricks_tui.host.fingerprint import fingerprint
-from dlbricks_tui.host.queue import host_queue
 from dlbricks_tui.jobs.errors import JobError
 from dlbricks_tui.jobs.events import Event
 from dlbricks_tui.jobs.folder import State
@@ -45,18 +44,15 @@ from dlbricks_tui.models.errors import ModelError
 from dlbricks_tui.models.graph import LayerGraph, Level, Numbers, Shape
 from dlbricks_tui.models.input_shapes import spelled
 from dlbricks_tui.models.library import Library, ModelSource
-from dlbricks_tui.runs.control import create_run
 from dlbricks_tui.runs.progress import RunProgress
 from dlbricks_tui.runs.request import RunRequest
-from dlbricks_tui.runs.run import RunOutcome, execute
-from dlbricks_tui.runs.work import Workplace
+from dlbricks_tui.runs.run import RunOutcome
 from dlbricks_tui.settings.variant import BATCH
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.wording import scenarios
 from dlbricks_tui.wording.events import doing_now, inputs_given_before, note_of
 from dlbricks_tui.wording.fleets import fleet_line, note_line
 from dlbricks_tui.wording.jobs import language_line
-from dlbricks_tui.wording.numbers import too_many_threads
 from dlbricks_tui.wording.scenarios import trace_line
 
 # A path, a name of the library, or `table1:ID`.
@@ -100,10 +96,6 @@ def _require_main_thread() -> None:
     """Raise JobError outside the main thread, which alone can handle the signals of a run."""
     if threading.current_thread() is not threading.main_thread():
         raise JobError("a run handles signals: measure in the main thread, or in a separate process")
-
-
-def _estimates_of(outcome: RunOutcome) -> Iterable[ModelEstimate]:
-    return (model_estimate(decomposition, one) for decomposition, one in outcome.estimates or ())
 
 
 def _telling(progress: Callable[[str], None] | None, words: Callable[[Event], str]) -> Callable[[Event], None]:
@@ -298,7 +290,7 @@ def measure(
     session, began = _session_at(data), time.monotonic()
     request = measuring.run_request(options or MeasureOptions(), session.sources(models), session.folder)
     outcome = session._executed(request, began, progress)
-    return measuring.run_result(outcome.state, _estimates_of(outcome))
+    return measuring.run_result(outcome.state, outcome)
 
 
 def probe(
@@ -318,8 +310,7 @@ def probe(
     request = measuring.probe_request(options or ProbeOptions(), session.sources(models), session.folder)
     others = measuring.known_systems(request, session.folder)
     outcome = session._executed(request, began, progress)
-    identity = request.runtime.identity
-    return measuring.probe_result(outcome.state, fingerprint().id, identity, others, _estimates_of(outcome))
+    return measuring.probe_result(outcome, others)
 
 
 def check(
@@ -358,32 +349,22 @@ def evaluate(
     If something does not match, the result says so and nothing is measured, unless the options have `anyway`. As
     `measure`, this handles signals: call it in the main thread only.
     """
-    # Loaded here: only evaluations need a reader of TOML files.
-    from dlbricks_tui.evaluations.file import read_evaluation
-
     _require_main_thread()
     session, began, path = _session_at(data), time.monotonic(), Path(file)
 
     def run(request: RunRequest) -> None:
         state = session._executed(request, began, progress).state
-        if state.state in (State.INTERRUPTED, State.CANCELLED):
+        if state.was_stopped:
             raise JobError(f"run {state.run} was {state.state.value}: evaluate {path} again to go on with the rest")
 
     steps = EvaluationSteps(_LOG.info, run, lambda order: loads.measure(order, session.folder, lambda _: None).test)
-    return evaluation_result(
-        check_evaluation(read_evaluation(path), path, session.folder),
-        options or EvaluateOptions(),
-        session.folder,
-        steps,
-    )
+    checked_file = check_file(path, session.folder)
+    return evaluation_result(checked_file, options or EvaluateOptions(), session.folder, steps)
 
 
 def evaluation_of(run: str, file: os.PathLike[str] | str, *, data: Data = None) -> Evaluation:
     """Write the evaluation of a finished run to a file, with its results, and return it."""
-    from dlbricks_tui.evaluations.file import write_evaluation
-
-    path = Path(file)
-    return write_evaluation(evaluation_of_run(run, path, _session_at(data).folder), path)
+    return written_evaluation(run, Path(file), _session_at(data).folder)
 
 
 def fleet(
@@ -398,23 +379,16 @@ def fleet(
     `progress` is called after each event; it counts the bricks of all hosts together. As `measure`, this handles
     signals: call it in the main thread only.
     """
-    # Loaded here, as below: other functions need no fleet runs.
-    from dlbricks_tui.fleet.driving.running import FleetPlace, execute_fleet
-    from dlbricks_tui.fleet.folder import create_fleet
-
     _require_main_thread()
     session = _session_at(data)
-    found = create_fleet(fleet_request(options, session.sources(models), session.folder), session.folder)
-    report = None if progress is None else _fleet_reporter(found.run, progress)
-    return fleet_result(execute_fleet(found, FleetPlace(session.folder), report), found.progress())
+    job = FleetJob.create(fleet_request(options, session.sources(models), session.folder), session.folder)
+    job.drive(None if progress is None else _fleet_reporter(job.folder.run, progress))
+    return job.result()
 
 
 def fleet_status(run: str = "last", *, data: Data = None) -> FleetResult:
     """Return a fleet run as it is now, by its id or the beginning of its id; nothing is measured."""
-    from dlbricks_tui.fleet.folder import FleetFolders
-
-    found = FleetFolders(_session_at(data).folder.fleets).find(run)
-    return fleet_result(found.state(), found.progress())
+    return FleetJob.find(run, _session_at(data).folder).result()
 
 
 def _session_at(data: Data) -> Session:
@@ -457,18 +431,15 @@ class Session:
 
     def source(self, model: Model) -> ModelSource:
         """Return the source of one model; raise ModelError if the name stands for several."""
-        found = self.library.find(os.fspath(model))
-        if len(found) != 1:
-            raise ModelError(f"{model} stands for {len(found)} models; name one, such as table1:14")
-        return found[0]
+        return model_named(os.fspath(model), self.folder)
 
     def _executed(self, request: RunRequest, began: float, progress: Callable[[Progress], None] | None) -> RunOutcome:
         """Return the outcome of a run in this process; its time counts from `began` on."""
-        run = create_run(request, self.folder)
-        if warning := too_many_threads((part.runtime.settings.threads for part in request.parts), fingerprint().cores):
-            _LOG.warning(warning)
-        place = Workplace(self.folder, spent_seconds=time.monotonic() - began)
-        return execute(run, request, place, host_queue(), None if progress is None else _reporter(run.run, progress))
+        job = measuring.RunJob.create(request, self.folder)
+        for remark in measuring.remarks_on_run(request):
+            _LOG.warning(remark)
+        take = None if progress is None else _reporter(job.folder.run, progress)
+        return job.execute(take, time.monotonic() - began)
 
     load = _question(load)
     estimate = _question(estimate)

@@ -4,57 +4,39 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator, Sequence
+from contextlib import closing
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dlbricks_tui.analysis.kernels import KernelsError, TimedKernel
-from dlbricks_tui.analysis.what_if import WhatIfKind
-from dlbricks_tui.analysis.whole_models import Basis
-from dlbricks_tui.answers.analyses import csv_rows, model_analysis, model_row
-from dlbricks_tui.answers.analysing import Analyser, Analysis, MissingPart
-from dlbricks_tui.answers.opening import library
-from dlbricks_tui.bricks.decomposition import Cutting, decompose
-from dlbricks_tui.bricks.programs import ProgramError
+from dlbricks_tui.cli.models import add_graph_files
 from dlbricks_tui.cli.options import (
     USUAL_RUNTIME,
     add_cutting_options,
     add_models_argument,
-    add_variant_options,
     cutting_of,
     estimate_options_of,
+    inputs_of,
+    open_estimator,
 )
 from dlbricks_tui.cli.output import (
     data_console,
     narrate,
     narrate_some,
     narrate_waiting,
-    worded,
     write_csv,
     write_json,
     write_lines,
 )
-from dlbricks_tui.cli.parser import (
-    Parser,
-    Status,
-    Typed,
-    UsageError,
-    add_format_options,
-    add_schema_option,
-    add_setting,
-)
-from dlbricks_tui.cli.store import open_estimator
-from dlbricks_tui.estimate.compositions import milliseconds
-from dlbricks_tui.folders import DataFolder
-from dlbricks_tui.runtime.errors import WorkerError
+from dlbricks_tui.cli.parser import Parser, Status, Typed, UsageError
+from dlbricks_tui.settings.analysing import KINDS
 from dlbricks_tui.settings.cutting import CUTTING, LEVEL
-from dlbricks_tui.settings.setting import name, one_of, several
+from dlbricks_tui.settings.setting import name, several
 from dlbricks_tui.settings.variant import EXECUTION, RUNTIME, SYSTEM, THREADS
-from dlbricks_tui.wording.numbers import counted, in_ms, names_of
+from dlbricks_tui.wording.numbers import counted, duration, in_ms, names_of
 
 if TYPE_CHECKING:
-    from dlbricks_tui.documents.parts import Part
-    from dlbricks_tui.documents.pictures import Plot
+    from dlbricks_tui.analysis.kernels import TimedKernel
+    from dlbricks_tui.answers.analysing import Analysis, MissingPart
 
 _WIDEST = 120
 # The picture, its legend and its sentence fit on one screen of 24 lines.
@@ -64,35 +46,15 @@ _PICTURE_LINES = 23
 def register(parser: Parser) -> None:
     """Add the options of `analyze`."""
     add_models_argument(parser, many=True)
-    add_setting(parser, RUNTIME, many=True, default=(), usual=USUAL_RUNTIME)
-    add_setting(parser, THREADS, default=None)
-    add_variant_options(parser, many=False)
+    parser.add_setting(RUNTIME, many=True, default=(), usual=USUAL_RUNTIME)
+    parser.add_setting(THREADS, default=None)
+    parser.add_settings(*EXECUTION)
     add_cutting_options(parser)
-    add_setting(parser, SYSTEM)
-    parser.add_argument(
-        "--layers", action="store_true", help="show for each group of layers the execution in which it was fastest"
-    )
-    _add_measuring_options(parser)
-    parser.add_argument(
-        "--kernels",
-        action="store_true",
-        help="show which kernels compute the layers, and why others were refused; the runtime loads the model for it",
-    )
-    parser.add_argument(
-        "--roofline", action="store_true", help="draw the layers under the peaks of the system, on logarithmic axes"
-    )
-    add_graph_options(parser)
-    add_format_options(parser)
-    add_schema_option(parser, "ModelAnalysis", module="analyses", many=True)
-    parser.set_defaults(handler=analyze_models)
-
-
-def _add_measuring_options(parser: Parser) -> None:
-    """Take what is to be measured before models are analysed."""
-    parser.add_argument(
+    parser.add_setting(SYSTEM)
+    parser.add_flag("--layers", about="show for each group of layers the execution in which it was fastest")
+    parser.add_flag(
         "--measure",
-        action="store_true",
-        help="first measure what is missing: other threads, kernels, runtimes, levels, precisions and batch sizes for "
+        about="first measure what is missing: other threads, kernels, runtimes, levels, precisions and batch sizes for "
         "the what-ifs, and the peaks of this host for the roofline",
     )
     parser.add_argument(
@@ -103,31 +65,38 @@ def _add_measuring_options(parser: Parser) -> None:
         help="carry out the what-if with this id, or several with commas, or `all`: time the whole model before and "
         "after the change, in alternating rounds",
     )
-    parser.add_argument(
-        "--kinds",
-        metavar="K",
-        type=Typed(several(one_of(*WhatIfKind))),
-        default=tuple(WhatIfKind),
-        help="measure and prove only these kinds of what-ifs, with commas (default: all)",
-    )
+    about = f"{KINDS.about}, with commas (default: all)"
+    parser.add_argument("--kinds", metavar="K", type=Typed(KINDS.many), default=KINDS.kind.offered, help=about)
+    about = "show which kernels compute the layers, and why others were refused; the runtime loads the model for it"
+    parser.add_flag("--kernels", about=about)
+    about = "draw the layers under the peaks of the system, on logarithmic axes"
+    parser.add_flag("--roofline", about=about)
+    about = "show the layers of the file as a tree, with the time that each part takes"
+    parser.add_flag("--tree", about=about)
+    graphs = add_graph_files(parser, "the layers of the file as a graph file, with the time of each in ms")
+    parser.add_file("--onnx", about="write a copy of an ONNX file with times in its metadata", to=graphs)
+    parser.add_formats()
+    parser.add_schema("analyses.ModelAnalysis", many=True)
+    parser.set_defaults(handler=analyze_models)
 
 
 def analyze_models(args: argparse.Namespace) -> int:
     """Analyse each model on each runtime, from stored results and what is to be measured before."""
+    # Loaded here: the help needs no store.
+    from dlbricks_tui.answers.analyses import csv_rows, model_analysis, model_row
+    from dlbricks_tui.answers.analysing import kernels_or_none
+
     found = list(_analyses(args))
     measured = Status.DONE
-    if args.measure or args.prove:
-        # Loaded here: stored results need no runs.
-        from dlbricks_tui.cli.analyze_measuring import measure_lacking, prove_what_ifs
-
-        for wanted, measure in ((args.measure, measure_lacking), (args.prove, prove_what_ifs)):
-            if wanted:
-                measured = max(measured, measure(args, found))
-                if measured is Status.INTERRUPTED:
-                    return measured
-                found = list(_analyses(args))
-    kernels = [_kernels(each, args.data) if args.kernels else () for each in found]
-    write_graph_files(args, found)
+    for wanted, measure in ((args.measure, _measure_lacking), (args.prove, _prove)):
+        if wanted:
+            measured = max(measured, measure(args, found))
+            if measured is Status.INTERRUPTED:
+                return measured
+            found = list(_analyses(args))
+    kernels = [kernels_or_none(it, args.data, narrate_waiting, narrate) if args.kernels else () for it in found]
+    if args.graphml or args.dot or args.onnx:
+        _write_graph_files(args, found)
     if args.json:
         write_json([model_analysis(it, its) for it, its in zip(found, kernels, strict=True)])
     elif args.csv:
@@ -139,11 +108,23 @@ def analyze_models(args: argparse.Namespace) -> int:
     return measured if complete and found else Status.DONE_WITH_FAILURES
 
 
+def _analyses(args: argparse.Namespace) -> Iterator[Analysis]:
+    from dlbricks_tui.answers.analysing import Analyser
+    from dlbricks_tui.answers.opening import library
+
+    sources = library(args.data).find_all(args.models)
+    options = estimate_options_of(args, *CUTTING, LEVEL, SYSTEM, THREADS, *EXECUTION)
+    for runtime in args.runtime or (None,):
+        with open_estimator(replace(options, runtime=runtime), args.data) as estimator:
+            yield from Analyser(estimator, args.models).analyses(sources)
+
+
 def _show(args: argparse.Namespace, found: Sequence[Analysis], kernels: Sequence[Sequence[TimedKernel]]) -> None:
     # Loaded here: the other formats need no tables.
+    from dlbricks_tui.answers.analyses import model_row
     from dlbricks_tui.cli.rendering import show_parts
     from dlbricks_tui.documents.analysis import AnalysisDocument, analyses_parts, kernels_table
-    from dlbricks_tui.documents.parts import BLANK_LINE
+    from dlbricks_tui.documents.parts import BLANK_LINE, Plots, Sentence
 
     if len({it.source.name for it in found}) > 1 and not (args.layers or args.kernels or args.roofline or args.tree):
         show_parts(analyses_parts([model_row(it) for it in found]), _WIDEST)
@@ -155,9 +136,12 @@ def _show(args: argparse.Namespace, found: Sequence[Analysis], kernels: Sequence
         if kernels[place]:
             show_parts([BLANK_LINE, kernels_table(kernels[place])], _WIDEST)
         if args.roofline:
-            show_parts(_roofline(one.roofline), _WIDEST)
+            none = "no roofline: the peaks of the system are not known for this number of threads and precision"
+            plot = one.roofline
+            shown = Sentence(none) if plot is None else Plots((plot,), _PICTURE_LINES, plot.says)
+            show_parts([BLANK_LINE, shown], _WIDEST)
         if args.tree:
-            show_written_tree(each, cutting_of(args))
+            _show_written_tree(args, each)
 
 
 def _narrate_missing(found: Sequence[Analysis]) -> None:
@@ -176,103 +160,101 @@ def _narrate_missing(found: Sequence[Analysis]) -> None:
     narrate_some(lines, "models that lack something")
 
 
-def _analyses(args: argparse.Namespace) -> Iterator[Analysis]:
-    sources = library(args.data).find_all(args.models)
-    options = estimate_options_of(args, *CUTTING, LEVEL, SYSTEM, THREADS, *EXECUTION)
-    for runtime in args.runtime or (None,):
-        with open_estimator(replace(options, runtime=runtime), args.data) as estimator:
-            yield from Analyser(estimator, args.models).analyses(sources)
-
-
-def _kernels(found: Analysis, data: DataFolder) -> Sequence[TimedKernel]:
-    """Return the kernels of a model's layers; none, with a remark, if the runtime does not tell them."""
-    # Loaded here: an analysis needs no worker.
-    from dlbricks_tui.answers.analysing import kernels_of
-    from dlbricks_tui.host.queue import host_queue
-
-    try:
-        return kernels_of(found, data, host_queue(), narrate_waiting)
-    except (KernelsError, ProgramError, WorkerError) as error:
-        narrate(f"no kernels of {found.source.name}: {worded(error)}")
-        return ()
-
-
-def _roofline(plot: Plot | None) -> Iterator[Part]:
-    # Loaded here: the other formats need no parts.
-    from dlbricks_tui.documents.parts import BLANK_LINE, Plots, Sentence
-
-    yield BLANK_LINE
-    if plot is None:
-        yield Sentence("no roofline: the peaks of the system are not known for this number of threads and precision")
-    else:
-        yield Plots((plot,), _PICTURE_LINES, plot.says)
-
-
-def add_graph_options(parser: Parser) -> None:
-    """Take how times are shown on the graph of the file."""
-    parser.add_argument(
-        "--tree", action="store_true", help="show the layers of the file as a tree, with the time that each part takes"
-    )
-    graphs = parser.add_argument_group("the layers of the file as a graph file, with the time of each in ms")
-    graphs.add_argument(
-        "--graphml", type=Path, metavar="FILE", help="write GraphML, which networkx, yEd and Gephi read"
-    )
-    graphs.add_argument("--dot", type=Path, metavar="FILE", help="write DOT, drawn by Graphviz")
-    graphs.add_argument(
-        "--onnx", type=Path, metavar="FILE", help="write a copy of an ONNX file with times in its metadata"
-    )
-
-
-def show_written_tree(found: Analysis, cutting: Cutting) -> None:
+def _show_written_tree(args: argparse.Namespace, found: Analysis) -> None:
     """Show the layers of the file as a tree, with times."""
-    if found.times is None or found.written is None:
+    if found.times is None:
         narrate(_untimed(found))
         return
     from dlbricks_tui.cli.rendering import show_parts
-    from dlbricks_tui.documents.tree import SequenceTime, tree
+    from dlbricks_tui.documents.tree import written_tree
 
-    times = found.times.layers
-    decomposition = decompose(found.written, cutting)
-    spent = [
-        SequenceTime(
-            sum(times[layer].latency_ms for layer in it.sequence.layers),
-            any(times[layer].basis is Basis.ROOFLINE for layer in it.sequence.layers),
-        )
-        for it in decomposition.occurrences
-    ]
     write_lines([""])
-    show_parts(tree(decomposition, data_console().width, spent))
+    show_parts(written_tree(found, cutting_of(args), data_console().width))
     if found.times.inserted_ps:
-        narrate(f"{in_ms(milliseconds(found.times.inserted_ps))} more in layers that the runtime inserts")
+        narrate(f"{in_ms(found.times.inserted_ms)} more in layers that the runtime inserts")
 
 
-def write_graph_files(args: argparse.Namespace, analyses: Sequence[Analysis]) -> None:
-    """Write the graph files that the options name."""
-    if not (args.graphml or args.dot or args.onnx):
-        return
+def _write_graph_files(args: argparse.Namespace, analyses: Sequence[Analysis]) -> None:
     if len(analyses) != 1:
         raise UsageError("--graphml, --dot and --onnx write one model: name one, and one --runtime")
     (found,) = analyses
     if found.times is None or found.written is None:
         raise UsageError(_untimed(found))
     if args.graphml or args.dot:
-        from dlbricks_tui.report.graph_files import add_written_times, drawable_digraph, write_dot, write_graphml
+        from dlbricks_tui.report.graph_files import write_digraph, written_digraph
 
-        digraph = drawable_digraph(decompose(found.written, cutting_of(args)), None)
-        add_written_times(digraph, found.times)
-        if args.graphml:
-            write_graphml(args.graphml, digraph)
-        if args.dot:
-            write_dot(args.dot, digraph)
+        write_digraph(written_digraph(found.written, found.times, cutting_of(args)), args.graphml, args.dot)
     if args.onnx:
         from dlbricks_tui.report.graph_files import write_annotated_copy
 
         facts = {"system": found.system, "runtime": found.baseline.found.way.runtime}
-        left = write_annotated_copy(args.onnx, found.written, found.times, facts)
-        if left:
+        if left := write_annotated_copy(args.onnx, found.written, found.times, facts):
             narrate(f"{args.onnx}: {counted(left, 'node')} without a time, as no layer stands for them")
 
 
 def _untimed(found: Analysis) -> str:
     how = f": `{found.missing[0].command}` measures them" if found.baseline.estimate.coverage.missing else ""
     return f"{found.source.name}: the times of its layers are not known{how}"
+
+
+def _measure_lacking(args: argparse.Namespace, found: Sequence[Analysis]) -> Status:
+    """Measure what the analyses of these models lack, and narrate it before it starts."""
+    # Loaded here, as below: stored results need no runs.
+    from dlbricks_tui.answers.analysing import lacks_in_words, measure_peaks, plan_of, refuse_other_system
+    from dlbricks_tui.answers.measuring import RunJob
+    from dlbricks_tui.cli.run import execute_shown, tell_end
+
+    refuse_other_system(found)
+    plans = [plan_of(each, args.kinds, args.data, **inputs_of(args)) for each in found]
+    plans = [plan for plan in plans if not plan.is_empty]
+    if not plans:
+        narrate("the what-ifs lack nothing that this host can measure")
+        return Status.DONE
+    for plan in plans:
+        lacking = counted(len(plan.lacks), "execution") if plan.lacks else "peaks"
+        narrate(f"{plan.model} lacks {lacking}, about {duration(plan.seconds)}:")
+        for kind, words in lacks_in_words(plan):
+            narrate(f"  {kind}: {words}")
+    if len(plans) > 1:
+        narrate(f"all of them take about {duration(sum(plan.seconds for plan in plans))}")
+    refusals = measure_peaks(plans, args.data, narrate_waiting)
+    for refusal in refusals:
+        narrate(refusal)
+    status = Status.of(refusals)
+    for request in (request for plan in plans for request in plan.requests):
+        ended = tell_end(*execute_shown(RunJob.create(request, args.data), quiet=False))
+        if ended == Status.INTERRUPTED:
+            return Status.INTERRUPTED
+        # What one execution lacks does not keep the others from an answer.
+        status = Status.DONE_WITH_FAILURES if ended else status
+    return status
+
+
+def _prove(args: argparse.Namespace, found: Sequence[Analysis]) -> Status:
+    """Prove the what-ifs that are asked for, and narrate each gain; what is finished is kept if it is interrupted."""
+    from dlbricks_tui.answers.analysing import asked_what_ifs, proof_order, prove_here, refuse_other_system
+    from dlbricks_tui.answers.jobs import words_of
+    from dlbricks_tui.cli.progress import JobNarration, live_console
+    from dlbricks_tui.wording.checks import what_if_words
+
+    refuse_other_system(found)
+    failed = proved = 0
+    for asked in asked_what_ifs(found, args.prove, args.kinds):
+        model = asked.found.source.name
+        for what_if in asked.unknown:
+            narrate(f"{model} has no what-if {what_if}")
+        words = ", ".join(what_if_words(it.id) for it in asked.what_ifs) or "no what-if"
+        narrate(f"proving for {model}: {words}; each takes a minute of rounds at most")
+        order = proof_order(asked, inputs_of(args))
+        with closing(JobNarration(words_of("proof", order), live_console())) as narration:
+            ended = prove_here(order, args.data, narration.take)
+        proved += ended.proved
+        failed += len(asked.unknown) + ended.failed
+        if ended.state.was_stopped:
+            kept = f"{counted(proved, 'proof')} before it {'is' if proved == 1 else 'are'} kept"
+            narrate(f"{ended.state.message}; {kept}")
+            return Status.INTERRUPTED
+        if not ended.state.is_finished:
+            narrate(ended.state.message)
+            failed += 1
+    return Status.of(failed)

@@ -1,40 +1,26 @@
 """`dlbricks compare`: one model in several runtimes and variants, or any two things of one kind."""
 
-import argparse
-from typing import Any
+from __future__ import annotations
 
-from dlbricks_tui.answers.combinations import CompareOptions, compare
-from dlbricks_tui.answers.estimates import comparison
-from dlbricks_tui.answers.opening import library
-from dlbricks_tui.answers.scope import EstimateOptions
+import argparse
+from typing import TYPE_CHECKING, Any
+
 from dlbricks_tui.cli.options import (
     add_cutting_options,
     add_measured_only_option,
     add_models_argument,
-    cutting_of,
-    inputs_of,
+    narrated_remarks,
+    usual_of,
     values_of,
 )
 from dlbricks_tui.cli.output import narrate, write_json
-from dlbricks_tui.cli.parser import (
-    MOST_SHOWN,
-    Parser,
-    Status,
-    Typed,
-    UsageError,
-    add_json_option,
-    add_schema_option,
-    add_setting,
-)
-from dlbricks_tui.cli.store import narrated_remarks, open_store
-from dlbricks_tui.documents.parts import BLANK_LINE, Heading, Sentence
-from dlbricks_tui.documents.ranking import ranking_answer, ranking_heading, ranking_parts
-from dlbricks_tui.models.errors import ModelError
-from dlbricks_tui.models.library import ModelSource, looks_like_path
+from dlbricks_tui.cli.parser import Parser, Status, UsageError
 from dlbricks_tui.settings.cutting import CUTTING, LEVEL
-from dlbricks_tui.settings.setting import whole
 from dlbricks_tui.settings.variant import SYSTEM, VARIANT
 from dlbricks_tui.wording.numbers import counted
+
+if TYPE_CHECKING:
+    from dlbricks_tui.answers.scope import EstimateOptions
 
 EXPLAINED = """\
 With one MODEL, all combinations of runtime and variant that were measured are compared. With OTHER, the two are
@@ -48,47 +34,37 @@ def register(parser: Parser) -> None:
     """Add the options of `compare`."""
     parser.epilog = EXPLAINED
     add_models_argument(parser, many=False)
-    parser.add_argument(
-        "other",
-        metavar="OTHER",
-        nargs="?",
-        help="what to compare the first with; then that may be a system, a runtime, a day, a run or a result, too",
-    )
-    parser.add_argument(
-        "--limit",
-        metavar="N",
-        type=Typed(whole(0, MOST_SHOWN)),
-        default=_PARTS,
-        help=f"with OTHER: show the N largest differences between bricks or layers (default: {_PARTS})",
-    )
-    usual = "all that were measured"
+    about = "what to compare the first with; then that may be a system, a runtime, a day, a run or a result, too"
+    parser.add_argument("other", metavar="OTHER", nargs="?", help=about)
+    about = f"with OTHER: show the N largest differences between bricks or layers (default: {_PARTS})"
+    parser.add_count("--limit", about, least=0, default=_PARTS)
     for setting in VARIANT:
-        add_setting(parser, setting, many=True, default=(), usual=usual)
-    add_setting(parser, SYSTEM)
+        parser.add_setting(setting, many=True, default=(), usual="all that were measured")
+    parser.add_setting(SYSTEM)
     add_cutting_options(parser)
     add_measured_only_option(parser)
-    add_json_option(parser)
-    add_schema_option(parser, "CompareDocument", module="pairs")
-    parser.set_defaults(handler=compare_combinations)
+    parser.end(compare_combinations, "pairs.CompareDocument")
 
 
 def compare_combinations(args: argparse.Namespace) -> int:
     """Print the combinations of one model, and the runs that measure what is missing; or compare two things."""
     if args.other is not None:
         return compare_two(args)
-    found = library(args.data).find(args.model)
-    if len(found) != 1:
-        raise UsageError(f"{args.model} stands for {len(found)} models; name one, such as table1:14")
-    (source,) = found
+    # Loaded here, as below: the help needs no store.
+    from dlbricks_tui.answers.combinations import CompareOptions, compare
+    from dlbricks_tui.answers.estimates import comparison
+    from dlbricks_tui.answers.opening import model_named, open_store
+
+    source = model_named(args.model, args.data)
     options = CompareOptions(**_model_options(args), **values_of(args, VARIANT))
-    with open_store(args.data) as store:
+    with open_store(args.data, narrate) as store:
         ranking = compare(source, options, args.data, store, narrated_remarks(), named=args.model)
     if args.json:
         write_json(comparison(ranking))
     else:
-        # Loaded here: the JSON document needs no consoles.
         from dlbricks_tui.cli.rendering import show_parts
-        from dlbricks_tui.documents.ranking import matrix_parts
+        from dlbricks_tui.documents.parts import BLANK_LINE, Heading, Sentence
+        from dlbricks_tui.documents.ranking import matrix_parts, ranking_answer, ranking_heading, ranking_parts
 
         heading = Heading(ranking.model), Sentence(ranking_heading(ranking)), BLANK_LINE
         matrix = [*parts, BLANK_LINE] if (parts := list(matrix_parts(ranking))) else []
@@ -103,35 +79,32 @@ def compare_combinations(args: argparse.Namespace) -> int:
             f"{counted(ranking.left_out, 'combination')} with results of only some of the model's layers left out: "
             "name the runtime, threads or batch size to see what measures the rest"
         )
-    if ranking.on_this_host:
-        for it in ranking.combinations:
-            if it.comparable.is_predicted and it.point.cure:
-                narrate(f"predicted: run `{it.point.cure}` to measure it")
+    for it in ranking.combinations if ranking.on_this_host else ():
+        if it.comparable.is_predicted and it.point.cure:
+            narrate(f"predicted: run `{it.point.cure}` to measure it")
     measured = all(it.ratio is not None and not it.comparable.is_predicted for it in ranking.combinations)
-    complete = not ranking.refusals and measured
-    return Status.DONE if complete else Status.DONE_WITH_FAILURES
+    return Status.of(ranking.refusals or not measured)
 
 
 def compare_two(args: argparse.Namespace) -> int:
     """Print two things of one kind side by side."""
-    # Loaded here: a comparison of combinations needs none of it.
+    from dlbricks_tui.answers.opening import model_or_none, open_store
     from dlbricks_tui.answers.pairs import compare_models, compare_named, named_side
-    from dlbricks_tui.answers.sides import NotComparableError
     from dlbricks_tui.cli.rendering import show_parts
     from dlbricks_tui.documents.comparison import comparison_parts
 
     names = args.model, args.other
-    models = [_model_named(args, name) for name in names]
+    models = [model_or_none(name, args.data) for name in names]
     if models[0] is not None and models[1] is not None:
         found = compare_models(models[0], models[1], _one_variant(args), args.data, narrated_remarks())
     elif models[0] is not None or models[1] is not None:
         model, other = names if models[0] is not None else names[::-1]
-        raise NotComparableError(
+        raise UsageError(
             f"{model} is a model, and {other} is none: compare two of one kind; `dlbricks models` lists the models"
         )
     else:
         _refuse_variants(args)
-        with open_store(args.data) as store:
+        with open_store(args.data, narrate) as store:
             found = compare_named(store, *(named_side(store, name) for name in names))
     if args.json:
         write_json(found)
@@ -142,21 +115,10 @@ def compare_two(args: argparse.Namespace) -> int:
     return Status.DONE
 
 
-def _model_named(args: argparse.Namespace, name: str) -> ModelSource | None:
-    """Return the model of that name; None if it names something else."""
-    try:
-        found = library(args.data).find(name)
-    except ModelError:
-        if looks_like_path(name):
-            raise
-        return None
-    if len(found) != 1:
-        raise UsageError(f"{name} stands for {len(found)} models; name one, such as table1:14")
-    return found[0]
-
-
 def _one_variant(args: argparse.Namespace) -> EstimateOptions:
     """Return the options of an estimate with one value each."""
+    from dlbricks_tui.answers.scope import EstimateOptions
+
     given = values_of(args, VARIANT)
     for field, values in given.items():
         if len(values) > 1:
@@ -167,15 +129,7 @@ def _one_variant(args: argparse.Namespace) -> EstimateOptions:
 
 def _model_options(args: argparse.Namespace) -> dict[str, Any]:
     """Return the options of both comparisons that are not those of a variant."""
-    config = args.config
-    return {
-        **values_of(args, (*CUTTING, LEVEL, SYSTEM)),
-        **inputs_of(args),
-        "measured_only": args.measured_only or not config.predicts,
-        "usual_runtime": config.runtime,
-        "usual_threads": config.threads,
-        "usual_cutting": cutting_of(config),
-    }
+    return {**values_of(args, (*CUTTING, LEVEL, SYSTEM)), **usual_of(args)}
 
 
 def _refuse_variants(args: argparse.Namespace) -> None:

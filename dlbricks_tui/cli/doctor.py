@@ -1,137 +1,213 @@
-"""`dlbricks doctor`: the causes of noise on this host, its peaks, and weights that make a model slow."""
+"""`dlbricks doctor`, `runtimes` and `config`: this host, its interpreters with a framework, and the settings."""
+
+from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
-from dlbricks_tui.answers.documents import document
-from dlbricks_tui.cli.output import narrate, narrate_waiting, write_json
-from dlbricks_tui.cli.parser import Parser, Status, Typed, add_json_option, add_repeatable
-from dlbricks_tui.cli.rendering import show_parts
-from dlbricks_tui.documents.parts import BLANK_LINE, Column, Part, Sentence, Table, name_column
-from dlbricks_tui.documents.systems import finding_parts
-from dlbricks_tui.host.fingerprint import GIBIBYTE, fingerprint
-from dlbricks_tui.host.noise import Finding, NoiseVerdict, findings
-from dlbricks_tui.host.peaks import PeaksError, keep_peaks
-from dlbricks_tui.host.queue import host_queue
-from dlbricks_tui.measure.denormals import DenormalCount, denormals_in
+from dlbricks_tui.cli.output import narrate, narrate_waiting, write, write_json
+from dlbricks_tui.cli.parser import Parser, Status, Typed, UsageError
 from dlbricks_tui.settings.variant import THREADS
-from dlbricks_tui.store.database import ResultsDatabase
-from dlbricks_tui.store.records import Peaks, System
-from dlbricks_tui.wording.numbers import counted, percent, speeds
+
+if TYPE_CHECKING:
+    from dlbricks_tui.config.config import Config, Sources
+    from dlbricks_tui.runtime.runtime import Runtime
 
 
 def register(parser: Parser) -> None:
     """Add the options of `doctor`."""
-    about = "look for denormal numbers in a *.params or *.onnx file"
-    add_repeatable(parser, "--params", "FILE", about, type=Path)
-    parser.add_argument(
-        "--peaks",
-        action="store_true",
-        help="measure for about four seconds how fast this host computes and reads memory, and store it",
-    )
-    parser.add_argument(
-        "--threads",
-        metavar="N",
-        type=Typed(THREADS.kind),
-        help="number of threads for --peaks (default: one for each usable core)",
-    )
-    add_json_option(parser)
-    parser.set_defaults(handler=examine)
+    parser.add_repeatable("--params", "FILE", "look for denormal numbers in a *.params or *.onnx file", type=Path)
+    about = "measure for about four seconds how fast this host computes and reads memory, and store it"
+    parser.add_flag("--peaks", about=about)
+    about = "number of threads for --peaks (default: one for each usable core)"
+    parser.add_argument("--threads", metavar="N", type=Typed(THREADS.kind), help=about)
+    parser.end(examine)
+
+
+def register_runtimes(parser: Parser) -> None:
+    """Add the actions of `runtimes`; without one it lists."""
+    # Loaded here: other commands need no names of frameworks.
+    from dlbricks_tui.answers.runtimes import FRAMEWORKS
+
+    parser.add_listing("list the runtimes", list_runtimes)
+    adding = parser.add_action("add", "register an interpreter after a check that it works", add_runtime)
+    adding.add_argument("python", metavar="PATH", help="a Python interpreter, or the virtual environment that holds it")
+    adding.add_argument("--name", help="its name (default: its framework, version and Python)")
+    about = "number of threads that it computes with (default: its own)"
+    adding.add_argument("--threads", metavar="N", type=Typed(THREADS.kind), help=about)
+    about = "number of operators of a model that it runs at the same time, end to end (default: one after another)"
+    adding.add_argument("--at-once", metavar="K", type=Typed(THREADS.kind), default=1, help=about)
+    about = "an environment variable that it starts with, such as MXNET_SUBGRAPH_BACKEND=NONE"
+    adding.add_repeatable("--env", "NAME=VALUE", about)
+    about = f"the framework to use if it has several (default: the first of {', '.join(FRAMEWORKS)} that it has)"
+    adding.add_argument("--framework", choices=list(FRAMEWORKS), help=about)
+    checking = parser.add_action("check", "start a runtime and list its framework and settings", check_runtimes)
+    checking.add_argument("name", metavar="NAME", nargs="?", help="the runtime (default: all)")
+    removing = parser.add_action("remove", "forget a runtime; its results stay", remove_runtime, json=False)
+    removing.add_argument("name", metavar="NAME")
+
+
+def register_config(parser: Parser) -> None:
+    """Add the actions of `config`; without one it lists."""
+    parser.add_listing("list the settings and where each one comes from", list_settings)
+    for name, about, handler in (
+        ("locate", "print the path of the config file", locate),
+        ("validate", "name all faults of the settings", validate),
+    ):
+        parser.add_action(name, about, handler).set_defaults(reads_config=False)
 
 
 def examine(args: argparse.Namespace) -> int:
     """Examine the host, and the named files of weights."""
+    # Loaded here: the other commands of this module measure nothing.
+    from dlbricks_tui.answers.doctor import examination_document, examined_host, weights_of
+    from dlbricks_tui.cli.rendering import show_parts
+    from dlbricks_tui.documents.systems import host_parts, weights_parts
+
     # Weights first, so that a mistyped path is refused at once.
-    weights = {path: denormals_in(path) for path in args.params}
-    system = fingerprint()
+    weights = weights_of(args.params)
     if args.threads is not None and not args.peaks:
-        raise PeaksError("--threads is the number of threads for --peaks: add --peaks, or leave --threads out")
-    # Before the noise is examined, which the measured threads would be part of.
-    peaks = _peaks(args, system)
-    found = findings()
+        raise UsageError("--threads is the number of threads for --peaks: add --peaks, or leave --threads out")
+    found = examined_host(args.data, narrate_waiting, measures=args.peaks, threads=args.threads)
     if args.json:
-        noise = [{**document(it), "cure": it.cure or None} for it in found]
-        files = [_weights_document(path, counts) for path, counts in weights.items()]
-        documents = [peaks_document(it) for it in peaks]
-        write_json({"system": _system_document(system), "peaks": documents, "noise": noise, "weights": files})
-    else:
-        show_parts(_host_parts(system, peaks, found))
-        noisy = [it.source for it in found if it.verdict is NoiseVerdict.NOISY]
-        narrate(f"noisy: {', '.join(noisy)}" if noisy else "no disturbance of this host was found")
-        for path, counts in weights.items():
-            _show_weights(path, counts)
+        write_json(examination_document(found, weights))
+        return Status.DONE
+    show_parts(host_parts(found))
+    narrate(f"noisy: {', '.join(found.noisy)}" if found.noisy else "no disturbance of this host was found")
+    for path, counts in weights.items():
+        show_parts(weights_parts(path, counts))
+        if any(it.denormals for it in counts):
+            narrate("cure: set what is smaller than 1e-30 to zero before the model is saved; results do not change")
     return Status.DONE
 
 
-def peaks_document(peaks: Peaks) -> dict[str, Any]:
-    """Return the peaks at a number of threads as a JSON document."""
-    return {
-        "threads": peaks.threads,
-        "gflops": dict(peaks.arithmetic),
-        "gigabytes_per_second": dict(peaks.bandwidth),
-        "when": peaks.when,
-    }
+def list_runtimes(args: argparse.Namespace) -> int:
+    """List the runtimes without starting any, and say if scenarios cannot be measured."""
+    from dlbricks_tui.answers.runtimes import missing_loadgen, runtimes_of
+
+    _write_runtimes(runtimes_of(args.data), as_json=args.json)
+    if missing := missing_loadgen():
+        narrate(missing)
+    return Status.DONE
 
 
-def _peaks(args: argparse.Namespace, system: System) -> tuple[Peaks, ...]:
-    """Return the stored peaks of this host, after they were measured if that was asked for."""
-    if not args.peaks and not args.data.store.exists():
-        return ()
-    if args.peaks:
-        threads = system.cores if args.threads is None else args.threads
-        keep_peaks(args.data.store, system, threads, host_queue(), args.data.path, narrate_waiting)
-    with ResultsDatabase(args.data.store) as store:
-        return tuple(it for it in store.peaks() if it.system == system.id)
+def add_runtime(args: argparse.Namespace) -> int:
+    """Register a runtime."""
+    from dlbricks_tui.answers.runtimes import added_runtime
 
-
-def _system_document(system: System) -> dict[str, Any]:
-    return {
-        "system": system.id,
-        "name": system.name,
-        "cpu": system.cpu,
-        "cores": system.cores,
-        "memory_bytes": system.memory_bytes,
-        "instance_type": system.instance_type or None,
-        **dict(system.facts),
-    }
-
-
-def _weights_document(path: Path, counts: Sequence[DenormalCount]) -> dict[str, Any]:
-    return {
-        "path": path,
-        "values": sum(it.values for it in counts),
-        "denormals": sum(it.denormals for it in counts),
-        "arrays": [it for it in counts if it.denormals],
-    }
-
-
-def _host_parts(system: System, peaks: Sequence[Peaks], found: Sequence[Finding]) -> Iterator[Part]:
-    facts = ", ".join(f"{name.replace('_', ' ')} {str(value).lower()}" for name, value in system.facts)
-    yield Sentence(f"{system.name}, {system.memory_bytes / GIBIBYTE:.1f} GiB", "strong")
-    yield Sentence(f"known as {system.id}; {facts}")
-    for it in peaks:
-        yield Sentence(f"at most {speeds(it)}, with {counted(it.threads, 'thread')}")
-    yield BLANK_LINE
-    for each in found:
-        yield from finding_parts(each)
-
-
-def _show_weights(path: Path, counts: Sequence[DenormalCount]) -> None:
-    affected = [it for it in counts if it.denormals]
-    total = sum(it.denormals for it in affected)
-    values = sum(it.values for it in counts)
-    if not affected:
-        show_parts([Sentence(f"{path}: none of {counted(values, 'value')} is denormal")])
-        return
-    columns: tuple[Column[DenormalCount], ...] = (
-        name_column("array", lambda it: it.array),
-        Column("values", lambda it: it.values),
-        Column("denormal", lambda it: it.denormals),
-        Column("share", lambda it: percent(it.share, 2)),
+    variables = [text.partition("=") for text in args.env]
+    for name, equals, _ in variables:
+        if not name or not equals:
+            raise UsageError(f"--env {name}: write NAME=VALUE")
+    runtime = added_runtime(
+        args.data,
+        args.python,
+        name=args.name,
+        threads=args.threads,
+        environment=tuple((name, value) for name, _, value in variables),
+        framework=args.framework,
+        at_once=args.at_once,
     )
-    denormal = f"{total} of {counted(values, 'value')} denormal"
-    told = Sentence(f"{path}: {denormal}; kernels may take up to ten times as long")
-    show_parts([told, Table(columns, affected)])
-    narrate("cure: set what is smaller than 1e-30 to zero before the model is saved; results do not change")
+    _write_runtimes([runtime], as_json=args.json)
+    narrate(f"use it with --runtime {runtime.name}")
+    return Status.DONE
+
+
+def check_runtimes(args: argparse.Namespace) -> int:
+    """Start one runtime, or all, and name those that do not work."""
+    from dlbricks_tui.answers.runtimes import checked_runtimes
+
+    working, broken = checked_runtimes(args.data, args.name)
+    for line in broken:
+        narrate(line)
+    _write_runtimes(working, as_json=args.json)
+    return Status.of(broken)
+
+
+def remove_runtime(args: argparse.Namespace) -> int:
+    """Forget a runtime."""
+    from dlbricks_tui.answers.runtimes import forget_runtime
+
+    forget_runtime(args.name, args.data)
+    narrate(f"{args.name} is forgotten")
+    return Status.DONE
+
+
+def _write_runtimes(runtimes: Sequence[Runtime], *, as_json: bool) -> None:
+    if as_json:
+        from dlbricks_tui.answers.runtimes import runtime_document
+
+        write_json([runtime_document(runtime) for runtime in runtimes])
+    elif runtimes:
+        from dlbricks_tui.cli.rendering import show_parts
+        from dlbricks_tui.documents.parts import Column, Table, name_column
+
+        columns: tuple[Column[Runtime], ...] = (
+            name_column("interpreter", lambda it: it.python),
+            Column("name", lambda it: it.name),
+            Column("framework", lambda it: f"{it.framework} {it.version}"),
+            Column("Python", lambda it: it.python_version),
+            Column("threads", lambda it: it.settings.threads),
+            Column("settings", lambda it: " ".join(f"{name}={value}" for name, value in it.settings.environment)),
+        )
+        show_parts([Table(columns, runtimes)])
+
+
+def list_settings(args: argparse.Namespace) -> int:
+    """List every setting, its value, and where the value comes from."""
+    config: Config = args.config
+    if args.json:
+        settings = {name: {"value": given.value, "from": given.where} for name, given in config.given.items()}
+        keys = {action: {"keys": given.keys, "from": given.where} for action, given in config.keys.items()}
+        write_json({"settings": settings, "keys": keys})
+        return Status.DONE
+    from dlbricks_tui.cli.rendering import show_parts
+    from dlbricks_tui.config.config import BY_NAME, KEYS, in_file
+    from dlbricks_tui.documents.parts import CellKind, Column, Table, name_column
+
+    columns: tuple[Column[tuple[str, str, str, str]], ...] = (
+        name_column("setting", lambda it: it[0]),
+        name_column("value", lambda it: it[1]),
+        name_column("from", lambda it: it[2]),
+        Column("meaning", lambda it: it[3], CellKind.SENTENCE),
+    )
+    rows = [(name, in_file(it.value), it.where, BY_NAME[name].about) for name, it in config.given.items()]
+    rows += [(f"{KEYS}.{action}", " ".join(it.keys), it.where, "") for action, it in config.keys.items()]
+    show_parts([Table(columns, rows)])
+    return Status.DONE
+
+
+def locate(args: argparse.Namespace) -> int:
+    """Print the path of the config file."""
+    exists = args.data.config.exists()
+    if args.json:
+        write_json({"config": args.data.config, "exists": exists, "themes": args.data.themes})
+        return Status.DONE
+    write(f"{args.data.config}\n")
+    if not exists:
+        narrate("there is no such file yet, so all settings have their defaults; `dlbricks config` lists them")
+    return Status.DONE
+
+
+def validate(args: argparse.Namespace) -> int:
+    """Name all faults of the settings."""
+    file, problems = args.data.config, _problems(args.sources, args.wrong_keys)
+    if args.json:
+        write_json({"config": file, "valid": not problems, "problems": problems})
+    elif not problems and file.exists():
+        narrate(f"{file} is valid")
+    elif not problems:
+        narrate(f"there is no {file}, so all settings have their defaults")
+    for problem in problems:
+        narrate(f"dlbricks: error: {problem}")
+    return Status.BAD_INPUT if problems else Status.DONE
+
+
+def _problems(sources: Sources, wrong_keys: Callable[[Config], str] | None) -> list[str]:
+    problems = [str(problem) for problem in sources.problems()]
+    # Keys are checked only where the settings can be read.
+    if not problems and wrong_keys is not None:
+        problems += filter(None, [wrong_keys(sources.read())])
+    return problems

@@ -3,111 +3,73 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from itertools import groupby, product
-from pathlib import Path
-from typing import TYPE_CHECKING
+from itertools import product
+from typing import TYPE_CHECKING, Any
 
-from dlbricks_tui.answers.estimating import Answer, Estimator, measured_models
-from dlbricks_tui.answers.opening import library
-from dlbricks_tui.answers.scope import EstimateOptions
-from dlbricks_tui.cli.estimate_remarks import (
-    Cures,
-    accuracy_document,
-    score_document,
-    tell_gaps,
-    tell_impossible,
-    tell_level,
-    tell_nothing_fits,
-    tell_others,
-    tell_unmeasurable,
-    tell_unpredicted,
-    write_documents,
-    write_estimates,
-    write_slowest,
-    write_variants,
-)
 from dlbricks_tui.cli.options import (
     add_cutting_options,
     add_measured_only_option,
     add_models_argument,
-    add_variant_options,
     estimate_options_of,
     given_options,
+    open_estimator,
     values_of,
 )
-from dlbricks_tui.cli.output import narrate, worded
-from dlbricks_tui.cli.parser import (
-    MOST_SHOWN,
-    Parser,
-    Status,
-    Typed,
-    UsageError,
-    add_format_options,
-    add_schema_option,
-    add_setting,
-)
-from dlbricks_tui.cli.store import open_estimator
-from dlbricks_tui.errors import UserError
-from dlbricks_tui.folders import DataFolder
-from dlbricks_tui.models.library import ModelSource
-from dlbricks_tui.models.loading import UNLOADABLE
-from dlbricks_tui.runtime.errors import RegistryError
+from dlbricks_tui.cli.output import narrate, write_csv, write_json
+from dlbricks_tui.cli.parser import Parser, Status, Typed, UsageError
 from dlbricks_tui.settings.cutting import CUTTING, LEVEL, WORKERS
 from dlbricks_tui.settings.loads import BOUND
-from dlbricks_tui.settings.setting import whole
-from dlbricks_tui.settings.variant import BATCH, KERNELS, PRECISION, RUNTIME, SYSTEM, THREADS
+from dlbricks_tui.settings.variant import BATCH, EXECUTION, KERNELS, PRECISION, RUNTIME, SYSTEM, THREADS
 
 if TYPE_CHECKING:
+    from dlbricks_tui.answers.estimating import Answer, Estimator
+    from dlbricks_tui.answers.gaps import Cures
+    from dlbricks_tui.answers.scope import EstimateOptions
     from dlbricks_tui.estimate.ranking import Point
+    from dlbricks_tui.folders import DataFolder
+    from dlbricks_tui.models.library import ModelSource
+
+# Wider curves say no more; their lines without the legend.
+_WIDEST_CURVE, _CURVE_LINES = 100, 10
 
 
 def register(parser: Parser) -> None:
     """Add the options of `estimate`."""
     add_models_argument(parser, many=True, needed=False)
     add_cutting_options(parser)
-    add_setting(parser, SYSTEM)
-    usual = "the fastest one that was measured completely"
-    add_setting(parser, RUNTIME, many=True, default=(), usual=usual)
-    add_setting(parser, THREADS, many=True, default=(), usual="any")
-    add_variant_options(parser)
-    parser.add_argument(
-        "--bound-ms",
-        metavar="MS",
-        type=Typed(BOUND.kind),
-        help="name the variant with the highest throughput among those that take at most so long",
-    )
-    add_setting(parser, WORKERS)
-    parser.add_argument(
-        "--rules", metavar="FILE", type=Path, help="a TOML file that says which layers may run in parallel"
-    )
+    parser.add_setting(SYSTEM)
+    parser.add_setting(RUNTIME, many=True, default=(), usual="the fastest one that was measured completely")
+    parser.add_setting(THREADS, many=True, default=(), usual="any")
+    parser.add_settings(*EXECUTION, many=True)
+    about = "name the variant with the highest throughput among those that take at most so long"
+    parser.add_argument("--bound-ms", metavar="MS", type=Typed(BOUND.kind), help=about)
+    parser.add_setting(WORKERS)
+    parser.add_file("--rules", about="a TOML file that says which layers may run in parallel")
     add_measured_only_option(parser)
-    parser.add_argument(
+    parser.add_count(
         "--slowest",
-        metavar="N",
-        type=Typed(whole(1, MOST_SHOWN)),
-        help="show the N slowest layers, with the share of each and of all slower ones (with --json: N of them, else "
-        "10)",
+        "show the N slowest layers, with the share of each and of all slower ones (with --json: N of them, else 10)",
     )
-    parser.add_argument(
-        "--accuracy",
-        action="store_true",
-        help="print how well estimates agree with end-to-end results, per system, runtime and level",
-    )
-    parser.add_argument(
+    about = "print how well estimates agree with end-to-end results, per system, runtime and level"
+    parser.add_flag("--accuracy", about=about)
+    parser.add_flag(
         "--score",
-        action="store_true",
-        help="print how well models that were measured since would have been predicted, by the results of this system "
-        "alone; without a MODEL, all of them",
+        about="print how well models that were measured since would have been predicted, by the results of this "
+        "system alone; without a MODEL, all of them",
     )
-    add_format_options(parser)
-    add_schema_option(parser, "ModelEstimate", many=True)
+    parser.add_formats()
+    parser.add_schema("estimates.ModelEstimate", many=True)
     parser.set_defaults(handler=estimate_models)
 
 
 def estimate_models(args: argparse.Namespace) -> int:
     """Estimate each model in each variant, or judge the estimates of all of them."""
+    from dlbricks_tui.answers.estimating import measured_models
+    from dlbricks_tui.answers.gaps import Cures
+    from dlbricks_tui.answers.opening import library
+
     if not args.models and not args.score:
         raise UsageError("name a MODEL that `dlbricks models` lists, a file, or table1:ID")
     sources = library(args.data).find_all(args.models) if args.models else measured_models(args.data)
@@ -119,13 +81,13 @@ def estimate_models(args: argparse.Namespace) -> int:
         replace(options, **dict(zip(given, values, strict=True)))
         for values in product(*(each or (None,) for each in given.values()))
     ]
+    one_value = f"give one value each of --{', --'.join(given)}"
     if len(variants) > 1 and (args.accuracy or args.score):
-        option = "--score" if args.score else "--accuracy"
-        raise UsageError(f"{option} judges one variant: give one value each of --{', --'.join(given)}")
+        raise UsageError(f"{'--score' if args.score else '--accuracy'} judges one variant: {one_value}")
     if args.slowest is not None and (len(variants) > 1 or args.accuracy or args.score or args.bound_ms is not None):
         raise UsageError(
-            f"--slowest shows the layers of one variant: give one value each of --{', --'.join(given)}, and no other "
-            "view (--accuracy, --score, --bound-ms)"
+            f"--slowest shows the layers of one variant: {one_value}, and no other view (--accuracy, --score, "
+            "--bound-ms)"
         )
     cures = Cures(args.config, args.models, given_options(args), variants[0])
     if len(variants) > 1 or (args.bound_ms is not None and output == "text"):
@@ -146,105 +108,117 @@ def _estimate_variants(
     cures: Cures,
     bound_ms: float | None,
 ) -> int:
+    from dlbricks_tui.answers.gaps import answers_of_variants
     from dlbricks_tui.documents.variants import best_line, curve_answer
-    from dlbricks_tui.estimate.ranking import Point
 
-    found: dict[str, list[Point]] = {}
-    answers: list[Answer] = []
-    refused: list[UserError] = []
-    for _, group in groupby(variants, key=lambda it: replace(it, threads=None, batch=None)):
-        options = list(group)
-        with open_estimator(options[0], data) as opened:
-            for each in options:
-                estimator = replace(opened, options=each)
-                try:
-                    scope = estimator.scope_of(sources)
-                    held = estimator.answers(sources, scope)
-                except (*UNLOADABLE, RegistryError) as refusal:
-                    refused.append(refusal)
-                    narrate(f"left out: {worded(refusal)}")
-                    continue
-                answers += held
-                its_cures = replace(cures, options=each)
-                for answer in held:
-                    incomplete = answer.found.estimate.remaining.pairs and not answer.found.estimate.obstacle
-                    cure = its_cures.command(scope, [answer]) if incomplete else ""
-                    point = Point(each.runtime or "", each.threads, answer.found, cure)
-                    found.setdefault(answer.source.name, []).append(point)
-                known = [it for it in held if it.found.estimate.composed]
-                tell_gaps(its_cures, scope, [it for it in known if it.found.estimate.remaining.pairs])
-                tell_impossible(its_cures, scope, [it for it in held if it.found.estimate.obstacle])
-    if refused and not answers:
-        raise refused[0]
+    found = answers_of_variants(variants, sources, cures, lambda options: open_estimator(options, data), narrate)
     if output == "text":
-        for name, points in found.items():
+        for name, points in found.points.items():
+            ways = dict.fromkeys((it.found.way.system, it.found.estimate.level.value) for it in points)
             best = curve_answer(points) if bound_ms is None else best_line(points, bound_ms)
-            write_variants(points, _headings(name, points), best, bound_ms)
+            headings = [name, *(f"{system}, {level} layers" for system, level in ways)]
+            show_variants(points, headings, best, bound_ms)
     else:
-        write_estimates(answers, output)
-    every = [point for points in found.values() for point in points]
-    complete = not refused and all(it.latency_ms is not None for it in every)
-    return Status.DONE if complete and len(every) == len(variants) * len(sources) else Status.DONE_WITH_FAILURES
+        _write_estimates(found.answers, output)
+    every = [point for points in found.points.values() for point in points]
+    complete = not found.refused and all(it.latency_ms is not None for it in every)
+    return Status.of(not complete or len(every) != len(variants) * len(sources))
 
 
-def _headings(name: str, points: Sequence[Point]) -> list[str]:
-    ways = dict.fromkeys((it.found.way.system, it.found.estimate.level.value) for it in points)
-    return [name, *(f"{system}, {level} layers" for system, level in ways)]
+def show_variants(
+    points: Sequence[Point], heading: Iterable[str], answer: str = "", bound_ms: float | None = None
+) -> None:
+    """Write the table of a model in several variants, their latency beside their throughput, and the answer."""
+    # Loaded here: one variant has no curve.
+    from dlbricks_tui.cli.rendering import show_parts
+    from dlbricks_tui.documents.parts import BLANK_LINE, Plots, Sentence
+    from dlbricks_tui.documents.variants import curve_pictures, variants_parts
+
+    show_parts([*map(Sentence, heading), BLANK_LINE, *variants_parts(points), BLANK_LINE])
+    if plots := curve_pictures(points, bound_ms):
+        show_parts([Plots(plots, _CURVE_LINES), BLANK_LINE], _WIDEST_CURVE)
+    if answer:
+        show_parts([Sentence(answer)])
 
 
 def _estimate(
     estimator: Estimator, sources: Sequence[ModelSource], output: str, cures: Cures, most_slow: int | None
 ) -> int:
+    from dlbricks_tui.answers.gaps import level_remark, remarks_on_answers
+
     scope = estimator.scope_of(sources)
-    tell_level(estimator, scope)
+    if remark := level_remark(estimator, scope):
+        narrate(remark)
     answers = estimator.answers(sources, scope)
-    if most_slow is None:
-        write_estimates(answers, output)
+    _write_estimates(answers, output, most_slow)
+    for line in remarks_on_answers(estimator, cures, scope, answers):
+        narrate(line)
+    without = any(it.found.estimate.composed is None or it.found.estimate.obstacle for it in answers)
+    return Status.of(without or len(answers) < len(sources))
+
+
+def _write_estimates(answers: Sequence[Answer], output: str, most_slow: int | None = None) -> None:
+    """Write estimates, or the slowest layers of each model: as `text`, `json` or `csv`."""
+    if output != "text":
+        from dlbricks_tui.answers.estimates import MOST_SLOW, csv_row, model_estimate, slow_rows
+
+        estimates = [model_estimate(it.decomposition, it.found, most_slow or MOST_SLOW) for it in answers]
+        if output == "json":
+            write_json(estimates)
+        elif most_slow is None:
+            _write_rows(list(map(csv_row, estimates)))
+        else:
+            _write_rows([row for one in estimates for row in slow_rows(one)])
+        return
+    # Loaded here: the other formats need no tables.
+    from dlbricks_tui.cli.rendering import show_parts
+    from dlbricks_tui.documents.estimate import EstimateDocument
+    from dlbricks_tui.documents.estimates import estimates_parts
+
+    if most_slow is not None:
+        for answer in answers:
+            show_parts(EstimateDocument(answer.decomposition.graph, answer.found).slowest(most_slow))
+    elif len(answers) > 1:
+        show_parts(estimates_parts([it.found for it in answers]))
     else:
-        write_slowest(answers, output, most_slow)
-    tell_others(answers)
-    for answer in answers:
-        tell_unmeasurable(answer)
-    tell_unpredicted(answers)
-    impossible = [it for it in answers if it.found.estimate.obstacle]
-    tell_impossible(cures, scope, impossible)
-    without = [it for it in answers if it.found.estimate.composed is None and it not in impossible]
-    incomplete = [it for it in answers if it.found.estimate.remaining.pairs and it not in impossible]
-    tell_gaps(cures, scope, [it for it in incomplete if it.found.is_measured])
-    unmeasured = [it for it in incomplete if not it.found.is_measured]
-    predicted = [it for it in unmeasured if it not in without]
-    tell_nothing_fits(estimator, cures, scope, predicted, "nothing measured fits")
-    tell_nothing_fits(estimator, cures, scope, [it for it in unmeasured if it in without], "nothing fits")
-    return Status.DONE_WITH_FAILURES if without or impossible or len(answers) < len(sources) else Status.DONE
+        (one,) = answers
+        show_parts(EstimateDocument(one.decomposition.graph, one.found, one.is_chosen).whole())
+
+
+def _write_rows(rows: Sequence[dict[str, Any]], output: str = "csv") -> None:
+    """Write rows with equal keys: as `json` or `csv`."""
+    if output == "json":
+        write_json(rows)
+    elif rows:
+        write_csv([list(rows[0]), *(list(row.values()) for row in rows)])
 
 
 def _judge(estimator: Estimator, sources: Sequence[ModelSource], output: str) -> int:
+    from dlbricks_tui.answers.estimates import accuracy_document
     from dlbricks_tui.cli.rendering import show_parts
     from dlbricks_tui.documents.estimates import accuracy_parts, judged_by_way
 
     judged = sorted(judged_by_way(estimator.every_way(sources, estimator.scope_of(sources))), key=lambda it: it[0])
     if output != "text":
-        write_documents([accuracy_document(group, found) for group, found in judged], output)
+        _write_rows([accuracy_document(group, found) for group, found in judged], output)
     elif judged:
         show_parts(accuracy_parts(judged))
-    if judged:
-        return Status.DONE
-    narrate(
-        "no model was measured both end to end and in all of its bricks: `dlbricks run MODEL... --end-to-end` does both"
-    )
-    return Status.DONE_WITH_FAILURES
+    if not judged:
+        cure = "`dlbricks run MODEL... --end-to-end` does both"
+        narrate(f"no model was measured both end to end and in all of its bricks: {cure}")
+    return Status.of(not judged)
 
 
 def _score(estimator: Estimator, sources: Sequence[ModelSource], output: str) -> int:
+    from dlbricks_tui.answers.estimates import score_document
     from dlbricks_tui.cli.rendering import show_parts
     from dlbricks_tui.documents.estimates import NOTHING_TO_SCORE, score_parts
 
     found = estimator.scores(sources, estimator.scope_of(sources)) if sources else []
     if output != "text":
-        write_documents([score_document(way, score) for way, score in found], output)
+        _write_rows([score_document(way, score) for way, score in found], output)
     elif found:
         show_parts(score_parts([score for _, score in found]))
-    if found:
-        return Status.DONE
-    narrate(NOTHING_TO_SCORE)
-    return Status.DONE_WITH_FAILURES
+    if not found:
+        narrate(NOTHING_TO_SCORE)
+    return Status.of(not found)

@@ -1,39 +1,25 @@
-"""`dlbricks evaluate`: carry out an evaluation, compare it with earlier results, or write the one of a run."""
+"""`dlbricks evaluate` and `dlbricks check`: measure again what files say, and compare with their results."""
 
 from __future__ import annotations
 
 import argparse
 import json
-from contextlib import closing
-from pathlib import Path
-from typing import TYPE_CHECKING
+from datetime import datetime, timezone
+from itertools import count
+from typing import TYPE_CHECKING, Any
 
-from dlbricks_tui.answers.checks import MOST_PROCESSES
-from dlbricks_tui.cli.output import (
-    narrate,
-    narrate_once,
-    narrate_some,
-    write,
-    write_json,
-)
-from dlbricks_tui.cli.parser import (
-    Parser,
-    Status,
-    Typed,
-    UsageError,
-    add_json_option,
-    add_quiet_option,
-    add_schema_option,
-)
-from dlbricks_tui.settings.setting import share, whole
-from dlbricks_tui.store.change import USUAL_SHARE, Verdict
-from dlbricks_tui.wording.numbers import counted, percent
+from dlbricks_tui.cli.options import add_models_argument, inputs_of
+from dlbricks_tui.cli.output import narrate, narrate_once, narrate_some, write, write_json, write_lines
+from dlbricks_tui.cli.parser import Parser, Status, Typed, UsageError
+from dlbricks_tui.settings.setting import share
+from dlbricks_tui.wording.numbers import counted, names_of
 
 if TYPE_CHECKING:
     from dlbricks_tui.answers.evaluating import EvaluationResult
     from dlbricks_tui.answers.preparing import CheckedEvaluation
     from dlbricks_tui.folders import DataFolder
     from dlbricks_tui.runs.request import RunRequest
+    from dlbricks_tui.runs.run import RunOutcome
     from dlbricks_tui.scenarios.scenario import ScenarioOrder
     from dlbricks_tui.store.records import LoadTest
 
@@ -45,54 +31,66 @@ def register(parser: Parser) -> None:
         "store lacks, and print the results. Exit status: 1 if something does not match and --anyway is not given, if "
         "a model could not be measured, or if --compare finds one slower; 0 otherwise."
     )
-    parser.add_argument("file", metavar="FILE", type=Path, nargs="?", help="an evaluation, a TOML file")
-    parser.add_argument(
-        "--anyway", action="store_true", help="go on although something does not match, and mark the results"
-    )
-    parser.add_argument(
+    parser.add_file("file", about="an evaluation, a TOML file", nargs="?")
+    parser.add_flag("--anyway", about="go on although something does not match, and mark the results")
+    parser.add_flag(
         "--compare",
-        action="store_true",
-        help="measure whole models again, and compare them with the results in the file, or else with the newest "
+        about="measure whole models again, and compare them with the results in the file, or else with the newest "
         "earlier ones of the store; name what differs, such as a version",
     )
-    parser.add_argument(
-        "--by",
-        metavar="SHARE",
-        type=Typed(share()),
-        help=f"with --compare: a smaller change counts as none (default: {percent(USUAL_SHARE).replace('%', '%%')})",
+    _add_comparing(
+        parser,
+        by="with --compare: a smaller change counts as none",
+        processes="with --compare: measure each whole model in N processes, which vary more than the samples of one",
     )
-    parser.add_argument(
-        "--processes",
-        metavar="N",
-        type=Typed(whole(1, MOST_PROCESSES)),
-        help="with --compare: measure each whole model in N processes, which vary more than the samples of one "
-        "(default: 3)",
+    parser.add_flag("--again", about="measure everything again, also what the store has")
+    about = "write the evaluation of a finished run, with its results: its id, the beginning of it, or `last`"
+    parser.add_argument("--from", dest="run", metavar="RUN", help=about)
+    parser.add_file("-o", "--output", about="with --from: the file to write")
+    parser.add_flag("--force", about="with --from: replace the file if it exists")
+    parser.add_flag("--schema", about="print the JSON schema of the file, for editors, and exit")
+    parser.end(evaluate_file, "evaluating.EvaluationResult", quiet=True)
+
+
+def register_check(parser: Parser) -> None:
+    """Add the options of `check`."""
+    parser.epilog = (
+        "The exit status is 1 if any model is slower, or could not be measured; it is 0 if all are the same, faster, "
+        "or too noisy for a verdict.\n"
     )
-    parser.add_argument("--again", action="store_true", help="measure everything again, also what the store has")
-    parser.add_argument(
-        "--from",
-        dest="run",
-        metavar="RUN",
-        help="write the evaluation of a finished run, with its results: its id, the beginning of it, or `last`",
-    )
-    parser.add_argument("-o", "--output", metavar="FILE", type=Path, help="with --from: the file to write")
-    parser.add_argument("--force", action="store_true", help="with --from: replace the file if it exists")
-    parser.add_argument(
-        "--schema", action="store_true", help="print the JSON schema of the file, for editors, and exit"
-    )
-    add_quiet_option(parser)
-    add_json_option(parser)
-    add_schema_option(parser, "EvaluationResult", module="evaluating")
-    parser.set_defaults(handler=evaluate_file)
+    add_models_argument(parser, many=True, needed=False)
+    about = "an evaluation with results (.toml), or a file of `dlbricks results export` (.json, .json.gz)"
+    parser.add_file("--against", about=about, required=True)
+    processes = "measure each model in N processes, as their latencies differ"
+    _add_comparing(parser, by="a smaller change counts as none", processes=processes)
+    parser.add_argument("--runtime", metavar="R", help="a runtime or framework (default: all of FILE)")
+    parser.add_argument("--system", metavar="S", help="the system to compare with, if FILE has several")
+    parser.add_file("--junit", about="write the verdicts as JUnit XML too, for CI systems")
+    parser.end(check, "checks.CheckedModel", many=True, quiet=True)
+
+
+def _add_comparing(parser: Parser, *, by: str, processes: str) -> None:
+    from dlbricks_tui.answers.checks import MOST_PROCESSES, CheckOptions
+
+    usual = CheckOptions()
+    by = f"{by} (default: {usual.by:.0%})".replace("%", "%%")
+    parser.add_argument("--by", metavar="SHARE", type=Typed(share()), help=by)
+    parser.add_count("--processes", f"{processes} (default: {usual.processes})", most=MOST_PROCESSES)
+
+
+def _comparing(args: argparse.Namespace) -> dict[str, Any]:
+    """Return what the options say of comparisons, by the fields of options classes."""
+    given = {"by": args.by, "processes": args.processes}
+    return {name: value for name, value in given.items() if value is not None}
 
 
 def evaluate_file(args: argparse.Namespace) -> int:
     """Carry out an evaluation, or write one, or print the schema of the file."""
     if args.schema:
         # Loaded here, as all that follows: an error in the options is quick.
-        from dlbricks_tui.evaluations.schema import schema
+        from dlbricks_tui.answers.preparing import schema_of_files
 
-        write(f"{json.dumps(schema(), indent=2)}\n")
+        write(f"{json.dumps(schema_of_files(), indent=2)}\n")
         return Status.DONE
     if args.run is not None:
         return _write_evaluation(args)
@@ -102,21 +100,19 @@ def evaluate_file(args: argparse.Namespace) -> int:
         )
     if args.output is not None or args.force:
         raise UsageError("-o and --force belong to --from RUN: name a run, or leave them out")
-    if not args.compare and (args.by is not None or args.processes is not None):
+    if not args.compare and _comparing(args):
         raise UsageError("--by and --processes belong to --compare: add it, or leave them out")
     return _carry_out(args)
 
 
 def _write_evaluation(args: argparse.Namespace) -> int:
-    from dlbricks_tui.answers.from_run import evaluation_of_run
-    from dlbricks_tui.evaluations.file import write_evaluation
+    from dlbricks_tui.answers.from_run import written_evaluation
 
-    measures = args.anyway or args.compare or args.again or args.by is not None or args.processes is not None
-    if args.file is not None or args.output is None or measures:
+    if args.file is not None or args.output is None or args.anyway or args.compare or args.again or _comparing(args):
         raise UsageError("--from RUN measures nothing: name only the file to write, with -o FILE")
     if args.output.exists() and not args.force:
         raise UsageError(f"{args.output} exists already: choose another file, or replace it with --force")
-    evaluation = write_evaluation(evaluation_of_run(args.run, args.output, args.data), args.output)
+    evaluation = written_evaluation(args.run, args.output, args.data)
     if args.json:
         write_json({"name": evaluation.name, "sha256": evaluation.sha256, "file": args.output})
     else:
@@ -129,19 +125,11 @@ def _write_evaluation(args: argparse.Namespace) -> int:
 
 
 def _carry_out(args: argparse.Namespace) -> int:
-    from dlbricks_tui.answers.checks import USUAL_PROCESSES
     from dlbricks_tui.answers.evaluating import EvaluateOptions, EvaluationSteps, evaluate
-    from dlbricks_tui.answers.preparing import check_evaluation
-    from dlbricks_tui.evaluations.file import read_evaluation
+    from dlbricks_tui.answers.preparing import check_file
 
-    options = EvaluateOptions(
-        anyway=args.anyway,
-        compare=args.compare,
-        by=USUAL_SHARE if args.by is None else args.by,
-        processes=USUAL_PROCESSES if args.processes is None else args.processes,
-        again=args.again,
-    )
-    checked = check_evaluation(read_evaluation(args.file), args.file, args.data)
+    options = EvaluateOptions(anyway=args.anyway, compare=args.compare, again=args.again, **_comparing(args))
+    checked = check_file(args.file, args.data)
     for match in checked.mismatches:
         narrate(f"does not match: {match.line}")
     steps = EvaluationSteps(
@@ -166,32 +154,17 @@ def _carry_out(args: argparse.Namespace) -> int:
 
 def _run(request: RunRequest, data: DataFolder, *, quiet: bool) -> None:
     """Carry a run of an evaluation out, and narrate its progress."""
-    from dlbricks_tui.cli.run import tell_end, tell_variants
-    from dlbricks_tui.cli.run_progress import shown
-    from dlbricks_tui.host.queue import host_queue
-    from dlbricks_tui.runs.control import create_run
-    from dlbricks_tui.runs.work import Workplace
-    from dlbricks_tui.share.suites.running import execute_any
+    from dlbricks_tui.cli.run import created_run, execute_shown, tell_end
 
-    folder = create_run(request, data)
-    tell_variants(request)
-    with shown(quiet=quiet) as progress:
-        outcome = execute_any(folder, request, Workplace(data), host_queue(), progress.take)
-    if tell_end(outcome, quiet=quiet) == Status.INTERRUPTED:
+    if tell_end(*execute_shown(created_run(request, data), quiet=quiet)) == Status.INTERRUPTED:
         raise KeyboardInterrupt
 
 
 def _measure_load(order: ScenarioOrder, data: DataFolder, *, quiet: bool) -> LoadTest:
     """Measure a scenario of an evaluation, and narrate its progress."""
-    from dlbricks_tui.answers.loads import measure
-    from dlbricks_tui.cli.job_progress import narrated_load
-    from dlbricks_tui.cli.signals import signals_interrupt
+    from dlbricks_tui.cli.scenario import measure_shown
 
-    with signals_interrupt(), closing(narrated_load(order.scenario, quiet=quiet)) as narration:
-        measured = measure(order, data, narration.take)
-    for warning in measured.warnings:
-        narrate_once(warning)
-    return measured.test
+    return measure_shown(order, data, quiet=quiet).test
 
 
 def _conclude(result: EvaluationResult, checked: CheckedEvaluation) -> int:
@@ -209,6 +182,59 @@ def _conclude(result: EvaluationResult, checked: CheckedEvaluation) -> int:
     marked = len([it for it in result.results if it.unmet]) + len([it for it in result.scenarios if it.unmet])
     if marked:
         narrate(f"{counted(marked, 'result')} marked: requirements of the evaluation were not met")
-    slower = any(it.verdict is Verdict.SLOWER for it in result.comparison or ())
-    left_out = any(it.needed for it in result.same)
-    return Status.DONE_WITH_FAILURES if result.failures or left_out or slower else Status.DONE
+    slower = any(it.verdict.value == "slower" for it in result.comparison or ())
+    return Status.of(result.failures or slower or any(it.needed for it in result.same))
+
+
+def check(args: argparse.Namespace) -> int:
+    """Measure the models again, and print a verdict on each."""
+    # Loaded here: `--help` and `--json-schema` need none of it.
+    from dlbricks_tui.answers.checks import (
+        CheckOptions,
+        check_plan,
+        checked,
+        days_of,
+        line_of,
+        measure_again,
+        other_system,
+        refuse_unwritable,
+        write_junit,
+    )
+    from dlbricks_tui.answers.measuring import RunJob
+    from dlbricks_tui.cli.run import execute_shown
+    from dlbricks_tui.wording.answers import runtime_words
+    from dlbricks_tui.wording.checks import check_heading, verdict_counts
+
+    began = datetime.now(timezone.utc)
+    if args.junit is not None:
+        refuse_unwritable(args.junit)
+    options = CheckOptions(**_comparing(args), system=args.system, runtime=args.runtime, **inputs_of(args))
+    plan = check_plan(args.models, args.against, options, args.data)
+    if plan.baselines.refused:
+        narrate(f"{len(plan.baselines.refused)} lines are left out, the first: {plan.baselines.refused[0]}")
+    if remark := other_system(plan):
+        narrate_once(remark)
+    if not args.quiet:
+        narrate(check_heading(args.against.name, days_of(plan), len(plan.items), options.processes, options.by))
+    numbers = count(1)
+
+    def execute(request: RunRequest) -> RunOutcome:
+        number = f"{next(numbers)} of {options.processes * len(plan.groups)}"
+        if not args.quiet:
+            narrate(f"run {number}: {names_of(request.model_names)} by {runtime_words(request.runtime.identity)}")
+        return execute_shown(RunJob.create(request, args.data), quiet=args.quiet)[0]
+
+    measured = measure_again(plan, args.data, execute)
+    if measured.stopped:
+        narrate("the check was stopped before its verdicts; what was measured is kept in the store")
+        return Status.INTERRUPTED
+    found = checked(plan, measured, args.data)
+    if args.json:
+        write_json(found)
+    else:
+        write_lines(map(line_of, found))
+    if args.junit is not None:
+        write_junit(args.junit, found, plan, began)
+    if not args.quiet:
+        narrate(verdict_counts([one.verdict for one in found]))
+    return Status.of(any(one.is_failure for one in found))

@@ -1,119 +1,109 @@
-"""`dlbricks fleet`: measure on many hosts, and watch and control such runs."""
+"""`dlbricks fleet`: measure on many hosts, watch and control such runs, and set the hosts up."""
 
 from __future__ import annotations
 
 import argparse
-import time
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dlbricks_tui.answers.fleets import FleetOptions, fleet_request, require_resumable
-from dlbricks_tui.cli.fleet_hosts import add_host_actions, add_hosts_option
-from dlbricks_tui.cli.options import (
-    add_cutting_options,
-    add_models_argument,
-    add_variant_options,
-    inputs_of,
-    values_of,
-)
+from dlbricks_tui.cli.options import add_cutting_options, add_models_argument, inputs_of, values_of
 from dlbricks_tui.cli.output import narrate, write, write_json
-from dlbricks_tui.cli.parser import (
-    Actions,
-    Handler,
-    Parser,
-    Status,
-    add_action,
-    add_job_options,
-    add_listing,
-    add_schema_option,
-    add_setting,
-)
-from dlbricks_tui.fleet.errors import FleetError
-from dlbricks_tui.jobs.folder import JobState, State
-from dlbricks_tui.models.graph import Level
+from dlbricks_tui.cli.parser import Handler, Parser, Status
 from dlbricks_tui.settings.cutting import CUTTING, LEVEL
 from dlbricks_tui.settings.fleets import PROBE, QUESTION
 from dlbricks_tui.settings.variant import EXECUTION
-from dlbricks_tui.wording.numbers import counted, names_of
+from dlbricks_tui.wording.numbers import counted
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from dlbricks_tui.answers.fleets import FleetSummary
-    from dlbricks_tui.fleet.folder import FleetFolder
+    from dlbricks_tui.answers.fleets import FleetJob
     from dlbricks_tui.fleet.request import FleetProgress
+    from dlbricks_tui.jobs.folder import JobState
 
-_SECONDS_BETWEEN_LOOKS = 0.5
+_ALLOW_PLAIN = "use a scheduler without TLS (tcp://) although other machines can reach it"
 
 
 def register(parser: Parser) -> None:
     """Add the actions of `fleet`; without one it lists."""
-    actions = add_listing(parser, "list the fleet runs, the newest last", list_fleets)
-    add_schema_option(parser, "FleetSummary", module="fleets", many=True)
-    _add_run(actions)
-    watching = _add(
-        actions, "status", "show the hosts of a fleet run, and the models on them", show_status, newest=True
-    )
-    watching.add_argument("--follow", action="store_true", help="go on until the fleet run ends")
-    add_schema_option(watching, "FleetResult", module="fleets")
+    parser.add_listing("list the fleet runs, the newest last", list_fleets)
+    parser.add_schema("fleets.FleetSummary", many=True)
+    _add_run(parser)
+    watching = _add(parser, "status", "show the hosts of a fleet run, and the models on them", show_status, newest=True)
+    watching.add_flag("--follow", about="go on until the fleet run ends")
+    watching.add_schema("fleets.FleetResult")
+    resume = "let paused hosts go on, or carry on with a fleet run that has ended early"
     for name, about, handler in (
         ("pause", "let the hosts pause, so that others can measure there", pause_fleet),
         ("cancel", "end a fleet run, or the work of one host; results are kept", cancel_fleet),
+        ("resume", resume, resume_fleet),
     ):
-        _add(actions, name, about, handler).add_argument("--host", metavar="NAME", help="only this host")
-    resuming = _add(
-        actions, "resume", "let paused hosts go on, or carry on with a fleet run that has ended early", resume_fleet
-    )
-    resuming.add_argument("--host", metavar="NAME", help="only this host")
-    add_job_options(watching, resuming)
-    adding = _add(actions, "add", "let more hosts take part in a fleet run", add_hosts)
-    add_hosts_option(adding)
-    add_host_actions(actions)
+        added = _add(parser, name, about, handler)
+        added.add_argument("--host", metavar="NAME", help="only this host")
+    watching.add_quiet()
+    added.add_detach()
+    added.add_quiet()
+    adding = _add(parser, "add", "let more hosts take part in a fleet run", add_hosts)
+    adding.add_file("--hosts", about="the hosts file", required=True)
+    _add_host_actions(parser)
 
 
-def _add_run(actions: Actions) -> None:
-    running = add_action(
-        actions, "run", "measure the bricks of models on many hosts; the models stay here", run_fleet, json=False
-    )
+def _add_run(parser: Parser) -> None:
+    about = "measure the bricks of models on many hosts; the models stay here"
+    running = parser.add_action("run", about, run_fleet, json=False)
     add_models_argument(running, many=True)
     where = running.add_mutually_exclusive_group(required=True)
-    where.add_argument(
-        "--hosts", metavar="FILE", type=Path, help="hosts to reach over SSH (see docs/guides/many-hosts.md)"
-    )
-    where.add_argument(
-        "--scheduler", metavar="ADDRESS", default="", help="a dask scheduler, such as tls://10.0.0.1:8786"
-    )
-    add_setting(running, QUESTION)
-    add_setting(running, PROBE)
-    running.add_argument(
-        "--allow-plain",
-        action="store_true",
-        help="use a scheduler without TLS (tcp://) although other machines can reach it",
-    )
-    add_cutting_options(running, level=Level.FUSED)
-    add_variant_options(running)
+    about = "hosts to reach over SSH (see docs/guides/many-hosts.md)"
+    running.add_file("--hosts", about=about, to=where)
+    about = "a dask scheduler, such as tls://10.0.0.1:8786"
+    where.add_argument("--scheduler", metavar="ADDRESS", default="", help=about)
+    running.add_settings(QUESTION, PROBE)
+    running.add_flag("--allow-plain", about=_ALLOW_PLAIN)
+    add_cutting_options(running, level="fused")
+    running.add_settings(*EXECUTION, many=True)
+    # Loaded here, as in `run_fleet`: other actions measure nothing.
     from dlbricks_tui.cli.run import add_measuring_options
 
     add_measuring_options(running)
-    add_schema_option(running, "FleetResult", module="fleets")
+    running.add_schema("fleets.FleetResult")
 
 
-def _add(actions: Actions, name: str, about: str, handler: Handler, *, newest: bool = False) -> Parser:
-    parser = add_action(actions, name, about, handler)
+def _add_host_actions(parser: Parser) -> None:
+    doctor = parser.add_action("doctor", "name what hosts lack, and set them up", examine_fleet)
+    doctor.add_file("--hosts", about="the hosts file", required=True)
+    doctor.add_flag("--install", about="set up what is missing, without root")
+    about = "with --install: a folder of wheels for hosts without internet"
+    doctor.add_file("--wheels", metavar="DIR", about=about)
+    doctor.add_repeatable("--runtime", "NAME", "needed there")
+    doctor.add_flag("--all", about="list what is as it should be, too")
+    doctor.add_schema("fleets.FleetExamination")
+    making = parser.add_action("init", "make the certificates of a fleet, unless they are there", make_certificates)
+    making.add_argument("folder", metavar="DIR", nargs="?", type=Path, help="(default: in the data folder)")
+    about = "measure on this host for the driver of a dask scheduler"
+    worker = parser.add_action("worker", about, work_on_this_host, json=False)
+    worker.add_argument("scheduler", metavar="ADDRESS", help="the scheduler, such as tls://10.0.0.1:8786")
+    worker.add_argument("--name", metavar="NAME", required=True, help="the name of this host in the fleet")
+    about = "the certificates of hosts (default: in the data folder)"
+    worker.add_file("--certificates", metavar="DIR", about=about)
+    worker.add_flag("--allow-plain", about=_ALLOW_PLAIN)
+
+
+def _add(parser: Parser, name: str, about: str, handler: Handler, *, newest: bool = False) -> Parser:
+    added = parser.add_action(name, about, handler)
     about_id = "the id of a fleet run, its beginning, or `last`"
     if newest:
-        parser.add_argument("fleet", metavar="ID", nargs="?", default="last", help=f"{about_id} (default: last)")
+        added.add_argument("fleet", metavar="ID", nargs="?", default="last", help=f"{about_id} (default: last)")
     else:
-        parser.add_argument("fleet", metavar="ID", help=about_id)
-    return parser
+        added.add_argument("fleet", metavar="ID", help=about_id)
+    return added
 
 
 def run_fleet(args: argparse.Namespace) -> int:
     """Start a fleet run, and drive it unless it is to be detached."""
+    from dlbricks_tui.answers.fleets import FleetJob, FleetOptions, fleet_request
+    from dlbricks_tui.answers.measuring import remarks_on_run
     from dlbricks_tui.answers.opening import library
-    from dlbricks_tui.cli.run import measure_options_of, tell_variants
-    from dlbricks_tui.fleet.folder import create_fleet
+    from dlbricks_tui.cli.output import narrate_once
+    from dlbricks_tui.cli.run import measure_options_of
 
     measuring = replace(measure_options_of(args), **values_of(args, (*CUTTING, LEVEL, *EXECUTION)), **inputs_of(args))
     options = FleetOptions(
@@ -124,138 +114,102 @@ def run_fleet(args: argparse.Namespace) -> int:
         measuring=measuring,
     )
     request = fleet_request(options, library(args.data).find_all(args.models), args.data)
-    folder = create_fleet(request, args.data)
-    tell_variants(request.run)
-    return _drive(folder, args)
+    fleet = FleetJob.create(request, args.data)
+    for remark in remarks_on_run(request.run):
+        narrate_once(remark)
+    return _drive(fleet, args)
 
 
 def show_status(args: argparse.Namespace) -> int:
     """Show a fleet run as it is now, or until it ends."""
-    folder = _folder(args)
+    fleet = _fleet(args)
     if args.follow:
-        from dlbricks_tui.cli.fleet_progress import shown_fleet
-        from dlbricks_tui.fleet.request import EVENTS
-        from dlbricks_tui.jobs.events import EventReader
+        from dlbricks_tui.answers.jobs import events_until_end, reader_of
+        from dlbricks_tui.cli.progress import shown_fleet
 
-        reader = EventReader(folder.events_file, EVENTS)
-        with shown_fleet(quiet=args.quiet) as shown:
-            is_active = True
-            while is_active:
-                # Looked at before reading, so that the last events are read.
-                is_active = folder.state().active
-                for event in reader.new():
-                    shown.take(event)
-                if is_active:
-                    time.sleep(_SECONDS_BETWEEN_LOOKS)
-    state, progress = folder.state(), folder.progress()
-    _show(state, progress, as_json=args.json)
+        with shown_fleet(fleet, quiet=args.quiet) as shown:
+            for event in events_until_end(fleet.folder, reader_of(fleet.folder)):
+                shown.take(event)
+    state, progress = fleet.folder.state(), fleet.folder.progress()
+    _show(fleet, as_json=args.json)
     _tell_reason(state, progress)
-    return Status.DONE if state.active else _status(state, progress, is_end=args.follow)
+    return Status.DONE if state.active else _status(fleet, is_end=args.follow)
 
 
 def list_fleets(args: argparse.Namespace) -> int:
     """List all fleet runs of the data folder."""
-    from dlbricks_tui.answers.fleets import fleet_summary
-    from dlbricks_tui.fleet.folder import FleetFolders
+    from dlbricks_tui.answers.fleets import fleet_summaries
+    from dlbricks_tui.cli.jobs import show_list
+    from dlbricks_tui.documents.jobs import FLEET_COLUMNS
 
-    stored = FleetFolders(args.data.fleets).stored()
-    found = [fleet_summary(state) for state in stored.states]
-    for line in stored.unreadable.values():
-        narrate(line)
-    if args.json:
-        write_json(found)
-    elif found:
-        _list(found)
-    elif not stored.unreadable:
-        narrate("no fleet run yet: `dlbricks fleet run MODEL --hosts FILE` makes the first")
-    return Status.DONE_WITH_FAILURES if stored.unreadable else Status.DONE
+    found, unreadable = fleet_summaries(args.data)
+    none = "no fleet run yet: `dlbricks fleet run MODEL --hosts FILE` makes the first"
+    return show_list(found, FLEET_COLUMNS, unreadable, none, as_json=args.json)
 
 
 def pause_fleet(args: argparse.Namespace) -> int:
     """Pause all hosts of a fleet run, or one of them."""
-    folder = _folder(args)
+    fleet = _fleet(args)
     if args.host is None:
-        folder.pause()
-        return _confirm(folder, "pauses after the current rounds", args)
-    folder.command_host(args.host, "pause")
-    return _confirm(folder, f"pauses on {args.host} after the current round", args)
+        fleet.folder.pause()
+        return _confirm(fleet, "pauses after the current rounds", args)
+    fleet.folder.command_host(args.host, "pause")
+    return _confirm(fleet, f"pauses on {args.host} after the current round", args)
 
 
 def cancel_fleet(args: argparse.Namespace) -> int:
     """Ask a fleet run to end, or one host to end its work."""
-    folder = _folder(args)
+    fleet = _fleet(args)
     if args.host is None:
-        folder.cancel()
-        return _confirm(folder, "is told to end", args)
-    folder.command_host(args.host, "cancel")
-    return _confirm(folder, f"gives {args.host} no more work", args)
+        fleet.folder.cancel()
+        return _confirm(fleet, "is told to end", args)
+    fleet.folder.command_host(args.host, "cancel")
+    return _confirm(fleet, f"gives {args.host} no more work", args)
 
 
 def resume_fleet(args: argparse.Namespace) -> int:
     """Let paused hosts go on, or drive a fleet run again that has no driver."""
-    folder = _folder(args)
-    state = folder.state()
+    fleet = _fleet(args)
     if args.host is not None:
-        folder.command_host(args.host, "resume")
-        return _confirm(folder, f"goes on with {args.host}", args)
-    if not state.active and folder.is_complete:
-        progress = folder.progress()
-        _show(state, progress, as_json=args.json)
-        narrate(f"fleet run {folder.run} is complete: there is nothing to resume")
-        return _status(state, progress)
-    if not state.active:
-        require_resumable(folder)
-        return _drive(folder, args)
-    if state.state is State.PAUSED or folder.pause_file.exists():
-        folder.unpause()
-        return _confirm(folder, "goes on", args)
-    raise FleetError(
-        f"fleet run {folder.run} is {state.state.value} already; `dlbricks fleet status {folder.run} --follow` shows it"
-    )
+        fleet.folder.command_host(args.host, "resume")
+        return _confirm(fleet, f"goes on with {args.host}", args)
+    if not fleet.folder.state().active and fleet.folder.is_complete:
+        _show(fleet, as_json=args.json)
+        narrate(f"fleet run {fleet.folder.run} is complete: there is nothing to resume")
+        return _status(fleet)
+    return _drive(fleet, args) if fleet.resume() else _confirm(fleet, "goes on", args)
 
 
 def add_hosts(args: argparse.Namespace) -> int:
     """Let the hosts of another hosts file take part."""
-    from dlbricks_tui.fleet.folder import read_fleet_request
-    from dlbricks_tui.fleet.hosts_file import read_hosts
-
-    folder = _folder(args)
-    if scheduler := read_fleet_request(folder.request_file).scheduler:
-        raise FleetError(
-            f"the hosts of fleet run {folder.run} join by themselves: start `dlbricks fleet worker {scheduler} --name "
-            "NAME` on the new one"
-        )
-    hosts = read_hosts(args.hosts)
-    folder.add_hosts(hosts)
-    return _confirm(folder, f"takes in {', '.join(host.name for host in hosts)}", args)
+    fleet = _fleet(args)
+    return _confirm(fleet, f"takes in {', '.join(fleet.add_hosts(args.hosts))}", args)
 
 
-def _drive(folder: FleetFolder, args: argparse.Namespace) -> int:
+def _drive(fleet: FleetJob, args: argparse.Namespace) -> int:
     """Drive a fleet run in this process and print what was found, or start it in a separate process."""
-    from dlbricks_tui.fleet.driving.running import FleetPlace, execute_fleet, start_detached
-
+    run = fleet.folder.run
     if args.detach:
-        start_detached(folder, args.data)
+        fleet.drive_apart()
         if args.json:
-            _show(folder.state(), folder.progress(), as_json=True)
+            _show(fleet, as_json=True)
         else:
-            write(f"{folder.run}\n")
-        narrate(f"it runs in a separate process; `dlbricks fleet status {folder.run} --follow` shows its progress")
+            write(f"{run}\n")
+        narrate(f"it runs in a separate process; `dlbricks fleet status {run} --follow` shows its progress")
         return Status.DONE
-    from dlbricks_tui.cli.fleet_progress import shown_fleet
+    from dlbricks_tui.cli.progress import shown_fleet
 
-    with shown_fleet(quiet=args.quiet) as shown:
-        state = execute_fleet(folder, FleetPlace(args.data), shown.take)
-    progress = folder.progress()
-    _show(state, progress, as_json=args.json)
+    with shown_fleet(fleet, quiet=args.quiet) as shown:
+        state = fleet.drive(shown.take)
+    _show(fleet, as_json=args.json)
     if not args.quiet:
         bricks = state.bricks
         narrate(
-            f"fleet run {state.run} {state.state.value} after {state.seconds:.1f} s: "
+            f"fleet run {run} {state.state.value} after {state.seconds:.1f} s: "
             f"{counted(bricks.measured, 'brick')} measured, {bricks.reused:,} known before, {bricks.failed:,} failed"
         )
-    _tell_reason(state, progress)
-    return _status(state, progress)
+    _tell_reason(state, fleet.folder.progress())
+    return _status(fleet)
 
 
 def _tell_reason(state: JobState, progress: FleetProgress) -> None:
@@ -264,53 +218,80 @@ def _tell_reason(state: JobState, progress: FleetProgress) -> None:
         narrate(state.message)
 
 
-def _list(found: Sequence[FleetSummary]) -> None:
-    from dlbricks_tui.cli.rendering import show_parts
-    from dlbricks_tui.documents.parts import Column, Table, name_column
-
-    columns: tuple[Column[FleetSummary], ...] = (
-        name_column("models", lambda it: names_of(it.models)),
-        Column("fleet run", lambda it: it.fleet),
-        Column("state", lambda it: it.state.value),
-        Column("bricks", lambda it: it.bricks),
-        Column("measured", lambda it: it.measured),
-        Column("known", lambda it: it.known),
-        Column("failed", lambda it: it.failed),
-    )
-    show_parts([Table(columns, found)])
-
-
-def _status(state: JobState, progress: FleetProgress, *, is_end: bool = True) -> int:
+def _status(fleet: FleetJob, *, is_end: bool = True) -> int:
     """Return the exit status for a fleet run that has ended; `is_end` is True if this command has followed its end."""
-    from dlbricks_tui.answers.fleets import fleet_result
-
-    if state.state in (State.INTERRUPTED, State.CANCELLED):
+    state = fleet.folder.state()
+    if state.was_stopped:
         narrate(f"what was measured is kept; `dlbricks fleet resume {state.run}` goes on with the rest")
         return Status.INTERRUPTED if is_end else Status.DONE_WITH_FAILURES
-    return Status.DONE_WITH_FAILURES if fleet_result(state, progress).has_failures else Status.DONE
+    return Status.of(fleet.result().has_failures)
 
 
-def _show(state: JobState, progress: FleetProgress, *, as_json: bool) -> None:
-    from dlbricks_tui.answers.fleets import fleet_result
-
-    found = fleet_result(state, progress)
+def _show(fleet: FleetJob, *, as_json: bool) -> None:
+    found = fleet.result()
     if as_json:
         write_json(found)
     else:
         from dlbricks_tui.cli.rendering import show_parts
         from dlbricks_tui.documents.fleet import fleet_parts
 
-        show_parts(fleet_parts(found, tuple(progress.hosts.values())))
+        show_parts(fleet_parts(found, tuple(fleet.folder.progress().hosts.values())))
 
 
-def _folder(args: argparse.Namespace) -> FleetFolder:
-    from dlbricks_tui.fleet.folder import FleetFolders
+def _fleet(args: argparse.Namespace) -> FleetJob:
+    from dlbricks_tui.answers.fleets import FleetJob
 
-    return FleetFolders(args.data.fleets).find(args.fleet)
+    return FleetJob.find(args.fleet, args.data)
 
 
-def _confirm(folder: FleetFolder, what: str, args: argparse.Namespace) -> int:
+def _confirm(fleet: FleetJob, what: str, args: argparse.Namespace) -> int:
     if args.json:
-        _show(folder.state(), folder.progress(), as_json=True)
-    narrate(f"fleet run {folder.run} {what}")
+        _show(fleet, as_json=True)
+    narrate(f"fleet run {fleet.folder.run} {what}")
+    return Status.DONE
+
+
+def examine_fleet(args: argparse.Namespace) -> int:
+    """Examine the hosts of a hosts file, and set them up if asked to."""
+    from dlbricks_tui.answers.fleets import examined_hosts, fleet_examination
+    from dlbricks_tui.cli.rendering import show_parts
+    from dlbricks_tui.documents.fleet import examination_parts
+
+    found = examined_hosts(args.hosts, args.data, args.runtime, install=args.install, wheels=args.wheels, step=narrate)
+    for host in found:
+        if host.installed:
+            narrate(f"{host.host}: {host.installed}")
+    if args.json:
+        write_json(fleet_examination(found))
+    else:
+        show_parts(examination_parts(found, everything=args.all))
+    ready = all(host.state.value == "ready" for host in found)
+    if not ready and not args.install and any(host.can_be_set_up for host in found):
+        narrate("`--install` sets up what is missing")
+    return Status.of(not ready)
+
+
+def make_certificates(args: argparse.Namespace) -> int:
+    """Make the certificates and private keys of a fleet, or name those that are there."""
+    from dlbricks_tui.answers.fleets import made_certificates
+
+    certificates, is_new = made_certificates(args.folder, args.data)
+    if args.json:
+        write_json({"folder": str(certificates.folder), "hosts": [str(path) for path in certificates.of_hosts]})
+    else:
+        write(f"{certificates.folder}\n")
+    if not is_new:
+        narrate("they are there already, and stay as they are")
+    copying = certificates.copying_to("FOLDER")
+    narrate(f"workers that you start yourself need a copy: `{copying}`; over SSH they get one by themselves")
+    return Status.DONE
+
+
+def work_on_this_host(args: argparse.Namespace) -> int:
+    """Measure on this host until the process is told to end."""
+    from dlbricks_tui.answers.fleets import work_for_fleet
+
+    work_for_fleet(
+        args.scheduler, args.name, args.data, narrate, certificates=args.certificates, allow_plain=args.allow_plain
+    )
     return Status.DONE

@@ -1,109 +1,141 @@
-"""`dlbricks jobs`: list the jobs of all kinds, watch, replay, pause, cancel or resume one."""
+"""`dlbricks jobs` and `dlbricks runs`: list jobs of all kinds or runs, watch, replay, pause, cancel or resume one."""
+
+from __future__ import annotations
 
 import argparse
-import time
-from collections.abc import Callable, Iterable
+import math
+from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import closing
+from typing import TYPE_CHECKING, Any
 
-from dlbricks_tui.answers.jobs import JobSummary, find_job, job_summaries, shown_kind, stored_jobs
-from dlbricks_tui.cli.job_progress import JobNarration, live_console
 from dlbricks_tui.cli.output import narrate, write_json
-from dlbricks_tui.cli.parser import (
-    Actions,
-    Handler,
-    Parser,
-    Status,
-    add_action,
-    add_job_options,
-    add_listing,
-    add_schema_option,
-)
-from dlbricks_tui.cli.rendering import show_parts
-from dlbricks_tui.documents.parts import Column, Table, name_column, word_column
-from dlbricks_tui.fleet.folder import FleetFolder
-from dlbricks_tui.jobs.errors import JobError
-from dlbricks_tui.jobs.events import Event, EventReader, follow
-from dlbricks_tui.jobs.folder import JobFolder, RunFolder, State
-from dlbricks_tui.jobs.process import start_detached
-from dlbricks_tui.jobs.replay import Replay, events_so_far, play
-from dlbricks_tui.wording.jobs import unreadable_in_words
-from dlbricks_tui.wording.numbers import ago, duration, names_of, or_dash
+from dlbricks_tui.cli.parser import Handler, Parser, Status, Typed, UsageError
+from dlbricks_tui.settings.measuring import TIME_BUDGET
+from dlbricks_tui.wording.numbers import duration
 
-_SECONDS_BETWEEN_LOOKS = 0.2
+if TYPE_CHECKING:
+    from dlbricks_tui.documents.parts import Column
+    from dlbricks_tui.jobs.events import Event, EventReader
+    from dlbricks_tui.jobs.folder import JobFolder, RunFolder
 
 
 def register(parser: Parser) -> None:
     """Add the actions of `jobs`; without one it lists."""
-    actions = add_listing(parser, "list the jobs of all kinds, the newest last", list_jobs)
-    add_schema_option(parser, "JobSummary", module="jobs", many=True)
-    watching = _add(actions, "watch", "show a job until it ends; it goes on if you stop watching", _watch)
-    replaying = _add(actions, "replay", "show a job again from its events, at any speed", _replay)
-    _add(actions, "pause", "pause a run or fleet run, so that others can measure meanwhile", _pause)
-    _add(actions, "cancel", "end a job; its results are kept", _cancel)
-    resuming = _add(actions, "resume", "let a paused job go on, or work again on one that has ended early", _resume)
-    add_job_options(watching, resuming, replaying)
+    parser.add_listing("list the jobs of all kinds, the newest last", list_jobs)
+    parser.add_schema("jobs.JobSummary", many=True)
+    watching = _add_job(parser, "watch", "show a job until it ends; it goes on if you stop watching", _watch)
+    replaying = _add_job(parser, "replay", "show a job again from its events, at any speed", _replay)
+    _add_job(parser, "pause", "pause a run or fleet run, so that others can measure meanwhile", _pause)
+    _add_job(parser, "cancel", "end a job; its results are kept", _cancel)
+    about = "let a paused job go on, or work again on one that has ended early"
+    _add_options(watching, replaying, _add_job(parser, "resume", about, _resume))
 
 
-def _add(actions: Actions, name: str, about: str, handler: Callable[[argparse.Namespace, JobFolder], int]) -> Parser:
+def register_runs(parser: Parser) -> None:
+    """Add the actions of `runs`; without one it lists."""
+    parser.add_listing("list the runs, the newest last", list_runs)
+    parser.add_schema("measuring.RunSummary", many=True)
+    about = "show the progress of a run until it ends; the run goes on if you stop watching"
+    watching = _add_of_run(parser, "watch", about, watch_run)
+    about = "show a run again from its events, at any speed; nothing is measured"
+    replaying = _add_of_run(parser, "replay", about, replay_stored)
+    replaying.add_schema("measuring.ReplayedRun")
+    _add_of_run(parser, "pause", "pause a run, so that others can measure meanwhile", pause_run)
+    _add_of_run(parser, "cancel", "end a run; its results are kept", cancel_run)
+    about = "let a paused run go on, or carry on with one that has ended early"
+    resuming = _add_of_run(parser, "resume", about, resume_run)
+    _add_options(watching, replaying, resuming)
+    about = "another time budget in seconds, `inf` for none (default: that of the run, anew)"
+    resuming.add_argument("--time-budget", metavar="S", type=budget, help=about)
+
+
+def _add_options(watching: Parser, replaying: Parser, resuming: Parser) -> None:
+    watching.add_quiet()
+    replaying.add_speed()
+    replaying.add_quiet()
+    resuming.add_detach()
+    resuming.add_quiet()
+
+
+def _add_job(parser: Parser, name: str, about: str, handler: Callable[[argparse.Namespace, JobFolder], int]) -> Parser:
     def handle(args: argparse.Namespace) -> int:
+        # Loaded here, as all that follows: the list of runs starts sooner without.
+        from dlbricks_tui.answers.jobs import find_job
+
         folder = find_job(args.job, args.data)
         # Commands for runs and fleet runs have these names.
         args.run = args.fleet = folder.run
         args.follow, args.host, args.time_budget = True, None, None
         return handler(args, folder)
 
-    parser = add_action(actions, name, about, handle)
-    parser.add_argument("job", metavar="JOB", help="the id of a job, its beginning, or `last`")
-    return parser
+    added = parser.add_action(name, about, handle)
+    added.add_argument("job", metavar="JOB", help="the id of a job, its beginning, or `last`")
+    return added
+
+
+def _add_of_run(parser: Parser, name: str, about: str, handler: Handler) -> Parser:
+    added = parser.add_action(name, about, handler)
+    added.add_argument("run", metavar="RUN", help="the id of a run, its beginning, or `last`")
+    return added
+
+
+def budget(text: str) -> float:
+    """Return the seconds in a text, infinitely many for `inf`."""
+    return math.inf if text == "inf" else Typed(TIME_BUDGET.kind)(text)
+
+
+def show_list(
+    rows: Sequence[Any], columns: tuple[Column[Any], ...], unreadable: Collection[str], none: str, *, as_json: bool
+) -> int:
+    """Show rows as a table or a document, and name those that cannot be read; `none` says how to get a first one."""
+    for line in unreadable:
+        narrate(line)
+    if as_json:
+        write_json(rows)
+    elif rows:
+        from dlbricks_tui.cli.rendering import show_parts
+        from dlbricks_tui.documents.parts import Table
+
+        show_parts([Table(columns, rows)])
+    elif not unreadable:
+        narrate(none)
+    return Status.of(unreadable)
 
 
 def list_jobs(args: argparse.Namespace) -> int:
     """List all jobs of the data folder."""
+    from dlbricks_tui.answers.jobs import job_summaries, stored_jobs
+    from dlbricks_tui.documents.jobs import JOB_COLUMNS
+
     stored = stored_jobs(args.data)
-    for line in stored.unreadable.values():
-        narrate(line)
+    none = "no job yet: `dlbricks run MODEL` makes the first"
     found = job_summaries(stored.states)
-    if args.json:
-        write_json(list(found))
-    elif found:
-        columns: tuple[Column[JobSummary], ...] = (
-            name_column("models", lambda it: names_of(it.models)),
-            word_column("kind", lambda it: it.kind),
-            word_column("job", lambda it: it.id),
-            word_column("state", lambda it: it.state.value),
-            Column("started", lambda it: ago(it.started)),
-            # An active job does not store its time by the second.
-            Column("time", lambda it: "" if it.pid else duration(it.seconds)),
-            Column("left", lambda it: or_dash(duration, it.seconds_left)),
-        )
-        show_parts([Table(columns, found)])
-    elif not stored.unreadable:
-        narrate("no job yet: `dlbricks run MODEL` makes the first")
-    return Status.DONE_WITH_FAILURES if stored.unreadable else Status.DONE
+    return show_list(found, JOB_COLUMNS, stored.unreadable.values(), none, as_json=args.json)
 
 
 def _watch(args: argparse.Namespace, folder: JobFolder) -> int:
     if (handler := _of_runs(folder, "watch_run", "show_status")) is not None:
         return handler(args)
-    reader = _reader(folder)
-    events = follow(reader, lambda: folder.state().active, lambda: time.sleep(_SECONDS_BETWEEN_LOOKS))
-    return _show(events, folder, reader, args)
+    from dlbricks_tui.answers.jobs import events_until_end, reader_of
+
+    reader = reader_of(folder)
+    return _show(events_until_end(folder, reader), folder, reader, args)
 
 
 def _replay(args: argparse.Namespace, folder: JobFolder) -> int:
-    if isinstance(folder, FleetFolder):
-        return _watch(args, folder)
+    # The events of a fleet run tell of hosts that measure at the same time.
     if (handler := _of_runs(folder, "replay_stored", "show_status")) is not None:
         return handler(args)
-    reader = _reader(folder)
-    replay = Replay(events_so_far(folder, reader), args.speed, time.monotonic)
-    return _show(play(replay, time.sleep), folder, reader, args)
+    from dlbricks_tui.answers.jobs import reader_of, replay_of
+
+    reader = reader_of(folder)
+    return _show(replay_of(folder, reader, args.speed).play(), folder, reader, args)
 
 
 def _pause(args: argparse.Namespace, folder: JobFolder) -> int:
     if (handler := _of_runs(folder, "pause_run", "pause_fleet")) is not None:
         return handler(args)
-    raise JobError(f"a {folder.state().kind.value} cannot be paused: cancel it, and resume it later")
+    raise UsageError(f"a {folder.state().kind.value} cannot be paused: cancel it, and resume it later")
 
 
 def _cancel(args: argparse.Namespace, folder: JobFolder) -> int:
@@ -114,22 +146,18 @@ def _cancel(args: argparse.Namespace, folder: JobFolder) -> int:
 def _resume(args: argparse.Namespace, folder: JobFolder) -> int:
     if (handler := _of_runs(folder, "resume_run", "resume_fleet")) is not None:
         return handler(args)
-    state = folder.state()
-    if state.active:
-        raise JobError(f"job {folder.run} is {state.state.value} already; `dlbricks jobs watch {folder.run}` shows it")
-    start_detached(folder, args.data, shown_kind(state.kind).kind.function)
+    from dlbricks_tui.answers.jobs import resume_apart
+
+    resume_apart(folder, args.data)
     return _confirm(folder, "goes on in a separate process", args) if args.detach else _watch(args, folder)
 
 
 def _of_runs(folder: JobFolder, of_run: str, of_fleet: str) -> Handler | None:
     """Return the command for a run or a fleet run; None for other jobs."""
-    # Loaded here: other jobs need none of it.
-    if isinstance(folder, RunFolder):
-        from dlbricks_tui.cli import runs
-
-        handler: Handler = getattr(runs, of_run)
+    if folder.noun == "run":
+        handler: Handler = globals()[of_run]
         return handler
-    if isinstance(folder, FleetFolder):
+    if folder.noun == "fleet run":
         from dlbricks_tui.cli import fleet
 
         found: Handler = getattr(fleet, of_fleet)
@@ -137,14 +165,13 @@ def _of_runs(folder: JobFolder, of_run: str, of_fleet: str) -> Handler | None:
     return None
 
 
-def _reader(folder: JobFolder) -> EventReader:
-    return shown_kind(folder.state().kind).kind.reader(folder)
-
-
 def _show(events: Iterable[Event], folder: JobFolder, reader: EventReader, args: argparse.Namespace) -> int:
     """Narrate events, and tell the end of the job."""
-    shown = shown_kind(folder.state().kind)
-    with closing(JobNarration(shown.words_for(folder), shown.passing, live_console(), quiet=args.quiet)) as narration:
+    from dlbricks_tui.answers.jobs import words_for
+    from dlbricks_tui.cli.progress import JobNarration, live_console
+    from dlbricks_tui.wording.jobs import unreadable_in_words
+
+    with closing(JobNarration(words_for(folder), live_console(), quiet=args.quiet)) as narration:
         for event in events:
             narration.take(event)
     if unread := unreadable_in_words(reader.unreadable):
@@ -152,11 +179,111 @@ def _show(events: Iterable[Event], folder: JobFolder, reader: EventReader, args:
     folder.mark_seen()
     state = folder.state()
     _confirm(folder, f"is {state.state.value}{f': {state.message}' if state.message else ''}", args)
-    return Status.DONE if state.state is State.FINISHED or state.active else Status.DONE_WITH_FAILURES
+    return Status.of(not (state.is_finished or state.active))
 
 
 def _confirm(folder: JobFolder, what: str, args: argparse.Namespace) -> int:
     if args.json:
+        from dlbricks_tui.answers.jobs import job_summaries
+
         write_json(job_summaries([folder.state()])[0])
     narrate(f"job {folder.run} {what}")
+    return Status.DONE
+
+
+def list_runs(args: argparse.Namespace) -> int:
+    """List all runs of the data folder."""
+    from dlbricks_tui.answers.measuring import run_summary, stored_runs
+    from dlbricks_tui.documents.jobs import RUN_COLUMNS
+
+    stored = stored_runs(args.data)
+    found = [run_summary(state) for state in stored.states]
+    none = "no run yet: `dlbricks run MODEL` makes the first"
+    return show_list(found, RUN_COLUMNS, stored.unreadable.values(), none, as_json=args.json)
+
+
+def watch_run(args: argparse.Namespace) -> int:
+    """Show a run from its beginning to its end."""
+    from dlbricks_tui.answers.jobs import events_until_end, reader_of
+    from dlbricks_tui.answers.measuring import outcome_of
+    from dlbricks_tui.cli.progress import shown
+    from dlbricks_tui.cli.run import conclude
+
+    folder = _folder(args)
+    with shown(quiet=args.quiet) as display:
+        for event in events_until_end(folder, reader_of(folder)):
+            display.take(event)
+    return conclude(outcome_of(folder, args.data), display.run, as_json=args.json)
+
+
+def replay_stored(args: argparse.Namespace) -> int:
+    """Show a run again."""
+    return replay_run(_folder(args), args)
+
+
+def pause_run(args: argparse.Namespace) -> int:
+    """Pause a run after its current round."""
+    folder = _folder(args)
+    folder.pause()
+    return _confirm_run(folder, "pauses after its current round", args)
+
+
+def cancel_run(args: argparse.Namespace) -> int:
+    """Ask a run to end."""
+    folder = _folder(args)
+    folder.cancel()
+    return _confirm_run(folder, "is told to end", args)
+
+
+def resume_run(args: argparse.Namespace) -> int:
+    """Let a paused run go on, or take up a run without a process again."""
+    from dlbricks_tui.answers.measuring import resumed_run
+
+    folder = _folder(args)
+    run = resumed_run(folder, args.data, args.time_budget)
+    if run is None:
+        return _confirm_run(folder, "goes on", args)
+    from dlbricks_tui.cli.run import carry_out
+
+    return carry_out(run, args)
+
+
+def replay_run(folder: RunFolder, args: argparse.Namespace) -> int:
+    """Show the events of a run again, print the last estimates that they tell, and return the exit status."""
+    from dlbricks_tui.answers.jobs import reader_of, replay_of
+    from dlbricks_tui.answers.measuring import replayed_run
+    from dlbricks_tui.cli.progress import shown
+    from dlbricks_tui.cli.rendering import show_parts
+    from dlbricks_tui.documents.jobs import replay_parts
+
+    replay = replay_of(folder, reader_of(folder), args.speed)
+    if not args.quiet:
+        told = f"{duration(replay.length)} of it, {args.speed:g} times as fast; nothing is measured now"
+        narrate(f"replay of run {folder.run}: {told}")
+    with shown(quiet=args.quiet, clock=lambda: replay.position) as display:
+        for event in replay.play():
+            display.take(event)
+    found = replayed_run(folder.run, display.progress, replay.length)
+    if args.json:
+        write_json(found)
+    else:
+        show_parts(replay_parts(found))
+    if not args.quiet:
+        so_far = "" if display.progress.ended else ", and may go on"
+        narrate(f"end of the replay: run {folder.run} was {found.state.value}{so_far}")
+    return Status.DONE
+
+
+def _folder(args: argparse.Namespace) -> RunFolder:
+    from dlbricks_tui.answers.measuring import find_run
+
+    return find_run(args.run, args.data)
+
+
+def _confirm_run(folder: RunFolder, what: str, args: argparse.Namespace) -> int:
+    if args.json:
+        from dlbricks_tui.answers.measuring import run_summary
+
+        write_json(run_summary(folder.state()))
+    narrate(f"run {folder.run} {what}")
     return Status.DONE

@@ -15,16 +15,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from dlbricks_tui import __version__
-from dlbricks_tui.cli.output import ReaderGoneError, forget_remarks, narrate, worded, write
-from dlbricks_tui.cli.parser import (
-    FromConfig,
-    Handler,
-    Parser,
-    Status,
-    UsageError,
-    add_repeatable,
-    with_hyphens_joined,
-)
+from dlbricks_tui.cli.output import ReaderGoneError, forget_remarks, narrate, write
+from dlbricks_tui.cli.parser import FromConfig, Handler, Parser, Status, UsageError, with_hyphens_joined
 from dlbricks_tui.cli.signals import was_interrupted
 from dlbricks_tui.errors import UserError
 from dlbricks_tui.folders import DATA_FOLDER_VARIABLE, DataFolder, NoHomeFolderError, data_folder
@@ -43,9 +35,13 @@ class Command(NamedTuple):
     register: Callable[[Parser], None]
 
 
-def _command(name: str, about: str) -> Command:
-    """Return the command of a module, which is imported when the command is given: `--help` needs none of them."""
-    return Command(name, about, lambda parser: _loaded(name).register(parser))
+def _command(name: str, about: str, module: str = "") -> Command:
+    """Return the command of a module, which is imported when the command is given: `--help` needs none of them.
+
+    A module with several commands has a function `register_NAME` for each but the one of its own name.
+    """
+    register = f"register_{name}" if module else "register"
+    return Command(name, about, lambda parser: getattr(_loaded(module or name), register)(parser))
 
 
 def _loaded(name: str) -> Any:
@@ -71,12 +67,14 @@ _WITH_A_VALUE = ("--data-dir", "--set")
 COMMANDS = (
     _command("demo", "look around in recorded results: needs no framework, and measures nothing"),
     _command("models", "list the models of the library, add or remove files and folders"),
-    _command("tree", "show the layer sequences of a model, and which of them repeat"),
-    _command("corpus", "show how much of one model, or of several, is the same"),
+    _command("tree", "show the layer sequences of a model, and which of them repeat", "models"),
+    _command("corpus", "show how much of one model, or of several, is the same", "models"),
     _command("run", "measure the bricks of models on this host, and estimate the models"),
-    _command("probe", "estimate models on this host in seconds, from other systems and a few bricks measured here"),
+    _command(
+        "probe", "estimate models on this host in seconds, from other systems and a few bricks measured here", "run"
+    ),
     _command("jobs", "list runs, proofs, load tests, traces and other long work, watch, replay, cancel or resume one"),
-    _command("runs", "list the runs, watch, replay, pause, cancel or resume one"),
+    _command("runs", "list the runs, watch, replay, pause, cancel or resume one", "jobs"),
     _command("estimate", "compose models' latencies from the results of their bricks"),
     _command("analyze", "show how fast models could be, where their time goes, and what changes would gain"),
     _command("scenario", "predict or measure how much load a model can serve: latencies of requests, highest rate"),
@@ -84,15 +82,15 @@ COMMANDS = (
     _command("trace", "run a model at rising levels of detail, and write a timeline for Perfetto or chrome://tracing"),
     _command("compare", "compare runtimes, threads, batch sizes and precisions for a model, the best first"),
     _command("evaluate", "carry out an evaluation file, compare with its results, or write one from a run"),
-    _command("check", "measure models again, and say which are slower than a file says: for nightly jobs"),
+    _command("check", "measure models again, and say which are slower than a file says: for nightly jobs", "evaluate"),
     _command("results", "list, show, compare, export, import, delete, verify and compact stored results"),
     _command("suite", "have the bricks of private models measured where the models are not"),
     _command("systems", "list the systems of the store, or compare them for some models"),
     _command("fleet", "measure on many hosts, find the best one, and set hosts up"),
     _command("report", "draw the paper's figures from stored results, as one page"),
-    _command("runtimes", "list, add, check or remove interpreters that have a framework"),
+    _command("runtimes", "list, add, check or remove interpreters that have a framework", "doctor"),
     _command("doctor", "name what disturbs measurements on this host, and what helps"),
-    _command("config", "list the settings, locate or validate the config file"),
+    _command("config", "list the settings, locate or validate the config file", "doctor"),
 )
 
 
@@ -142,7 +140,7 @@ def main(
         return Status.DONE
     except UserError as error:
         if not was_interrupted():
-            narrate(f"dlbricks: error: {worded(error)}")
+            narrate(f"dlbricks: error: {error.in_command}")
             return Status.BAD_INPUT
     except KeyboardInterrupt:
         pass
@@ -166,28 +164,17 @@ def _without_model(arguments: Sequence[str], commands: Sequence[str]) -> tuple[l
 
 def _model_called(word: str, data: DataFolder, commands: Sequence[str]) -> ModelSource | Path:
     """Return the path or the model that a word names; raise UserError if there is none."""
-    from dlbricks_tui.models.library import looks_like_path
-
-    if looks_like_path(word):
-        # `Path.exists` raises an error for a word that is too long for a name.
-        if not os.path.exists(word):  # noqa: PTH110
-            raise UsageError(f"{word}: no such file; `dlbricks models` lists the models of the library")
-        return Path(word).absolute()
     from difflib import get_close_matches
 
-    from dlbricks_tui.answers.opening import library
-    from dlbricks_tui.models.errors import UnknownModelError
+    from dlbricks_tui.answers.opening import model_or_path
 
-    try:
-        found = library(data).find(word)
-    except UnknownModelError as error:
+    def refusal(reason: str) -> UsageError:
         # Names of models are seldom so close to a command.
-        for command in get_close_matches(word[:120], commands, 1, 0.8):
-            raise UsageError(f"no command {word!r}: did you mean `dlbricks {command}`?") from None
-        raise UsageError(str(error).replace("no model ", "no command or model ", 1)) from None
-    if len(found) > 1:
-        raise UsageError(f"{word} names {len(found)} models: name one of them, such as {word}:14")
-    return found[0]
+        for command in get_close_matches(word[:120], commands, 1, 0.8) if reason.startswith("no model ") else ():
+            return UsageError(f"no command {word!r}: did you mean `dlbricks {command}`?")
+        return UsageError(reason.replace("no model ", "no command or model ", 1))
+
+    return model_or_path(word, data, refusal)
 
 
 def _run(handler: Handler, args: argparse.Namespace) -> int:
@@ -264,7 +251,7 @@ def command_parser(commands: Sequence[Command] = COMMANDS) -> Parser:
     )
     parser.add_argument("--version", action=_Version)
     about = "a setting that counts over the config file, such as workbench.theme=light"
-    add_repeatable(parser, "--set", "NAME=VALUE", about, dest="settings")
+    parser.add_repeatable("--set", "NAME=VALUE", about, dest="settings")
     parser.set_defaults(data_dir=None, handler=None, reads_config=True)
     added = parser.add_subparsers(title="commands", metavar="COMMAND")
     for command in commands:

@@ -1,25 +1,30 @@
-"""`dlbricks models`: list the models of the library, add and remove files and folders, and forget given inputs."""
+"""`dlbricks models`, `tree` and `corpus`: the models of the library, their layer sequences, and what is the same."""
+
+from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
-from rich.table import Table
-
-from dlbricks_tui.answers.opening import library, loader_from_cache
-from dlbricks_tui.bricks.decomposition import decompose
-from dlbricks_tui.cli.drawing import name_cell
-from dlbricks_tui.cli.output import data_console, narrate, show, write_json
-from dlbricks_tui.cli.parser import Parser, Status, add_action, add_listing
-from dlbricks_tui.cli.store import open_loader
+from dlbricks_tui.cli.options import (
+    add_cutting_options,
+    add_models_argument,
+    add_runtime_option,
+    cutting_of,
+    inputs_of,
+    is_usual_runtime,
+    open_loader,
+)
+from dlbricks_tui.cli.output import data_console, narrate, write_json
+from dlbricks_tui.cli.parser import Parser, Status, UsageError
 from dlbricks_tui.errors import UserError
-from dlbricks_tui.folders import DataFolder
-from dlbricks_tui.models.input_shapes import ShapeMemory, spelled
-from dlbricks_tui.models.library import ModelSource, source_of
-from dlbricks_tui.models.loading import Loader
+from dlbricks_tui.settings.variant import PRECISION
 from dlbricks_tui.wording.numbers import counted, percent, task_words
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from dlbricks_tui.models.library import ModelSource
 
 _NARROWEST = 12
 # Format, layers and share with the gaps between all columns.
@@ -28,95 +33,98 @@ _COUNTS_WIDTH = 6 + 6 + 7 + 6 * 2
 
 def register(parser: Parser) -> None:
     """Add the actions of `models`; without one it lists."""
-    actions = add_listing(parser, "list the models", list_models)
+    parser.add_listing("list the models", list_models)
     about = "add a model file, or a folder with *-symbol.json or *.onnx files"
-    adding = add_action(actions, "add", about, add, json=False)
+    adding = parser.add_action("add", about, add, json=False)
     about = "forget a file or a folder; files stay where they are"
-    removing = add_action(actions, "remove", about, remove, json=False)
+    removing = parser.add_action("remove", about, remove, json=False)
     for action in (adding, removing):
         action.add_argument("path", metavar="PATH", type=Path)
     about = "forget the shapes and values that were given for the inputs of a model"
-    resetting = add_action(actions, "reset", about, reset, json=False)
+    resetting = parser.add_action("reset", about, reset, json=False)
     resetting.add_argument("model", metavar="MODEL", help="a name that `dlbricks models` lists, or a file")
+
+
+def register_tree(parser: Parser) -> None:
+    """Add the options of `tree`."""
+    add_models_argument(parser, many=False)
+    add_cutting_options(parser, level="written")
+    add_runtime_option(parser)
+    parser.add_setting(PRECISION)
+    add_graph_files(parser, "the graph as a file, with latencies in ms as far as they are known on this host")
+    parser.end(show_tree)
+
+
+def register_corpus(parser: Parser) -> None:
+    """Add the options of `corpus`."""
+    add_models_argument(parser, many=True)
+    add_cutting_options(parser, level="written")
+    add_runtime_option(parser)
+    parser.end(show_corpus)
+
+
+def add_graph_files(parser: Parser, about: str) -> argparse._ArgumentGroup:
+    """Take the files for a graph, and return their group."""
+    graphs = parser.add_argument_group(about)
+    parser.add_file("--graphml", about="write GraphML, which networkx, yEd and Gephi read", to=graphs)
+    parser.add_file("--dot", about="write DOT, drawn by Graphviz", to=graphs)
+    return graphs
 
 
 def add(args: argparse.Namespace) -> int:
     """Add a model file to the library, or make it look into one more folder."""
-    if args.path.is_file():
-        loader_from_cache(args.data).refuse_no_model(source_of(args.path))
-        library(args.data).add_model(args.path)
-        count = 1
-    else:
-        count = library(args.data).add_folder(args.path)
-    narrate(f"{args.path}: {counted(count, 'model')} added")
+    from dlbricks_tui.answers.cutting import add_to_library
+
+    narrate(f"{args.path}: {counted(add_to_library(args.path, args.data), 'model')} added")
     return Status.DONE
 
 
 def remove(args: argparse.Namespace) -> int:
     """Make the library forget a file or a folder."""
+    from dlbricks_tui.answers.opening import library
+
     library(args.data).remove(args.path)
     return Status.DONE
 
 
 def reset(args: argparse.Namespace) -> int:
     """Forget the shapes and values that were given for the inputs of a model."""
-    memory = ShapeMemory(args.data.path)
-    for source in library(args.data).find(args.model):
-        given = " ".join(filter(None, map(spelled, (memory.recall_shapes(source), memory.recall_values(source)))))
-        memory.forget(source)
-        narrate(f"{source.name}: forgot {given}" if given else f"{source.name}: nothing was given for its inputs")
+    from dlbricks_tui.answers.cutting import forget_inputs
+
+    for line in forget_inputs(args.model, args.data):
+        narrate(line)
     return Status.DONE
 
 
 def list_models(args: argparse.Namespace) -> int:
     """List every model; the reason why one cannot be read goes to standard error."""
+    from dlbricks_tui.answers.cutting import model_document, with_counts
+    from dlbricks_tui.answers.opening import library
+
     models = library(args.data)
     for path in models.missing():
         narrate(f"{path} is not there; `dlbricks models remove` makes the library forget it")
-    sources = _with_counts(models.sources(), args.data)
+    sources = list(models.sources())
+    if any(source.unique_layers is None for source in sources):
+        with open_loader(args.data) as loader:
+            for place, source in enumerate(sources):
+                try:
+                    sources[place] = source if source.unique_layers is not None else with_counts(source, loader)
+                except UserError as error:
+                    narrate(f"{source.path}: {error}")
     if args.json:
-        write_json([_document(source) for source in sources])
+        write_json([model_document(source) for source in sources])
     else:
         _show(sources)
     return Status.DONE
 
 
-def _with_counts(sources: Sequence[ModelSource], data: DataFolder) -> list[ModelSource]:
-    """Return the sources with their layer counts: the manifest has those of the samples, other models are loaded."""
-    if all(source.unique_layers is not None for source in sources):
-        return list(sources)
-    with open_loader(data) as loader:
-        return [source if source.unique_layers is not None else _count(source, loader) for source in sources]
-
-
-def _count(source: ModelSource, loader: Loader) -> ModelSource:
-    try:
-        graph = loader.load(source)
-    except UserError as error:
-        narrate(f"{source.path}: {error}")
-        return source
-    return replace(
-        source,
-        layers=len(graph.layers),
-        unique_layers=len(decompose(graph, cache=loader.cache).bricks),
-        inputs={it.name: it.type.shape for it in graph.inputs if it.type.shape is not None},
-    )
-
-
-def _document(source: ModelSource) -> dict[str, Any]:
-    return {
-        "name": source.name,
-        "path": source.path,
-        "task": source.task,
-        "table1_id": source.table1_id,
-        "layers": source.layers,
-        "unique_layers": source.unique_layers,
-        "formats": [form.value for form in source.formats],
-        "inputs": dict(source.inputs),
-    }
-
-
 def _show(sources: Sequence[ModelSource]) -> None:
+    from rich.table import Table
+
+    from dlbricks_tui.cli.output import show
+    from dlbricks_tui.cli.rendering import name_cell
+
     width = data_console().width
     models = [f"table1:{it.table1_id}" if it.table1_id else it.name for it in sources]
     inputs, tasks = [_inputs(it) for it in sources], [task_words(it.task) for it in sources]
@@ -134,13 +142,14 @@ def _show(sources: Sequence[ModelSource]) -> None:
     table.add_column("UNIQUE", justify="right", no_wrap=True)
     table.add_column("INPUTS", overflow="ellipsis", no_wrap=True)
     for at, (source, model, shapes) in enumerate(zip(sources, models, inputs, strict=True)):
+        known = source.unique_layers is not None and source.layers
         table.add_row(
             name_cell(model),
             name_cell(source.name if source.table1_id else "" if source.task else str(source.path)),
             *tasks[at : at + 1],
             "both" if len(source.formats) > 1 else source.format.value,
             "?" if source.layers is None else f"{source.layers:,}",
-            _share(source),
+            percent((source.unique_layers or 0) / (source.layers or 1), 1) if known else "?",
             shapes,
         )
     show(table)
@@ -152,7 +161,55 @@ def _inputs(source: ModelSource) -> str:
     return f"{first} +{len(others)}" if others else first
 
 
-def _share(source: ModelSource) -> str:
-    if source.unique_layers is None or not source.layers:
-        return "?"
-    return percent(source.unique_layers / source.layers, 1)
+def show_tree(args: argparse.Namespace) -> int:
+    """Cut one model and show the result."""
+    from dlbricks_tui.answers.cutting import cut_model, runtime_in_precision, tree_document, unmeasurable_lines
+    from dlbricks_tui.answers.opening import files_for, files_named, runtime_named
+
+    runtime, is_usual = runtime_named(args.runtime, args.data), is_usual_runtime(args)
+    sources = files_named([args.model], runtime, args.data, is_usual=is_usual)
+    if len(sources) != 1:
+        raise UsageError(f"{args.model} stands for {len(sources)} models; `tree` shows one, such as table1:14")
+    if args.precision is not None:
+        runtime = runtime_in_precision(runtime, args.precision, sources, args.data, is_usual=is_usual)
+        sources = files_for(sources, runtime)
+    with open_loader(args.data, runtime) as loader:
+        found = cut_model(loader, sources[0], args.level, cutting_of(args), inputs_of(args))
+    if args.graphml or args.dot:
+        from dlbricks_tui.answers.estimating import estimates_here
+        from dlbricks_tui.report.graph_files import drawable_digraph, write_digraph
+
+        (estimate,) = estimates_here(args.data, args.runtime, args.config.threads, [found], args.precision)
+        write_digraph(drawable_digraph(found, estimate), args.graphml, args.dot)
+    if args.json:
+        write_json(tree_document(found))
+    else:
+        from dlbricks_tui.cli.rendering import show_parts
+        from dlbricks_tui.documents.tree import tree
+
+        show_parts(tree(found, data_console().width))
+    for line in unmeasurable_lines(found.graph):
+        narrate(line)
+    return Status.DONE
+
+
+def show_corpus(args: argparse.Namespace) -> int:
+    """Cut all models, compare their layer sequences, and show the result."""
+    from dlbricks_tui.answers.cutting import corpus_document, corpus_of, cut_all, speedup_here
+    from dlbricks_tui.answers.opening import files_named, runtime_named
+
+    runtime, how = runtime_named(args.runtime, args.data), cutting_of(args)
+    sources = files_named(args.models, runtime, args.data, is_usual=is_usual_runtime(args))
+    with open_loader(args.data, runtime) as loader:
+        models = cut_all(loader, sources, args.level, how, inputs_of(args), narrate)
+    corpus, speedup = corpus_of(models), speedup_here(models, args.data, args.runtime, args.config.threads)
+    if args.json:
+        write_json(corpus_document(models, corpus, speedup))
+    else:
+        from dlbricks_tui.cli.rendering import show_parts
+        from dlbricks_tui.documents.corpus import corpus_parts
+
+        known = [it.source for it in models]
+        labels = [f"table1:{it.table1_id} {it.name}" if it.table1_id else it.name for it in known]
+        show_parts(corpus_parts(corpus, labels, "layer" if how.granularity == 1 else "sequence", speedup))
+    return Status.of(len(models) != len(sources))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import io
 import os
-import shlex
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
@@ -85,14 +84,14 @@ def show(*renderables: RenderableType, soft_wrap: bool = False) -> None:
 
 def data_console() -> Console:
     """Return the console of standard output; `show` writes to it."""
-    from dlbricks_tui.cli.drawing import console_on
+    from dlbricks_tui.cli.rendering import console_on
 
     return console_on(sys.stdout)
 
 
 def narration_console() -> Console:
     """Return the console of standard error, for progress."""
-    from dlbricks_tui.cli.drawing import console_on
+    from dlbricks_tui.cli.rendering import console_on
 
     return console_on(sys.stderr)
 
@@ -162,20 +161,6 @@ def _failures_raised(stream: TextIO) -> Iterator[None]:
     except OSError as error:
         _discard_rest(stream)
         raise OutputError(f"standard output cannot be written: {error.strerror}; the output is cut off") from error
-
-
-def worded(error: UserError) -> str:
-    """Return an error with what to do about it on the command line."""
-    from dlbricks_tui.models.errors import MissingShapeError
-
-    if not isinstance(error, MissingShapeError):
-        return str(error)
-    from dlbricks_tui.models.input_shapes import MOST_LISTED, spelled
-
-    options = [f"--input {shlex.quote(spelled({name: shape}))}" for name, shape in error.examples.items()]
-    more = " ..." if len(options) > MOST_LISTED else ""
-    such = "the model runs with" if error.tried else "give each, such as"
-    return f"{error}; {such} {' '.join(options[:MOST_LISTED])}{more}"
 
 
 def _put(stream: TextIO, text: str) -> None:

@@ -7,21 +7,20 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, NoReturn, Protocol, TypeAlias
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NoReturn, Protocol
 
 from dlbricks_tui.cli.output import write, write_json
 from dlbricks_tui.errors import UserError
-from dlbricks_tui.settings.setting import ValueRefusedError, number
+from dlbricks_tui.settings.setting import ValueRefusedError, number, whole
 
 if TYPE_CHECKING:
     from _typeshed import SupportsWrite
 
     from dlbricks_tui.settings.setting import Setting, ValueKind
 
-# The actions of a command; a string, as argparse's class is generic for type checkers only.
-Actions: TypeAlias = "argparse._SubParsersAction[Parser]"
 # The limits of options that several commands have.
-MOST_SHOWN, _MOST_SPEED = 1_000_000, 1e6
+_MOST_SHOWN, _MOST_SPEED = 1_000_000, 1e6
 # Options whose values may begin with a hyphen.
 _OF_ANY_WORD = ("--sort",)
 
@@ -44,6 +43,11 @@ class Status(IntEnum):
     BAD_INPUT = 2
     INTERRUPTED = 130
 
+    @classmethod
+    def of(cls, failures: object) -> Status:
+        """Return the status of a command with or without failures."""
+        return cls.DONE_WITH_FAILURES if failures else cls.DONE
+
 
 @dataclass(frozen=True, slots=True)
 class FromConfig:
@@ -64,15 +68,42 @@ class DocumentKind:
         """Return the class, or the union of several."""
         return getattr(import_module(f"dlbricks_tui.answers.{self.module}"), self.name)
 
+    def schema(self) -> dict[str, Any]:
+        """Return the schema of the documents."""
+        # Loaded here: other calls of the command need no schema.
+        from dlbricks_tui.answers.documents import schema_of
+
+        return schema_of(self.loaded(), many=self.many)
+
 
 class UsageError(UserError):
     """A command line that dlbricks does not understand."""
+
+
+@dataclass(frozen=True, slots=True)
+class Typed:
+    """The type of an option whose values are of a kind."""
+
+    kind: ValueKind[Any]
+
+    def __call__(self, text: str) -> Any:
+        """Return the value in a text."""
+        try:
+            return self.kind.read(text)
+        except ValueRefusedError as refusal:
+            raise argparse.ArgumentTypeError(f"{text[:80]!r}: {refusal}") from None
+
+
+# The default of an option is that of its setting.
+OWN: Any = object()
 
 
 class Parser(argparse.ArgumentParser):
     """A parser that raises UsageError, and takes `--data-dir` before and after the command.
 
     `register` adds the options of a command as soon as the command is given: a command that is not costs no time.
+
+    Methods that add options take a group of argparse, such as options that exclude each other, as `to`.
     """
 
     def __init__(self, register: Callable[[Parser], None] | None = None, **options: Any) -> None:
@@ -80,6 +111,7 @@ class Parser(argparse.ArgumentParser):
         # From Python 3.14 on, argparse colours its help with codes that `write` escapes.
         self.color = False
         self._register = register
+        self._commands: Any = None
         self.add_argument(
             "--data-dir",
             metavar="DIR",
@@ -108,6 +140,123 @@ class Parser(argparse.ArgumentParser):
         """Write the help to standard output."""
         write(self.format_help())
 
+    def add_actions(self, *, required: bool = False) -> None:
+        """Let a command have actions."""
+        self._commands = self.add_subparsers(title="actions", metavar="ACTION", required=required)
+
+    def add_action(self, name: str, about: str, handler: Handler, *, json: bool = True, **more: Any) -> Parser:
+        """Add an action; `more` is for argparse's parser."""
+        parser: Parser = self._commands.add_parser(name, help=about, **more)
+        parser.set_defaults(handler=handler)
+        if json:
+            parser.add_json()
+        return parser
+
+    def add_listing(self, about: str, handler: Handler) -> None:
+        """Let a command have actions, of which `list` is what it does without one."""
+        self.add_json()
+        self.set_defaults(handler=handler)
+        self.add_actions()
+        self.add_action("list", f"{about} (as `{self.prog.rpartition(' ')[2]}` does by itself)", handler)
+
+    def end(self, handler: Handler, document: str = "", *, many: bool = False, quiet: bool = False) -> None:
+        """Add the handler of a command, `--quiet`, and `--json` with the schema of its documents."""
+        if quiet:
+            self.add_quiet()
+        self.add_json()
+        if document:
+            self.add_schema(document, many=many)
+        self.set_defaults(handler=handler)
+
+    def add_flag(self, *options: str, about: str, to: Any = None) -> None:
+        """Take an option without a value."""
+        (to or self).add_argument(*options, action="store_true", help=about)
+
+    def add_file(self, *options: str, about: str, metavar: str = "FILE", to: Any = None, **more: Any) -> None:
+        """Take the path of a file."""
+        (to or self).add_argument(*options, metavar=metavar, type=Path, help=about, **more)
+
+    def add_count(self, option: str, about: str, least: int = 1, most: int = _MOST_SHOWN, **more: Any) -> None:
+        """Take a whole number."""
+        self.add_argument(option, metavar="N", type=Typed(whole(least, most)), help=about, **more)
+
+    def add_repeatable(self, option: str, metavar: str, about: str, **more: Any) -> None:
+        """Take an option that may be given several times."""
+        self.add_argument(option, metavar=metavar, action="append", default=[], help=f"{about}; repeatable", **more)
+
+    def add_json(self) -> None:
+        """Take `--json`."""
+        self.add_flag("--json", about="print one JSON document")
+
+    def add_schema(self, document: str, *, many: bool = False) -> None:
+        """Take `--json-schema`, which prints the schema of a class in `answers`, such as `jobs.JobSummary`."""
+        parser, (module, _, name) = self, document.rpartition(".")
+
+        class PrintSchema(argparse.Action):
+            def __call__(self, *_: Any) -> None:
+                write_json(self.const.schema())
+                parser.exit()
+
+        about = "print the JSON schema of what --json prints, and exit"
+        self.add_argument(
+            "--json-schema", action=PrintSchema, nargs=0, const=DocumentKind(module, name, many), help=about
+        )
+
+    def add_formats(self, *, lines: bool = False) -> None:
+        """Take `--json` and `--csv`, and `--jsonl` where a command prints many documents."""
+        formats = self.add_mutually_exclusive_group()
+        self.add_flag("--json", about="print one JSON document", to=formats)
+        if lines:
+            self.add_flag("--jsonl", about="print a JSON document per result", to=formats)
+        self.add_flag("--csv", about="print comma-separated values", to=formats)
+
+    def add_quiet(self) -> None:
+        """Take `--quiet`."""
+        self.add_flag("-q", "--quiet", about="show no progress, only what failed")
+
+    def add_detach(self, about: str = "continue in a separate process") -> None:
+        """Take `--detach`."""
+        self.add_flag("--detach", about=about)
+
+    def add_speed(self, *, default: float = 1.0) -> None:
+        """Take `--speed`."""
+        about = f"how many seconds of the run pass in one second, such as 10 or 0.5 (default: {default:g})"
+        self.add_argument("--speed", metavar="N", type=Typed(number(_MOST_SPEED)), default=default, help=about)
+
+    def add_setting(
+        self,
+        setting: Setting[Any],
+        *,
+        many: bool = False,
+        default: Any = OWN,
+        about: str = "",
+        usual: str = "",
+        to: Any = None,
+    ) -> None:
+        """Take a setting, or several of its values; `usual` says what counts without the option."""
+        if default is OWN:
+            default = FromConfig(setting.config) if setting.config else () if many else setting.default
+        told = (about or setting.about).replace("%", "%%")
+        counts = "that of your settings" if setting.config and setting.default is None else setting.usual
+        usual = f" (default: {usual or counts})" if usual or counts else ""
+        if setting.kind.is_flag:
+            action = argparse.BooleanOptionalAction if default is None else "store_true"
+            (to or self).add_argument(setting.option, action=action, default=default, help=told + usual)
+            return
+        (to or self).add_argument(
+            *([f"-{setting.letter}"] if setting.letter else []),
+            setting.option,
+            metavar=setting.kind.sign,
+            type=Typed(setting.many if many else setting.kind),
+            default=default,
+            help=f"{told}{', or several with commas' * many}{usual}",
+        )
+
+    def add_settings(self, *settings: Setting[Any], many: bool = False, to: Any = None) -> None:
+        """Take settings with what they say of themselves."""
+        for setting in settings:
+            self.add_setting(setting, many=many, to=to)
+
 
 def with_hyphens_joined(arguments: Sequence[str]) -> list[str]:
     """Return `--sort -when` as `--sort=-when`: argparse takes every word that begins with a hyphen for an option."""
@@ -118,144 +267,3 @@ def with_hyphens_joined(arguments: Sequence[str]) -> list[str]:
         else:
             joined.append(word)
     return joined
-
-
-def add_actions(parser: Parser, *, required: bool = False) -> Actions:
-    """Let a command have actions."""
-    return parser.add_subparsers(title="actions", metavar="ACTION", required=required)
-
-
-def add_action(actions: Actions, name: str, about: str, handler: Handler, *, json: bool = True, **more: Any) -> Parser:
-    """Add an action to a command; `more` is for argparse's parser."""
-    parser = actions.add_parser(name, help=about, **more)
-    parser.set_defaults(handler=handler)
-    if json:
-        add_json_option(parser)
-    return parser
-
-
-def add_listing(parser: Parser, about: str, handler: Handler) -> Actions:
-    """Let a command have actions, of which `list` is what it does without one."""
-    add_json_option(parser)
-    parser.set_defaults(handler=handler)
-    actions = add_actions(parser)
-    add_action(actions, "list", f"{about} (as `{parser.prog.rpartition(' ')[2]}` does by itself)", handler)
-    return actions
-
-
-def add_json_option(parser: Parser) -> None:
-    """Take `--json`."""
-    parser.add_argument("--json", action="store_true", help="print one JSON document")
-
-
-def add_format_options(parser: Parser, *, lines: bool = False) -> None:
-    """Take `--json` and `--csv`, and `--jsonl` where a command prints many documents."""
-    formats = parser.add_mutually_exclusive_group()
-    formats.add_argument("--json", action="store_true", help="print one JSON document")
-    if lines:
-        formats.add_argument("--jsonl", action="store_true", help="print a JSON document per result")
-    formats.add_argument("--csv", action="store_true", help="print comma-separated values")
-
-
-def add_quiet_option(parser: Parser) -> None:
-    """Take `--quiet`."""
-    parser.add_argument("-q", "--quiet", action="store_true", help="show no progress, only what failed")
-
-
-def add_job_options(watching: Parser, resuming: Parser, replaying: Parser | None = None) -> None:
-    """Add the options of the actions that show a job, the same for all kinds."""
-    add_quiet_option(watching)
-    if replaying is not None:
-        add_speed_option(replaying)
-        add_quiet_option(replaying)
-    resuming.add_argument("--detach", action="store_true", help="continue in a separate process")
-    add_quiet_option(resuming)
-
-
-def add_speed_option(parser: Parser, *, default: float = 1.0) -> None:
-    """Take `--speed`."""
-    parser.add_argument(
-        "--speed",
-        metavar="N",
-        type=Typed(number(_MOST_SPEED)),
-        default=default,
-        help=f"how many seconds of the run pass in one second, such as 10 or 0.5 (default: {default:g})",
-    )
-
-
-@dataclass(frozen=True, slots=True)
-class Typed:
-    """The type of an option whose values are of a kind."""
-
-    kind: ValueKind[Any]
-
-    def __call__(self, text: str) -> Any:
-        """Return the value in a text."""
-        try:
-            return self.kind.read(text)
-        except ValueRefusedError as refusal:
-            raise argparse.ArgumentTypeError(f"{text[:80]!r}: {refusal}") from None
-
-
-# The default of an option is that of its setting.
-OWN: Any = object()
-
-
-def add_setting(
-    parser: Any, setting: Setting[Any], *, many: bool = False, default: Any = OWN, about: str = "", usual: str = ""
-) -> None:
-    """Take a setting, or several of its values; `usual` says what counts without the option."""
-    if default is OWN:
-        default = FromConfig(setting.config) if setting.config else () if many else setting.default
-    told = (about or setting.about).replace("%", "%%")
-    counts = "that of your settings" if setting.config and setting.default is None else setting.usual
-    usual = f" (default: {usual or counts})" if usual or counts else ""
-    if setting.kind.is_flag:
-        action = argparse.BooleanOptionalAction if default is None else "store_true"
-        parser.add_argument(setting.option, action=action, default=default, help=told + usual)
-        return
-    letter = (f"-{setting.letter}",) if setting.letter else ()
-    parser.add_argument(
-        *letter,
-        setting.option,
-        metavar=setting.kind.sign,
-        type=Typed(setting.many if many else setting.kind),
-        default=default,
-        help=f"{told}{', or several with commas' * many}{usual}",
-    )
-
-
-def add_settings(parser: Any, *settings: Setting[Any], many: bool = False) -> None:
-    """Take settings with what they say of themselves."""
-    for setting in settings:
-        add_setting(parser, setting, many=many)
-
-
-def add_repeatable(parser: Parser, option: str, metavar: str, about: str, **more: Any) -> None:
-    """Take an option that may be given several times."""
-    parser.add_argument(option, metavar=metavar, action="append", default=[], help=f"{about}; repeatable", **more)
-
-
-def add_schema_option(parser: Parser, kind: str, *, module: str = "estimates", many: bool = False) -> None:
-    """Take `--json-schema`, which prints the schema of the command's JSON documents: a class in `answers`."""
-
-    class PrintSchema(argparse.Action):
-        def __call__(self, *_: Any) -> None:
-            write_json(schema_of_command(self.const))
-            parser.exit()
-
-    parser.add_argument(
-        "--json-schema",
-        action=PrintSchema,
-        nargs=0,
-        const=DocumentKind(module, kind, many),
-        help="print the JSON schema of what --json prints, and exit",
-    )
-
-
-def schema_of_command(printed: DocumentKind) -> dict[str, Any]:
-    """Return the schema of the documents that a command prints."""
-    # Loaded here: other calls of the command need no schema.
-    from dlbricks_tui.answers.documents import schema_of
-
-    return schema_of(printed.loaded(), many=printed.many)

@@ -1,185 +1,272 @@
-"""`dlbricks results`: list, show, compare, export, delete, verify and compact stored results."""
+"""`dlbricks results`: list, show, compare, export, import, delete, verify and compact stored results."""
+
+from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-from dlbricks_tui.answers.documents import document
-from dlbricks_tui.cli import results_compare, results_import
-from dlbricks_tui.cli import results_output as output
-from dlbricks_tui.cli.output import narrate, narrate_some, write, write_csv, write_json, write_json_lines
-from dlbricks_tui.cli.parser import (
-    MOST_SHOWN,
-    Parser,
-    Status,
-    Typed,
-    UsageError,
-    add_action,
-    add_actions,
-    add_format_options,
+from dlbricks_tui.cli.options import open_loader
+from dlbricks_tui.cli.output import (
+    data_console,
+    narrate,
+    narrate_some,
+    write,
+    write_csv,
+    write_json,
+    write_json_lines,
+    write_lines,
 )
-from dlbricks_tui.cli.store import open_store
-from dlbricks_tui.runtime.variant import remarks_on, stated_precision
-from dlbricks_tui.settings.setting import whole
-from dlbricks_tui.store.columns import COLUMNS
-from dlbricks_tui.store.database import ResultsDatabase
-from dlbricks_tui.store.documents import TABLES
-from dlbricks_tui.store.errors import ExchangeError, QueryError
-from dlbricks_tui.store.exporting import export_all, export_format, export_selection
-from dlbricks_tui.store.index import RESULT_TABLES
-from dlbricks_tui.store.records import BrickForm, LoadTest
-from dlbricks_tui.store.selections import OLDEST_FIRST, Selection, checked_columns, equal, parse_order
-from dlbricks_tui.store.verification import verify
-from dlbricks_tui.wording.numbers import counted
+from dlbricks_tui.cli.parser import Parser, Status, Typed, UsageError
+from dlbricks_tui.printable import printable
+from dlbricks_tui.settings.setting import share
+from dlbricks_tui.wording.numbers import counted, percent
 
-_BY_ID = "id="
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from dlbricks_tui.answers.changes import ComparedPair
+    from dlbricks_tui.answers.stored_results import ShownResult
+    from dlbricks_tui.documents.parts import Sentence, Table
+
 FILTERS = """\
 A FILTER is a column, a comparison and a value: system=c5.xlarge, 'ms>5', name~conv, when>=2026-11-01, good=no,
 'of=model', models~resnet50. = takes several values divided by commas, and the beginning of an id or key; ~ finds a part
 of a text, and so does a word by itself in any column. ms stands for trimmed_mean_ms; models holds the model, or for a
 brick the models of its run. A result has to pass all filters.
 """
+SELECTIONS = """\
+A and B each name a system (id, name or instance type), a runtime (name, framework or identity), a day (2026-11-26), a
+run (id or its beginning), or filters of `dlbricks results list`. Several in one argument, with blanks between them, all
+have to hold: 'onnxruntime threads=1'. The newest good result of each brick and model counts.
+"""
+_SHOWN_PAIRS = 20
+_HISTOGRAM_WIDTH = 72
+_OWN, _PUBLISHED = "dlbricks", "dlbricks-2019"
 
 
 def register(parser: Parser) -> None:
     """Add the actions of `results`."""
-    actions = add_actions(parser, required=True)
-
-    listing = add_action(actions, "list", "list results, newest first", list_results, json=False, epilog=FILTERS)
+    parser.add_actions(required=True)
+    listing = parser.add_action("list", "list results, newest first", list_results, json=False, epilog=FILTERS)
     _add_filters(listing)
-    listing.add_argument(
-        "--sort", metavar="COLUMN", action="append", help="sort by this column, -COLUMN in descending order; repeatable"
-    )
+    about = "sort by this column, -COLUMN in descending order; repeatable"
+    listing.add_argument("--sort", metavar="COLUMN", action="append", help=about)
     listing.add_argument("--columns", metavar="A,B,...", help="show these columns")
-    listing.add_argument("--limit", metavar="N", type=Typed(whole(1, MOST_SHOWN)), help="show the first N only")
-    add_format_options(listing, lines=True)
+    listing.add_count("--limit", "show the first N only")
+    listing.add_formats(lines=True)
 
     about = "show one result or load test with its samples, or all results of one brick"
-    showing = add_action(actions, "show", about, show_result)
+    showing = parser.add_action("show", about, show_result)
     showing.add_argument("result", metavar="RESULT", help="the first characters of an id or of a brick key")
 
-    results_compare.add_compare(actions)
+    _add_compare(parser)
 
     about = "write results to a file that `import` reads"
-    exporting = add_action(actions, "export", about, export_results, epilog=FILTERS)
-    exporting.add_argument(
-        "file",
-        metavar="FILE",
-        type=Path,
-        help="the ending says the format: .json or .json.gz, which `import` reads; .csv or .jsonl, a row per result",
-    )
+    exporting = parser.add_action("export", about, export_results, epilog=FILTERS)
+    about = "the ending says the format: .json or .json.gz, which `import` reads; .csv or .jsonl, a row per result"
+    exporting.add_file("file", about=about)
     _add_filters(exporting)
-    exporting.add_argument("--force", action="store_true", help="replace FILE if it is there")
-    exporting.add_argument(
-        "--sign",
-        metavar="KEY",
-        type=Path,
-        help="sign FILE by ssh-keygen or minisign with this private key, or with the key of an agent by its .pub file",
-    )
+    exporting.add_flag("--force", about="replace FILE if it is there")
+    about = "sign FILE by ssh-keygen or minisign with this private key, or with the key of an agent by its .pub file"
+    exporting.add_file("--sign", metavar="KEY", about=about)
 
-    results_import.add_import(actions)
+    _add_import(parser)
 
     about = "delete the results that pass the filters"
-    deleting = add_action(actions, "delete", about, delete_results, epilog=FILTERS)
+    deleting = parser.add_action("delete", about, delete_results, epilog=FILTERS)
     _add_filters(deleting)
-    deleting.add_argument("--all", action="store_true", help="delete every result, proof and load test")
-    deleting.add_argument("--yes", action="store_true", help="do not ask")
+    deleting.add_flag("--all", about="delete every result, proof and load test")
+    deleting.add_flag("--yes", about="do not ask")
 
-    verifying = add_action(actions, "verify", "read all results and name the damaged ones", verify_store)
+    verifying = parser.add_action("verify", "read all results and name the damaged ones", verify_store)
     about = "date records from the future, which a clock that was ahead gave, like those stored before them"
-    verifying.add_argument("--correct-dates", action="store_true", help=about)
-    add_action(actions, "compact", "write all results into one file that plain TinyDB opens", compact_store)
+    verifying.add_flag("--correct-dates", about=about)
+    parser.add_action("compact", "write all results into one file that plain TinyDB opens", compact_store)
+
+
+def _add_filters(parser: Parser) -> None:
+    parser.add_argument("filters", metavar="FILTER", nargs="*", help="only results that pass all of them; see below")
+
+
+def _add_compare(parser: Parser) -> None:
+    about = "compare the bricks and models of two systems, runtimes, days or runs"
+    comparing = parser.add_action("compare", about, compare_results, json=False, epilog=SELECTIONS)
+    for metavar, what in (("A", "the earlier results, or those to compare with"), ("B", "the results to judge")):
+        comparing.add_argument(metavar.lower(), metavar=metavar, help=what)
+    comparing.add_repeatable("--where", "FILTER", "a filter that the results of both have to pass")
+    comparing.add_count("--limit", f"show N pairs (default: {_SHOWN_PAIRS})", default=_SHOWN_PAIRS)
+    about = "exit with status 1 if all pairs together, or a whole model, are significantly slower by more than this"
+    comparing.add_argument("--fail-above", metavar="SHARE", type=Typed(share()), help=about)
+    formats = comparing.add_mutually_exclusive_group()
+    comparing.add_flag("--json", about="print one JSON document with all pairs", to=formats)
+    comparing.add_flag("--markdown", about="print Markdown, for a pull request", to=formats)
+    comparing.add_schema("changes.ComparedResults")
+
+
+def _add_import(parser: Parser) -> None:
+    about = "import exported results, or the published measurements of the paper"
+    importing = parser.add_action("import", about, run_import)
+    about = "a file of `results export`, a folder of such files, or a checkout (see --format)"
+    importing.add_file("paths", about=about, nargs="+")
+    importing.add_flag("--require-signature", about="refuse files without a signature")
+    about = "more trusted signers: an allowed_signers file of OpenSSH, or a public key of minisign"
+    importing.add_repeatable("--signers", "FILE", about, type=Path)
+    importing.add_flag("--ignore-signatures", about="import signed files as unsigned, without verifying them")
+    importing.add_schema("store_contents.ImportResult", many=True)
+    importing.add_argument(
+        "--format",
+        choices=(_OWN, _PUBLISHED),
+        default=_OWN,
+        help=f"{_PUBLISHED}: each FILE is a checkout of github.com/rai-project/synthetic_benchmark, the measurements "
+        f"of the DLBricks paper (default: {_OWN}, what `results export` writes)",
+    )
 
 
 def list_results(args: argparse.Namespace) -> int:
     """List the results that pass the filters."""
-    human = not (args.json or args.jsonl or args.csv)
-    columns = checked_columns(args.columns.split(",") if args.columns else output.SHORT if human else COLUMNS)
-    orders = [parse_order(text) for text in args.sort or ["-when"]]
-    with open_store(args.data) as store:
-        found = store.results(*args.filters, order=orders)
+    # Loaded here, as below: the help needs no store.
+    from dlbricks_tui.answers.opening import open_store
+    from dlbricks_tui.answers.stored_results import (
+        columns_named,
+        listed_results,
+        objects_of,
+        precision_remarks,
+        rows_of,
+    )
+
+    columns = columns_named(args.columns.split(",") if args.columns else ())
+    with open_store(args.data, narrate) as store:
+        found = listed_results(store, args.filters, args.sort or ["-when"])
         shown = found[: args.limit]
         if args.json:
-            write_json(list(output.objects_of(shown, columns)))
+            write_json(list(objects_of(shown, columns)))
         elif args.jsonl:
-            write_json_lines(output.objects_of(shown, columns))
+            write_json_lines(objects_of(shown, columns))
         elif args.csv:
-            write_csv([columns, *output.rows_of(shown, columns)])
+            write_csv([columns, *rows_of(shown, columns)])
         else:
-            if args.columns:
-                output.write_as_table(shown, columns)
-            else:
-                output.write_short_table(shown)
-            _tell_unchecked(shown)
-            narrate(
-                f"{len(shown)} of {len(found)} results shown"
-                if len(shown) < len(found)
-                else counted(len(found), "result")
-            )
+            from dlbricks_tui.documents.results import list_lines, short_lines
+
+            width = data_console().width
+            write_lines(list_lines(shown, columns, width) if args.columns else short_lines(shown, width))
+            for remark in precision_remarks(shown):
+                narrate(remark)
+            every = counted(len(found), "result")
+            narrate(f"{len(shown)} of {len(found)} results shown" if len(shown) < len(found) else every)
     return Status.DONE
 
 
 def show_result(args: argparse.Namespace) -> int:
     """Show one result in full, or all results of a brick."""
-    if not set(args.result) <= set("0123456789abcdef") or not args.result:
-        raise QueryError(f"{args.result!r} is no id or brick key; `dlbricks results list --columns id,brick` has them")
-    with open_store(args.data) as store:
-        found = store.select(f"id={args.result}")
-        bricks = store.select(f"brick={args.result}").distinct("brick")
-        if len(found) + len(bricks) > 1:
-            raise QueryError(
-                f"{counted(len(found), 'result id')} and {counted(len(bricks), 'brick key')} begin with {args.result}: "
-                "give more characters"
-            )
-        if len(found):
-            output.show_result(store, store.result_of(found[0]), args.json)
-            _tell_unchecked(found)
-        elif bricks:
-            brick = bricks.pop()
-            form = next(iter(store.records(BrickForm, equal(key=brick))), None)
-            history = store.results(equal(brick=brick), order=OLDEST_FIRST)
-            output.show_brick(brick, form, history, args.json)
-            _tell_unchecked(history)
+    from dlbricks_tui.answers.opening import open_store
+    from dlbricks_tui.answers.stored_results import found_result, precision_remarks
+
+    with open_store(args.data, narrate) as store:
+        found = found_result(store, args.result)
+        if args.json:
+            write_json(found.document())
         else:
-            tests = [it for it in store.records(LoadTest) if it.uuid.startswith(args.result)]
-            if len(tests) != 1:
-                raise QueryError(
-                    f"{len(tests)} load tests begin with {args.result}: give more characters"
-                    if tests
-                    else f"no id of a result or load test and no brick key begins with {args.result}"
-                )
-            output.show_load_test(store, tests[0], args.json)
+            _show(found)
+        for remark in () if found.selection is None else precision_remarks(found.selection):
+            narrate(remark)
     return Status.DONE
 
 
-def _tell_unchecked(results: Selection) -> None:
-    for remark in remarks_on(stated_precision(it) for it in sorted(results.distinct("runtime"))):
-        narrate(remark)
+def _show(found: ShownResult) -> None:
+    # Loaded here: JSON needs no rich.
+    from dlbricks_tui.cli.rendering import show_parts
+    from dlbricks_tui.documents.parts import BLANK_LINE, Heading
+    from dlbricks_tui.documents.results import (
+        OF_A_BRICK,
+        OF_A_BRICK_GIVES_WAY,
+        list_lines,
+        origin_parts,
+        result_parts,
+        sample_parts,
+        title_of,
+    )
+
+    width = data_console().width
+    if found.test is not None:
+        from dlbricks_tui.documents.scenario import load_test_parts
+        from dlbricks_tui.wording.scenarios import histogram_below
+
+        show_parts(load_test_parts(found.test))
+        write_lines(histogram_below(found.test, min(_HISTOGRAM_WIDTH, width)))
+        if found.origin is not None:
+            show_parts([BLANK_LINE, *origin_parts(found.origin, found.test.model)])
+    elif found.selection is not None and found.brick:
+        newest = len(found.selection) - 1
+        show_parts([Heading(title_of(found.selection[newest]))])
+        # Lines that are copied are not wrapped.
+        form = [] if found.canonical is None else [f"canonical form  {printable(found.canonical)}"]
+        write_lines([f"brick           {found.brick}", *form, ""])
+        write_lines(list_lines(found.selection, OF_A_BRICK, width, OF_A_BRICK_GIVES_WAY))
+        show_parts([BLANK_LINE, *sample_parts(found.selection.result(newest))])
+    elif found.selection is not None:
+        result = found.selection.result(0)
+        show_parts(result_parts(found.selection[0], result, found.origin, file=found.file))
+
+
+def compare_results(args: argparse.Namespace) -> int:
+    """Print the comparison of two selections."""
+    from dlbricks_tui.answers.changes import compared_results
+    from dlbricks_tui.answers.opening import open_store
+    from dlbricks_tui.answers.sides import select_named
+    from dlbricks_tui.cli.rendering import show_parts
+    from dlbricks_tui.documents.comparison import NOTHING_IN_COMMON, pair_columns, ratio_parts, selection_parts
+    from dlbricks_tui.documents.parts import BLANK_LINE, Table
+
+    with open_store(args.data, narrate) as store:
+        first, second = (select_named(store, text, args.where) for text in (args.a, args.b))
+        document = compared_results(store, first, second, args.fail_above)
+    shown = Table(pair_columns(document.pairs), document.pairs[: args.limit])
+    head = [*selection_parts((first, second)), *ratio_parts(document)]
+    if args.json:
+        write_json(document)
+    elif args.markdown:
+        write_lines(_markdown(head, shown))
+    else:
+        show_parts([*head, BLANK_LINE, shown] if document.pairs else head)
+    if not args.json and (more := len(document.pairs) - args.limit) > 0:
+        narrate(f"{counted(more, 'more pair')}: --limit N shows N of them, --json all")
+    if not document.pairs:
+        narrate(NOTHING_IN_COMMON)
+    elif document.failures:
+        narrate(f"slower by more than {percent(args.fail_above, 1)}: {', '.join(document.failures)}")
+    return Status.of(not document.pairs or document.failures)
+
+
+def _markdown(head: Sequence[Sentence], table: Table[ComparedPair]) -> Iterator[str]:
+    """Yield the comparison as Markdown: a list and a table."""
+    from dlbricks_tui.documents.parts import CellKind
+
+    for sentence in head:
+        yield f"- {_escaped(sentence.text)}"
+    if table.rows:
+        yield ""
+        yield f"| {' | '.join(it.title for it in table.columns)} |"
+        yield f"|{'|'.join(':---' if it.kind is CellKind.NAME else '---:' for it in table.columns)}|"
+    for pair in table.rows:
+        figures = [str(it.cell(pair)) for it in table.columns[:-1]]
+        yield f"| {' | '.join(map(_escaped, (*figures, pair.verdict.value)))} |"
+
+
+def _escaped(text: str) -> str:
+    """Return a text that Markdown shows as it is."""
+    return "".join(f"\\{char}" if char in r"\`*_[]<>|#" else char for char in printable(text))
 
 
 def export_results(args: argparse.Namespace) -> int:
     """Write the results that pass the filters to a file in the format of its ending."""
-    export_format(args.file)
-    if args.file.is_file() and not args.force:
-        raise ExchangeError(f"{args.file} is there already: name another file, or replace it with --force")
-    # Loaded here: other actions need no signatures.
-    from dlbricks_tui.share.signatures import export_signed, remove_signatures
+    from dlbricks_tui.answers import stored_results
+    from dlbricks_tui.answers.opening import open_store
 
-    signature = None
-    with open_store(args.data) as store:
-
-        def export(path: Path) -> int:
-            if args.filters:
-                return export_selection(store.results(*args.filters, order=OLDEST_FIRST), path)
-            return export_all(store, path)
-
-        if args.sign is not None:
-            results, signature = export_signed(args.file, args.sign, export)
-        else:
-            results = export(args.file)
-            if args.file.is_file():
-                remove_signatures(args.file)
+    stored_results.require_new_export(args.file, replace=args.force)
+    with open_store(args.data, narrate) as store:
+        results, signature = stored_results.export_results(store, args.file, args.filters, args.sign)
     if args.json:
         signed = None if signature is None else signature.absolute()
         write_json({"path": args.file.absolute(), "results": results, "signature": signed})
@@ -189,55 +276,95 @@ def export_results(args: argparse.Namespace) -> int:
     return Status.DONE
 
 
+def run_import(args: argparse.Namespace) -> int:
+    """Import results, and say which were known, which could not be used and which cannot be read."""
+    if args.require_signature and args.ignore_signatures:
+        raise UsageError("--require-signature and --ignore-signatures exclude each other")
+    documents, complete = _import_published(args) if args.format == _PUBLISHED else _import_files(args)
+    if args.json:
+        write_json(documents)
+    return Status.of(not complete)
+
+
+def _import_files(args: argparse.Namespace) -> tuple[Sequence[Any], bool]:
+    """Import exported files and folders; return a document for each, and True if all of each could be read."""
+    from dlbricks_tui.answers.opening import open_store
+    from dlbricks_tui.answers.store_contents import import_lines, import_results, imported
+
+    with open_store(args.data, narrate) as store:
+        done = imported(
+            store,
+            args.paths,
+            args.data,
+            signers=args.signers,
+            require_signature=args.require_signature,
+            ignore_signatures=args.ignore_signatures,
+        )
+    for line in import_lines(done):
+        narrate(line)
+    return import_results(done), done.complete
+
+
+def _import_published(args: argparse.Namespace) -> tuple[Sequence[Any], bool]:
+    """Import checkouts like `_import_files` imports files."""
+    from dlbricks_tui.answers.opening import open_store
+    from dlbricks_tui.answers.store_contents import ImportedCheckout, checkout_reports, system_lines
+
+    found: list[ImportedCheckout] = []
+    with open_store(args.data, narrate) as store, open_loader(args.data) as loader:
+        for checkout in args.paths:
+            reports = []
+            for report in checkout_reports(store, checkout, args.data, loader):
+                for line in system_lines(report):
+                    narrate(line)
+                narrate_some([str(row) for row in report.unmatched], "rows")
+                narrate_some([f"{file}; it was skipped" for file in report.broken], "broken files")
+                reports.append(report)
+            found.append(ImportedCheckout(checkout, tuple(reports)))
+            for line in found[-1].lines:
+                narrate(line)
+    return [it.document() for it in found], not any(it.is_broken for it in found)
+
+
 def delete_results(args: argparse.Namespace) -> int:
     """Delete the results that pass the filters, after a question."""
+    from dlbricks_tui.answers.opening import open_store
+    from dlbricks_tui.answers.stored_results import names_ids, to_delete
+
     if not args.filters and not args.all:
         raise UsageError("say which results to delete: give filters, or --all")
-    with open_store(args.data) as store:
-        found, apart = store.results(*args.filters), _apart(store, args.filters)
-        everything = len(store.results()) + len(_apart(store, ()))
-        deleted, wanted = 0, len(found) + len(apart)
-        if wanted and (args.yes or _confirmed(f"Delete {wanted} of {counted(everything, 'result')}?")):
-            store.delete([*found.records.values("id"), *apart])
-            deleted = wanted
+    with open_store(args.data, narrate) as store:
+        wanted, everything = to_delete(store, args.filters), counted(to_delete(store, ()).number, "result")
+        deleted = 0
+        if wanted.number and (args.yes or _confirmed(f"Delete {wanted.number} of {everything}?")):
+            store.delete(wanted.ids)
+            deleted = wanted.number
     narrate(f"{counted(deleted, 'result')} deleted")
     if args.json:
         write_json({"deleted": deleted})
-    named = any(text.startswith(_BY_ID) for text in args.filters)
-    return Status.DONE_WITH_FAILURES if named and not wanted else Status.DONE
+    return Status.of(names_ids(args.filters) and not wanted.number)
 
 
-def _apart(store: ResultsDatabase, filters: Sequence[str]) -> list[str]:
-    """Return the ids of load tests and proofs, which are listed by other commands.
-
-    Filters find them by their id, and by that also records of any other kind, which `verify` may name.
-    """
-    by_id = any(text.startswith(_BY_ID) for text in filters)
-    known = store.ids(*([it for it in TABLES if it not in RESULT_TABLES] if by_id else ("proofs", "load_tests")))
-    for text in filters:
-        wanted = tuple(text.removeprefix(_BY_ID).split(",")) if text.startswith(_BY_ID) else ()
-        known = [uuid for uuid in known if any(each and uuid.startswith(each) for each in wanted)]
-    return known
+def _confirmed(question: str) -> bool:
+    if sys.stdin is None or not sys.stdin.isatty():
+        raise UsageError("there is no terminal to ask on: --yes deletes without a question")
+    narrate(f"{question} [y/N]")
+    return sys.stdin.readline().strip().lower() in ("y", "yes")
 
 
 def verify_store(args: argparse.Namespace) -> int:
     """Read everything and name what is damaged."""
+    from dlbricks_tui.answers.stored_results import correct_dates, verification_document, verified_store
+
     if args.correct_dates:
-        with ResultsDatabase(args.data.store) as store:
-            corrected = store.correct_dates()
-        narrate(f"{counted(corrected, 'date')} corrected")
-    found = verify(args.data.store)
+        narrate(f"{counted(correct_dates(args.data), 'date')} corrected")
+    found = verified_store(args.data)
     if args.json:
-        implausible = [{"table": it.table, "id": it.uuid, "reason": it.reason} for it in found.implausible]
-        damage = [str(each) for each in found.damage]
-        write_json({**document(found), "damage": damage, "implausible": implausible})
+        write_json(verification_document(found))
     else:
-        for name, size in found.files.items():
-            write(f"{name}: {size} bytes\n")
-        for table, count in found.records.items():
-            write(f"{table.replace('_', ' ')}: {count}\n")
-        write(f"damaged lines: {len(found.damage)}\n")
-        write(f"implausible records: {len(found.implausible)}\n")
+        write_lines(f"{name}: {size} bytes" for name, size in found.files.items())
+        write_lines(f"{table.replace('_', ' ')}: {count}" for table, count in found.records.items())
+        write(f"damaged lines: {len(found.damage)}\nimplausible records: {len(found.implausible)}\n")
     for line in found.damage:
         narrate(f"{line} and is set aside")
     narrate_some([str(record) for record in found.implausible], "implausible records")
@@ -252,12 +379,14 @@ def verify_store(args: argparse.Namespace) -> int:
         narrate(f"the last line is unfinished ({found.unfinished_bytes} bytes): its writer is at work, or was killed")
     if found.damage:
         narrate("`dlbricks results compact` writes a whole file, and the damaged lines to another one beside it")
-    return Status.DONE_WITH_FAILURES if found.damage or found.implausible else Status.DONE
+    return Status.of(found.damage or found.implausible)
 
 
 def compact_store(args: argparse.Namespace) -> int:
     """Write everything into one TinyDB file and print its path."""
-    with open_store(args.data) as store:
+    from dlbricks_tui.answers.opening import open_store
+
+    with open_store(args.data, narrate) as store:
         path = store.compact()
         results = len(store.results())
     if args.json:
@@ -266,14 +395,3 @@ def compact_store(args: argparse.Namespace) -> int:
         write(f"{path}\n")
         narrate(f"{counted(results, 'result')}; the previous generation is kept until the next compaction")
     return Status.DONE
-
-
-def _add_filters(parser: Parser) -> None:
-    parser.add_argument("filters", metavar="FILTER", nargs="*", help="only results that pass all of them; see below")
-
-
-def _confirmed(question: str) -> bool:
-    if sys.stdin is None or not sys.stdin.isatty():
-        raise UsageError("there is no terminal to ask on: --yes deletes without a question")
-    narrate(f"{question} [y/N]")
-    return sys.stdin.readline().strip().lower() in ("y", "yes")

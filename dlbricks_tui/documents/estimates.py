@@ -183,8 +183,6 @@ _TOLD = {
 NOTHING_TO_SCORE = (
     "no model was measured in full whose bricks could be predicted: measure two models that share operators"
 )
-
-
 _COLUMNS: tuple[Column[Score], ...] = (
     name_column("model, in ms", lambda it: it.model),
     Column("predicted", lambda it: milliseconds(it.predicted_ms)),

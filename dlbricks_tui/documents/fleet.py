@@ -5,7 +5,16 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from dlbricks_tui.documents.parts import BLANK_LINE, Column, Part, Sentence, Table, bar_column, name_column
+from dlbricks_tui.documents.parts import (
+    BLANK_LINE,
+    CellKind,
+    Column,
+    Part,
+    Sentence,
+    Table,
+    bar_column,
+    name_column,
+)
 from dlbricks_tui.documents.pictures import Axis, BarRow, LegendSign, Mark, Piece, Rows
 from dlbricks_tui.fleet.request import FleetHostState, HostRow
 from dlbricks_tui.wording.answers import runtime_words
@@ -16,6 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from dlbricks_tui.answers.fleets import FleetEstimate, FleetModel, FleetResult
+    from dlbricks_tui.fleet.setting_up.doctor import Examination
 
 _STYLES: Mapping[FleetHostState, str] = {
     FleetHostState.PROBING: "good",
@@ -30,6 +40,29 @@ _STYLES: Mapping[FleetHostState, str] = {
     FleetHostState.DISTRUSTED: "bad",
     FleetHostState.FAILED: "bad",
 }
+
+
+_SIGNS = {"fine": " ", "note": "!", "lacks": "x"}
+
+
+def examination_parts(found: Sequence[Examination], *, everything: bool) -> Iterator[Part]:
+    """Yield what the doctor found; without `everything` only what a host lacks or what is worth knowing."""
+    rows: list[tuple[str, str, str, str, str]] = []
+    for host in found:
+        told = [
+            (_SIGNS[it.verdict.value], it.subject, it.state, it.cure)
+            for it in host.findings
+            if everything or it.verdict.value != "fine"
+        ] or [(" ", "everything", "as it should be", "")]
+        rows += [(host.host if not place else "", *each) for place, each in enumerate(told)]
+    columns: tuple[Column[tuple[str, ...]], ...] = (
+        name_column("host", lambda it: it[0]),
+        name_column("", lambda it: it[1]),
+        name_column("subject", lambda it: it[2]),
+        Column("state", lambda it: it[3], CellKind.SENTENCE),
+        Column("cure", lambda it: it[4], CellKind.SENTENCE),
+    )
+    yield Table(columns, rows)
 
 
 def fleet_parts(found: FleetResult, hosts: Sequence[HostRow]) -> Iterator[Part]:

@@ -227,6 +227,14 @@ class LoadCurve:
         return [*self.predicted, *((it.rate, it.latency_ms) for it in self.tests), *filter(None, [self.running])]
 
 
+def predicted_plot(answer: ScenarioAnswer, ended: Sequence[LoadTestDone] | None) -> Plot | None:
+    """Return the predicted latency of a server against the rate, with tests; None for other kinds, or without any."""
+    points = answer.curve()
+    if answer.scenario.kind is not ScenarioKind.SERVER or not points:
+        return None
+    return load_plot(LoadCurve.of(answer, [(it.rate, it.latency_ms.value) for it in points], ended), answer.scenario)
+
+
 def load_plot(curve: LoadCurve, scenario: Scenario) -> Plot:
     """Return the latency of a percentile by requests per second."""
     # Both axes begin where something is drawn.

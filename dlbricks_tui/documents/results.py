@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -20,6 +21,7 @@ from dlbricks_tui.documents.parts import (
     bar_column,
     name_column,
 )
+from dlbricks_tui.printable import printable
 from dlbricks_tui.runtime.traits import runtime_title
 from dlbricks_tui.runtime.variant import variant_in_words
 from dlbricks_tui.store.columns import COLUMNS, Content
@@ -275,3 +277,105 @@ def _listed(facts: Facts) -> str:
 
 def _overlap(one: Summary, other: Summary) -> bool:
     return one.low_ms <= other.high_ms and other.low_ms <= one.high_ms
+
+
+def _layer_name(it: tuple[str, float]) -> str:
+    return it[0]
+
+
+def _layer_latency(it: tuple[str, float]) -> str:
+    return in_ms(it[1])
+
+
+# The columns of a list where none are named, and those that it leaves out where the terminal is narrow, in this order.
+SHORT = (
+    *("models", "runtime", "threads", "batch_size", "trimmed_mean_ms", "when", "name", "id"),
+    *("system", "context", "level", "samples"),
+)
+_SHORT_GIVES_WAY = ("samples", "level", "context", "system", "name")
+OF_A_BRICK = (
+    *("id", "context", "system", "runtime", "protocol", "trimmed_mean_ms", "low_ms", "high_ms", "when", "good"),
+)
+OF_A_BRICK_GIVES_WAY = ("protocol", "good", "context", "runtime")
+_BETWEEN = "  "
+# The ends of bricks' names matter, too.
+_NARROWEST_TEXT, _NARROWEST_NAME = 8, 18
+
+
+def short_lines(results: Selection, width: int) -> Iterator[str]:
+    """Yield a list with the columns that the screen of results shows first."""
+    titles = {it: RESULT_COLUMNS[it].title for it in SHORT}
+    return _lines(lambda kept: short_cells(results, kept), SHORT, _SHORT_GIVES_WAY, titles, width)
+
+
+def list_lines(results: Selection, columns: Sequence[str], width: int, give_way: Sequence[str] = ()) -> Iterator[str]:
+    """Yield a list in a width, if need be without the columns that may give way.
+
+    A list may have 100,000 rows, so it is no table of a document, whose cells have styles.
+    """
+
+    def cells(kept: Sequence[str]) -> dict[str, list[str]]:
+        return {column: [cell(column, value, precise=True) for value in results.values(column)] for column in kept}
+
+    return _lines(cells, columns, give_way, {}, width)
+
+
+def _lines(
+    cells: Callable[[Sequence[str]], dict[str, list[str]]],
+    columns: Sequence[str],
+    give_way: Sequence[str],
+    titles: Mapping[str, str],
+    width: int,
+) -> Iterator[str]:
+    def shown() -> dict[str, list[str]]:
+        return {column: [*map(printable, texts)] for column, texts in cells(kept).items()}
+
+    kept = list(columns)
+    found = shown()
+    for column in give_way:
+        widths = {it: _width(titles.get(it, it), texts) for it, texts in found.items()}
+        if _joined_width([min(each, _narrowest(it)) for it, each in widths.items()]) > width:
+            kept.remove(column)
+            found = shown()
+    return table_lines(tuple(found), tuple(found.values()), width, titles)
+
+
+def table_lines(
+    headers: Sequence[str], cells: Sequence[Sequence[str]], width: int, titles: Mapping[str, str] | None = None
+) -> Iterator[str]:
+    """Yield the lines of a table; where columns are too wide, the widest texts are cut, names less than others."""
+    titled = [(titles or {}).get(it, it) for it in headers]
+    widths = [_width(title, column) for title, column in zip(titled, cells, strict=True)]
+    contents = [COLUMNS[header] for header in headers]
+    too_wide = _joined_width(widths) - width
+    while too_wide > 0:
+        long = [number for number, header in enumerate(headers) if widths[number] > _narrowest(header)]
+        if not long:
+            break
+        widths[max(long, key=widths.__getitem__)] -= 1
+        too_wide -= 1
+    for row in ([title.upper() for title in titled], *zip(*cells, strict=True)):
+        aligned = [
+            _cut(cell, each).rjust(each) if content is Content.NUMBER else _cut(cell, each).ljust(each)
+            for cell, each, content in zip(row, widths, contents, strict=True)
+        ]
+        yield _BETWEEN.join(aligned).rstrip()
+
+
+def _joined_width(widths: Sequence[int]) -> int:
+    return sum(widths) + len(_BETWEEN) * (len(widths) - 1)
+
+
+def _width(header: str, column: Sequence[str]) -> int:
+    return max(map(len, [header, *column]))
+
+
+def _narrowest(header: str) -> int:
+    """Return the least width of a column; only texts are cut."""
+    if COLUMNS[header] is not Content.TEXT:
+        return sys.maxsize
+    return _NARROWEST_NAME if header == "name" else _NARROWEST_TEXT
+
+
+def _cut(cell: str, width: int) -> str:
+    return cell if len(cell) <= width else cell[: width - 1] + "…"

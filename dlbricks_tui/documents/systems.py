@@ -21,14 +21,19 @@ from dlbricks_tui.documents.parts import (
     name_column,
 )
 from dlbricks_tui.estimate.comparison import Candidate, cheapest, quickest, remarks_on
+from dlbricks_tui.host.fingerprint import GIBIBYTE
 from dlbricks_tui.host.noise import NoiseVerdict
 from dlbricks_tui.host.peaks import MEMORY
 from dlbricks_tui.runtime.traits import runtime_title
 from dlbricks_tui.wording.answers import combination_words, figure_text
-from dlbricks_tui.wording.numbers import ago, counted, gibibytes, partly, price_per_hour, speed, speeds
+from dlbricks_tui.wording.numbers import ago, counted, gibibytes, partly, percent, price_per_hour, speed, speeds
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
+    from dlbricks_tui.answers.doctor import ExaminedSystem
     from dlbricks_tui.host.noise import Finding
+    from dlbricks_tui.measure.denormals import DenormalCount
     from dlbricks_tui.store.records import RuntimeRecord
 
 # Facts that have a name of their own.
@@ -163,3 +168,34 @@ def finding_parts(found: Finding) -> Iterator[Part]:
         indent = " " * (_WIDTH + 1)
         yield Sentence(f"{indent}{found.effect}", "muted")
         yield Sentence(f"{indent}cure: {found.cure}")
+
+
+def host_parts(found: ExaminedSystem) -> Iterator[Part]:
+    """Yield the facts about a host, its peaks, and the sources of noise."""
+    system = found.system
+    facts = ", ".join(f"{name.replace('_', ' ')} {str(value).lower()}" for name, value in system.facts)
+    yield Sentence(f"{system.name}, {system.memory_bytes / GIBIBYTE:.1f} GiB", "strong")
+    yield Sentence(f"known as {system.id}; {facts}")
+    for it in found.peaks:
+        yield Sentence(f"at most {speeds(it)}, with {counted(it.threads, 'thread')}")
+    yield BLANK_LINE
+    for each in found.noise:
+        yield from finding_parts(each)
+
+
+def weights_parts(path: Path, counts: Sequence[DenormalCount]) -> Iterator[Part]:
+    """Yield the denormal numbers in a file of weights."""
+    affected = [it for it in counts if it.denormals]
+    values = counted(sum(it.values for it in counts), "value")
+    if not affected:
+        yield Sentence(f"{path}: none of {values} is denormal")
+        return
+    columns: tuple[Column[DenormalCount], ...] = (
+        name_column("array", lambda it: it.array),
+        Column("values", lambda it: it.values),
+        Column("denormal", lambda it: it.denormals),
+        Column("share", lambda it: percent(it.share, 2)),
+    )
+    denormal = f"{sum(it.denormals for it in affected)} of {values} denormal"
+    yield Sentence(f"{path}: {denormal}; kernels may take up to ten times as long")
+    yield Table(columns, affected)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from dlbricks_tui.bricks.cutting import Cut
+from dlbricks_tui.bricks.decomposition import decompose
 from dlbricks_tui.bricks.ordering import LayerOrder
 from dlbricks_tui.bricks.regions import Leaf, Parallel, Repeat
 from dlbricks_tui.documents.lines import cut
@@ -17,7 +18,8 @@ from dlbricks_tui.wording.layers import bricks_words, input_text, shape_text
 from dlbricks_tui.wording.numbers import PREDICTED, counted, milliseconds, percent
 
 if TYPE_CHECKING:
-    from dlbricks_tui.bricks.decomposition import Decomposition
+    from dlbricks_tui.answers.analysing import Analysis
+    from dlbricks_tui.bricks.decomposition import Cutting, Decomposition
     from dlbricks_tui.documents.outline import OutlineNode
     from dlbricks_tui.documents.parts import Part
 
@@ -80,6 +82,21 @@ def tree(decomposition: Decomposition, width: int, times: Sequence[SequenceTime]
     if any(each.by_roofline for each in times):
         told.append(f"{PREDICTED} a share of a fused layer by roofline, and not by measured times")
     yield from (Sentence(each, "muted") for each in told)
+
+
+def written_tree(found: Analysis, cutting: Cutting, width: int) -> Iterator[Part]:
+    """Yield the tree of an analysed model's file, with the times of its layers."""
+    if found.written is None or found.times is None:
+        return
+    decomposition, layers = decompose(found.written, cutting), found.times.layers
+    spent = [
+        SequenceTime(
+            sum(layers[layer].latency_ms for layer in it.sequence.layers),
+            any(layers[layer].by_roofline for layer in it.sequence.layers),
+        )
+        for it in decomposition.occurrences
+    ]
+    yield from tree(decomposition, width, spent)
 
 
 def _totals(decomposition: Decomposition) -> Iterator[Part]:

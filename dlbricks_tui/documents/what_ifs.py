@@ -14,8 +14,6 @@ from dlbricks_tui.wording.checks import what_if_words
 from dlbricks_tui.wording.numbers import counted, in_ms, milliseconds, percent, signed_percent
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
     from dlbricks_tui.analysis.groups import MeasuredExecution
     from dlbricks_tui.analysis.roofline import LayerPoint, Roof
     from dlbricks_tui.analysis.what_if import Gain, MeasuredGain, WhatIf

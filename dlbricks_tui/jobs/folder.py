@@ -91,6 +91,25 @@ class JobState:
         """True if a process works on it, or waits for its turn."""
         return self.state in ACTIVE
 
+    @property
+    def is_finished(self) -> bool:
+        """True if it has done what was requested."""
+        return self.state is State.FINISHED
+
+    @property
+    def has_measured_nothing(self) -> bool:
+        """True of a run that had something to measure and has neither a result nor a failure."""
+        tallies = (self.bricks, self.whole_models)
+        known, failed = sum(it.reused for it in tallies), sum(it.failed for it in tallies)
+        to_measure = sum(it.total for it in tallies) - known - failed
+        has_results = any(it.measured or it.unfinished for it in tallies)
+        return not has_results and not failed and (to_measure > 0 or not known)
+
+    @property
+    def was_stopped(self) -> bool:
+        """True if it ended before its time: cancelled, interrupted or killed."""
+        return self.state in (State.CANCELLED, State.INTERRUPTED)
+
 
 @dataclass(frozen=True, slots=True)
 class StoredJobs:

@@ -1,6 +1,7 @@
 """Events of a job shown again, at any speed."""
 
 import math
+import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -118,10 +119,14 @@ class Replay:
         self._passed, self._since = self.position, self._clock()
         self._speed = min(max(self._speed * factor, SLOWEST), FASTEST)
 
+    @property
+    def length(self) -> float:
+        """The seconds of the run between the first event and the last one."""
+        return self._events[-1].seconds
 
-def play(replay: Replay, wait: Callable[[float], None]) -> Iterator[Event]:
-    """Yield all events, each when it is due; `wait` lets so many seconds pass."""
-    while not replay.ended:
-        yield from replay.due()
-        if (seconds := replay.seconds_to_wait) is not None:
-            wait(seconds)
+    def play(self, wait: Callable[[float], None] = lambda seconds: time.sleep(seconds)) -> Iterator[Event]:
+        """Yield all events, each when it is due; `wait` lets so many seconds pass."""
+        while not self.ended:
+            yield from self.due()
+            if (seconds := self.seconds_to_wait) is not None:
+                wait(seconds)

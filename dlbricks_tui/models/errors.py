@@ -1,5 +1,6 @@
 """Errors of reading models, each with a one-line message."""
 
+import shlex
 from collections.abc import Mapping
 
 from dlbricks_tui.errors import UserError
@@ -32,6 +33,16 @@ class MissingShapeError(ModelError):
 
     def __reduce__(self) -> tuple[object, ...]:
         return type(self), (str(self), self.examples), {"tried": self.tried}
+
+    @property
+    def in_command(self) -> str:
+        # Loaded here: errors need not say it.
+        from dlbricks_tui.models.input_shapes import MOST_LISTED, spelled
+
+        options = [f"--input {shlex.quote(spelled({name: shape}))}" for name, shape in self.examples.items()]
+        more = " ..." if len(options) > MOST_LISTED else ""
+        such = "the model runs with" if self.tried else "give each, such as"
+        return f"{self}; {such} {' '.join(options[:MOST_LISTED])}{more}"
 
 
 class NotInCacheError(ModelError):

@@ -12,7 +12,7 @@ import networkx as nx
 
 from dlbricks_tui.analysis.whole_models import Basis, WrittenTimes
 from dlbricks_tui.atomic_write import write_named
-from dlbricks_tui.bricks.decomposition import Decomposition
+from dlbricks_tui.bricks.decomposition import Cutting, Decomposition, decompose
 from dlbricks_tui.estimate.compositions import milliseconds
 from dlbricks_tui.estimate.explanation import layer_latencies
 from dlbricks_tui.estimate.system_estimate import SystemEstimate
@@ -56,10 +56,20 @@ def drawable_digraph(decomposition: Decomposition, found: SystemEstimate | None)
     return digraph
 
 
-def add_written_times(digraph: "networkx.DiGraph", times: WrittenTimes) -> None:
-    """Add the time of each written layer in an execution to a digraph of the file, and where the time comes from."""
+def written_digraph(written: LayerGraph, times: WrittenTimes, cutting: Cutting) -> "networkx.DiGraph":
+    """Return the digraph of a file in an execution, with the time of each layer and where the time comes from."""
+    digraph = drawable_digraph(decompose(written, cutting), None)
     for index, found in enumerate(times.layers):
         digraph.nodes[index].update(latency_ms=found.latency_ms, basis=found.basis.value)
+    return digraph
+
+
+def write_digraph(digraph: "networkx.DiGraph", graphml: Path | None, dot: Path | None) -> None:
+    """Write a digraph to the files that are named."""
+    if graphml:
+        write_graphml(graphml, digraph)
+    if dot:
+        write_dot(dot, digraph)
 
 
 def write_graphml(path: Path, digraph: "networkx.DiGraph") -> None:

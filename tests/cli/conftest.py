@@ -20,11 +20,11 @@ def _in_a_hurry(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch)
 
 @pytest.fixture
 def dlbricks(data_folder: str, capsys: pytest.CaptureFixture[str]) -> Command:
-    """Run `dlbricks ...` in the data folder; return its exit status, standard output and standard error."""
+    """Run `dlbricks ...` in the data folder, or another one; return its status, standard output and standard error."""
 
-    def run(*arguments: object) -> tuple[int, str, str]:
+    def run(*arguments: object, folder: str | Path = data_folder) -> tuple[int, str, str]:
         capsys.readouterr()
-        status = main(["--data-dir", data_folder, *map(str, arguments)])
+        status = main(["--data-dir", str(folder), *map(str, arguments)])
         return status, *capsys.readouterr()
 
     return run

@@ -1,13 +1,18 @@
 """Commands and their answers, and people who exchange files: each has a data folder, and says commands."""
 
+import io
+import json
 import os
 from collections.abc import Callable
+from contextlib import redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from dlbricks_tui.cli.main import main
+from tests.answers.validation import faults
 
 # Takes the words of a command line; gives its exit status, standard output and standard error.
 Command = Callable[..., tuple[int, str, str]]
@@ -18,6 +23,21 @@ def one_line(answer: tuple[int, str, str]) -> str:
     status, out, told = answer
     assert (status, out, told.count("\n")) == (2, "", 1), answer
     return told
+
+
+def document(answer: tuple[int, str, str], status: int = 0) -> Any:
+    """Return the JSON document of a command that ended with this status."""
+    assert answer[0] == status, answer
+    return json.loads(answer[1])
+
+
+def schema_kept(found: Any, *command: str) -> Any:
+    """Return the schema that a command prints, to which this document keeps."""
+    with redirect_stdout(io.StringIO()) as out, pytest.raises(SystemExit):
+        main([*command, "--json-schema"])
+    schema = json.loads(out.getvalue())
+    assert faults(found, schema, schema) == []
+    return schema
 
 
 def hurry(patch: pytest.MonkeyPatch) -> None:

@@ -36,7 +36,7 @@ from dlbricks_tui.runtime.traits import Format
 from dlbricks_tui.runtime.variant import Kernels, Optimisation
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.records import Measurement, Peaks, Proof, Record
-from tests.cli.people import Command, hurry, one_line
+from tests.cli.people import Command, document, hurry, one_line
 from tests.cli.people import Command as Analyze
 from tests.estimate.stored import brick_records, model_record, store_of, timed
 from tests.estimate.table1 import table1
@@ -83,7 +83,7 @@ def known_peaks(threads: int) -> Peaks:
     )
 
 
-def document(out: str) -> dict[str, Any]:
+def analysis_in(out: str) -> dict[str, Any]:
     (found,) = json.loads(out)
     assert isinstance(found, dict)
     return found
@@ -91,9 +91,7 @@ def document(out: str) -> dict[str, Any]:
 
 def test_an_analysis_has_the_keys_that_programs_use(analyze: Analyze) -> None:
     records = [*results(MXNET_1, 60.0), *results(MXNET_2, factor=0.5), known_peaks(2)]
-    status, out, _ = analyze(records, "table1:16", "--runtime", MXNET_1, "--json")
-    found = document(out)
-    assert status == 0
+    (found,) = document(analyze(records, "table1:16", "--runtime", MXNET_1, "--json"))
     assert found.keys() >= CONTRACT
     assert found["model"].startswith("SqueezeNet")
     assert (found["system"], found["measured_ms"]) == ("c5.xlarge", pytest.approx(60.0))
@@ -143,9 +141,7 @@ def test_a_roofline_above_what_was_measured_is_corrected_and_says_that_the_peaks
 ) -> None:
     low = replace(known_peaks(2), arithmetic=(("avx512", 0.01),), bandwidth=(("memory", 0.001),))
     records = [*results(MXNET_1), *results(MXNET_2, factor=0.5), low]
-    status, out, _ = analyze(records, "table1:16", "--runtime", MXNET_1, "--json")
-    found = document(out)
-    assert status == 0
+    (found,) = document(analyze(records, "table1:16", "--runtime", MXNET_1, "--json"))
     assert 0 < found["roofline_ms"] <= found["best_ms"] < found["sequential_ms"]
     _, out, err = analyze([], "table1:16", "--runtime", MXNET_1)
     assert "the peaks were measured on a busy host, so what layers reached counts" in out
@@ -165,7 +161,7 @@ def results_in_onnx(folder: Path, batch_size: int = 1) -> list[Record]:
 def test_a_batch_size_counts_without_an_end_to_end_latency(analyze: Analyze, tmp_path: Path) -> None:
     records = [*results_in_onnx(tmp_path), *results_in_onnx(tmp_path, 8)]
     _, out, _ = analyze(records, "table1:16", "--runtime", ONNX_1, "--json")
-    (batch,) = document(out)["what_ifs"]
+    (batch,) = analysis_in(out)["what_ifs"]
     assert batch["id"] == "batch-8"
 
 
@@ -178,30 +174,30 @@ def test_the_default_engine_of_mxnet_is_a_what_if_once_the_whole_model_was_timed
     ]
     measured = [*bricks, model_record(SQUEEZENET, 30.0, **where, runtime=MXNET_2)]
     _, out, _ = analyze(measured, "table1:16", "--runtime", MXNET_2, "--json")
-    assert document(out)["what_ifs"] == []
+    assert analysis_in(out)["what_ifs"] == []
     other = [runtime(by_default, framework="mxnet"), model_record(SQUEEZENET, 45.0, **where, runtime=by_default)]
     _, out, _ = analyze([*measured, *other], "table1:16", "--runtime", MXNET_2, "--json")
-    (found,) = document(out)["what_ifs"]
+    (found,) = analysis_in(out)["what_ifs"]
     assert (found["id"], found["kind"], found["possible"]) == ("runtime-default-engine", "runtime", True)
     assert (found["estimate_ms"], found["gain"]) == (pytest.approx(45.0), pytest.approx(-0.5))
     # The other record changes nothing else.
-    assert document(out)["measured_ms"] == pytest.approx(30.0)
+    assert analysis_in(out)["measured_ms"] == pytest.approx(30.0)
 
 
 def test_what_was_not_measured_is_named_with_the_command_that_measures_it(analyze: Analyze) -> None:
     asked = ("table1:16", "--runtime", MXNET_1)
     status, out, err = analyze(results(MXNET_1, 60.0), *asked, "--json")
-    assert (status, document(out)["roofline_ms"]) == (0, None)
+    assert (status, analysis_in(out)["roofline_ms"]) == (0, None)
     assert "dlbricks doctor --peaks --threads 1" in err
     _, out, _ = analyze([], *asked, "--roofline")
     assert out.splitlines()[-1].startswith("no roofline: the peaks of the system are not known")
     _, _, err = analyze([], *asked, "-g", "2", "--cut", "runnable")
     assert "--threads 1 --level written --granularity 2 --cut runnable`" in err
     status, out, told = analyze([], *asked, "--kernels", "--json")
-    assert (status, document(out)["kernels"]) == (1, [])
+    assert (status, analysis_in(out)["kernels"]) == (1, [])
     assert "was measured on c5.xlarge, and only that host tells its kernels" in told
     status, out, err = analyze([], "squeezenet1.0", "--runtime", MXNET_1, "--json")
-    found = document(out)
+    found = analysis_in(out)
     assert (status, found["best_ms"], found["gap"], found["what_ifs"]) == (1, None, None, [])
     assert "dlbricks run squeezenet1.0" in err
 
@@ -213,7 +209,7 @@ def test_the_tree_and_graph_files_have_the_time_of_each_part(analyze: Analyze, t
     status, out, _ = analyze(results(MXNET_1, 60.0), *asked, "--json", *files)
     times = [facts["latency_ms"] for _, facts in networkx.read_graphml(graphml).nodes(data=True)]
     assert (status, len(times)) == (0, len(SQUEEZENET.graph.layers))
-    assert sum(times) == pytest.approx(document(out)["sequential_ms"], rel=0.05)
+    assert sum(times) == pytest.approx(analysis_in(out)["sequential_ms"], rel=0.05)
     assert " ms" in dot.read_text()
     status, out, _ = analyze([], *asked, "--tree")
     assert status == 0
@@ -255,7 +251,7 @@ def test_the_limits_on_kernels_choose_the_baseline_and_this_host_tells_its_kerne
     model = decompose(Loader(data / "cache", TableFramework()).load(source, Level.WRITTEN).named(source.name))
     store_of(data / "store", *brick_records(model, system=fingerprint().id, runtime=ours.identity)).close()
     asked = ["analyze", source.name, "--runtime", ours.name, "--level", "written"]
-    found = document(dlbricks(*asked, "--kernels", "--json")[1])
+    found = analysis_in(dlbricks(*asked, "--kernels", "--json")[1])
     assert [it["layer"] for it in found["kernels"]] == [it.name for it in model.graph.layers]
     natives = ["+".join(dict.fromkeys(each.native.op for each in it.operators)) for it in model.graph.layers]
     assert [it["implementation"] for it in found["kernels"]] == natives
@@ -264,9 +260,9 @@ def test_the_limits_on_kernels_choose_the_baseline_and_this_host_tells_its_kerne
     assert status == 0 and "KERNEL" in out
     store_of(data / "store", *brick_records(model, system=fingerprint().id, runtime=basic)).close()
     status, out, _ = dlbricks(*asked, "--optimisation", "basic", "--json")
-    assert (status, [it["id"] for it in document(out)["what_ifs"]]) == (0, ["kernels-default"])
-    assert " --optimisation basic " in document(out)["missing"][0]["command"]
-    assert [it["id"] for it in document(dlbricks(*asked, "--json")[1])["what_ifs"]] == ["kernels-basic"]
+    assert (status, [it["id"] for it in analysis_in(out)["what_ifs"]]) == (0, ["kernels-default"])
+    assert " --optimisation basic " in analysis_in(out)["missing"][0]["command"]
+    assert [it["id"] for it in analysis_in(dlbricks(*asked, "--json")[1])["what_ifs"]] == ["kernels-basic"]
     assert "ONNX Runtime" in one_line(dlbricks(*asked, "--instructions", "avx2"))
 
 
@@ -285,20 +281,11 @@ def measured_net(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 
 @pytest.fixture
-def analyze_net(measured_net: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Analyze:
+def analyze_net(measured_net: Path, data_folder: str, dlbricks: Command) -> Analyze:
     """Analyse the model with a copy of the results."""
-    shutil.copytree(
-        measured_net / "data", tmp_path / "data", ignore=shutil.ignore_patterns("cache"), dirs_exist_ok=True
-    )
-
-    def run(*arguments: str) -> tuple[int, str, str]:
-        usual = ("--runtime", "onnxruntime", "--threads", "1")
-        data = ["--data-dir", str(tmp_path / "data")]
-        capsys.readouterr()
-        status = main([*data, "analyze", str(measured_net / "net.onnx"), *usual, *arguments])
-        return status, *capsys.readouterr()
-
-    return run
+    shutil.copytree(measured_net / "data", data_folder, ignore=shutil.ignore_patterns("cache"), dirs_exist_ok=True)
+    usual = ("--runtime", "onnxruntime", "--threads", "1")
+    return lambda *arguments: dlbricks("analyze", measured_net / "net.onnx", *usual, *arguments)
 
 
 def what_ifs(out: str) -> dict[str, Any]:
@@ -335,7 +322,7 @@ def test_what_is_to_be_measured_is_told_with_its_time_before_it_starts(
     def interrupted(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("dlbricks_tui.cli.analyze_measuring.create_run", interrupted)
+    monkeypatch.setattr("dlbricks_tui.answers.measuring.create_run", interrupted)
     status, out, told = analyze_net("--measure", "--kinds", "batch,kernels")
     assert (status, out) == (130, "")
     assert "net lacks 5 executions, about 2 min:" in told
@@ -408,10 +395,8 @@ def test_a_what_if_that_only_some_models_have_is_proved_for_these() -> None:
     one, two = asked_what_ifs(models, ["first", "second", "first"], kinds)
     assert ([it.id for it in one.what_ifs], one.unknown) == (["first"], ("second",))
     assert ([it.id for it in two.what_ifs], two.unknown) == (["second"], ("first",))
-    assert [[it.id for it in each.what_ifs] for each in asked_what_ifs(models, ["all"], kinds)] == [
-        ["first"],
-        ["second"],
-    ]
+    ids = [[it.id for it in each.what_ifs] for each in asked_what_ifs(models, ["all"], kinds)]
+    assert ids == [["first"], ["second"]]
     with pytest.raises(ProvingError, match="no what-if 'third' of one, two; there are first, second"):
         asked_what_ifs(models, ["first", "third"], kinds)
 

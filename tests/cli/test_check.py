@@ -10,8 +10,7 @@ from typing import Any
 import pytest
 
 from dlbricks_tui import api
-from dlbricks_tui.answers.checks import CheckedModel, read_baselines
-from dlbricks_tui.answers.documents import schema_of
+from dlbricks_tui.answers.checks import read_baselines
 from dlbricks_tui.answers.opening import library
 from dlbricks_tui.cli.main import main
 from dlbricks_tui.evaluations.evaluation import EvaluatedModel, EvaluatedRuntime, Evaluation, Measuring, RecordedResult
@@ -32,8 +31,7 @@ from dlbricks_tui.store.change import Verdict
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.records import EndToEnd, System
 from dlbricks_tui.store.statistics import summarise
-from tests.answers.validation import faults
-from tests.cli.people import Command, hurry, one_line
+from tests.cli.people import Command, document, hurry, one_line, schema_kept
 from tests.runs.runs import MODEL
 from tests.store.samples import end_to_end
 
@@ -67,15 +65,12 @@ def place(tmp_path_factory: pytest.TempPathFactory, fake_interpreter: Path) -> I
 
 
 @pytest.fixture
-def check(place: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Command:
+def check(place: Path, dlbricks: Command, monkeypatch: pytest.MonkeyPatch) -> Command:
     """Run `dlbricks check ...` against the file, unless another is named, where nothing has changed."""
     monkeypatch.setenv("FAKE_FACTOR", BASELINE_FACTOR)
-    capsys.readouterr()
 
     def run(*arguments: str, against: Path = place / "before.json.gz") -> tuple[int, str, str]:
-        words = ("check", *arguments, "--against", str(against), *BY_THE_FAKE)
-        status = main(["--data-dir", str(place / "data"), *words])
-        return status, *capsys.readouterr()
+        return dlbricks("check", *arguments, "--against", against, *BY_THE_FAKE, folder=place / "data")
 
     return run
 
@@ -122,11 +117,8 @@ def test_a_slower_model_gives_status_1_every_documented_key_and_a_failure_for_ju
 ) -> None:
     monkeypatch.setenv("FAKE_FACTOR", "3")
     file = tmp_path / "verdicts.xml"
-    status, out, _ = check(MODEL, "--json", "--processes", "2", "--junit", str(file))
-    assert status == 1
-    (found,) = json.loads(out)
-    schema = schema_of(CheckedModel, many=True)
-    assert faults([found], schema, schema) == []
+    (found,) = document(check(MODEL, "--json", "--processes", "2", "--junit", str(file)), 1)
+    schema_kept([found], "check")
     assert (found["model"], found["verdict"], found["significant"]) == (MODEL, "slower", True)
     assert found["is_ms"] == pytest.approx(1.5 * found["was_ms"], rel=0.02)
     low, high = found["interval"]

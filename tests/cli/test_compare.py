@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from dlbricks_tui.bricks.decomposition import Decomposition, decompose
-from dlbricks_tui.cli.main import main
 from dlbricks_tui.folders import SAMPLE_MODELS
 from dlbricks_tui.host.fingerprint import fingerprint
 from dlbricks_tui.models.graph import Level
@@ -21,7 +20,7 @@ from dlbricks_tui.store.records import Measurement, Record
 from dlbricks_tui.store.statistics import summarise
 from tests.answers.validation import faults
 from tests.cli.people import Command as Compare
-from tests.cli.people import one_line
+from tests.cli.people import one_line, schema_kept
 from tests.estimate.stored import brick_records, model_record, timed
 from tests.estimate.table1 import table1
 from tests.models.table_framework import TableFramework
@@ -172,11 +171,7 @@ def test_bad_input_is_refused_in_one_line(compare: Compare) -> None:
         ("table1:16", "--precision", "f8"): "'f8': give one of f32, bf16, int8",
         ("table1:16", "--runtime", "nothing"): "no runtime in the store is called 'nothing'",
         ("table1:16", "--system", "nowhere"): "no system in the store is called 'nowhere'",
-        (
-            "tabular_network",
-            "--runtime",
-            "mxnet",
-        ): "runs MXNet models, and tabular_network is one of ONNX",
+        ("tabular_network", "--runtime", "mxnet"): "runs MXNet models, and tabular_network is one of ONNX",
         ("table1",): "table1 stands for 50 models; name one",
         ("nonsense",): "no model 'nonsense'",
     }
@@ -298,9 +293,7 @@ def test_systems_days_runs_and_filters_are_compared_by_the_bricks_of_both(
     assert any("Each side is one run" in it for it in found["remarks"])
 
 
-def test_two_results_are_compared_by_their_ids_and_the_document_conforms_to_its_schema(
-    compare: Compare, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_two_results_are_compared_by_their_ids_and_the_document_conforms_to_its_schema(compare: Compare) -> None:
     records = [*bricks("a", 1.0), *bricks("b", 1.2)]
     ids = ids_of(records)
     status, out, _ = compare(records, ids[0][:12], ids[6][:12], "--json")
@@ -308,10 +301,7 @@ def test_two_results_are_compared_by_their_ids_and_the_document_conforms_to_its_
     assert (status, found["of"], found["verdict"]) == (0, "result", "slower")
     assert found["ratio"] == pytest.approx(1.2, rel=1e-3)
     assert found["differences"]["measured"] == ["2026-11-20 08:00", "2026-11-21 08:00"]
-    with pytest.raises(SystemExit):
-        main(["compare", "--json-schema"])
-    schema = json.loads(capsys.readouterr().out)
-    assert faults(found, schema, schema) == []
+    schema = schema_kept(found, "compare")
     assert faults({**found, "ratio": "much"}, schema, schema)
     # The largest differences are shown and the others counted.
     _, out, error = compare([], "host-a", "host-b", "--limit", "2")

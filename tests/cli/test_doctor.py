@@ -10,10 +10,9 @@ from typing import Any
 
 import pytest
 
-from dlbricks_tui.cli.main import main
 from dlbricks_tui.host.noise import SOURCES
 from dlbricks_tui.host.queue import host_queue
-from tests.cli.people import Command, one_line
+from tests.cli.people import Command, document, one_line
 from tests.cli.test_estimate import SQUEEZENET, VGG
 from tests.estimate.stored import brick_records, model_record, store_of, timed
 from tests.host.lines import turn_of
@@ -100,20 +99,13 @@ def data(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def systems(data: Path, capsys: pytest.CaptureFixture[str]) -> Command:
-    """Run `dlbricks systems ...`, and return its exit status, standard output and standard error."""
-
-    def run(*arguments: str, folder: Path = data) -> tuple[int, str, str]:
-        status = main(["--data-dir", str(folder), "systems", *arguments])
-        return status, *capsys.readouterr()
-
-    return run
+def systems(data: Path, dlbricks: Command) -> Command:
+    """Run `dlbricks systems ...` on them, or on another folder."""
+    return lambda *arguments, **place: dlbricks("systems", *arguments, **place)
 
 
 def test_systems_are_listed_with_prices_and_numbers_of_results(systems: Command, data: Path) -> None:
-    status, out, _ = systems("--json")
-    assert status == 0
-    first, second = json.loads(out)
+    first, second = document(systems("--json"))
     assert (first["system"], first["dollars_per_hour"]) == ("c5.xlarge", 0.17)
     assert first["results"][0]["bricks"] == len(SQUEEZENET.suite | VGG.suite)
     assert (second["system"], second["results"][0]["models"]) == ("c5.2xlarge", 0)
@@ -124,9 +116,7 @@ def test_systems_are_listed_with_prices_and_numbers_of_results(systems: Command,
 
 
 def test_a_model_is_compared_over_systems_by_latency_and_cost(systems: Command, data: Path) -> None:
-    status, out, _ = systems("compare", "table1:16", "--json")
-    assert status == 0
-    quick, cheap = json.loads(out)
+    quick, cheap = document(systems("compare", "table1:16", "--json"))
     assert (quick["system"], quick["quickest"], quick["cheapest"]) == ("c5.2xlarge", True, False)
     assert (cheap["system"], cheap["quickest"], cheap["cheapest"]) == ("c5.xlarge", False, True)
     assert cheap["dollars_per_million"] == pytest.approx(cheap["latency_ms"] * 0.17 / 3.6)
@@ -177,9 +167,8 @@ def interpreter(fake_interpreter: Path, tmp_path: Path) -> Path:
 
 
 def test_a_runtime_is_added_listed_checked_and_removed(runtimes: Command, interpreter: Path) -> None:
-    status, out, told = runtimes(
-        "add", str(interpreter), "--name", "old", "--threads", "2", "--env", "OMP_X=1", "--json"
-    )
+    old = ("--name", "old", "--threads", "2", "--env", "OMP_X=1")
+    status, out, told = runtimes("add", interpreter, *old, "--json")
     assert status == 0
     assert "--runtime old" in told
     (added,) = json.loads(out)
@@ -199,25 +188,19 @@ def test_a_runtime_is_added_listed_checked_and_removed(runtimes: Command, interp
 
 def test_a_runtime_may_run_several_operators_at_once(runtimes: Command) -> None:
     added = ("add", sys.executable, "--framework", "onnxruntime", "--name", "abreast", "--at-once", "2", "--json")
-    status, out, _ = runtimes(*added, "--env", "ORT_X=1")
-    assert status == 0
-    assert json.loads(out)[0]["environment"] == {"ORT_X": "1", "ORT_INTER_OP_THREADS": "2"}
+    found = document(runtimes(*added, "--env", "ORT_X=1"))
+    assert found[0]["environment"] == {"ORT_X": "1", "ORT_INTER_OP_THREADS": "2"}
 
 
 def test_a_registered_runtime_answers_when_ours_has_no_framework(
-    runtimes: Command,
-    interpreter: Path,
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
+    dlbricks: Command, interpreter: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def gone(name: str) -> str:
         raise metadata.PackageNotFoundError(name)
 
     monkeypatch.setattr(metadata, "version", gone)
-    runtimes("add", str(interpreter), "--name", "old")
-    assert main(["--data-dir", str(tmp_path / "data"), "tree", "resnet18_v1", "--level", "fused"]) == 2
-    assert "a fake fuses nothing" in capsys.readouterr().err
+    dlbricks("runtimes", "add", interpreter, "--name", "old")
+    assert "a fake fuses nothing" in one_line(dlbricks("tree", "resnet18_v1", "--level", "fused"))
 
 
 @pytest.mark.parametrize(

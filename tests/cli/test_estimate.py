@@ -17,7 +17,7 @@ from dlbricks_tui.runtime.variant import InstructionSet, Kernels
 from dlbricks_tui.store.records import Record
 from dlbricks_tui.wording.layers import slowest_in_words
 from dlbricks_tui.wording.numbers import percent
-from tests.cli.people import Command, one_line
+from tests.cli.people import Command, document, one_line
 from tests.estimate.knowledge_of import latency_of, measured
 from tests.estimate.prediction.simulated import lawful_records
 from tests.estimate.stored import brick_records, model_record
@@ -49,12 +49,8 @@ def test_an_estimate_is_a_document_or_a_text_and_follows_rules(with_records: Com
     assert status == 0
     assert "c5.xlarge has results at level written and none at fused" in told
     (found,) = json.loads(out)
-    assert (found["system"], found["runtime"], found["granularity"], found["level"]) == (
-        "c5.xlarge",
-        "mxnet-1.5.1",
-        1,
-        "written",
-    )
+    names = ("system", "runtime", "granularity", "level")
+    assert [found[name] for name in names] == ["c5.xlarge", "mxnet-1.5.1", 1, "written"]
     assert found["model"].startswith("SqueezeNet")
     assert found["sequential_ms"] == pytest.approx(sum_ms(SQUEEZENET))
     assert found["parallel_ms"] <= found["workers_ms"] <= found["sequential_ms"]
@@ -89,9 +85,8 @@ def test_an_estimate_is_a_document_or_a_text_and_follows_rules(with_records: Com
 def test_results_of_this_host_are_used_by_default(with_records: Command, tmp_path: Path) -> None:
     ours: dict[str, Any] = {"system": fingerprint().id, "runtime": Registry(tmp_path / "data").default().identity}
     records = [*brick_records(SQUEEZENET, **ours), *on_c5(SQUEEZENET)]
-    status, out, _ = with_records(records, "estimate", "table1:16", "--json")
-    assert status == 0
-    assert json.loads(out)[0]["system"] == ours["system"]
+    found = document(with_records(records, "estimate", "table1:16", "--json"))
+    assert found[0]["system"] == ours["system"]
 
 
 def test_several_models_are_listed_or_lines_of_csv(with_records: Command) -> None:
@@ -186,9 +181,7 @@ def test_scores_compare_predictions_with_what_was_measured_since(with_records: C
     status, out, err = with_records([], "estimate", "--score", "--json")
     assert (status, json.loads(out)) == (1, [])
     assert "no model was measured in full" in err
-    records = [
-        *(it for hour, each in enumerate((SQUEEZENET, VGG)) for it in lawful_records(each, hour, **ON_C5)),
-    ]
+    records = [*(it for hour, each in enumerate((SQUEEZENET, VGG)) for it in lawful_records(each, hour, **ON_C5))]
     asked = ("estimate", "table1:16", "table1:17", "--system", "c5.xlarge", "--score")
     status, out, _ = with_records(records, *asked, "--json")
     assert status == 0
@@ -208,14 +201,8 @@ def test_scores_compare_predictions_with_what_was_measured_since(with_records: C
 
 def test_unmeasurable_layers_are_reported_on_standard_error(with_records: Command) -> None:
     first = SQUEEZENET.occurrences[0]
-    tried = failure(
-        brick=first.brick.key,
-        context=first.context,
-        level=SQUEEZENET.graph.level,
-        **ON_C5,
-        reason="crashed",
-        message="signal 11",
-    )
+    why = {"reason": "crashed", "message": "signal 11"}
+    tried = failure(brick=first.brick.key, context=first.context, level=SQUEEZENET.graph.level, **ON_C5, **why)
     records = [*on_c5(SQUEEZENET, without=[(first.brick.key, first.context)]), tried]
     status, out, err = with_records(records, "estimate", "table1:16", "--system", "c5.xlarge", "--json")
     assert status == 0
@@ -277,9 +264,7 @@ def test_accuracy_has_a_line_per_series(with_records: Command) -> None:
         model_record(VGG, sum_ms(VGG) / 0.92, **ON_C5),
         model_record(VGG, sum_ms(VGG), **faster),
     ]
-    status, out, _ = with_records(records, *arguments, "--json")
-    assert status == 0
-    two, one = json.loads(out)
+    two, one = document(with_records(records, *arguments, "--json"))
     assert (one["system"], one["models"], two["system"], two["models"]) == ("c5.xlarge", 2, "c5.2xlarge", 1)
     assert one["geometric_mean"] == pytest.approx((1.02 * 0.92) ** 0.5)
     assert one["mean_absolute_error"] == pytest.approx(0.05)
@@ -338,8 +323,7 @@ def test_the_slowest_layers_are_shown_with_the_share_of_all_slower_ones(with_rec
     found = slowest(estimate(SQUEEZENET, measured(SQUEEZENET)), 3)
     assert status == 0 and slowest_in_words(found) in out and "Latency by type" not in out
     assert [line for line in out.splitlines() if f"{percent(found.parts[1].cumulative, 1)}" in line]
-    _, out, _ = with_records([], *asked, "--json")
-    (document,) = json.loads(out)
+    (document,) = json.loads(with_records([], *asked, "--json")[1])
     assert [it["cumulative_share"] for it in document["slowest"]] == [it.cumulative for it in found.parts]
     assert [it["layers"] for it in document["slowest"]] == [list(it.part.layers) for it in found.parts]
     _, out, _ = with_records([], *asked, "--csv")

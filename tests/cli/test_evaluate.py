@@ -4,6 +4,7 @@ import json
 import sys
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,8 +20,7 @@ from dlbricks_tui.runtime.variant import InstructionSet, Precision
 from dlbricks_tui.scenarios.scenario import ScenarioKind
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.records import EndToEnd
-from tests.answers.validation import faults
-from tests.cli.people import Command, one_line
+from tests.cli.people import Command, document, one_line, schema_kept
 from tests.models.onnx_models import saved, small
 from tests.runs.runs import MODEL
 
@@ -34,24 +34,19 @@ def _steady(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def at(tmp_path: Path, fake_interpreter: Path, capsys: pytest.CaptureFixture[str]) -> Callable[..., Command]:
+def at(tmp_path: Path, fake_interpreter: Path, dlbricks: Command) -> Callable[..., Command]:
     """Return `dlbricks ...` in a data folder of this name, with a runtime called `fake`."""
 
     def in_folder(name: str, *options: str) -> Command:
-        data, registered = ["--data-dir", str(tmp_path / name)], tmp_path / name / "runtimes.json"
+        here = partial(dlbricks, folder=tmp_path / name)
+        registered = tmp_path / name / "runtimes.json"
         if options in REGISTERED:
             registered.parent.mkdir()
             registered.write_bytes(REGISTERED[options])
         else:
-            assert main([*data, "runtimes", "add", str(fake_interpreter), "--name", "fake", *options]) == 0
+            assert here("runtimes", "add", fake_interpreter, "--name", "fake", *options)[0] == 0
             REGISTERED[options] = registered.read_bytes()
-        capsys.readouterr()
-
-        def run(*arguments: str) -> tuple[int, str, str]:
-            status = main([*data, *arguments])
-            return status, *capsys.readouterr()
-
-        return run
+        return here
 
     return in_folder
 
@@ -63,7 +58,7 @@ def full_file(at: Callable[..., Command], tmp_path: Path) -> Path:
     if not WRITTEN:
         there = at("there")
         assert there(*RUN)[0] == 0
-        status, out, _ = there("evaluate", "--from", "last", "-o", str(file))
+        status, out, _ = there("evaluate", "--from", "last", "-o", file)
         assert (status, out) == (0, f"{file}\n")
         WRITTEN.append(file.read_bytes())
     file.write_bytes(WRITTEN[0])
@@ -74,6 +69,11 @@ def full_file(at: Callable[..., Command], tmp_path: Path) -> Path:
 def file(full_file: Path) -> Path:
     """The same evaluation of the whole model only, which is quick."""
     return change(full_file, lambda it: replace(it, measuring=replace(it.measuring, bricks=False)))
+
+
+@pytest.fixture
+def here(at: Callable[..., Command]) -> Command:
+    return at("here")
 
 
 # What the first test has made, for all others: by the options of the runtime, and of the evaluation.
@@ -102,12 +102,10 @@ def subjects(found: dict[str, Any]) -> list[str]:
 
 
 def test_an_evaluation_from_another_data_folder_is_called_the_same(
-    at: Callable[..., Command], full_file: Path, tmp_path: Path
+    here: Command, full_file: Path, tmp_path: Path
 ) -> None:
-    file, here = full_file, at("here")
-    status, out, told = here("evaluate", str(file), "--compare", "--processes", "2", "--json")
-    found = json.loads(out)
-    assert status == 0, told
+    file = full_file
+    found = document(here("evaluate", file, "--compare", "--processes", "2", "--json"))
     assert found["refused"] is False
     assert all(it["matches"] for it in found["same"])
     assert found["evaluation"]["file"] == str(file)
@@ -125,10 +123,9 @@ def test_an_evaluation_from_another_data_folder_is_called_the_same(
 
 
 def test_only_what_the_store_lacks_is_run_and_a_comparison_measures_whole_models_again(
-    at: Callable[..., Command], file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    here: Command, file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    here = at("here")
-    _, first, _ = here("evaluate", str(file), "--json")
+    _, first, _ = here("evaluate", file, "--json")
     (path,) = runs_in(tmp_path, "here")
     assert read_request(path).evaluation == read_evaluation(file).label
     with ResultsDatabase(DataFolder(tmp_path / "here").store) as store:
@@ -136,26 +133,26 @@ def test_only_what_the_store_lacks_is_run_and_a_comparison_measures_whole_models
         origin = store.provenance_of(timed.run, timed.runtime)
     assert origin is not None
     assert (origin.evaluation, origin.unmet) == (read_evaluation(file).label, ())
-    status, second, told = here("evaluate", str(file), "--json")
+    status, second, told = here("evaluate", file, "--json")
     assert (status, told) == (0, "")
     assert json.loads(second)["results"] == json.loads(first)["results"]
     # A narrow terminal gets fewer columns.
-    assert "95 % INTERVAL" in here("evaluate", str(file))[1]
+    assert "95 % INTERVAL" in here("evaluate", file)[1]
     monkeypatch.setenv("COLUMNS", "80")
-    _, out, _ = here("evaluate", str(file))
+    _, out, _ = here("evaluate", file)
     assert "END TO END" in out and "95 % INTERVAL" not in out
     assert max(len(line) for line in out.splitlines()[1:]) <= 80
     assert len(runs_in(tmp_path, "here")) == 1
-    assert here("evaluate", str(file), "--again", "--quiet")[0] == 0
+    assert here("evaluate", file, "--again", "--quiet")[0] == 0
     assert len(runs_in(tmp_path, "here")) == 2
-    status, out, _ = here("evaluate", str(file), *COMPARE, "--quiet")
+    status, out, _ = here("evaluate", file, *COMPARE, "--quiet")
     assert status == 0 and "same" in out
     request = read_request(runs_in(tmp_path, "here")[-1])
     assert (request.again, request.bricks, request.end_to_end) == (True, False, True)
 
 
 def test_the_runtimes_of_an_evaluation_share_a_run_that_gives_an_evaluation_of_all(
-    at: Callable[..., Command], file: Path, tmp_path: Path
+    here: Command, file: Path, tmp_path: Path
 ) -> None:
     def with_another(it: Evaluation) -> Evaluation:
         one = it.runtimes[0]
@@ -163,11 +160,11 @@ def test_the_runtimes_of_an_evaluation_share_a_run_that_gives_an_evaluation_of_a
         return replace(it, runtimes=(one, limited, replace(one, variables={"OMP_DYNAMIC": "false"})), results=())
 
     change(file, with_another)
-    here, again = at("here"), tmp_path / "again.toml"
-    assert here("evaluate", str(file), "--quiet")[0] == 0
+    again = tmp_path / "again.toml"
+    assert here("evaluate", file, "--quiet")[0] == 0
     (path,) = runs_in(tmp_path, "here")
     assert len(read_request(path).parts) == 3
-    assert here("evaluate", "--from", "last", "-o", str(again))[0] == 0
+    assert here("evaluate", "--from", "last", "-o", again)[0] == 0
     found = read_evaluation(again)
     # Not each combination of threads and kernels was measured: each variant stands for itself.
     assert found.runtimes == read_evaluation(file).runtimes
@@ -193,125 +190,106 @@ def test_a_variable_of_this_host_is_refused_and_named(at: Callable[..., Command]
     assert (status, out) == (1, "")
     assert "does not match: MXNet variable OMP_WAIT_POLICY: wanted not set, found active; " in told
     assert not runs_in(tmp_path, "tuned")
-    status, out, told = tuned("evaluate", str(file), "--anyway", *COMPARE, "--json")
-    found = json.loads(out)
-    assert status == 0
+    found = document(tuned("evaluate", str(file), "--anyway", *COMPARE, "--json"))
     assert subjects(found["comparison"][0]) == ["variable OMP_WAIT_POLICY"]
     assert found["results"][0]["unmet"] == ["MXNet variable OMP_WAIT_POLICY: wanted not set, found active"]
 
 
-def test_a_changed_version_is_refused_named_and_marked(
-    at: Callable[..., Command], file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    with pytest.raises(SystemExit):
-        main(["evaluate", "--json-schema"])
-    schema = json.loads(capsys.readouterr().out)
-
+def test_a_changed_version_is_refused_named_and_marked(here: Command, file: Path, tmp_path: Path) -> None:
     def of_an_older_version(it: Evaluation) -> Evaluation:
         runtime, result = replace(it.runtimes[0], version="==1.8.0"), replace(it.results[0], version="1.8.0")
         return replace(it, runtimes=(runtime,), results=(result,))
 
     change(file, of_an_older_version)
-    here = at("here")
-    status, out, told = here("evaluate", str(file), "--json")
+    status, out, told = here("evaluate", file, "--json")
     found = json.loads(out)
-    assert faults(found, schema, schema) == [] and "comparison" not in found
+    schema_kept(found, "evaluate")
+    assert "comparison" not in found
     assert (status, found["refused"], found["results"]) == (1, True, [])
     (mismatch,) = [it for it in found["same"] if not it["matches"]]
     assert (mismatch["subject"], mismatch["wanted"], mismatch["found"]) == ("MXNet", "==1.8.0", "1.9.1")
     assert "MXNet: wanted ==1.8.0, found 1.9.1; install it" in told
     assert not runs_in(tmp_path, "here")
-    status, out, _ = here("evaluate", str(file), "--anyway", *COMPARE, "--json")
-    found = json.loads(out)
-    assert status == 0
-    assert faults(found, schema, schema) == []
+    found = document(here("evaluate", file, "--anyway", *COMPARE, "--json"))
+    schema_kept(found, "evaluate")
     assert {"subject": "MXNet version", "was": "1.8.0", "now": "1.9.1"} in found["comparison"][0]["differences"]
     # A later call without a measurement marks the result, too.
-    status, out, told = here("evaluate", str(file), "--anyway")
+    status, out, told = here("evaluate", file, "--anyway")
     assert f"{MODEL} [1]" in out
     assert "[1] MXNet: wanted ==1.8.0, found 1.9.1" in out
     assert "1 result marked" in told
 
 
 def test_a_mark_stays_with_the_result_when_the_evaluation_is_met_again(
-    at: Callable[..., Command], file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    here: Command, file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     change(file, lambda it: replace(it, system=replace(it.system, quiet=True)))
-    here = at("here")
     where = "dlbricks_tui.answers.preparing.disturbances"
     monkeypatch.setattr(where, lambda: ("the processors are 40% busy",))
-    assert here("evaluate", str(file))[0] == 1
+    assert here("evaluate", file)[0] == 1
     assert not runs_in(tmp_path, "here")
-    assert here("evaluate", str(file), "--anyway", "--quiet")[0] == 0
+    assert here("evaluate", file, "--anyway", "--quiet")[0] == 0
     monkeypatch.setattr(where, lambda: ())
-    _, out, _ = here("evaluate", str(file), "--json")
+    _, out, _ = here("evaluate", file, "--json")
     assert json.loads(out)["results"][0]["unmet"] == ["quiet: wanted quiet, found the processors are 40% busy"]
-    _, out, _ = here("evaluate", str(file), "--again", "--json")
+    _, out, _ = here("evaluate", file, "--again", "--json")
     assert json.loads(out)["results"][0]["unmet"] == []
 
 
-def test_a_slower_model_is_a_negative_verdict(
-    at: Callable[..., Command], file: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_slower_model_is_a_negative_verdict(here: Command, file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FAKE_FACTOR", "2")
-    status, out, _ = at("here")("evaluate", str(file), *COMPARE, "--json")
+    status, out, _ = here("evaluate", file, *COMPARE, "--json")
     (compared,) = json.loads(out)["comparison"]
     assert (status, compared["verdict"], compared["significant"]) == (1, "slower", True)
     assert compared["change"] == pytest.approx(1.0, abs=0.05)
 
 
-def test_without_results_in_the_file_the_store_is_compared_with(
-    at: Callable[..., Command], file: Path, tmp_path: Path
-) -> None:
+def test_without_results_in_the_file_the_store_is_compared_with(here: Command, file: Path, tmp_path: Path) -> None:
     change(file, lambda it: replace(it, results=()))
-    here = at("here")
-    status, _, told = here("evaluate", str(file), *COMPARE)
+    status, _, told = here("evaluate", file, *COMPARE)
     assert status == 2
     assert "records no results" in told
     assert not runs_in(tmp_path, "here")
-    assert here("evaluate", str(file), "--quiet")[0] == 0
-    status, out, _ = here("evaluate", str(file), *COMPARE, "--json")
+    assert here("evaluate", file, "--quiet")[0] == 0
+    status, out, _ = here("evaluate", file, *COMPARE, "--json")
     found = json.loads(out)
     assert (status, found["compared_with"], found["comparison"][0]["verdict"]) == (0, "store", "same")
     change(file, lambda it: replace(it, runtimes=(replace(it.runtimes[0], threads=(1,)),)))
-    _, out, _ = here("evaluate", str(file), *COMPARE, "--json")
+    _, out, _ = here("evaluate", file, *COMPARE, "--json")
     (compared,) = json.loads(out)["comparison"]
     assert subjects(compared) == ["threads"]
 
 
-def test_estimates_are_compared_where_whole_models_are_not_timed(at: Callable[..., Command], full_file: Path) -> None:
+def test_estimates_are_compared_where_whole_models_are_not_timed(here: Command, full_file: Path) -> None:
     change(full_file, lambda it: replace(it, measuring=replace(it.measuring, end_to_end=False)))
     # Estimates of isolated bricks have wide intervals.
-    status, out, _ = at("here")("evaluate", str(full_file), *COMPARE, "--by", "60%", "--json")
+    status, out, _ = here("evaluate", full_file, *COMPARE, "--by", "60%", "--json")
     found = json.loads(out)
     assert (status, found["comparison"][0]["of"], found["comparison"][0]["verdict"]) == (0, "estimate", "same")
     assert found["results"][0]["measured_ms"] is None
 
 
-def test_a_model_of_another_content_is_refused_and_named(
-    at: Callable[..., Command], file: Path, tmp_path: Path
-) -> None:
+def test_a_model_of_another_content_is_refused_and_named(here: Command, file: Path, tmp_path: Path) -> None:
     change(file, lambda it: replace(it, models=(replace(it.models[0], sha256="0" * 64),)))
-    here = at("here")
-    status, _, told = here("evaluate", str(file))
+    status, _, told = here("evaluate", file)
     assert status == 1
     assert f"does not match: model {MODEL}: wanted sha256 000000000000, found sha256 " in told
     assert not runs_in(tmp_path, "here")
-    _, out, _ = here("evaluate", str(file), "--anyway", *COMPARE, "--json")
+    _, out, _ = here("evaluate", file, "--anyway", *COMPARE, "--json")
     # The recorded result is of the content that the run had.
     assert json.loads(out)["comparison"][0]["verdict"] == "same"
 
 
-def test_a_model_is_found_by_its_content_whatever_its_name_is(at: Callable[..., Command], file: Path) -> None:
+def test_a_model_is_found_by_its_content_whatever_its_name_is(here: Command, file: Path) -> None:
     def renamed(it: Evaluation) -> Evaluation:
         return replace(it, models=(replace(it.models[0], name="ours"),), results=())
 
     change(file, renamed)
-    status, out, _ = at("here")("evaluate", str(file), "--json", "--quiet")
+    status, out, _ = here("evaluate", file, "--json", "--quiet")
     assert (status, json.loads(out)["results"][0]["model"]) == (0, "ours")
 
 
-def test_a_model_is_found_at_its_path_beside_the_file(at: Callable[..., Command], file: Path, tmp_path: Path) -> None:
+def test_a_model_is_found_at_its_path_beside_the_file(here: Command, file: Path, tmp_path: Path) -> None:
     net = tmp_path / "models" / "net-symbol.json"
     net.parent.mkdir()
     net.write_text("{}")
@@ -322,21 +300,20 @@ def test_a_model_is_found_at_its_path_beside_the_file(at: Callable[..., Command]
         )
 
     change(file, at_path)
-    status, _, told = at("here")("evaluate", str(file))
+    status, _, told = here("evaluate", file)
     assert status == 2
     assert "net cannot be read" in told and "nothing was measured" in told
     assert not runs_in(tmp_path, "here")
 
 
-def test_nothing_runs_if_no_model_or_runtime_is_there(at: Callable[..., Command], file: Path, tmp_path: Path) -> None:
+def test_nothing_runs_if_no_model_or_runtime_is_there(here: Command, file: Path, tmp_path: Path) -> None:
     def elsewhere(it: Evaluation) -> Evaluation:
         models = (replace(it.models[0], name="nowhere", sha256="0" * 64),)
         return replace(it, models=models, results=())
 
     change(file, elsewhere)
-    here = at("here")
     for options in ((), ("--anyway",)):
-        status, _, told = here("evaluate", str(file), *options)
+        status, _, told = here("evaluate", file, *options)
         assert status == 1
         assert "model nowhere: wanted sha256 000000000000, found no file" in told
     assert not runs_in(tmp_path, "here")
@@ -358,50 +335,47 @@ def test_nothing_runs_if_no_model_or_runtime_is_there(at: Callable[..., Command]
         ("missing.toml",),
     ],
 )
-def test_a_wrong_command_line_is_one_line(
-    arguments: tuple[str, ...], at: Callable[..., Command], tmp_path: Path
-) -> None:
+def test_a_wrong_command_line_is_one_line(arguments: tuple[str, ...], here: Command, tmp_path: Path) -> None:
     (tmp_path / "FILE").write_text("format = 1\n")
     words = [str(tmp_path / it) if it in ("FILE", "other.toml", "missing.toml") else it for it in arguments]
-    one_line(at("here")("evaluate", *words))
+    one_line(here("evaluate", *words))
 
 
 def test_an_evaluation_of_a_run_replaces_a_file_only_by_force_and_some_runs_cannot_be_repeated(
-    at: Callable[..., Command], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    here: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    here, file, other = at("here"), tmp_path / "mine.toml", tmp_path / "out.toml"
+    file, other = tmp_path / "mine.toml", tmp_path / "out.toml"
     file.write_text("mine")
-    assert "there is no run" in one_line(here("evaluate", "--from", "last", "-o", str(other)))
+    assert "there is no run" in one_line(here("evaluate", "--from", "last", "-o", other))
     here(*RUN)
-    assert "exists already" in one_line(here("evaluate", "--from", "last", "-o", str(file)))
+    assert "exists already" in one_line(here("evaluate", "--from", "last", "-o", file))
     assert file.read_text() == "mine"
-    status, out, _ = here("evaluate", "--from", "last", "-o", str(file), "--force", "--json")
+    status, out, _ = here("evaluate", "--from", "last", "-o", file, "--force", "--json")
     assert (status, json.loads(out)["sha256"]) == (0, read_evaluation(file).sha256)
     with monkeypatch.context() as patched:
         patched.setattr("dlbricks_tui.measure.method._VERSIONS", dict.fromkeys(("inside", "alone"), "new"))
-        status, _, told = here("evaluate", "--from", "last", "-o", str(other))
+        status, _, told = here("evaluate", "--from", "last", "-o", other)
     assert status == 0 and "it records no results" in told
     assert read_evaluation(other).results == ()
     folder = RunFolders(DataFolder(tmp_path / "here").runs).find("last")
     request = json.loads(folder.request_file.read_text())
     folder.request_file.write_text(json.dumps({**request, "suite": ["folder", "results"]}))
-    told = one_line(here("evaluate", "--from", "last", "-o", str(other), "--force"))
+    told = one_line(here("evaluate", "--from", "last", "-o", other, "--force"))
     assert "suite of private models" in told
 
 
 def test_a_scenario_without_loadgen_is_refused_before_anything_runs(
-    at: Callable[..., Command], file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    here: Command, file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "mlperf_loadgen", None)
     change(file, lambda it: replace(it, scenarios=(EvaluatedScenario(kind=ScenarioKind.SINGLE),)))
-    one_line(at("here")("evaluate", str(file)))
+    one_line(here("evaluate", file))
     assert not runs_in(tmp_path, "here")
 
 
-def test_the_schema_of_the_file_is_printed(at: Callable[..., Command]) -> None:
-    status, out, _ = at("here")("evaluate", "--schema")
-    assert status == 0
-    assert json.loads(out)["$schema"]
+def test_the_schema_of_the_file_is_printed(here: Command) -> None:
+    found = document(here("evaluate", "--schema"))
+    assert found["$schema"]
 
 
 @pytest.mark.soak
@@ -428,14 +402,13 @@ def test_an_evaluation_of_a_real_run_is_the_same_again(tmp_path: Path, capsys: p
     assert verdicts[-1] in ("same", "unknown"), verdicts
 
 
-def test_an_impossible_variant_is_left_out_and_the_others_carry_no_mark(at: Callable[..., Command], file: Path) -> None:
+def test_an_impossible_variant_is_left_out_and_the_others_carry_no_mark(here: Command, file: Path) -> None:
     def in_bf16_too(it: Evaluation) -> Evaluation:
         return replace(it, runtimes=(replace(it.runtimes[0], precision=(Precision.F32, Precision.BF16)),))
 
     change(file, in_bf16_too)
-    here = at("here")
-    assert here("evaluate", str(file))[0] == 1
-    status, out, told = here("evaluate", str(file), "--anyway", "--json")
+    assert here("evaluate", file)[0] == 1
+    status, out, told = here("evaluate", file, "--anyway", "--json")
     (result,) = json.loads(out)["results"]
     assert (status, result["precision"], result["unmet"]) == (1, "f32", [])
     assert "MXNet precision: wanted bf16, found f32" in told

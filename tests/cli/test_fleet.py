@@ -1,7 +1,6 @@
 """`dlbricks fleet`, with a driver that tells the events of a fleet run, and hosts that are examined at once."""
 
 import io
-import json
 import stat
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -10,7 +9,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from dlbricks_tui.cli.fleet_progress import ShownFleet
+from dlbricks_tui.cli.progress import ShownFleet
 from dlbricks_tui.fleet.driving import running
 from dlbricks_tui.fleet.driving.running import FleetPlace
 from dlbricks_tui.fleet.folder import (
@@ -20,7 +19,7 @@ from dlbricks_tui.fleet.folder import (
     HostCommanded,
     read_fleet_request,
 )
-from dlbricks_tui.fleet.request import FleetEnded, FleetHostState, FleetRequest, HostEntry
+from dlbricks_tui.fleet.request import FleetEnded, FleetHostState, FleetProgress, FleetRequest, HostEntry
 from dlbricks_tui.fleet.setting_up import doctor
 from dlbricks_tui.fleet.setting_up.doctor import Examination, FindingVerdict, HostFinding, Readiness
 from dlbricks_tui.folders import DataFolder
@@ -28,8 +27,7 @@ from dlbricks_tui.host.queue import this_process
 from dlbricks_tui.jobs.events import Event, EventReader
 from dlbricks_tui.jobs.folder import JobState, State
 from dlbricks_tui.settings.fleets import Question
-from tests.answers.validation import faults
-from tests.cli.people import Command, one_line
+from tests.cli.people import Command, document, one_line, schema_kept
 from tests.fleet.sample_fleet import EVENTS, changed, progress, sample_fleet, tell
 from tests.fleet.ssh_server import Person, SshServer, served
 from tests.models.onnx_models import saved, small
@@ -104,7 +102,7 @@ def test_the_request_holds_what_the_options_say(
 
 
 def test_the_estimates_of_each_model_on_each_host_are_printed_or_one_document_of_its_schema(
-    fleet: Command, driven: list[FleetRequest], hosts: Path, model: Path, capsys: pytest.CaptureFixture[str]
+    fleet: Command, driven: list[FleetRequest], hosts: Path, model: Path
 ) -> None:
     asked = ("run", model, "--runtime", "onnxruntime", "--hosts", hosts)
     status, out, told = fleet(*asked)
@@ -113,17 +111,14 @@ def test_the_estimates_of_each_model_on_each_host_are_printed_or_one_document_of
     assert "resnet50_v1: m8g < c7i (95 % sure)" in out
     assert "squeezenet1.1: c7i < m8g (not sure yet)" in out
     assert "old refused: it has dlbricks 0.1.0, and 0.2.0 is needed" in told
-    document = json.loads(fleet(*asked, "--json")[1])
-    with pytest.raises(SystemExit):
-        fleet("run", "--json-schema")
-    schema = json.loads(capsys.readouterr().out)
-    assert faults(document, schema, schema) == []
-    assert [(it["host"], it["state"], it["bricks"]) for it in document["hosts"]] == [
+    found = document(fleet(*asked, "--json"), 1)
+    schema_kept(found, "fleet", "run")
+    assert [(it["host"], it["state"], it["bricks"]) for it in found["hosts"]] == [
         ("c7i", "done", 60),
         ("m8g", "done", 12),
         ("old", "refused", 0),
     ]
-    (first, _) = document["models"]
+    (first, _) = found["models"]
     assert [it["host"] for it in first["estimates"]] == ["m8g", "c7i"]
     assert first["estimates"][0]["predicted_layers"] == 12
 
@@ -308,7 +303,7 @@ def examined(monkeypatch: pytest.MonkeyPatch, without_mxnet: None) -> list[tuple
 
 
 def test_the_doctor_lists_what_hosts_lack_and_fails(
-    dlbricks: Command, examined: list[tuple[str, ...]], two_hosts: Path, capsys: pytest.CaptureFixture[str]
+    dlbricks: Command, examined: list[tuple[str, ...]], two_hosts: Path
 ) -> None:
     asked = ("fleet", "doctor", "--hosts", two_hosts)
     status, out, told = dlbricks(*asked)
@@ -317,13 +312,12 @@ def test_the_doctor_lists_what_hosts_lack_and_fails(
     assert "`--install` sets up what is missing" in told
     _, everything, _ = dlbricks(*asked, "--all")
     assert everything.count("3.11.2") == 2
-    document = json.loads(dlbricks(*asked, "--json")[1])
-    with pytest.raises(SystemExit):
-        dlbricks("fleet", "doctor", "--json-schema")
-    schema = json.loads(capsys.readouterr().out)
-    assert faults(document, schema, schema) == []
-    found = [(it["host"], it["state"], it["bricks"]) for it in document["hosts"]]
-    assert found == [("c7i", "ready", 12), ("m8g", "lacking", None)]
+    found = document(dlbricks(*asked, "--json"), 1)
+    schema_kept(found, "fleet", "doctor")
+    assert [(it["host"], it["state"], it["bricks"]) for it in found["hosts"]] == [
+        ("c7i", "ready", 12),
+        ("m8g", "lacking", None),
+    ]
     assert "--wheels is for --install" in one_line(dlbricks(*asked, "--wheels", two_hosts.parent))
 
 
@@ -348,7 +342,7 @@ def test_a_worker_without_certificates_is_refused_in_one_line(dlbricks: Command)
 
 def test_without_a_terminal_progress_is_a_line_now_and_then(capsys: pytest.CaptureFixture[str]) -> None:
     now = [0.0]
-    shown = ShownFleet(None, lambda: now[0])
+    shown = ShownFleet(FleetProgress(), None, lambda: now[0])
     for event in EVENTS:
         shown.take(event)
     told = capsys.readouterr().err.splitlines()
@@ -362,7 +356,7 @@ def test_without_a_terminal_progress_is_a_line_now_and_then(capsys: pytest.Captu
 def test_on_a_terminal_each_host_has_a_row_and_repaints_are_rare() -> None:
     stream, now = io.StringIO(), [0.0]
     console = Console(file=stream, force_terminal=True, width=80, color_system=None)
-    shown = ShownFleet(console, lambda: now[0])
+    shown = ShownFleet(FleetProgress(), console, lambda: now[0])
     for event in EVENTS:
         shown.take(event)
     now[0] = 1.0
@@ -375,7 +369,7 @@ def test_on_a_terminal_each_host_has_a_row_and_repaints_are_rare() -> None:
 
 
 def test_the_reason_why_a_host_cannot_be_reached_is_told_once(capsys: pytest.CaptureFixture[str]) -> None:
-    shown = ShownFleet(None, quiet=True)
+    shown = ShownFleet(FleetProgress(), None, quiet=True)
     for seconds in (2, 4, 8):
         shown.take(changed("c7i", FleetHostState.CONNECTING, f"no SSH server answers; the next try is in {seconds} s"))
     shown.take(changed("c7i", FleetHostState.FAILED, "it did not join within 10 minutes"))
@@ -386,7 +380,7 @@ def test_the_reason_why_a_host_cannot_be_reached_is_told_once(capsys: pytest.Cap
 
 
 def test_a_quiet_fleet_run_tells_failures_only(capsys: pytest.CaptureFixture[str]) -> None:
-    shown = ShownFleet(None, quiet=True)
+    shown = ShownFleet(FleetProgress(), None, quiet=True)
     for event in EVENTS:
         shown.take(event)
     assert capsys.readouterr().err == "old refused: it has dlbricks 0.1.0, and 0.2.0 is needed\n"

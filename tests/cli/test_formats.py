@@ -23,7 +23,7 @@ from dlbricks_tui.runtime.variant import Precision
 from dlbricks_tui.share.suites.suite_files import Manifest, SuiteBrick, sha256, write_suite
 from dlbricks_tui.store.records import Record
 from sample_models.builders.symbol_writer import SymbolWriter
-from tests.cli.people import Command, one_line
+from tests.cli.people import Command, document, one_line
 from tests.estimate.stored import brick_records, model_record, store_of
 from tests.estimate.table1 import table1
 from tests.models.onnx_models import saved, small
@@ -96,9 +96,7 @@ def test_the_runtime_decides_which_file_of_a_model_is_estimated(
     assert (status, json.loads(out)[0]["sequential_ms"]) == (1, None)
     store(tmp_path, on_this_host(SQUEEZENET, mxnet, when=-1))
     for named, expected in ((), onnx), (("--runtime", "mxnet"), mxnet), (("--runtime", "onnxruntime"), onnx):
-        status, out, told = dlbricks(*asked, *named)
-        assert status == 0, told
-        (model,) = json.loads(out)
+        (model,) = document(dlbricks(*asked, *named))
         assert (model["runtime"], model["complete"]) == (expected.identity, True)
 
 
@@ -117,16 +115,14 @@ def test_results_of_both_files_of_a_model_are_compared_side_by_side(
         assert status == 0, told
         assert {group["runtime"] for group in json.loads(out)} == expected
     report = ("report", "-o", tmp_path / "report", "--models", "table1:16", "--json")
-    status, out, told = dlbricks(*report)
-    assert status == 0, told
-    assert {series["runtime"] for series in json.loads(out)["series"]} == both
+    found = document(dlbricks(*report))
+    assert {series["runtime"] for series in found["series"]} == both
 
 
 def test_the_runtime_decides_which_file_is_cut(dlbricks: Command, net: Path) -> None:
     def layers(*named: str) -> int:
-        status, out, told = dlbricks("tree", "table1:41", "--json", *named)
-        assert status == 0, told
-        return int(json.loads(out)["layers"])
+        found = document(dlbricks("tree", "table1:41", "--json", *named))
+        return int(found["layers"])
 
     assert layers("--runtime", "mxnet") == 106
     assert layers("--runtime", "onnxruntime") == 103
@@ -177,9 +173,8 @@ def test_a_named_runtime_of_another_format_is_refused(dlbricks: Command, net: Pa
 
 def test_a_configured_runtime_applies_to_models_of_its_format_only(dlbricks: Command, net: Path) -> None:
     measured = ("--level", "written", "--fixed-runs", "1", "--json")
-    status, out, told = dlbricks("--set", "run.runtime=default", "run", str(net), *measured)
-    assert status == 0, told
-    assert ONNX_RUNTIME.framework in json.loads(out)["models"][0]["runtime"]
+    found = document(dlbricks("--set", "run.runtime=default", "run", str(net), *measured))
+    assert ONNX_RUNTIME.framework in found["models"][0]["runtime"]
     status, _, told = dlbricks("run", str(net), "--runtime", "default", *measured)
     assert status == 2
     assert "choose another runtime, or none" in told

@@ -1,6 +1,8 @@
-"""`dlbricks jobs`, with runs, a fleet run and a proof whose work is made up."""
+"""`dlbricks jobs` with runs, a fleet run and a proof whose work is made up, replays of runs, and `dlbricks demo`."""
 
 import json
+import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -8,7 +10,10 @@ import pytest
 
 from dlbricks_tui.analysis.proving import PROOF, ProofDone, ProofOrder, RoundsDone
 from dlbricks_tui.analysis.what_if import Gain, MeasuredGain
-from dlbricks_tui.cli import jobs
+from dlbricks_tui.answers import jobs
+from dlbricks_tui.answers.demonstration import Demonstration, open_demonstration
+from dlbricks_tui.cli.main import main
+from dlbricks_tui.config.config import Sources
 from dlbricks_tui.errors import UserError
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.host.queue import HOST_LOCK_VARIABLE, HostQueue, QueuedWork, WorkKind
@@ -16,7 +21,8 @@ from dlbricks_tui.jobs.events import Event, Waiting
 from dlbricks_tui.jobs.folder import JobFolder, State
 from dlbricks_tui.jobs.process import JobAtWork, work_on
 from dlbricks_tui.models.library import ModelSource
-from tests.cli.people import Command
+from dlbricks_tui.recorded_host import recorded_host
+from tests.cli.people import Command, one_line
 from tests.fleet.sample_fleet import sample_fleet
 from tests.runs.live_runs import RUN, ended, in_the_middle, planned, put_run
 
@@ -27,10 +33,7 @@ TOLD: tuple[Event, ...] = (
     ProofDone("threads-1", GAIN, "", 12),
 )
 # Rounds are told now and then.
-LINES = [
-    "waiting for a run",
-    "use 1 thread: measured +42.0 % (+40.0 % to +44.0 %), predicted nothing, in 12 rounds",
-]
+LINES = ["waiting for a run", "use 1 thread: measured +42.0 % (+40.0 % to +44.0 %), predicted nothing, in 12 rounds"]
 
 
 @pytest.fixture
@@ -171,3 +174,65 @@ def test_an_interrupt_ends_the_replay(data: DataFolder, dlbricks: Command, monke
     monkeypatch.setattr("time.sleep", interrupted)
     status, _, told = dlbricks(*REPLAY, "--speed", "1")
     assert status == 130 and told.endswith("dlbricks: interrupted\n")
+
+
+ROOT = Path(__file__).parents[2]
+AT_ONCE = ("--speed", "100000")
+# Frameworks that are asked for are missing, and so is every other program.
+BLOCKED = """
+import importlib.abc, subprocess, sys
+
+class Blocker(importlib.abc.MetaPathFinder):
+    def find_spec(self, name, path, target=None):
+        if name.partition(".")[0] in ("mxnet", "onnxruntime", "openvino", "distributed", "mlperf_loadgen"):
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+
+sys.meta_path.insert(0, Blocker())
+
+def refuse(*_, **__):
+    raise AssertionError("a process was started")
+
+subprocess.Popen.__init__ = refuse
+from dlbricks_tui.cli.main import main
+sys.exit(main(sys.argv[1:]))
+"""
+
+
+def test_it_needs_no_framework_and_starts_no_process(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", BLOCKED, "--data-dir", str(tmp_path / "data"), "demo", "--json", *AT_ONCE]
+    ran = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    assert ran.returncode == 0, ran.stderr
+    found = json.loads(ran.stdout)
+    assert found["state"] == "finished" and len(found["models"]) >= 3
+    assert all(it["sequential_ms"] > 0 < it["measured_ms"] for it in found["models"])
+    assert not (tmp_path / "data").exists()
+    assert "a demonstration: all numbers were recorded on " in ran.stderr
+
+
+def test_in_a_terminal_it_opens_the_workbench_on_the_recorded_results(tmp_path: Path) -> None:
+    opened = []
+
+    def demonstrate(found: Demonstration, sources: Sources, speed: float) -> int:
+        opened.append((found.data.store.is_dir(), recorded_host() is found.host, speed))
+        assert sources.read().theme == "light"
+        return 7
+
+    arguments = ["--data-dir", str(tmp_path), "--set", "workbench.theme=light", "demo", "--speed", "2"]
+    assert main(arguments, demonstrate=demonstrate) == 7
+    assert opened == [(True, True, 2.0)]
+    assert recorded_host() is None
+
+
+@pytest.mark.parametrize("speed", ["0", "-3", "nan", "fast"])
+def test_a_wrong_speed_is_one_line(speed: str, dlbricks: Command) -> None:
+    one_line(dlbricks("demo", f"--speed={speed}"))
+
+
+def test_the_measured_models_are_estimated_from_results_of_this_method(capsys: pytest.CaptureFixture[str]) -> None:
+    with open_demonstration() as found:
+        assert main(["--data-dir", str(found.data.path), "estimate", "squeezenet1.1", "--measured-only", "--json"]) == 0
+    (estimate,) = json.loads(capsys.readouterr().out)
+    assert recorded_host() is None
+    anew = "the method has changed: python -m docs.recording FOLDER records the demonstration anew"
+    assert estimate["coverage"]["missing"] == 0, anew
+    assert estimate["sequential_ms"] > 0 < estimate["measured_ms"], anew

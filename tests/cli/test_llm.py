@@ -8,17 +8,15 @@ from typing import Any
 
 import pytest
 
+from dlbricks_tui.answers.jobs import words_of
 from dlbricks_tui.answers.language import LanguageAnswer, LanguageIntervals, LanguageOptions
-from dlbricks_tui.cli.job_progress import JobNarration
-from dlbricks_tui.cli.main import main
+from dlbricks_tui.cli.progress import JobNarration
 from dlbricks_tui.jobs.errors import JobError
 from dlbricks_tui.jobs.events import Event, Waiting
 from dlbricks_tui.language.orders import LanguageMeasured, LanguageMessage, LanguageRound
 from dlbricks_tui.wording import numbers
-from dlbricks_tui.wording.jobs import language_line
 from tests.answers.language_answers import ENGINE, WHEN, answer, library, predicted
-from tests.answers.validation import faults
-from tests.cli.people import Command, one_line
+from tests.cli.people import Command, document, one_line, schema_kept
 
 MODEL, OTHER = "llama-3.2-1b", "smollm2-135m"
 ASKING = "dlbricks_tui.answers.language"
@@ -90,16 +88,10 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> Asked:
     return asked
 
 
-def test_the_document_has_the_keys_of_the_contract(
-    asked: Asked, dlbricks: Command, capsys: pytest.CaptureFixture[str]
-) -> None:
-    with pytest.raises(SystemExit):
-        main(["llm", "--json-schema"])
-    schema = json.loads(capsys.readouterr().out)
+def test_the_document_has_the_keys_of_the_contract(asked: Asked, dlbricks: Command) -> None:
     for words in ([MODEL], [MODEL, "--predict"], [MODEL, "--end-to-end"], ["--list"]):
-        status, out, _ = dlbricks("llm", *words, "--json")
-        found = json.loads(out)
-        assert status == 0 and faults(found, schema, schema) == []
+        found = document(dlbricks("llm", *words, "--json"))
+        schema_kept(found, "llm")
         assert found[0].keys() == {it.name for it in fields(LanguageAnswer)} >= KEYS
         assert found[0]["intervals"].keys() == {it.name for it in fields(LanguageIntervals)}
         timed = words[-1] == "--end-to-end"
@@ -114,11 +106,7 @@ def test_what_the_store_lacks_is_measured_first_and_narrated(asked: Asked, dlbri
     assert status == 0
     assert out.startswith("Llama 3.2 1B\n7.1 tokens per second, the first after 3.9 s; 5.1 GB of 23 GB\n")
     assert max(map(len, out.splitlines())) <= 80
-    assert told.splitlines() == [
-        "waiting for another run",
-        f"{MODEL}: measuring",
-        f"{MODEL}: measured in 42 s",
-    ]
+    assert told.splitlines() == ["waiting for another run", f"{MODEL}: measuring", f"{MODEL}: measured in 42 s"]
     assert dlbricks("llm", MODEL, "--quiet")[2] == ""
 
 
@@ -129,19 +117,8 @@ def test_predictions_measure_nothing(asked: Asked, dlbricks: Command) -> None:
 
 
 def test_options_reach_the_question(asked: Asked, dlbricks: Command) -> None:
-    words = (
-        "--prompt",
-        64,
-        "--generate",
-        16,
-        "--precision",
-        "int8,f32",
-        "--threads",
-        "1,2",
-        "--runtime",
-        "onnxruntime",
-    )
-    status, out, _ = dlbricks("llm", MODEL, *words, "--end-to-end")
+    words = "--prompt 64 --generate 16 --precision int8,f32 --threads 1,2 --runtime onnxruntime --end-to-end"
+    status, out, _ = dlbricks("llm", MODEL, *words.split())
     options = asked.options
     assert (status, asked.end_to_end) == (0, True)
     assert (options.prompt, options.generate, options.threads) == (64, 16, (1, 2))
@@ -155,10 +132,8 @@ def test_options_reach_the_question(asked: Asked, dlbricks: Command) -> None:
 def test_several_models_are_answered_one_after_another(asked: Asked, dlbricks: Command) -> None:
     status, out, told = dlbricks("llm", MODEL, OTHER, MODEL, "--quiet")
     assert (status, told) == (0, "")
-    assert [line for line in out.splitlines() if line in ("Llama 3.2 1B", "SmolLM2 135M")] == [
-        "Llama 3.2 1B",
-        "SmolLM2 135M",
-    ]
+    titles = ["Llama 3.2 1B", "SmolLM2 135M"]
+    assert [line for line in out.splitlines() if line in titles] == titles
     status, out, told = dlbricks("llm", MODEL, "nonsense", "--json", "--quiet")
     assert (status, [it["model"] for it in json.loads(out)], told.count("\n")) == (1, [MODEL], 1)
     assert told.startswith("left out: ") and "nonsense" in told
@@ -215,7 +190,7 @@ def test_an_interrupt_is_status_130(asked: Asked, dlbricks: Command) -> None:
 
 def test_rounds_are_told_once_in_some_seconds(capsys: pytest.CaptureFixture[str]) -> None:
     now = [0.0]
-    narration = JobNarration(language_line, (LanguageRound,), None, lambda: now[0])
+    narration = JobNarration(words_of("language model", None), None, lambda: now[0])
     for seconds in range(22):
         now[0] = float(seconds)
         narration.take(ROUND)

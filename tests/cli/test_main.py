@@ -12,7 +12,7 @@ import pytest
 
 from dlbricks_tui import __version__
 from dlbricks_tui.__main__ import main as whole_program
-from dlbricks_tui.cli import runs
+from dlbricks_tui.cli import jobs
 from dlbricks_tui.cli.main import COMMANDS, Command, command_parser, main
 from dlbricks_tui.cli.parser import Handler, Parser, Typed
 from dlbricks_tui.config.config import Sources
@@ -263,22 +263,7 @@ def test_a_path_in_place_of_a_command_is_bad_input_without_a_terminal(
     assert f"{tmp_path}/net.onnx: no such file" in capsys.readouterr().err
 
 
-NO_NUMBERS = [
-    "1e18",
-    "nan",
-    "inf",
-    "-inf",
-    "-1",
-    "1e400",
-    "-0.0",
-    "",
-    "x",
-    "9" * 30,
-    "9" * 5000,
-    "\u0663",
-    "1_0x",
-    "1,",
-]
+NO_NUMBERS = [*["1e18", "nan", "inf", "-inf", "-1", "1e400", "-0.0", "x", "1_0x", "1,", "٣"], "", "9" * 30, "9" * 5000]
 
 
 def is_numeric(action: argparse.Action) -> bool:
@@ -304,9 +289,9 @@ def test_no_option_takes_any_number() -> None:
 
 def test_numbers_beyond_the_limits_are_refused() -> None:
     for name, action in options(command_parser()):
-        if is_numeric(action) or action.type is runs._budget:
+        if is_numeric(action) or action.type is jobs.budget:
             for text in NO_NUMBERS:
-                if action.type is runs._budget and text == "inf":
+                if action.type is jobs.budget and text == "inf":
                     continue
                 with pytest.raises(argparse.ArgumentTypeError, match="give a"):
                     assert callable(action.type) and action.type(text) is None, (name, text)
@@ -337,10 +322,8 @@ def test_locate_prints_only_the_path_also_of_an_invalid_file(file: Path, dlbrick
     assert (status, out) == (0, f"{file}\n") and "there is no such file yet" in told
     file.write_text("[")
     status, out, _ = dlbricks("config", "locate", "--json")
-    assert (status, json.loads(out)) == (
-        0,
-        {"config": str(file), "exists": True, "themes": str(file.parent / "themes")},
-    )
+    found = {"config": str(file), "exists": True, "themes": str(file.parent / "themes")}
+    assert (status, json.loads(out)) == (0, found)
 
 
 def test_validate_prints_a_line_per_problem_or_reports_a_valid_file(file: Path, dlbricks: Answers) -> None:
@@ -450,7 +433,7 @@ def interrupted(act: str, module: str, *arguments: str) -> subprocess.CompletedP
         (IGNORE, "dlbricks_tui.models.library", "models"),
         (SEND, "dlbricks_tui.cli.estimate", "estimate squeezenet1.1"),
         (REPLACE, "numpy", "estimate squeezenet1.1"),
-        (IGNORE, "dlbricks_tui.cli.run_progress", "run squeezenet1.1 --runtime onnxruntime"),
+        (IGNORE, "dlbricks_tui.cli.progress", "run squeezenet1.1 --runtime onnxruntime"),
         *(
             pytest.param(act, module, "estimate squeezenet1.1", marks=pytest.mark.soak)
             for act in (REPLACE, IGNORE)

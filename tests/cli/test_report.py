@@ -273,36 +273,28 @@ def test_the_load_tests_of_reported_models_on_the_system_are_a_section(full: Pat
 
 @pytest.mark.mxnet
 def test_without_models_those_with_results_are_reported_on_with_progress(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, dlbricks: Compare, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("dlbricks_tui.cli.report._SECONDS_PER_LINE", 0.0)
-    asked = ["--data-dir", str(tmp_path / "data"), "report", "-o", str(tmp_path / "report")]
-    assert main(asked) == 2
-    assert "no model of the library has results" in capsys.readouterr().err
+    asked = ("report", "-o", tmp_path / "report")
+    status, _, told = dlbricks(*asked)
+    assert status == 2 and "no model of the library has results" in told
     whole = model_record(SQUEEZENET, 30.0, name=SQUEEZENET.graph.name, **C5)
     store_of(tmp_path / "data" / "store", system("c5.2xlarge"), whole).close()
-    assert main([*asked, "--json"]) == 0
-    out, err = capsys.readouterr()
-    assert json.loads(out)["models"] == [SQUEEZENET.graph.name]
+    status, out, err = dlbricks(*asked, "--json")
+    assert (status, json.loads(out)["models"]) == (0, [SQUEEZENET.graph.name])
     assert err.startswith("reporting on table1:16\n")
     assert f"reading {SQUEEZENET.graph.name}, written layers (1 of 1)\n" in err
     assert "analysed 1 of 1 model on c5.2xlarge\n" in err and "drawing the figures\n" in err
 
 
-def test_an_unknown_system_is_bad_input(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    status = main(
-        ["--data-dir", str(tmp_path / "data"), "report", "-o", str(tmp_path / "r"), *MODELS, "--system", "m7i"]
-    )
-    assert status == 2
-    assert capsys.readouterr().err.startswith("dlbricks: error: no system in the store is called 'm7i'")
-    assert not (tmp_path / "r").exists()
-
-
-def test_an_unusable_output_folder_is_bad_input(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_unknown_system_and_an_unusable_output_folder_are_bad_input(tmp_path: Path, dlbricks: Compare) -> None:
+    told = one_line(dlbricks("report", "-o", tmp_path / "r", *MODELS, "--system", "m7i"))
+    assert told.startswith("dlbricks: error: no system in the store is called 'm7i'") and not (tmp_path / "r").exists()
     (tmp_path / "file").write_text("")
-    for folder, told in ((str(tmp_path / "file" / "r"), "name another folder with -o"), ("", "the folder has no name")):
-        assert main(["--data-dir", str(tmp_path / "data"), "report", "-o", folder, *MODELS]) == 2
-        assert told in capsys.readouterr().err
+    for folder, said in ((tmp_path / "file" / "r", "name another folder with -o"), ("", "the folder has no name")):
+        status, _, told = dlbricks("report", "-o", folder, *MODELS)
+        assert status == 2 and said in told
 
 
 def test_the_lead_of_the_page_tells_measured_models_from_those_that_share_bricks(tmp_path: Path) -> None:
@@ -318,15 +310,14 @@ def test_the_lead_of_the_page_tells_measured_models_from_those_that_share_bricks
         assert _lead(contents)[1].startswith(said)
 
 
-def test_a_model_with_given_shapes_can_be_reported_on(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_model_with_given_shapes_can_be_reported_on(tmp_path: Path, dlbricks: Compare) -> None:
     nodes = [make_node("Relu", ["x"], ["y"], name="r"), make_node("Relu", ["y"], ["z"], name="s")]
     file = saved(tmp_path, onnx_models.model(nodes, {"x": (None, None)}, ["z"]))
-    arguments = ["--data-dir", str(tmp_path / "data"), "report", "-o", str(tmp_path / "r"), "--models", str(file)]
-    assert main(arguments) == 2
-    assert "--input x=" in capsys.readouterr().err
-    assert main([*arguments, "--input", "x=1,8"]) == 0
-    told = capsys.readouterr().err
-    assert "--input x=1,8 --end-to-end" in told and "name several with `--models`" in told
+    asked = ("report", "-o", tmp_path / "r", "--models", file)
+    status, _, told = dlbricks(*asked)
+    assert status == 2 and "--input x=" in told
+    status, _, told = dlbricks(*asked, "--input", "x=1,8")
+    assert status == 0 and "--input x=1,8 --end-to-end" in told and "name several with `--models`" in told
     assert (tmp_path / "r" / "index.html").exists()
 
 
@@ -345,29 +336,17 @@ def test_control_codes_and_dollar_signs_in_names_are_printed_as_text(tmp_path: P
 
 
 @pytest.fixture
-def compare(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Compare:
-    """Compare sides, and return the exit status and both outputs."""
-
-    def call(*sides: str | Path, more: Sequence[str] = (), output: str = "report") -> tuple[int, str, str]:
-        words = ["report", "--compare", *map(str, sides), "-o", str(tmp_path / output), *more]
-        status = main(["--data-dir", str(tmp_path / "data"), *words])
-        return status, *capsys.readouterr()
-
-    return call
+def compare(tmp_path: Path, dlbricks: Compare) -> Compare:
+    """Compare sides on a page."""
+    return lambda *sides, more=(): dlbricks("report", "--compare", *sides, "-o", tmp_path / "report", *more)
 
 
 @pytest.fixture
 def files(tmp_path: Path) -> tuple[Path, Path]:
     """Two files: one model and one brick are slower in the second one, which has another system too."""
     first = exported(tmp_path / "a.json", model("<m>", 10.0), model("n", 5.0), layer(0, 1.0), layer(1, 2.0), origin())
-    second = exported(
-        tmp_path / "b.json.gz",
-        model("<m>", 12.0),
-        model("n", 5.0),
-        model("n", 2.5, system="there"),
-        layer(0, 1.5),
-        layer(2, 2.0),
-    )
+    models = (model("<m>", 12.0), model("n", 5.0), model("n", 2.5, system="there"))
+    second = exported(tmp_path / "b.json.gz", *models, layer(0, 1.5), layer(2, 2.0))
     return first, second
 
 
@@ -386,10 +365,7 @@ def test_two_files_become_one_page_with_the_rows_beside_it(
     (between,) = document["comparisons"]
     assert [(it["name"], it["verdict"]) for it in between["models"]["changes"]] == [("<m>", "slower"), ("n", "same")]
     assert (between["bricks"]["slower"], between["bricks"]["tested"]) == (1, 1)
-    assert {(it["of"], it["system"]) for it in between["not_compared"]} == {
-        ("brick", "here"),
-        ("model", "there"),
-    }
+    assert {(it["of"], it["system"]) for it in between["not_compared"]} == {("brick", "here"), ("model", "there")}
     assert document["hosts"]["others"][0]["ratio"] == pytest.approx(0.5)
     assert all(Path(it).is_file() for it in document["files"])
     (slow, same) = rows(folder, "figure-models-b")

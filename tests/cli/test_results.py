@@ -11,19 +11,15 @@ from typing import Any
 import pytest
 import tinydb
 
-from dlbricks_tui.answers.changes import ComparedResults
-from dlbricks_tui.answers.documents import schema_of
 from dlbricks_tui.bricks.decomposition import Decomposition, decompose
-from dlbricks_tui.cli.main import main
-from dlbricks_tui.cli.results_output import table_lines
+from dlbricks_tui.documents.results import table_lines
 from dlbricks_tui.folders import SAMPLE_MODELS
 from dlbricks_tui.models.library import Library
 from dlbricks_tui.models.loading import Loader
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.documents import to_document
 from dlbricks_tui.store.statistics import summarise
-from tests.answers.validation import faults
-from tests.cli.people import Command, one_line
+from tests.cli.people import Command, document, one_line, schema_kept
 from tests.models.table_framework import TableFramework
 from tests.store.dlbricks_2019.checkouts import time_layers, time_model
 from tests.store.samples import (
@@ -62,20 +58,13 @@ def data(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def results(data: Path, capsys: pytest.CaptureFixture[str]) -> Command:
-    """Run `dlbricks results ...` on it, and return its exit status, standard output and standard error."""
-
-    def run(*arguments: str, folder: Path = data) -> tuple[int, str, str]:
-        status = main(["--data-dir", str(folder), "results", *arguments])
-        return status, *capsys.readouterr()
-
-    return run
+def results(data: Path, dlbricks: Command) -> Command:
+    """Run `dlbricks results ...` on it, or on another folder."""
+    return lambda *arguments, **place: dlbricks("results", *arguments, **place)
 
 
 def test_the_json_list_has_all_documented_keys_for_every_result(results: Command) -> None:
-    status, out, _ = results("list", "--json")
-    assert status == 0
-    listed = json.loads(out)
+    listed = document(results("list", "--json"))
     assert [each["id"] for each in listed] == [MODEL.uuid, SLOW.uuid, FAST.uuid]
     assert {"brick", "context", "system", "runtime", "trimmed_mean_ms", "samples", "when"} <= listed[0].keys()
     assert listed[2]["brick"] == brick(0)
@@ -385,12 +374,6 @@ def compare(tmp_path: Path, dlbricks: Command) -> Command:
     return lambda *arguments: dlbricks("results", "compare", *arguments)
 
 
-def document(compare: Command, *arguments: str) -> Any:
-    status, out, _ = compare(*arguments, "--json")
-    assert status == 0
-    return json.loads(out)
-
-
 def test_two_days_are_compared_model_by_model(compare: Command) -> None:
     status, out, told = compare("2026-11-21", "system=here 2026-11-22")
     assert status == 0 and told == ""
@@ -407,9 +390,8 @@ def test_two_days_are_compared_model_by_model(compare: Command) -> None:
 
 
 def test_the_json_document_has_all_pairs_and_keeps_to_its_schema(compare: Command) -> None:
-    found = document(compare, "here", "there", "--where", "when<2026-11-23")
-    schema = schema_of(ComparedResults)
-    assert faults(found, schema, schema) == []
+    found = document(compare("here", "there", "--where", "when<2026-11-23", "--json"))
+    schema_kept(found, "results", "compare")
     assert (found["a"]["name"], found["b"]["name"]) == ("system here", "system there")
     assert (found["faster"], len(found["pairs"]), found["failures"]) == (2, 2, [])
     assert found["interval"][0] <= found["ratio"] <= found["interval"][1] < 1
@@ -436,7 +418,7 @@ def test_what_cannot_be_compared_is_one_line(compare: Command) -> None:
 
 
 def test_filters_hold_for_both_sides(compare: Command) -> None:
-    found = document(compare, "2026-11-21", "2026-11-22", "--where", "of=model", "--where", "system=here")
+    found = document(compare("2026-11-21", "2026-11-22", "--where", "of=model", "--where", "system=here", "--json"))
     assert (found["a"]["results"], found["b"]["results"], len(found["pairs"])) == (1, 1, 1)
 
 

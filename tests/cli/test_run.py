@@ -1,8 +1,9 @@
-"""`dlbricks run` and `dlbricks runs`, with an interpreter that always starts the fake worker."""
+"""`dlbricks run`, `dlbricks runs` and `dlbricks probe`, with an interpreter that always starts the fake worker."""
 
 import io
 import json
 import os
+import shutil
 import signal
 import time
 from dataclasses import replace
@@ -13,11 +14,13 @@ from typing import Any
 import pytest
 from rich.console import Console
 
+from dlbricks_tui.answers.measuring import FollowedRun
+from dlbricks_tui.cli.progress import ShownProgress
 from dlbricks_tui.cli.run import tell_end
-from dlbricks_tui.cli.run_progress import ShownProgress
-from dlbricks_tui.host.queue import host_queue
+from dlbricks_tui.host import processor
+from dlbricks_tui.host.queue import host_queue, this_process
 from dlbricks_tui.jobs.events import Event, Waiting
-from dlbricks_tui.jobs.folder import State
+from dlbricks_tui.jobs.folder import JobState, State
 from dlbricks_tui.measure.events import BatchRestarted, BatchStarted, DriftNoted, RoundDone, RoundRepeated
 from dlbricks_tui.measure.method import Method
 from dlbricks_tui.runs.control import Control, create_run
@@ -36,15 +39,19 @@ from dlbricks_tui.runs.events import (
     RunStarted,
 )
 from dlbricks_tui.runs.run import execute
-from tests.cli.people import Command, one_line
+from dlbricks_tui.runtime.variant import InstructionSet
+from dlbricks_tui.store.database import ResultsDatabase
+from dlbricks_tui.store.records import Measurement, new_uuid
+from tests.cli.people import Command, document, one_line
 from tests.host.lines import turn_of
 from tests.runs.live_runs import at, ended
-from tests.runs.runs import BRICKS, MODEL, Site
+from tests.runs.runs import BRICKS, MODEL, Site, move_results
 
 pytestmark = pytest.mark.usefixtures("data_with_fake", "shared_cache")
 
 # A run on a busy host waits for calm, a minute at a time.
 PATIENCE_SECONDS = 240.0
+WHEN = "2026-11-27T00:00:00+00:00"
 USUAL = (MODEL, "--runtime", "fake", "--level", "written")
 TALLY = {"total": BRICKS, "run": BRICKS, "reused": 0, "failed": 0}
 
@@ -81,7 +88,7 @@ def test_a_run_of_whole_models_says_how_many_it_timed(tmp_path: Path, capsys: py
     site = Site(tmp_path / "site")
     request = site.request(method=Method.INSIDE, end_to_end=True, bricks=False)
     outcome = execute(create_run(request, site.data), request, site.place, site.queue)
-    assert tell_end(outcome, quiet=False) == 0
+    assert tell_end(outcome, FollowedRun()) == 0
     assert "1 model timed end to end" in capsys.readouterr().err
 
 
@@ -262,9 +269,8 @@ def test_a_detached_run_is_paused_resumed_cancelled_listed_and_watched_by_its_id
     monkeypatch.setenv("FAKE_SLOW", str(slow))
     for action in ("watch", "pause", "cancel", "resume"):
         assert "no run is called '2019'" in one_line(dlbricks("runs", action, "2019"))
-    status, out, told = dlbricks("run", *USUAL, "--detach", "--json")
-    assert status == 0, told
-    run = json.loads(out)["run"]
+    found = document(dlbricks("run", *USUAL, "--detach", "--json"))
+    run = found["run"]
 
     def state() -> str:
         return str(json.loads(dlbricks("runs", "--json")[1])[0]["state"])
@@ -318,13 +324,12 @@ def test_a_run_advises_nothing_that_it_has_just_tried(
     end_to_end: bool, advised: int, capsys: pytest.CaptureFixture[str]
 ) -> None:
     estimate = SimpleNamespace(model="nope", obstacle="1 of 2 layers cannot be measured by themselves")
-    none = SimpleNamespace(measured=0, unfinished=0, reused=0, failed=0, total=0)
     outcome: Any = SimpleNamespace(
         request=SimpleNamespace(end_to_end=end_to_end),
-        state=SimpleNamespace(state=State.FINISHED, message="", run="1", bricks=none, whole_models=none),
+        state=JobState("1", State.FINISHED, this_process(), (), WHEN, WHEN),
         estimates=[(None, SimpleNamespace(estimate=estimate, end_to_end=None))],
     )
-    assert tell_end(outcome, quiet=True) == 1
+    assert tell_end(outcome, FollowedRun(quiet=True)) == 1
     told = capsys.readouterr().err
     assert (told.count("run it with --end-to-end"), told.count("use --end-to-end")) == (advised, advised)
     assert "no estimate of nope is possible: 1 of 2 layers" in told
@@ -380,7 +385,7 @@ def test_without_a_terminal_progress_is_an_occasional_line_and_one_per_important
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     clock = Clock()
-    shown = ShownProgress(None, clock)
+    shown = ShownProgress(FollowedRun(), None, clock)
     for event in BEGINNING:
         shown.take(at_once(event))
     lines = capsys.readouterr().err.splitlines()
@@ -411,7 +416,7 @@ def noisy(rounds: int) -> list[Event]:
 
 
 def test_a_quiet_display_shows_failures_only(capsys: pytest.CaptureFixture[str]) -> None:
-    shown = ShownProgress(None, quiet=True)
+    shown = ShownProgress(FollowedRun(quiet=True), None)
     failure = ProgramFailed(reason="crashed", message="SIGSEGV", **ABOUT)
     for event in [*BEGINNING, ESTIMATE, Waiting(holder="run x of ada"), *noisy(3)[:-1], failure, ended()]:
         shown.take(event)
@@ -423,7 +428,7 @@ def test_a_quiet_display_shows_failures_only(capsys: pytest.CaptureFixture[str])
 
 def test_important_events_are_printed_at_once(capsys: pytest.CaptureFixture[str]) -> None:
     unsuccessful: dict[str, Any] = {"bricks": 1, "bricks_measured": 0, "bricks_reused": 0, "bricks_failed": 0}
-    shown = ShownProgress(None)
+    shown = ShownProgress(FollowedRun(), None)
     for event in (
         Waiting(holder="run x of ada"),
         ModelLeftOut(model="m", reason="it is empty"),
@@ -444,7 +449,8 @@ def test_important_events_are_printed_at_once(capsys: pytest.CaptureFixture[str]
 def test_on_a_terminal_a_progress_display_is_drawn_and_erased() -> None:
     screen = io.StringIO()
     clock = Clock()
-    shown = ShownProgress(Console(file=screen, force_terminal=True, width=80, color_system=None), clock)
+    console = Console(file=screen, force_terminal=True, width=80, color_system=None)
+    shown = ShownProgress(FollowedRun(), console, clock)
     for event in [*BEGINNING, ESTIMATE]:
         clock.now += 1.0
         shown.take(at_once(event))
@@ -458,3 +464,119 @@ def test_on_a_terminal_a_progress_display_is_drawn_and_erased() -> None:
     shown.close()
     # The last code wipes the picture.
     assert screen.getvalue().endswith("\x1b[2K")
+
+
+ELSEWHERE = ("c5.xlarge", "c5.2xlarge")
+HOW = ("--runtime", "fake")
+MEASURING = ("--level", "written", "--method", "alone", "--fixed-runs", "5")
+# The store that the first test has made: a run serves all.
+MEASURED: list[Path] = []
+
+
+@pytest.fixture
+def known(dlbricks: Command, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A store with the results of two other systems, and none of this host."""
+    folder = tmp_path / "data" / "store"
+    if not MEASURED:
+        assert dlbricks("run", MODEL, *HOW, *MEASURING)[0] == 0
+        # This host is no other system.
+        assert NO_OTHERS in one_line(dlbricks("probe", MODEL, *HOW))
+        move_results(folder, *ELSEWHERE)
+        MEASURED.append(tmp_path_factory.mktemp("measured") / "store")
+        shutil.copytree(folder, MEASURED[0])
+    shutil.copytree(MEASURED[0], folder, dirs_exist_ok=True)
+    return folder
+
+
+NO_OTHERS = "the store has no results of another system to compare this one with"
+
+
+def test_a_probe_estimates_all_models_of_the_store_from_few_ordinary_results(dlbricks: Command, known: Path) -> None:
+    status, out, told = dlbricks("probe", *HOW, "--bricks", "6", "--json")
+    assert status == 0
+    found = json.loads(out)
+    assert found["bricks"] == 6
+    assert found["system"] not in ELSEWHERE
+    assert sorted(found["known_systems"]) == sorted(ELSEWHERE)
+    assert 0 < found["seconds"] < 60
+    (model,) = found["models"]
+    assert (model["model"], model["level"], model["system"]) == (MODEL, "written", found["system"])
+    assert model["coverage"]["measured"] < model["coverage"]["predicted"] + model["coverage"]["measured"] == 21
+    assert not model["partial"]
+    low_ms, high_ms = model["interval_ms"]
+    assert 0 < low_ms < model["sequential_ms"] < high_ms
+    assert 0 < model["predicted_share"] < 1
+    assert "compared with" in told and "6 bricks measured" in told
+    (again,) = json.loads(dlbricks("estimate", MODEL, *HOW, "--json")[1])
+    assert again["sequential_ms"] == model["sequential_ms"]
+    here = [it for it in json.loads(dlbricks("systems", "--json")[1]) if it["system"] not in ELSEWHERE]
+    assert [it["results"][0]["bricks"] for it in here] == [6]
+    (probe, *_) = json.loads(dlbricks("runs", "--json")[1])[::-1]
+    assert probe["bricks"]["run"] == 6
+    compared = {it["system"]: it for it in json.loads(dlbricks("systems", "compare", MODEL, "--json")[1])}
+    assert len(compared) == 3
+    (probed,) = [it for name, it in compared.items() if name not in ELSEWHERE]
+    assert not probed["complete"]
+    assert 0 < probed["predicted_share"] < 1
+    assert probed["interval_ms"][0] < probed["latency_ms"] < probed["interval_ms"][1]
+
+
+def test_a_probe_of_a_model_with_an_input_shape_is_a_table_that_marks_predictions(
+    dlbricks: Command, known: Path
+) -> None:
+    # The fake worker cannot infer the shapes of other batch sizes.
+    status, _, told = dlbricks("probe", MODEL, *HOW, "--batch", "8")
+    assert status == 2
+    assert f"{MODEL} (batch 8)" in told
+    status, out, told = dlbricks("probe", MODEL, *HOW, "--input", "data=1,3,224,224", "--bricks", "6")
+    assert status == 0
+    row = next(row for row in out.splitlines() if row.startswith(MODEL))
+    assert "~" in row and " to " in row and "%" in row
+    assert "predicted" in out
+    assert "6 bricks measured" in told
+
+
+def test_an_empty_store_and_numbers_that_make_no_sense_are_refused_in_one_line(dlbricks: Command) -> None:
+    for arguments in ((), (MODEL,)):
+        line = one_line(dlbricks("probe", *arguments, *HOW))
+        assert NO_OTHERS in line
+        assert "dlbricks results export" in line
+        assert "dlbricks results import FILE" in line
+    for option, value in (("--seconds", "0"), ("--seconds", "inf"), ("--bricks", "-1")):
+        assert "give a " in one_line(dlbricks("probe", MODEL, option, value))
+
+
+def test_other_systems_with_another_runtime_are_named(dlbricks: Command, known: Path) -> None:
+    line = one_line(dlbricks("probe", MODEL, *HOW, "--threads", "7"))
+    assert "threads-7; there are results by mxnet-1.9.1" in line
+    assert "(level written, method alone): choose one of these runtimes with its threads" in line
+    told = dlbricks("probe", MODEL, *HOW, "--level", "fused", "--method", "alone")[2]
+    assert ", level fused, method alone; there are results by" in told
+
+
+def test_results_of_other_versions_are_no_basis_of_a_probe(dlbricks: Command, known: Path) -> None:
+    with ResultsDatabase(known) as store:
+        found = store.records(Measurement)
+        store.delete(it.uuid for it in found)
+        store.add(*[replace(it, protocol="hot-1", uuid=new_uuid()) for it in found])
+    line = one_line(dlbricks("probe", MODEL, *HOW))
+    assert "by methods of other versions of dlbricks" in line
+    assert "measure there with this version" in line
+
+
+@pytest.mark.parametrize(
+    ("limit", "message"),
+    [
+        (("--optimisation", "basic"), "has no choice of optimisation levels: leave basic out"),
+        (("--instructions", "avx2"), "this processor has no avx2 instructions: choose from sse41, all"),
+        (("--instructions", "avx2,all"), "'avx2,all': give one of sse41, "),
+        (("--optimisation", "most"), "'most': give one of all, extended, basic, none"),
+    ],
+)
+def test_limits_on_kernels_that_are_not_possible_are_refused_in_one_line(
+    dlbricks: Command, monkeypatch: pytest.MonkeyPatch, limit: tuple[str, str], message: str
+) -> None:
+    monkeypatch.setattr(processor, "instruction_sets", lambda _: (InstructionSet.SSE41, InstructionSet.ALL))
+    status, out, told = dlbricks("probe", MODEL, *HOW, *limit)
+    assert (status, out) == (2, "")
+    assert message in told.splitlines()[-1]

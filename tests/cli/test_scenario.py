@@ -17,10 +17,10 @@ from typing import Any
 import pytest
 from rich.console import Console
 
+from dlbricks_tui.answers.jobs import JobWords
 from dlbricks_tui.bricks.decomposition import decompose
 from dlbricks_tui.bricks.identity import whole_model
-from dlbricks_tui.cli.job_progress import JobNarration
-from dlbricks_tui.cli.main import main
+from dlbricks_tui.cli.progress import JobNarration
 from dlbricks_tui.estimate.prediction import stored as predictions
 from dlbricks_tui.host.fingerprint import fingerprint
 from dlbricks_tui.models.graph import Level
@@ -29,8 +29,8 @@ from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.records import LoadTest, Record
 from dlbricks_tui.wording.scenarios import LoadWords
 from tests.cli.people import Command as Answer
-from tests.cli.people import one_line
-from tests.estimate.stored import brick_records, model_record, store_of
+from tests.cli.people import document, one_line, schema_kept
+from tests.estimate.stored import brick_records, model_record
 from tests.estimate.table1 import table1
 from tests.jobs.carrying import stands_for_processes
 from tests.models.onnx_models import saved, small
@@ -47,21 +47,15 @@ pytestmark = pytest.mark.usefixtures("rough_predictions", "shared_cache")
 
 
 @pytest.fixture
-def predict(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Answer:
+def predict(with_records: Answer) -> Answer:
     """Predict a scenario of SqueezeNet from these records, and return the status and both outputs."""
 
-    def run(records: Sequence[Record], *arguments: str, settings: Sequence[str] = ()) -> tuple[int, str, str]:
-        store_of(tmp_path / "data" / "store", *records).close()
-        where = ("--system", "c5.xlarge", "--runtime", MXNET)
-        asked = ("scenario", "table1:16", "--predict", *where, *arguments)
-        status = main(["--data-dir", str(tmp_path / "data"), *settings, *asked])
-        return status, *capsys.readouterr()
-
-    return run
+    where = ("--system", "c5.xlarge", "--runtime", MXNET)
+    return lambda records, *words: with_records(records, "scenario", "table1:16", "--predict", *where, *words)
 
 
 @pytest.fixture
-def measure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Answer:
+def measure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, dlbricks: Answer) -> Answer:
     """Measure a scenario of a tiny model on this host by the fake process, which ends in a manner."""
     # The fake process does without it, and Python 3.14 has to.
     monkeypatch.setitem(sys.modules, "mlperf_loadgen", ModuleType("mlperf_loadgen"))
@@ -71,9 +65,7 @@ def measure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Capt
 
     def run(manner: str, *arguments: str) -> tuple[int, str, str]:
         stands_for_processes(monkeypatch, FAKE, manner=manner)
-        usual = ("--runtime", "onnxruntime", "--threads", "1")
-        status = main(["--data-dir", str(tmp_path / "data"), "scenario", str(model), *usual, *arguments])
-        return status, *capsys.readouterr()
+        return dlbricks("scenario", model, "--runtime", "onnxruntime", "--threads", "1", *arguments)
 
     return run
 
@@ -91,24 +83,18 @@ def stored(**fields: Any) -> LoadTest:
     return load_test(**{**WHERE, **known, **fields})
 
 
-def document(out: str) -> dict[str, Any]:
-    found = json.loads(out)
-    assert isinstance(found, dict)
-    return found
-
-
 def test_a_prediction_has_the_keys_of_the_contract_with_intervals(predict: Answer) -> None:
-    status, out, _ = predict(timed(), *SERVER, "--json")
-    found = document(out)
-    assert status == 0
+    found = document(predict(timed(), *SERVER, "--json"))
     assert (found["kind"], found["measured"], found["stored"], found["bound_ms"]) == ("server", None, None, 20.0)
+    schema = schema_kept(found, "scenario")
+    assert {"kind", "predicted", "measured"} <= set(schema["$defs"]["ScenarioResult"]["required"])
     assert found["predicted"].keys() >= CONTRACT
     low, high = found["predicted"]["intervals"]["p99_ms"]
     assert low <= found["predicted"]["p99_ms"] <= high
     assert 0 < found["predicted"]["per_second"] < 125
     # A rate beyond the bound is a negative verdict.
     status, out, _ = predict([], *SERVER, "--rate", "124", "--json")
-    assert (status, document(out)["predicted"]["valid"]) == (1, False)
+    assert (status, json.loads(out)["predicted"]["valid"]) == (1, False)
     # Figures are told to the microsecond.
     status, out, _ = predict([], "--kind", "single")
     line = next(line for line in out.splitlines() if line.startswith("p99 "))
@@ -127,7 +113,7 @@ def test_the_tested_figure_is_the_answer_and_the_prediction_stands_second(predic
     _, out, _ = predict(tests, *SERVER)
     assert out.splitlines()[1] == "38.04 requests/s with p99 within 20 ms, measured 4 min ago"
     assert re.fullmatch(r"predicted ~[\d.]+/s \([\d.]+ to [\d.]+\)", out.splitlines()[2])
-    assert document(predict([], *SERVER, "--json")[1])["stored"]["rate"] == 38.04
+    assert json.loads(predict([], *SERVER, "--json")[1])["stored"]["rate"] == 38.04
 
 
 @pytest.mark.soak
@@ -142,12 +128,12 @@ def test_the_best_batch_size_is_the_answer_offline(predict: Answer) -> None:
     asked = ("--kind", "offline", "--batch", "1,4")
     _, out, _ = predict([*timed(), *tests], *asked)
     assert out.splitlines()[1].startswith("204.6 samples/s at batch size 4, measured ")
-    assert document(predict([], *asked, "--json")[1])["stored"]["batch_size"] == 4
+    assert json.loads(predict([], *asked, "--json")[1])["stored"]["batch_size"] == 4
 
 
 def test_an_impossible_bound_is_a_negative_verdict_in_one_line(predict: Answer) -> None:
     status, out, err = predict(timed(), "--kind", "server", "--bound-ms", "1", "--json")
-    assert (status, document(out)["predicted"]) == (1, None)
+    assert (status, json.loads(out)["predicted"]) == (1, None)
     assert "give a higher --bound-ms" in err
 
 
@@ -178,7 +164,7 @@ def test_a_measurement_has_verdict_confidence_and_logs_and_narrates_its_progress
 ) -> None:
     monkeypatch.setattr(predictions, "prior_of", lambda *_: None)
     status, out, err = measure("done", *SERVER, "--both", "--json")
-    found = document(out)
+    found = json.loads(out)
     measured = found["measured"]
     # Nothing is stored to predict from, and the measurement takes place all the same.
     assert (status, found["predicted"], found["stored"]) == (0, None, None)
@@ -216,10 +202,10 @@ def test_a_bound_that_is_not_met_is_status_1(measure: Answer) -> None:
 
 def test_a_measurement_that_fails_is_status_1_with_one_line_and_a_document(measure: Answer) -> None:
     status, out, err = measure("fails", *SERVER, "--quiet", "--json")
-    assert (status, document(out)["measured"], err.count("\n")) == (1, None, 1)
-    assert document(out)["obstacle"] == "the scenario was not measured: the worker was lost: killed by signal 9"
-    assert document(out)["obstacle"] in err
-    assert [it["rate"] for it in document(out)["tests"]] == [40.0, 44.0]
+    assert (status, json.loads(out)["measured"], err.count("\n")) == (1, None, 1)
+    assert json.loads(out)["obstacle"] == "the scenario was not measured: the worker was lost: killed by signal 9"
+    assert json.loads(out)["obstacle"] in err
+    assert [it["rate"] for it in json.loads(out)["tests"]] == [40.0, 44.0]
     for manner, reason in (("dies", "there is no room for the model"), ("nothing", "ended without a result")):
         status, out, err = measure(manner, *SERVER, "--quiet")
         assert (status, out, err.count("\n")) == (1, "", 1)
@@ -265,7 +251,7 @@ def test_a_terminal_shows_how_far_a_test_is() -> None:
     screen = io.StringIO()
     scenario = Scenario(kind=ScenarioKind.SERVER, percentile=99.0, bound_ms=20.0)
     console = Console(file=screen, force_terminal=True, width=100)
-    narration = JobNarration(LoadWords(scenario), (LoadProgress,), console)
+    narration = JobNarration(JobWords(LoadWords(scenario), (LoadProgress,), ()), console)
     narration.take(LoadTestStarted(number=3, rate=41.25, batch_size=1, queries=662, seconds_left=12.0))
     latencies = (*[8.0] * 199, 25.0)
     narration.take(LoadProgress(number=3, queries=200, seconds=3.0, latencies_ms=latencies))
@@ -273,11 +259,3 @@ def test_a_terminal_shows_how_far_a_test_is() -> None:
     narration.close()
     assert "test 3: 41.25/s, 200 of 662 requests, 0.50 % over 20 ms, about 7 s left" in screen.getvalue()
     assert "test 3: 41.25/s, p99 19.000 ms, 41.00/s served, passed" in screen.getvalue()
-
-
-def test_the_schema_describes_the_document(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit):
-        main(["scenario", "--json-schema"])
-    schema = json.loads(capsys.readouterr().out)
-    assert schema["$ref"] == "#/$defs/ScenarioResult"
-    assert {"kind", "predicted", "measured"} <= set(schema["$defs"]["ScenarioResult"]["required"])

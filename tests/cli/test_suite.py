@@ -1,21 +1,26 @@
-"""`dlbricks suite` as people use it, with the real MXNet."""
+"""`dlbricks suite` as people use it, with the real MXNet and the real runtimes of ONNX models."""
 
 import json
 import os
 import shutil
 import signal
 import stat
+import zipfile
+from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import pytest
+from onnx import ModelProto
 
+from dlbricks_tui.runtime.registry import Registry
 from dlbricks_tui.runtime.variant import Precision
 from dlbricks_tui.share.suites.suite_files import sha256
-from tests.cli.people import People, one_line
+from tests.cli.people import People, document, one_line
+from tests.models.onnx_models import saved
 from tests.models.table_framework import TableFramework
+from tests.share.onnx_network import network as onnx_network
 from tests.share.trio import DECOY_WIDTHS, PRIVATE_WIDTHS, SECRET, network
 
 
@@ -23,30 +28,22 @@ from tests.share.trio import DECOY_WIDTHS, PRIVATE_WIDTHS, SECRET, network
 class Partners(People):
     """An owner with a private model and some to hide it among, and a vendor with a machine."""
 
+    model: str
+    decoys: Sequence[str]
+    # The options of the number of decoys, and of the run.
+    wanted: tuple[str, ...]
+    how: tuple[str, ...]
+
     def export(self, *options: str) -> tuple[int, str, str]:
         decoys = [option for path in self.decoys for option in ("--decoys-from", path)]
-        return self.say("owner", "suite", "export", self.model, "-o", self.suite, "--decoys", "2", *decoys, *options)
+        return self.say("owner", "suite", "export", self.model, "-o", self.suite, *self.wanted, *decoys, *options)
 
     def run(self, *options: str) -> tuple[int, str, str]:
-        how = ("-o", self.results, "--fixed-runs", "1")
-        return self.say("vendor", "suite", "run", self.suite, *how, *options)
-
-    @property
-    def model(self) -> str:
-        path = self.path / f"{SECRET}-symbol.json"
-        path.write_bytes(network(PRIVATE_WIDTHS, SECRET))
-        return str(path)
-
-    @property
-    def decoys(self) -> list[str]:
-        found = [self.path / f"decoy{number}-symbol.json" for number in range(len(DECOY_WIDTHS))]
-        for path, widths in zip(found, DECOY_WIDTHS, strict=True):
-            path.write_bytes(network(widths))
-        return list(map(str, found))
+        return self.say("vendor", "suite", "run", self.suite, "-o", self.results, *self.how, *options)
 
     @property
     def suite(self) -> str:
-        return str(self.path / "suite")
+        return str(self.path / ("suite.dlbricks" if self.model.endswith(".onnx") else "suite"))
 
     @property
     def results(self) -> str:
@@ -55,7 +52,21 @@ class Partners(People):
 
 @pytest.fixture
 def people(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Partners:
-    return Partners(tmp_path, capsys)
+    """Partners with an MXNet model."""
+    paths = [tmp_path / f"{name}-symbol.json" for name in (SECRET, "decoy0", "decoy1", "decoy2")]
+    paths[0].write_bytes(network(PRIVATE_WIDTHS, SECRET))
+    for path, widths in zip(paths[1:], DECOY_WIDTHS, strict=True):
+        path.write_bytes(network(widths))
+    model, *decoys = map(str, paths)
+    return Partners(tmp_path, capsys, model, decoys, ("--decoys", "2"), ("--fixed-runs", "1"))
+
+
+@pytest.fixture
+def onnx_people(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Partners:
+    """Partners with an ONNX model."""
+    model = saved(tmp_path, onnx_network((8,), side=8), SECRET)
+    decoy = saved(tmp_path, onnx_network((6,), "decoy", side=8), "decoy")
+    return Partners(tmp_path, capsys, str(model), [str(decoy)], ("--decoys", "1"), ("--threads", "1"))
 
 
 class TableOfTheOwner(TableFramework):
@@ -70,10 +81,6 @@ def mxnet_of_the_owner_is_a_table(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("dlbricks_tui.answers.suites.WorkerFramework", lambda *_: nullcontext(TableOfTheOwner()))
 
 
-def document(out: str) -> Any:
-    return json.loads(out)
-
-
 @pytest.mark.mxnet
 @pytest.mark.parametrize("level", ["written", pytest.param("fused", marks=pytest.mark.soak)])
 def test_an_owner_estimates_a_machine_that_never_saw_the_model(
@@ -84,7 +91,7 @@ def test_an_owner_estimates_a_machine_that_never_saw_the_model(
     status, out, told = people.export("--level", level, "--json")
     assert status == 0, told
     assert "checking that the bricks of 1 model and 2 decoys arrive unchanged" in told
-    exported = document(out)
+    exported = json.loads(out)
     assert f"{exported['bricks']} bricks of yours among {exported['decoys']} of 2 decoys; " in told
     assert exported["left_out"] == []
     assert exported["decoys"] >= exported["bricks"] > 3
@@ -95,22 +102,16 @@ def test_an_owner_estimates_a_machine_that_never_saw_the_model(
     # It ends before the suite is read, so that there is no file of results.
     status, out, _ = people.run("--time-budget", "0.001")
     assert (status, out, Path(people.results).exists()) == (1, "", False)
-    status, out, told = people.say("vendor", "runs", "resume", "last", "--time-budget", "inf", "--json")
-    assert status == 0, told
-    ran = document(out)
+    ran = document(people.say("vendor", "runs", "resume", "last", "--time-budget", "inf", "--json"))
     assert ran["models"] == []
     assert ran["results"] == people.results
     assert ran["bricks"]["run"] == exported["bricks"] + exported["decoys"]
 
-    status, out, told = people.say("owner", "suite", "import", people.results, "--json")
-    assert status == 0, told
-    brought = document(out)
+    brought = document(people.say("owner", "suite", "import", people.results, "--json"))
     assert (brought["new"], brought["decoys"], brought["missing"]) == (exported["bricks"], exported["decoys"], 0)
 
     asked = ("estimate", people.model, "--level", level, "--system", brought["system"], "--json")
-    status, out, told = people.say("owner", *asked)
-    assert status == 0, told
-    (estimate,) = document(out)
+    (estimate,) = document(people.say("owner", *asked))
     assert estimate["coverage"]["missing"] == estimate["coverage"]["unmeasurable"] == 0
     assert estimate["sequential_ms"] > 0
 
@@ -222,3 +223,60 @@ def test_an_export_that_is_stopped_writes_nothing_and_is_listed_as_a_job(
     status, out, _ = people.say("owner", "jobs", "--json")
     (job,) = json.loads(out)
     assert (status, job["kind"], job["state"], job["message"]) == (0, "suite export", state, why)
+
+
+def test_an_owner_estimates_an_onnx_model_by_each_runtime_of_a_machine_that_never_saw_it(onnx_people: Partners) -> None:
+    frameworks = [it.framework for it in Registry(onnx_people.path).all() if it.framework != "mxnet"]
+    exported = document(onnx_people.export("--json"))
+    assert exported["left_out"] == []
+    with zipfile.ZipFile(onnx_people.suite) as archive:
+        for name in archive.namelist():
+            assert SECRET.encode() not in archive.read(name)
+            assert SECRET not in name
+        assert json.loads(archive.read("suite.json"))["frameworks"] == frameworks
+
+    found = document(onnx_people.run("--target-ci", "0.9", "--json"))
+    assert (found["models"], found["results"]) == ([], onnx_people.results)
+
+    brought = document(onnx_people.say("owner", "suite", "import", onnx_people.results, "--json"))
+    assert (brought["new"], brought["failed"], brought["missing"]) == (exported["bricks"], 0, 0)
+    assert len(brought["runtimes"]) == len(frameworks)
+    again = document(onnx_people.say("owner", "suite", "import", onnx_people.results, "--json"))
+    assert (again["new"], again["known"]) == (0, exported["bricks"])
+
+    for framework in frameworks:
+        asked = ("--system", brought["system"], "--runtime", framework, "--threads", "1", "--json")
+        (estimate,) = document(onnx_people.say("owner", "estimate", onnx_people.model, *asked))
+        assert estimate["coverage"]["missing"] == estimate["coverage"]["predicted"] == 0
+        assert estimate["sequential_ms"] > 0
+
+
+def test_what_suites_of_onnx_models_cannot_have_is_refused_in_one_line(onnx_people: Partners) -> None:
+    assert "single layers of ONNX models: leave out --granularity" in one_line(onnx_people.export("--granularity", "2"))
+    onnx_people.export("--runtime", "onnxruntime")
+    assert "the suite is for ONNX Runtime" in one_line(onnx_people.run("--runtime", "openvino"))
+    assert "leave it out for ONNX models" in one_line(onnx_people.run("--fixed-runs", "5"))
+
+
+def test_a_run_names_a_hostile_brick_and_measures_the_others(onnx_people: Partners) -> None:
+    onnx_people.export("--runtime", "onnxruntime")
+    with zipfile.ZipFile(onnx_people.suite) as archive:
+        files = {name: archive.read(name) for name in archive.namelist()}
+    document = json.loads(files["suite.json"])
+    brick = document["bricks"][0]
+    name = f"bricks/{brick['id']}.onnx"
+    hostile = ModelProto.FromString(files[name])
+    hostile.graph.initializer[0].external_data.add(key="location", value="/etc/passwd")
+    files[name] = hostile.SerializeToString(deterministic=True)
+    brick.update(bytes=len(files[name]), sha256=sha256(files[name]))
+    files["suite.json"] = json.dumps(document).encode()
+    with zipfile.ZipFile(onnx_people.suite, "w") as archive:
+        for name, content in files.items():
+            archive.writestr(name, content)
+    status, _, told = onnx_people.run("--target-ci", "0.9")
+    assert status == 1
+    assert f"brick {brick['id']} has an array in another file" in told
+    (part,) = json.loads(Path(onnx_people.results).read_text())["parts"]
+    assert list(part["failed"]) == [brick["id"]]
+    # Excerpts also hold the bricks around theirs.
+    assert len(part["measured"]) >= len(document["bricks"]) - 1

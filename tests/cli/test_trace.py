@@ -8,18 +8,14 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from dlbricks_tui.answers.followed_jobs import TraceJob
-from dlbricks_tui.cli.main import main
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.jobs.events import Event
 from dlbricks_tui.traces.trace import TraceOrder
-from tests.answers.validation import faults
 from tests.cli.people import Command as Answer
-from tests.cli.people import one_line
+from tests.cli.people import document, one_line, schema_kept
 from tests.jobs.carrying import stands_for_processes
 from tests.models.onnx_models import saved, small
 from tests.traces.fake_process import pretend
@@ -45,17 +41,16 @@ def file(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Answer:
+def run(monkeypatch: pytest.MonkeyPatch, dlbricks: Answer) -> Answer:
     """Run `dlbricks trace`; with a manner, a process of its own traces, and ends in this manner."""
 
     def run(*arguments: str | Path, manner: str | None = None) -> tuple[int, str, str]:
         with monkeypatch.context() as patched:
             if manner is None:
-                patched.setattr(TraceJob, "new_process", lambda job: InThisProcess(job.order, job.data))
+                patched.setattr("dlbricks_tui.answers.traces.trace_process", InThisProcess)
             else:
                 stands_for_processes(patched, FAKE, manner=manner)
-            status = main(["--data-dir", str(tmp_path / "data"), "trace", *map(str, arguments)])
-        return status, *capsys.readouterr()
+            return dlbricks("trace", *arguments)
 
     return run
 
@@ -71,19 +66,11 @@ def trace(tmp_path: Path, run: Answer, file: Path) -> Answer:
     return trace
 
 
-def document(out: str) -> Any:
-    return json.loads(out)
-
-
-def test_a_trace_has_the_keys_of_the_contract(trace: Answer, file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_trace_has_the_keys_of_the_contract(trace: Answer, file: Path) -> None:
     status, out, told = trace("--json", "--quiet")
-    found = document(out)
+    found = json.loads(out)
     assert (status, told) == (0, "")
-    with pytest.raises(SystemExit):
-        main(["trace", "--json-schema"])
-    schema = json.loads(capsys.readouterr().out)
-    assert faults(found, schema, schema) == []
-    assert set(found) == set(schema["$defs"]["TraceResult"]["required"])
+    assert set(found) == set(schema_kept(found, "trace")["$defs"]["TraceResult"]["required"])
     assert [it["level"] for it in found["levels"]] == ["model", "layer", "primitive"]
     assert [it["overhead_ms"] for it in found["levels"]] == [None, 0.2, 0.1]
     assert [it["inference_ms"] for it in found["levels"]] == [1.0, 1.2, 1.3]
@@ -121,7 +108,7 @@ def test_the_options_reach_the_process(trace: Answer) -> None:
     _, out, _ = trace(
         *("--levels", "layer,model", "--inferences", "3", "--batch", "2", "--optimisation", "basic", "--json")
     )
-    found = document(out)
+    found = json.loads(out)
     assert [it["level"] for it in found["levels"]] == ["model", "layer"]
     assert [it["inferences"] for it in found["levels"]] == [3, 3]
     assert (found["batch"], found["threads"], found["level"]) == (2, 1, "fused")
@@ -135,7 +122,7 @@ def test_a_level_that_was_asked_for_and_is_missing_is_status_1(trace: Answer) ->
 def test_the_ending_of_the_file_decides_about_the_format(trace: Answer, run: Answer, tmp_path: Path) -> None:
     trace()
     for name, form in (("a.json", "chrome"), ("a.JSON", "chrome"), ("a.pftrace", "perfetto"), ("a", "perfetto")):
-        found = document(run("--from", "last", "-o", tmp_path / name, "--json")[1])
+        found = document(run("--from", "last", "-o", tmp_path / name, "--json"))
         content = (tmp_path / name).read_bytes()
         assert (found["format"], content.startswith(b"{")) == (form, form == "chrome")
 
@@ -168,11 +155,11 @@ def test_stored_traces_are_listed(trace: Answer, run: Answer, tmp_path: Path) ->
     status, out, _ = run("--list")
     assert status == 0
     assert "20261127-071" in out and "ONNX Runtime" in out
-    (found,) = document(run("--list", "--json")[1])
+    (found,) = document(run("--list", "--json"))
     assert Path(found["stored"]).parent == tmp_path / "data" / "traces"
     (tmp_path / "data" / "traces" / "broken.json.gz").touch()
     status, out, err = run("--list", "--json")
-    assert (status, len(document(out)), err.count("\n")) == (1, 1, 1)
+    assert (status, len(json.loads(out)), err.count("\n")) == (1, 1, 1)
 
 
 def test_a_file_that_is_there_is_kept_unless_forced(trace: Answer, file: Path) -> None:

@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 from dlbricks_tui.answers.demonstration import Demonstration, open_demonstration
-from dlbricks_tui.cli.parser import schema_of_command
 from docs.generators.documents import RECORDED, command_of, examples, printed
 from docs.generators.json_documents import LIKE
 from docs.generators.parsers import commands
@@ -55,7 +54,7 @@ def test_every_command_with_a_document_has_an_example() -> None:
 
 @pytest.mark.parametrize("name", WITH_SCHEMA)
 def test_an_example_conforms_to_the_schema_of_its_command(name: str) -> None:
-    schema = schema_of_command(WITH_SCHEMA[name])
+    schema = WITH_SCHEMA[name].schema()
     assert faults(EXAMPLES[name].document, schema, schema) == []
 
 

@@ -14,7 +14,7 @@ from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.jobs.errors import JobError
 from dlbricks_tui.jobs.events import Event, EventWriter, Paused, Resumed, Waiting, follow, from_line, to_line
 from dlbricks_tui.jobs.folder import State
-from dlbricks_tui.jobs.replay import FASTEST, MOST_IDLE_SECONDS, SLOWEST, Replay, events_so_far, play, timed
+from dlbricks_tui.jobs.replay import FASTEST, MOST_IDLE_SECONDS, SLOWEST, Replay, events_so_far, timed
 from dlbricks_tui.measure.events import BatchStarted, RoundDone, RoundRepeated
 from dlbricks_tui.runs.events import EVENTS, ProgramLoaded, RunEvents
 from dlbricks_tui.runs.progress import RunProgress
@@ -198,7 +198,7 @@ def progress_of(events: list[Event]) -> RunProgress:
 @given(st.floats(0.01, 10_000), st.integers(0, len(WHOLE_RUN)))
 def test_at_any_speed_a_replay_ends_as_the_run_did(speed: float, length: int) -> None:
     clock, events = Clock(), WHOLE_RUN[:length]
-    replayed = list(play(Replay(timed(events), speed, clock), clock.wait))
+    replayed = list(Replay(timed(events), speed, clock).play(clock.wait))
     assert replayed == events
     assert progress_of(replayed) == progress_of(events)
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from dlbricks_tui.cli.options import values_of
-from dlbricks_tui.cli.parser import Parser, UsageError, add_setting, add_settings
+from dlbricks_tui.cli.parser import Parser, UsageError
 from dlbricks_tui.errors import UserError
 from dlbricks_tui.evaluations.file import loaded
 from dlbricks_tui.evaluations.schema import FileTable, of_settings
@@ -62,7 +62,7 @@ class Options:
 
 def parser_of_example() -> Parser:
     parser = Parser(prog="dlbricks example")
-    add_settings(parser, STREAMS)
+    parser.add_settings(STREAMS)
     return parser
 
 
@@ -128,8 +128,8 @@ def test_options_go_from_one_class_to_another_by_their_fields() -> None:
 
 def test_a_flag_without_default_can_be_refused_and_one_with_default_is_only_said() -> None:
     parser = Parser(prog="dlbricks example")
-    add_settings(parser, measuring.END_TO_END, measuring.AGAIN)
-    add_setting(parser, BATCH, many=True, usual="all")
+    parser.add_settings(measuring.END_TO_END, measuring.AGAIN)
+    parser.add_setting(BATCH, many=True, usual="all")
     found = vars(parser.parse_args(["--no-end-to-end", "--again", "--batch", "1,8"]))
     assert (found["end_to_end"], found["again"], found["batch"]) == (False, True, (1, 8))
     with pytest.raises(UsageError):

@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from dlbricks_tui.cli import results_import
+from dlbricks_tui.answers import store_contents
 from dlbricks_tui.cli.main import main
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.host.fingerprint import fingerprint
@@ -334,7 +334,7 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, Sequence[str]
         # The limits are those of large files; these are small.
         patch.setattr(importing, "_SMALL_BYTES", 1 << 20)
         patch.setattr(importing, "_LONGEST_LINE", 1 << 20)
-        patch.setattr(results_import, "_MOST_NAMED", 100)
+        patch.setattr(store_contents, "_MOST_NAMED", 100)
         status = main(["--data-dir", str(data), "results", "import", str(gallery)])
     assert (status, out.getvalue()) == (1, "")
     with ResultsDatabase(data / "store") as store:
