@@ -35,8 +35,7 @@ from dlbricks_tui.measure.stopping import drifting_half_width_ms
 from dlbricks_tui.measure.supervised_worker import SupervisedWorker, TimeLimits
 from dlbricks_tui.models.graph import Numbers, Shape
 from dlbricks_tui.models.library import ModelSource
-from dlbricks_tui.runs.onednn import with_onednn
-from dlbricks_tui.runs.results import model_digests, provenance
+from dlbricks_tui.runs.results import model_digests, provenance, with_onednn
 from dlbricks_tui.runs.work import Workplace
 from dlbricks_tui.runtime.protocol import Described, Program
 from dlbricks_tui.store.database import ResultsDatabase

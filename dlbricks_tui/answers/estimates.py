@@ -200,9 +200,7 @@ class Comparison:
 
 def comparison(found: "Ranking") -> Comparison:
     """Return a comparison as plain values."""
-    return Comparison(
-        found.model, found.system, tuple(map(_compared, found.combinations)), found.left_out, found.refusals
-    )
+    return taken(Comparison, found, combinations=tuple(map(_compared, found.combinations)))
 
 
 def _compared(found: "Ranked") -> ComparedCombination:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime, timezone
+from itertools import chain
 from math import hypot
 from typing import TYPE_CHECKING
 
@@ -296,52 +297,42 @@ def _estimate_remarks(
 
 def _parts(first: SystemEstimate, second: SystemEstimate) -> tuple[str, tuple[ComparedPart, ...]]:
     """Return the bricks that both have, or the kinds of layers where they have few bricks in common."""
-    ones, others = _by_brick(first), _by_brick(second)
-    common = [it for it in ones if it in others]
-    shares = [_share(common, held) for held in (ones, others)]
-    if min(shares) >= _IN_COMMON:
-        keys = list(dict.fromkeys([*ones, *others]))
-        both = [key for key in keys if key in ones and key in others]
-        timings = [(_sum_of(ones[key]), _sum_of(others[key])) for key in both]
-        verdicts = {key: change.verdict for key, change in zip(both, all_compared(timings), strict=True)}
-        return "bricks", largest_first(
-            [
-                ComparedPart(_name_of(key, ones, others), _ms(ones.get(key)), _ms(others.get(key)), verdicts.get(key))
-                for key in keys
-            ]
+    ones, others = (_parts_by(it, lambda part: part.brick.key) for it in (first, second))
+    both = [key for key in ones if key in others]
+    verdicts: dict[str, Verdict] = {}
+    shares = [
+        sum(_paid_ps(held[key]) for key in both) / (_paid_ps(chain(*held.values())) or 1) for held in (ones, others)
+    ]
+    is_of_bricks = min(shares) >= _IN_COMMON
+    if is_of_bricks:
+        changes = all_compared([(_sum_of(ones[key]), _sum_of(others[key])) for key in both])
+        verdicts = {key: change.verdict for key, change in zip(both, changes, strict=True)}
+    else:
+        ones, others = (
+            _parts_by(it, lambda part: kind_of_label(label_of(part.brick.canonical)).value) for it in (first, second)
         )
-    kinds = [_by_kind(it) for it in (first, second)]
-    names = dict.fromkeys([*kinds[0], *kinds[1]])
-    return "kinds of layers", largest_first(
-        [ComparedPart(name, kinds[0].get(name), kinds[1].get(name)) for name in names]
-    )
+    found: list[ComparedPart] = []
+    for key in dict.fromkeys([*ones, *others]):
+        name, parts = key, ones.get(key) or others[key]
+        if is_of_bricks:
+            times = sum(part.times for part in parts)
+            name = printable(label_of(parts[0].brick.canonical)) or key[:12]
+            name = f"{name}, {times} times" if times > 1 else name
+        a_ms, b_ms = (in_milliseconds(_paid_ps(held[key])) if key in held else None for held in (ones, others))
+        found.append(ComparedPart(name, a_ms, b_ms, verdicts.get(key)))
+    return "bricks" if is_of_bricks else "kinds of layers", largest_first(found)
 
 
-_ByBrick = dict[str, list["Part"]]
-
-
-def _by_brick(found: SystemEstimate) -> _ByBrick:
+def _parts_by(found: SystemEstimate, key: Callable[[Part], str]) -> dict[str, list[Part]]:
     held: defaultdict[str, list[Part]] = defaultdict(list)
     for part in found.estimate.parts:
         if part.counts and part.paid_ps:
-            held[part.brick.key].append(part)
+            held[key(part)].append(part)
     return dict(held)
 
 
-def _share(keys: Sequence[str], held: _ByBrick) -> float:
-    total = sum(part.paid_ps for some in held.values() for part in some)
-    return sum(part.paid_ps for key in keys for part in held[key]) / total if total else 0.0
-
-
-def _name_of(key: str, ones: _ByBrick, others: _ByBrick) -> str:
-    parts = ones.get(key) or others[key]
-    times = sum(part.times for part in parts)
-    name = printable(label_of(parts[0].brick.canonical)) or key[:12]
-    return f"{name}, {times} times" if times > 1 else name
-
-
-def _ms(parts: list[Part] | None) -> float | None:
-    return None if parts is None else in_milliseconds(sum(part.paid_ps for part in parts))
+def _paid_ps(parts: Iterable[Part]) -> int:
+    return sum(part.paid_ps for part in parts)
 
 
 def _sum_of(parts: Sequence[Part]) -> Timing:
@@ -351,14 +342,6 @@ def _sum_of(parts: Sequence[Part]) -> Timing:
         [(it.times * it.latency.value_ms, it.times * it.latency.low_ms, it.times * it.latency.high_ms) for it in parts]
     )
     return Timing(value_ms=value, low_ms=max(0.0, value - below), high_ms=value + above)
-
-
-def _by_kind(found: SystemEstimate) -> dict[str, float]:
-    held: defaultdict[str, int] = defaultdict(int)
-    for part in found.estimate.parts:
-        if part.counts and part.paid_ps:
-            held[kind_of_label(label_of(part.brick.canonical)).value] += part.paid_ps
-    return {kind: in_milliseconds(paid_ps) for kind, paid_ps in held.items()}
 
 
 def _facts(found: SystemEstimate) -> Iterator[tuple[str, str]]:

@@ -160,17 +160,16 @@ class MeasuredRuntimes:
         variants: dict[str, list[str]] = {}
         for each in identities:
             variants.setdefault(without_variant(each), []).append(each)
-        return [self._runtime(identity, held) for identity, held in variants.items()]
-
-    def _runtime(self, identity: str, variants: Sequence[str]) -> RuntimeVariants:
-        here = next((it for it in self.registered if without_variant(it.identity) == identity), None)
-        measured = tuple([each for each in variants if each in self.measured])
-        if here is not None:
-            return RuntimeVariants(identity, here.name, here.framework, here.traits.format, here, measured)
-        stored = self._stored.get(variants[0])
-        name = identity if stored is None else stored.name
-        framework = identity.partition("-")[0] if stored is None else stored.framework
-        return RuntimeVariants(identity, name, framework, format_of(stored), None, measured)
+        found: list[RuntimeVariants] = []
+        for identity, held in variants.items():
+            here = next((it for it in self.registered if without_variant(it.identity) == identity), None)
+            stored = self._stored.get(held[0])
+            form = format_of(stored) if here is None else here.traits.format
+            known = here or stored
+            name, framework = (known.name, known.framework) if known else (identity, identity.partition("-")[0])
+            measured = tuple([each for each in held if each in self.measured])
+            found.append(RuntimeVariants(identity, name, framework, form, here, measured))
+        return found
 
     def of_model(self, name: str) -> Collection[str]:
         """Return the identities of the runtimes with results that name a model: of runs, or of the whole model."""

@@ -40,8 +40,8 @@ from dlbricks_tui.answers.measuring import Counts, MeasureOptions, ProbeOptions,
 from dlbricks_tui.answers.scenarios import ScenarioOptions
 from dlbricks_tui.answers.scope import EstimateOptions
 from dlbricks_tui.answers.traces import TraceFormat, TraceOptions, TraceResult
-from dlbricks_tui.api.session import Model as Model
-from dlbricks_tui.api.session import (
+from dlbricks_tui.api.questions import Model as Model
+from dlbricks_tui.api.questions import (
     Progress,
     Session,
     check,

@@ -1,8 +1,11 @@
 """Results of a run and their provenance: stored first, then counted in the estimates, then told as events."""
 
+import hashlib
+import re
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from itertools import chain
@@ -10,6 +13,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from dlbricks_tui import __version__
+from dlbricks_tui.atomic_write import write_atomically
 from dlbricks_tui.errors import UserError
 from dlbricks_tui.estimate.estimate import estimate
 from dlbricks_tui.estimate.inquiry import Predictors
@@ -22,12 +26,16 @@ from dlbricks_tui.jobs.folder import Tally
 from dlbricks_tui.measure.events import Stop
 from dlbricks_tui.measure.jobs import CutModel, Job, JobKey
 from dlbricks_tui.measure.known import Conditions
+from dlbricks_tui.measure.reference import reference_program
 from dlbricks_tui.measure.results import CarrierOccurrence, Recorder, ResultSink
 from dlbricks_tui.measure.stopping import Samples, half_width_ms
 from dlbricks_tui.models.content import content_sha256
+from dlbricks_tui.regular_files import read_text
 from dlbricks_tui.runs.events import EstimateChanged, ProgramFailed, ProgramLoaded, ProgramMeasured, ProgramUnfinished
-from dlbricks_tui.runtime.protocol import Described, Reason
-from dlbricks_tui.runtime.runtime import Runtime
+from dlbricks_tui.runtime.errors import WorkerError
+from dlbricks_tui.runtime.process import INSIDE, Worker
+from dlbricks_tui.runtime.protocol import Described, Explain, Reason
+from dlbricks_tui.runtime.runtime import UNTUNED, Runtime
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.records import ANY_CONTEXT, Facts, Provenance, Statistics, System, utc_now
 from dlbricks_tui.store.selections import Way
@@ -320,3 +328,61 @@ def model_digests(files: Iterable[tuple[str, Path]]) -> Facts:
             except UserError:
                 continue
     return tuple(found.items())
+
+
+# oneDNN tells its version in front of its first line of output, where its settings make it print. So a worker with
+# these settings runs a small network once, apart from what is timed. The answer is kept in the cache: it holds for an
+# installed package. This is the name among the packages, and the folder in the cache.
+ONEDNN = "onednn"
+_SECONDS_TO_TELL = 60.0
+_TOLD = re.compile(r",oneDNN v(\S+)(?: \(commit (\w+)\))?")
+_COMMIT_DIGITS = 12
+
+
+def with_known_onednn(found: Provenance, runtime: Runtime, cache: Path) -> Provenance:
+    """Return where results come from, with the version of oneDNN if that is in the cache."""
+    return _with_version(found, _known(found, runtime, cache) or "")
+
+
+def with_onednn(found: Provenance, runtime: Runtime, cache: Path, log: Path, program: Path = INSIDE) -> Provenance:
+    """Return where results come from, with the version of oneDNN from the cache or from a worker, if it tells one."""
+    known = _known(found, runtime, cache)
+    if known is None:
+        network = reference_program(runtime.traits.format).network
+        try:
+            with Worker(replace(runtime, settings=UNTUNED).for_explaining(), log, program) as worker:
+                known = version_told(it.line for it in worker.ask(Explain(network), _SECONDS_TO_TELL).lines)
+        except WorkerError:
+            # Not kept in the cache: the next run asks again.
+            return found
+        # Without a cache, it asks again, too.
+        with suppress(OSError):
+            write_atomically(_file(found, runtime, cache), f"{known}\n")
+    return _with_version(found, known)
+
+
+def version_told(lines: Iterable[str]) -> str:
+    """Return the version of oneDNN in its output: `2.4.0 (commit 0123456789ab)`; empty if it does not tell."""
+    told = next((match for line in lines if (match := _TOLD.search(line))), None)
+    if told is None:
+        return ""
+    return f"{told[1]} (commit {told[2][:_COMMIT_DIGITS]})" if told[2] else told[1]
+
+
+def _known(found: Provenance, runtime: Runtime, cache: Path) -> str | None:
+    """Return the version in the cache; empty if there is none to find out, None if it has to be asked for."""
+    if not runtime.traits.explaining_settings or ONEDNN in dict(found.packages):
+        return ""
+    with suppress(OSError, UnicodeDecodeError):
+        return read_text(_file(found, runtime, cache)).strip()
+    return None
+
+
+def _with_version(found: Provenance, version: str) -> Provenance:
+    return replace(found, packages=(*found.packages, (ONEDNN, version))) if version else found
+
+
+def _file(found: Provenance, runtime: Runtime, cache: Path) -> Path:
+    # Another build of a framework has another oneDNN.
+    installed = repr((runtime.python, [it for it in found.packages if it[0] != "dlbricks"]))
+    return cache / ONEDNN / hashlib.sha256(installed.encode()).hexdigest()[:16]

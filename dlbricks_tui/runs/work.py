@@ -30,9 +30,17 @@ from dlbricks_tui.measure.time_left import END_SECONDS, Agenda, stages
 from dlbricks_tui.models.graph import LayerGraph
 from dlbricks_tui.runs.control import Control
 from dlbricks_tui.runs.events import WorkerReplaced
-from dlbricks_tui.runs.onednn import with_known_onednn, with_onednn
 from dlbricks_tui.runs.request import RunRequest, can_be_alone
-from dlbricks_tui.runs.results import LiveEstimates, RunCounts, RunResults, keep_provenance, model_digests, provenance
+from dlbricks_tui.runs.results import (
+    LiveEstimates,
+    RunCounts,
+    RunResults,
+    keep_provenance,
+    model_digests,
+    provenance,
+    with_known_onednn,
+    with_onednn,
+)
 from dlbricks_tui.runtime.process import INSIDE, Worker
 from dlbricks_tui.runtime.protocol import Described, Reason
 from dlbricks_tui.runtime.runtime import Runtime

@@ -26,8 +26,7 @@ from dlbricks_tui.jobs.process import JobAtWork, work_in_process
 from dlbricks_tui.measure.jobs import Job, untimed_runs
 from dlbricks_tui.measure.results import runtime_record
 from dlbricks_tui.measure.supervised_worker import TimeLimits
-from dlbricks_tui.runs.onednn import with_onednn
-from dlbricks_tui.runs.results import model_digests, provenance
+from dlbricks_tui.runs.results import model_digests, provenance, with_onednn
 from dlbricks_tui.runs.work import Workplace
 from dlbricks_tui.runtime.protocol import Described, Program
 from dlbricks_tui.scenarios.load_tests import Clocks, LoadFinding, LoadTests, RateSearch

@@ -12,8 +12,14 @@ from dlbricks_tui.host.fingerprint import fingerprint, host_facts
 from dlbricks_tui.measure.method import Method
 from dlbricks_tui.measure.stopping import FixedRuns
 from dlbricks_tui.models.library import Library
-from dlbricks_tui.runs.onednn import ONEDNN, version_told, with_known_onednn, with_onednn
-from dlbricks_tui.runs.results import keep_provenance, model_digests
+from dlbricks_tui.runs.results import (
+    ONEDNN,
+    keep_provenance,
+    model_digests,
+    version_told,
+    with_known_onednn,
+    with_onednn,
+)
 from dlbricks_tui.runtime.registry import Registry
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.records import Provenance

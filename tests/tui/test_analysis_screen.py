@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 from textual.pilot import Pilot
 
-from dlbricks_tui.answers import estimating
+from dlbricks_tui.answers import estimating, scope
 from dlbricks_tui.answers import shared_estimates as judging
 from dlbricks_tui.answers.followed_runs import SnapshotBuilder
 from dlbricks_tui.answers.open_models import ModelSpec
@@ -50,7 +50,7 @@ def faster(new: DataFolder) -> DataFolder:
 
 @pytest.fixture
 def one_host(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (results, judging, estimating):
+    for module in (results, judging, estimating, scope):
         monkeypatch.setattr(module, "fingerprint", lambda: system(HERE))
 
 

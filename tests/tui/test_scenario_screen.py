@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from textual.pilot import Pilot
 
-from dlbricks_tui.answers import estimating
+from dlbricks_tui.answers import estimating, scope
 from dlbricks_tui.answers import shared_estimates as judging
 from dlbricks_tui.answers.open_models import ModelSpec
 from dlbricks_tui.answers.scenario_of_model import ScenarioOfModel
@@ -81,7 +81,7 @@ def timed(new: DataFolder) -> DataFolder:
 
 @pytest.fixture
 def one_host(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (results, judging, estimating):
+    for module in (results, judging, estimating, scope):
         monkeypatch.setattr(module, "fingerprint", lambda: system(HERE))
 
 

@@ -35,7 +35,6 @@ from dlbricks_tui.fleet.driving.results import (
     reason_against,
 )
 from dlbricks_tui.fleet.engine.engine import (
-    CallLost,
     Engine,
     HostJoined,
     HostLeft,
@@ -213,8 +212,8 @@ class Driver:
                 self._joined(host, fault)
             case Reported(text=text, error=error):
                 self._reported(host, text, error)
-            case HostLeft() | CallLost():
-                self._left(host, is_gone=isinstance(event, HostLeft))
+            case HostLeft(is_gone=is_gone):
+                self._left(host, is_gone=is_gone)
             case TaskOver(task=task, text=text, error=error):
                 self._over(host, task, text, error)
             case HostUnreachable(reason=reason, is_final=is_final) if not host.is_there and not host.is_over:

@@ -61,9 +61,10 @@ class HostJoined:
 
 @dataclass(frozen=True, slots=True)
 class HostLeft:
-    """A host went away, and its calls get no answer."""
+    """A host went away, and its calls get no answer; one that is not gone has lost a call."""
 
     host: str
+    is_gone: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,14 +103,7 @@ class TaskOver:
     error: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class CallLost:
-    """A host could not be called, or dask gave up the call."""
-
-    host: str
-
-
-News: TypeAlias = HostJoined | HostLeft | HostUnreachable | HostSaid | Reported | TaskOver | CallLost
+News: TypeAlias = HostJoined | HostLeft | HostUnreachable | HostSaid | Reported | TaskOver
 
 
 @dataclass(slots=True, eq=False)
@@ -203,7 +197,7 @@ class Engine:
     def _call(self, host: str, news: Callable[[str, str], News], function: str, *arguments: Any) -> None:
         client, worker, token = self._client, self._workers.get(host), secrets.token_hex(16)
         if client is None or worker is None:
-            self.events.put(CallLost(host))
+            self.events.put(HostLeft(host, is_gone=False))
             return
         self._calls[token] = called = _Call(host, news)
         where: Any = {"workers": [worker], "allow_other_workers": False, "retries": 0, "pure": False}
@@ -214,7 +208,7 @@ class Engine:
         # A connection that was lost, which is found at the next look.
         except Exception:  # noqa: BLE001
             self._calls.pop(token, None)
-            self.events.put(CallLost(host))
+            self.events.put(HostLeft(host, is_gone=False))
 
     def _hear(self, event: Any) -> None:
         """Pass on a message or the answer of a host; a thread of dask calls this."""
@@ -247,7 +241,7 @@ class Engine:
         if future.status == "finished":
             self.events.put(called.news("", "the host answered with something else than text"))
         elif error is None or isinstance(error, KilledWorker):
-            self.events.put(CallLost(called.host))
+            self.events.put(HostLeft(called.host, is_gone=False))
         else:
             reason = str(error) if isinstance(error, HostError) else reason_of(error)
             self.events.put(called.news("", printable(reason)[:_LONGEST_REASON]))

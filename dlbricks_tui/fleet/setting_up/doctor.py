@@ -239,7 +239,11 @@ async def examine(host: HostEntry, connection: "SshConnection", wanted: Wanted) 
                 findings.append(_lack("dlbricks", f"does not start: {why}", cure=cure))
             else:
                 report = _report_in(asked.out)
-                findings += _frameworks(report, facts, wanted)
+                for framework in wanted.frameworks:
+                    subject, why = traits_of(framework).title, printable(report.failures.get(framework, ""))
+                    cure = f"{facts.interpreter} -m dlbricks_tui runtimes check says more there"
+                    failed = _lack(subject, f"does not start: {why}", cure=cure)
+                    findings.append(failed if why else HostFinding(subject, "starts"))
     lacking = any(it.verdict is FindingVerdict.LACKS for it in findings)
     system = None if report is None else check_report(report)
     return Examination(
@@ -312,17 +316,6 @@ async def _no_python(host: HostEntry, connection: "SshConnection", asked: "Finis
         cure = f"install {_PYTHONS} there (such as sudo apt install python3 python3-venv)"
         cure += "" if python == USUAL_PYTHON else ", or correct python in the hosts file"
     return _blocking("Python", state, cure=cure)
-
-
-def _frameworks(report: HostReport, facts: HostFacts, wanted: Wanted) -> Iterator[HostFinding]:
-    """Yield a finding for each framework that has to start."""
-    for framework in wanted.frameworks:
-        subject = traits_of(framework).title
-        if reason := report.failures.get(framework):
-            cure = f"{facts.interpreter} -m dlbricks_tui runtimes check says more there"
-            yield _lack(subject, f"does not start: {printable(reason)}", cure=cure)
-        else:
-            yield HostFinding(subject, "starts")
 
 
 def judged(host: HostEntry, facts: HostFacts, clock_seconds: float, wanted: Wanted) -> tuple[HostFinding, ...]:

@@ -56,7 +56,14 @@ _MOST_CHARACTERS = 4096
 def tell(folder: str, packages: list[str]) -> None:
     """Print the facts: about the host, the folder there, and the versions of these packages in its environment."""
     first = int(time.time() * 1000)
-    facts = {**_python(), **_machine(), **_place(Path(folder).expanduser().absolute(), packages)}
+    python = {
+        "python": platform.python_version(),
+        "implementation": platform.python_implementation(),
+        "executable": sys.executable,
+        "others": [name for name in _PYTHONS if shutil.which(name)],
+        "makes_environments": _has("venv") and _has("ensurepip"),
+    }
+    facts = {**python, **_machine(), **_place(Path(folder).expanduser().absolute(), packages)}
     bounded = {name: it[:_MOST_CHARACTERS] if isinstance(it, str) else it for name, it in facts.items()}
     _tell(**bounded, clock_first=first, clock_last=int(time.time() * 1000))
 
@@ -79,16 +86,6 @@ def package_files(folder: Path, prefix: str = PACKAGE) -> dict[str, Path]:
                 path = Path(place) / name
                 found[f"{prefix}/{path.relative_to(folder).as_posix()}"] = path
     return found
-
-
-def _python() -> dict[str, object]:
-    return {
-        "python": platform.python_version(),
-        "implementation": platform.python_implementation(),
-        "executable": sys.executable,
-        "others": [name for name in _PYTHONS if shutil.which(name)],
-        "makes_environments": _has("venv") and _has("ensurepip"),
-    }
 
 
 def _has(module: str) -> bool:

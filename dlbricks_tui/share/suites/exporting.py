@@ -18,7 +18,7 @@ from dlbricks_tui.models.library import ModelSource
 from dlbricks_tui.runtime.variant import Precision
 from dlbricks_tui.share.errors import ShareError
 from dlbricks_tui.share.suites.key_file import Meaning, Seed, SuiteKey, write_key
-from dlbricks_tui.share.suites.packing import PackedBrick, Packing, SuiteModel, SuitePair
+from dlbricks_tui.share.suites.packing import Packing, SuiteModel, SuitePair
 from dlbricks_tui.share.suites.suite_files import (
     MOST_BRICKS,
     MOST_NETWORK_BYTES,
@@ -177,25 +177,52 @@ def assemble(
     tell: Callable[[Event], None] = lambda _: None,
 ) -> Assembled:
     """Return the suite of these models, without the bricks that cannot be exported, and tell how far it is."""
-    count = len({(model.framework, pair) for model in (*models, *decoys) for pair in model.bricks})
-    packer = _Packer(seed, level, packings, count, tell)
-    mine = packer.pack_all(models)
-    left_out = tuple(packer.left_out)
-    others = packer.pack_all(decoys).keys() - mine.keys()
+    everything = (*models, *decoys)
+    for graph in (model.decomposition.graph for model in everything):
+        if graph.level is not level:
+            raise ShareError(f"{graph.name} could not be {level.value}; export it with --level {graph.level.value}")
+    count = len({(model.framework, pair) for model in everything for pair in model.bricks})
+    # The id of each brick that a framework runs; empty for those that are left out.
+    ids: dict[tuple[str, SuitePair], str] = {}
+    bricks: dict[str, SuiteBrick] = {}
+    networks: dict[str, bytes] = {}
+    left_out: list[OmittedBrick] = []
+    began = told = time.monotonic()
+    for place, model in enumerate(everything):
+        framework, form = model.framework, model.decomposition.graph.format
+        new = {pair: occurrence for pair, occurrence in model.bricks.items() if (framework, pair) not in ids}
+        for pair, canonical, layers, cold, content, reason in packings[framework].packed(model, new):
+            if len(content) > MOST_NETWORK_BYTES:
+                reason = f"takes {len(content):,} bytes with its context, more than a suite allows"
+            name = ids[framework, pair] = "" if reason else seed.id_of("brick", framework, *pair)
+            if name:
+                networks[name] = content
+                bricks[name] = SuiteBrick(name, form, layers, cold, len(content), sha256(content))
+            elif place < len(models):
+                left_out.append(OmittedBrick(label_of(canonical), reason))
+            now, done = time.monotonic(), len(ids)
+            if now >= told + _SECONDS_BETWEEN_EVENTS:
+                told = now
+                tell(BricksChecked(done, max(done, count), (now - began) / done * max(0, count - done)))
+
+    def meanings_of(some: Sequence[SuiteModel]) -> dict[str, Meaning]:
+        found = ((it.framework, pair, place.brick.canonical) for it in some for pair, place in it.bricks.items())
+        named = ((ids[framework, pair], Meaning(*pair, canonical, framework)) for framework, pair, canonical in found)
+        return {name: meaning for name, meaning in named if name}
+
+    mine = meanings_of(models)
     if not mine:
         why = f": the first {left_out[0].reason}" if left_out else ""
         raise ShareError(f"none of the models has a brick that a suite can hold{why}; nothing was exported")
-    if len(packer.bricks) > MOST_BRICKS:
-        raise ShareError(
-            f"a suite holds {MOST_BRICKS:,} bricks at most, not {len(packer.bricks):,}; export fewer models"
-        )
+    if len(bricks) > MOST_BRICKS:
+        raise ShareError(f"a suite holds {MOST_BRICKS:,} bricks at most, not {len(bricks):,}; export fewer models")
     frameworks = tuple(dict.fromkeys(meaning.framework for meaning in mine.values()))
-    bricks = tuple(packer.bricks[each] for each in sorted(packer.bricks))
-    manifest = Manifest(seed.id_of("suite"), level, precision, frameworks, bricks)
+    in_order = tuple(bricks[each] for each in sorted(bricks))
+    manifest = Manifest(seed.id_of("suite"), level, precision, frameworks, in_order)
     names = tuple(dict.fromkeys(model.decomposition.graph.name for model in models))
-    text_hash = sha256(manifest.text().encode())
-    key = SuiteKey(manifest.suite, text_hash, level, names, mine, frozenset(others))
-    return Assembled(manifest, packer.networks, key, left_out)
+    others = frozenset(meanings_of(decoys).keys() - mine.keys())
+    key = SuiteKey(manifest.suite, sha256(manifest.text().encode()), level, names, mine, others)
+    return Assembled(manifest, networks, key, tuple(left_out))
 
 
 def write_assembled(assembled: Assembled, path: Path, key_file: Path) -> None:
@@ -211,55 +238,3 @@ def write_assembled(assembled: Assembled, path: Path, key_file: Path) -> None:
         with suppress(OSError):
             key_file.unlink()
         raise
-
-
-class _Packer:
-    def __init__(self, seed: Seed, level: Level, packings: Packings, count: int, tell: Callable[[Event], None]) -> None:
-        self._seed = seed
-        self._level = level
-        self._packings = packings
-        self._count = count
-        self._tell = tell
-        self._began = self._told = time.monotonic()
-        self.bricks: dict[str, SuiteBrick] = {}
-        self.networks: dict[str, bytes] = {}
-        self.left_out: list[OmittedBrick] = []
-        # The id of each brick that a framework runs, and its canonical form; no id for those that are left out.
-        self._tried: dict[str, dict[SuitePair, tuple[str, str]]] = {}
-
-    def pack_all(self, models: Sequence[SuiteModel]) -> dict[str, Meaning]:
-        """Pack the bricks that take time, and return the meaning of each id."""
-        found: dict[str, Meaning] = {}
-        for model in models:
-            graph, packing = model.decomposition.graph, self._packings[model.framework]
-            if graph.level is not self._level:
-                raise ShareError(
-                    f"{graph.name} could not be {self._level.value}; export it with --level {graph.level.value}"
-                )
-            tried = self._tried.setdefault(model.framework, {})
-            new = {pair: occurrence for pair, occurrence in model.bricks.items() if pair not in tried}
-            for brick in packing.packed(model, new):
-                tried[brick.pair] = self._added(model, brick), brick.canonical
-                now, done = time.monotonic(), sum(map(len, self._tried.values()))
-                if now >= self._told + _SECONDS_BETWEEN_EVENTS:
-                    self._told = now
-                    left = (now - self._began) / done * max(0, self._count - done)
-                    self._tell(BricksChecked(done, max(done, self._count), left))
-            for pair in model.bricks:
-                name, canonical = tried[pair]
-                if name:
-                    found[name] = Meaning(*pair, canonical, model.framework)
-        return found
-
-    def _added(self, model: SuiteModel, brick: PackedBrick) -> str:
-        reason = brick.reason
-        if len(brick.content) > MOST_NETWORK_BYTES:
-            reason = f"takes {len(brick.content):,} bytes with its context, more than a suite allows"
-        if reason:
-            self.left_out.append(OmittedBrick(label_of(brick.canonical), reason))
-            return ""
-        name = self._seed.id_of("brick", model.framework, *brick.pair)
-        form, content = model.decomposition.graph.format, brick.content
-        self.networks[name] = content
-        self.bricks[name] = SuiteBrick(name, form, brick.layers, brick.cold, len(content), sha256(content))
-        return name

@@ -6,8 +6,6 @@ from functools import partial
 from operator import attrgetter
 from typing import TYPE_CHECKING, ClassVar
 
-from dlbricks_tui.analysis.bounds import GroupTimes
-from dlbricks_tui.analysis.kernels import TimedKernel
 from dlbricks_tui.answers import analysis_of_model
 from dlbricks_tui.answers.analysing import Analysis, MeasuringPlan, lacks_in_words
 from dlbricks_tui.answers.open_models import ComparableRow

@@ -304,14 +304,11 @@ class ResultRows(RowsView):
     def move_column(self, step: int) -> None:
         """Move to another column and scroll it into view."""
         self.current = min(max(self.current + step, 0), len(self.columns) - 1)
-        self.reveal_column()
-
-    def reveal_column(self) -> None:
-        self.first = first_to_show(self.columns, self.current, self.first, self.line_width - _BEFORE)
-        self.refresh()
+        self.on_resize()
 
     def on_resize(self) -> None:
-        self.reveal_column()
+        self.first = first_to_show(self.columns, self.current, self.first, self.line_width - _BEFORE)
+        self.refresh()
 
 
 class ResultsPanel(Panel):
@@ -408,7 +405,7 @@ class ResultsPanel(Panel):
             stays, self._reveals_restored = True, False
         self._list.move_to(self._position_of(row) if stays else 0)
         self._show_counts()
-        self._post_selected()
+        self.cursor_settled()
 
     def mark_restored(self, ids: frozenset[str]) -> None:
         """Mark the results that were brought back once they are shown, and go to one of them."""
@@ -467,9 +464,6 @@ class ResultsPanel(Panel):
             (summary,) = self.under_cursor.summaries()
             self.search_line.seek(quoted("brick", summary.brick) if summary.brick else quoted("model", summary.model))
 
-    def cursor_settled(self) -> None:
-        self._post_selected()
-
     @property
     def _row(self) -> int | None:
         return int(self.shown.rows[self._list.cursor]) if self.shown else None
@@ -483,7 +477,7 @@ class ResultsPanel(Panel):
         places = np.flatnonzero(self.shown.rows == row)
         return int(places[0]) if len(places) else self._list.cursor
 
-    def _post_selected(self) -> None:
+    def cursor_settled(self) -> None:
         if self.under_cursor:
             self.post_message(self.Selected(self.under_cursor))
 

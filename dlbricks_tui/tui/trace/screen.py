@@ -19,11 +19,6 @@ from dlbricks_tui.config.config import Config
 from dlbricks_tui.documents.lines import Line, Span, line
 from dlbricks_tui.documents.timeline_rows import TimelineState
 from dlbricks_tui.documents.trace import level_answer, span_words, trace_words
-from dlbricks_tui.traces.file import StoredTrace
-from dlbricks_tui.traces.trace import (
-    LevelDone,
-    Trace,
-)
 from dlbricks_tui.tui.keys import scopes
 from dlbricks_tui.tui.keys.keymap import Hint
 from dlbricks_tui.tui.run.work_screen import WorkScreen

@@ -16,7 +16,6 @@ from dlbricks_tui.fleet.certificates import Certificates
 from dlbricks_tui.fleet.engine import engine as engine_module
 from dlbricks_tui.fleet.engine import scheduler
 from dlbricks_tui.fleet.engine.engine import (
-    CallLost,
     Engine,
     HostJoined,
     HostLeft,
@@ -94,10 +93,10 @@ def next_news(engine: Engine, *kinds: type[News]) -> Any:
     raise TimeoutError
 
 
-def reported(engine: Engine, host: str) -> Reported | CallLost:
+def reported(engine: Engine, host: str) -> Reported | HostLeft:
     """Ask a host for its report."""
     engine.report(host, [])
-    found: Reported | CallLost = next_news(engine, Reported, CallLost)
+    found: Reported | HostLeft = next_news(engine, Reported, HostLeft)
     return found
 
 
@@ -173,7 +172,7 @@ def test_a_host_that_dies_loses_its_task_once_and_is_found_again(
     cluster.end_process("two")
     # There is no news of its task and the report, but that they may be lost.
     assert next_news(engine, HostLeft, TaskOver, Reported) == HostLeft("two")
-    assert reported(engine, "two") == CallLost("two")
+    assert reported(engine, "two") == HostLeft("two", is_gone=False)
     # The others go on.
     assert reported(engine, "one") == reported(engine, "one")
     cluster.start_worker("two")
