@@ -192,7 +192,7 @@ def test_large_outputs_are_new_in_each_run_where_weights_are_different(
         bind_large_outputs(ort, binding, outputs)
 
     monkeypatch.setattr("dlbricks_tui.runtime.inside.ort_session._MOST_KEPT_BYTES", 4)
-    monkeypatch.setattr("dlbricks_tui.runtime.inside.ort_backend.bind_large_outputs", bind)
+    monkeypatch.setattr("dlbricks_tui.runtime.inside.ort_session.bind_large_outputs", bind)
     running = backend.bind(replace(model_program(loaded(tmp_path, small())).network, distinct=distinct))
     for _ in range(3):
         running.run()
