@@ -26,7 +26,7 @@ from typing import NamedTuple
 
 from benchmarks.archive import committed
 from benchmarks.predictors import NO_LATENCY_MS, OURS, PREDICTORS, TREES
-from dlbricks_tui.answers.opening import library, open_loader
+from dlbricks_tui.api.opening import library, open_loader
 from dlbricks_tui.bricks.decomposition import Decomposition, decompose
 from dlbricks_tui.estimate.estimate import Estimate, estimate
 from dlbricks_tui.estimate.knowledge import Knowledge, Latency, MeasuredLatency, Pair, Predictor, Unmeasured

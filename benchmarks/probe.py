@@ -37,7 +37,7 @@ import numpy as np
 from benchmarks.archive import committed
 from benchmarks.predictions import Host, estimated, measured_as, needed, read
 from benchmarks.predictors import NEAR
-from dlbricks_tui.answers.opening import library
+from dlbricks_tui.api.opening import library
 from dlbricks_tui.estimate.knowledge import Latency, Pair, Unmeasured
 from dlbricks_tui.estimate.prediction.choice import Limit, Trial, most_informative
 from dlbricks_tui.estimate.prediction.nearest import Example

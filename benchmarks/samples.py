@@ -19,7 +19,7 @@ from pathlib import Path
 
 from benchmarks.promises import at_most, judge
 from benchmarks.unrolled_lstm import unrolled_lstm
-from dlbricks_tui.answers.opening import load_all
+from dlbricks_tui.api.opening import load_all
 from dlbricks_tui.bricks.decomposition import decompose
 from dlbricks_tui.folders import SAMPLE_MODELS
 from dlbricks_tui.models.frameworks import WorkerFramework

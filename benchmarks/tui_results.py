@@ -17,7 +17,7 @@ from pathlib import Path
 from benchmarks.promises import Promise, at_most, judge
 from benchmarks.store_scale import fill
 from benchmarks.terminal import Terminal
-from dlbricks_tui.answers.stored_results import queries_of
+from dlbricks_tui.api.stored_results import queries_of
 from dlbricks_tui.store.columns import COLUMNS
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.tui.widgets.rows import CURSOR_SIGN

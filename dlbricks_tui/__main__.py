@@ -26,7 +26,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from dlbricks_tui.answers.demonstration import Demonstration
+    from dlbricks_tui.api.demonstration import Demonstration
     from dlbricks_tui.config.config import Config, Sources
     from dlbricks_tui.folders import DataFolder
     from dlbricks_tui.models.library import ModelSource

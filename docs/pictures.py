@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import NamedTuple
 from unittest.mock import patch
 
-from dlbricks_tui.answers.demonstration import Demonstration, open_demonstration
-from dlbricks_tui.answers.run_watch import Replayed
-from dlbricks_tui.answers.session import Session
+from dlbricks_tui.api.demonstration import Demonstration, open_demonstration
+from dlbricks_tui.api.run_watch import Replayed
+from dlbricks_tui.api.workbench_session import WorkbenchSession
 from dlbricks_tui.documents import drawing
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.tui.app import DlbricksApp
@@ -100,7 +100,7 @@ def app_for(picture: Picture, found: Demonstration) -> DlbricksApp:
     """Return the application on recorded results, in the theme of the picture."""
     found.data.config.write_text(f'[workbench]\ntheme = "{picture.theme}"\n', encoding="utf-8")
     replayed = None if picture.run_seconds is None else Replayed(found.replayed, 1.0, picture.run_seconds)
-    return DlbricksApp(Session(found.data, found.samples), replayed=replayed)
+    return DlbricksApp(WorkbenchSession(found.data, found.samples), replayed=replayed)
 
 
 def main() -> None:
@@ -115,7 +115,7 @@ def main() -> None:
     os.environ["COLORTERM"] = "truecolor"
     if WELCOME.name in wanted:
         with tempfile.TemporaryDirectory() as folder:
-            asyncio.run(take(DlbricksApp(Session(DataFolder(Path(folder)))), WELCOME))
+            asyncio.run(take(DlbricksApp(WorkbenchSession(DataFolder(Path(folder)))), WELCOME))
     with open_demonstration() as found:
         # Results have the same age whenever the pictures are taken.
         recorded = datetime.fromisoformat(found.host.when).replace(tzinfo=timezone.utc)

@@ -21,7 +21,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
-from dlbricks_tui.answers.demonstration import DATA_MARK, FACTS, FILES, PACKED, RESULTS, SAMPLES_MARK, SCHEMA
+from dlbricks_tui.api.demonstration import DATA_MARK, FACTS, FILES, PACKED, RESULTS, SAMPLES_MARK, SCHEMA
 from dlbricks_tui.folders import SAMPLE_MODELS, DataFolder
 from dlbricks_tui.host.fingerprint import fingerprint
 from dlbricks_tui.jobs.folder import RunFolders

@@ -12,26 +12,26 @@ from logging import getLogger
 from pathlib import Path
 from typing import Concatenate, ParamSpec, TypeAlias, TypeVar
 
-from dlbricks_tui.answers import language as language_answers
-from dlbricks_tui.answers import loads, measuring, traces
-from dlbricks_tui.answers.checks import CheckedModel, CheckOptions, check_plan, checked, measure_again
-from dlbricks_tui.answers.combinations import CompareOptions
-from dlbricks_tui.answers.combinations import compare as ranking_of
-from dlbricks_tui.answers.documents import taken
-from dlbricks_tui.answers.estimates import Comparison, ModelEstimate, comparison, model_estimate
-from dlbricks_tui.answers.estimating import Remarks, open_estimator
-from dlbricks_tui.answers.evaluating import EvaluateOptions, EvaluationResult, EvaluationSteps
-from dlbricks_tui.answers.evaluating import evaluate as evaluation_result
-from dlbricks_tui.answers.fleets import FleetJob, FleetOptions, FleetResult, fleet_request
-from dlbricks_tui.answers.from_run import written_evaluation
-from dlbricks_tui.answers.language import LanguageAnswer, LanguageOptions
-from dlbricks_tui.answers.loads import ScenarioResult, scenario_result
-from dlbricks_tui.answers.measuring import MeasureOptions, ProbeOptions, ProbeResult, RunResult
-from dlbricks_tui.answers.opening import library, model_named, open_loader
-from dlbricks_tui.answers.preparing import check_file
-from dlbricks_tui.answers.scenarios import ScenarioOptions, scenario_answer
-from dlbricks_tui.answers.scope import EstimateOptions
-from dlbricks_tui.answers.traces import TraceFormat, TraceOptions, TraceResult
+from dlbricks_tui.api import language_models as language_answers
+from dlbricks_tui.api import loads, measuring, traces
+from dlbricks_tui.api.checks import CheckedModel, CheckOptions, check_plan, checked, measure_again
+from dlbricks_tui.api.combinations import CompareOptions
+from dlbricks_tui.api.combinations import compare as ranking_of
+from dlbricks_tui.api.documents import taken
+from dlbricks_tui.api.estimates import Comparison, ModelEstimate, comparison, model_estimate
+from dlbricks_tui.api.estimating import Remarks, open_estimator
+from dlbricks_tui.api.evaluating import EvaluateOptions, EvaluationResult, EvaluationSteps
+from dlbricks_tui.api.evaluating import evaluate as evaluation_result
+from dlbricks_tui.api.fleets import FleetJob, FleetOptions, FleetResult, fleet_request
+from dlbricks_tui.api.from_run import written_evaluation
+from dlbricks_tui.api.language_models import LanguageAnswer, LanguageOptions
+from dlbricks_tui.api.loads import ScenarioResult, scenario_result
+from dlbricks_tui.api.measuring import MeasureOptions, ProbeOptions, ProbeResult, RunResult
+from dlbricks_tui.api.opening import library, model_named, open_loader
+from dlbricks_tui.api.preparing import check_file
+from dlbricks_tui.api.scenarios import ScenarioOptions, scenario_answer
+from dlbricks_tui.api.scope import EstimateOptions
+from dlbricks_tui.api.traces import TraceFormat, TraceOptions, TraceResult
 from dlbricks_tui.evaluations.evaluation import Evaluation
 from dlbricks_tui.fleet.request import FleetProgress
 from dlbricks_tui.folders import data_folder

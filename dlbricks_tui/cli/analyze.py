@@ -36,7 +36,7 @@ from dlbricks_tui.wording.numbers import counted, duration, in_ms, names_of
 
 if TYPE_CHECKING:
     from dlbricks_tui.analysis.kernels import TimedKernel
-    from dlbricks_tui.answers.analysing import Analysis, MissingPart
+    from dlbricks_tui.api.analysing import Analysis, MissingPart
 
 _WIDEST = 120
 # The picture, its legend and its sentence fit on one screen of 24 lines.
@@ -83,8 +83,8 @@ def register(parser: Parser) -> None:
 def analyze_models(args: argparse.Namespace) -> int:
     """Analyse each model on each runtime, from stored results and what is to be measured before."""
     # Loaded here: the help needs no store.
-    from dlbricks_tui.answers.analyses import csv_rows, model_analysis, model_row
-    from dlbricks_tui.answers.analysing import kernels_or_none
+    from dlbricks_tui.api.analyses import csv_rows, model_analysis, model_row
+    from dlbricks_tui.api.analysing import kernels_or_none
 
     found = list(_analyses(args))
     measured = Status.DONE
@@ -109,8 +109,8 @@ def analyze_models(args: argparse.Namespace) -> int:
 
 
 def _analyses(args: argparse.Namespace) -> Iterator[Analysis]:
-    from dlbricks_tui.answers.analysing import Analyser
-    from dlbricks_tui.answers.opening import library
+    from dlbricks_tui.api.analysing import Analyser
+    from dlbricks_tui.api.opening import library
 
     sources = library(args.data).find_all(args.models)
     options = estimate_options_of(args, *CUTTING, LEVEL, SYSTEM, THREADS, *EXECUTION)
@@ -121,7 +121,7 @@ def _analyses(args: argparse.Namespace) -> Iterator[Analysis]:
 
 def _show(args: argparse.Namespace, found: Sequence[Analysis], kernels: Sequence[Sequence[TimedKernel]]) -> None:
     # Loaded here: the other formats need no tables.
-    from dlbricks_tui.answers.analyses import model_row
+    from dlbricks_tui.api.analyses import model_row
     from dlbricks_tui.cli.rendering import show_parts
     from dlbricks_tui.documents.analysis import AnalysisDocument, analyses_parts, kernels_table
     from dlbricks_tui.documents.parts import BLANK_LINE, Plots, Sentence
@@ -200,8 +200,8 @@ def _untimed(found: Analysis) -> str:
 def _measure_lacking(args: argparse.Namespace, found: Sequence[Analysis]) -> Status:
     """Measure what the analyses of these models lack, and narrate it before it starts."""
     # Loaded here, as below: stored results need no runs.
-    from dlbricks_tui.answers.analysing import lacks_in_words, measure_peaks, plan_of, refuse_other_system
-    from dlbricks_tui.answers.measuring import RunJob
+    from dlbricks_tui.api.analysing import lacks_in_words, measure_peaks, plan_of, refuse_other_system
+    from dlbricks_tui.api.measuring import RunJob
     from dlbricks_tui.cli.run import execute_shown, tell_end
 
     refuse_other_system(found)
@@ -232,8 +232,8 @@ def _measure_lacking(args: argparse.Namespace, found: Sequence[Analysis]) -> Sta
 
 def _prove(args: argparse.Namespace, found: Sequence[Analysis]) -> Status:
     """Prove the what-ifs that are asked for, and narrate each gain; what is finished is kept if it is interrupted."""
-    from dlbricks_tui.answers.analysing import asked_what_ifs, proof_order, prove_here, refuse_other_system
-    from dlbricks_tui.answers.jobs import words_of
+    from dlbricks_tui.api.analysing import asked_what_ifs, proof_order, prove_here, refuse_other_system
+    from dlbricks_tui.api.jobs import words_of
     from dlbricks_tui.cli.progress import JobNarration, live_console
     from dlbricks_tui.wording.checks import what_if_words
 

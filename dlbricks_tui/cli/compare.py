@@ -20,7 +20,7 @@ from dlbricks_tui.settings.variant import SYSTEM, VARIANT
 from dlbricks_tui.wording.numbers import counted
 
 if TYPE_CHECKING:
-    from dlbricks_tui.answers.scope import EstimateOptions
+    from dlbricks_tui.api.scope import EstimateOptions
 
 EXPLAINED = """\
 With one MODEL, all combinations of runtime and variant that were measured are compared. With OTHER, the two are
@@ -51,9 +51,9 @@ def compare_combinations(args: argparse.Namespace) -> int:
     if args.other is not None:
         return compare_two(args)
     # Loaded here, as below: the help needs no store.
-    from dlbricks_tui.answers.combinations import CompareOptions, compare
-    from dlbricks_tui.answers.estimates import comparison
-    from dlbricks_tui.answers.opening import model_named, open_store
+    from dlbricks_tui.api.combinations import CompareOptions, compare
+    from dlbricks_tui.api.estimates import comparison
+    from dlbricks_tui.api.opening import model_named, open_store
 
     source = model_named(args.model, args.data)
     options = CompareOptions(**_model_options(args), **values_of(args, VARIANT))
@@ -88,8 +88,8 @@ def compare_combinations(args: argparse.Namespace) -> int:
 
 def compare_two(args: argparse.Namespace) -> int:
     """Print two things of one kind side by side."""
-    from dlbricks_tui.answers.opening import model_or_none, open_store
-    from dlbricks_tui.answers.pairs import compare_models, compare_named, named_side
+    from dlbricks_tui.api.opening import model_or_none, open_store
+    from dlbricks_tui.api.pairs import compare_models, compare_named, named_side
     from dlbricks_tui.cli.rendering import show_parts
     from dlbricks_tui.documents.comparison import comparison_parts
 
@@ -117,7 +117,7 @@ def compare_two(args: argparse.Namespace) -> int:
 
 def _one_variant(args: argparse.Namespace) -> EstimateOptions:
     """Return the options of an estimate with one value each."""
-    from dlbricks_tui.answers.scope import EstimateOptions
+    from dlbricks_tui.api.scope import EstimateOptions
 
     given = values_of(args, VARIANT)
     for field, values in given.items():

@@ -18,8 +18,8 @@ def register(parser: Parser) -> None:
 def demonstrate(args: argparse.Namespace) -> int:
     """Open the workbench on recorded results; without a terminal, replay a run and print its estimates."""
     # Loaded here: `dlbricks demo --help` needs none of them.
-    from dlbricks_tui.answers.demonstration import open_demonstration
-    from dlbricks_tui.answers.measuring import find_run
+    from dlbricks_tui.api.demonstration import open_demonstration
+    from dlbricks_tui.api.measuring import find_run
     from dlbricks_tui.cli.jobs import replay_run
     from dlbricks_tui.config.config import Sources
 

@@ -29,7 +29,7 @@ def register(parser: Parser) -> None:
 def register_runtimes(parser: Parser) -> None:
     """Add the actions of `runtimes`; without one it lists."""
     # Loaded here: other commands need no names of frameworks.
-    from dlbricks_tui.answers.runtimes import FRAMEWORKS
+    from dlbricks_tui.api.runtimes import FRAMEWORKS
 
     parser.add_listing("list the runtimes", list_runtimes)
     adding = parser.add_action("add", "register an interpreter after a check that it works", add_runtime)
@@ -62,7 +62,7 @@ def register_config(parser: Parser) -> None:
 def examine(args: argparse.Namespace) -> int:
     """Examine the host, and the named files of weights."""
     # Loaded here: the other commands of this module measure nothing.
-    from dlbricks_tui.answers.doctor import examination_document, examined_host, weights_of
+    from dlbricks_tui.api.doctor import examination_document, examined_host, weights_of
     from dlbricks_tui.cli.rendering import show_parts
     from dlbricks_tui.documents.systems import host_parts, weights_parts
 
@@ -85,7 +85,7 @@ def examine(args: argparse.Namespace) -> int:
 
 def list_runtimes(args: argparse.Namespace) -> int:
     """List the runtimes without starting any, and say if scenarios cannot be measured."""
-    from dlbricks_tui.answers.runtimes import missing_loadgen, runtimes_of
+    from dlbricks_tui.api.runtimes import missing_loadgen, runtimes_of
 
     _write_runtimes(runtimes_of(args.data), as_json=args.json)
     if missing := missing_loadgen():
@@ -95,7 +95,7 @@ def list_runtimes(args: argparse.Namespace) -> int:
 
 def add_runtime(args: argparse.Namespace) -> int:
     """Register a runtime."""
-    from dlbricks_tui.answers.runtimes import added_runtime
+    from dlbricks_tui.api.runtimes import added_runtime
 
     variables = [text.partition("=") for text in args.env]
     for name, equals, _ in variables:
@@ -117,7 +117,7 @@ def add_runtime(args: argparse.Namespace) -> int:
 
 def check_runtimes(args: argparse.Namespace) -> int:
     """Start one runtime, or all, and name those that do not work."""
-    from dlbricks_tui.answers.runtimes import checked_runtimes
+    from dlbricks_tui.api.runtimes import checked_runtimes
 
     working, broken = checked_runtimes(args.data, args.name)
     for line in broken:
@@ -128,7 +128,7 @@ def check_runtimes(args: argparse.Namespace) -> int:
 
 def remove_runtime(args: argparse.Namespace) -> int:
     """Forget a runtime."""
-    from dlbricks_tui.answers.runtimes import forget_runtime
+    from dlbricks_tui.api.runtimes import forget_runtime
 
     forget_runtime(args.name, args.data)
     narrate(f"{args.name} is forgotten")
@@ -137,7 +137,7 @@ def remove_runtime(args: argparse.Namespace) -> int:
 
 def _write_runtimes(runtimes: Sequence[Runtime], *, as_json: bool) -> None:
     if as_json:
-        from dlbricks_tui.answers.runtimes import runtime_document
+        from dlbricks_tui.api.runtimes import runtime_document
 
         write_json([runtime_document(runtime) for runtime in runtimes])
     elif runtimes:

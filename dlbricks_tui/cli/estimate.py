@@ -24,9 +24,9 @@ from dlbricks_tui.settings.loads import BOUND
 from dlbricks_tui.settings.variant import BATCH, EXECUTION, KERNELS, PRECISION, RUNTIME, SYSTEM, THREADS
 
 if TYPE_CHECKING:
-    from dlbricks_tui.answers.estimating import Answer, Estimator
-    from dlbricks_tui.answers.gaps import Cures
-    from dlbricks_tui.answers.scope import EstimateOptions
+    from dlbricks_tui.api.estimating import Answer, Estimator
+    from dlbricks_tui.api.gaps import Cures
+    from dlbricks_tui.api.scope import EstimateOptions
     from dlbricks_tui.estimate.ranking import Point
     from dlbricks_tui.folders import DataFolder
     from dlbricks_tui.models.library import ModelSource
@@ -66,9 +66,9 @@ def register(parser: Parser) -> None:
 
 def estimate_models(args: argparse.Namespace) -> int:
     """Estimate each model in each variant, or judge the estimates of all of them."""
-    from dlbricks_tui.answers.estimating import measured_models
-    from dlbricks_tui.answers.gaps import Cures
-    from dlbricks_tui.answers.opening import library
+    from dlbricks_tui.api.estimating import measured_models
+    from dlbricks_tui.api.gaps import Cures
+    from dlbricks_tui.api.opening import library
 
     if not args.models and not args.score:
         raise UsageError("name a MODEL that `dlbricks models` lists, a file, or table1:ID")
@@ -108,7 +108,7 @@ def _estimate_variants(
     cures: Cures,
     bound_ms: float | None,
 ) -> int:
-    from dlbricks_tui.answers.gaps import answers_of_variants
+    from dlbricks_tui.api.gaps import answers_of_variants
     from dlbricks_tui.documents.variants import best_line, curve_answer
 
     found = answers_of_variants(variants, sources, cures, lambda options: open_estimator(options, data), narrate)
@@ -144,7 +144,7 @@ def show_variants(
 def _estimate(
     estimator: Estimator, sources: Sequence[ModelSource], output: str, cures: Cures, most_slow: int | None
 ) -> int:
-    from dlbricks_tui.answers.gaps import level_remark, remarks_on_answers
+    from dlbricks_tui.api.gaps import level_remark, remarks_on_answers
 
     scope = estimator.scope_of(sources)
     if remark := level_remark(estimator, scope):
@@ -160,7 +160,7 @@ def _estimate(
 def _write_estimates(answers: Sequence[Answer], output: str, most_slow: int | None = None) -> None:
     """Write estimates, or the slowest layers of each model: as `text`, `json` or `csv`."""
     if output != "text":
-        from dlbricks_tui.answers.estimates import MOST_SLOW, csv_row, model_estimate, slow_rows
+        from dlbricks_tui.api.estimates import MOST_SLOW, csv_row, model_estimate, slow_rows
 
         estimates = [model_estimate(it.decomposition, it.found, most_slow or MOST_SLOW) for it in answers]
         if output == "json":
@@ -194,7 +194,7 @@ def _write_rows(rows: Sequence[dict[str, Any]], output: str = "csv") -> None:
 
 
 def _judge(estimator: Estimator, sources: Sequence[ModelSource], output: str) -> int:
-    from dlbricks_tui.answers.estimates import accuracy_document
+    from dlbricks_tui.api.estimates import accuracy_document
     from dlbricks_tui.cli.rendering import show_parts
     from dlbricks_tui.documents.estimates import accuracy_parts, judged_by_way
 
@@ -210,7 +210,7 @@ def _judge(estimator: Estimator, sources: Sequence[ModelSource], output: str) ->
 
 
 def _score(estimator: Estimator, sources: Sequence[ModelSource], output: str) -> int:
-    from dlbricks_tui.answers.estimates import score_document
+    from dlbricks_tui.api.estimates import score_document
     from dlbricks_tui.cli.rendering import show_parts
     from dlbricks_tui.documents.estimates import NOTHING_TO_SCORE, score_parts
 

@@ -15,8 +15,8 @@ from dlbricks_tui.settings.setting import share
 from dlbricks_tui.wording.numbers import counted, names_of
 
 if TYPE_CHECKING:
-    from dlbricks_tui.answers.evaluating import EvaluationResult
-    from dlbricks_tui.answers.preparing import CheckedEvaluation
+    from dlbricks_tui.api.evaluating import EvaluationResult
+    from dlbricks_tui.api.preparing import CheckedEvaluation
     from dlbricks_tui.folders import DataFolder
     from dlbricks_tui.runs.request import RunRequest
     from dlbricks_tui.runs.run import RunOutcome
@@ -70,7 +70,7 @@ def register_check(parser: Parser) -> None:
 
 
 def _add_comparing(parser: Parser, *, by: str, processes: str) -> None:
-    from dlbricks_tui.answers.checks import MOST_PROCESSES, CheckOptions
+    from dlbricks_tui.api.checks import MOST_PROCESSES, CheckOptions
 
     usual = CheckOptions()
     by = f"{by} (default: {100 * usual.by:g} %%)"
@@ -88,7 +88,7 @@ def evaluate_file(args: argparse.Namespace) -> int:
     """Carry out an evaluation, or write one, or print the schema of the file."""
     if args.schema:
         # Loaded here, as all that follows: an error in the options is quick.
-        from dlbricks_tui.answers.preparing import schema_of_files
+        from dlbricks_tui.api.preparing import schema_of_files
 
         write(f"{json.dumps(schema_of_files(), indent=2)}\n")
         return Status.DONE
@@ -106,7 +106,7 @@ def evaluate_file(args: argparse.Namespace) -> int:
 
 
 def _write_evaluation(args: argparse.Namespace) -> int:
-    from dlbricks_tui.answers.from_run import written_evaluation
+    from dlbricks_tui.api.from_run import written_evaluation
 
     if args.file is not None or args.output is None or args.anyway or args.compare or args.again or _comparing(args):
         raise UsageError("--from RUN measures nothing: name only the file to write, with -o FILE")
@@ -125,8 +125,8 @@ def _write_evaluation(args: argparse.Namespace) -> int:
 
 
 def _carry_out(args: argparse.Namespace) -> int:
-    from dlbricks_tui.answers.evaluating import EvaluateOptions, EvaluationSteps, evaluate
-    from dlbricks_tui.answers.preparing import check_file
+    from dlbricks_tui.api.evaluating import EvaluateOptions, EvaluationSteps, evaluate
+    from dlbricks_tui.api.preparing import check_file
 
     options = EvaluateOptions(anyway=args.anyway, compare=args.compare, again=args.again, **_comparing(args))
     checked = check_file(args.file, args.data)
@@ -189,7 +189,7 @@ def _conclude(result: EvaluationResult, checked: CheckedEvaluation) -> int:
 def check(args: argparse.Namespace) -> int:
     """Measure the models again, and print a verdict on each."""
     # Loaded here: `--help` and `--json-schema` need none of it.
-    from dlbricks_tui.answers.checks import (
+    from dlbricks_tui.api.checks import (
         CheckOptions,
         check_plan,
         checked,
@@ -200,7 +200,7 @@ def check(args: argparse.Namespace) -> int:
         refuse_unwritable,
         write_junit,
     )
-    from dlbricks_tui.answers.measuring import RunJob
+    from dlbricks_tui.api.measuring import RunJob
     from dlbricks_tui.cli.run import execute_shown
     from dlbricks_tui.wording.answers import runtime_words
     from dlbricks_tui.wording.checks import check_heading, verdict_counts

@@ -16,7 +16,7 @@ from dlbricks_tui.settings.variant import EXECUTION
 from dlbricks_tui.wording.numbers import counted
 
 if TYPE_CHECKING:
-    from dlbricks_tui.answers.fleets import FleetJob
+    from dlbricks_tui.api.fleets import FleetJob
     from dlbricks_tui.fleet.request import FleetProgress
     from dlbricks_tui.jobs.folder import JobState
 
@@ -99,9 +99,9 @@ def _add(parser: Parser, name: str, about: str, handler: Handler, *, newest: boo
 
 def run_fleet(args: argparse.Namespace) -> int:
     """Start a fleet run, and drive it unless it is to be detached."""
-    from dlbricks_tui.answers.fleets import FleetJob, FleetOptions, fleet_request
-    from dlbricks_tui.answers.measuring import remarks_on_run
-    from dlbricks_tui.answers.opening import library
+    from dlbricks_tui.api.fleets import FleetJob, FleetOptions, fleet_request
+    from dlbricks_tui.api.measuring import remarks_on_run
+    from dlbricks_tui.api.opening import library
     from dlbricks_tui.cli.output import narrate_once
     from dlbricks_tui.cli.run import measure_options_of
 
@@ -124,7 +124,7 @@ def show_status(args: argparse.Namespace) -> int:
     """Show a fleet run as it is now, or until it ends."""
     fleet = _fleet(args)
     if args.follow:
-        from dlbricks_tui.answers.jobs import events_until_end, reader_of
+        from dlbricks_tui.api.jobs import events_until_end, reader_of
         from dlbricks_tui.cli.progress import shown_fleet
 
         with shown_fleet(fleet, quiet=args.quiet) as shown:
@@ -138,7 +138,7 @@ def show_status(args: argparse.Namespace) -> int:
 
 def list_fleets(args: argparse.Namespace) -> int:
     """List all fleet runs of the data folder."""
-    from dlbricks_tui.answers.fleets import fleet_summaries
+    from dlbricks_tui.api.fleets import fleet_summaries
     from dlbricks_tui.cli.jobs import show_list
     from dlbricks_tui.documents.jobs import FLEET_COLUMNS
 
@@ -239,7 +239,7 @@ def _show(fleet: FleetJob, *, as_json: bool) -> None:
 
 
 def _fleet(args: argparse.Namespace) -> FleetJob:
-    from dlbricks_tui.answers.fleets import FleetJob
+    from dlbricks_tui.api.fleets import FleetJob
 
     return FleetJob.find(args.fleet, args.data)
 
@@ -253,7 +253,7 @@ def _confirm(fleet: FleetJob, what: str, args: argparse.Namespace) -> int:
 
 def examine_fleet(args: argparse.Namespace) -> int:
     """Examine the hosts of a hosts file, and set them up if asked to."""
-    from dlbricks_tui.answers.fleets import examined_hosts, fleet_examination
+    from dlbricks_tui.api.fleets import examined_hosts, fleet_examination
     from dlbricks_tui.cli.rendering import show_parts
     from dlbricks_tui.documents.fleet import examination_parts
 
@@ -273,7 +273,7 @@ def examine_fleet(args: argparse.Namespace) -> int:
 
 def make_certificates(args: argparse.Namespace) -> int:
     """Make the certificates and private keys of a fleet, or name those that are there."""
-    from dlbricks_tui.answers.fleets import made_certificates
+    from dlbricks_tui.api.fleets import made_certificates
 
     certificates, is_new = made_certificates(args.folder, args.data)
     if args.json:
@@ -289,7 +289,7 @@ def make_certificates(args: argparse.Namespace) -> int:
 
 def work_on_this_host(args: argparse.Namespace) -> int:
     """Measure on this host until the process is told to end."""
-    from dlbricks_tui.answers.fleets import work_for_fleet
+    from dlbricks_tui.api.fleets import work_for_fleet
 
     work_for_fleet(
         args.scheduler, args.name, args.data, narrate, certificates=args.certificates, allow_plain=args.allow_plain

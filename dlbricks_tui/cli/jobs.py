@@ -60,7 +60,7 @@ def _add_options(watching: Parser, replaying: Parser, resuming: Parser) -> None:
 def _add_job(parser: Parser, name: str, about: str, handler: Callable[[argparse.Namespace, JobFolder], int]) -> Parser:
     def handle(args: argparse.Namespace) -> int:
         # Loaded here, as all that follows: the list of runs starts sooner without.
-        from dlbricks_tui.answers.jobs import find_job
+        from dlbricks_tui.api.jobs import find_job
 
         folder = find_job(args.job, args.data)
         # Commands for runs and fleet runs have these names.
@@ -104,7 +104,7 @@ def show_list(
 
 def list_jobs(args: argparse.Namespace) -> int:
     """List all jobs of the data folder."""
-    from dlbricks_tui.answers.jobs import job_summaries, stored_jobs
+    from dlbricks_tui.api.jobs import job_summaries, stored_jobs
     from dlbricks_tui.documents.jobs import JOB_COLUMNS
 
     stored = stored_jobs(args.data)
@@ -116,7 +116,7 @@ def list_jobs(args: argparse.Namespace) -> int:
 def _watch(args: argparse.Namespace, folder: JobFolder) -> int:
     if (handler := _of_runs(folder, "watch_run", "show_status")) is not None:
         return handler(args)
-    from dlbricks_tui.answers.jobs import events_until_end, reader_of
+    from dlbricks_tui.api.jobs import events_until_end, reader_of
 
     reader = reader_of(folder)
     return _show(events_until_end(folder, reader), folder, reader, args)
@@ -126,7 +126,7 @@ def _replay(args: argparse.Namespace, folder: JobFolder) -> int:
     # The events of a fleet run tell of hosts that measure at the same time.
     if (handler := _of_runs(folder, "replay_stored", "show_status")) is not None:
         return handler(args)
-    from dlbricks_tui.answers.jobs import reader_of, replay_of
+    from dlbricks_tui.api.jobs import reader_of, replay_of
 
     reader = reader_of(folder)
     return _show(replay_of(folder, reader, args.speed).play(), folder, reader, args)
@@ -146,7 +146,7 @@ def _cancel(args: argparse.Namespace, folder: JobFolder) -> int:
 def _resume(args: argparse.Namespace, folder: JobFolder) -> int:
     if (handler := _of_runs(folder, "resume_run", "resume_fleet")) is not None:
         return handler(args)
-    from dlbricks_tui.answers.jobs import resume_apart
+    from dlbricks_tui.api.jobs import resume_apart
 
     resume_apart(folder, args.data)
     return _confirm(folder, "goes on in a separate process", args) if args.detach else _watch(args, folder)
@@ -167,7 +167,7 @@ def _of_runs(folder: JobFolder, of_run: str, of_fleet: str) -> Handler | None:
 
 def _show(events: Iterable[Event], folder: JobFolder, reader: EventReader, args: argparse.Namespace) -> int:
     """Narrate events, and tell the end of the job."""
-    from dlbricks_tui.answers.jobs import words_for
+    from dlbricks_tui.api.jobs import words_for
     from dlbricks_tui.cli.progress import JobNarration, live_console
     from dlbricks_tui.wording.jobs import unreadable_in_words
 
@@ -184,7 +184,7 @@ def _show(events: Iterable[Event], folder: JobFolder, reader: EventReader, args:
 
 def _confirm(folder: JobFolder, what: str, args: argparse.Namespace) -> int:
     if args.json:
-        from dlbricks_tui.answers.jobs import job_summaries
+        from dlbricks_tui.api.jobs import job_summaries
 
         write_json(job_summaries([folder.state()])[0])
     narrate(f"job {folder.run} {what}")
@@ -193,7 +193,7 @@ def _confirm(folder: JobFolder, what: str, args: argparse.Namespace) -> int:
 
 def list_runs(args: argparse.Namespace) -> int:
     """List all runs of the data folder."""
-    from dlbricks_tui.answers.measuring import run_summary, stored_runs
+    from dlbricks_tui.api.measuring import run_summary, stored_runs
     from dlbricks_tui.documents.jobs import RUN_COLUMNS
 
     stored = stored_runs(args.data)
@@ -204,8 +204,8 @@ def list_runs(args: argparse.Namespace) -> int:
 
 def watch_run(args: argparse.Namespace) -> int:
     """Show a run from its beginning to its end."""
-    from dlbricks_tui.answers.jobs import events_until_end, reader_of
-    from dlbricks_tui.answers.measuring import outcome_of
+    from dlbricks_tui.api.jobs import events_until_end, reader_of
+    from dlbricks_tui.api.measuring import outcome_of
     from dlbricks_tui.cli.progress import shown
     from dlbricks_tui.cli.run import conclude
 
@@ -237,7 +237,7 @@ def cancel_run(args: argparse.Namespace) -> int:
 
 def resume_run(args: argparse.Namespace) -> int:
     """Let a paused run go on, or take up a run without a process again."""
-    from dlbricks_tui.answers.measuring import resumed_run
+    from dlbricks_tui.api.measuring import resumed_run
 
     folder = _folder(args)
     run = resumed_run(folder, args.data, args.time_budget)
@@ -250,8 +250,8 @@ def resume_run(args: argparse.Namespace) -> int:
 
 def replay_run(folder: RunFolder, args: argparse.Namespace) -> int:
     """Show the events of a run again, print the last estimates that they tell, and return the exit status."""
-    from dlbricks_tui.answers.jobs import reader_of, replay_of
-    from dlbricks_tui.answers.measuring import replayed_run
+    from dlbricks_tui.api.jobs import reader_of, replay_of
+    from dlbricks_tui.api.measuring import replayed_run
     from dlbricks_tui.cli.progress import shown
     from dlbricks_tui.cli.rendering import show_parts
     from dlbricks_tui.documents.jobs import replay_parts
@@ -275,14 +275,14 @@ def replay_run(folder: RunFolder, args: argparse.Namespace) -> int:
 
 
 def _folder(args: argparse.Namespace) -> RunFolder:
-    from dlbricks_tui.answers.measuring import find_run
+    from dlbricks_tui.api.measuring import find_run
 
     return find_run(args.run, args.data)
 
 
 def _confirm_run(folder: RunFolder, what: str, args: argparse.Namespace) -> int:
     if args.json:
-        from dlbricks_tui.answers.measuring import run_summary
+        from dlbricks_tui.api.measuring import run_summary
 
         write_json(run_summary(folder.state()))
     narrate(f"run {folder.run} {what}")

@@ -14,7 +14,7 @@ from dlbricks_tui.settings.language import AT_LEAST, GENERATE, PROMPT, WEIGHTS
 from dlbricks_tui.settings.variant import RUNTIME, THREADS
 
 if TYPE_CHECKING:
-    from dlbricks_tui.answers.language import LanguageAnswer, LanguageOptions
+    from dlbricks_tui.api.language_models import LanguageAnswer, LanguageOptions
     from dlbricks_tui.documents.parts import Part
 
 # Pictures are no wider.
@@ -24,7 +24,7 @@ _WIDEST = 100
 def register(parser: Parser) -> None:
     """Add the options of `llm`."""
     # Loaded here, as all that follows: the help needs no store, and documents need no tables.
-    from dlbricks_tui.answers.language import LanguageOptions
+    from dlbricks_tui.api.language_models import LanguageOptions
 
     parser.add_argument(
         "models",
@@ -48,7 +48,7 @@ def register(parser: Parser) -> None:
 
 def answer_models(args: argparse.Namespace) -> int:
     """Answer for some models or for the library; measure what the store lacks unless predictions are enough."""
-    from dlbricks_tui.answers.language import LanguageOptions, library_answers
+    from dlbricks_tui.api.language_models import LanguageOptions, library_answers
     from dlbricks_tui.cli.rendering import show_parts
     from dlbricks_tui.documents.language import comparison_parts, fastest_first, language_parts, library_parts
 
@@ -81,7 +81,7 @@ def answer_models(args: argparse.Namespace) -> int:
 
 def _answers(args: argparse.Namespace, options: LanguageOptions) -> tuple[Sequence[LanguageAnswer], int]:
     """Return the answers, and the number of failures; each was narrated, and what it lacks is predicted."""
-    from dlbricks_tui.answers import language
+    from dlbricks_tui.api import language_models as language
 
     failures: list[str] = []
     models = language.opened_models(args.models, options, failures.append)
@@ -89,8 +89,8 @@ def _answers(args: argparse.Namespace, options: LanguageOptions) -> tuple[Sequen
         narrate(failure)
     if args.predict:
         return language.stored_answers(models, options, args.data), len(failures)
-    from dlbricks_tui.answers.jobs import words_of
-    from dlbricks_tui.answers.measuring import variant_remarks
+    from dlbricks_tui.api.jobs import words_of
+    from dlbricks_tui.api.measuring import variant_remarks
     from dlbricks_tui.cli.progress import JobNarration
     from dlbricks_tui.cli.signals import signals_interrupt
 

@@ -22,7 +22,7 @@ from dlbricks_tui.errors import UserError
 from dlbricks_tui.folders import DATA_FOLDER_VARIABLE, DataFolder, NoHomeFolderError, data_folder
 
 if TYPE_CHECKING:
-    from dlbricks_tui.answers.demonstration import Demonstration
+    from dlbricks_tui.api.demonstration import Demonstration
     from dlbricks_tui.config.config import Config, Sources
     from dlbricks_tui.models.library import ModelSource
 
@@ -166,7 +166,7 @@ def _model_called(word: str, data: DataFolder, commands: Sequence[str]) -> Model
     """Return the path or the model that a word names; raise UserError if there is none."""
     from difflib import get_close_matches
 
-    from dlbricks_tui.answers.opening import model_or_path
+    from dlbricks_tui.api.opening import model_or_path
 
     def refusal(reason: str) -> UsageError:
         # Names of models are seldom so close to a command.

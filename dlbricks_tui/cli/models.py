@@ -73,7 +73,7 @@ def add_graph_files(parser: Parser, about: str) -> argparse._ArgumentGroup:
 
 def add(args: argparse.Namespace) -> int:
     """Add a model file to the library, or make it look into one more folder."""
-    from dlbricks_tui.answers.cutting import add_to_library
+    from dlbricks_tui.api.cutting import add_to_library
 
     narrate(f"{args.path}: {counted(add_to_library(args.path, args.data), 'model')} added")
     return Status.DONE
@@ -81,7 +81,7 @@ def add(args: argparse.Namespace) -> int:
 
 def remove(args: argparse.Namespace) -> int:
     """Make the library forget a file or a folder."""
-    from dlbricks_tui.answers.opening import library
+    from dlbricks_tui.api.opening import library
 
     library(args.data).remove(args.path)
     return Status.DONE
@@ -89,7 +89,7 @@ def remove(args: argparse.Namespace) -> int:
 
 def reset(args: argparse.Namespace) -> int:
     """Forget the shapes and values that were given for the inputs of a model."""
-    from dlbricks_tui.answers.cutting import forget_inputs
+    from dlbricks_tui.api.cutting import forget_inputs
 
     for line in forget_inputs(args.model, args.data):
         narrate(line)
@@ -98,8 +98,8 @@ def reset(args: argparse.Namespace) -> int:
 
 def list_models(args: argparse.Namespace) -> int:
     """List every model; the reason why one cannot be read goes to standard error."""
-    from dlbricks_tui.answers.cutting import model_document, with_counts
-    from dlbricks_tui.answers.opening import library
+    from dlbricks_tui.api.cutting import model_document, with_counts
+    from dlbricks_tui.api.opening import library
 
     models = library(args.data)
     for path in models.missing():
@@ -163,8 +163,8 @@ def _inputs(source: ModelSource) -> str:
 
 def show_tree(args: argparse.Namespace) -> int:
     """Cut one model and show the result."""
-    from dlbricks_tui.answers.cutting import cut_model, runtime_in_precision, tree_document, unmeasurable_lines
-    from dlbricks_tui.answers.opening import files_for, files_named, runtime_named
+    from dlbricks_tui.api.cutting import cut_model, runtime_in_precision, tree_document, unmeasurable_lines
+    from dlbricks_tui.api.opening import files_for, files_named, runtime_named
 
     runtime, is_usual = runtime_named(args.runtime, args.data), is_usual_runtime(args)
     sources = files_named([args.model], runtime, args.data, is_usual=is_usual)
@@ -176,7 +176,7 @@ def show_tree(args: argparse.Namespace) -> int:
     with open_loader(args.data, runtime) as loader:
         found = cut_model(loader, sources[0], args.level, cutting_of(args), inputs_of(args))
     if args.graphml or args.dot:
-        from dlbricks_tui.answers.estimating import estimates_here
+        from dlbricks_tui.api.estimating import estimates_here
         from dlbricks_tui.report.graph_files import drawable_digraph, write_digraph
 
         (estimate,) = estimates_here(args.data, args.runtime, args.config.threads, [found], args.precision)
@@ -195,8 +195,8 @@ def show_tree(args: argparse.Namespace) -> int:
 
 def show_corpus(args: argparse.Namespace) -> int:
     """Cut all models, compare their layer sequences, and show the result."""
-    from dlbricks_tui.answers.cutting import corpus_document, corpus_of, cut_all, speedup_here
-    from dlbricks_tui.answers.opening import files_named, runtime_named
+    from dlbricks_tui.api.cutting import corpus_document, corpus_of, cut_all, speedup_here
+    from dlbricks_tui.api.opening import files_named, runtime_named
 
     runtime, how = runtime_named(args.runtime, args.data), cutting_of(args)
     sources = files_named(args.models, runtime, args.data, is_usual=is_usual_runtime(args))

@@ -14,8 +14,8 @@ from dlbricks_tui.settings.variant import RUNTIME, THREADS
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from dlbricks_tui.answers.estimating import Estimator, Remarks
-    from dlbricks_tui.answers.scope import EstimateOptions
+    from dlbricks_tui.api.estimating import Estimator, Remarks
+    from dlbricks_tui.api.scope import EstimateOptions
     from dlbricks_tui.bricks.decomposition import Cutting
     from dlbricks_tui.config.config import Config
     from dlbricks_tui.folders import DataFolder
@@ -93,7 +93,7 @@ def values_of(args: argparse.Namespace, settings: Iterable[Setting[Any]]) -> dic
 
 def inputs_of(args: argparse.Namespace) -> dict[str, Any]:
     """Return the shapes and values of inputs by their fields in options classes."""
-    from dlbricks_tui.answers.opening import parsed_inputs
+    from dlbricks_tui.api.opening import parsed_inputs
 
     return parsed_inputs(args.input, args.value)
 
@@ -107,7 +107,7 @@ def given_options(args: argparse.Namespace) -> list[str]:
 def cutting_of(given: argparse.Namespace | Config) -> Cutting:
     """Return how models are to be cut: by the command line, or by the settings."""
     # Loaded here, as below: other commands share options, and need no store.
-    from dlbricks_tui.answers.opening import CutOptions
+    from dlbricks_tui.api.opening import CutOptions
 
     return CutOptions(granularity=given.granularity, cut=given.cut, order=given.order).cutting
 
@@ -126,7 +126,7 @@ def usual_of(args: argparse.Namespace) -> dict[str, Any]:
 
 def estimate_options_of(args: argparse.Namespace, *settings: Setting[Any], **given: Any) -> EstimateOptions:
     """Return the options of estimates that have these settings; those of the user say which runtimes are usual."""
-    from dlbricks_tui.answers.scope import EstimateOptions
+    from dlbricks_tui.api.scope import EstimateOptions
 
     return EstimateOptions(**values_of(args, settings), **usual_of(args), **given)
 
@@ -134,8 +134,8 @@ def estimate_options_of(args: argparse.Namespace, *settings: Setting[Any], **giv
 @contextmanager
 def open_estimator(options: EstimateOptions, data: DataFolder) -> Iterator[Estimator]:
     """Open the store to estimate models, and narrate its damage at the end."""
-    from dlbricks_tui.answers import estimating
-    from dlbricks_tui.answers.opening import store_doubts
+    from dlbricks_tui.api import estimating
+    from dlbricks_tui.api.opening import store_doubts
 
     with estimating.open_estimator(options, data, narrated_remarks()) as estimator:
         yield estimator
@@ -145,7 +145,7 @@ def open_estimator(options: EstimateOptions, data: DataFolder) -> Iterator[Estim
 
 def narrated_remarks() -> Remarks:
     """Return remarks on estimates that are narrated."""
-    from dlbricks_tui.answers.estimating import Remarks
+    from dlbricks_tui.api.estimating import Remarks
 
     return Remarks(narrate, lambda error: error.in_command, narrate_inputs)
 
@@ -153,7 +153,7 @@ def narrated_remarks() -> Remarks:
 @contextmanager
 def open_loader(data: DataFolder, runtime: Runtime | None = None) -> Iterator[Loader]:
     """Open a loader of models, and narrate which inputs are as given before."""
-    from dlbricks_tui.answers import opening
+    from dlbricks_tui.api import opening
 
     with opening.open_loader(data, narrate_inputs, *([] if runtime is None else [runtime]), tell=narrate) as loader:
         yield loader
@@ -161,6 +161,6 @@ def open_loader(data: DataFolder, runtime: Runtime | None = None) -> Iterator[Lo
 
 def narrate_inputs(source: ModelSource, given: Mapping[str, Numbers]) -> None:
     """Narrate that a model has inputs as given before."""
-    from dlbricks_tui.answers.opening import inputs_used_line
+    from dlbricks_tui.api.opening import inputs_used_line
 
     narrate_once(f"{inputs_used_line(source, given)}; --input or --value gives others")

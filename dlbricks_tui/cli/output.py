@@ -137,7 +137,7 @@ def narrate_some(lines: Sequence[str], others: str, most: int = 20) -> None:
 def _json_text(value: object) -> str:
     import json
 
-    from dlbricks_tui.answers.documents import document
+    from dlbricks_tui.api.documents import document
 
     # JSON escapes every control code but DEL.
     return json.dumps(value, allow_nan=False, default=document).replace("\x7f", "\\u007f")

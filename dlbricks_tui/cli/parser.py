@@ -66,12 +66,12 @@ class DocumentKind:
 
     def loaded(self) -> Any:
         """Return the class, or the union of several."""
-        return getattr(import_module(f"dlbricks_tui.answers.{self.module}"), self.name)
+        return getattr(import_module(f"dlbricks_tui.api.{self.module}"), self.name)
 
     def schema(self) -> dict[str, Any]:
         """Return the schema of the documents."""
         # Loaded here: other calls of the command need no schema.
-        from dlbricks_tui.answers.documents import schema_of
+        from dlbricks_tui.api.documents import schema_of
 
         return schema_of(self.loaded(), many=self.many)
 

@@ -14,9 +14,9 @@ from dlbricks_tui.wording.numbers import counted, duration
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
 
-    from dlbricks_tui.answers.fleets import FleetJob
-    from dlbricks_tui.answers.jobs import JobWords
-    from dlbricks_tui.answers.measuring import FollowedRun
+    from dlbricks_tui.api.fleets import FleetJob
+    from dlbricks_tui.api.jobs import JobWords
+    from dlbricks_tui.api.measuring import FollowedRun
     from dlbricks_tui.fleet.request import FleetProgress
     from dlbricks_tui.jobs.events import Event
     from dlbricks_tui.runs.progress import RunProgress
@@ -119,7 +119,7 @@ def shown(
     *, quiet: bool = False, few_samples: bool = False, clock: Callable[[], float] = time.monotonic
 ) -> Iterator[ShownProgress]:
     """Show a run while it lasts, as standard error allows; `clock` tells the seconds of the run between two lines."""
-    from dlbricks_tui.answers.measuring import FollowedRun
+    from dlbricks_tui.api.measuring import FollowedRun
 
     console = live_console(quiet=quiet)
     run = FollowedRun(quiet=quiet, few_samples=few_samples)

@@ -14,7 +14,7 @@ from dlbricks_tui.settings.variant import RUNTIME
 from dlbricks_tui.wording.numbers import names_of
 
 if TYPE_CHECKING:
-    from dlbricks_tui.answers.reported import ReportContents
+    from dlbricks_tui.api.reported import ReportContents
     from dlbricks_tui.report.page import Report
 
 _SECONDS_PER_LINE = 2.0
@@ -79,8 +79,8 @@ class _Progress:
 def report_models(args: argparse.Namespace) -> int:
     """Look up the models, draw the figures, and print the path of the page."""
     # Loaded here, as below: the help needs no store.
-    from dlbricks_tui.answers.opening import open_store
-    from dlbricks_tui.answers.reported import ReportOptions, analysed_on, models_with_results, open_loaders, reported
+    from dlbricks_tui.api.opening import open_store
+    from dlbricks_tui.api.reported import ReportOptions, analysed_on, models_with_results, open_loaders, reported
     from dlbricks_tui.report.report import make_report
 
     models = models_with_results(args.data) if args.models is None else args.models
@@ -112,7 +112,7 @@ def report_models(args: argparse.Namespace) -> int:
 
 
 def _document(page: Report, contents: ReportContents) -> dict[str, Any]:
-    from dlbricks_tui.answers.reported import series_documents
+    from dlbricks_tui.api.reported import series_documents
 
     return {
         "page": page.page,
@@ -137,10 +137,10 @@ def report_comparison(args: argparse.Namespace) -> int:
     # `--models` has a default, which a comparison does not use.
     if args.systems or args.runtime or args.input or args.value:
         raise UsageError("--compare takes all results of its sides: leave --system, --runtime, --input and --value out")
-    from dlbricks_tui.answers.changes import compare_sides, comparison_document, estimates_of
-    from dlbricks_tui.answers.opening import library
-    from dlbricks_tui.answers.reported import open_loaders
-    from dlbricks_tui.answers.sides import named_sides
+    from dlbricks_tui.api.changes import compare_sides, comparison_document, estimates_of
+    from dlbricks_tui.api.opening import library
+    from dlbricks_tui.api.reported import open_loaders
+    from dlbricks_tui.api.sides import named_sides
     from dlbricks_tui.report.comparison import make_comparison
 
     sides = named_sides(args.compare, args.data)

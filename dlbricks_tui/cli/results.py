@@ -26,8 +26,8 @@ from dlbricks_tui.wording.numbers import counted, percent
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from dlbricks_tui.answers.changes import ComparedPair
-    from dlbricks_tui.answers.stored_results import ShownResult
+    from dlbricks_tui.api.changes import ComparedPair
+    from dlbricks_tui.api.stored_results import ShownResult
     from dlbricks_tui.documents.parts import Sentence, Table
 
 FILTERS = """\
@@ -127,8 +127,8 @@ def _add_import(parser: Parser) -> None:
 def list_results(args: argparse.Namespace) -> int:
     """List the results that pass the filters."""
     # Loaded here, as below: the help needs no store.
-    from dlbricks_tui.answers.opening import open_store
-    from dlbricks_tui.answers.stored_results import (
+    from dlbricks_tui.api.opening import open_store
+    from dlbricks_tui.api.stored_results import (
         columns_named,
         listed_results,
         objects_of,
@@ -160,8 +160,8 @@ def list_results(args: argparse.Namespace) -> int:
 
 def show_result(args: argparse.Namespace) -> int:
     """Show one result in full, or all results of a brick."""
-    from dlbricks_tui.answers.opening import open_store
-    from dlbricks_tui.answers.stored_results import found_result, precision_remarks
+    from dlbricks_tui.api.opening import open_store
+    from dlbricks_tui.api.stored_results import found_result, precision_remarks
 
     with open_store(args.data, narrate) as store:
         found = found_result(store, args.result)
@@ -212,9 +212,9 @@ def _show(found: ShownResult) -> None:
 
 def compare_results(args: argparse.Namespace) -> int:
     """Print the comparison of two selections."""
-    from dlbricks_tui.answers.changes import compared_results
-    from dlbricks_tui.answers.opening import open_store
-    from dlbricks_tui.answers.sides import select_named
+    from dlbricks_tui.api.changes import compared_results
+    from dlbricks_tui.api.opening import open_store
+    from dlbricks_tui.api.sides import select_named
     from dlbricks_tui.cli.rendering import show_parts
     from dlbricks_tui.documents.comparison import NOTHING_IN_COMMON, pair_columns, ratio_parts, selection_parts
     from dlbricks_tui.documents.parts import BLANK_LINE, Table
@@ -261,8 +261,8 @@ def _escaped(text: str) -> str:
 
 def export_results(args: argparse.Namespace) -> int:
     """Write the results that pass the filters to a file in the format of its ending."""
-    from dlbricks_tui.answers import stored_results
-    from dlbricks_tui.answers.opening import open_store
+    from dlbricks_tui.api import stored_results
+    from dlbricks_tui.api.opening import open_store
 
     stored_results.require_new_export(args.file, replace=args.force)
     with open_store(args.data, narrate) as store:
@@ -288,8 +288,8 @@ def run_import(args: argparse.Namespace) -> int:
 
 def _import_files(args: argparse.Namespace) -> tuple[Sequence[Any], bool]:
     """Import exported files and folders; return a document for each, and True if all of each could be read."""
-    from dlbricks_tui.answers.opening import open_store
-    from dlbricks_tui.answers.store_contents import import_lines, import_results, imported
+    from dlbricks_tui.api.opening import open_store
+    from dlbricks_tui.api.store_contents import import_lines, import_results, imported
 
     with open_store(args.data, narrate) as store:
         done = imported(
@@ -307,8 +307,8 @@ def _import_files(args: argparse.Namespace) -> tuple[Sequence[Any], bool]:
 
 def _import_published(args: argparse.Namespace) -> tuple[Sequence[Any], bool]:
     """Import checkouts like `_import_files` imports files."""
-    from dlbricks_tui.answers.opening import open_store
-    from dlbricks_tui.answers.store_contents import ImportedCheckout, checkout_reports, system_lines
+    from dlbricks_tui.api.opening import open_store
+    from dlbricks_tui.api.store_contents import ImportedCheckout, checkout_reports, system_lines
 
     found: list[ImportedCheckout] = []
     with open_store(args.data, narrate) as store, open_loader(args.data) as loader:
@@ -328,8 +328,8 @@ def _import_published(args: argparse.Namespace) -> tuple[Sequence[Any], bool]:
 
 def delete_results(args: argparse.Namespace) -> int:
     """Delete the results that pass the filters, after a question."""
-    from dlbricks_tui.answers.opening import open_store
-    from dlbricks_tui.answers.stored_results import names_ids, to_delete
+    from dlbricks_tui.api.opening import open_store
+    from dlbricks_tui.api.stored_results import names_ids, to_delete
 
     if not args.filters and not args.all:
         raise UsageError("say which results to delete: give filters, or --all")
@@ -354,7 +354,7 @@ def _confirmed(question: str) -> bool:
 
 def verify_store(args: argparse.Namespace) -> int:
     """Read everything and name what is damaged."""
-    from dlbricks_tui.answers.stored_results import correct_dates, verification_document, verified_store
+    from dlbricks_tui.api.stored_results import correct_dates, verification_document, verified_store
 
     if args.correct_dates:
         narrate(f"{counted(correct_dates(args.data), 'date')} corrected")
@@ -384,7 +384,7 @@ def verify_store(args: argparse.Namespace) -> int:
 
 def compact_store(args: argparse.Namespace) -> int:
     """Write everything into one TinyDB file and print its path."""
-    from dlbricks_tui.answers.opening import open_store
+    from dlbricks_tui.api.opening import open_store
 
     with open_store(args.data, narrate) as store:
         path = store.compact()

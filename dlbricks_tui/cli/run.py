@@ -25,7 +25,7 @@ from dlbricks_tui.wording.numbers import counted, in_ms, names_of
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from dlbricks_tui.answers.measuring import FollowedRun, MeasureOptions, RunJob
+    from dlbricks_tui.api.measuring import FollowedRun, MeasureOptions, RunJob
     from dlbricks_tui.estimate.ranking import Point
     from dlbricks_tui.folders import DataFolder
     from dlbricks_tui.jobs.folder import JobState
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 def register(parser: Parser) -> None:
     """Add the options of `run`."""
     # Loaded here, as all that follows: the parsers of other commands need no store.
-    from dlbricks_tui.answers.measuring import MOST_MODELS_END_TO_END
+    from dlbricks_tui.api.measuring import MOST_MODELS_END_TO_END
 
     add_models_argument(parser, many=True)
     add_cutting_options(parser, level="fused")
@@ -73,15 +73,15 @@ def add_measuring_options(parser: Parser) -> None:
 
 def measure_options_of(args: argparse.Namespace) -> MeasureOptions:
     """Return the options that `add_measuring_options` takes."""
-    from dlbricks_tui.answers.measuring import MeasureOptions
+    from dlbricks_tui.api.measuring import MeasureOptions
 
     return MeasureOptions(**runtime_given(args), **values_of(args, (*ENOUGH, *RUNNING)))
 
 
 def run_models(args: argparse.Namespace) -> int:
     """Start a run, and carry it out unless it is to be detached."""
-    from dlbricks_tui.answers.measuring import run_request
-    from dlbricks_tui.answers.opening import library
+    from dlbricks_tui.api.measuring import run_request
+    from dlbricks_tui.api.opening import library
 
     given = values_of(args, (*CUTTING, LEVEL, *EXECUTION, END_TO_END, METHOD, TARGET))
     options = replace(measure_options_of(args), **given, **inputs_of(args))
@@ -91,7 +91,7 @@ def run_models(args: argparse.Namespace) -> int:
 
 def created_run(request: RunRequest, data: DataFolder) -> RunJob:
     """Return a new run, and narrate what a user should know of its threads and precisions."""
-    from dlbricks_tui.answers.measuring import RunJob, remarks_on_run
+    from dlbricks_tui.api.measuring import RunJob, remarks_on_run
 
     run = RunJob.create(request, data)
     for remark in remarks_on_run(request):
@@ -122,7 +122,7 @@ def conclude(outcome: RunOutcome, run: FollowedRun, *, as_json: bool) -> int:
     """Print the estimates of a run that has ended, and return its exit status."""
     request = outcome.request
     if as_json:
-        from dlbricks_tui.answers.measuring import run_result
+        from dlbricks_tui.api.measuring import run_result
 
         write_json(run_result(outcome.state, outcome))
     elif request.suite is not None and outcome.estimates is not None:
@@ -174,7 +174,7 @@ def _start_detached(run: RunJob, *, as_json: bool) -> int:
     run.start_detached()
     name = run.folder.run
     if as_json:
-        from dlbricks_tui.answers.measuring import run_result
+        from dlbricks_tui.api.measuring import run_result
 
         write_json(run_result(run.folder.state()))
     else:
@@ -203,7 +203,7 @@ def _show(found: Sequence[EstimatedModel], request: RunRequest) -> None:
 
 
 def _show_variants(found: Sequence[EstimatedModel], request: RunRequest) -> None:
-    from dlbricks_tui.answers.measuring import points_of_run
+    from dlbricks_tui.api.measuring import points_of_run
     from dlbricks_tui.cli.estimate import show_variants
 
     points: dict[str, list[Point]] = points_of_run(found, request)
@@ -213,8 +213,8 @@ def _show_variants(found: Sequence[EstimatedModel], request: RunRequest) -> None
 
 def probe(args: argparse.Namespace) -> int:
     """Measure the most informative bricks, and print the estimates of the models."""
-    from dlbricks_tui.answers.measuring import ProbeOptions, known_systems, probe_request
-    from dlbricks_tui.answers.opening import library
+    from dlbricks_tui.api.measuring import ProbeOptions, known_systems, probe_request
+    from dlbricks_tui.api.opening import library
 
     given = values_of(args, (*EXECUTION, PROBE_SECONDS, PROBE_BRICKS, LEVEL, METHOD))
     options = ProbeOptions(**runtime_given(args), **given, **inputs_of(args))
@@ -224,7 +224,7 @@ def probe(args: argparse.Namespace) -> int:
     outcome, followed = execute_shown(run, quiet=args.quiet, began=args.began, few_samples=True)
     known = [one for _, one in outcome.estimates or () if one.estimate.composed is not None]
     if args.json:
-        from dlbricks_tui.answers.measuring import probe_result
+        from dlbricks_tui.api.measuring import probe_result
 
         write_json(probe_result(outcome, others))
     elif known:

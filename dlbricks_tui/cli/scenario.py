@@ -17,8 +17,8 @@ from dlbricks_tui.settings.setting import fields_of
 from dlbricks_tui.settings.variant import KERNELS, PRECISION, RUNTIME, SYSTEM, THREADS
 
 if TYPE_CHECKING:
-    from dlbricks_tui.answers.loads import LoadProcessError, MeasuredTest
-    from dlbricks_tui.answers.scenarios import ScenarioAnswer
+    from dlbricks_tui.api.loads import LoadProcessError, MeasuredTest
+    from dlbricks_tui.api.scenarios import ScenarioAnswer
     from dlbricks_tui.folders import DataFolder
     from dlbricks_tui.scenarios.scenario import ScenarioOrder
 
@@ -59,7 +59,7 @@ def answer_scenario(args: argparse.Namespace) -> int:
     measured = None if isinstance(found, UserError) else found
     if args.json:
         # Loaded here: only documents need it.
-        from dlbricks_tui.answers.loads import scenario_result
+        from dlbricks_tui.api.loads import scenario_result
 
         write_json(scenario_result(answer, found, args.data, predicts=predicts))
     elif predicts or measured is not None:
@@ -71,8 +71,8 @@ def answer_scenario(args: argparse.Namespace) -> int:
 
 def _answer(args: argparse.Namespace) -> ScenarioAnswer:
     # Loaded here: the help needs no store.
-    from dlbricks_tui.answers.opening import model_named
-    from dlbricks_tui.answers.scenarios import ScenarioOptions, scenario_answer
+    from dlbricks_tui.api.opening import model_named
+    from dlbricks_tui.api.scenarios import ScenarioOptions, scenario_answer
 
     options = ScenarioOptions(**values_of(args, (KIND, BOUND, PERCENTILE, RATE, BATCHES, INSTANCES, FULL)))
     source = model_named(args.model, args.data)
@@ -84,7 +84,7 @@ def _answer(args: argparse.Namespace) -> ScenarioAnswer:
 
 def _measured(args: argparse.Namespace, answer: ScenarioAnswer) -> MeasuredTest | LoadProcessError:
     """Measure the scenario, and return its test, or the failure, which is narrated."""
-    from dlbricks_tui.answers.loads import LoadProcessError, order_of
+    from dlbricks_tui.api.loads import LoadProcessError, order_of
 
     try:
         return measure_shown(order_of(answer, is_system_named=args.system is not None), args.data, quiet=args.quiet)
@@ -96,8 +96,8 @@ def _measured(args: argparse.Namespace, answer: ScenarioAnswer) -> MeasuredTest 
 def measure_shown(order: ScenarioOrder, data: DataFolder, *, quiet: bool) -> MeasuredTest:
     """Measure a scenario, and narrate its progress and warnings."""
     # Loaded here: predictions need no process.
-    from dlbricks_tui.answers.jobs import words_of
-    from dlbricks_tui.answers.loads import measure
+    from dlbricks_tui.api.jobs import words_of
+    from dlbricks_tui.api.loads import measure
     from dlbricks_tui.cli.progress import JobNarration, live_console
 
     narrated = JobNarration(words_of("load test", order), live_console(), quiet=quiet)

@@ -59,8 +59,8 @@ def _add_export(parser: Parser) -> None:
 def export_suite(args: argparse.Namespace) -> int:
     """Write the bricks of models and of decoys for others, and the key to them where only the owner reads it."""
     # Loaded here, as below: the help needs none of it.
-    from dlbricks_tui.answers.jobs import words_of
-    from dlbricks_tui.answers.suites import SuiteOptions, export_here, export_order
+    from dlbricks_tui.api.jobs import words_of
+    from dlbricks_tui.api.suites import SuiteOptions, export_here, export_order
     from dlbricks_tui.cli.progress import JobNarration, live_console
     from dlbricks_tui.wording.fleets import untravelled
 
@@ -89,8 +89,8 @@ def export_suite(args: argparse.Namespace) -> int:
 
 def run_suite(args: argparse.Namespace) -> int:
     """Measure a suite like models, and write the results into a file."""
-    from dlbricks_tui.answers.measuring import RunJob
-    from dlbricks_tui.answers.suites import suite_run_at
+    from dlbricks_tui.api.measuring import RunJob
+    from dlbricks_tui.api.suites import suite_run_at
 
     request, absent = suite_run_at(measure_options_of(args), args.suite, args.output, args.data)
     for title in absent:
@@ -100,8 +100,8 @@ def run_suite(args: argparse.Namespace) -> int:
 
 def import_suite(args: argparse.Namespace) -> int:
     """Import the results of the private models' bricks."""
-    from dlbricks_tui.answers.opening import open_store
-    from dlbricks_tui.answers.suites import import_suite_results
+    from dlbricks_tui.api.opening import open_store
+    from dlbricks_tui.api.suites import import_suite_results
     from dlbricks_tui.wording.fleets import import_outcome
 
     with open_store(args.data, narrate) as store:

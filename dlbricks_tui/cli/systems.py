@@ -36,8 +36,8 @@ def register(parser: Parser) -> None:
 def list_systems(args: argparse.Namespace) -> int:
     """List the systems with their prices and the numbers of their results."""
     # Loaded here, as below: the help needs no store.
-    from dlbricks_tui.answers.opening import open_store
-    from dlbricks_tui.answers.store_contents import known_system_document, prices_file, systems_of
+    from dlbricks_tui.api.opening import open_store
+    from dlbricks_tui.api.store_contents import known_system_document, prices_file, systems_of
     from dlbricks_tui.cli.rendering import show_parts
     from dlbricks_tui.documents.parts import Table
     from dlbricks_tui.documents.systems import system_columns
@@ -59,8 +59,8 @@ def list_systems(args: argparse.Namespace) -> int:
 
 def compare_systems(args: argparse.Namespace) -> int:
     """Rank the systems for each model, by the answer of each system."""
-    from dlbricks_tui.answers.opening import library
-    from dlbricks_tui.answers.store_contents import candidate_documents, ranked_systems
+    from dlbricks_tui.api.opening import library
+    from dlbricks_tui.api.store_contents import candidate_documents, ranked_systems
     from dlbricks_tui.cli.rendering import show_parts
     from dlbricks_tui.documents.systems import comparison_parts
 

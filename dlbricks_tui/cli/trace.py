@@ -56,7 +56,7 @@ def register(parser: Parser) -> None:
 def trace(args: argparse.Namespace) -> int:
     """Trace a model, or list the stored traces, or write one of them again."""
     # Loaded here, as all that follows: the help needs none of it.
-    from dlbricks_tui.answers.traces import (
+    from dlbricks_tui.api.traces import (
         TraceFormat,
         TraceProcessError,
         format_of,
@@ -85,7 +85,7 @@ def trace(args: argparse.Namespace) -> int:
             return Status.DONE_WITH_FAILURES
     write_in(form, found, args.output)
     if args.json:
-        from dlbricks_tui.answers.traces import trace_result
+        from dlbricks_tui.api.traces import trace_result
 
         write_json(trace_result(found, args.output, form))
     else:
@@ -98,10 +98,10 @@ def trace(args: argparse.Namespace) -> int:
 
 
 def _traced(args: argparse.Namespace) -> Trace:
-    from dlbricks_tui.answers.jobs import words_of
-    from dlbricks_tui.answers.measuring import variant_remarks
-    from dlbricks_tui.answers.opening import model_named
-    from dlbricks_tui.answers.traces import TraceOptions, require_room, trace_model, trace_order
+    from dlbricks_tui.api.jobs import words_of
+    from dlbricks_tui.api.measuring import variant_remarks
+    from dlbricks_tui.api.opening import model_named
+    from dlbricks_tui.api.traces import TraceOptions, require_room, trace_model, trace_order
     from dlbricks_tui.cli.progress import JobNarration
     from dlbricks_tui.cli.signals import signals_interrupt
     from dlbricks_tui.wording.answers import runtime_words
@@ -122,7 +122,7 @@ def _traced(args: argparse.Namespace) -> Trace:
 
 
 def _list(args: argparse.Namespace) -> int:
-    from dlbricks_tui.answers.traces import trace_summary, traces_of
+    from dlbricks_tui.api.traces import trace_summary, traces_of
     from dlbricks_tui.cli.jobs import show_list
     from dlbricks_tui.documents.trace import stored_columns
 

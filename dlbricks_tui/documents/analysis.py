@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from dlbricks_tui.analysis.bounds import speed_difference
 from dlbricks_tui.analysis.what_if import WhatIfKind
-from dlbricks_tui.answers.analyses import (
+from dlbricks_tui.api.analyses import (
     by_execution,
     groups_by_loss,
     known,
@@ -59,8 +59,8 @@ if TYPE_CHECKING:
     from dlbricks_tui.analysis.groups import MeasuredExecution
     from dlbricks_tui.analysis.kernels import TimedKernel
     from dlbricks_tui.analysis.what_if import MeasuredGain
-    from dlbricks_tui.answers.analyses import ModelAnalysis, ModelRow
-    from dlbricks_tui.answers.analysing import Analysis
+    from dlbricks_tui.api.analyses import ModelAnalysis, ModelRow
+    from dlbricks_tui.api.analysing import Analysis
     from dlbricks_tui.documents.pictures import Plot
 
 BEST = LegendSign(".", "best measured", "bar", "█")

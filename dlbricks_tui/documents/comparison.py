@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
-from dlbricks_tui.answers.evaluating import ComparedResult, EvaluatedLoad, EvaluatedResult, EvaluationResult
-from dlbricks_tui.answers.sides import PairKind
+from dlbricks_tui.api.evaluating import ComparedResult, EvaluatedLoad, EvaluatedResult, EvaluationResult
+from dlbricks_tui.api.sides import PairKind
 from dlbricks_tui.documents.parts import (
     BLANK_LINE,
     CellKind,
@@ -45,9 +45,9 @@ from dlbricks_tui.wording.numbers import (
 from dlbricks_tui.wording.scenarios import kind_in_words, percentile_name
 
 if TYPE_CHECKING:
-    from dlbricks_tui.answers.changes import ComparedPair, ComparedResults
-    from dlbricks_tui.answers.pairs import ComparedPart, ComparedTwo
-    from dlbricks_tui.answers.sides import NamedSelection
+    from dlbricks_tui.api.changes import ComparedPair, ComparedResults
+    from dlbricks_tui.api.pairs import ComparedPart, ComparedTwo
+    from dlbricks_tui.api.sides import NamedSelection
 
 VERDICT_STYLES = {Verdict.SLOWER: "bad", Verdict.FASTER: "good", Verdict.SAME: "muted", Verdict.UNKNOWN: "warn"}
 

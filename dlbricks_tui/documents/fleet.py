@@ -24,7 +24,7 @@ from dlbricks_tui.wording.numbers import PARTLY, PREDICTED, counted, duration, m
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from dlbricks_tui.answers.fleets import FleetEstimate, FleetModel, FleetResult
+    from dlbricks_tui.api.fleets import FleetEstimate, FleetModel, FleetResult
     from dlbricks_tui.fleet.setting_up.doctor import Examination
 
 _STYLES: Mapping[FleetHostState, str] = {

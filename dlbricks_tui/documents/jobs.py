@@ -19,9 +19,9 @@ from dlbricks_tui.wording.numbers import (
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from dlbricks_tui.answers.fleets import FleetSummary
-    from dlbricks_tui.answers.jobs import JobSummary
-    from dlbricks_tui.answers.measuring import ReplayedModel, ReplayedRun, RunSummary
+    from dlbricks_tui.api.fleets import FleetSummary
+    from dlbricks_tui.api.jobs import JobSummary
+    from dlbricks_tui.api.measuring import ReplayedModel, ReplayedRun, RunSummary
 
 # An active job does not store its time by the second.
 RUN_COLUMNS: tuple[Column[RunSummary], ...] = (

@@ -15,7 +15,7 @@ from dlbricks_tui.wording.scenarios import in_us, percentile_name, rate_in_words
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from dlbricks_tui.answers.scenarios import ScenarioAnswer
+    from dlbricks_tui.api.scenarios import ScenarioAnswer
     from dlbricks_tui.scenarios.scenario import LoadTestDone, MeasuredLoad, PredictedLoad, Scenario
     from dlbricks_tui.store.records import LoadTest
 

@@ -24,8 +24,8 @@ from dlbricks_tui.wording.scenarios import message_line, progress_line
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from dlbricks_tui.answers.followed_jobs import LoadJob
-    from dlbricks_tui.answers.scenario_of_model import ScenarioOfModel
+    from dlbricks_tui.api.followed_jobs import LoadJob
+    from dlbricks_tui.api.scenario_of_model import ScenarioOfModel
     from dlbricks_tui.documents.parts import Part
     from dlbricks_tui.documents.pictures import Picture, Plot
     from dlbricks_tui.scenarios.scenario import PredictedLoad, Scenario

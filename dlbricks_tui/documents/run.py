@@ -14,7 +14,7 @@ from dlbricks_tui.wording.numbers import duration, in_ms, milliseconds, percent
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from dlbricks_tui.answers.followed_runs import RunSnapshot
+    from dlbricks_tui.api.followed_runs import RunSnapshot
     from dlbricks_tui.estimate.knowledge import Latency
     from dlbricks_tui.estimate.system_estimate import SystemEstimate
 
@@ -154,7 +154,7 @@ def under_way(run: RunSnapshot, model: str) -> UnderWay:
     if len(estimates) > 1 or len(wholes) > 1:
         return UnderWay(words)
     # Loaded here: the first screen shows no run, and needs no NumPy.
-    from dlbricks_tui.answers.shared_estimates import estimate_so_far, latency_so_far
+    from dlbricks_tui.api.shared_estimates import estimate_so_far, latency_so_far
 
     return UnderWay(
         words,

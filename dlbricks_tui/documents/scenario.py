@@ -44,7 +44,7 @@ from dlbricks_tui.wording.scenarios import (
 )
 
 if TYPE_CHECKING:
-    from dlbricks_tui.answers.scenarios import ScenarioAnswer
+    from dlbricks_tui.api.scenarios import ScenarioAnswer
 
 # Stored tests in a table.
 _MOST_STORED = 20

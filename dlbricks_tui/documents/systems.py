@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
-from dlbricks_tui.answers.store_contents import KnownSystem
+from dlbricks_tui.api.store_contents import KnownSystem
 from dlbricks_tui.documents.parts import (
     BLANK_LINE,
     CellKind,
@@ -31,7 +31,7 @@ from dlbricks_tui.wording.numbers import ago, counted, gibibytes, partly, percen
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from dlbricks_tui.answers.doctor import ExaminedSystem
+    from dlbricks_tui.api.doctor import ExaminedSystem
     from dlbricks_tui.host.noise import Finding
     from dlbricks_tui.measure.denormals import DenormalCount
     from dlbricks_tui.store.records import RuntimeRecord

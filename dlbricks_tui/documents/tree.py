@@ -18,7 +18,7 @@ from dlbricks_tui.wording.layers import bricks_words, input_text, shape_text
 from dlbricks_tui.wording.numbers import PREDICTED, counted, milliseconds, percent
 
 if TYPE_CHECKING:
-    from dlbricks_tui.answers.analysing import Analysis
+    from dlbricks_tui.api.analysing import Analysis
     from dlbricks_tui.bricks.decomposition import Cutting, Decomposition
     from dlbricks_tui.documents.outline import OutlineNode
     from dlbricks_tui.documents.parts import Part

@@ -98,5 +98,5 @@ LANGUAGE = JobKind(
     WorkKind.LANGUAGE,
     LanguageOrder,
     event_kinds(LanguageMessage, LanguageRound, LanguageMeasured, LanguageFailed),
-    "dlbricks_tui.answers.language_measuring",
+    "dlbricks_tui.api.language_measuring",
 )

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from dlbricks_tui.answers.analyses import Cell
-from dlbricks_tui.answers.changes import (
+from dlbricks_tui.api.analyses import Cell
+from dlbricks_tui.api.changes import (
     MOST_ESTIMATED,
     Columns,
     ComparedRow,
@@ -19,7 +19,7 @@ from dlbricks_tui.answers.changes import (
     number_tested,
     overall,
 )
-from dlbricks_tui.answers.sides import Side, SideFact, value_in_words
+from dlbricks_tui.api.sides import Side, SideFact, value_in_words
 from dlbricks_tui.documents.comparison import VERDICT_STYLES
 from dlbricks_tui.documents.pictures import Axis, BarRow, LegendSign, Rows, round_ticks
 from dlbricks_tui.printable import printable

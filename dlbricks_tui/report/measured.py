@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 from dlbricks_tui.analysis.roofline import LayerPoint, Roof
 from dlbricks_tui.analysis.what_if import WhatIfKind
-from dlbricks_tui.answers import analyses as results
-from dlbricks_tui.answers.analyses import (
+from dlbricks_tui.api import analyses as results
+from dlbricks_tui.api.analyses import (
     Cell,
     ModelRow,
     by_execution,
@@ -17,7 +17,7 @@ from dlbricks_tui.answers.analyses import (
     middle,
     model_cells,
 )
-from dlbricks_tui.answers.reported import LONGEST_LABEL, ReportContents, file_name
+from dlbricks_tui.api.reported import LONGEST_LABEL, ReportContents, file_name
 from dlbricks_tui.documents.analysis import (
     BEST,
     GAP_PARTS,

@@ -11,7 +11,7 @@ from string import Template
 from typing import Any
 
 from dlbricks_tui import __version__
-from dlbricks_tui.answers.analyses import Cell
+from dlbricks_tui.api.analyses import Cell
 from dlbricks_tui.documents.parts import CellKind, Table
 from dlbricks_tui.errors import UserError
 from dlbricks_tui.printable import printable

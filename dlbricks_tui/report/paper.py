@@ -4,8 +4,8 @@ import shlex
 from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import NamedTuple
 
-from dlbricks_tui.answers.analyses import Cell
-from dlbricks_tui.answers.reported import (
+from dlbricks_tui.api.analyses import Cell
+from dlbricks_tui.api.reported import (
     BEST_SPEEDUP,
     CLOSENESS,
     COMPOSED_SYSTEM,

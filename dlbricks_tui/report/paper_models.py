@@ -4,8 +4,8 @@ import math
 from collections.abc import Mapping, Sequence
 from itertools import combinations, pairwise
 
-from dlbricks_tui.answers.analyses import Cell
-from dlbricks_tui.answers.reported import (
+from dlbricks_tui.api.analyses import Cell
+from dlbricks_tui.api.reported import (
     LAYERS,
     UNIQUE_LAYERS,
     ModelResult,

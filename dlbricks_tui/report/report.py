@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from dlbricks_tui.answers.analyses import ModelRow
-from dlbricks_tui.answers.reported import ReportContents, ReportedModel
+from dlbricks_tui.api.analyses import ModelRow
+from dlbricks_tui.api.reported import ReportContents, ReportedModel
 from dlbricks_tui.report.measured import analysis_sections, origins_section, scenarios_section
 from dlbricks_tui.report.page import PageHeading, Report, written
 from dlbricks_tui.report.paper import (

@@ -16,10 +16,10 @@ from textual import events, on
 from textual.app import App
 from textual.screen import ModalScreen, Screen
 
-from dlbricks_tui.answers.choices import Choices, choices_from
-from dlbricks_tui.answers.open_models import ComparableRow
-from dlbricks_tui.answers.run_watch import Replayed
-from dlbricks_tui.answers.session import Session
+from dlbricks_tui.api.choices import Choices, choices_from
+from dlbricks_tui.api.open_models import ComparableRow
+from dlbricks_tui.api.run_watch import Replayed
+from dlbricks_tui.api.workbench_session import WorkbenchSession
 from dlbricks_tui.config.config import Sources
 from dlbricks_tui.errors import UserError
 from dlbricks_tui.printable import printable
@@ -75,7 +75,7 @@ class DlbricksApp(HelpPlace, App[None], inherit_bindings=False):
 
     def __init__(
         self,
-        session: Session,
+        session: WorkbenchSession,
         choices: Choices | None = None,
         sources: Sources | None = None,
         connection: Connection | None = None,

@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, ClassVar
 
-from dlbricks_tui.answers.open_models import ComparableRow
-from dlbricks_tui.answers.pairs import ComparedPart, ComparedTwo, compare_rows
-from dlbricks_tui.answers.session import Session
+from dlbricks_tui.api.open_models import ComparableRow
+from dlbricks_tui.api.pairs import ComparedPart, ComparedTwo, compare_rows
+from dlbricks_tui.api.workbench_session import WorkbenchSession
 from dlbricks_tui.documents.comparison import (
     answer_words,
     difference_parts,
@@ -27,7 +27,7 @@ from dlbricks_tui.tui.widgets.screens import AnswerScreen
 from dlbricks_tui.wording.checks import verdict_counts
 
 if TYPE_CHECKING:
-    from dlbricks_tui.answers.estimating import Answer
+    from dlbricks_tui.api.estimating import Answer
     from dlbricks_tui.models.library import ModelSource
 
 
@@ -107,7 +107,7 @@ class MarkedScreen(AnswerScreen[None]):
 
     def __init__(
         self,
-        session: Session,
+        session: WorkbenchSession,
         rows: Sequence[ComparableRow],
         answer_for: Callable[[ModelSource], Answer] | None = None,
     ) -> None:

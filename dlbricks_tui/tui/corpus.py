@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, ClassVar
 from textual import on
 from textual.app import ComposeResult
 
-from dlbricks_tui.answers.choices import Choices, change_setting, setting_named
-from dlbricks_tui.answers.library_scans import ComparedModels, compare_models, find_accuracies
-from dlbricks_tui.answers.open_models import ModelSpec
-from dlbricks_tui.answers.session import Session
+from dlbricks_tui.api.choices import Choices, change_setting, setting_named
+from dlbricks_tui.api.library_scans import ComparedModels, compare_models, find_accuracies
+from dlbricks_tui.api.open_models import ModelSpec
+from dlbricks_tui.api.workbench_session import WorkbenchSession
 from dlbricks_tui.documents.corpus import (
     CountedLayers,
     common_words,
@@ -39,7 +39,7 @@ from dlbricks_tui.wording.numbers import counted, percent
 from dlbricks_tui.wording.plain_text import TextTable
 
 if TYPE_CHECKING:
-    from dlbricks_tui.answers.library_scans import GroupAccuracy
+    from dlbricks_tui.api.library_scans import GroupAccuracy
     from dlbricks_tui.bricks.corpus import Corpus, RepeatedType, Uniqueness
 
 
@@ -325,7 +325,12 @@ class CorpusScreen(AnswerScreen[None]):
     )
 
     def __init__(
-        self, session: Session, specs: Callable[[Choices], Sequence[ModelSpec]], choices: Choices, *, measuring: bool
+        self,
+        session: WorkbenchSession,
+        specs: Callable[[Choices], Sequence[ModelSpec]],
+        choices: Choices,
+        *,
+        measuring: bool,
     ) -> None:
         self._uniqueness = UniquenessPanel()
         self._kinds = KindsPanel()

@@ -20,8 +20,8 @@ from dlbricks_tui.printable import printable
 from dlbricks_tui.settings.workbench import Switch
 
 if TYPE_CHECKING:
-    from dlbricks_tui.answers.demonstration import Demonstration
-    from dlbricks_tui.answers.run_watch import Replayed
+    from dlbricks_tui.api.demonstration import Demonstration
+    from dlbricks_tui.api.run_watch import Replayed
     from dlbricks_tui.models.library import ModelSource
 
 _SIGNS_OF_SSH = ("SSH_TTY", "SSH_CONNECTION")
@@ -139,7 +139,7 @@ def open_workbench(data: DataFolder, sources: Sources, model: ModelSource | Path
 
 def open_demonstration(demonstration: Demonstration, sources: Sources, speed: float) -> int:
     """Run the application on recorded results until the user leaves, and return the exit status."""
-    from dlbricks_tui.answers.run_watch import Replayed
+    from dlbricks_tui.api.run_watch import Replayed
 
     replayed = Replayed(demonstration.replayed, speed)
     return _run(demonstration.data, demonstration.samples, sources, replayed)
@@ -156,17 +156,17 @@ def _run(
     # Textual reads this variable when it is imported.
     os.environ.setdefault("TEXTUAL_FPS", f"{behaving.repaints_per_second}")
 
-    from dlbricks_tui.answers.session import Session
+    from dlbricks_tui.api.workbench_session import WorkbenchSession
     from dlbricks_tui.tui.app import DlbricksApp
 
-    session = Session(data, samples)
+    session = WorkbenchSession(data, samples)
     app = DlbricksApp(session, sources=sources, connection=behaving, replayed=replayed, model=model)
     app.run(mouse=behaving.mouse)
     redirect_hung_up_streams()
     if app.fault is not None:
         raise app.fault
     if replayed is None:
-        from dlbricks_tui.answers.jobs import going_on
+        from dlbricks_tui.api.jobs import going_on
 
         with suppress(OSError):
             sys.stderr.writelines(f"{printable(each)}\n" for each in going_on(data))

@@ -15,9 +15,9 @@ from textual import on
 from textual.app import ComposeResult
 from textual.containers import Horizontal
 
-from dlbricks_tui.answers import language as asking
-from dlbricks_tui.answers.followed_jobs import LanguageJob
-from dlbricks_tui.answers.language import LanguageAnswer, LanguageOptions
+from dlbricks_tui.api import language_models as asking
+from dlbricks_tui.api.followed_jobs import LanguageJob
+from dlbricks_tui.api.language_models import LanguageAnswer, LanguageOptions
 from dlbricks_tui.documents.language import (
     curve_parts,
     execution_words,
@@ -46,7 +46,7 @@ from dlbricks_tui.tui.widgets.text import PictureView
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from dlbricks_tui.answers.session import Session
+    from dlbricks_tui.api.workbench_session import WorkbenchSession
     from dlbricks_tui.config.config import Config
     from dlbricks_tui.folders import DataFolder
     from dlbricks_tui.language.opening import NamedModel
@@ -260,7 +260,7 @@ class LanguageScreen(WorkScreen[None, LanguageJob]):
     UNDER_WAY = "A model is being measured"
     CANCELLED = "The measurement is cancelled; what it has stored is kept."
 
-    def __init__(self, session: Session, config: Config) -> None:
+    def __init__(self, session: WorkbenchSession, config: Config) -> None:
         self._settings = LanguageSettings(threads=() if config.threads is None else (config.threads,))
         self._models = LanguageModelsPanel()
         self._answer = LanguageAnswerPanel()

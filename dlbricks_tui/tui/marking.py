@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from textual.app import App
 
-    from dlbricks_tui.answers.open_models import ComparableRow
+    from dlbricks_tui.api.open_models import ComparableRow
 
 MARK = "●"
 # The kind of what-ifs, which are marked and never compared.

@@ -10,9 +10,9 @@ from textual.message import Message
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from dlbricks_tui.answers.followed_runs import ReplayChange
-    from dlbricks_tui.answers.open_models import ComparableRow
-    from dlbricks_tui.answers.run_watch import News
+    from dlbricks_tui.api.followed_runs import ReplayChange
+    from dlbricks_tui.api.open_models import ComparableRow
+    from dlbricks_tui.api.run_watch import News
 
 
 @dataclass

@@ -9,17 +9,17 @@ from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 from textual import on
 
-from dlbricks_tui.answers.choices import Choices
-from dlbricks_tui.answers.open_models import ComparableRow, ModelSpec
-from dlbricks_tui.answers.session import Session, options_of
-from dlbricks_tui.answers.sides import PairKind
-from dlbricks_tui.answers.store_contents import (
+from dlbricks_tui.api.choices import Choices
+from dlbricks_tui.api.open_models import ComparableRow, ModelSpec
+from dlbricks_tui.api.sides import PairKind
+from dlbricks_tui.api.store_contents import (
     KnownSystem,
     Systems,
     examine_host,
     list_systems,
     rank_systems,
 )
+from dlbricks_tui.api.workbench_session import WorkbenchSession, options_of
 from dlbricks_tui.config.config import Config
 from dlbricks_tui.documents.lines import Line, Span, line
 from dlbricks_tui.documents.parts import Column, Sentence
@@ -143,7 +143,7 @@ class SystemsScreen(AnswerScreen[TakenSystem]):
         "this host."
     )
 
-    def __init__(self, session: Session, spec: ModelSpec | None, choices: Choices, config: Config) -> None:
+    def __init__(self, session: WorkbenchSession, spec: ModelSpec | None, choices: Choices, config: Config) -> None:
         self._systems = SystemsPanel()
         self._system = SystemPanel()
         self._model = spec.source.name if spec else ""

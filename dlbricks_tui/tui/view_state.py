@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
-from dlbricks_tui.answers.open_models import ModelId
+from dlbricks_tui.api.open_models import ModelId
 from dlbricks_tui.atomic_write import write_atomically
 from dlbricks_tui.regular_files import read_json
 

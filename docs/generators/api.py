@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from dlbricks_tui import api
+from dlbricks_tui.api import public
 from docs.generators.fields import fields_of, sentence_of, values_of
 from docs.generators.markdown import MARK, plain, table
 
@@ -38,7 +39,7 @@ version to the next.
 
 def page() -> str:
     """Return the text of the page."""
-    found = {name: getattr(api, name) for name in api.__all__}
+    found = {name: getattr(api, name) for name in public.__all__}
     errors = {name: it for name, it in found.items() if isinstance(it, type) and issubclass(it, Exception)}
     enums = {name: it for name, it in found.items() if isinstance(it, type) and issubclass(it, Enum)}
     classes = {name: it for name, it in found.items() if isinstance(it, type) and name not in {*errors, *enums}}
@@ -111,7 +112,7 @@ def _members(kind: type) -> Iterable[tuple[str, str]]:
         if not base.__module__.startswith("dlbricks_tui"):
             continue
         for name, member in vars(base).items():
-            if name.startswith("_") or name in api.__all__:
+            if name.startswith("_") or name in public.__all__:
                 continue
             if isinstance(member, property) and member.__doc__:
                 yield f"`{name}`", plain(sentence_of(member))

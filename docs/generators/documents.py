@@ -18,7 +18,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from dlbricks_tui.answers.demonstration import open_demonstration
+from dlbricks_tui.api.demonstration import open_demonstration
 from dlbricks_tui.cli.main import main
 from dlbricks_tui.folders import SAMPLE_MODELS
 

@@ -1,7 +1,7 @@
 """The page of all files: text by hand, and fields and events from the code."""
 
 from dlbricks_tui.analysis.proving import PROOF
-from dlbricks_tui.answers.suites import EXPORT
+from dlbricks_tui.api.suites import EXPORT
 from dlbricks_tui.fleet.request import EVENTS as FLEET_EVENTS
 from dlbricks_tui.fleet.request import FleetHostState, HostEntry
 from dlbricks_tui.host.queue import WorkKind

@@ -8,7 +8,7 @@ from pathlib import Path
 from types import NoneType
 from typing import Any, get_args, get_origin, get_type_hints
 
-from dlbricks_tui.answers.documents import told_fields
+from dlbricks_tui.api.documents import told_fields
 from docs.generators.documents import Example, command_of, examples
 from docs.generators.fields import fields_of, sentence_of
 from docs.generators.markdown import MARK, plain, table

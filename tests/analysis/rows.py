@@ -5,7 +5,7 @@ from typing import Any
 
 from dlbricks_tui.analysis.bounds import Gap
 from dlbricks_tui.analysis.what_if import WhatIfKind
-from dlbricks_tui.answers.analyses import BestGain, ModelAnalysis, ModelRow
+from dlbricks_tui.api.analyses import BestGain, ModelAnalysis, ModelRow
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.runtime.variant import Variant
 from dlbricks_tui.store.selections import Way

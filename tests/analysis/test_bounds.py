@@ -12,7 +12,7 @@ from dlbricks_tui.analysis.groups import MeasuredExecution, are_comparable, grou
 from dlbricks_tui.analysis.roofline import Roof, Work, points_of, roof_of, roofline_ms, works_of
 from dlbricks_tui.analysis.what_if import Execution, Gain, WhatIf, WhatIfKind
 from dlbricks_tui.analysis.whole_models import Basis, written_times
-from dlbricks_tui.answers.analyses import best_gains, by_execution, mean_gain, mean_ratio, middle
+from dlbricks_tui.api.analyses import best_gains, by_execution, mean_gain, mean_ratio, middle
 from dlbricks_tui.estimate.compositions import milliseconds, picoseconds
 from dlbricks_tui.estimate.knowledge import Latency
 from dlbricks_tui.models.graph import LayerGraph, Level, TensorType

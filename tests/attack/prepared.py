@@ -15,7 +15,7 @@ from types import FrameType
 
 from dlbricks_tui.analysis.proving import PROOF, ProofOrder, RoundsDone
 from dlbricks_tui.analysis.what_if import Gain
-from dlbricks_tui.answers.demonstration import open_demonstration
+from dlbricks_tui.api.demonstration import open_demonstration
 from dlbricks_tui.cli.main import main
 from dlbricks_tui.cli.parser import Status
 from dlbricks_tui.folders import SAMPLE_MODELS, DataFolder

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from dlbricks_tui.cli.main import main
-from tests.answers.validation import faults
+from tests.api.validation import faults
 
 # Takes the words of a command line; gives its exit status, standard output and standard error.
 Command = Callable[..., tuple[int, str, str]]

@@ -18,8 +18,8 @@ import pytest
 
 from dlbricks_tui.analysis.proving import ProofError, ProofRule, Prover
 from dlbricks_tui.analysis.what_if import Gain, WhatIf, WhatIfKind
-from dlbricks_tui.answers import analysing as lacking
-from dlbricks_tui.answers.analysing import ProvingError, asked_what_ifs
+from dlbricks_tui.api import analysing as lacking
+from dlbricks_tui.api.analysing import ProvingError, asked_what_ifs
 from dlbricks_tui.bricks.decomposition import decompose
 from dlbricks_tui.cli.main import main
 from dlbricks_tui.documents.what_ifs import interval_of
@@ -322,7 +322,7 @@ def test_what_is_to_be_measured_is_told_with_its_time_before_it_starts(
     def interrupted(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("dlbricks_tui.answers.measuring.create_run", interrupted)
+    monkeypatch.setattr("dlbricks_tui.api.measuring.create_run", interrupted)
     status, out, told = analyze_net("--measure", "--kinds", "batch,kernels")
     assert (status, out) == (130, "")
     assert "net lacks 5 executions, about 2 min:" in told

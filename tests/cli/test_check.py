@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from dlbricks_tui import api
-from dlbricks_tui.answers.checks import read_baselines
-from dlbricks_tui.answers.opening import library
+from dlbricks_tui.api.checks import read_baselines
+from dlbricks_tui.api.opening import library
 from dlbricks_tui.cli.main import main
 from dlbricks_tui.evaluations.evaluation import EvaluatedModel, EvaluatedRuntime, Evaluation, Measuring, RecordedResult
 from dlbricks_tui.evaluations.file import write_evaluation

@@ -18,7 +18,7 @@ from dlbricks_tui.runtime.traits import Format
 from dlbricks_tui.runtime.variant import InstructionSet, Kernels
 from dlbricks_tui.store.records import Measurement, Record
 from dlbricks_tui.store.statistics import summarise
-from tests.answers.validation import faults
+from tests.api.validation import faults
 from tests.cli.people import Command as Compare
 from tests.cli.people import one_line, schema_kept
 from tests.estimate.stored import brick_records, model_record, timed

@@ -224,7 +224,7 @@ def test_a_mark_stays_with_the_result_when_the_evaluation_is_met_again(
     here: Command, file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     change(file, lambda it: replace(it, system=replace(it.system, quiet=True)))
-    where = "dlbricks_tui.answers.preparing.disturbances"
+    where = "dlbricks_tui.api.preparing.disturbances"
     monkeypatch.setattr(where, lambda: ("the processors are 40% busy",))
     assert here("evaluate", file)[0] == 1
     assert not runs_in(tmp_path, "here")

@@ -169,7 +169,7 @@ def test_an_unknown_host_key_is_told_in_one_line_before_there_is_a_fleet_run(
 def test_without_the_extra_one_line_says_how_to_install_it(
     fleet: Command, model: Path, hosts: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("dlbricks_tui.answers.fleets.find_spec", lambda name: None)
+    monkeypatch.setattr("dlbricks_tui.api.fleets.find_spec", lambda name: None)
     told = one_line(fleet("run", model, "--hosts", hosts))
     assert "pip install 'dlbricks-tui[fleet]'" in told
 

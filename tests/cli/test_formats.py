@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from dlbricks_tui.answers.reported import Networks
+from dlbricks_tui.api.reported import Networks
 from dlbricks_tui.bricks.decomposition import Decomposition, decompose
 from dlbricks_tui.folders import SAMPLE_MODELS
 from dlbricks_tui.host.fingerprint import fingerprint

@@ -10,8 +10,8 @@ import pytest
 
 from dlbricks_tui.analysis.proving import PROOF, ProofDone, ProofOrder, RoundsDone
 from dlbricks_tui.analysis.what_if import Gain, MeasuredGain
-from dlbricks_tui.answers import jobs
-from dlbricks_tui.answers.demonstration import Demonstration, open_demonstration
+from dlbricks_tui.api import jobs
+from dlbricks_tui.api.demonstration import Demonstration, open_demonstration
 from dlbricks_tui.cli.main import main
 from dlbricks_tui.config.config import Sources
 from dlbricks_tui.errors import UserError

@@ -8,18 +8,18 @@ from typing import Any
 
 import pytest
 
-from dlbricks_tui.answers.jobs import words_of
-from dlbricks_tui.answers.language import LanguageAnswer, LanguageIntervals, LanguageOptions
+from dlbricks_tui.api.jobs import words_of
+from dlbricks_tui.api.language_models import LanguageAnswer, LanguageIntervals, LanguageOptions
 from dlbricks_tui.cli.progress import JobNarration
 from dlbricks_tui.jobs.errors import JobError
 from dlbricks_tui.jobs.events import Event, Waiting
 from dlbricks_tui.language.orders import LanguageMeasured, LanguageMessage, LanguageRound
 from dlbricks_tui.wording import numbers
-from tests.answers.language_answers import ENGINE, WHEN, answer, library, predicted
+from tests.api.language_answers import ENGINE, WHEN, answer, library, predicted
 from tests.cli.people import Command, document, one_line, schema_kept
 
 MODEL, OTHER = "llama-3.2-1b", "smollm2-135m"
-ASKING = "dlbricks_tui.answers.language"
+ASKING = "dlbricks_tui.api.language_models"
 # What the contract promises.
 KEYS = {
     *("model", "system", "runtime", "precision", "threads", "prompt_tokens", "generated_tokens"),

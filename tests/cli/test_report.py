@@ -18,7 +18,7 @@ from xml.dom.minidom import parseString
 import pytest
 from onnx.helper import make_node
 
-from dlbricks_tui.answers.reported import find_contents
+from dlbricks_tui.api.reported import find_contents
 from dlbricks_tui.bricks.decomposition import Cutting, decompose
 from dlbricks_tui.cli.main import main
 from dlbricks_tui.folders import SAMPLE_MODELS
@@ -28,7 +28,7 @@ from dlbricks_tui.models.loading import Loader
 from dlbricks_tui.report.report import _lead
 from dlbricks_tui.store.documents import SCHEMA
 from dlbricks_tui.store.records import EndToEnd, Measurement, Record
-from tests.answers.exports import ONE, exported, layer, model, origin
+from tests.api.exports import ONE, exported, layer, model, origin
 from tests.cli.people import Command as Compare
 from tests.cli.people import one_line
 from tests.cli.test_hostile_names import HOSTILE, hostile_model

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from dlbricks_tui.answers.measuring import FollowedRun
+from dlbricks_tui.api.measuring import FollowedRun
 from dlbricks_tui.cli.progress import ShownProgress
 from dlbricks_tui.cli.run import tell_end
 from dlbricks_tui.host import processor

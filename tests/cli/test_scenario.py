@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from dlbricks_tui.answers.jobs import JobWords
+from dlbricks_tui.api.jobs import JobWords
 from dlbricks_tui.bricks.decomposition import decompose
 from dlbricks_tui.bricks.identity import whole_model
 from dlbricks_tui.cli.progress import JobNarration

@@ -78,7 +78,7 @@ class TableOfTheOwner(TableFramework):
 @pytest.fixture
 def mxnet_of_the_owner_is_a_table(monkeypatch: pytest.MonkeyPatch) -> None:
     """Export without starting MXNet."""
-    monkeypatch.setattr("dlbricks_tui.answers.suites.WorkerFramework", lambda *_: nullcontext(TableOfTheOwner()))
+    monkeypatch.setattr("dlbricks_tui.api.suites.WorkerFramework", lambda *_: nullcontext(TableOfTheOwner()))
 
 
 @pytest.mark.mxnet

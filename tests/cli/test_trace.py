@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from dlbricks_tui.answers.followed_jobs import TraceJob
+from dlbricks_tui.api.followed_jobs import TraceJob
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.jobs.events import Event
 from dlbricks_tui.traces.trace import TraceOrder
@@ -217,7 +217,7 @@ def test_a_full_disk_is_found_before_the_model_is_traced(
         def __init__(self, **_: object) -> None:
             raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("dlbricks_tui.answers.traces.TemporaryFile", Full)
+    monkeypatch.setattr("dlbricks_tui.api.traces.TemporaryFile", Full)
     status, out, err = trace()
     assert (status, out, err.count("\n")) == (2, "", 1)
     assert "No space left on device" in err
@@ -231,7 +231,7 @@ def test_a_trace_whose_file_cannot_be_written_is_stored_all_the_same(
         raise OSError(28, "No space left on device")
 
     with monkeypatch.context() as patched:
-        patched.setattr("dlbricks_tui.answers.traces.write_named", full)
+        patched.setattr("dlbricks_tui.api.traces.write_named", full)
         status, out, err = trace("--quiet")
     assert (status, out, err.count("\n")) == (2, "", 1)
     assert "dlbricks trace --from 20261127-071500-ab12 -o FILE" in err

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from dlbricks_tui.answers.demonstration import Demonstration, open_demonstration
+from dlbricks_tui.api.demonstration import Demonstration, open_demonstration
 from docs.generators.documents import RECORDED, command_of, examples, printed
 from docs.generators.json_documents import LIKE
 from docs.generators.parsers import commands
-from tests.answers.validation import faults
+from tests.api.validation import faults
 
 EXAMPLES = examples()
 COMMANDS = {it.name: it for it in commands() if it.has_json}

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from dlbricks_tui.answers.demonstration import open_demonstration
+from dlbricks_tui.api.demonstration import open_demonstration
 from dlbricks_tui.cli.main import command_parser, main
 from dlbricks_tui.cli.parser import Parser, UsageError, with_hyphens_joined
 from docs.sessions import (

@@ -15,8 +15,8 @@ from dlbricks_tui.analysis.kernels import LayerKernel, TimedKernel
 from dlbricks_tui.analysis.roofline import LayerPoint, Roof, Work
 from dlbricks_tui.analysis.what_if import Correction, Gain, MeasuredGain, WhatIf, WhatIfKind
 from dlbricks_tui.analysis.what_ifs import what_ifs_of
-from dlbricks_tui.answers.analyses import BestGain, ModelRow
-from dlbricks_tui.answers.analysing import Analysis
+from dlbricks_tui.api.analyses import BestGain, ModelRow
+from dlbricks_tui.api.analysing import Analysis
 from dlbricks_tui.documents.analysis import (
     AnalysisDocument,
     analyses_parts,

@@ -7,16 +7,16 @@ from typing import Any
 
 import pytest
 
-from dlbricks_tui.answers.evaluating import (
+from dlbricks_tui.api.evaluating import (
     ComparedResult,
     EvaluatedLoad,
     EvaluatedResult,
     EvaluationName,
     EvaluationResult,
 )
-from dlbricks_tui.answers.loads import MeasuredScenario
-from dlbricks_tui.answers.pairs import ComparedPart, ComparedSide, ComparedTwo
-from dlbricks_tui.answers.sides import PairKind
+from dlbricks_tui.api.loads import MeasuredScenario
+from dlbricks_tui.api.pairs import ComparedPart, ComparedSide, ComparedTwo
+from dlbricks_tui.api.sides import PairKind
 from dlbricks_tui.documents.comparison import (
     answer_words,
     compared_parts,

@@ -22,7 +22,7 @@ from dlbricks_tui.documents.language import (
 from dlbricks_tui.documents.layout import laid_out
 from dlbricks_tui.documents.parts import Part
 from dlbricks_tui.wording import numbers
-from tests.answers.language_answers import ENGINE, WHEN, answer, library, predicted, too_large, variants
+from tests.api.language_answers import ENGINE, WHEN, answer, library, predicted, too_large, variants
 from tests.documents.snapshots import check
 
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dlbricks_tui.answers.changes import ComparedPair, ComparedResults, ComparedSelection
+from dlbricks_tui.api.changes import ComparedPair, ComparedResults, ComparedSelection
 from dlbricks_tui.documents.comparison import pair_columns, ratio_parts
 from dlbricks_tui.documents.layout import ASCII, TEXT, TableLayout, laid_out
 from dlbricks_tui.documents.lines import (

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from dlbricks_tui.answers import analyses
-from dlbricks_tui.answers.analyses import ModelAnalysis
-from dlbricks_tui.answers.demonstration import open_demonstration
+from dlbricks_tui.api import analyses
+from dlbricks_tui.api.analyses import ModelAnalysis
+from dlbricks_tui.api.demonstration import open_demonstration
 from dlbricks_tui.cli.main import main
 from dlbricks_tui.documents import analysis
 from dlbricks_tui.documents.analysis import Bound

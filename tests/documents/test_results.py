@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from dlbricks_tui.answers.library_scans import GroupAccuracy
+from dlbricks_tui.api.library_scans import GroupAccuracy
 from dlbricks_tui.bricks.corpus import Corpus, ModelBricks, compare
 from dlbricks_tui.bricks.cutting import Cut
 from dlbricks_tui.documents.corpus import common_words, corpus_parts, granularity_columns, model_columns, models_of

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from dlbricks_tui.answers.scenarios import ScenarioAnswer
+from dlbricks_tui.api.scenarios import ScenarioAnswer
 from dlbricks_tui.documents.layout import TEXT
 from dlbricks_tui.documents.load_pictures import (
     LoadCurve,

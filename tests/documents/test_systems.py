@@ -5,8 +5,8 @@ from datetime import datetime
 
 import pytest
 
-from dlbricks_tui.answers.fleets import FleetEstimate, FleetModel, FleetResult, fleet_result
-from dlbricks_tui.answers.store_contents import KnownSystem
+from dlbricks_tui.api.fleets import FleetEstimate, FleetModel, FleetResult, fleet_result
+from dlbricks_tui.api.store_contents import KnownSystem
 from dlbricks_tui.documents.fleet import (
     dollars,
     estimate_columns,

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from dlbricks_tui.answers import language as asking
-from dlbricks_tui.answers import language_measuring as measuring
-from dlbricks_tui.answers.language import LanguageOptions
-from dlbricks_tui.answers.language_measuring import carrier_jobs, measure_models
+from dlbricks_tui.api import language_measuring as measuring
+from dlbricks_tui.api import language_models as asking
+from dlbricks_tui.api.language_measuring import carrier_jobs, measure_models
+from dlbricks_tui.api.language_models import LanguageOptions
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.host.fingerprint import fingerprint
 from dlbricks_tui.host.peaks import PeaksError

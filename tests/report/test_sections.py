@@ -11,10 +11,10 @@ import pytest
 from dlbricks_tui.analysis.bounds import Gap
 from dlbricks_tui.analysis.roofline import LayerPoint, Roof, Work
 from dlbricks_tui.analysis.what_if import WhatIfKind
-from dlbricks_tui.answers.analyses import BestGain
-from dlbricks_tui.answers.changes import compare, hosts_of
-from dlbricks_tui.answers.reported import ReportContents, ReportedModel
-from dlbricks_tui.answers.sides import facts_of, side_of
+from dlbricks_tui.api.analyses import BestGain
+from dlbricks_tui.api.changes import compare, hosts_of
+from dlbricks_tui.api.reported import ReportContents, ReportedModel
+from dlbricks_tui.api.sides import facts_of, side_of
 from dlbricks_tui.bricks.corpus import compare as compare_models
 from dlbricks_tui.documents.analysis import analyses_parts
 from dlbricks_tui.documents.parts import Table
@@ -37,7 +37,7 @@ from dlbricks_tui.runtime.variant import Variant
 from dlbricks_tui.store.records import LoadTest
 from dlbricks_tui.store.statistics import pack_latencies
 from tests.analysis.rows import analysed
-from tests.answers.exports import DEFINITIONS, NEWER, TWO, layer, model, origin, side
+from tests.api.exports import DEFINITIONS, NEWER, TWO, layer, model, origin, side
 from tests.store.samples import load_test, provenance
 
 ROOF = Roof(1, {"avx512": 100.0, "avx2": 60.0}, 10.0, 40.0, 1 << 25, 1 << 20)

@@ -10,8 +10,8 @@ import pytest
 from onnx import ModelProto, TensorProto
 from onnx.helper import make_node, make_tensor
 
-from dlbricks_tui.answers.measuring import MeasureOptions, run_request
-from dlbricks_tui.answers.reported import find_contents, open_loaders
+from dlbricks_tui.api.measuring import MeasureOptions, run_request
+from dlbricks_tui.api.reported import find_contents, open_loaders
 from dlbricks_tui.cli.main import main
 from dlbricks_tui.folders import SAMPLE_MODELS, DataFolder
 from dlbricks_tui.host.fingerprint import fingerprint

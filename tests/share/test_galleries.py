@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from dlbricks_tui.answers import store_contents
+from dlbricks_tui.api import store_contents
 from dlbricks_tui.cli.main import main
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.host.fingerprint import fingerprint

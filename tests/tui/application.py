@@ -18,8 +18,8 @@ from textual.screen import Screen
 from textual.worker import WorkerError
 
 import dlbricks_tui.tui
-from dlbricks_tui.answers.choices import Choices
-from dlbricks_tui.answers.session import Session
+from dlbricks_tui.api.choices import Choices
+from dlbricks_tui.api.workbench_session import WorkbenchSession
 from dlbricks_tui.folders import SAMPLE_MODELS, DataFolder
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.settings.workbench import Switch
@@ -53,7 +53,7 @@ draw = Screen._compositor_refresh
 
 def app_on(data: DataFolder, choices: Choices = WRITTEN) -> DlbricksApp:
     """Return the application on a data folder, with a small library."""
-    return DlbricksApp(Session(data, small_library(data.path / "samples")), choices)
+    return DlbricksApp(WorkbenchSession(data, small_library(data.path / "samples")), choices)
 
 
 def small_library(folder: Path) -> Path:
@@ -88,13 +88,13 @@ class AppWithoutWorkbench(DlbricksApp):
 
 @asynccontextmanager
 async def showing(
-    data: DataFolder, screen_of: Callable[[Session], Screen[Any]], size: tuple[int, int] = (120, 40)
+    data: DataFolder, screen_of: Callable[[WorkbenchSession], Screen[Any]], size: tuple[int, int] = (120, 40)
 ) -> AsyncIterator[Pilot[None]]:
     """Run the application with one screen alone, for tests that do not depend on how the user reaches it.
 
     That is much quicker than to open a model in the workbench.
     """
-    session = Session(data)
+    session = WorkbenchSession(data)
     app = AppWithoutWorkbench(session, WRITTEN)
     async with app.run_test(size=size) as pilot:
         app.push_screen(screen_of(session))

@@ -16,9 +16,9 @@ from textual.css.model import RuleSet
 from textual.css.stylesheet import Stylesheet
 from textual.screen import Screen
 
-from dlbricks_tui.answers import followed_runs, run_watch
-from dlbricks_tui.answers import library_scans as work
-from dlbricks_tui.answers.run_watch import RunWatch
+from dlbricks_tui.api import followed_runs, run_watch
+from dlbricks_tui.api import library_scans as work
+from dlbricks_tui.api.run_watch import RunWatch
 from dlbricks_tui.bricks.decomposition import decompose
 from dlbricks_tui.documents import drawing
 from dlbricks_tui.folders import DataFolder

@@ -8,11 +8,11 @@ from dataclasses import replace
 import pytest
 from textual.pilot import Pilot
 
-from dlbricks_tui.answers import estimating, scope
-from dlbricks_tui.answers import shared_estimates as judging
-from dlbricks_tui.answers.followed_runs import SnapshotBuilder
-from dlbricks_tui.answers.open_models import ModelSpec
-from dlbricks_tui.answers.session import Session
+from dlbricks_tui.api import estimating, scope
+from dlbricks_tui.api import shared_estimates as judging
+from dlbricks_tui.api.followed_runs import SnapshotBuilder
+from dlbricks_tui.api.open_models import ModelSpec
+from dlbricks_tui.api.workbench_session import WorkbenchSession
 from dlbricks_tui.config.config import Config
 from dlbricks_tui.errors import UserError
 from dlbricks_tui.folders import DataFolder
@@ -61,7 +61,7 @@ async def analysis_screen(data: DataFolder, size: tuple[int, int]) -> AsyncItera
         yield pilot
 
 
-def screen_of(session: Session) -> AnalysisScreen:
+def screen_of(session: WorkbenchSession) -> AnalysisScreen:
     spec = ModelSpec(source_called(MODEL), WRITTEN.level, WRITTEN.cutting)
     return AnalysisScreen(session, spec, TWO_THREADS, Config(), None)
 

@@ -2,9 +2,9 @@ import threading
 
 import pytest
 
-from dlbricks_tui.answers import library_scans as work
-from dlbricks_tui.answers.model_reading import ModelReader
-from dlbricks_tui.answers.open_models import ModelSpec
+from dlbricks_tui.api import library_scans as work
+from dlbricks_tui.api.model_reading import ModelReader
+from dlbricks_tui.api.open_models import ModelSpec
 from dlbricks_tui.bricks.decomposition import Decomposition
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.models.graph import Level

@@ -11,7 +11,7 @@ from dataclasses import replace
 
 import pytest
 
-from dlbricks_tui.answers import library_scans as work
+from dlbricks_tui.api import library_scans as work
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.jobs.folder import State
 from dlbricks_tui.tui.corpus import CorpusScreen
@@ -96,7 +96,7 @@ _PROGRAM = """
 import os, sys, threading
 import numpy as np
 from pathlib import Path
-from dlbricks_tui.answers.session import return_large_blocks
+from dlbricks_tui.api.workbench_session import return_large_blocks
 
 if sys.argv[1] == "return":
     return_large_blocks()

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from dlbricks_tui.answers.choices import BASIC_SETTINGS, CHOSEN, Available, Choices, change_setting
-from dlbricks_tui.answers.estimating import Answer
-from dlbricks_tui.answers.session import SharedStore
-from dlbricks_tui.answers.shared_estimates import KnownAlready, ThreadSafeEstimator
+from dlbricks_tui.api.choices import BASIC_SETTINGS, CHOSEN, Available, Choices, change_setting
+from dlbricks_tui.api.estimating import Answer
+from dlbricks_tui.api.shared_estimates import KnownAlready, ThreadSafeEstimator
+from dlbricks_tui.api.workbench_session import SharedStore
 from dlbricks_tui.bricks.cutting import Cut
 from dlbricks_tui.bricks.decomposition import decompose
 from dlbricks_tui.bricks.ordering import LayerOrder

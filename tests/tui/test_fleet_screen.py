@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from dlbricks_tui.answers import fleets_of_data as fleets
-from dlbricks_tui.answers.fleets_of_data import Fleets, FleetSettings
-from dlbricks_tui.answers.session import Session
+from dlbricks_tui.api import fleets_of_data as fleets
+from dlbricks_tui.api.fleets_of_data import Fleets, FleetSettings
+from dlbricks_tui.api.workbench_session import WorkbenchSession
 from dlbricks_tui.fleet.folder import FleetFolder, FleetFolders
 from dlbricks_tui.fleet.request import (
     FleetHostState,
@@ -41,7 +41,7 @@ def fleet(new: DataFolder) -> FleetFolder:
     return sample_fleet(new)
 
 
-def screen_of(session: Session) -> FleetScreen:
+def screen_of(session: WorkbenchSession) -> FleetScreen:
     """The fleet screen as if a model were open."""
     return FleetScreen(session, (source_called("squeezenet1.1"),))
 

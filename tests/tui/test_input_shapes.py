@@ -9,10 +9,10 @@ from threading import Event
 import pytest
 from textual.pilot import Pilot
 
-from dlbricks_tui.answers.library_scans import compare_models
-from dlbricks_tui.answers.model_reading import MOST_KEPT, ModelReader
-from dlbricks_tui.answers.open_models import AskedShape, ModelSpec
-from dlbricks_tui.answers.session import Session
+from dlbricks_tui.api.library_scans import compare_models
+from dlbricks_tui.api.model_reading import MOST_KEPT, ModelReader
+from dlbricks_tui.api.open_models import AskedShape, ModelSpec
+from dlbricks_tui.api.workbench_session import WorkbenchSession
 from dlbricks_tui.bricks.decomposition import Cutting, Decomposition
 from dlbricks_tui.folders import SAMPLE_MODELS, DataFolder
 from dlbricks_tui.jobs.folder import RunFolder
@@ -114,7 +114,7 @@ async def test_given_shapes_are_used_to_open_and_to_run_the_model_until_they_are
     measured: DataFolder, tmp_path: Path, opened_with: list[ModelSpec], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     started: list[RunFolder] = []
-    monkeypatch.setattr("dlbricks_tui.answers.controlled_jobs.start_detached", lambda folder, _: started.append(folder))
+    monkeypatch.setattr("dlbricks_tui.api.controlled_jobs.start_detached", lambda folder, _: started.append(folder))
     path, memory = model_of(["data"], tmp_path), ShapeMemory(measured.path)
     async with running(app_on(measured, MEASURED_ONLY)) as pilot:
         await press(pilot, "o", f'"{path}"', "enter", '"1,8"', "enter")
@@ -288,7 +288,7 @@ def test_models_that_cannot_be_read_are_left_out_of_the_corpus(tmp_path: Path, m
         ModelSpec(source_of(path), Level.WRITTEN, Cutting(1))
         for path in (tmp_path / "gone-symbol.json", damaged, whole)
     ]
-    session = Session(DataFolder(tmp_path / "data"))
+    session = WorkbenchSession(DataFolder(tmp_path / "data"))
     # A busy host also gets comparisons of the models read so far.
     *_, compared = compare_models(session.reader, specs, lambda: True, read_all=True)
     assert [model.name for model in compared.corpus.models] == ["whole"]

@@ -7,8 +7,8 @@ from typing import cast
 import pytest
 
 from dlbricks_tui.analysis.kernels import LayerKernel, TimedKernel
-from dlbricks_tui.answers import analysing as kernels
-from dlbricks_tui.answers.analysing import Analysis
+from dlbricks_tui.api import analysing as kernels
+from dlbricks_tui.api.analysing import Analysis
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.host.queue import HostQueue
 from dlbricks_tui.runtime.errors import WorkerDiedError

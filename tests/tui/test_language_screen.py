@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from textual.pilot import Pilot
 
-from dlbricks_tui.answers import language as asking
-from dlbricks_tui.answers.language import LanguageAnswer, LanguageOptions
+from dlbricks_tui.api import language_models as asking
+from dlbricks_tui.api.language_models import LanguageAnswer, LanguageOptions
 from dlbricks_tui.config.config import Config
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.host.queue import WorkKind
@@ -30,7 +30,7 @@ from dlbricks_tui.runtime.runtime import Runtime, Settings
 from dlbricks_tui.tui.dialogs.notices import ErrorScreen
 from dlbricks_tui.tui.language import LanguageScreen, OpenLanguageModelScreen
 from dlbricks_tui.tui.workbench.screen import WorkbenchScreen
-from tests.answers.language_answers import answer, library, predicted
+from tests.api.language_answers import answer, library, predicted
 from tests.tui.application import MEDIUM, NARROW, WIDE, app_on, eventually, press, running, screen_text, showing, told
 from tests.tui.processes import Process, all_seen, failed
 from tests.tui.snapshots import check_all, resize

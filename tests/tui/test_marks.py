@@ -5,9 +5,9 @@ import re
 import pytest
 from textual.pilot import Pilot
 
-from dlbricks_tui.answers import store_contents as systems_work
-from dlbricks_tui.answers.pairs import EstimatedSide
-from dlbricks_tui.answers.sides import PairKind
+from dlbricks_tui.api import store_contents as systems_work
+from dlbricks_tui.api.pairs import EstimatedSide
+from dlbricks_tui.api.sides import PairKind
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.jobs.folder import State
 from dlbricks_tui.store.database import ResultsDatabase

@@ -10,7 +10,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from dlbricks_tui.answers.open_models import KnownLatency, id_of
+from dlbricks_tui.api.open_models import KnownLatency, id_of
 from dlbricks_tui.documents.lines import Line, Span, highlighted, width_of
 from dlbricks_tui.folders import SAMPLE_MODELS
 from dlbricks_tui.models.library import Library, ModelSource

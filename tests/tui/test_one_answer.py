@@ -9,14 +9,14 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from dlbricks_tui.answers.analyses import model_row
-from dlbricks_tui.answers.choices import Choices
-from dlbricks_tui.answers.combinations import compare_in_steps
-from dlbricks_tui.answers.library_scans import estimate_library
-from dlbricks_tui.answers.open_models import ModelSpec
-from dlbricks_tui.answers.scenario_of_model import ScenarioOfModel, ScenarioSettings
-from dlbricks_tui.answers.session import Session, options_of
-from dlbricks_tui.answers.store_contents import rank_systems
+from dlbricks_tui.api.analyses import model_row
+from dlbricks_tui.api.choices import Choices
+from dlbricks_tui.api.combinations import compare_in_steps
+from dlbricks_tui.api.library_scans import estimate_library
+from dlbricks_tui.api.open_models import ModelSpec
+from dlbricks_tui.api.scenario_of_model import ScenarioOfModel, ScenarioSettings
+from dlbricks_tui.api.store_contents import rank_systems
+from dlbricks_tui.api.workbench_session import WorkbenchSession, options_of
 from dlbricks_tui.bricks.decomposition import decompose
 from dlbricks_tui.cli.main import main
 from dlbricks_tui.config.config import Config
@@ -148,20 +148,20 @@ STATES: dict[Callable[[DataFolder], Choices], tuple[str, str]] = {
 }
 
 
-def home(session: Session, spec: ModelSpec, choices: Choices) -> Told:
+def home(session: WorkbenchSession, spec: ModelSpec, choices: Choices) -> Told:
     ((_, latency),) = estimate_library(session, [spec], choices)
     if latency is None or not latency.figure:
         return Told("", "", None)
     return Told(latency.figure, latency.combination, latency.since)
 
 
-def panel(session: Session, spec: ModelSpec, choices: Choices) -> Told:
+def panel(session: WorkbenchSession, spec: ModelSpec, choices: Choices) -> Told:
     opened = read_model(session, spec, choices)
     assert isinstance(opened, OpenModel)
     return told(estimate_model(session, spec, opened, choices, refresh=True, own_models=0).view.document.one)
 
 
-def comparison(session: Session, spec: ModelSpec, choices: Choices) -> Told:
+def comparison(session: WorkbenchSession, spec: ModelSpec, choices: Choices) -> Told:
     ranking = next(compare_in_steps(spec, choices, session.data, lambda: True))
     if choices.threads is not None:
         # The comparison shows all numbers of threads.
@@ -170,7 +170,7 @@ def comparison(session: Session, spec: ModelSpec, choices: Choices) -> Told:
     return told((ranking.answer or ranking.combinations[0]).point.found)
 
 
-def analysis(session: Session, spec: ModelSpec, choices: Choices) -> Told:
+def analysis(session: WorkbenchSession, spec: ModelSpec, choices: Choices) -> Told:
     view = analyse(session, spec, choices, Config())
     assert isinstance(view, AnalysisDocument)
     row = model_row(view.found)
@@ -181,14 +181,14 @@ def analysis(session: Session, spec: ModelSpec, choices: Choices) -> Told:
     return told(view.found.baseline.found)
 
 
-def load(session: Session, spec: ModelSpec, choices: Choices) -> Told:
+def load(session: WorkbenchSession, spec: ModelSpec, choices: Choices) -> Told:
     view = predict_scenario(session, spec, choices, Config(), ScenarioSettings(bound_ms=1000.0))
     assert isinstance(view, ScenarioOfModel)
     (found,) = view.results
     return told(found)
 
 
-def systems(session: Session, spec: ModelSpec, choices: Choices) -> Told:
+def systems(session: WorkbenchSession, spec: ModelSpec, choices: Choices) -> Told:
     wanted = choices.system or fingerprint().id
     found = rank_systems(spec.source, options_of(spec, choices, Config()), session.data)
     return told(next((it.estimate for it in found if it.estimate.way.system == wanted), None))
@@ -240,7 +240,7 @@ def test_every_door_gives_one_answer(
         shutil.copytree(several.path, new.path)
     choices = state(new)
     figure, name = STATES[state]
-    session = Session(new, SAMPLE_MODELS)
+    session = WorkbenchSession(new, SAMPLE_MODELS)
     source = source_called(MODEL)
     spec = ModelSpec(source, choices.level, choices.cutting)
     found = {door.__name__: door(session, spec, choices) for door in DOORS}

@@ -6,7 +6,7 @@ from itertools import chain
 import pytest
 from textual.pilot import Pilot
 
-from dlbricks_tui.answers.session import Session
+from dlbricks_tui.api.workbench_session import WorkbenchSession
 from dlbricks_tui.config.config import Sources
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.jobs.folder import State
@@ -76,7 +76,7 @@ def _own_keys_afterwards(monkeypatch: pytest.MonkeyPatch) -> None:
 def app_with(data: DataFolder, config: str = CONFIG) -> DlbricksApp:
     data.path.mkdir(parents=True, exist_ok=True)
     data.config.write_text(config, encoding="utf-8")
-    return DlbricksApp(Session(data, small_library(data.path / "samples")), WRITTEN, Sources(data.config, {}))
+    return DlbricksApp(WorkbenchSession(data, small_library(data.path / "samples")), WRITTEN, Sources(data.config, {}))
 
 
 def seen(pilot: Pilot[None]) -> str:

@@ -9,10 +9,10 @@ from textual.pilot import Pilot
 from textual.screen import Screen
 from textual.widgets import Input
 
-from dlbricks_tui.answers.demonstration import Demonstration, open_demonstration
-from dlbricks_tui.answers.open_models import ModelSpec
-from dlbricks_tui.answers.run_watch import Replayed
-from dlbricks_tui.answers.session import Session
+from dlbricks_tui.api.demonstration import Demonstration, open_demonstration
+from dlbricks_tui.api.open_models import ModelSpec
+from dlbricks_tui.api.run_watch import Replayed
+from dlbricks_tui.api.workbench_session import WorkbenchSession
 from dlbricks_tui.config.config import Config
 from dlbricks_tui.errors import UserError
 from dlbricks_tui.folders import DataFolder
@@ -50,7 +50,7 @@ SCREENS = {
 }
 SPEC = ModelSpec(source_called("squeezenet1.1"), WRITTEN.level, WRITTEN.cutting)
 # The screens of the open model, and their panels.
-OF_A_MODEL: dict[str, tuple[Callable[[Session], Screen[Any]], tuple[str, ...]]] = {
+OF_A_MODEL: dict[str, tuple[Callable[[WorkbenchSession], Screen[Any]], tuple[str, ...]]] = {
     "analysis": (
         lambda session: AnalysisScreen(session, SPEC, WRITTEN, Config(), None),
         ("bounds", "what-ifs", "change", "layers"),
@@ -169,7 +169,7 @@ def demonstration(monkeypatch: pytest.MonkeyPatch) -> Iterator[Demonstration]:
 
 
 def demonstrating(found: Demonstration) -> DlbricksApp:
-    return DlbricksApp(Session(found.data, found.samples), replayed=Replayed(found.replayed, SPEED, 30.0))
+    return DlbricksApp(WorkbenchSession(found.data, found.samples), replayed=Replayed(found.replayed, SPEED, 30.0))
 
 
 async def test_it_says_whose_numbers_it_shows_replays_a_run_and_measures_nothing(

@@ -13,8 +13,8 @@ from rich.color import Color, ColorSystem
 from textual.app import App
 from textual.pilot import Pilot
 
-from dlbricks_tui.answers.open_models import ModelId
-from dlbricks_tui.answers.session import Session
+from dlbricks_tui.api.open_models import ModelId
+from dlbricks_tui.api.workbench_session import WorkbenchSession
 from dlbricks_tui.config.config import Sources
 from dlbricks_tui.folders import THEMES, DataFolder
 from dlbricks_tui.tui import preferences as tailoring
@@ -269,7 +269,7 @@ def _own_keys_afterwards(monkeypatch: pytest.MonkeyPatch) -> None:
 def app_with(data: DataFolder, config: str = "") -> DlbricksApp:
     if config:
         data.config.write_text(config)
-    return DlbricksApp(Session(data, small_library(data.path / "samples")), WRITTEN, Sources(data.config, {}))
+    return DlbricksApp(WorkbenchSession(data, small_library(data.path / "samples")), WRITTEN, Sources(data.config, {}))
 
 
 def bare_app_with(
@@ -279,7 +279,7 @@ def bare_app_with(
     data.path.mkdir(exist_ok=True)
     if config:
         data.config.write_text(config)
-    return AppWithoutWorkbench(Session(data), WRITTEN, Sources(data.config, environment or {}))
+    return AppWithoutWorkbench(WorkbenchSession(data), WRITTEN, Sources(data.config, environment or {}))
 
 
 def told(app: App[None]) -> list[str]:
@@ -463,7 +463,7 @@ async def test_a_config_file_that_becomes_invalid_is_reported_and_keeps_its_sett
 async def test_the_workbench_starts_with_the_cutting_of_the_config(new: DataFolder) -> None:
     new.store.mkdir(parents=True)
     new.config.write_text('[cutting]\ngranularity = 3\ncut = "overlap"\n[estimate]\nworkers = 8\n')
-    app = DlbricksApp(Session(new, small_library(new.path / "samples")), None, Sources(new.config, {}))
+    app = DlbricksApp(WorkbenchSession(new, small_library(new.path / "samples")), None, Sources(new.config, {}))
     async with running(app, (160, 40)):
         head = app.screen._compositor.render_strips()[0].text
         assert "bricks of up to 3 layers" in head and "overlap" in head and "8 workers" in head

@@ -11,11 +11,11 @@ from textual.pilot import Pilot
 
 from dlbricks_tui.analysis.proving import ProofDone, RoundsDone
 from dlbricks_tui.analysis.what_if import Gain, MeasuredGain
-from dlbricks_tui.answers import analysing as lacking
-from dlbricks_tui.answers import analysis_of_model
-from dlbricks_tui.answers.controlled_jobs import Jobs
-from dlbricks_tui.answers.followed_runs import SnapshotBuilder
-from dlbricks_tui.answers.session import Session
+from dlbricks_tui.api import analysing as lacking
+from dlbricks_tui.api import analysis_of_model
+from dlbricks_tui.api.controlled_jobs import Jobs
+from dlbricks_tui.api.followed_runs import SnapshotBuilder
+from dlbricks_tui.api.workbench_session import WorkbenchSession
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.host.fingerprint import fingerprint
 from dlbricks_tui.jobs.events import Waiting
@@ -116,7 +116,7 @@ async def test_a_proof_survives_its_screen_and_the_program_and_is_shown_again(
         await eventually(pilot, lambda: len(pilot.app.screen_stack) == 1)
         await tells(pilot, "The proof goes on in the background")
     assert not process.has_ended()
-    session = Session(faster)
+    session = WorkbenchSession(faster)
     async with AppWithoutWorkbench(session, TWO_THREADS).run_test(size=WIDE) as pilot:
         pilot.app.push_screen(screen_of(session))
         process.write(ROUNDS)

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from dlbricks_tui.answers.followed_runs import SnapshotBuilder
-from dlbricks_tui.answers.jobs import going_on
+from dlbricks_tui.api.followed_runs import SnapshotBuilder
+from dlbricks_tui.api.jobs import going_on
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.host.queue import HostQueue, Place, QueuedWork, Ticket, WorkKind, host_queue
 from dlbricks_tui.jobs.folder import State

@@ -12,7 +12,7 @@ from textual.pilot import Pilot
 
 from dlbricks_tui.analysis.proving import PROOF, ProofOrder, RoundsDone
 from dlbricks_tui.analysis.what_if import Gain
-from dlbricks_tui.answers.followed_runs import SnapshotBuilder
+from dlbricks_tui.api.followed_runs import SnapshotBuilder
 from dlbricks_tui.bricks.decomposition import decompose
 from dlbricks_tui.errors import UserError
 from dlbricks_tui.folders import DataFolder
@@ -91,7 +91,7 @@ def launched(known: DataFolder, monkeypatch: pytest.MonkeyPatch) -> Iterator[lis
         processes.append(process)
 
     processes: list[subprocess.Popen[bytes]] = []
-    monkeypatch.setattr("dlbricks_tui.answers.controlled_jobs.start_detached", start)
+    monkeypatch.setattr("dlbricks_tui.api.controlled_jobs.start_detached", start)
     yield folders
     for process in processes:
         process.kill()
@@ -102,7 +102,7 @@ def launched(known: DataFolder, monkeypatch: pytest.MonkeyPatch) -> Iterator[lis
 def asked_for(monkeypatch: pytest.MonkeyPatch) -> list[RunFolder]:
     """Keep the folders of the runs that a test asks for, without a process."""
     folders: list[RunFolder] = []
-    monkeypatch.setattr("dlbricks_tui.answers.controlled_jobs.start_detached", lambda folder, _: folders.append(folder))
+    monkeypatch.setattr("dlbricks_tui.api.controlled_jobs.start_detached", lambda folder, _: folders.append(folder))
     return folders
 
 

@@ -7,10 +7,10 @@ from typing import cast
 import pytest
 
 from dlbricks_tui.analysis.what_if import Execution
-from dlbricks_tui.answers import scenarios
-from dlbricks_tui.answers.followed_jobs import LoadJob
-from dlbricks_tui.answers.scenario_of_model import ScenarioSettings
-from dlbricks_tui.answers.session import Session
+from dlbricks_tui.api import scenarios
+from dlbricks_tui.api.followed_jobs import LoadJob
+from dlbricks_tui.api.scenario_of_model import ScenarioSettings
+from dlbricks_tui.api.workbench_session import WorkbenchSession
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.jobs.events import Event, Waiting
 from dlbricks_tui.scenarios.scenario import (
@@ -204,7 +204,7 @@ async def test_a_measurement_survives_its_screen_and_the_program_and_is_shown_ag
     assert not process.has_ended()
     # A screen does not come to rest while it follows a measurement.
     process.write(PASSED, SECOND)
-    session = Session(timed)
+    session = WorkbenchSession(timed)
     async with AppWithoutWorkbench(session, WRITTEN).run_test(size=WIDE) as pilot:
         pilot.app.push_screen(screen_of(session))
         await shows(pilot, "45.00/s")

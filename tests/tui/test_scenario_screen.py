@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 from textual.pilot import Pilot
 
-from dlbricks_tui.answers import estimating, scope
-from dlbricks_tui.answers import shared_estimates as judging
-from dlbricks_tui.answers.open_models import ModelSpec
-from dlbricks_tui.answers.scenario_of_model import ScenarioOfModel
-from dlbricks_tui.answers.session import Session
+from dlbricks_tui.api import estimating, scope
+from dlbricks_tui.api import shared_estimates as judging
+from dlbricks_tui.api.open_models import ModelSpec
+from dlbricks_tui.api.scenario_of_model import ScenarioOfModel
+from dlbricks_tui.api.workbench_session import WorkbenchSession
 from dlbricks_tui.bricks.identity import end_to_end_keys
 from dlbricks_tui.config.config import Config
 from dlbricks_tui.folders import DataFolder
@@ -61,7 +61,7 @@ def predicted_once(rough_predictions: None, monkeypatch: pytest.MonkeyPatch) -> 
         monkeypatch.setattr(predicting, name, value)
     predict: Callable[..., ScenarioOfModel | str] = work.predict_scenario
 
-    def predicted(session: Session, *asked: object) -> ScenarioOfModel | str:
+    def predicted(session: WorkbenchSession, *asked: object) -> ScenarioOfModel | str:
         spec, choices, _, settings = asked
         stored = tuple(sorted((it.name, it.read_bytes()) for it in session.data.store.glob("*") if it.is_file()))
         known = stored, spec, choices, settings
@@ -102,7 +102,7 @@ async def scenario_screen(data: DataFolder, size: tuple[int, int] = MEDIUM) -> A
         yield pilot
 
 
-def screen_of(session: Session) -> ScenarioScreen:
+def screen_of(session: WorkbenchSession) -> ScenarioScreen:
     return ScenarioScreen(session, ModelSpec(source_called(MODEL), WRITTEN.level, WRITTEN.cutting), WRITTEN, Config())
 
 

@@ -12,14 +12,14 @@ import pytest
 
 from dlbricks_tui.analysis.proving import PROOF, ProofOrder, RoundsDone
 from dlbricks_tui.analysis.what_if import Gain
-from dlbricks_tui.answers import run_watch
-from dlbricks_tui.answers import shared_estimates as judging
-from dlbricks_tui.answers import store_contents as work
-from dlbricks_tui.answers.analysing import MeasuringPlan
-from dlbricks_tui.answers.controlled_jobs import ToldJob
-from dlbricks_tui.answers.open_models import ModelSpec
-from dlbricks_tui.answers.session import Session
-from dlbricks_tui.answers.traces_of_model import TraceSettings
+from dlbricks_tui.api import run_watch
+from dlbricks_tui.api import shared_estimates as judging
+from dlbricks_tui.api import store_contents as work
+from dlbricks_tui.api.analysing import MeasuringPlan
+from dlbricks_tui.api.controlled_jobs import ToldJob
+from dlbricks_tui.api.open_models import ModelSpec
+from dlbricks_tui.api.traces_of_model import TraceSettings
+from dlbricks_tui.api.workbench_session import WorkbenchSession
 from dlbricks_tui.config.config import Config
 from dlbricks_tui.estimate.prediction.score import PredictionBasis, Score
 from dlbricks_tui.folders import DataFolder
@@ -179,14 +179,14 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 async def test_boxes_match_their_snapshots(new: DataFolder, here: Path) -> None:
-    async with AppWithoutWorkbench(Session(new), WRITTEN).run_test(size=MEDIUM) as pilot:
+    async with AppWithoutWorkbench(WorkbenchSession(new), WRITTEN).run_test(size=MEDIUM) as pilot:
         await check_each(pilot, BOXES)
 
 
 async def test_the_screens_of_results_and_of_systems_match_their_snapshots(
     stored: DataFolder, here: Path, one_host: None
 ) -> None:
-    session = Session(stored)
+    session = WorkbenchSession(stored)
     async with AppWithoutWorkbench(session, WRITTEN).run_test(size=MEDIUM) as pilot:
         await check_each(pilot, {name: (lambda: ResultsScreen(session), keys) for name, keys in RESULTS.items()})
         systems = {"systems": (), "systems-doctor": ("4",)}

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from textual.pilot import Pilot
 
-from dlbricks_tui.answers.suites import EXPORT, SuiteOptions
+from dlbricks_tui.api.suites import EXPORT, SuiteOptions
 from dlbricks_tui.bricks.cutting import Cut
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.jobs.folder import JobFolders
@@ -38,7 +38,7 @@ def words(pilot: Pilot[None]) -> str:
 EXPORTS = """
 import sys
 from contextlib import nullcontext
-from dlbricks_tui.answers import suites as exporting
+from dlbricks_tui.api import suites as exporting
 from dlbricks_tui.runtime.variant import Precision
 from tests.models.table_framework import TableFramework
 class TableOfTheOwner(TableFramework):
@@ -49,7 +49,7 @@ exporting.export_in_process(*sys.argv[1:])
 # A process that says how far it is, and waits until it is ended.
 WAITS = """
 import signal, sys
-from dlbricks_tui.answers.suites import EXPORT
+from dlbricks_tui.api.suites import EXPORT
 from dlbricks_tui.jobs.process import work_in_process
 from dlbricks_tui.share.suites.exporting import BricksChecked
 def work(job):

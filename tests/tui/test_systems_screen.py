@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from textual.pilot import Pilot
 
-from dlbricks_tui.answers import store_contents as work
+from dlbricks_tui.api import store_contents as work
 from dlbricks_tui.config.config import Config
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.host.noise import Finding, NoiseVerdict

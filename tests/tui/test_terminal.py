@@ -15,7 +15,7 @@ import pytest
 from textual.drivers.headless_driver import HeadlessDriver
 
 from benchmarks.terminal import Terminal
-from dlbricks_tui.answers.session import Session
+from dlbricks_tui.api.workbench_session import WorkbenchSession
 from dlbricks_tui.config.config import Config, Given, Sources
 from dlbricks_tui.folders import SAMPLE_MODELS, DataFolder
 from dlbricks_tui.jobs.folder import RunFolder, RunFolders, State, Tally
@@ -450,7 +450,7 @@ class Recorded:
     return_code = 7
     opened: "list[Recorded]"
 
-    def __init__(self, session: Session, *, sources: Sources, connection: Connection, **_: object) -> None:
+    def __init__(self, session: WorkbenchSession, *, sources: Sources, connection: Connection, **_: object) -> None:
         self.sources = sources
         self.connection = connection
         self.mouse: bool | None = None
@@ -487,7 +487,7 @@ def test_a_given_repaint_rate_is_kept(new: DataFolder, monkeypatch: pytest.Monke
 
 
 def test_a_slow_connection_writes_only_changes_and_polls_less_often(new: DataFolder) -> None:
-    here, there = (DlbricksApp(Session(new), connection=connection) for connection in (Connection(), REMOTE))
+    here, there = (DlbricksApp(WorkbenchSession(new), connection=connection) for connection in (Connection(), REMOTE))
     assert (here.driver_class is DiffDriver, there.driver_class is DiffDriver) == (False, True)
     assert (here.has_class("-slow-link"), there.has_class("-slow-link")) == (False, True)
     # There are no animations on any connection.

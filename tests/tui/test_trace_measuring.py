@@ -4,8 +4,8 @@ import pytest
 from textual.pilot import Pilot
 
 from dlbricks_tui.analysis.what_if import Execution
-from dlbricks_tui.answers import traces as answers
-from dlbricks_tui.answers.traces import TraceOptions
+from dlbricks_tui.api import traces as answers
+from dlbricks_tui.api.traces import TraceOptions
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.jobs.events import Event, Waiting
 from dlbricks_tui.models.graph import Level

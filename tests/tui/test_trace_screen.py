@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from textual.pilot import Pilot
 
-from dlbricks_tui.answers.open_models import ModelSpec
-from dlbricks_tui.answers.session import Session
+from dlbricks_tui.api.open_models import ModelSpec
+from dlbricks_tui.api.workbench_session import WorkbenchSession
 from dlbricks_tui.config.config import Config
 from dlbricks_tui.documents.timeline_rows import TimelineState
 from dlbricks_tui.folders import DataFolder
@@ -40,7 +40,7 @@ def traced(new: DataFolder) -> DataFolder:
     return new
 
 
-def screen_of(session: Session) -> TraceScreen:
+def screen_of(session: WorkbenchSession) -> TraceScreen:
     """The trace screen as if the model had been opened."""
     spec = ModelSpec(source_called(MODEL), WRITTEN.level, WRITTEN.cutting)
     return TraceScreen(session, spec, WRITTEN, Config())

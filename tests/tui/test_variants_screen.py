@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from dlbricks_tui.answers import combinations
-from dlbricks_tui.answers.choices import Choices
-from dlbricks_tui.answers.controlled_jobs import Jobs
-from dlbricks_tui.answers.open_models import ModelSpec
-from dlbricks_tui.answers.run_settings import WantedCombination
-from dlbricks_tui.answers.session import Session
+from dlbricks_tui.api import combinations
+from dlbricks_tui.api.choices import Choices
+from dlbricks_tui.api.controlled_jobs import Jobs
+from dlbricks_tui.api.open_models import ModelSpec
+from dlbricks_tui.api.run_settings import WantedCombination
+from dlbricks_tui.api.workbench_session import WorkbenchSession
 from dlbricks_tui.bricks.decomposition import decompose
 from dlbricks_tui.documents.ranking import cell_parts, matrix_columns, matrix_rows
 from dlbricks_tui.errors import UserError
@@ -250,7 +250,7 @@ def cells_of(ranking: Ranking) -> list[tuple[str, int | None, int]]:
     return [(it.point.runtime, it.point.threads, it.point.batch_size) for it in ranking.combinations]
 
 
-def read_all(session: Session, spec: ModelSpec, choices: Choices) -> list[Ranking]:
+def read_all(session: WorkbenchSession, spec: ModelSpec, choices: Choices) -> list[Ranking]:
     return list(combinations.compare_in_steps(spec, choices, session.data, lambda: True))
 
 
@@ -266,7 +266,7 @@ def test_all_cells_are_shown_at_once_and_those_that_were_measured_are_read_first
     with ResultsDatabase(data.store) as store:
         described = runtime(identity, framework="onnxruntime")
         store.add(system("c5.xlarge"), described, *brick_records(at_four, **where), model_record(at_four, 2.0, **where))
-    session = Session(data, SAMPLE_MODELS)
+    session = WorkbenchSession(data, SAMPLE_MODELS)
     spec = ModelSpec(source, Level.WRITTEN, Choices().cutting)
     known, filled = read_all(session, spec, CHOICES)
     with pytest.MonkeyPatch.context() as patch:

@@ -5,10 +5,10 @@ from pathlib import Path
 import pytest
 from textual.pilot import Pilot
 
-from dlbricks_tui.answers.choices import Choices
-from dlbricks_tui.answers.model_reading import ModelReader, Refusal
-from dlbricks_tui.answers.open_models import ModelSpec
-from dlbricks_tui.answers.session import Session
+from dlbricks_tui.api.choices import Choices
+from dlbricks_tui.api.model_reading import ModelReader, Refusal
+from dlbricks_tui.api.open_models import ModelSpec
+from dlbricks_tui.api.workbench_session import WorkbenchSession
 from dlbricks_tui.documents.run import UnderWay
 from dlbricks_tui.folders import SAMPLE_MODELS, DataFolder
 from dlbricks_tui.jobs.folder import RunFolder
@@ -63,7 +63,7 @@ def marked(pilot: Pilot[None]) -> list[str]:
 
 def again_on(data: DataFolder, choices: Choices = WRITTEN, model: Path | None = None) -> DlbricksApp:
     """Return the application as it is started once more on a data folder with its small library."""
-    return DlbricksApp(Session(data, data.path / "samples"), choices, model=model)
+    return DlbricksApp(WorkbenchSession(data, data.path / "samples"), choices, model=model)
 
 
 async def resize(pilot: Pilot[None], size: tuple[int, int]) -> None:
@@ -89,7 +89,7 @@ def own(tmp_path: Path, measured: DataFolder, monkeypatch: pytest.MonkeyPatch) -
 def started(monkeypatch: pytest.MonkeyPatch) -> list[RunFolder]:
     """The runs that were started; none measures."""
     found: list[RunFolder] = []
-    monkeypatch.setattr("dlbricks_tui.answers.controlled_jobs.start_detached", lambda folder, _: found.append(folder))
+    monkeypatch.setattr("dlbricks_tui.api.controlled_jobs.start_detached", lambda folder, _: found.append(folder))
     return found
 
 
@@ -155,7 +155,7 @@ async def test_a_restart_lists_the_estimates_without_reading_models_until_result
 
 
 async def test_a_long_list_moves_by_lines_pages_and_ends(new: DataFolder) -> None:
-    async with running(DlbricksApp(Session(new), MEASURED_ONLY), NARROW) as pilot:
+    async with running(DlbricksApp(WorkbenchSession(new), MEASURED_ONLY), NARROW) as pilot:
         await press(pilot, "escape")
         models = pilot.app.screen.query_one(ModelsPanel)
         await press(pilot, *["j"] * 6, "l", "g")
@@ -491,7 +491,7 @@ async def test_a_path_given_at_the_start_is_opened_or_reported(measured: DataFol
 
 async def test_a_model_given_at_the_start_is_opened_where_the_list_shows_it(new: DataFolder) -> None:
     named = Library(SAMPLE_MODELS, new.path).find("table1:3")
-    async with running(DlbricksApp(Session(new), MEASURED_ONLY, model=named[0]), NARROW) as pilot:
+    async with running(DlbricksApp(WorkbenchSession(new), MEASURED_ONLY, model=named[0]), NARROW) as pilot:
         models = pilot.app.screen.query_one(ModelsPanel)
         assert "dlbricks  Age Estimation VGG-16" in screen_text(pilot) and models.selected == named[0]
         assert panel_with_focus(pilot) == "estimate"
@@ -503,7 +503,7 @@ async def test_a_model_given_at_the_start_is_opened_where_the_list_shows_it(new:
 
 
 async def test_groups_are_folded_and_unfolded_and_the_next_start_remembers_which(new: DataFolder) -> None:
-    async with running(DlbricksApp(Session(new), MEASURED_ONLY), NARROW) as pilot:
+    async with running(DlbricksApp(WorkbenchSession(new), MEASURED_ONLY), NARROW) as pilot:
         await press(pilot, "escape")
         models = pilot.app.screen.query_one(ModelsPanel)
         assert models.selected is not None and models.selected.name == FIRST_SAMPLE, "one key measures it"
@@ -516,13 +516,13 @@ async def test_groups_are_folded_and_unfolded_and_the_next_start_remembers_which
         await press(pilot, *["j"] * 7, "enter")
         assert "▸- Gluon model zoo" in screen_text(pilot) and "resnet18_v1" in screen_text(pilot)
         await press(pilot, "enter", "enter")
-    async with running(DlbricksApp(Session(new), MEASURED_ONLY), NARROW) as pilot:
+    async with running(DlbricksApp(WorkbenchSession(new), MEASURED_ONLY), NARROW) as pilot:
         await press(pilot, "escape")
         assert "- Gluon model zoo" in screen_text(pilot) and "+ Table 1 of the paper 49" in screen_text(pilot)
 
 
 async def test_a_search_a_sort_and_marks_reach_models_in_folded_groups(new: DataFolder) -> None:
-    async with running(DlbricksApp(Session(new), MEASURED_ONLY), NARROW) as pilot:
+    async with running(DlbricksApp(WorkbenchSession(new), MEASURED_ONLY), NARROW) as pilot:
         await press(pilot, "escape", "a")
         assert len(marked(pilot)) == 92
         await press(pilot, "a", "slash", '"caps"')
@@ -543,7 +543,7 @@ async def test_the_heading_of_language_models_opens_their_screen(new: DataFolder
 
 
 async def test_a_wide_terminal_cuts_no_name(new: DataFolder) -> None:
-    async with running(DlbricksApp(Session(new), MEASURED_ONLY), WIDE) as pilot:
+    async with running(DlbricksApp(WorkbenchSession(new), MEASURED_ONLY), WIDE) as pilot:
         await press(pilot, "escape")
         shown, models = screen_text(pilot), pilot.app.screen.query_one(ModelsPanel)
         assert all(words in shown for words in ("Very Deep Net for Super-Resolution", "unique", "runtime"))
@@ -587,7 +587,7 @@ async def test_the_sample_is_read_ahead_while_the_welcome_box_is_shown(
 ) -> None:
     read: list[str] = []
 
-    def read_model(_: Session, spec: ModelSpec, __: Choices) -> Refusal:
+    def read_model(_: WorkbenchSession, spec: ModelSpec, __: Choices) -> Refusal:
         read.append(spec.source.name)
         return Refusal("not in this test")
 

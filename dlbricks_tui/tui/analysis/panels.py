@@ -6,9 +6,9 @@ from functools import partial
 from operator import attrgetter
 from typing import TYPE_CHECKING, ClassVar
 
-from dlbricks_tui.answers import analysis_of_model
-from dlbricks_tui.answers.analysing import Analysis, MeasuringPlan, lacks_in_words
-from dlbricks_tui.answers.open_models import ComparableRow
+from dlbricks_tui.api import analysis_of_model
+from dlbricks_tui.api.analysing import Analysis, MeasuringPlan, lacks_in_words
+from dlbricks_tui.api.open_models import ComparableRow
 from dlbricks_tui.documents.analysis import (
     AnalysisDocument,
     fastest_words,
@@ -42,8 +42,8 @@ if TYPE_CHECKING:
 
     from dlbricks_tui.analysis.bounds import GroupTimes
     from dlbricks_tui.analysis.kernels import TimedKernel
-    from dlbricks_tui.answers.analysing import Analysis
-    from dlbricks_tui.answers.followed_jobs import ProofJob
+    from dlbricks_tui.api.analysing import Analysis
+    from dlbricks_tui.api.followed_jobs import ProofJob
     from dlbricks_tui.documents.pictures import Plot
     from dlbricks_tui.folders import DataFolder
     from dlbricks_tui.runtime.process import Worker

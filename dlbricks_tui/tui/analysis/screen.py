@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 
 from textual import on
 
-from dlbricks_tui.answers import analysis_of_model as work
-from dlbricks_tui.answers.analysing import Analyser, MeasuringPlan
-from dlbricks_tui.answers.choices import Choices
-from dlbricks_tui.answers.controlled_jobs import Jobs
-from dlbricks_tui.answers.followed_jobs import PeaksJob, ProofJob
-from dlbricks_tui.answers.followed_runs import RunSnapshot
-from dlbricks_tui.answers.open_models import ModelSpec
-from dlbricks_tui.answers.session import Session, options_of, own_estimator
+from dlbricks_tui.api import analysis_of_model as work
+from dlbricks_tui.api.analysing import Analyser, MeasuringPlan
+from dlbricks_tui.api.choices import Choices
+from dlbricks_tui.api.controlled_jobs import Jobs
+from dlbricks_tui.api.followed_jobs import PeaksJob, ProofJob
+from dlbricks_tui.api.followed_runs import RunSnapshot
+from dlbricks_tui.api.open_models import ModelSpec
+from dlbricks_tui.api.workbench_session import WorkbenchSession, options_of, own_estimator
 from dlbricks_tui.config.config import Config
 from dlbricks_tui.documents.analysis import AnalysisDocument
 from dlbricks_tui.documents.lines import Line, Span, line
@@ -38,11 +38,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from dlbricks_tui.analysis.kernels import TimedKernel
-    from dlbricks_tui.answers.analysing import MeasuringPlan
-    from dlbricks_tui.answers.choices import Choices
-    from dlbricks_tui.answers.followed_runs import RunSnapshot
-    from dlbricks_tui.answers.open_models import ModelSpec
-    from dlbricks_tui.answers.session import Session
+    from dlbricks_tui.api.analysing import MeasuringPlan
+    from dlbricks_tui.api.choices import Choices
+    from dlbricks_tui.api.followed_runs import RunSnapshot
+    from dlbricks_tui.api.open_models import ModelSpec
+    from dlbricks_tui.api.workbench_session import WorkbenchSession
     from dlbricks_tui.config.config import Config
 
 
@@ -64,7 +64,7 @@ class AnalysisScreen(WorkScreen[None, ProofJob]):
     CANCELLED = "The proof is cancelled; those before it are kept."
 
     def __init__(
-        self, session: Session, spec: ModelSpec, choices: Choices, config: Config, run: RunSnapshot | None
+        self, session: WorkbenchSession, spec: ModelSpec, choices: Choices, config: Config, run: RunSnapshot | None
     ) -> None:
         self._bounds = BoundsPanel()
         self._what_ifs = WhatIfsPanel()
@@ -277,7 +277,7 @@ class AnalysisScreen(WorkScreen[None, ProofJob]):
         return line(Span(f" {', '.join(filter(None, told))}", "muted"))
 
 
-def analyse(session: Session, spec: ModelSpec, choices: Choices, config: Config) -> AnalysisDocument:
+def analyse(session: WorkbenchSession, spec: ModelSpec, choices: Choices, config: Config) -> AnalysisDocument:
     """Analyse a model from stored results; raise a UserError where that is not possible."""
     with own_estimator(options_of(spec, choices, config), session.data) as estimator:
         document = AnalysisDocument(next(iter(Analyser(estimator).analyses([spec.source]))))

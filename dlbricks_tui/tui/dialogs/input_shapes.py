@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from textual.containers import VerticalScroll
 
-from dlbricks_tui.answers.open_models import GivenInputs, WrongInputError
+from dlbricks_tui.api.open_models import GivenInputs, WrongInputError
 from dlbricks_tui.documents.lines import Line, Span, line
 from dlbricks_tui.errors import UserError
 from dlbricks_tui.tui.dialogs.dialog import AskingDialog
@@ -18,7 +18,7 @@ from dlbricks_tui.tui.widgets.text import TextLines
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from dlbricks_tui.answers.open_models import AskedShape
+    from dlbricks_tui.api.open_models import AskedShape
     from dlbricks_tui.models.graph import Numbers
 
     Inputs = Mapping[str, AskedShape]

@@ -8,7 +8,7 @@ from typing import ClassVar
 
 from textual import events
 
-from dlbricks_tui.answers.opening import FILE_ENDINGS
+from dlbricks_tui.api.opening import FILE_ENDINGS
 from dlbricks_tui.documents.lines import Line, Span, cut_start, line
 from dlbricks_tui.printable import printable
 from dlbricks_tui.tui.dialogs.dialog import AskingDialog

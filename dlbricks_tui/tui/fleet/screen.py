@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from textual import on
 
-from dlbricks_tui.answers.fleets_of_data import FleetReader, Fleets, add_hosts, control_host
-from dlbricks_tui.answers.run_settings import registered_runtimes
+from dlbricks_tui.api.fleets_of_data import FleetReader, Fleets, add_hosts, control_host
+from dlbricks_tui.api.run_settings import registered_runtimes
 from dlbricks_tui.documents.fleet import fastest_sentence, fleet_question
 from dlbricks_tui.documents.lines import Line, Span, line
 from dlbricks_tui.documents.run import STATE_STYLES
@@ -31,8 +31,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
     from pathlib import Path
 
-    from dlbricks_tui.answers.fleets_of_data import FleetSettings, FleetView
-    from dlbricks_tui.answers.session import Session
+    from dlbricks_tui.api.fleets_of_data import FleetSettings, FleetView
+    from dlbricks_tui.api.workbench_session import WorkbenchSession
     from dlbricks_tui.models.library import ModelSource
 
 # Over SSH each change of the screen costs time.
@@ -49,7 +49,7 @@ class FleetScreen(WorkScreen[None, Any]):
         "fleet run of the marked or open models on the hosts of a hosts file. {fleet.show_fleets} lists all fleet runs."
     )
 
-    def __init__(self, session: Session, sources: tuple[ModelSource, ...]) -> None:
+    def __init__(self, session: WorkbenchSession, sources: tuple[ModelSource, ...]) -> None:
         self._hosts = HostsPanel()
         self._models = FleetModelsPanel()
         self._ranking = RankingPanel()

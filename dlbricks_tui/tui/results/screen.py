@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 from textual import on
 
-from dlbricks_tui.answers import stored_results as work
-from dlbricks_tui.answers.open_models import ComparableRow
-from dlbricks_tui.answers.session import Session
-from dlbricks_tui.answers.sides import NamedSelection, PairKind
+from dlbricks_tui.api import stored_results as work
+from dlbricks_tui.api.open_models import ComparableRow
+from dlbricks_tui.api.sides import NamedSelection, PairKind
+from dlbricks_tui.api.workbench_session import WorkbenchSession
 from dlbricks_tui.documents.lines import Line, Span, line
 from dlbricks_tui.documents.results import QUESTION, results_answer
 from dlbricks_tui.tui import messages
@@ -54,7 +54,7 @@ class ResultsScreen(AnswerScreen[None]):
         "and {app.compare_marked}, then find the second and {app.compare_marked} again."
     )
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: WorkbenchSession) -> None:
         self._table = ResultsPanel()
         self._record = RecordPanel()
         self._history = HistoryPanel()

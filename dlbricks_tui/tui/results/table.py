@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 from textual.message import Message
 
-from dlbricks_tui.answers.open_models import ComparableRow
-from dlbricks_tui.answers.sides import PairKind
-from dlbricks_tui.answers.stored_results import QueriedResults, ResultQuery, export_problem, quoted
+from dlbricks_tui.api.open_models import ComparableRow
+from dlbricks_tui.api.sides import PairKind
+from dlbricks_tui.api.stored_results import QueriedResults, ResultQuery, export_problem, quoted
 from dlbricks_tui.documents.lines import Line, Span, column, contains_all, line
 from dlbricks_tui.documents.parts import BLANK_LINE, Column, Fact, Part, Sentence
 from dlbricks_tui.documents.results import (
@@ -38,7 +38,7 @@ from dlbricks_tui.wording.plain_text import TextTable
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from dlbricks_tui.answers.stored_results import ResultRead
+    from dlbricks_tui.api.stored_results import ResultRead
     from dlbricks_tui.store.columns import Summary
     from dlbricks_tui.store.selections import Selection
 

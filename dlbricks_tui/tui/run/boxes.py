@@ -8,12 +8,12 @@ from functools import partial
 from operator import attrgetter
 from typing import TYPE_CHECKING, ClassVar, Generic
 
-from dlbricks_tui.answers.controlled_jobs import ToldJob, can_be_followed, end_work, is_run
-from dlbricks_tui.answers.followed_runs import RunSnapshot
-from dlbricks_tui.answers.measuring import MOST_MODELS_END_TO_END
-from dlbricks_tui.answers.open_models import ComparableRow
-from dlbricks_tui.answers.run_settings import RunSettings
-from dlbricks_tui.answers.sides import PairKind
+from dlbricks_tui.api.controlled_jobs import ToldJob, can_be_followed, end_work, is_run
+from dlbricks_tui.api.followed_runs import RunSnapshot
+from dlbricks_tui.api.measuring import MOST_MODELS_END_TO_END
+from dlbricks_tui.api.open_models import ComparableRow
+from dlbricks_tui.api.run_settings import RunSettings
+from dlbricks_tui.api.sides import PairKind
 from dlbricks_tui.documents.lines import (
     BLANK,
     Line,
@@ -52,8 +52,8 @@ from dlbricks_tui.wording.runs import Done, how_far_in_line, named_counts
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from dlbricks_tui.answers.controlled_jobs import Jobs
-    from dlbricks_tui.answers.run_previews import RunPreview
+    from dlbricks_tui.api.controlled_jobs import Jobs
+    from dlbricks_tui.api.run_previews import RunPreview
     from dlbricks_tui.folders import DataFolder
     from dlbricks_tui.host.queue import Place
     from dlbricks_tui.jobs.folder import JobState, StoredJobs

@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from dlbricks_tui.answers.open_models import ListedModels, id_of
+from dlbricks_tui.api.open_models import ListedModels, id_of
 from dlbricks_tui.errors import UserError
 from dlbricks_tui.tui import messages
 from dlbricks_tui.tui.messages import Failed
@@ -18,13 +18,13 @@ from dlbricks_tui.tui.widgets.screens import PanelledScreen
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from dlbricks_tui.answers.choices import Choices
-    from dlbricks_tui.answers.controlled_jobs import Jobs
-    from dlbricks_tui.answers.followed_runs import RunSnapshot
-    from dlbricks_tui.answers.open_models import ModelId
-    from dlbricks_tui.answers.run_previews import RunPreview
-    from dlbricks_tui.answers.run_settings import RunSettings, WantedCombination
-    from dlbricks_tui.answers.session import Session
+    from dlbricks_tui.api.choices import Choices
+    from dlbricks_tui.api.controlled_jobs import Jobs
+    from dlbricks_tui.api.followed_runs import RunSnapshot
+    from dlbricks_tui.api.open_models import ModelId
+    from dlbricks_tui.api.run_previews import RunPreview
+    from dlbricks_tui.api.run_settings import RunSettings, WantedCombination
+    from dlbricks_tui.api.workbench_session import WorkbenchSession
     from dlbricks_tui.config.config import Config
     from dlbricks_tui.host.queue import Place
     from dlbricks_tui.models.library import ModelSource
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 class RunHostScreen(PanelledScreen[None]):
     """Starts runs, and opens the screens of runs; subclasses place `status`."""
 
-    def __init__(self, session: Session, choices: Choices, config: Callable[[], Config]) -> None:
+    def __init__(self, session: WorkbenchSession, choices: Choices, config: Callable[[], Config]) -> None:
         super().__init__()
         self.session = session
         self.choices = choices
@@ -58,7 +58,7 @@ class RunHostScreen(PanelledScreen[None]):
     @property
     def _jobs(self) -> Jobs:
         # Loaded here, in a thread or for a box: the first screen starts no run.
-        from dlbricks_tui.answers.controlled_jobs import Jobs
+        from dlbricks_tui.api.controlled_jobs import Jobs
 
         return Jobs(self.session.data)
 
@@ -82,7 +82,7 @@ class RunHostScreen(PanelledScreen[None]):
 
         With combinations it measures exactly those, in several runs where one would measure others, too.
         """
-        from dlbricks_tui.answers.run_settings import exactly
+        from dlbricks_tui.api.run_settings import exactly
         from dlbricks_tui.tui.run.boxes import StartRunScreen
 
         def begin(settings: RunSettings) -> None:
@@ -131,7 +131,7 @@ class RunHostScreen(PanelledScreen[None]):
 
     def _follow_work(self, place: Place) -> None:
         """Show the screen on which work is followed."""
-        from dlbricks_tui.answers.controlled_jobs import is_run
+        from dlbricks_tui.api.controlled_jobs import is_run
 
         if is_run(place.kind):
             self.post_message(messages.RunBegun(place.id))
@@ -172,7 +172,7 @@ class RunHostScreen(PanelledScreen[None]):
             self.app.post_message(messages.RunEndSeen(run.run))
 
     def _settings(self, sources: Sequence[ModelSource]) -> RunSettings:
-        from dlbricks_tui.answers.run_settings import settings_for
+        from dlbricks_tui.api.run_settings import settings_for
 
         config = self._config()
         if self._last_config is not None and _of_runs(self._last_config) != _of_runs(config):
@@ -182,13 +182,13 @@ class RunHostScreen(PanelledScreen[None]):
         return settings_for(self.choices, sources, self.session.data, config, last, self._last)
 
     def _start(self, sources: Sequence[ModelSource], settings: RunSettings) -> None:
-        from dlbricks_tui.answers.run_settings import request_for
+        from dlbricks_tui.api.run_settings import request_for
 
         request = request_for(sources, self._library.shapes, settings, self.session.data)
         self.post_message(messages.RunBegun(self._jobs.start(request)))
 
     def _preview_run(self, sources: Sequence[ModelSource], settings: RunSettings) -> RunPreview:
-        from dlbricks_tui.answers.run_previews import preview_run
+        from dlbricks_tui.api.run_previews import preview_run
 
         return preview_run(self.session, sources, self._library.shapes, settings)
 

@@ -6,7 +6,7 @@ from datetime import datetime
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any
 
-from dlbricks_tui.answers.followed_runs import BrickState, ReplayChange, RunBrick, RunModel, RunSnapshot, SampleSummary
+from dlbricks_tui.api.followed_runs import BrickState, ReplayChange, RunBrick, RunModel, RunSnapshot, SampleSummary
 from dlbricks_tui.documents.lines import BLANK, Line, Span, contains_all, line, sparkline, spread, wrapped
 from dlbricks_tui.documents.run import how_far, joined, state_of, what_now
 from dlbricks_tui.tui.keys import scopes
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
     from textual.app import ComposeResult
 
-    from dlbricks_tui.answers.controlled_jobs import Jobs
+    from dlbricks_tui.api.controlled_jobs import Jobs
     from dlbricks_tui.wording.runs import Note
 
 

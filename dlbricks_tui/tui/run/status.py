@@ -14,7 +14,7 @@ from dlbricks_tui.wording.numbers import counted, names_of, percent
 from dlbricks_tui.wording.runs import line_of_work
 
 if TYPE_CHECKING:
-    from dlbricks_tui.answers.followed_runs import RunSnapshot
+    from dlbricks_tui.api.followed_runs import RunSnapshot
     from dlbricks_tui.host.queue import Place
 
 # The widths of the bar of progress, and whether the load of each core is drawn.

@@ -7,7 +7,7 @@ from weakref import WeakKeyDictionary
 
 from textual.screen import ModalScreen
 
-from dlbricks_tui.answers.run_watch import LineSeen, LoadSeen, ResultsGrown, RunWatch
+from dlbricks_tui.api.run_watch import LineSeen, LoadSeen, ResultsGrown, RunWatch
 from dlbricks_tui.recorded_host import recorded_host
 from dlbricks_tui.tui.messages import Failed, NewResults, WatchTold
 from dlbricks_tui.tui.run.status import HostNow, StatusLine
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from textual.app import App
     from textual.screen import Screen
 
-    from dlbricks_tui.answers.followed_runs import RunSnapshot
-    from dlbricks_tui.answers.run_watch import News
+    from dlbricks_tui.api.followed_runs import RunSnapshot
+    from dlbricks_tui.api.run_watch import News
     from dlbricks_tui.folders import DataFolder
 
 RECORDED = "recorded results"

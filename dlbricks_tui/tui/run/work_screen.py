@@ -11,7 +11,7 @@ from dlbricks_tui.tui.widgets.screens import AnswerScreen, Result
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from dlbricks_tui.answers.followed_jobs import FollowedJob
+    from dlbricks_tui.api.followed_jobs import FollowedJob
     from dlbricks_tui.tui.dialogs.dialog import ConfirmingScreen
 
 Job = TypeVar("Job", bound="FollowedJob[Any]")

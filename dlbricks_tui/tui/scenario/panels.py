@@ -26,8 +26,8 @@ from dlbricks_tui.wording.scenarios import scenario_line, scenario_of
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from dlbricks_tui.answers.followed_jobs import LoadJob
-    from dlbricks_tui.answers.scenario_of_model import ScenarioOfModel
+    from dlbricks_tui.api.followed_jobs import LoadJob
+    from dlbricks_tui.api.scenario_of_model import ScenarioOfModel
     from dlbricks_tui.documents.parts import Column, Part
     from dlbricks_tui.scenarios.scenario import PredictedLoad
     from dlbricks_tui.store.records import LoadTest

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 from textual import on
 
-from dlbricks_tui.answers.followed_jobs import LoadJob
-from dlbricks_tui.answers.run_settings import runtimes_for
-from dlbricks_tui.answers.scenario_of_model import ScenarioOfModel, ScenarioSettings, predicted_scenario
-from dlbricks_tui.answers.session import options_of, own_estimator
+from dlbricks_tui.api.followed_jobs import LoadJob
+from dlbricks_tui.api.run_settings import runtimes_for
+from dlbricks_tui.api.scenario_of_model import ScenarioOfModel, ScenarioSettings, predicted_scenario
+from dlbricks_tui.api.workbench_session import options_of, own_estimator
 from dlbricks_tui.documents.lines import Line, Span, line
 from dlbricks_tui.documents.load_progress import progress_words
 from dlbricks_tui.documents.scenario import load_answer, load_question
@@ -31,16 +31,16 @@ from dlbricks_tui.wording.scenarios import execution_line, scenario_line
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from dlbricks_tui.answers.choices import Choices
-    from dlbricks_tui.answers.open_models import ModelSpec
-    from dlbricks_tui.answers.session import Session
+    from dlbricks_tui.api.choices import Choices
+    from dlbricks_tui.api.open_models import ModelSpec
+    from dlbricks_tui.api.workbench_session import WorkbenchSession
     from dlbricks_tui.config.config import Config
     from dlbricks_tui.scenarios.scenario import PredictedLoad
     from dlbricks_tui.store.records import LoadTest
 
 
 def predict_scenario(
-    session: Session, spec: ModelSpec, choices: Choices, config: Config, settings: ScenarioSettings
+    session: WorkbenchSession, spec: ModelSpec, choices: Choices, config: Config, settings: ScenarioSettings
 ) -> ScenarioOfModel:
     """Predict a scenario from stored results; raise a UserError where that is not possible."""
     options = replace(options_of(spec, choices, config), batch=None)
@@ -81,7 +81,7 @@ class ScenarioScreen(WorkScreen[None, LoadJob]):
     CANCELLED = "The measurement is cancelled; stored tests of it: {job.kept}."
     ASKS_TO_CANCEL = CancelLoadScreen
 
-    def __init__(self, session: Session, spec: ModelSpec, choices: Choices, config: Config) -> None:
+    def __init__(self, session: WorkbenchSession, spec: ModelSpec, choices: Choices, config: Config) -> None:
         batch_sizes = () if choices.batch is None else (choices.batch,)
         runtimes = runtimes_for((spec.source,), session.data)
         self._settings = ScenarioSettings(runtimes=runtimes, batch_sizes=batch_sizes)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from rich.cells import cell_len
 from textual.message import Message
 
-from dlbricks_tui.answers.traces_of_model import TraceSettings
+from dlbricks_tui.api.traces_of_model import TraceSettings
 from dlbricks_tui.documents.lines import Line, Span, column, cut, line, wrapped
 from dlbricks_tui.documents.trace import (
     USUAL,
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
     from textual import events
 
-    from dlbricks_tui.answers.traces_of_model import TracesOfModel
+    from dlbricks_tui.api.traces_of_model import TracesOfModel
     from dlbricks_tui.documents.parts import Column, Part
     from dlbricks_tui.documents.timeline_rows import TimelineState, TraceRow
     from dlbricks_tui.traces.file import StoredTrace

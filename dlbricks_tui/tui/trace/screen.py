@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 
 from textual import on
 
-from dlbricks_tui.answers import traces_of_model
-from dlbricks_tui.answers.choices import Choices
-from dlbricks_tui.answers.followed_jobs import TraceJob
-from dlbricks_tui.answers.open_models import LayerPlace, ModelSpec, index_of
-from dlbricks_tui.answers.session import Session
-from dlbricks_tui.answers.traces_of_model import TraceSettings, TracesOfModel
+from dlbricks_tui.api import traces_of_model
+from dlbricks_tui.api.choices import Choices
+from dlbricks_tui.api.followed_jobs import TraceJob
+from dlbricks_tui.api.open_models import LayerPlace, ModelSpec, index_of
+from dlbricks_tui.api.traces_of_model import TraceSettings, TracesOfModel
+from dlbricks_tui.api.workbench_session import WorkbenchSession
 from dlbricks_tui.config.config import Config
 from dlbricks_tui.documents.lines import Line, Span, line
 from dlbricks_tui.documents.timeline_rows import TimelineState
@@ -61,7 +61,12 @@ class TraceScreen(WorkScreen[LayerPlace, TraceJob]):
     ASKS_TO_CANCEL = CancelTraceScreen
 
     def __init__(
-        self, session: Session, spec: ModelSpec, choices: Choices, config: Config, layer: LayerPlace | None = None
+        self,
+        session: WorkbenchSession,
+        spec: ModelSpec,
+        choices: Choices,
+        config: Config,
+        layer: LayerPlace | None = None,
     ) -> None:
         self._timeline = TimelinePanel()
         self._span = SpanPanel()

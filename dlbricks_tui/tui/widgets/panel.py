@@ -19,7 +19,7 @@ from textual.widget import Widget
 from textual.widgets import Input
 from textual.widgets.input import Selection
 
-from dlbricks_tui.answers.open_models import ComparableRow
+from dlbricks_tui.api.open_models import ComparableRow
 from dlbricks_tui.documents.layout import TableLayout, laid_out
 from dlbricks_tui.documents.lines import Line, Span, contains_all
 from dlbricks_tui.documents.parts import Column, Missing, Part, Table

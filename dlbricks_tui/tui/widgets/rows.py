@@ -11,7 +11,7 @@ from textual.reactive import reactive
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
-from dlbricks_tui.answers.open_models import ComparableRow
+from dlbricks_tui.api.open_models import ComparableRow
 from dlbricks_tui.documents.lines import Line, Span, column, wrapped_lines
 from dlbricks_tui.tui.keys import scopes
 from dlbricks_tui.tui.keys.keymap import Hint

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from textual.binding import BindingsMap
     from textual.dom import DOMNode
 
-    from dlbricks_tui.answers.followed_runs import RunSnapshot
+    from dlbricks_tui.api.followed_runs import RunSnapshot
     from dlbricks_tui.host.queue import Place
 
 Result = TypeVar("Result")

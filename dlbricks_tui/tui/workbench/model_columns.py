@@ -7,7 +7,7 @@ from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
-from dlbricks_tui.answers.open_models import KnownLatency, id_of
+from dlbricks_tui.api.open_models import KnownLatency, id_of
 from dlbricks_tui.documents.lines import Line, Span, column, cut
 from dlbricks_tui.tui.dialogs.dialog import Dialog
 from dlbricks_tui.tui.keys import scopes
@@ -18,7 +18,7 @@ from dlbricks_tui.wording.numbers import PREDICTED, UNKNOWN, age, milliseconds, 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
-    from dlbricks_tui.answers.open_models import ModelId
+    from dlbricks_tui.api.open_models import ModelId
     from dlbricks_tui.models.library import ModelSource
 
 # Narrower names would tell little: the first columns are dropped before. The last one leaves less room for names.

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from textual.message import Message
 
-from dlbricks_tui.answers.open_models import ComparableRow, ModelId, id_of
+from dlbricks_tui.api.open_models import ComparableRow, ModelId, id_of
 from dlbricks_tui.documents.lines import Line, Span, contains_all, cut, cut_start, highlighted, width_of
 from dlbricks_tui.settings.setting import next_of
 from dlbricks_tui.tui.keys import scopes
@@ -43,7 +43,7 @@ from dlbricks_tui.wording.numbers import task_words
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Hashable, Iterable, Sequence
 
-    from dlbricks_tui.answers.open_models import KnownLatency
+    from dlbricks_tui.api.open_models import KnownLatency
     from dlbricks_tui.models.library import ModelSource
     from dlbricks_tui.tui.workbench.model_columns import ModelColumn
     from dlbricks_tui.wording.plain_text import TextTable
@@ -410,7 +410,7 @@ class ModelsPanel(ItemPanel["ModelSource"]):
 
     def comparable(self, item: ModelSource) -> ComparableRow:
         # Loaded here: the first screen appears without it.
-        from dlbricks_tui.answers.sides import PairKind
+        from dlbricks_tui.api.sides import PairKind
 
         return ComparableRow(PairKind.MODEL, id_of(item), item.name, item)
 

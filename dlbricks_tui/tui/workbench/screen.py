@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from textual import on
 from textual.containers import Container
 
-from dlbricks_tui.answers.open_models import AskedShape, GivenInputs, asked_inputs, id_of, known_latency
+from dlbricks_tui.api.open_models import AskedShape, GivenInputs, asked_inputs, id_of, known_latency
 from dlbricks_tui.documents.run import NOTHING_UNDER_WAY, under_way
 from dlbricks_tui.recorded_host import recorded_host
 from dlbricks_tui.tui import messages
@@ -33,14 +33,14 @@ if TYPE_CHECKING:
 
     from textual.app import ComposeResult
 
-    from dlbricks_tui.answers.choices import Available, Choices, CutAt
-    from dlbricks_tui.answers.estimating import Answer
-    from dlbricks_tui.answers.followed_runs import RunSnapshot
-    from dlbricks_tui.answers.library_scans import BrickIndex
-    from dlbricks_tui.answers.model_reading import ModelReader, Refusal
-    from dlbricks_tui.answers.open_models import ComparableRow, KnownLatency
-    from dlbricks_tui.answers.session import Session
-    from dlbricks_tui.answers.shared_estimates import Measurements
+    from dlbricks_tui.api.choices import Available, Choices, CutAt
+    from dlbricks_tui.api.estimating import Answer
+    from dlbricks_tui.api.followed_runs import RunSnapshot
+    from dlbricks_tui.api.library_scans import BrickIndex
+    from dlbricks_tui.api.model_reading import ModelReader, Refusal
+    from dlbricks_tui.api.open_models import ComparableRow, KnownLatency
+    from dlbricks_tui.api.shared_estimates import Measurements
+    from dlbricks_tui.api.workbench_session import WorkbenchSession
     from dlbricks_tui.config.config import Config
     from dlbricks_tui.documents.lines import Line
     from dlbricks_tui.documents.part_details import PartLatencies
@@ -73,7 +73,11 @@ class WorkbenchScreen(ViewsScreen):
     )
 
     def __init__(
-        self, session: Session, choices: Choices, config: Callable[[], Config], model: ModelSource | Path | None = None
+        self,
+        session: WorkbenchSession,
+        choices: Choices,
+        config: Callable[[], Config],
+        model: ModelSource | Path | None = None,
     ) -> None:
         """`model` is opened at the start; a path is added to the library."""
         super().__init__(session, choices, config)
@@ -344,7 +348,7 @@ class WorkbenchScreen(ViewsScreen):
         choices, specs, measuring = self.choices, self._library.specs(self.choices), self.measuring
 
         def scan() -> Iterator[tuple[ModelSource, KnownLatency | None]]:
-            from dlbricks_tui.answers.library_scans import estimate_library
+            from dlbricks_tui.api.library_scans import estimate_library
 
             return estimate_library(self.session, specs, choices, measuring=measuring)
 
@@ -367,7 +371,7 @@ class WorkbenchScreen(ViewsScreen):
         cut_at, specs, measuring = self.choices.cut_at, self._library.specs(self.choices), self.measuring
 
         def scan() -> Iterator[BrickIndex]:
-            from dlbricks_tui.answers.library_scans import index_bricks
+            from dlbricks_tui.api.library_scans import index_bricks
 
             return index_bricks(self.session.reader, specs, work.is_wanted, measuring=measuring)
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from textual import on
 
-from dlbricks_tui.answers.choices import change_setting, setting_named
-from dlbricks_tui.answers.open_models import LayerPlace, index_of
+from dlbricks_tui.api.choices import change_setting, setting_named
+from dlbricks_tui.api.open_models import LayerPlace, index_of
 from dlbricks_tui.tui.keys.keymap import key
 from dlbricks_tui.tui.run.host import RunHostScreen
 from dlbricks_tui.tui.saving import show_message
@@ -26,9 +26,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from pathlib import Path
 
-    from dlbricks_tui.answers.choices import Choices
-    from dlbricks_tui.answers.open_models import ModelSpec
-    from dlbricks_tui.answers.session import Session
+    from dlbricks_tui.api.choices import Choices
+    from dlbricks_tui.api.open_models import ModelSpec
+    from dlbricks_tui.api.workbench_session import WorkbenchSession
     from dlbricks_tui.config.config import Config
     from dlbricks_tui.jobs.folder import JobFolder
     from dlbricks_tui.models.graph import Level
@@ -46,7 +46,7 @@ class ViewsScreen(RunHostScreen):
     It keeps the look of the list of models and the sizes of all panels in a file.
     """
 
-    def __init__(self, session: Session, choices: Choices, config: Callable[[], Config]) -> None:
+    def __init__(self, session: WorkbenchSession, choices: Choices, config: Callable[[], Config]) -> None:
         super().__init__(session, choices, config)
         view, orders = self.view, {order.value: order for order in ModelOrder}
         unfolded = None if view.unfolded is None else [it for it in ModelGroup if it.name in view.unfolded]
@@ -140,7 +140,7 @@ class ViewsScreen(RunHostScreen):
         }[kind]()
 
     def action_show_variants(self) -> None:
-        from dlbricks_tui.answers.combinations import compare_in_steps
+        from dlbricks_tui.api.combinations import compare_in_steps
         from dlbricks_tui.tui.variants import VariantsScreen
 
         if spec := self.open_selected("Open a model to compare its runtimes, threads and batch sizes."):
@@ -243,7 +243,7 @@ class ViewsScreen(RunHostScreen):
     def _export_suite(self, specs: Sequence[ModelSpec], choices: Choices, path: Path) -> None:
         def start() -> JobFolder:
             # Loaded here, in a thread: exports are rare.
-            from dlbricks_tui.answers.suites import start_export
+            from dlbricks_tui.api.suites import start_export
 
             return start_export(specs, choices, path, self.session.data)
 
@@ -255,13 +255,13 @@ class ViewsScreen(RunHostScreen):
         self.run_in_thread(start, _SUITE, follow)
 
     def _show_export(self, job: JobFolder) -> None:
-        from dlbricks_tui.answers.controlled_jobs import ToldJob
+        from dlbricks_tui.api.controlled_jobs import ToldJob
         from dlbricks_tui.tui.run.boxes import JobScreen
 
         self.app.push_screen(JobScreen(ToldJob(job)))
 
     async def _await_export(self, job: JobFolder) -> None:
-        from dlbricks_tui.answers.suites import written_suite
+        from dlbricks_tui.api.suites import written_suite
         from dlbricks_tui.tui.run.boxes import JobScreen
         from dlbricks_tui.tui.workbench.suites import SuiteWrittenScreen
 

@@ -14,10 +14,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from dlbricks_tui.answers.choices import Choices
-    from dlbricks_tui.answers.model_reading import ModelReader, Refusal
-    from dlbricks_tui.answers.open_models import ModelSpec
-    from dlbricks_tui.answers.session import Session
+    from dlbricks_tui.api.choices import Choices
+    from dlbricks_tui.api.model_reading import ModelReader, Refusal
+    from dlbricks_tui.api.open_models import ModelSpec
+    from dlbricks_tui.api.workbench_session import WorkbenchSession
     from dlbricks_tui.bricks.decomposition import Decomposition
     from dlbricks_tui.documents.outline import Outline
     from dlbricks_tui.documents.part_details import PartLatencies
@@ -74,9 +74,9 @@ def add_path(reader: ModelReader, path: Path) -> ModelSource | None:
     return None
 
 
-def read_model(session: Session, spec: ModelSpec, choices: Choices) -> OpenModel | Refusal:
+def read_model(session: WorkbenchSession, spec: ModelSpec, choices: Choices) -> OpenModel | Refusal:
     """Read a model as the runtime of its answer does, and divide it into regions."""
-    from dlbricks_tui.answers.model_reading import Refusal
+    from dlbricks_tui.api.model_reading import Refusal
     from dlbricks_tui.documents.outline import Outline
 
     found = session.read(spec, choices)
@@ -92,7 +92,7 @@ class OpenModelEstimate(NamedTuple):
 
 
 def estimate_model(
-    session: Session, spec: ModelSpec, opened: OpenModel, choices: Choices, refresh: bool, own_models: int
+    session: WorkbenchSession, spec: ModelSpec, opened: OpenModel, choices: Choices, refresh: bool, own_models: int
 ) -> OpenModelEstimate:
     """Answer for the open model; `refresh` reads new results first. `own_models` counts those that the user added."""
     from dlbricks_tui.documents.estimate import EstimateDocument

@@ -1,0 +1,544 @@
+"""The analysis of models: bounds, what-ifs and the gap, what it lacks, what to prove, and the kernels."""
+
+import time
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any, NamedTuple
+
+from dlbricks_tui.analysis.bounds import BestMeasured, Gap, Ratio, best_measured, gap_of, over_best
+from dlbricks_tui.analysis.groups import MeasuredExecution, groups_of
+from dlbricks_tui.analysis.kernels import KernelsError, TimedKernel, explain
+from dlbricks_tui.analysis.proving import PROOF, ProofDone, ProofOrder, carry_out_proofs, measure_peaks_of_host
+from dlbricks_tui.analysis.roofline import LayerPoint, Roof, applies_to, points_of, roof_of, roofline_ms, works_of
+from dlbricks_tui.analysis.what_if import (
+    Execution,
+    MeasuredGain,
+    WhatIf,
+    WhatIfKind,
+    corrected,
+    measured_gain,
+    newest_proofs,
+)
+from dlbricks_tui.analysis.what_ifs import Host, Lack, WholeModel, expected_seconds, lacks_of, requests_for, what_ifs_of
+from dlbricks_tui.analysis.whole_models import WrittenTimes, written_times
+from dlbricks_tui.api.estimating import Answer, Estimator
+from dlbricks_tui.api.measuring import measured_batch_sizes
+from dlbricks_tui.api.opening import reference_to, run_command
+from dlbricks_tui.api.scope import MeasuredRuntimes, MeasurementScope
+from dlbricks_tui.bricks.decomposition import decompose
+from dlbricks_tui.bricks.identity import end_to_end_keys
+from dlbricks_tui.bricks.programs import ProgramError
+from dlbricks_tui.errors import UserError
+from dlbricks_tui.estimate.compositions import milliseconds
+from dlbricks_tui.estimate.inquiry import Inquiry
+from dlbricks_tui.estimate.knowledge import Latency
+from dlbricks_tui.estimate.lookup import end_to_end
+from dlbricks_tui.folders import DataFolder
+from dlbricks_tui.host import processor
+from dlbricks_tui.host.fingerprint import fingerprint
+from dlbricks_tui.host.peaks import PEAKS_SECONDS, PeaksError
+from dlbricks_tui.host.processor import HostFiles
+from dlbricks_tui.host.queue import NAP_SECONDS, HostQueue, QueuedWork, WorkKind, host_queue
+from dlbricks_tui.jobs.events import Event
+from dlbricks_tui.jobs.folder import JobState
+from dlbricks_tui.jobs.process import work_on
+from dlbricks_tui.measure.method import Method
+from dlbricks_tui.models.content import without_cycle_search
+from dlbricks_tui.models.graph import LayerGraph, Level, Numbers, Shape
+from dlbricks_tui.models.library import ModelSource
+from dlbricks_tui.models.loading import UNLOADABLE
+from dlbricks_tui.recorded_host import NOTHING_IS_MEASURED, recorded_host
+from dlbricks_tui.runs.request import InputShape, InputValue, RunRequest
+from dlbricks_tui.runtime.errors import WorkerError
+from dlbricks_tui.runtime.process import Worker
+from dlbricks_tui.runtime.registry import Registry
+from dlbricks_tui.runtime.runtime import Runtime
+from dlbricks_tui.runtime.traits import Format
+from dlbricks_tui.runtime.variant import InstructionSet, Precision
+from dlbricks_tui.store.database import ResultsDatabase
+from dlbricks_tui.store.selections import by_id
+from dlbricks_tui.wording.numbers import counted, names_of
+
+
+class _Reading(NamedTuple):
+    """A model as a runtime reads it: the file, the runtime, the level and the batch size."""
+
+    form: Format
+    # None: the usual one of the format.
+    runtime: Runtime | None
+    level: Level
+    batch: int | None
+
+
+# Layers that reach this many times the stored arithmetic show that the peaks were measured on a busy host. A smaller
+# excess is the noise of both.
+_DOUBTED_ABOVE = 1.05
+
+
+@dataclass(frozen=True, slots=True)
+class MissingPart:
+    """Something that an analysis lacks, and the command that measures it."""
+
+    what: str
+    command: str
+
+
+@dataclass(frozen=True)
+class Analysis:
+    """How fast a model is in one execution, how fast it could be, and what changes would gain.
+
+    The bounds and the gap are None if the estimate lacks layers.
+    """
+
+    source: ModelSource
+    system: str
+    baseline: MeasuredExecution
+    # All executions of the model with results, the baseline first.
+    executions: tuple[MeasuredExecution, ...]
+    best: BestMeasured | None
+    over_best: Ratio | None
+    gap: Gap | None
+    # None if the peaks of the system are not known at this number of threads, or do not apply.
+    roof: Roof | None
+    roofline_ms: float | None
+    points: tuple[LayerPoint, ...]
+    what_ifs: tuple[WhatIf, ...]
+    # The layers of the file.
+    written: LayerGraph | None
+    # The commands that measure what is missing, each with what it brings.
+    missing: tuple[MissingPart, ...]
+    # The newest proof of each what-if, by its id.
+    proofs: Mapping[str, MeasuredGain] = field(default_factory=dict)
+    # The most threads of the executions that count for the best, and whether the peaks with so many are missing, or are
+    # too low: then the roof has what layers have reached.
+    threads: int = 1
+    lacks_peaks: bool = False
+
+    @cached_property
+    def times(self) -> WrittenTimes | None:
+        """The time of each layer of the file; None without the layers of the file, or of the baseline."""
+        if self.written is None or self.best is None:
+            return None
+        return written_times(self.baseline, self.written, self._as_written, self.roof)
+
+    @property
+    def _as_written(self) -> MeasuredExecution | None:
+        """The file measured as written by the same runtime, of several by one with the same number of threads."""
+        runtime, threads = self.baseline.execution.runtime, self.baseline.found.variant.threads
+        found = [
+            it
+            for it in self.executions
+            if it.graph.level is Level.WRITTEN
+            and (it.file, it.graph.batch_size) == (self.baseline.file, self.baseline.graph.batch_size)
+            and it.execution.runtime.framework == runtime.framework
+        ]
+        return min(found, key=lambda it: it.found.variant.threads != threads, default=None)
+
+
+class Analyser:
+    """Analyses models from one store, and reads each model once for each runtime; nothing is measured."""
+
+    def __init__(self, estimator: Estimator, named: Sequence[str] = ()) -> None:
+        self._estimator = estimator
+        self._named = named
+        self._usual_sizes: dict[object, int] = {}
+
+    def analyses(self, sources: Sequence[ModelSource]) -> Iterator[Analysis]:
+        """Yield the analysis of each model."""
+        scope = self._estimator.scope_of(sources)
+        runtimes = MeasuredRuntimes(self._estimator.data, self._estimator.store, scope.system)
+        for answer in self._estimator.answers(sources, scope):
+            with without_cycle_search():
+                found = self._analysis(answer, scope, runtimes)
+            yield found
+
+    def _analysis(self, answer: Answer, scope: MeasurementScope, runtimes: MeasuredRuntimes) -> Analysis:
+        graph, found = answer.decomposition.graph, answer.found
+        options = self._estimator.options
+        execution = Execution(runtimes.of(found.way.runtime), graph.level, options.batch)
+        baseline = MeasuredExecution(execution, graph, found)
+        if graph.level is Level.WRITTEN:
+            written: LayerGraph | None = graph
+        else:
+            # At the batch size of the baseline, which may be that of the file.
+            written = self._graph(answer.source, _Reading(graph.format, None, Level.WRITTEN, options.batch))
+            written = None if written is None else written.named(answer.source.name)
+        baseline = replace(baseline, written=written)
+        found_others = self._others(answer.source, runtimes, baseline)
+        place = found.way, graph.batch_size, baseline.file
+        others = [it for it in found_others if (it.found.way, it.graph.batch_size, it.file) != place]
+        composed = found.estimate.composed
+        # Predictions of all layers tell nothing about what could be better.
+        is_known = any(part.measured is not None for part in baseline.parts)
+        complete = composed is not None and not found.estimate.is_partial and is_known
+        # Those that compute the same, with the same batch.
+        alike = graph.batch_size, found.variant.precision
+        measured = [it for it in others if it.is_measured and it.execution.runtime.at_once == 1]
+        competing = [baseline, *(it for it in measured if (it.graph.batch_size, it.found.variant.precision) == alike)]
+        best = best_measured(competing) if complete else None
+        threads = max(it.found.variant.threads or 1 for it in competing)
+        roof: Roof | None = None
+        least_ms: float | None = None
+        points: tuple[LayerPoint, ...] = ()
+        if applies_to(found.way.runtime) and written is not None:
+            store = self._estimator.store
+            known = by_id(store.systems()).get(scope.system)
+            roof = None if known is None else roof_of(store.peaks(), known, threads)
+        doubt = "the peaks" if roof is None and applies_to(found.way.runtime) else ""
+        if roof is not None and written is not None:
+            stored, roof = roof, _reached(roof, competing)
+            by_stored_ms = None if best is None else _roofline_ms(best, stored)
+            contradicted = best is not None and by_stored_ms is not None and by_stored_ms > best.latency_ms
+            if contradicted or roof.highest > _DOUBTED_ABOVE * stored.highest:
+                doubt = "peaks of a quiet host (layers reach more than the stored ones)"
+            points = points_of(baseline, works_of(baseline, written), roof)
+            if best is not None and (least_ms := _roofline_ms(best, roof)) is not None:
+                # Bandwidths that are too low could still contradict the measurements.
+                least_ms = min(least_ms, best.latency_ms)
+        lacking = _lacking_instructions() if scope.is_host else {}
+        by_default = self._by_default(baseline)
+        proofs = self._estimator.store.proofs_on(scope.system) if is_known else ()
+        own = set(end_to_end_keys(graph).values())
+        of_others = [it for it in proofs if it.model not in own]
+        what_ifs = what_ifs_of(baseline, others, lacking, by_default) if is_known else ()
+        newest = {it.id: newest_proofs([each for each in proofs if each.model in own], it) for it in what_ifs}
+        return Analysis(
+            answer.source,
+            scope.system,
+            baseline,
+            (baseline, *others),
+            best,
+            None if best is None else over_best(baseline, best),
+            None if best is None else gap_of(baseline, best),
+            roof,
+            least_ms,
+            points,
+            tuple(corrected(it, of_others) for it in what_ifs),
+            written,
+            tuple(self._missing(answer, baseline, threads, doubt)),
+            {name: measured_gain(max(held.values(), key=lambda it: it.when)) for name, held in newest.items() if held},
+            threads,
+            bool(doubt),
+        )
+
+    def _others(
+        self, source: ModelSource, runtimes: MeasuredRuntimes, baseline: MeasuredExecution
+    ) -> Iterator[MeasuredExecution]:
+        """Yield the model in each other execution with results of its bricks.
+
+        Batch sizes are those of the file and of the options. For the runtime and the level of the baseline, those at
+        which its bricks were measured, or the model was timed end to end, come on top.
+        """
+        usual = [None, self._estimator.options.batch]
+        way, size = baseline.found.way, baseline.graph.batch_size
+        measured = measured_batch_sizes(self._estimator.store, way, baseline.parts, size)
+        others = [*runtimes.batch_sizes(source.name), *measured]
+        inquiries: dict[_Reading, Inquiry | None] = {}
+        written: dict[_Reading, LayerGraph | None] = {}
+        for identity in runtimes.measured:
+            runtime = runtimes.of(identity)
+            if runtime.traits.format not in source.formats:
+                continue
+            batches = [(level, batch) for level in runtimes.levels(identity) for batch in usual]
+            batches += [(way.level, batch) for batch in others] if identity == way.runtime else []
+            for level, batch in dict.fromkeys(batches):
+                if (identity, level, batch) == (way.runtime, baseline.graph.level, baseline.execution.batch_size):
+                    continue
+                key = _Reading(runtime.traits.format, runtimes.loading(runtime), level, batch)
+                if key not in inquiries:
+                    inquiries[key] = self._inquiry(source, key)
+                inquiry = inquiries[key]
+                found = None if inquiry is None else inquiry.on(runtimes.system, identity)
+                if inquiry is not None and found is not None and any(it.measured for it in found.estimate.parts):
+                    graph = inquiry.decomposition.graph
+                    # Layers at other batch sizes are compared within one file only.
+                    if graph.batch_size == size and key not in written:
+                        is_other, as_written = graph.file != baseline.file, key._replace(level=Level.WRITTEN)
+                        written[key] = self._graph(source, as_written) if is_other else baseline.written
+                    yield MeasuredExecution(Execution(runtime, level, batch), graph, found, written.get(key))
+
+    def _inquiry(self, source: ModelSource, reading: _Reading) -> Inquiry | None:
+        """Return the results of a model as a runtime has it; None if it cannot be read so, or not at this size."""
+        usual = source.path, *source.inputs.items(), reading._replace(batch=None)
+        if reading.batch is not None and usual not in self._usual_sizes:
+            plain = self._graph(source, reading._replace(batch=None))
+            self._usual_sizes[usual] = 0 if plain is None else plain.batch_size
+        if reading.batch is not None and self._usual_sizes[usual] in (0, reading.batch):
+            return None
+        graph, estimator = self._graph(source, reading), self._estimator
+        if graph is None:
+            return None
+        if reading.batch is None:
+            self._usual_sizes[usual] = graph.batch_size
+        cache = estimator.readers.loader(reading.runtime).cache
+        decomposition = decompose(graph.named(source.name), estimator.options.cutting, cache)
+        return Inquiry(estimator.store, decomposition, estimator.compositions._replace(measured_only=True))
+
+    def _graph(self, source: ModelSource, reading: _Reading) -> LayerGraph | None:
+        """Return the layers of a model as a runtime has them; None if it cannot be read so."""
+        form, runtime, level, batch = reading
+        options = self._estimator.options
+        with suppress(*UNLOADABLE):
+            return self._estimator.readers.loader(runtime).load(
+                source.in_format(form), level, options.inputs, options.values, batch
+            )
+        return None
+
+    def _by_default(self, baseline: MeasuredExecution) -> WholeModel | None:
+        """Return the whole model with the engine that programs get by default; None if it was not timed so."""
+        way = baseline.found.way
+        # The method alone times whole models with that engine anyway.
+        runtime = baseline.execution.runtime.with_default_engine() if way.protocol == Method.INSIDE.id else None
+        if runtime is None:
+            return None
+        keys = end_to_end_keys(baseline.graph)
+        way = way._replace(runtime=runtime.identity)
+        timed = end_to_end(self._estimator.store, keys, baseline.graph.name, way)
+        if timed is None:
+            return None
+        latency = Latency(timed.trimmed_mean_ms, timed.low_ms, timed.high_ms)
+        return WholeModel(replace(baseline.execution, runtime=runtime), latency)
+
+    def _missing(self, answer: Answer, baseline: MeasuredExecution, threads: int, peaks: str) -> Iterator[MissingPart]:
+        """Yield what the analysis lacks, on this host, with the commands that measure it."""
+        execution, missing = baseline.execution, baseline.estimate.coverage.missing
+        named = reference_to(answer.source, has_name=not self._named or answer.source.name in self._named)
+        measured = named, execution.runtime, baseline.graph.level, execution.batch_size
+        if missing:
+            yield MissingPart(counted(missing, "layer"), run_command(*measured, self._estimator.options))
+        if baseline.found.end_to_end is None:
+            command = run_command(*measured, self._estimator.options, "--end-to-end")
+            yield MissingPart("the end-to-end latency", command)
+        if peaks:
+            command = f"dlbricks doctor --peaks --threads {threads}"
+            yield MissingPart(f"{peaks} with {counted(threads, 'thread')}", command)
+
+
+def _lacking_instructions() -> Mapping[Precision, str]:
+    """Return the instructions that the processor of this host lacks for each precision; none for an unknown one."""
+    known = set(processor.instruction_sets(HostFiles())) - {InstructionSet.ALL}
+    if not known:
+        return {}
+    needed = {
+        Precision.INT8: ("VNNI", {InstructionSet.AVX2_VNNI, InstructionSet.AVX512_CORE_VNNI}),
+        Precision.BF16: ("bf16", {InstructionSet.AVX512_CORE_BF16}),
+    }
+    return {precision: name for precision, (name, sets) in needed.items() if not known & sets}
+
+
+def _roofline_ms(best: BestMeasured, roof: Roof) -> float | None:
+    """Return the roofline of the executions whose files can be read; None if none can."""
+    known = [(it, it.as_written) for it in best.executions]
+    held = [it for it, written in known if written is not None]
+    works = [works_of(it, written) for it, written in known if written is not None]
+    groups = best.groups if len(held) == len(known) else groups_of(held)
+    return roofline_ms(held, groups, works, roof) if held else None
+
+
+def _reached(roof: Roof, executions: Sequence[MeasuredExecution]) -> Roof:
+    """Return the roof with the higher ones of the stored peaks and those that the layers of executions have reached."""
+    for it in executions:
+        if it.as_written is not None and applies_to(it.found.way.runtime):
+            roof = roof.reached_by(points_of(it, works_of(it, it.as_written), roof))
+    return roof
+
+
+ALL = "all"
+
+
+class ProvingError(UserError):
+    """There is no what-if of that id, or its model was analysed on another system."""
+
+
+def refuse_other_system(found: Sequence[Analysis]) -> None:
+    """Raise ProvingError if a model was analysed on another system than this host."""
+    for each in found:
+        if each.system != fingerprint().id:
+            raise ProvingError(
+                f"{each.source.name} was analysed on another system, and models run on this host: leave out --system"
+            )
+
+
+class AskedProofs(NamedTuple):
+    """The what-ifs of a model that are to be proved, and the ids that it does not have."""
+
+    found: Analysis
+    what_ifs: tuple[WhatIf, ...]
+    unknown: tuple[str, ...]
+
+
+def asked_what_ifs(
+    found: Sequence[Analysis], ids: Collection[str], kinds: Collection[WhatIfKind]
+) -> tuple[AskedProofs, ...]:
+    """Return the what-ifs with these ids, or with `all` those that can be run; refuse an id that no model has."""
+    asked: list[AskedProofs] = []
+    for each in found:
+        known = {it.id: it for it in each.what_ifs if it.kind in kinds}
+        wanted = [it.id for it in known.values() if it.change is not None] if ALL in ids else list(dict.fromkeys(ids))
+        chosen, unknown = [known[it] for it in wanted if it in known], [it for it in wanted if it not in known]
+        asked.append(AskedProofs(each, tuple(chosen), tuple(unknown)))
+    missing = set.intersection(*(set(each.unknown) for each in asked)) if asked else set()
+    for each_id in (it for it in ids if it in missing):
+        provable = (it for one in found for it in one.what_ifs if it.kind in kinds and it.change is not None)
+        names = dict.fromkeys(it.id for it in provable)
+        there = f"there are {', '.join(names)}" if names else "there are none: --measure measures what they lack"
+        models = names_of(list(dict.fromkeys(it.source.name for it in found)))
+        raise ProvingError(f"no what-if {each_id[:60]!r} of {models}; {there}")
+    if not any(each.what_ifs for each in asked):
+        raise ProvingError("there is no what-if to prove: --measure measures what they lack")
+    return tuple(asked)
+
+
+class EndedProofs(NamedTuple):
+    """The end of a job that proves what-ifs, and the numbers of those that it has proved, and that failed."""
+
+    state: JobState
+    proved: int
+    failed: int
+
+
+def proof_order(asked: AskedProofs, inputs: dict[str, Any]) -> ProofOrder:
+    """Return the order to prove the what-ifs of a model; `inputs` are the fields of InputOptions."""
+    return ProofOrder(asked.found.source, asked.what_ifs, **inputs)
+
+
+def prove_here(order: ProofOrder, data: DataFolder, take: Callable[[Event], None]) -> EndedProofs:
+    """Prove what-ifs in this process; what is finished is kept if it is interrupted."""
+    ended: list[ProofDone] = []
+
+    def keep(event: Event) -> None:
+        if isinstance(event, ProofDone):
+            ended.append(event)
+        take(event)
+
+    job = PROOF.create(data, (order.source.name,), order)
+    work_on(PROOF, job, data, carry_out_proofs, keep)
+    proved = sum(it.gain is not None for it in ended)
+    return EndedProofs(job.state(), proved, len(ended) - proved)
+
+
+@dataclass(frozen=True, slots=True)
+class MeasuringPlan:
+    """The executions and peaks that the analysis of a model lacks, and about how long it takes to measure them."""
+
+    model: str
+    lacks: tuple[Lack, ...]
+    requests: tuple[RunRequest, ...]
+    seconds: float
+    # The number of threads whose peaks are missing; None if none are.
+    peaks_threads: int | None = None
+
+    @property
+    def is_empty(self) -> bool:
+        """True if there is nothing to measure."""
+        return not self.lacks and self.peaks_threads is None
+
+
+def plan_of(
+    found: Analysis,
+    kinds: Collection[WhatIfKind],
+    data: DataFolder,
+    inputs: Mapping[str, Shape],
+    values: Mapping[str, Numbers],
+) -> MeasuringPlan:
+    """Return what the what-ifs of these kinds lack on this host, and with all kinds the peaks for the roofline."""
+    baseline = found.baseline
+    measured = [it.execution for it in found.executions if it.is_measured]
+    measured += [it.change for it in found.what_ifs if it.change is not None]
+    host = Host(fingerprint().cores, processor.instruction_sets(HostFiles()), Registry(data.path).all())
+    lacks = lacks_of(found.source, baseline.execution, measured, host, kinds)
+    end_to_end, composed = baseline.found.end_to_end, baseline.estimate.composed
+    latency_ms = end_to_end.value_ms if end_to_end is not None else composed.sequential_ms if composed else 0.0
+    shapes = tuple(InputShape(name, shape) for name, shape in inputs.items())
+    numbers = tuple(InputValue(name, value) for name, value in values.items())
+    requests = tuple(replace(it, inputs=shapes, values=numbers) for it in requests_for(found.source, lacks))
+    seconds = sum(expected_seconds(it, latency_ms) for it in lacks)
+    threads = _peaks_threads(found, lacks, data) if set(kinds) == set(WhatIfKind) else None
+    if threads is not None:
+        seconds += PEAKS_SECONDS
+    return MeasuringPlan(found.source.name, lacks, requests, seconds, threads)
+
+
+def _peaks_threads(found: Analysis, lacks: Sequence[Lack], data: DataFolder) -> int | None:
+    """Return the number of threads whose peaks the roofline lacks once the executions are measured."""
+    if not applies_to(found.baseline.found.way.runtime):
+        return None
+    competing = [it.execution.runtime for it in lacks if it.competes]
+    threads = max([found.threads, *(it.settings.threads or 1 for it in competing)])
+    if threads == found.threads:
+        return threads if found.lacks_peaks else None
+    with ResultsDatabase(data.store) as store:
+        known = any((it.system, it.threads) == (found.system, threads) for it in store.peaks())
+    return None if known else threads
+
+
+def measure_peaks(plans: Sequence[MeasuringPlan], data: DataFolder, tell_waiting: Callable[[str], None]) -> list[str]:
+    """Measure the peaks that plans lack, and return why some could not be measured."""
+    refusals = []
+    # Models have the same peaks.
+    for threads in dict.fromkeys(plan.peaks_threads for plan in plans if plan.peaks_threads is not None):
+        try:
+            measure_peaks_of_host(threads, data, tell_waiting)
+        except PeaksError as refusal:
+            refusals.append(str(refusal))
+    return refusals
+
+
+def lacks_in_words(plan: MeasuringPlan) -> Iterator[tuple[str, str]]:
+    """Yield what a plan measures: the kind of the what-ifs that compare it, and the execution or the peaks."""
+    for lack in plan.lacks:
+        yield "baseline" if lack.kind is None else lack.kind.value, lack.in_words
+    if plan.peaks_threads is not None:
+        yield "roofline", f"the peaks of this host with {counted(plan.peaks_threads, 'thread')}"
+
+
+def kernels_of(
+    found: Analysis,
+    data: DataFolder,
+    queue: HostQueue,
+    tell_waiting: Callable[[str], None],
+    check: Callable[[], None] = lambda: None,
+    started: Callable[[Worker], None] = lambda _: None,
+) -> tuple[TimedKernel, ...]:
+    """Return the kernel of each layer, with the time of the layer, once it is their turn on this host.
+
+    `check` may raise to end the waiting. `started` takes the process that loads the model, and may interrupt it.
+    """
+
+    def nap() -> None:
+        check()
+        time.sleep(NAP_SECONDS)
+
+    if recorded_host() is not None:
+        raise KernelsError(f"the kernels were not recorded; {NOTHING_IS_MEASURED}")
+    baseline, name = found.baseline, found.source.name
+    runtime = baseline.execution.runtime
+    if found.system != fingerprint().id:
+        raise KernelsError(f"{name} was measured on {found.system}, and only that host tells its kernels")
+    if not runtime.python:
+        raise KernelsError(f"{name} was measured by {baseline.found.way.runtime}, which is not installed here any more")
+    ticket = queue.join(QueuedWork(WorkKind.KERNELS, [name], data.path))
+    ticket.wait(tell_waiting, nap)
+    try:
+        kernels = explain(baseline.graph, runtime, data.log / "kernels.log", started=started)
+    finally:
+        ticket.leave()
+    times_ms = [0.0] * len(baseline.graph.layers)
+    for part in baseline.parts:
+        # The layers of a longer sequence share its time.
+        for layer in part.layers:
+            times_ms[layer] += milliseconds(part.paid_ps) / len(part.layers)
+    return tuple([TimedKernel(it, baseline.graph.layers[it.layer].name, times_ms[it.layer]) for it in kernels])
+
+
+def kernels_or_none(
+    found: Analysis, data: DataFolder, tell_waiting: Callable[[str], None], tell: Callable[[str], None]
+) -> tuple[TimedKernel, ...]:
+    """Return the kernels of a model's layers; none, with a remark, if the runtime does not tell them."""
+    try:
+        return kernels_of(found, data, host_queue(), tell_waiting)
+    except (KernelsError, ProgramError, WorkerError) as error:
+        tell(f"no kernels of {found.source.name}: {error}")
+        return ()

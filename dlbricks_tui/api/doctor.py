@@ -1,0 +1,92 @@
+"""This host: what disturbs measurements, its peaks, and weights that make a model slow."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from dlbricks_tui.api.documents import document
+from dlbricks_tui.folders import DataFolder
+from dlbricks_tui.host.fingerprint import fingerprint
+from dlbricks_tui.host.noise import Finding, NoiseVerdict, findings
+from dlbricks_tui.host.peaks import keep_peaks
+from dlbricks_tui.host.queue import host_queue
+from dlbricks_tui.measure.denormals import DenormalCount, denormals_in
+from dlbricks_tui.store.database import ResultsDatabase
+from dlbricks_tui.store.records import Peaks, System
+
+
+@dataclass(frozen=True, slots=True)
+class ExaminedSystem:
+    """This host, its stored peaks, and the sources of noise on it."""
+
+    system: System
+    peaks: tuple[Peaks, ...]
+    noise: tuple[Finding, ...]
+
+    @property
+    def noisy(self) -> list[str]:
+        """The sources that disturb measurements."""
+        return [it.source for it in self.noise if it.verdict is NoiseVerdict.NOISY]
+
+
+def examined_host(
+    data: DataFolder, tell_waiting: Callable[[str], None], *, measures: bool = False, threads: int | None = None
+) -> ExaminedSystem:
+    """Examine this host, after its peaks were measured and stored if that is asked for."""
+    system = fingerprint()
+    peaks: tuple[Peaks, ...] = ()
+    # Before the noise is examined, which the measured threads would be part of.
+    if measures:
+        keep_peaks(data.store, system, threads or system.cores, host_queue(), data.path, tell_waiting)
+    if measures or data.store.exists():
+        with ResultsDatabase(data.store) as store:
+            peaks = tuple(it for it in store.peaks() if it.system == system.id)
+    return ExaminedSystem(system, peaks, findings())
+
+
+def weights_of(paths: Sequence[Path]) -> dict[Path, tuple[DenormalCount, ...]]:
+    """Return the denormal numbers in files of weights."""
+    return {path: denormals_in(path) for path in paths}
+
+
+def examination_document(found: ExaminedSystem, weights: Mapping[Path, Sequence[DenormalCount]]) -> dict[str, Any]:
+    """Return an examination as a JSON document."""
+    return {
+        "system": {**system_document(found.system), **dict(found.system.facts)},
+        "peaks": [peaks_document(it) for it in found.peaks],
+        "noise": [{**document(it), "cure": it.cure or None} for it in found.noise],
+        "weights": [
+            {
+                "path": path,
+                "values": sum(it.values for it in counts),
+                "denormals": sum(it.denormals for it in counts),
+                "arrays": [it for it in counts if it.denormals],
+            }
+            for path, counts in weights.items()
+        ],
+    }
+
+
+def system_document(system: System) -> dict[str, Any]:
+    """Return a system as a JSON document."""
+    return {
+        "system": system.id,
+        "name": system.name,
+        "cpu": system.cpu,
+        "cores": system.cores,
+        "memory_bytes": system.memory_bytes,
+        "instance_type": system.instance_type or None,
+    }
+
+
+def peaks_document(peaks: Peaks) -> dict[str, Any]:
+    """Return the peaks at a number of threads as a JSON document."""
+    return {
+        "threads": peaks.threads,
+        "gflops": dict(peaks.arithmetic),
+        "gigabytes_per_second": dict(peaks.bandwidth),
+        "when": peaks.when,
+    }

@@ -1,0 +1,327 @@
+"""Estimates and comparisons as plain values: the results of the Python API, and the JSON documents of the commands."""
+
+from dataclasses import dataclass
+from datetime import datetime, timezone
+from typing import TYPE_CHECKING, Any
+
+from dlbricks_tui.api.documents import document, taken
+from dlbricks_tui.bricks.cutting import Cut
+from dlbricks_tui.bricks.decomposition import Decomposition
+from dlbricks_tui.bricks.ordering import LayerOrder
+from dlbricks_tui.estimate.estimate import Coverage
+from dlbricks_tui.estimate.explanation import Residual, by_region, by_type, costliest, residual, unpredicted_operators
+from dlbricks_tui.estimate.parts import SlowPart, slowest
+from dlbricks_tui.estimate.system_estimate import FigureBasis, SystemEstimate
+from dlbricks_tui.models.graph import LayerGraph, Level
+from dlbricks_tui.runtime.variant import Variant
+from dlbricks_tui.store.change import Verdict
+from dlbricks_tui.wording.doubts import doubts_about
+
+if TYPE_CHECKING:
+    from dlbricks_tui.estimate.comparison import Accuracy, SharedSettings
+    from dlbricks_tui.estimate.prediction.score import Score
+    from dlbricks_tui.estimate.ranking import Ranked, Ranking
+    from dlbricks_tui.store.selections import Way
+
+# The number of slowest sequences that a document lists unless it is asked for another.
+MOST_SLOW = 10
+# The next step where layers cannot be measured by themselves.
+TIME_WHOLE = "run --end-to-end"
+
+
+@dataclass(frozen=True, slots=True)
+class TypeShare:
+    """The layers of one type, and their part of the latency."""
+
+    type: str
+    layers: int
+    latency_ms: float
+    share: float
+
+
+@dataclass(frozen=True, slots=True)
+class RegionShare:
+    """A part of the model's outermost chain, and its part of the latency; `repeats` is 0 outside of modules."""
+
+    first: int
+    last: int
+    layers: int
+    repeats: int
+    latency_ms: float
+    share: float
+
+
+@dataclass(frozen=True, slots=True)
+class BrickShare:
+    """A brick in a context, and its part of the latency; `layer` is the first layer of its first use."""
+
+    brick: str
+    context: str
+    layer: int
+    uses: int
+    latency_ms: float
+    share: float
+    # True if its latency was not measured.
+    predicted: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class SlowSequence:
+    """One of the slowest layer sequences, and its part of the latency."""
+
+    # By index.
+    layers: tuple[int, ...]
+    names: tuple[str, ...]
+    ops: tuple[str, ...]
+    brick: str
+    latency_ms: float
+    share: float
+    # The part of it and of all slower ones.
+    cumulative_share: float
+    # True if its latency was not measured.
+    predicted: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Remaining:
+    """The bricks that a run would still measure; `seconds` is None where no run has taken place."""
+
+    bricks: int
+    seconds: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerFigure:
+    """The latency that answers for a model: the same in the workbench, on the command line and in reports."""
+
+    latency_ms: float
+    interval_ms: tuple[float, float]
+    basis: FigureBasis
+    # The times of the oldest and the newest measurement in it, in ISO 8601; None if nothing was measured.
+    measured: tuple[str, str] | None
+
+
+@dataclass(frozen=True, slots=True)
+class ModelEstimate(Variant):
+    """A model's latency composed of its bricks; latencies are None while no brick of it was measured."""
+
+    model: str
+    system: str
+    runtime: str | None
+    protocol: str | None
+    level: Level
+    granularity: int
+    cut: Cut
+    order: LayerOrder
+    # True if the runtime computes with other numbers than the model has: see docs/reference/runtimes.md.
+    accuracy_unchecked: bool
+    sequential_ms: float | None
+    parallel_ms: float | None
+    workers: int | None
+    workers_ms: float | None
+    # Always 0: estimates of earlier versions contained a call of the runtime.
+    call_ms: float | None
+    # The images, sentences or rows in a second: `batch` over `sequential_ms`.
+    per_second: float | None
+    # The 95 % interval of `sequential_ms`: its lower and its upper bound.
+    interval_ms: tuple[float, float] | None
+    coverage: Coverage
+    complete: bool
+    # True if the sums leave layers out; the model may then take more or less.
+    partial: bool
+    # The share of predicted latencies in `sequential_ms`.
+    predicted_share: float
+    # The operators of layers without a latency that the stored results tell too little about.
+    unpredicted: tuple[str, ...]
+    # True if the layers are those of the file; a runtime that fuses layers takes less.
+    unfused: bool
+    # The reason why no estimate is possible.
+    obstacle: str | None
+    # The command that measures more of the model: `run`, or `run --end-to-end`.
+    next_step: str | None
+    # The end-to-end latency, its 95 % interval, and the share of it by which the estimate is too high.
+    measured_ms: float | None
+    measured_interval_ms: tuple[float, float] | None
+    error: float | None
+    residual: Residual | None
+    # Sentences on what makes the figures doubtful, such as a slow host, with the command that settles it.
+    doubts: tuple[str, ...]
+    critical_path: tuple[int, ...]
+    types: tuple[TypeShare, ...]
+    regions: tuple[RegionShare, ...]
+    costliest: tuple[BrickShare, ...]
+    # The slowest layer sequences, the slowest first.
+    slowest: tuple[SlowSequence, ...]
+    remaining: Remaining
+    # The latency that answers; None if too little is known.
+    answer: AnswerFigure | None
+
+
+@dataclass(frozen=True, slots=True)
+class ComparedCombination(Variant):
+    """A model by one runtime in one variant, beside the best of all; latencies are None where none is known."""
+
+    runtime: str
+    level: Level
+    protocol: str | None
+    accuracy_unchecked: bool
+    # The sequential estimate, if it has all layers, its 95 % interval, and the share of predicted latencies in it.
+    estimate_ms: float | None
+    interval_ms: tuple[float, float] | None
+    predicted_share: float
+    # The end-to-end latency.
+    measured_ms: float | None
+    # The images, sentences or rows in a second, by `measured_ms`, or else by `estimate_ms`.
+    per_second: float | None
+    # The time for one image, sentence or row over that of the first combination, which has 1.
+    ratio: float | None
+    # The probability of such a difference by chance; None for the best, and where samples are too few.
+    p_value: float | None
+    # The difference from the best, None for the best itself, and why it is unknown; else empty.
+    verdict: Verdict | None
+    reason: str
+    best: bool
+    # The command that measures it, if it has no measured latency.
+    command: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """A model in several combinations of runtime and variant on one system: the highest throughput first."""
+
+    model: str
+    system: str
+    combinations: tuple[ComparedCombination, ...]
+    # The number of combinations with results of only some of the model's layers, which are left out.
+    left_out: int
+    # The reasons why combinations that were asked for are left out.
+    refusals: tuple[str, ...]
+
+
+def comparison(found: "Ranking") -> Comparison:
+    """Return a comparison as plain values."""
+    return taken(Comparison, found, combinations=tuple(map(_compared, found.combinations)))
+
+
+def _compared(found: "Ranked") -> ComparedCombination:
+    one, estimate_ms = found.point.found, found.point.estimate_ms
+    composed = None if estimate_ms is None else one.estimate.composed
+    return taken(
+        ComparedCombination,
+        one.way,
+        found,
+        found.point,
+        **one.variant.parts,
+        protocol=one.way.protocol or None,
+        accuracy_unchecked=one.variant.precision.is_unchecked,
+        interval_ms=(composed.interval.low_ms, composed.interval.high_ms) if composed else None,
+        predicted_share=one.estimate.predicted_share if composed else 0.0,
+        p_value=None if found.change is None else found.change.p_value,
+        reason="" if found.change is None else found.change.reason,
+        best=found.is_best,
+        command=found.point.cure or None,
+    )
+
+
+def model_estimate(decomposition: Decomposition, one: SystemEstimate, most_slow: int = MOST_SLOW) -> ModelEstimate:
+    """Return an estimate with all that explains it, and so many of the slowest layer sequences."""
+    found, graph = one.estimate, decomposition.graph
+    composed, timed, figure = found.composed, one.end_to_end, one.figure
+    dates: tuple[str, str] | None = None
+    if figure is not None and figure.between is not None:
+        oldest, newest = (datetime.fromtimestamp(it, timezone.utc).isoformat() for it in figure.between)
+        dates = oldest, newest
+    return taken(
+        ModelEstimate,
+        one,
+        found,
+        found.cutting,
+        **one.variant.parts,
+        system=one.way.system,
+        runtime=one.way.runtime or None,
+        protocol=one.way.protocol or None,
+        accuracy_unchecked=one.variant.precision.is_unchecked,
+        sequential_ms=composed.sequential_ms if composed else None,
+        parallel_ms=composed.parallel_ms if composed else None,
+        workers=found.options.workers,
+        workers_ms=composed.workers_ms if composed else None,
+        call_ms=0.0 if composed else None,
+        interval_ms=(composed.interval.low_ms, composed.interval.high_ms) if composed else None,
+        complete=found.coverage.complete,
+        partial=found.is_partial,
+        unpredicted=unpredicted_operators(graph, found),
+        unfused=found.is_unfused,
+        obstacle=found.obstacle or None,
+        next_step=next_step(one),
+        measured_ms=timed.value_ms if timed else None,
+        measured_interval_ms=(timed.low_ms, timed.high_ms) if timed else None,
+        residual=residual(one),
+        doubts=doubts_about(one),
+        critical_path=found.critical_layers,
+        types=tuple(taken(TypeShare, it, type=it.label) for it in by_type(graph, found)),
+        regions=tuple(
+            taken(RegionShare, it, first=min(it.layers), last=max(it.layers), layers=len(it.layers))
+            for it in by_region(graph, found)
+        ),
+        costliest=tuple(
+            taken(BrickShare, it, it.part, brick=it.part.brick.key, layer=it.part.layers[0]) for it in costliest(found)
+        ),
+        slowest=tuple(_slow(graph, it) for it in slowest(found, most_slow).parts),
+        remaining=Remaining(len(found.remaining.pairs), found.remaining.seconds),
+        answer=None
+        if figure is None
+        else AnswerFigure(figure.latency.value_ms, figure.latency[1:], figure.basis, dates),
+    )
+
+
+def _slow(graph: LayerGraph, it: SlowPart) -> SlowSequence:
+    layers = [graph.layers[index] for index in it.part.layers]
+    names, ops = tuple(layer.name for layer in layers), tuple(layer.op for layer in layers)
+    return taken(
+        SlowSequence, it, it.part, names=names, ops=ops, brick=it.part.brick.key, cumulative_share=it.cumulative
+    )
+
+
+def next_step(one: SystemEstimate) -> str | None:
+    """Return the command that measures more of the model; None if no run does."""
+    found = one.estimate
+    if found.remaining.pairs and not found.obstacle:
+        return "run"
+    return TIME_WHOLE if found.is_partial and one.end_to_end is None else None
+
+
+_CSV_COLUMNS = (
+    *("model", "system", "runtime", "level", "granularity", "cut", "sequential_ms", "low_ms", "high_ms"),
+    *("parallel_ms", "workers", "workers_ms", "measured_layers", "missing_layers", "unmeasurable_layers"),
+    *("bridged_layers", "complete", "partial", "unfused", "obstacle", "measured_ms", "error"),
+    *("batch", "threads", "precision", "per_second", "predicted_layers", "predicted_share", "accuracy_unchecked"),
+)
+
+
+def csv_row(one: ModelEstimate) -> dict[str, Any]:
+    """Return an estimate as a row of values."""
+    found: dict[str, Any] = document(one)
+    low_ms, high_ms = one.interval_ms or (None, None)
+    found |= {"low_ms": low_ms, "high_ms": high_ms, **{f"{name}_layers": n for name, n in found["coverage"].items()}}
+    return {name: found[name] for name in _CSV_COLUMNS}
+
+
+def slow_rows(one: ModelEstimate) -> list[dict[str, Any]]:
+    """Return the slowest layers of an estimate as rows of values; a cell holds one value."""
+    rows = [{"model": one.model, **document(it)} for it in one.slowest]
+    return [row | {name: " ".join(map(str, row[name])) for name in ("layers", "names", "ops")} for row in rows]
+
+
+def score_document(way: "Way", score: "Score") -> dict[str, Any]:
+    """Return a score, and the way of measuring that it judges, as a JSON document."""
+    return {**_way_document(way), **document(score), "error": score.error, "holds": score.holds}
+
+
+def accuracy_document(group: "SharedSettings", found: "Accuracy") -> dict[str, Any]:
+    """Return the agreement of estimates with measurements as a JSON document."""
+    cutting = {"granularity": group.granularity, "cut": group.cut.value}
+    return {**_way_document(group.way), **cutting, **document(found)}
+
+
+def _way_document(way: "Way") -> dict[str, Any]:
+    return {"system": way.system, "runtime": way.runtime, "level": way.level.value, "protocol": way.protocol}

@@ -1,0 +1,483 @@
+"""Estimates of models from a user's store, and the choice of the combination that answers."""
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from itertools import product
+from typing import TYPE_CHECKING, NamedTuple
+
+from dlbricks_tui.api.opening import InputsUsed, ModelLoaders, library, load_all
+from dlbricks_tui.api.scope import (
+    EstimateOptions,
+    MeasuredRuntimes,
+    MeasurementScope,
+    named_runtime,
+    usual_runtimes,
+)
+from dlbricks_tui.bricks.decomposition import Decomposition, decompose
+from dlbricks_tui.errors import UserError
+from dlbricks_tui.estimate.errors import EstimateError
+from dlbricks_tui.estimate.estimate import Options
+from dlbricks_tui.estimate.inquiry import Inquiry, Predictors, of_usual_variant
+from dlbricks_tui.estimate.lookup import levels_measured
+from dlbricks_tui.estimate.system_estimate import SystemEstimate, format_of, preferred_level
+from dlbricks_tui.folders import DataFolder
+from dlbricks_tui.host.fingerprint import fingerprint
+from dlbricks_tui.models.errors import FusionRefusedError
+from dlbricks_tui.models.graph import LayerGraph, Level
+from dlbricks_tui.models.library import ModelSource
+from dlbricks_tui.models.loading import UNLOADABLE, Loader, UnloadedModels
+from dlbricks_tui.runtime.registry import Registry
+from dlbricks_tui.runtime.runtime import Runtime
+from dlbricks_tui.runtime.traits import TRAITS, Format
+from dlbricks_tui.runtime.variant import Precision, stated_kernels, stated_precision, states, without_variant
+from dlbricks_tui.store.database import ResultsDatabase
+from dlbricks_tui.store.selections import Way, by_id, combinations, equal, noop
+
+if TYPE_CHECKING:
+    from dlbricks_tui.estimate.prediction.score import Score
+
+
+class ModelReading(NamedTuple):
+    """A model as a runtime reads it: the format of the file, the runtime that fuses it, and the level.
+
+    The runtime is None for the usual one of the format.
+    """
+
+    form: Format
+    runtime: Runtime | None
+    level: Level
+
+
+@dataclass(frozen=True, slots=True)
+class CombinationChoice:
+    """The combinations from which the answer is chosen, and the one that a run would measure."""
+
+    # Returns whether the results of a runtime count, by its identity.
+    counts: Callable[[str], bool]
+    # The format of the file, and the identity of the runtime, that a run would take; empty for any runtime.
+    form: Format
+    runtime: str = ""
+    # True if the user chose the runtime or a part of the variant.
+    is_made: bool = False
+    # None: the results of each runtime decide.
+    level: Level | None = None
+    # None: that of the runtime.
+    precision: Precision | None = None
+
+
+@dataclass(frozen=True)
+class Answer:
+    """How fast a model is on a system: the estimate and the latency of the combination that answers."""
+
+    # With the file that the runtime reads.
+    source: ModelSource
+    inquiry: Inquiry
+    found: SystemEstimate
+    reading: ModelReading
+    # The identity of the runtime that a run would take; empty for any.
+    wanted: str = ""
+    # True if the user chose the combination, at least in part.
+    is_chosen: bool = False
+    # The fastest combination that was measured completely, if the chosen one is another.
+    fastest: SystemEstimate | None = None
+
+    @property
+    def decomposition(self) -> Decomposition:
+        """The bricks of the model as the runtime reads it."""
+        return self.inquiry.decomposition
+
+
+class Readings:
+    """The readings of models by the runtimes that have measured them on one system."""
+
+    def __init__(self, runtimes: MeasuredRuntimes, usual: Mapping[Format, Runtime]) -> None:
+        """`usual` has the runtime by which models of each format are read if none is named."""
+        self.runtimes = runtimes
+        # Threads do not matter for reading.
+        self.usual = usual
+        self._loading = {form: runtimes.loading(runtime) for form, runtime in usual.items()}
+        # The library has many models, and few runtimes have measured them.
+        self._known: dict[tuple[str, Level | None], ModelReading] = {}
+
+    def of(self, identity: str, level: Level | None) -> ModelReading:
+        """Return the reading of a runtime by its identity."""
+        if (identity, level) not in self._known:
+            runtime = self.runtimes.of(identity)
+            form, reads = runtime.traits.format, self.runtimes.loading(runtime)
+            at = level or preferred_level(self.runtimes.levels(identity))
+            self._known[identity, level] = ModelReading(form, None if reads == self._loading.get(form) else reads, at)
+        return self._known[identity, level]
+
+    def of_model(
+        self, source: ModelSource, choice: CombinationChoice, *, guess: bool = False
+    ) -> dict[ModelReading, list[str]]:
+        """Return the readings to look at for a model's answer, each with its runtimes; the first is the usual one.
+
+        A runtime with results that name the model has its reading among them. The usual reading is there in any case,
+        as other models may have measured the same bricks. To `guess` is to look into the model's other files, too, if
+        no result names it, which may take a framework.
+        """
+        first = self._first(choice)
+        found: dict[ModelReading, list[str]] = {first: []}
+        named = self.runtimes.of_model(source.name)
+        for identity in self.runtimes.measured:
+            reading = self.of(identity, choice.level)
+            is_other_file = guess and not named and reading.runtime is None and reading.form is not first.form
+            fits = reading.form in source.formats and self.runtimes.is_plain(identity)
+            if fits and (identity in named or is_other_file or reading == first):
+                found.setdefault(reading, []).append(identity)
+        return found
+
+    def _first(self, choice: CombinationChoice) -> ModelReading:
+        if choice.runtime in self.runtimes.measured:
+            return self.of(choice.runtime, choice.level)
+        measured = [it for it in self.runtimes.measured if self.of(it, None).form is choice.form and choice.counts(it)]
+        levels = sorted({level for it in measured for level in self.runtimes.levels(it)})
+        is_known = choice.runtime.partition("-")[0] in TRAITS
+        runtime = self.of(choice.runtime, choice.level).runtime if is_known else None
+        return ModelReading(choice.form, runtime, choice.level or preferred_level(levels))
+
+
+def answer_of(
+    source: ModelSource,
+    system: str,
+    choice: CombinationChoice,
+    readings: Mapping[ModelReading, Sequence[str]],
+    inquiries: Mapping[ModelReading, Inquiry],
+) -> Answer:
+    """Return the answer of a model, by the rule of this module.
+
+    `inquiries` has the readings that worked, at least one. A reading without results is predicted.
+    """
+    reading_of = {identity: reading for reading in inquiries for identity in readings[reading]}
+    measured = [
+        one for identity, reading in reading_of.items() for one in inquiries[reading].by_runtime(system, identity)
+    ]
+    first, inquiry = next(iter(inquiries.items()))
+    one = best_of((it for it in measured if choice.counts(it.way.runtime)), choice.runtime)
+    if one is None:
+        # Results of other models here predict better than those of other systems, and for their own variant.
+        alike = [it for it in readings[first] if choice.counts(it)]
+        runtime = "" if alike and choice.runtime not in alike else choice.runtime
+        one = inquiry.empty(system, runtime, choice.counts, choice.precision)
+    reading = reading_of.get(one.way.runtime, first) if one.way.protocol else first
+    fastest = _fastest(it for it in measured if choice.is_made and of_usual_variant(it.way.runtime))
+    return Answer(
+        source.in_format(reading.form),
+        inquiries[reading],
+        one,
+        reading,
+        choice.runtime,
+        choice.is_made,
+        None if fastest is None or fastest.way.runtime == one.way.runtime else fastest,
+    )
+
+
+def best_of(found: Iterable[SystemEstimate], usual: str = "") -> SystemEstimate | None:
+    """Return the fastest estimate that was measured completely, else the one with most measured layers.
+
+    Of several with as many layers it is that of the usual runtime. None if nothing was measured.
+    """
+    known = list(found)
+    partly = [it for it in known if it.is_measured]
+    return _fastest(known) or max(
+        partly, key=lambda it: (it.estimate.coverage.measured, it.way.runtime == usual), default=None
+    )
+
+
+def _fastest(found: Iterable[SystemEstimate]) -> SystemEstimate | None:
+    """Return the estimate with the least latency of those that were measured completely."""
+    timed = [(it.figure.latency.value_ms, it) for it in found if it.figure is not None and it.figure.is_measured]
+    return min(timed, key=lambda pair: pair[0], default=(0.0, None))[1]
+
+
+def with_threads(found: SystemEstimate, threads: int | None) -> SystemEstimate:
+    """Return an estimate without results in a variant of so many threads; None keeps their number."""
+    if threads is None or found.way.protocol:
+        return found
+    return replace(found, variant=replace(found.variant, threads=threads))
+
+
+class Remarks(NamedTuple):
+    """Functions that take what a person should know beside the estimates."""
+
+    # Takes a line of text.
+    tell: Callable[[str], None]
+    # Words an error, with what to do about it.
+    word_error: Callable[[UserError], str]
+    inputs_used: InputsUsed
+
+
+SILENT = Remarks(lambda _: None, str, lambda *_: None)
+
+
+class Asked(NamedTuple):
+    """A model with the results of its bricks."""
+
+    source: ModelSource
+    inquiry: Inquiry
+
+
+@dataclass(frozen=True, slots=True)
+class Estimator:
+    """Estimates any models from one store, with the same options."""
+
+    options: EstimateOptions
+    data: DataFolder
+    store: ResultsDatabase
+    readers: ModelLoaders
+    remarks: Remarks
+    compositions: Options
+    # The format of models that have several, unless the options name a runtime.
+    preferred: Format
+    # None: nothing is predicted.
+    predictors: Predictors | None = None
+
+    @property
+    def loader(self) -> Loader:
+        """The loader of models as the usual runtime of their format has them."""
+        return self.readers.loader()
+
+    def answers(self, sources: Sequence[ModelSource], scope: MeasurementScope) -> list[Answer]:
+        """Return the answer of each model, by the rule of `answer`.
+
+        Models that cannot be loaded are left out, with a remark; where none can, the first refusal is raised.
+        """
+        readings = Readings(MeasuredRuntimes(self.data, self.store, scope.system), self.readers.usual)
+        found: list[Answer] = []
+        left_out = UnloadedModels(self.remarks.word_error)
+        for source in sources:
+            choice = self._choice(source, scope)
+            taken = readings.of_model(source, choice, guess=True)
+            inquiries: dict[ModelReading, Inquiry] = {}
+            for reading in taken:
+                try:
+                    inquiries[reading] = self.inquiry(source, reading)
+                except UNLOADABLE as refusal:
+                    first = refusal
+            if inquiries:
+                found.append(answer_of(source, scope.system, choice, taken, inquiries))
+            else:
+                left_out.add(source, first)
+        if left_out.first is not None and not found:
+            raise left_out.first
+        for line in left_out.lines:
+            self.remarks.tell(f"left out: {line}")
+        threads = self.options.threads
+        return [replace(it, found=with_threads(it.found, threads)) for it in found]
+
+    def _choice(self, source: ModelSource, scope: MeasurementScope) -> CombinationChoice:
+        """Return the combinations from which the answer of a model is chosen."""
+        options, taken = self.options, source.in_format(scope.format or self.preferred)
+        wanted = scope.runtime_for(taken) or ""
+
+        def counts(identity: str) -> bool:
+            if scope.is_exact:
+                return identity == scope.named
+            if options.runtime in TRAITS and identity.partition("-")[0] != options.runtime:
+                return False
+            if scope.named is not None and without_variant(identity) != without_variant(scope.named):
+                return False
+            return options.fits(identity, wanted)
+
+        return CombinationChoice(counts, taken.format, wanted, options.chooses, options.level, options.precision)
+
+    def inquiry(self, source: ModelSource, reading: ModelReading) -> Inquiry:
+        """Return the results of a model as it is read."""
+        loader = self.readers.loader(reading.runtime)
+        graph = self._graph(source.in_format(reading.form), reading.level, loader).named(source.name)
+        decomposition = decompose(graph, self.options.cutting, loader.cache)
+        return Inquiry(self.store, decomposition, self.compositions, self.predictors)
+
+    def inquiries(
+        self,
+        sources: Sequence[ModelSource],
+        level: Level,
+        form: Format | None = None,
+        predictors: Predictors | None = None,
+    ) -> list[Asked]:
+        """Return the models with the results of their bricks; without predictors, nothing is predicted.
+
+        Models that cannot be loaded are left out, with a remark; where none can, the first refusal is raised.
+        """
+        taken = [source.in_format(form or self.preferred) for source in sources]
+        loaded = load_all(taken, lambda source: self._graph(source, level, self.loader), self.remarks.word_error)
+        for line in loaded.left_out:
+            self.remarks.tell(f"left out: {line}")
+        cut = ((it.source, decompose(it.graph, self.options.cutting, self.loader.cache)) for it in loaded.models)
+        return [Asked(source, Inquiry(self.store, found, self.compositions, predictors)) for source, found in cut]
+
+    def scope_of(self, sources: Sequence[ModelSource]) -> MeasurementScope:
+        """Return whose measurements count for these models."""
+        system = self.options.system_in(self.store)
+        is_host = system == fingerprint().id
+        form, named = self._named(sources, is_host)
+        usual = {form: self.options.variant_of(it) for form, it in (self._usual_runtimes() if is_host else {}).items()}
+        if is_host and form is None and self.options.exclude_runtimes:
+            self._refuse_without_runtime(sources, usual)
+        is_exact = named is not None and self.options.runtime == named
+        found = MeasurementScope(system, Level.FUSED, is_host, form, named, usual, is_exact)
+        if self.options.level is not None:
+            return replace(found, level=self.options.level)
+        wanted = {found.runtime_for(source.in_format(form or self.preferred)) for source in sources}
+        levels = {level for runtime in wanted for level in levels_measured(self.store, system, runtime)}
+        any_runtime = levels_measured(self.store, system) if named is None else ()
+        return replace(found, level=preferred_level(sorted(levels) or any_runtime))
+
+    def _usual_runtimes(self) -> Mapping[Format, Runtime]:
+        """Return the runtime of this host for each format, of those that have the precision and the kernels."""
+        usual = usual_runtimes(self.data, self.options.usual_runtime, None, self.options.precision)
+        registry = Registry(self.data.path)
+        found = ((form, registry.first_for({form}, lambda it: it.can_have(self.options))) for form in Format)
+        others = {form: it for form, it in found if it is not None} if self.options.limit_kernels else {}
+        return {**others, **{form: it for form, it in usual.items() if it.can_have(self.options)}}
+
+    def _refuse_without_runtime(self, sources: Sequence[ModelSource], usual: Collection[Format]) -> None:
+        precision, kernels = self.options.precision or Precision.F32, self.options.kernels_of("")
+        for source in sources:
+            taken = source.in_format(self.preferred).format
+            if taken not in usual:
+                others = [
+                    it
+                    for it in TRAITS.values()
+                    if it.format is taken and precision in it.precisions and it.has_kernels(kernels)
+                ]
+                advice = "".join(f", or add {it.title}: {it.install_here}" for it in others[:1])
+                raise EstimateError(
+                    f"no runtime here computes {taken.value} models, such as {source.name}, "
+                    f"{' with '.join([f'in {precision.value}', *kernels.words])}: "
+                    f"choose another {'variant' if kernels.words else 'precision'}{advice}"
+                )
+
+    def _named(self, sources: Sequence[ModelSource], is_host: bool) -> tuple[Format | None, str | None]:
+        """Return the format and the identity of the runtime that the options name; it has to run all of the models.
+
+        The identity is None if several runtimes count: those of a framework, on another system.
+        """
+        asked = self.options.runtime
+        if asked is None:
+            return None, None
+        found = named_runtime(asked, self.data, self.store)
+        for source in sources:
+            found.require_format_of(source)
+        if found.here is not None and (is_host or found.identity is not None):
+            return found.format, self.options.variant_of(found.here).identity
+        return found.format, found.identity
+
+    def every_way(self, sources: Sequence[ModelSource], scope: MeasurementScope) -> Iterator[SystemEstimate]:
+        """Yield each model's estimate from every system, runtime and level that the options allow."""
+        level, precision = self.options.level, self.options.precision or Precision.F32
+        system = None if self.options.system is None else scope.system
+        kernels, known = self.options.kernels_of(""), by_id(self.store.runtimes())
+        ways = combinations(self.store.select(noop() if system is None else equal(system=system), order=()))
+        forms = {format_of(known.get(it.runtime)) for it in ways} if scope.format is None else {scope.format}
+        for each, form in product(levels_measured(self.store) if level is None else (level,), sorted(forms)):
+            having = [source for source in sources if form in source.formats]
+            for _, inquiry in self.inquiries(having, each, form) if having else ():
+                for way in (it.way for it in inquiry.offers if system in (None, it.way.system)):
+                    fits = states(way.runtime, None, precision, kernels)
+                    is_wanted = fits if scope.named is None else scope.named == way.runtime
+                    # Models of several formats share bricks.
+                    if is_wanted and format_of(known.get(way.runtime)) is form:
+                        yield inquiry.by(way)
+
+    def scores(self, sources: Sequence[ModelSource], scope: MeasurementScope) -> "list[tuple[Way, Score]]":
+        """Return how well each model that was measured in full would have been predicted, by way of measuring."""
+        from dlbricks_tui.estimate.prediction.score import scores_on
+
+        asked = self.inquiries(sources, scope.level, scope.format)
+        models = ((it.inquiry.decomposition, scope.runtime_for(it.source)) for it in asked)
+        return scores_on(self.store, scope.system, models, others=scope.named is None)
+
+    def on_systems(self, sources: Sequence[ModelSource], systems: Sequence[str]) -> dict[str, list[SystemEstimate]]:
+        """Return the answers of each model on some systems, by its name.
+
+        Systems that have measured other models only are there with predictions, if another one has measured the model.
+        """
+        found: dict[str, list[SystemEstimate]] = {source.name: [] for source in sources}
+        for system in systems:
+            there = replace(self, options=replace(self.options, system=system))
+            for answer in there.answers(sources, there.scope_of(sources)):
+                one = answer.found
+                if one.is_measured or (one.way.protocol and one.figure is not None):
+                    found[answer.source.name].append(one)
+        return {name: held if any(it.is_measured for it in held) else [] for name, held in found.items()}
+
+    def _graph(self, source: ModelSource, level: Level, loader: Loader) -> LayerGraph:
+        options = self.options
+        try:
+            return loader.load(source, level, options.inputs, options.values, options.batch)
+        except FusionRefusedError as refused:
+            self.remarks.tell(f"estimated as written: {source.name} cannot be fused: {refused}")
+            return loader.load(source, Level.WRITTEN, options.inputs, options.values, options.batch)
+
+
+def measured_models(data: DataFolder) -> tuple[ModelSource, ...]:
+    """Return the models of the library that were measured, by their bricks or end to end."""
+    with ResultsDatabase(data.store) as store:
+        names = {name for run in store.runs() for name in run.models}
+        names |= store.select(equal(of="model"), order=()).distinct("name")
+    return tuple([source for source in library(data).sources() if source.name in names])
+
+
+def estimates_here(
+    data: DataFolder,
+    usual_runtime: str | None,
+    threads: int | None,
+    models: Sequence[Decomposition],
+    precision: Precision | None = None,
+) -> list[SystemEstimate | None]:
+    """Return the best known estimate of each model from this host's results by the usual runtime, or None."""
+    if not data.store.exists():
+        return [None for _ in models]
+    host, found = fingerprint().id, usual_runtimes(data, usual_runtime, threads, precision)
+    with ResultsDatabase(data.store) as store:
+        measured = MeasuredRuntimes(data, store, host).measured
+        estimates: list[SystemEstimate | None] = []
+        for model in models:
+            usual = found.get(model.graph.format)
+            wanted = "" if usual is None else usual.with_precision(precision).identity
+            how = threads, stated_precision(wanted), stated_kernels(wanted)
+            alike = [it for it in measured if without_variant(it) == without_variant(wanted) and states(it, *how)]
+            inquiry = Inquiry(store, model)
+            estimates.append(best_of((one for it in alike for one in inquiry.by_runtime(host, it)), wanted))
+    return estimates
+
+
+@contextmanager
+def open_estimator(options: EstimateOptions, data: DataFolder, remarks: Remarks) -> Iterator[Estimator]:
+    """Open a user's store, and a loader that fuses models as the runtime of the options does."""
+    compositions = options.compositions()
+    with ResultsDatabase(data.store) as store:
+        runtimes = _runtimes_here(options, data, store)
+        preferred = runtimes[0].traits.format if runtimes else Registry(data.path).preferred_format
+        most_bytes = _memory_bytes(options, store)
+        with ModelLoaders(data, remarks.inputs_used, *runtimes, most_bytes=most_bytes, tell=remarks.tell) as readers:
+            predictors = Predictors(store, data.cache)
+            yield Estimator(options, data, store, readers, remarks, compositions, preferred, predictors)
+
+
+def _memory_bytes(options: EstimateOptions, store: ResultsDatabase) -> int | None:
+    """Return the memory of the system whose results count; None where it is not known."""
+    if options.batch is None or options.system is None:
+        return None if options.batch is None else fingerprint().memory_bytes
+    return by_id(store.systems())[options.system_in(store)].memory_bytes or None
+
+
+def _runtimes_here(options: EstimateOptions, data: DataFolder, store: ResultsDatabase) -> list[Runtime]:
+    """Return the runtime of this host that the options name, as others may fuse models otherwise.
+
+    If they name only a precision or kernels, there is one for each format, the preferred one first.
+    """
+    registry = Registry(data.path)
+    if options.runtime is not None:
+        named = named_runtime(options.runtime, data, store)
+        here = named.here or (None if named.identity is None else registry.with_identity(named.identity))
+    else:
+        here = None if options.usual_runtime is None else registry.find(options.usual_runtime)
+        if options.exclude_runtimes and not (here is not None and here.can_have(options)):
+            fitting = [it for it in registry.all() if it.can_have(options)]
+            first = {it.traits.format: it for it in reversed(fitting)}
+            return [options.optimising_alike(it) for it in fitting if it is first[it.traits.format]]
+    return [] if here is None else [options.optimising_alike(here)]

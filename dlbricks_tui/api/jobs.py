@@ -1,0 +1,197 @@
+"""Jobs of all kinds: the list, the words of their events, and the JSON document of the command."""
+
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
+from itertools import accumulate
+from operator import itemgetter
+from typing import Any, NamedTuple
+
+from dlbricks_tui.analysis.proving import PEAKS, PROOF, RoundsDone
+from dlbricks_tui.api.documents import taken
+from dlbricks_tui.api.suites import EXPORT
+from dlbricks_tui.errors import UserError
+from dlbricks_tui.fleet.folder import FleetFolder, FleetFolders
+from dlbricks_tui.fleet.request import EVENTS
+from dlbricks_tui.folders import DataFolder
+from dlbricks_tui.host.queue import WorkKind, host_queue
+from dlbricks_tui.jobs.errors import JobError, UnreadableJobError
+from dlbricks_tui.jobs.events import Event, EventReader, Waiting, follow
+from dlbricks_tui.jobs.folder import JobFolder, JobFolders, JobState, RunFolder, RunFolders, State, StoredJobs
+from dlbricks_tui.jobs.kinds import JobKind
+from dlbricks_tui.jobs.process import start_detached
+from dlbricks_tui.jobs.replay import Replay, events_so_far
+from dlbricks_tui.language.orders import LANGUAGE, LanguageFailed, LanguageRound
+from dlbricks_tui.runs.events import RunEvents
+from dlbricks_tui.scenarios.scenario import LOAD_TEST, LoadProgress
+from dlbricks_tui.share.suites.exporting import BricksChecked
+from dlbricks_tui.traces.trace import TRACE
+from dlbricks_tui.wording.jobs import export_line, language_line, proof_line
+from dlbricks_tui.wording.numbers import names_of
+from dlbricks_tui.wording.scenarios import LoadWords, trace_line
+
+
+@dataclass(frozen=True, slots=True)
+class JobSummary:
+    """A job of the data folder; `pid` is the process that works on it."""
+
+    id: str
+    kind: str
+    state: State
+    # What it waits for, or the reason for an early end.
+    message: str
+    models: tuple[str, ...]
+    # The time (ISO 8601, UTC).
+    started: str
+    seconds: float
+    # As it tells other work of this host; None if that is not known.
+    seconds_left: float | None
+    pid: int | None
+
+
+class JobWords(NamedTuple):
+    """The words for the events of a job, events that soon are old, and those that a quiet command tells, too."""
+
+    words: Callable[[Event], str]
+    passing: tuple[type[Event], ...]
+    failures: tuple[type[Event], ...]
+
+    def line(self, event: Event) -> str:
+        """Return the line for an event; empty if others say the same."""
+        return f"waiting for {event.holder}" if isinstance(event, Waiting) else self.words(event)
+
+
+class ShownKind(NamedTuple):
+    """A kind of job, the function that returns for a request what words its events, and events that soon are old."""
+
+    kind: JobKind[Any]
+    words: Callable[[Any], Callable[[Event], str]]
+    passing: tuple[type[Event], ...] = ()
+    failures: tuple[type[Event], ...] = ()
+
+    def words_for(self, request: Any) -> JobWords:
+        """Return the words for the events of a job."""
+        return JobWords(self.words(request), self.passing, self.failures)
+
+
+_SECONDS_BETWEEN_LOOKS = 0.2
+_KINDS: Mapping[WorkKind, ShownKind] = {
+    it.kind.work: it
+    for it in (
+        ShownKind(PROOF, lambda order: partial(proof_line, order=order), (RoundsDone,)),
+        ShownKind(PEAKS, lambda _: lambda _: ""),
+        ShownKind(LOAD_TEST, lambda order: LoadWords(order.scenario), (LoadProgress,)),
+        ShownKind(TRACE, lambda _: trace_line),
+        ShownKind(EXPORT, lambda _: export_line, (BricksChecked,)),
+        ShownKind(LANGUAGE, lambda _: language_line, (LanguageRound,), (LanguageFailed,)),
+    )
+}
+
+
+def shown_kind(work: WorkKind) -> ShownKind:
+    """Return a kind of job by its work; raise JobError for work that is none."""
+    if work not in _KINDS:
+        raise JobError(f"a {work.value} tells no events")
+    return _KINDS[work]
+
+
+def words_of(kind: str, request: Any) -> JobWords:
+    """Return the words for the events of a job of a kind, such as `trace`."""
+    return _KINDS[WorkKind(kind)].words_for(request)
+
+
+def words_for(folder: JobFolder) -> JobWords:
+    """Return the words for the events of a stored job."""
+    shown = shown_kind(folder.state().kind)
+    return shown.words_for(shown.kind.request_of(folder))
+
+
+def reader_of(folder: JobFolder) -> EventReader:
+    """Return the reader of the events of a job of any kind."""
+    if isinstance(folder, RunFolder):
+        return RunEvents(folder.events_file)
+    if isinstance(folder, FleetFolder):
+        return EventReader(folder.events_file, EVENTS)
+    return shown_kind(folder.state().kind).kind.reader(folder)
+
+
+def events_until_end(folder: JobFolder, reader: EventReader) -> Iterator[Event]:
+    """Yield the events of a job from the first one on, until it has ended."""
+    return follow(reader, lambda: folder.state().active, lambda: time.sleep(_SECONDS_BETWEEN_LOOKS))
+
+
+def replay_of(folder: JobFolder, reader: EventReader, speed: float) -> Replay:
+    """Return a replay of the events that a job has written until now."""
+    return Replay(events_so_far(folder, reader), speed, time.monotonic)
+
+
+def resume_apart(folder: JobFolder, data: DataFolder) -> None:
+    """Work again in a separate process on a job that has ended early; raise JobError while another process does."""
+    state = folder.state()
+    if state.active:
+        raise JobError(f"job {folder.run} is {state.state.value} already; `dlbricks jobs watch {folder.run}` shows it")
+    start_detached(folder, data, shown_kind(state.kind).kind.function)
+
+
+def stored_jobs(data: DataFolder) -> StoredJobs:
+    """Return the states of all jobs, the newest last, and the jobs whose state cannot be read."""
+    found = [RunFolders(data.runs).stored(), FleetFolders(data.fleets).stored(), JobFolders(data.jobs).stored()]
+    # Of each place, later jobs come later although the clock was set back.
+    latest = [accumulate((state.started for state in each.states), max) for each in found]
+    dated = [pair for each, starts in zip(found, latest, strict=True) for pair in zip(starts, each.states, strict=True)]
+    states = tuple(state for _, state in sorted(dated, key=itemgetter(0)))
+    return StoredJobs(states, {run: line for each in found for run, line in each.unreadable.items()})
+
+
+def find_job(wanted: str, data: DataFolder) -> JobFolder:
+    """Find a job by its id, or by the beginning of its id if that is unique; `last` is the newest."""
+    stored = stored_jobs(data)
+    ids = [*(it.run for it in stored.states), *stored.unreadable]
+    if wanted == "last" and ids:
+        # Ids begin with the date: an unreadable job may be newer.
+        wanted = max([*(it.run for it in stored.states[-1:]), *stored.unreadable])
+    found = [it for it in ids if it == wanted] or [it for it in ids if wanted and it.startswith(wanted)]
+    if len(found) != 1:
+        what = f"{len(found)} jobs begin with" if found else "no job is called"
+        raise JobError(f"{what} {wanted[:80]!r}; `{JobFolder.listed_by}` shows those there are")
+    (job,) = found
+    if job in stored.unreadable:
+        raise UnreadableJobError(stored.unreadable[job])
+    for folders in (RunFolders(data.runs), FleetFolders(data.fleets), JobFolders(data.jobs)):
+        for folder in folders.folders():
+            if folder.run == job:
+                return folder
+    raise JobError(f"job {job} is gone")
+
+
+def going_on(data: DataFolder) -> Iterator[str]:
+    """Yield a line for each piece of work of a data folder that goes on when the workbench is left."""
+    places = [it for it in host_queue().places() if it.data_folder == str(data.path.absolute())]
+    names = {it.id: it.brief for it in places if it.id}
+    with suppress(UserError):
+        # One that is paused, or reads its models, is not in the line.
+        names |= {it.run: names_of(it.models) for it in RunFolders(data.runs).states() if it.active}
+    for run, name in names.items():
+        yield f"{name} goes on in the background: dlbricks shows it again, `dlbricks runs watch {run}` follows it"
+    for place in places:
+        if not place.id:
+            yield f"{place.brief} goes on in the background: dlbricks shows it again"
+
+
+def job_summaries(states: Sequence[JobState]) -> tuple[JobSummary, ...]:
+    """Return jobs with the time that is left of those that measure."""
+    # A process tells it in the line of the host.
+    left = {place.pid: place.seconds_left for place in host_queue().places() if place.measures}
+    return tuple(
+        taken(
+            JobSummary,
+            it,
+            id=it.run,
+            kind=it.kind.value,
+            seconds_left=left.get(it.process.pid) if it.active else None,
+            pid=it.process.pid if it.active else None,
+        )
+        for it in states
+    )

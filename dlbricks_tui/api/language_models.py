@@ -1,0 +1,366 @@
+"""How fast language models run: from the store, predicted where it lacks bricks, or measured by another process."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache
+from itertools import product
+from statistics import fmean
+from typing import TYPE_CHECKING
+
+from dlbricks_tui.api.documents import taken
+from dlbricks_tui.errors import UserError
+from dlbricks_tui.host.fingerprint import fingerprint
+from dlbricks_tui.jobs.errors import JobError
+from dlbricks_tui.jobs.events import Event
+from dlbricks_tui.language.architecture import LanguageError, WeightPrecision
+from dlbricks_tui.language.composing import MemoryNeed, StepTime, memory_need, step_time, steps_time
+from dlbricks_tui.language.decoder import Decoder, Step, distinct_blocks
+from dlbricks_tui.language.opening import NamedModel, library_models, open_language_model
+from dlbricks_tui.language.orders import LANGUAGE, LanguageOrder, LanguageQuestion, MeasuredEngine
+from dlbricks_tui.language.predicting import BrickPredictor, bytes_read, measured_steps
+from dlbricks_tui.runtime.registry import Registry
+from dlbricks_tui.runtime.runtime import Runtime
+from dlbricks_tui.runtime.traits import Format
+from dlbricks_tui.settings.language import GENERATE, PROMPT
+from dlbricks_tui.settings.setting import require_allowed
+from dlbricks_tui.settings.variant import THREADS
+from dlbricks_tui.store.database import ResultsDatabase
+
+if TYPE_CHECKING:
+    from dlbricks_tui.folders import DataFolder
+    from dlbricks_tui.store.records import System
+
+
+# The lower and the upper bound of a figure, with 95 % confidence.
+Bounds = tuple[float, float]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LanguageOptions:
+    """A prompt, the tokens to generate, and how the model is executed; several of each are compared."""
+
+    prompt: int = 512
+    generate: int = 128
+    precisions: tuple[WeightPrecision, ...] = (WeightPrecision.INT4,)
+    # Empty: the usual number of the runtime on this host.
+    threads: tuple[int, ...] = ()
+    # Names of registered runtimes. Empty: ONNX Runtime.
+    runtimes: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        require_allowed(self, (PROMPT, GENERATE, THREADS), LanguageError)
+        if not self.precisions:
+            raise LanguageError("weights have a precision: name one or more")
+
+    def require_context(self, model: str, positions: int) -> None:
+        """Raise LanguageError if prompt and generated tokens are more than a model can hold in its context."""
+        if self.prompt + self.generate > positions:
+            raise LanguageError(
+                f"{model} holds {positions:,} tokens, and {self.prompt:,} of the prompt with {self.generate:,} to "
+                "generate are more: ask for fewer"
+            )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LanguageIntervals:
+    """The 95 % intervals of an answer."""
+
+    prefill_ms: Bounds
+    first_token_ms: Bounds
+    prefill_tokens_per_second: Bounds
+    decode_tokens_per_second: Bounds
+    total_ms: Bounds
+
+
+@dataclass(frozen=True, slots=True)
+class PartTime:
+    """A part of a language model (products, experts, attention, norms, table, head or other): its time in each phase.
+
+    `decode_ms` is the time for one token, the mean of all that are generated.
+    """
+
+    part: str
+    prefill_ms: float
+    decode_ms: float
+
+
+@dataclass(frozen=True, slots=True)
+class SpeedAtContext:
+    """How fast tokens are made behind so many others."""
+
+    # The tokens before it.
+    context: int
+    tokens_per_second: float
+    low: float
+    high: float
+    # True unless decoding was measured at this context.
+    predicted: bool
+
+
+@dataclass(frozen=True, slots=True)
+class DelayOfPrompt:
+    """The time to the first token after a prompt of so many tokens."""
+
+    prompt_tokens: int
+    first_token_ms: float
+    low_ms: float
+    high_ms: float
+    # True unless a prompt of this length was measured.
+    predicted: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LanguageAnswer:
+    """How fast a language model reads a prompt and makes tokens on a system, and how much memory it takes."""
+
+    model: str
+    # The published name, such as "Llama 3.2 1B"; that of the file for others.
+    title: str
+    # The number of all weights.
+    parameters: int
+    # Those that one token uses; fewer in a mixture of experts.
+    active_parameters: int
+    system: str
+    runtime: str
+    # How the weights are stored: `int4`, `int8` or `f32`.
+    precision: str
+    threads: int
+    prompt_tokens: int
+    generated_tokens: int
+    prefill_ms: float
+    # Prefill, and the choice of the first token from its result.
+    first_token_ms: float
+    prefill_tokens_per_second: float
+    # The mean over all generated tokens.
+    decode_tokens_per_second: float
+    total_ms: float
+    intervals: LanguageIntervals
+    # The memory that the model takes.
+    memory_bytes: int
+    memory: MemoryNeed
+    # The memory of the host.
+    host_memory_bytes: int
+    fits: bool
+    # The share of the time that rests on measurements of this host; 0: all of it is predicted.
+    coverage: float
+    # True if everything that a measurement of this answer takes is in the store: what is still predicted stays so.
+    is_measured: bool
+    # When the latest of these was measured; null if nothing was.
+    measured_when: str | None
+    # What decoding could reach if it did nothing but read weights and cache; null if the bandwidth is not known.
+    bound_tokens_per_second: float | None
+    # "every token" or "the last token": what the head computes for a prompt.
+    head: str
+    parts: tuple[PartTime, ...]
+    contexts: tuple[SpeedAtContext, ...]
+    prompts: tuple[DelayOfPrompt, ...]
+    # The whole model end to end; null if it was not timed.
+    measured: MeasuredEngine | None
+
+    @property
+    def is_predicted(self) -> bool:
+        """True if some of its figures rests on predictions."""
+        return self.coverage < 1.0
+
+
+# The lengths that pictures show, as far as the model goes.
+_CONTEXTS = (128, 512, 1024, 2048, 4096, 8192)
+_PROMPTS = (16, 128, 512, 1024, 2048)
+_EVERY_TOKEN = "every token"
+_MS = 1000.0
+
+
+def stored_answers(
+    models: Sequence[NamedModel], options: LanguageOptions, data: DataFolder, *, has_curves: bool = True
+) -> tuple[LanguageAnswer, ...]:
+    """Return an answer for each model in each variant, from the store, and predicted where it lacks bricks."""
+    system = fingerprint()
+    with ResultsDatabase(data.store) as store:
+
+        @cache
+        def host(runtime: Runtime) -> BrickPredictor:
+            return BrickPredictor.of_host(store, system.id, runtime.identity, runtime.settings.threads or 0)
+
+        asked = questions(models, options, data)
+        return tuple([_Asked(it, store, system, host(it.runtime)).answer(has_curves=has_curves) for it in asked])
+
+
+def library_answers(
+    options: LanguageOptions, data: DataFolder, others: Sequence[NamedModel] = ()
+) -> tuple[LanguageAnswer, ...]:
+    """Return answers without curves: of other models, and of the library."""
+    return stored_answers((*others, *library_models()), options, data, has_curves=False)
+
+
+def named_model(model: NamedModel | str) -> NamedModel:
+    """Return a model, or that of a path or a name; raise a UserError where there is none."""
+    return open_language_model(model) if isinstance(model, str) else model
+
+
+def measure(
+    models: Sequence[NamedModel],
+    options: LanguageOptions,
+    data: DataFolder,
+    take: Callable[[Event], None],
+    *,
+    end_to_end: bool = False,
+) -> tuple[LanguageAnswer, ...]:
+    """Measure what the store lacks, pass on the messages of the process, and return the answers."""
+    # Loaded here: stored answers need no process.
+    from dlbricks_tui.jobs.process import JobProcess
+
+    order = LanguageOrder(questions(models, options, data), end_to_end)
+    JobProcess.new(LANGUAGE, order, data, [it.name for it in models]).run(take)
+    return stored_answers(models, options, data)
+
+
+def measured_or_predicted(
+    models: Sequence[NamedModel],
+    options: LanguageOptions,
+    data: DataFolder,
+    take: Callable[[Event], None],
+    tell: Callable[[str], None],
+    *,
+    end_to_end: bool = False,
+) -> tuple[LanguageAnswer, ...]:
+    """Return answers like `measure`; if the process fails, tell so, and return what the store knows and predicts."""
+    try:
+        return measure(models, options, data, take, end_to_end=end_to_end)
+    except (JobError, LanguageError) as error:
+        tell(str(error))
+        return stored_answers(models, options, data)
+
+
+def opened_models(
+    names: Sequence[str], options: LanguageOptions, tell: Callable[[str], None]
+) -> tuple[NamedModel, ...]:
+    """Return the models of these names, each once, and tell which are left out; raise the first refusal if all are."""
+    models: dict[NamedModel, None] = {}
+    refusals: list[UserError] = []
+    for name in dict.fromkeys(names):
+        try:
+            model = open_language_model(name)
+            options.require_context(model.name, model.architecture.positions)
+            models[model] = None
+        except UserError as error:
+            refusals.append(error)
+    if not models:
+        raise refusals[0]
+    for refusal in refusals:
+        tell(f"left out: {refusal}")
+    return tuple(models)
+
+
+def questions(models: Sequence[NamedModel], options: LanguageOptions, data: DataFolder) -> tuple[LanguageQuestion, ...]:
+    """Return each model in each runtime with each precision of weights and number of threads."""
+    registry = Registry(data.path)
+    named = [registry.find_installed(name) for name in options.runtimes]
+    runtimes = named or [registry.runtime_for((Format.ONNX,))]
+    found = product(models, runtimes, options.precisions, options.threads or (None,))
+    prompt, generate = options.prompt, options.generate
+    return tuple(
+        [LanguageQuestion(it, on.with_threads(count), bits, prompt, generate) for it, on, bits, count in found]
+    )
+
+
+def runtimes_here(data: DataFolder) -> tuple[str, ...]:
+    """Return the names of the runtimes of this host that run language models."""
+    return tuple(it.name for it in Registry(data.path).all() if it.traits.format is Format.ONNX)
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """A question, with what the store knows about it."""
+
+    question: LanguageQuestion
+    store: ResultsDatabase
+    system: System
+    host: BrickPredictor
+
+    def answer(self, *, has_curves: bool) -> LanguageAnswer:
+        asked, model, host = self.question, self.question.model, self.host
+        prompt, generate = asked.prompt, asked.generate
+        decoders = [self._decoder(it) for it in asked.steps]
+        prefill, *decoding = [step_time(it, host.time_of) for it in decoders]
+        decode = steps_time((0.5, decoding[0]), (0.5, decoding[-1]))
+        total = steps_time((1, prefill), (generate - 1, decode))
+        memory = memory_need(asked, decoders[0])
+        bound = fmean(map(bytes_read, decoders[1:])) / host.rates.bytes_per_ms
+        return taken(
+            LanguageAnswer,
+            model,
+            asked.sizes,
+            asked,
+            total,
+            model=model.name,
+            system=self.system.id,
+            runtime=asked.runtime.identity,
+            precision=asked.precision.value,
+            prompt_tokens=prompt,
+            generated_tokens=generate,
+            prefill_ms=prefill.ms,
+            first_token_ms=prefill.ms,
+            prefill_tokens_per_second=_MS * prompt / prefill.ms,
+            decode_tokens_per_second=_MS / decode.ms,
+            total_ms=total.ms,
+            intervals=LanguageIntervals(
+                prefill_ms=prefill.bounds_ms,
+                first_token_ms=prefill.bounds_ms,
+                prefill_tokens_per_second=_rates(prompt, prefill),
+                decode_tokens_per_second=_rates(1, decode),
+                total_ms=total.bounds_ms,
+            ),
+            memory_bytes=memory.total,
+            memory=memory,
+            host_memory_bytes=self.system.memory_bytes,
+            fits=memory.total <= self.system.memory_bytes,
+            # True if the store has every brick that a measurement takes.
+            is_measured=bool(host.known)
+            and all(key in host.known for it in measured_steps(asked, host) for key in self._decoder(it).keys),
+            measured_when=total.when or None,
+            bound_tokens_per_second=_MS / bound if host.rates.is_measured else None,
+            head=_EVERY_TOKEN,
+            parts=tuple(
+                PartTime(part.value, prefill.parts_ms.get(part, 0.0), decode.parts_ms.get(part, 0.0))
+                for part in dict.fromkeys((*prefill.parts_ms, *decode.parts_ms))
+            ),
+            contexts=tuple(self._contexts()) if has_curves else (),
+            prompts=tuple(self._prompts()) if has_curves else (),
+            measured=self._engine(),
+        )
+
+    def _decoder(self, step: Step) -> Decoder:
+        # A second block of a kind differs by its first norm, which counts where bricks were measured.
+        blocks = None if self.host.known else distinct_blocks(self.question.model.architecture, fewest=True)
+        return self.question.decoder(step, blocks)
+
+    def _time(self, step: Step) -> StepTime:
+        return step_time(self._decoder(step), self.host.time_of)
+
+    def _engine(self) -> MeasuredEngine | None:
+        if not self.host.known:
+            return None
+        # Loaded here: it needs what starts processes.
+        from dlbricks_tui.language.end_to_end import engine_results
+
+        return engine_results(self.store, self.system.id, self.question)
+
+    def _contexts(self) -> Iterator[SpeedAtContext]:
+        own = {step.past for step in self.question.steps if step.past}
+        for context in sorted({*own, *_CONTEXTS}):
+            if context < self.question.model.architecture.positions:
+                found = self._time(Step.decode(context))
+                yield SpeedAtContext(context, _MS / found.ms, *_rates(1, found), found.coverage < 1.0)
+
+    def _prompts(self) -> Iterator[DelayOfPrompt]:
+        for prompt in sorted({self.question.prompt, *_PROMPTS}):
+            if prompt <= self.question.model.architecture.positions:
+                found = self._time(Step.prefill(prompt))
+                yield DelayOfPrompt(prompt, found.ms, *found.bounds_ms, found.coverage < 1.0)
+
+
+def _rates(tokens: int, found: StepTime) -> tuple[float, float]:
+    low_ms, high_ms = found.bounds_ms
+    return _MS * tokens / high_ms, _MS * tokens / low_ms

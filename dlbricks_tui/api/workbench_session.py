@@ -1,0 +1,162 @@
+"""A session of many questions about one data folder: access to models, estimates and store, from any thread."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from threading import Lock
+from typing import TYPE_CHECKING
+
+from dlbricks_tui.errors import UserError
+from dlbricks_tui.folders import SAMPLE_MODELS, DataFolder
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from dlbricks_tui.api.choices import Choices
+    from dlbricks_tui.api.estimating import Answer, Estimator
+    from dlbricks_tui.api.model_reading import ModelReader, Refusal
+    from dlbricks_tui.api.open_models import ModelSpec
+    from dlbricks_tui.api.scope import EstimateOptions
+    from dlbricks_tui.api.shared_estimates import ThreadSafeEstimator
+    from dlbricks_tui.bricks.decomposition import Decomposition
+    from dlbricks_tui.config.config import Config
+    from dlbricks_tui.estimate.prediction.score import Score
+    from dlbricks_tui.store.database import ResultsDatabase
+
+
+# From malloc.h of glibc.
+_M_MMAP_THRESHOLD = -3
+_LARGE_BYTES = 128 * 1024
+
+
+def return_large_blocks() -> None:
+    """Let glibc return large blocks of memory to the system when they are freed.
+
+    Otherwise it raises the size from which it does so to that of the largest block freed so far. It would keep the
+    columns of each closed store, once for each thread. Other C libraries lack the setting.
+    """
+    # Loaded here: the first picture needs none of it.
+    import ctypes
+
+    with suppress(AttributeError, OSError):
+        ctypes.CDLL(None).mallopt(_M_MMAP_THRESHOLD, _LARGE_BYTES)
+
+
+def options_of(spec: ModelSpec, choices: Choices, config: Config) -> EstimateOptions:
+    """Return the options of the estimates that the workbench shows."""
+    from dlbricks_tui.api.scope import EstimateOptions
+    from dlbricks_tui.bricks.decomposition import Cutting
+    from dlbricks_tui.runtime.variant import Precision
+    from dlbricks_tui.settings.cutting import CUTTING, LEVEL, WORKERS
+    from dlbricks_tui.settings.setting import fields_of
+    from dlbricks_tui.settings.variant import BATCH, RUNTIME, SYSTEM
+
+    return EstimateOptions(
+        **fields_of(choices, (*CUTTING, LEVEL, SYSTEM, RUNTIME, BATCH, WORKERS)),
+        inputs=spec.shapes,
+        usual_cutting=Cutting(config.granularity, config.cut, config.order),
+        # A runtime that was chosen has its own number of threads.
+        threads=choices.threads if choices.runtime is None else None,
+        usual_runtime=config.runtime,
+        usual_threads=config.threads,
+        precision=None if choices.precision is Precision.F32 else choices.precision,
+        measured_only=choices.measured_only,
+    )
+
+
+@contextmanager
+def own_estimator(options: EstimateOptions, data: DataFolder) -> Iterator[Estimator]:
+    """Open an estimator with a store of its own: reading models takes long, and other panels estimate meanwhile."""
+    from dlbricks_tui.api.estimating import SILENT, open_estimator
+
+    with open_estimator(options, data, SILENT) as estimator:
+        yield estimator
+
+
+class SharedStore:
+    """A store that one thread at a time uses; opened at the first use."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._lock = Lock()
+        self._store: ResultsDatabase | None = None
+
+    @contextmanager
+    def held(self) -> Iterator[ResultsDatabase]:
+        """Lock and return the store."""
+        with self._lock:
+            if self._store is None:
+                from dlbricks_tui.store.database import ResultsDatabase
+
+                return_large_blocks()
+                self._store = ResultsDatabase(self.folder)
+            yield self._store
+
+    def close(self) -> None:
+        with self._lock:
+            if self._store is not None:
+                self._store.close()
+                self._store = None
+
+
+class WorkbenchSession:
+    """One session with one data folder.
+
+    Its parts are imported in the thread that needs them first, so that the first screen appears at once.
+    """
+
+    def __init__(self, data: DataFolder, samples: Path = SAMPLE_MODELS) -> None:
+        self.data = data
+        self.store = SharedStore(data.store)
+        self._samples = samples
+        self._lock = Lock()
+        self._reader: ModelReader | None = None
+        self._estimator: ThreadSafeEstimator | None = None
+
+    @property
+    def is_new(self) -> bool:
+        """Return whether nothing was ever measured or imported."""
+        return not self.data.store.exists()
+
+    @property
+    def reader(self) -> ModelReader:
+        from dlbricks_tui.api.model_reading import ModelReader
+
+        with self._lock:
+            self._reader = self._reader or ModelReader(self.data, self._samples)
+            return self._reader
+
+    @property
+    def estimator(self) -> ThreadSafeEstimator:
+        from dlbricks_tui.api.shared_estimates import ThreadSafeEstimator
+
+        with self._lock:
+            self._estimator = self._estimator or ThreadSafeEstimator(self.store, self.data)
+            return self._estimator
+
+    def answer(self, spec: ModelSpec, choices: Choices) -> Answer:
+        """Return the answer of a model; the framework reads it if necessary. Raise UserError if it cannot be read."""
+        decompose = self.reader.decompose_model
+        return self.estimator.answer(spec.source, choices, lambda reading: decompose(spec.read_as(reading)))
+
+    def read(self, spec: ModelSpec, choices: Choices) -> Decomposition | Refusal:
+        """Read a model as the runtime of its answer does, and decompose it."""
+        from dlbricks_tui.api.model_reading import refusal_of
+
+        try:
+            return self.reader.open(spec.read_as(self.answer(spec, choices).reading))
+        except UserError as error:
+            return refusal_of(error, spec)
+
+    def scores(self, specs: Sequence[ModelSpec], choices: Choices) -> tuple[Score, ...]:
+        """Return how well the models that were read before would have been predicted."""
+        models = [found for spec in specs if (found := self.reader.decompose_cached(spec)) is not None]
+        return tuple(self.estimator.scores(models, choices))
+
+    def close(self) -> None:
+        """End all work in progress."""
+        with self._lock:
+            if self._reader is not None:
+                self._reader.close()
+        self.store.close()

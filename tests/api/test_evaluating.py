@@ -1,0 +1,147 @@
+"""Evaluations: their scenarios, and the comparison with earlier results."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dlbricks_tui.api.evaluating import EvaluatedLoad, MeasureLoad, comparison, ready_loads
+from dlbricks_tui.api.loads import LoadProcessError
+from dlbricks_tui.api.preparing import CheckedEvaluation, EvaluationPart, LocatedModel
+from dlbricks_tui.evaluations.evaluation import (
+    EvaluatedModel,
+    EvaluatedRuntime,
+    EvaluatedScenario,
+    Evaluation,
+    Measuring,
+)
+from dlbricks_tui.evaluations.matching import Match
+from dlbricks_tui.folders import SAMPLE_MODELS
+from dlbricks_tui.host.fingerprint import fingerprint
+from dlbricks_tui.models.graph import Level
+from dlbricks_tui.models.library import Library
+from dlbricks_tui.runtime.traits import Format
+from dlbricks_tui.scenarios.scenario import ScenarioKind, ScenarioOrder
+from dlbricks_tui.store.change import Verdict
+from dlbricks_tui.store.database import ResultsDatabase
+from dlbricks_tui.store.records import LoadTest
+from tests.evaluations.results import baseline
+from tests.runs.runs import FAKE, MODEL, Site
+from tests.store.samples import load_test
+
+SERVER = EvaluatedScenario(kind=ScenarioKind.SERVER, bound_ms=20.0)
+QUIET = Match(subject="quiet", wanted="quiet", found="busy", matches=False)
+CORES = Match(subject="cores", wanted="8", found="2", matches=False)
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Site:
+    return Site(tmp_path / "data")
+
+
+@pytest.fixture(autouse=True)
+def _loadgen_is_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dlbricks_tui.scenarios.loadgen.require_loadgen", lambda: None)
+
+
+def checked(site: Site, *scenarios: EvaluatedScenario, unmet: tuple[Match, ...] = ()) -> CheckedEvaluation:
+    (found,) = Library(SAMPLE_MODELS, site.path, Format.MXNET).find(MODEL)
+    wanted = EvaluatedModel(name="ours")
+    match = Match(subject="model ours", wanted="any content", found="a file", matches=True)
+    model = LocatedModel(wanted, replace(found, twin=None), "ab" * 32, {}, {}, match)
+    evaluation = Evaluation(
+        name="load",
+        models=(wanted,),
+        runtimes=(EvaluatedRuntime(framework="mxnet"),),
+        measuring=Measuring(level=Level.WRITTEN),
+        scenarios=scenarios,
+    )
+    part = EvaluationPart((model,), (FAKE,), None, unmet)
+    return CheckedEvaluation(evaluation, site.path / "load.toml", (*unmet, match), (part,))
+
+
+def measured_loads(
+    site: Site, asked: CheckedEvaluation, measure: MeasureLoad, *, again: bool = False
+) -> list[EvaluatedLoad]:
+    return [it.measured(site.data, measure) for it in ready_loads(asked, site.data, again=again)]
+
+
+def test_a_scenario_is_measured_once_and_then_taken_from_the_store(site: Site) -> None:
+    orders: list[ScenarioOrder] = []
+
+    def measure(order: ScenarioOrder) -> LoadTest:
+        orders.append(order)
+        test = load_test(
+            model=keys[0],
+            name=MODEL,
+            system=fingerprint().id,
+            runtime=FAKE.identity,
+            level=Level.WRITTEN,
+        )
+        with ResultsDatabase(site.data.store) as store:
+            store.add(test)
+        return test
+
+    keys = model_keys(site)
+    asked = checked(site, SERVER, unmet=(QUIET, CORES))
+    (found,) = measured_loads(site, asked, measure)
+    assert found.measured is not None and found.failure is None
+    assert (found.model, found.kind, found.percentile, found.bound_ms) == ("ours", ScenarioKind.SERVER, 99.0, 20.0)
+    assert found.unmet == ("quiet: wanted quiet, found busy", "cores: wanted 8, found 2")
+    assert (orders[0].evaluation, orders[0].unmet) == (asked.evaluation.label, found.unmet)
+    (again,) = measured_loads(site, asked, measure)
+    assert again.measured == found.measured
+    # The host may have been quiet when the stored test was measured.
+    assert again.unmet == ("cores: wanted 8, found 2",)
+    assert len(orders) == 1
+    # Another bound is another scenario.
+    measured_loads(site, checked(site, replace(SERVER, bound_ms=30.0)), measure)
+    assert len(orders) == 2
+    measured_loads(site, asked, measure, again=True)
+    assert len(orders) == 3
+
+
+def test_a_scenario_that_cannot_be_measured_is_a_failure_with_its_reason(site: Site) -> None:
+    def fail(_: ScenarioOrder) -> LoadTest:
+        raise LoadProcessError("the worker crashed")
+
+    (found,) = measured_loads(site, checked(site, SERVER), fail)
+    assert (found.measured, found.failure) == (None, "ours, scenario server: the worker crashed")
+
+
+def model_keys(site: Site) -> list[str]:
+    """Return the key under which tests of the model are stored, as a run stores its whole model."""
+    site.run(site.request(end_to_end=True, bricks=False, runtime=FAKE))
+    return [it.model for it in site.contents().end_to_end]
+
+
+UNTIMED: dict[str, Any] = {"measured_ms": None, "low_ms": None, "high_ms": None, "samples_ms": ()}
+UNESTIMATED: dict[str, Any] = {"estimate_ms": None, "estimate_low_ms": None, "estimate_high_ms": None}
+
+
+@pytest.mark.parametrize(
+    ("changed", "reason"),
+    [
+        ({"framework": "openvino"}, "there is no earlier result of this model by this framework"),
+        ({**UNTIMED, **UNESTIMATED}, "it was not measured both times: time whole models, or all bricks, in both"),
+        ({"samples_ms": (30.0, 30.1)}, "fewer than 5 samples"),
+        ({"low_ms": 20.0, "high_ms": 40.0}, "its interval reaches more than 3.0 % to a side"),
+    ],
+)
+def test_an_unknown_verdict_has_its_reason(changed: dict[str, Any], reason: str) -> None:
+    (found,) = comparison([baseline(**changed)], [baseline()], 0.03)
+    assert (found.verdict, found.reason) == (Verdict.UNKNOWN, reason)
+
+
+def test_other_verdicts_need_no_reason() -> None:
+    found = comparison([baseline(30.0), baseline(60.0, threads=1)], [baseline(), baseline(threads=1)], 0.03)
+    assert [(it.verdict, it.reason) for it in found] == [(Verdict.SAME, ""), (Verdict.SLOWER, "")]
+
+
+def test_an_earlier_result_of_one_process_gives_no_verdict_on_twelve_percent() -> None:
+    now, one, three = baseline(33.6), baseline(processes=1), baseline(processes=3)
+    (found,) = comparison([now], [one], 0.1)
+    assert (found.verdict, found.significant) == (Verdict.UNKNOWN, True)
+    assert found.reason == "processes differ by up to 10.0 %: measure both in 3 runs"
+    assert [it.verdict for it in comparison([now], [three], 0.1)] == [Verdict.SLOWER]
