@@ -43,7 +43,7 @@ def register(parser: Parser) -> None:
     parser.add_flag("--predict", about=about, to=how)
     about = "build the whole model with random weights, too, and time it by onnxruntime-genai, if it fits"
     parser.add_flag("--end-to-end", about=about, to=how)
-    parser.end(answer_models, "language.LanguageAnswer", many=True, quiet=True)
+    parser.end(answer_models, "language_models.LanguageAnswer", many=True, quiet=True)
 
 
 def answer_models(args: argparse.Namespace) -> int:

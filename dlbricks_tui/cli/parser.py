@@ -58,7 +58,7 @@ class FromConfig:
 
 @dataclass(frozen=True, slots=True)
 class DocumentKind:
-    """The class of a command's JSON documents, by its module in `answers`; `many`: it prints a list of them."""
+    """The class of a command's JSON documents, by its module in `api`; `many`: it prints a list of them."""
 
     module: str
     name: str
