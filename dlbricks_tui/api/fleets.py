@@ -13,11 +13,11 @@ from dlbricks_tui.fleet.certificates import Certificates
 from dlbricks_tui.fleet.engine.scheduler import SECURE, check_address
 from dlbricks_tui.fleet.errors import FleetError
 from dlbricks_tui.fleet.folder import FleetFolder, FleetFolders, create_fleet, read_fleet_request
-from dlbricks_tui.fleet.request import FleetProgress, FleetRequest, HostEntry
+from dlbricks_tui.fleet.request import EVENTS, FleetHostState, FleetProgress, FleetRequest, HostEntry, HostRow
 from dlbricks_tui.fleet.setting_up.doctor import Examination, FindingVerdict, Readiness
 from dlbricks_tui.folders import DataFolder
-from dlbricks_tui.jobs.events import Event
-from dlbricks_tui.jobs.folder import JobState, State
+from dlbricks_tui.jobs.events import Event, EventReader
+from dlbricks_tui.jobs.folder import JobState, State, StoredJobs
 from dlbricks_tui.models.library import ModelSource
 from dlbricks_tui.runtime.registry import Registry
 from dlbricks_tui.runtime.variant import several
@@ -76,17 +76,6 @@ def require_extra() -> None:
     lacking = [name for name in _NEEDED if find_spec(name) is None]
     if lacking:
         raise FleetError(f"fleets need {', '.join(lacking)}: {_EXTRA}")
-
-
-def require_resumable(folder: FleetFolder) -> None:
-    """Raise FleetError if a fleet run has nothing left to do, or if SSH refuses one of its hosts."""
-    require_extra()
-    if folder.is_complete:
-        raise FleetError(f"fleet run {folder.run} is complete: there is nothing to resume")
-    # Loaded here, as below.
-    from dlbricks_tui.fleet.engine.ssh import check_hosts
-
-    check_hosts(folder.entries())
 
 
 def _hosts(path: Path) -> tuple[HostEntry, ...]:
@@ -267,11 +256,29 @@ def fleet_examination(found: Iterable[Examination]) -> FleetExamination:
 
 
 @dataclass(frozen=True, slots=True)
-class FleetJob:
-    """A fleet run of a data folder, to drive in this process or in one of its own."""
+class FleetView:
+    """A fleet run at a moment."""
 
-    folder: FleetFolder
-    data: DataFolder
+    state: JobState
+    hosts: tuple[HostRow, ...]
+    result: FleetResult
+
+    @property
+    def failure(self) -> str:
+        """Why it has failed; empty if it has not."""
+        return self.state.message if self.state.state is State.FAILED else ""
+
+
+class FleetJob:
+    """A fleet run of a data folder, to drive in this process or in one of its own, and to look at again and again."""
+
+    def __init__(self, folder: FleetFolder, data: DataFolder) -> None:
+        self.folder = folder
+        self.data = data
+        self._reader = EventReader(folder.events_file, EVENTS)
+        self._progress = FleetProgress()
+        # At the last look; None before the first.
+        self._state: JobState | None = None
 
     @classmethod
     def create(cls, request: FleetRequest, data: DataFolder) -> FleetJob:
@@ -287,6 +294,17 @@ class FleetJob:
         """Return the fleet run as it is now."""
         return fleet_result(self.folder.state(), self.folder.progress())
 
+    def look(self) -> FleetView | None:
+        """Return the fleet run if anything has changed since the last look."""
+        # Before reading the events, so that the last ones are read.
+        before, state = self._state, self.folder.state()
+        self._state, events = state, self._reader.new()
+        if not events and state == before:
+            return None
+        for event in events:
+            self._progress.take(event)
+        return FleetView(state, tuple(self._progress.hosts.values()), fleet_result(state, self._progress))
+
     def new_progress(self) -> FleetProgress:
         """Return the progress before the first event."""
         return FleetProgress()
@@ -300,15 +318,21 @@ class FleetJob:
 
     def drive_apart(self) -> None:
         """Drive it in a process of its own."""
-        from dlbricks_tui.fleet.driving.running import start_detached
+        from dlbricks_tui.api.jobs import start_apart
 
-        start_detached(self.folder, self.data)
+        start_apart(self.folder, self.data)
 
     def resume(self) -> bool:
         """Let a paused fleet run go on; return True if it has ended early, and is to be driven again."""
         state = self.folder.state()
         if not state.active:
-            require_resumable(self.folder)
+            require_extra()
+            if self.folder.is_complete:
+                raise FleetError(f"fleet run {self.folder.run} is complete: there is nothing to resume")
+            # Loaded here, as below.
+            from dlbricks_tui.fleet.engine.ssh import check_hosts
+
+            check_hosts(self.folder.entries())
             return True
         if state.state is State.PAUSED or self.folder.pause_file.exists():
             self.folder.unpause()
@@ -317,6 +341,23 @@ class FleetJob:
         raise FleetError(
             f"fleet run {run} is {state.state.value} already; `dlbricks fleet status {run} --follow` shows it"
         )
+
+    def resume_apart(self) -> None:
+        """Let a paused fleet run go on, or drive one that has ended early in a process of its own."""
+        if self.resume():
+            self.drive_apart()
+
+    def pause_or_resume(self) -> None:
+        """Pause a fleet run, or let one go on that is paused or has ended early."""
+        if self.folder.state().active and not self.folder.pause_file.exists():
+            self.folder.pause()
+        else:
+            self.resume_apart()
+
+    def control_host(self, host: HostRow, what: str) -> None:
+        """Cancel the work of a host, pause it, or let it go on: `what` is `cancel` or `pause`."""
+        is_paused = host.state is FleetHostState.PAUSED
+        self.folder.command_host(host.name, "resume" if is_paused and what == "pause" else what)
 
     def add_hosts(self, file: Path) -> Sequence[str]:
         """Let the hosts of another hosts file take part, and return their names."""
@@ -332,10 +373,40 @@ class FleetJob:
         return [host.name for host in hosts]
 
 
-def fleet_summaries(data: DataFolder) -> tuple[list[FleetSummary], list[str]]:
-    """Return all fleet runs of a data folder, and a line for each that cannot be read."""
-    stored = FleetFolders(data.fleets).stored()
-    return [fleet_summary(state) for state in stored.states], list(stored.unreadable.values())
+@dataclass(frozen=True, slots=True)
+class FleetSettings:
+    """The settings of a new fleet run; None is the usual value."""
+
+    question: Question = Question.WHICH_HOST
+    probe_seconds: float = 20.0
+    runtime: str | None = None
+    threads: int | None = None
+
+
+def start_fleet(
+    sources: Sequence[ModelSource], hosts_file: Path, settings: FleetSettings, data: DataFolder
+) -> FleetJob:
+    """Start a fleet run in a process of its own."""
+    options = FleetOptions(
+        hosts=hosts_file,
+        question=settings.question,
+        probe_seconds=settings.probe_seconds,
+        measuring=MeasureOptions(runtime=settings.runtime, threads=settings.threads),
+    )
+    fleet = FleetJob.create(fleet_request(options, sources, data), data)
+    fleet.drive_apart()
+    return fleet
+
+
+def stored_fleets(data: DataFolder) -> StoredJobs:
+    """Return the states of all fleet runs, and those whose state cannot be read."""
+    return FleetFolders(data.fleets).stored()
+
+
+def newest_fleet(data: DataFolder) -> FleetJob | None:
+    """Return the newest fleet run that can be read; None if there is none."""
+    states = stored_fleets(data).states
+    return FleetJob.find(states[-1].run, data) if states else None
 
 
 def examined_hosts(

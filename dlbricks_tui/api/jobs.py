@@ -1,6 +1,9 @@
-"""Jobs of all kinds: the list, the words of their events, and the JSON document of the command."""
+"""Jobs of all kinds, each a process of its own: started, listed, followed, told in words, paused, ended, resumed."""
 
+import os
+import signal
 import time
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -16,7 +19,7 @@ from dlbricks_tui.errors import UserError
 from dlbricks_tui.fleet.folder import FleetFolder, FleetFolders
 from dlbricks_tui.fleet.request import EVENTS
 from dlbricks_tui.folders import DataFolder
-from dlbricks_tui.host.queue import WorkKind, host_queue
+from dlbricks_tui.host.queue import Place, WorkKind, host_queue
 from dlbricks_tui.jobs.errors import JobError, UnreadableJobError
 from dlbricks_tui.jobs.events import Event, EventReader, Waiting, follow
 from dlbricks_tui.jobs.folder import JobFolder, JobFolders, JobState, RunFolder, RunFolders, State, StoredJobs
@@ -24,11 +27,13 @@ from dlbricks_tui.jobs.kinds import JobKind
 from dlbricks_tui.jobs.process import start_detached
 from dlbricks_tui.jobs.replay import Replay, events_so_far
 from dlbricks_tui.language.orders import LANGUAGE, LanguageFailed, LanguageRound
+from dlbricks_tui.runs.control import create_run
 from dlbricks_tui.runs.events import RunEvents
+from dlbricks_tui.runs.request import RunRequest
 from dlbricks_tui.scenarios.scenario import LOAD_TEST, LoadProgress
 from dlbricks_tui.share.suites.exporting import BricksChecked
 from dlbricks_tui.traces.trace import TRACE
-from dlbricks_tui.wording.jobs import export_line, language_line, proof_line
+from dlbricks_tui.wording.jobs import export_line, language_line, proof_line, unreadable_in_words
 from dlbricks_tui.wording.numbers import names_of
 from dlbricks_tui.wording.scenarios import LoadWords, trace_line
 
@@ -127,22 +132,56 @@ def replay_of(folder: JobFolder, reader: EventReader, speed: float) -> Replay:
     return Replay(events_so_far(folder, reader), speed, time.monotonic)
 
 
-def resume_apart(folder: JobFolder, data: DataFolder) -> None:
-    """Work again in a separate process on a job that has ended early; raise JobError while another process does."""
-    state = folder.state()
-    if state.active:
-        raise JobError(f"job {folder.run} is {state.state.value} already; `dlbricks jobs watch {folder.run}` shows it")
-    start_detached(folder, data, shown_kind(state.kind).kind.function)
+def start_apart(folder: JobFolder, data: DataFolder) -> None:
+    """Work on a job of any kind in a separate process, and return when it has begun."""
+    if isinstance(folder, RunFolder):
+        function = "dlbricks_tui.share.suites.running"
+    elif isinstance(folder, FleetFolder):
+        function = "dlbricks_tui.fleet.driving.running"
+    else:
+        function = shown_kind(folder.state().kind).kind.function
+    start_detached(folder, data, function)
 
 
-def stored_jobs(data: DataFolder) -> StoredJobs:
+def start_run(request: RunRequest, data: DataFolder) -> str:
+    """Start a run in a separate process and return its id."""
+    folder = create_run(request, data)
+    start_apart(folder, data)
+    return folder.run
+
+
+def resume_job(job: str, data: DataFolder) -> None:
+    """Let a paused job go on, or work again in a separate process on one that has ended early."""
+    folder = find_job(job, data)
+    if folder.state().active:
+        folder.go_on()
+    else:
+        start_apart(folder, data)
+
+
+def pause_or_resume(run: str, data: DataFolder) -> str:
+    """Pause a run that goes on, or let one go on that is paused or has ended early; return what happens."""
+    folder = find_job(run, data)
+    if folder.state().active and not folder.pause_file.exists():
+        folder.pause()
+        return f"Run {run} pauses after its current round."
+    resume_job(run, data)
+    return f"Run {run} goes on."
+
+
+def stored_jobs(data: DataFolder, *, with_fleets: bool = True) -> StoredJobs:
     """Return the states of all jobs, the newest last, and the jobs whose state cannot be read."""
     found = [RunFolders(data.runs).stored(), FleetFolders(data.fleets).stored(), JobFolders(data.jobs).stored()]
     # Of each place, later jobs come later although the clock was set back.
     latest = [accumulate((state.started for state in each.states), max) for each in found]
     dated = [pair for each, starts in zip(found, latest, strict=True) for pair in zip(starts, each.states, strict=True)]
-    states = tuple(state for _, state in sorted(dated, key=itemgetter(0)))
+    states = tuple([it for _, it in sorted(dated, key=itemgetter(0)) if with_fleets or it.kind is not WorkKind.FLEET])
     return StoredJobs(states, {run: line for each in found for run, line in each.unreadable.items()})
+
+
+def cancel_job(job: str, data: DataFolder) -> None:
+    """Ask a job to end; what it has stored is kept."""
+    find_job(job, data).cancel()
 
 
 def find_job(wanted: str, data: DataFolder) -> JobFolder:
@@ -195,3 +234,55 @@ def job_summaries(states: Sequence[JobState]) -> tuple[JobSummary, ...]:
         )
         for it in states
     )
+
+
+def is_run(kind: str) -> bool:
+    """Return whether work of a kind is a run, which has a screen of its own."""
+    return kind in (WorkKind.RUN, WorkKind.PROBE)
+
+
+def can_be_followed(place: Place, data: DataFolder) -> bool:
+    """Return whether the data folder tells more of work in the line of the host."""
+    is_here = place.data_folder == str(data.path.absolute())
+    return is_here and place.kind not in (WorkKind.PEAKS, WorkKind.KERNELS)
+
+
+def end_work(place: Place) -> str:
+    """Ask the process of work in the line to end; return the problem with that, empty if there is none."""
+    # Its number may belong to another process by now.
+    if not place.process.alive:
+        return f"{place.brief} has ended."
+    try:
+        os.kill(place.pid, signal.SIGTERM)
+    except ProcessLookupError:
+        return ""
+    except PermissionError:
+        return f"Process {place.pid} belongs to {place.user}: ask them."
+    return ""
+
+
+_MOST_LINES = 8
+
+
+class ToldJob:
+    """The state of a job, and the newest lines that it has told."""
+
+    def __init__(self, folder: JobFolder) -> None:
+        self.folder = folder
+        self.state = folder.state()
+        self.lines: deque[str] = deque(maxlen=_MOST_LINES)
+        self._reader = reader_of(folder)
+        self._line_of = words_for(folder).line
+
+    @property
+    def unread(self) -> str:
+        """What could not be read of it; empty if there is nothing."""
+        return unreadable_in_words(self._reader.unreadable)
+
+    def look(self) -> bool:
+        """Return whether anything has changed."""
+        # Before reading the events, so that the last ones are read.
+        before, self.state = self.state, self.folder.state()
+        events = self._reader.new()
+        self.lines.extend(filter(None, map(self._line_of, events)))
+        return bool(events) or self.state != before

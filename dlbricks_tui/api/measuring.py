@@ -231,12 +231,6 @@ class RunJob:
         place = Workplace(self.data, spent_seconds=spent_seconds)
         return execute_any(self.folder, self.request, place, host_queue(), take)
 
-    def start_detached(self) -> None:
-        """Carry it out in a process of its own."""
-        from dlbricks_tui.share.suites.running import start_detached
-
-        start_detached(self.folder, self.data)
-
 
 def resumed_run(folder: RunFolder, data: DataFolder, budget: float | None = None) -> RunJob | None:
     """Return a run that has ended early, to carry it out again; None after a paused one was told to go on.
@@ -260,10 +254,8 @@ def resumed_run(folder: RunFolder, data: DataFolder, budget: float | None = None
         return RunJob(folder, request, data)
     if budget is not None:
         raise JobError(f"run {folder.run} is {state.state.value}: cancel it before you resume it with another budget")
-    if state.state is State.PAUSED or folder.pause_file.exists():
-        folder.unpause()
-        return None
-    raise JobError(f"run {folder.run} is {state.state.value} already; `dlbricks runs watch {folder.run}` shows it")
+    folder.go_on()
+    return None
 
 
 def outcome_of(folder: RunFolder, data: DataFolder) -> RunOutcome:

@@ -138,13 +138,15 @@ def show_status(args: argparse.Namespace) -> int:
 
 def list_fleets(args: argparse.Namespace) -> int:
     """List all fleet runs of the data folder."""
-    from dlbricks_tui.api.fleets import fleet_summaries
+    from dlbricks_tui.api.fleets import fleet_summary, stored_fleets
     from dlbricks_tui.cli.jobs import show_list
     from dlbricks_tui.documents.jobs import FLEET_COLUMNS
 
-    found, unreadable = fleet_summaries(args.data)
+    stored = stored_fleets(args.data)
     none = "no fleet run yet: `dlbricks fleet run MODEL --hosts FILE` makes the first"
-    return show_list(found, FLEET_COLUMNS, unreadable, none, as_json=args.json)
+    return show_list(
+        list(map(fleet_summary, stored.states)), FLEET_COLUMNS, stored.unreadable.values(), none, as_json=args.json
+    )
 
 
 def pause_fleet(args: argparse.Namespace) -> int:

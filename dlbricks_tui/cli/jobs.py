@@ -146,9 +146,9 @@ def _cancel(args: argparse.Namespace, folder: JobFolder) -> int:
 def _resume(args: argparse.Namespace, folder: JobFolder) -> int:
     if (handler := _of_runs(folder, "resume_run", "resume_fleet")) is not None:
         return handler(args)
-    from dlbricks_tui.api.jobs import resume_apart
+    from dlbricks_tui.api.jobs import resume_job
 
-    resume_apart(folder, args.data)
+    resume_job(folder.run, args.data)
     return _confirm(folder, "goes on in a separate process", args) if args.detach else _watch(args, folder)
 
 

@@ -171,7 +171,9 @@ def _end_in_words(state: JobState, request: RunRequest) -> str:
 
 
 def _start_detached(run: RunJob, *, as_json: bool) -> int:
-    run.start_detached()
+    from dlbricks_tui.api.jobs import start_apart
+
+    start_apart(run.folder, run.data)
     name = run.folder.run
     if as_json:
         from dlbricks_tui.api.measuring import run_result

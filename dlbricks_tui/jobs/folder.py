@@ -174,6 +174,13 @@ class JobFolder:
         with _writing(self.pause_file):
             self.pause_file.unlink(missing_ok=True)
 
+    def go_on(self) -> None:
+        """Ask the job to go on that is paused or about to be; raise JobError if it is neither."""
+        state = self.state().state
+        if state is not State.PAUSED and not self.pause_file.exists():
+            raise JobError(f"{self.noun} {self.run} is {state.value} already; `{self.watched_by} {self.run}` shows it")
+        self.unpause()
+
     def cancel(self) -> None:
         """Ask the job to end; what it has stored is kept."""
         process = self._require_active("cancel").process

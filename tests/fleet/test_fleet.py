@@ -12,8 +12,8 @@ import pytest
 from onnx import ModelProto
 from onnx.helper import make_node
 
+from dlbricks_tui.api.jobs import start_apart
 from dlbricks_tui.fleet.certificates import Certificates
-from dlbricks_tui.fleet.driving.running import start_detached
 from dlbricks_tui.fleet.folder import FleetFolder, create_fleet
 from dlbricks_tui.fleet.request import EVENTS, FleetHostState, FleetRequest, ResultStored, TaskGiven
 from dlbricks_tui.folders import DataFolder
@@ -98,7 +98,7 @@ def test_each_result_is_stored_once_although_a_host_and_the_driver_are_killed(
     tmp_path: Path, data: DataFolder, cluster: Cluster
 ) -> None:
     folder = fleet_of(tmp_path, data, scheduler=cluster.address)
-    start_detached(folder, data)
+    start_apart(folder, data)
     # The hosts are paused as soon as they have a task: their runs wait in the middle while the test acts on them.
     for host in HOSTS:
         eventually(partial(was_given_a_task, folder, host))
@@ -114,7 +114,7 @@ def test_each_result_is_stored_once_although_a_host_and_the_driver_are_killed(
     # The driver dies while the other one is paused in the middle of its task, and another driver goes on.
     os.kill(folder.state().process.pid, signal.SIGKILL)
     eventually(lambda: folder.state().state is State.INTERRUPTED)
-    start_detached(folder, data)
+    start_apart(folder, data)
     eventually(lambda: not folder.state().active)
     assert (folder.state().state, folder.state().message) == (State.FINISHED, "")
     progress = folder.progress()

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from dlbricks_tui.api.jobs import start_apart
 from dlbricks_tui.host.queue import this_process
 from dlbricks_tui.jobs.control import only_process
 from dlbricks_tui.jobs.errors import JobError
@@ -25,7 +26,6 @@ from dlbricks_tui.runs.events import ProgramMeasured, RunEnded, WorkerReplaced
 from dlbricks_tui.runs.progress import RunProgress
 from dlbricks_tui.runs.request import RunRequest
 from dlbricks_tui.runs.run import execute
-from dlbricks_tui.share.suites.running import start_detached
 from dlbricks_tui.store.errors import OtherVersionError
 from dlbricks_tui.store.files import head_of, journal_name, line_of, sealed, with_checksum
 from tests.host.lines import turn_of
@@ -273,7 +273,7 @@ def test_a_detached_run_goes_on_when_its_terminal_is_closed(site: Site, monkeypa
     child, terminal = pty.fork()
     if not child:
         # A process of a terminal of its own, which starts the run and stays.
-        start_detached(folder, site.data)
+        start_apart(folder, site.data)
         signal.pause()
         os._exit(0)
     eventually(lambda: folder.state().state is State.RUNNING)
@@ -311,7 +311,7 @@ def test_a_run_that_cannot_start_is_reported_with_the_reason(site: Site) -> None
     folder = create_run(site.request(), site.data)
     folder.request_file.write_text("{}")
     with pytest.raises(JobError, match=rf"did not start: {re.escape(str(folder.request_file))} is no request"):
-        start_detached(folder, site.data)
+        start_apart(folder, site.data)
 
 
 OLDER, NEWER = with_checksum(b'{"table":"dlbricks","format":"dlbricks 0.1"}'), sealed(line_of(head_of()), 999)

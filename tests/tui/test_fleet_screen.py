@@ -5,8 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from dlbricks_tui.api import fleets_of_data as fleets
-from dlbricks_tui.api.fleets_of_data import Fleets, FleetSettings
+from dlbricks_tui.api.fleets import FleetJob, FleetSettings
 from dlbricks_tui.api.workbench_session import WorkbenchSession
 from dlbricks_tui.fleet.folder import FleetFolder, FleetFolders
 from dlbricks_tui.fleet.request import (
@@ -153,7 +152,7 @@ async def test_a_fleet_run_that_has_ended_is_resumed_on_its_screen_or_from_the_l
         # Orders that were never settled stay open.
         assert "The fastest host so far differs" in screen_text(pilot)
         with monkeypatch.context() as patch:
-            patch.setattr(fleets, "start_detached", lambda folder, _: resumed.append(folder.run))
+            patch.setattr("dlbricks_tui.api.jobs.start_apart", lambda folder, _: resumed.append(folder.run))
             await press(pilot, "p")
             assert resumed == [RUN]
             await press(pilot, "J", "p")
@@ -172,10 +171,10 @@ async def test_a_new_fleet_run_asks_for_hosts_and_settings_and_starts(
 ) -> None:
     started: list[tuple[list[str], Path, FleetSettings]] = []
 
-    def start(self: Fleets, sources: object, hosts_file: Path, settings: FleetSettings) -> fleets.FleetReader:
+    def start(sources: object, hosts_file: Path, settings: FleetSettings, data: DataFolder) -> FleetJob:
         assert isinstance(sources, tuple)
         started.append(([it.name for it in sources], hosts_file, settings))
-        return fleets.FleetReader(FleetFolders(new.fleets).create(("squeezenet1.1",)))
+        return FleetJob(FleetFolders(new.fleets).create(("squeezenet1.1",)), data)
 
     file = tmp_path / "h.toml"
     file.write_text("[[host]]\nnme = 1\n")
@@ -186,7 +185,7 @@ async def test_a_new_fleet_run_asks_for_hosts_and_settings_and_starts(
         await press(pilot, f'"{file}"', "enter", "enter")
         assert isinstance(pilot.app.screen, ErrorScreen)
         assert "this host has no name" in screen_text(pilot)
-        monkeypatch.setattr(Fleets, "start", start)
+        monkeypatch.setattr("dlbricks_tui.tui.fleet.screen.start_fleet", start)
         await press(pilot, "escape", "m", f'"{file}"', "enter")
         assert isinstance(pilot.app.screen, StartFleetScreen)
         await press(pilot, "j", "j", "j", "h", "k", "k", "k", "l", "enter")

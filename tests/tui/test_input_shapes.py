@@ -114,7 +114,7 @@ async def test_given_shapes_are_used_to_open_and_to_run_the_model_until_they_are
     measured: DataFolder, tmp_path: Path, opened_with: list[ModelSpec], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     started: list[RunFolder] = []
-    monkeypatch.setattr("dlbricks_tui.api.controlled_jobs.start_detached", lambda folder, _: started.append(folder))
+    monkeypatch.setattr("dlbricks_tui.api.jobs.start_apart", lambda folder, _: started.append(folder))
     path, memory = model_of(["data"], tmp_path), ShapeMemory(measured.path)
     async with running(app_on(measured, MEASURED_ONLY)) as pilot:
         await press(pilot, "o", f'"{path}"', "enter", '"1,8"', "enter")

@@ -13,7 +13,6 @@ from dlbricks_tui.analysis.proving import ProofDone, RoundsDone
 from dlbricks_tui.analysis.what_if import Gain, MeasuredGain
 from dlbricks_tui.api import analysing as lacking
 from dlbricks_tui.api import analysis_of_model
-from dlbricks_tui.api.controlled_jobs import Jobs
 from dlbricks_tui.api.followed_runs import SnapshotBuilder
 from dlbricks_tui.api.workbench_session import WorkbenchSession
 from dlbricks_tui.folders import DataFolder
@@ -165,12 +164,12 @@ async def test_a_key_starts_all_runs_that_the_what_ifs_lack_and_measures_the_pea
         processes.append(PeaksProcess(threads, data, refusal))
         return processes[-1]
 
-    def start(_: Jobs, request: RunRequest) -> str:
+    def start(request: RunRequest, _: DataFolder) -> str:
         started.append(request)
         return f"r{len(started)}"
 
     monkeypatch.setattr(analysis_of_model, "peaks_job", process)
-    monkeypatch.setattr(Jobs, "start", start)
+    monkeypatch.setattr("dlbricks_tui.api.jobs.start_run", start)
     async with analysis_screen(faster, WIDE) as pilot:
         screen = pilot.app.screen
         assert isinstance(screen, AnalysisScreen)

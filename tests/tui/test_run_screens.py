@@ -91,7 +91,7 @@ def launched(known: DataFolder, monkeypatch: pytest.MonkeyPatch) -> Iterator[lis
         processes.append(process)
 
     processes: list[subprocess.Popen[bytes]] = []
-    monkeypatch.setattr("dlbricks_tui.api.controlled_jobs.start_detached", start)
+    monkeypatch.setattr("dlbricks_tui.api.jobs.start_apart", start)
     yield folders
     for process in processes:
         process.kill()
@@ -102,7 +102,7 @@ def launched(known: DataFolder, monkeypatch: pytest.MonkeyPatch) -> Iterator[lis
 def asked_for(monkeypatch: pytest.MonkeyPatch) -> list[RunFolder]:
     """Keep the folders of the runs that a test asks for, without a process."""
     folders: list[RunFolder] = []
-    monkeypatch.setattr("dlbricks_tui.api.controlled_jobs.start_detached", lambda folder, _: folders.append(folder))
+    monkeypatch.setattr("dlbricks_tui.api.jobs.start_apart", lambda folder, _: folders.append(folder))
     return folders
 
 
@@ -263,7 +263,7 @@ async def test_other_jobs_are_shown_in_a_box_cancelled_and_resumed(
     known: DataFolder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     started: list[str] = []
-    monkeypatch.setattr("dlbricks_tui.jobs.process.start_detached", lambda job, *_: started.append(job.run))
+    monkeypatch.setattr("dlbricks_tui.api.jobs.start_apart", lambda job, _: started.append(job.run))
     order = ProofOrder(ModelSource("net", Path("/net.onnx")), ())
     job = PROOF.create(known, ("net",), order)
 

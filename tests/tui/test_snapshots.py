@@ -16,7 +16,7 @@ from dlbricks_tui.api import run_watch
 from dlbricks_tui.api import shared_estimates as judging
 from dlbricks_tui.api import store_contents as work
 from dlbricks_tui.api.analysing import MeasuringPlan
-from dlbricks_tui.api.controlled_jobs import ToldJob
+from dlbricks_tui.api.jobs import ToldJob
 from dlbricks_tui.api.open_models import ModelSpec
 from dlbricks_tui.api.traces_of_model import TraceSettings
 from dlbricks_tui.api.workbench_session import WorkbenchSession

@@ -9,7 +9,6 @@ import pytest
 
 from dlbricks_tui.api import combinations
 from dlbricks_tui.api.choices import Choices
-from dlbricks_tui.api.controlled_jobs import Jobs
 from dlbricks_tui.api.open_models import ModelSpec
 from dlbricks_tui.api.run_settings import WantedCombination
 from dlbricks_tui.api.workbench_session import WorkbenchSession
@@ -221,12 +220,12 @@ async def test_the_box_before_a_run_has_exactly_the_cell(measured: DataFolder) -
         assert "Run resnet18_v1" in screen_text(pilot)
         started: list[RunRequest] = []
 
-        def start(_: Jobs, request: RunRequest) -> str:
+        def start(request: RunRequest, _: DataFolder) -> str:
             started.append(request)
             raise JobError("no run in tests")
 
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(Jobs, "start", start)
+            patch.setattr("dlbricks_tui.api.jobs.start_run", start)
             await press(pilot, "enter")
         (request,) = started
         assert (request.runtime.settings.threads, request.batch_sizes, request.others) == (2, (2,), ())

@@ -89,7 +89,7 @@ def own(tmp_path: Path, measured: DataFolder, monkeypatch: pytest.MonkeyPatch) -
 def started(monkeypatch: pytest.MonkeyPatch) -> list[RunFolder]:
     """The runs that were started; none measures."""
     found: list[RunFolder] = []
-    monkeypatch.setattr("dlbricks_tui.api.controlled_jobs.start_detached", lambda folder, _: found.append(folder))
+    monkeypatch.setattr("dlbricks_tui.api.jobs.start_apart", lambda folder, _: found.append(folder))
     return found
 
 

@@ -21,7 +21,6 @@ from dlbricks_tui.fleet.parcels import FleetWorkload, read_workload
 from dlbricks_tui.fleet.request import FleetEnded, FleetHostState, FleetRequest, FleetStarted, HostEntry
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.host.queue import this_process
-from dlbricks_tui.jobs import process
 from dlbricks_tui.jobs.control import JobStopped, StopSignals, only_process
 from dlbricks_tui.jobs.events import Event, EventWriter
 from dlbricks_tui.jobs.folder import JobState, State
@@ -162,11 +161,6 @@ def outcome(hosts: Iterable[HostWork], patience_seconds: float) -> tuple[State, 
     if lacking:
         return State.FINISHED, f"{len(lacking)} of {len(hosts)} hosts could not measure everything: {named}{more}"
     return State.FINISHED, ""
-
-
-def start_detached(folder: FleetFolder, data: DataFolder) -> None:
-    """Drive the fleet run in a separate process, and return once that process has taken it over."""
-    process.start_detached(folder, data, __name__)
 
 
 def main(folder: str, data: str) -> None:

@@ -8,7 +8,6 @@ from pathlib import Path
 from dlbricks_tui.errors import UserError
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.host.queue import HostQueue, host_queue
-from dlbricks_tui.jobs import process
 from dlbricks_tui.jobs.events import Event
 from dlbricks_tui.jobs.folder import RunFolder
 from dlbricks_tui.runs.request import RunRequest, read_request
@@ -34,11 +33,6 @@ def execute_any(
     outcome = execute(folder, request, place, queue, listener, detached=detached, with_estimates=False, read=read)
     write_results(request.suite.results, folder, request, place.data)
     return outcome
-
-
-def start_detached(folder: RunFolder, data: DataFolder) -> None:
-    """Start the run in a separate process, and return once that process has taken it over."""
-    process.start_detached(folder, data, __name__)
 
 
 def main(folder: str, data: str) -> None:

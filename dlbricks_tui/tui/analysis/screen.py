@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 from textual import on
 
 from dlbricks_tui.api import analysis_of_model as work
+from dlbricks_tui.api import jobs
 from dlbricks_tui.api.analysing import Analyser, MeasuringPlan
 from dlbricks_tui.api.choices import Choices
-from dlbricks_tui.api.controlled_jobs import Jobs
 from dlbricks_tui.api.followed_jobs import PeaksJob, ProofJob
 from dlbricks_tui.api.followed_runs import RunSnapshot
 from dlbricks_tui.api.open_models import ModelSpec
@@ -71,7 +71,6 @@ class AnalysisScreen(WorkScreen[None, ProofJob]):
         self._change = ChangePanel()
         self._layers = LayersPanel()
         super().__init__(self._bounds, self._what_ifs, self._change, self._layers)
-        self._jobs = Jobs(session.data)
         self._data = session.data
         self._analyse = partial(analyse, session, spec, choices, config)
         self._model = spec.source.name
@@ -210,7 +209,7 @@ class AnalysisScreen(WorkScreen[None, ProofJob]):
     def _planned(self, plan: MeasuringPlan) -> None:
         def start() -> str:
             # Runs have their turns in this order.
-            first, *_ = map(self._jobs.start, plan.requests)
+            first, *_ = [jobs.start_run(request, self._data) for request in plan.requests]
             return first
 
         def measure(_: bool) -> None:

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from textual.message import Message
 
-from dlbricks_tui.api.fleets import FleetEstimate, FleetModel
-from dlbricks_tui.api.fleets_of_data import FleetSettings
+from dlbricks_tui.api.fleets import FleetEstimate, FleetModel, FleetSettings
 from dlbricks_tui.documents.fleet import (
     dollars,
     estimate_columns,

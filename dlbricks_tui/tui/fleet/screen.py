@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from textual import on
 
-from dlbricks_tui.api.fleets_of_data import FleetReader, Fleets, add_hosts, control_host
+from dlbricks_tui.api.fleets import FleetJob, FleetSettings, FleetView, newest_fleet, start_fleet, stored_fleets
 from dlbricks_tui.api.run_settings import registered_runtimes
 from dlbricks_tui.documents.fleet import fastest_sentence, fleet_question
 from dlbricks_tui.documents.lines import Line, Span, line
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
     from pathlib import Path
 
-    from dlbricks_tui.api.fleets_of_data import FleetSettings, FleetView
     from dlbricks_tui.api.workbench_session import WorkbenchSession
     from dlbricks_tui.models.library import ModelSource
 
@@ -55,31 +54,30 @@ class FleetScreen(WorkScreen[None, Any]):
         self._ranking = RankingPanel()
         super().__init__(self._hosts, self._models, self._ranking)
         self._data = session.data
-        self._fleets = Fleets(session.data)
         self._sources = sources
-        self._reader: FleetReader | None = None
+        self._fleet: FleetJob | None = None
         self._view: FleetView | None = None
         self._is_looking = False
 
     def on_mount(self) -> None:
-        self.run_in_thread(self._fleets.newest, "open", self._watch)
+        self.run_in_thread(partial(newest_fleet, self._data), "open", self._watch)
         self.set_interval(_SECONDS_BETWEEN_LOOKS, self.look)
 
     # Watching
 
-    def _watch(self, reader: FleetReader | None) -> None:
-        if reader is not None:
-            self._reader, self._is_looking = reader, False
+    def _watch(self, fleet: FleetJob | None) -> None:
+        if fleet is not None:
+            self._fleet, self._is_looking = fleet, False
             self.look()
 
     def look(self) -> None:
         # A slow disk must not let threads pile up.
-        if self._reader is not None and not self._is_looking and self.app.screen is self:
+        if self._fleet is not None and not self._is_looking and self.app.screen is self:
             self._is_looking = True
-            self.run_in_thread(self._reader.read, "look", partial(self._show, self._reader))
+            self.run_in_thread(self._fleet.look, "look", partial(self._show, self._fleet))
 
-    def _show(self, reader: FleetReader, view: FleetView | None) -> None:
-        if reader is not self._reader:
+    def _show(self, fleet: FleetJob, view: FleetView | None) -> None:
+        if fleet is not self._fleet:
             return
         self._is_looking = False
         if view is not None:
@@ -138,7 +136,8 @@ class FleetScreen(WorkScreen[None, Any]):
 
         def start(hosts_file: Path, settings: FleetSettings) -> None:
             self.notify("The fleet run is being started.")
-            self.run_in_thread(partial(self._fleets.start, self._sources, hosts_file, settings), "start", self._watch)
+            begin = partial(start_fleet, self._sources, hosts_file, settings, self._data)
+            self.run_in_thread(begin, "start", self._watch)
 
         if not self._sources:
             self.notify(f"Mark models on the workbench with {key('app.mark')}, or open one.")
@@ -146,11 +145,14 @@ class FleetScreen(WorkScreen[None, Any]):
             self.ask(HostsFileScreen(), ask_settings)
 
     def action_show_fleets(self) -> None:
-        box = AllFleetsScreen(self._fleets.stored, self._fleets.resume)
-        self.ask(box, lambda run: self._watch(self._fleets.reader(run)))
+        def find(run: str) -> FleetJob:
+            return FleetJob.find(run, self._data)
+
+        box = AllFleetsScreen(partial(stored_fleets, self._data), lambda run: find(run).resume_apart())
+        self.ask(box, lambda run: self._watch(find(run)))
 
     def action_pause(self) -> None:
-        self._tell(self._fleets.pause_or_resume)
+        self._tell(FleetJob.pause_or_resume)
 
     def action_cancel(self) -> None:
         if self._view is not None:
@@ -158,13 +160,13 @@ class FleetScreen(WorkScreen[None, Any]):
             self.ask(box, lambda _: self._tell(lambda fleet: fleet.folder.cancel()))
 
     def action_add(self) -> None:
-        self.ask(HostsFileScreen(), lambda path: self._tell(lambda fleet: add_hosts(fleet, path)))
+        self.ask(HostsFileScreen(), lambda path: self._tell(lambda fleet: fleet.add_hosts(path)))
 
     @on(HostsPanel.Told)
     def _host_told(self, event: HostsPanel.Told) -> None:
-        self._tell(lambda fleet: control_host(fleet, event.host, event.what))
+        self._tell(lambda fleet: fleet.control_host(event.host, event.what))
 
-    def _tell(self, what: Callable[[FleetReader], object]) -> None:
+    def _tell(self, what: Callable[[FleetJob], object]) -> None:
         """Tell the driver something; errors are shown."""
-        if self._reader is not None:
-            self.run_in_thread(partial(what, self._reader), "tell")
+        if self._fleet is not None:
+            self.run_in_thread(partial(what, self._fleet), "tell")

@@ -8,8 +8,17 @@ from functools import partial
 from operator import attrgetter
 from typing import TYPE_CHECKING, ClassVar, Generic
 
-from dlbricks_tui.api.controlled_jobs import ToldJob, can_be_followed, end_work, is_run
 from dlbricks_tui.api.followed_runs import RunSnapshot
+from dlbricks_tui.api.jobs import (
+    ToldJob,
+    can_be_followed,
+    end_work,
+    find_job,
+    is_run,
+    pause_or_resume,
+    resume_job,
+    stored_jobs,
+)
 from dlbricks_tui.api.measuring import MOST_MODELS_END_TO_END
 from dlbricks_tui.api.open_models import ComparableRow
 from dlbricks_tui.api.run_settings import RunSettings
@@ -52,7 +61,6 @@ from dlbricks_tui.wording.runs import Done, how_far_in_line, named_counts
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from dlbricks_tui.api.controlled_jobs import Jobs
     from dlbricks_tui.api.run_previews import RunPreview
     from dlbricks_tui.folders import DataFolder
     from dlbricks_tui.host.queue import Place
@@ -137,10 +145,11 @@ class AllJobsScreen(StoredRunsScreen["RunBegun | ReplayWanted"]):
         "other terminals. {workbench.show_fleet} on the workbench lists fleet runs."
     )
 
-    def __init__(self, jobs: Jobs) -> None:
-        super().__init__(jobs.stored, jobs.resume)
+    def __init__(self, data: DataFolder) -> None:
+        stored = partial(stored_jobs, data, with_fleets=False)
+        super().__init__(stored, lambda job: resume_job(job, data))
         self._list.stands_for = self._comparable
-        self._jobs = jobs
+        self._data = data
 
     def result_for(self, job: JobState) -> RunBegun | ReplayWanted:
         return RunBegun(job.run)
@@ -152,7 +161,7 @@ class AllJobsScreen(StoredRunsScreen["RunBegun | ReplayWanted"]):
         if is_run(job.kind):
             super().watch_job(job)
         else:
-            self.run_in_thread(lambda: ToldJob(self._jobs.find(job.run)), "job", show)
+            self.run_in_thread(lambda: ToldJob(find_job(job.run, self._data)), "job", show)
 
     def action_replay(self) -> None:
         selected = self._list.selected
@@ -168,7 +177,7 @@ class AllJobsScreen(StoredRunsScreen["RunBegun | ReplayWanted"]):
 
         selected = self._list.selected
         if selected is not None and selected.active and is_run(selected.kind):
-            self.run_in_thread(partial(self._jobs.pause_or_resume, selected.run), "tell", tell)
+            self.run_in_thread(partial(pause_or_resume, selected.run, self._data), "tell", tell)
         else:
             super().action_resume()
 

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from dlbricks_tui.api.choices import Choices
-    from dlbricks_tui.api.controlled_jobs import Jobs
     from dlbricks_tui.api.followed_runs import RunSnapshot
     from dlbricks_tui.api.open_models import ModelId
     from dlbricks_tui.api.run_previews import RunPreview
@@ -54,13 +53,6 @@ class RunHostScreen(PanelledScreen[None]):
 
     def run_has_stopped(self) -> None:
         """Do the work that waited for the run to pause or end."""
-
-    @property
-    def _jobs(self) -> Jobs:
-        # Loaded here, in a thread or for a box: the first screen starts no run.
-        from dlbricks_tui.api.controlled_jobs import Jobs
-
-        return Jobs(self.session.data)
 
     @property
     def is_expert(self) -> bool:
@@ -131,7 +123,7 @@ class RunHostScreen(PanelledScreen[None]):
 
     def _follow_work(self, place: Place) -> None:
         """Show the screen on which work is followed."""
-        from dlbricks_tui.api.controlled_jobs import is_run
+        from dlbricks_tui.api.jobs import is_run
 
         if is_run(place.kind):
             self.post_message(messages.RunBegun(place.id))
@@ -159,12 +151,12 @@ class RunHostScreen(PanelledScreen[None]):
             self.post_message(wanted)
             self._show(None)
 
-        self.ask(AllJobsScreen(self._jobs), chosen)
+        self.ask(AllJobsScreen(self.session.data), chosen)
 
     def _show(self, run: RunSnapshot | None) -> None:
         from dlbricks_tui.tui.run.screen import RunScreen
 
-        self.app.push_screen(RunScreen(self._jobs, run), self._end_seen)
+        self.app.push_screen(RunScreen(self.session.data, run), self._end_seen)
 
     def _end_seen(self, run: RunSnapshot | None) -> None:
         """Tell nothing more of a run that has ended, unless it is resumed."""
@@ -182,10 +174,12 @@ class RunHostScreen(PanelledScreen[None]):
         return settings_for(self.choices, sources, self.session.data, config, last, self._last)
 
     def _start(self, sources: Sequence[ModelSource], settings: RunSettings) -> None:
+        # Loaded here, in a thread: the first screen starts no run.
+        from dlbricks_tui.api.jobs import start_run
         from dlbricks_tui.api.run_settings import request_for
 
         request = request_for(sources, self._library.shapes, settings, self.session.data)
-        self.post_message(messages.RunBegun(self._jobs.start(request)))
+        self.post_message(messages.RunBegun(start_run(request, self.session.data)))
 
     def _preview_run(self, sources: Sequence[ModelSource], settings: RunSettings) -> RunPreview:
         from dlbricks_tui.api.run_previews import preview_run

@@ -7,6 +7,7 @@ from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any
 
 from dlbricks_tui.api.followed_runs import BrickState, ReplayChange, RunBrick, RunModel, RunSnapshot, SampleSummary
+from dlbricks_tui.api.jobs import cancel_job, pause_or_resume
 from dlbricks_tui.documents.lines import BLANK, Line, Span, contains_all, line, sparkline, spread, wrapped
 from dlbricks_tui.documents.run import how_far, joined, state_of, what_now
 from dlbricks_tui.tui.keys import scopes
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
 
     from textual.app import ComposeResult
 
-    from dlbricks_tui.api.controlled_jobs import Jobs
+    from dlbricks_tui.folders import DataFolder
     from dlbricks_tui.wording.runs import Note
 
 
@@ -315,12 +316,12 @@ class RunScreen(WorkScreen[RunSnapshot, Any]):
     CSS_PATH = "run.tcss"
     ABOUT = "A run is a separate process: it continues if you leave this screen or quit dlbricks."
 
-    def __init__(self, jobs: Jobs, run: RunSnapshot | None) -> None:
+    def __init__(self, data: DataFolder, run: RunSnapshot | None) -> None:
         self._bricks = BricksPanel()
         self._estimates = EstimatesPanel()
         self._notes = NotesPanel()
         super().__init__(self._bricks, self._estimates, self._notes)
-        self._jobs = jobs
+        self._data = data
         self._run = run
         self._drawn: tuple[Line, ...] = ()
 
@@ -352,7 +353,7 @@ class RunScreen(WorkScreen[RunSnapshot, Any]):
         if self._run is not None and self._run.replay is not None:
             self.action_change_replay("pause")
         elif self._run is not None:
-            self.run_in_thread(partial(self._jobs.pause_or_resume, self._run.run), "tell")
+            self.run_in_thread(partial(pause_or_resume, self._run.run, self._data), "tell")
 
     def action_cancel(self) -> None:
         from dlbricks_tui.tui.run.boxes import CancelScreen
@@ -360,7 +361,7 @@ class RunScreen(WorkScreen[RunSnapshot, Any]):
         if self._run is not None and self._run.replay is not None:
             self.action_change_replay("stop")
         elif self._run is not None:
-            cancel = partial(self._jobs.cancel, self._run.run)
+            cancel = partial(cancel_job, self._run.run, self._data)
             self.ask(CancelScreen(self._run), lambda _: self.run_in_thread(cancel, "tell"))
 
     def action_change_replay(self, change: str) -> None:
@@ -369,7 +370,7 @@ class RunScreen(WorkScreen[RunSnapshot, Any]):
     def action_show_runs(self) -> None:
         from dlbricks_tui.tui.run.boxes import AllJobsScreen
 
-        self.ask(AllJobsScreen(self._jobs), self.post_message)
+        self.ask(AllJobsScreen(self._data), self.post_message)
 
     def action_leave(self) -> None:
         self.leave_with(self._run)

@@ -255,7 +255,7 @@ class ViewsScreen(RunHostScreen):
         self.run_in_thread(start, _SUITE, follow)
 
     def _show_export(self, job: JobFolder) -> None:
-        from dlbricks_tui.api.controlled_jobs import ToldJob
+        from dlbricks_tui.api.jobs import ToldJob
         from dlbricks_tui.tui.run.boxes import JobScreen
 
         self.app.push_screen(JobScreen(ToldJob(job)))
