@@ -5,7 +5,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from dlbricks_tui.analysis.bounds import BestMeasured, Gap, Ratio, best_measured, gap_of, over_best
 from dlbricks_tui.analysis.groups import MeasuredExecution, groups_of
@@ -40,7 +40,7 @@ from dlbricks_tui.host import processor
 from dlbricks_tui.host.fingerprint import fingerprint
 from dlbricks_tui.host.peaks import PEAKS_SECONDS, PeaksError
 from dlbricks_tui.host.processor import HostFiles
-from dlbricks_tui.host.queue import NAP_SECONDS, HostQueue, QueuedWork, WorkKind, host_queue
+from dlbricks_tui.host.queue import NAP_SECONDS, QueuedWork, WorkKind, host_queue
 from dlbricks_tui.jobs.events import Event
 from dlbricks_tui.jobs.folder import JobState
 from dlbricks_tui.jobs.process import work_on
@@ -60,6 +60,9 @@ from dlbricks_tui.runtime.variant import InstructionSet, Precision
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.selections import by_id
 from dlbricks_tui.wording.numbers import counted, names_of
+
+if TYPE_CHECKING:
+    from dlbricks_tui.api.followed_jobs import ProofJob
 
 
 class _Reading(NamedTuple):
@@ -352,13 +355,11 @@ class ProvingError(UserError):
     """There is no what-if of that id, or its model was analysed on another system."""
 
 
-def refuse_other_system(found: Sequence[Analysis]) -> None:
+def refuse_other_system(found: Sequence[Analysis], cure: str = ": leave out --system") -> None:
     """Raise ProvingError if a model was analysed on another system than this host."""
     for each in found:
         if each.system != fingerprint().id:
-            raise ProvingError(
-                f"{each.source.name} was analysed on another system, and models run on this host: leave out --system"
-            )
+            raise ProvingError(f"{each.source.name} was analysed on another system, and models run on this host{cure}")
 
 
 class AskedProofs(NamedTuple):
@@ -402,6 +403,17 @@ class EndedProofs(NamedTuple):
 def proof_order(asked: AskedProofs, inputs: dict[str, Any]) -> ProofOrder:
     """Return the order to prove the what-ifs of a model; `inputs` are the fields of InputOptions."""
     return ProofOrder(asked.found.source, asked.what_ifs, **inputs)
+
+
+def proof_job(
+    found: Analysis, source: ModelSource, what_ifs: tuple[WhatIf, ...], inputs: Mapping[str, Shape], data: DataFolder
+) -> "ProofJob":
+    """Return the job that proves what-ifs in a process of its own; raise ProvingError if they are of another system."""
+    # Loaded here: commands follow no job.
+    from dlbricks_tui.api.followed_jobs import ProofJob
+
+    refuse_other_system([found], ".")
+    return ProofJob(ProofOrder(source, what_ifs, inputs), data)
 
 
 def prove_here(order: ProofOrder, data: DataFolder, take: Callable[[Event], None]) -> EndedProofs:
@@ -461,6 +473,12 @@ def plan_of(
     return MeasuringPlan(found.source.name, lacks, requests, seconds, threads)
 
 
+def plan_here(found: Analysis, data: DataFolder, inputs: Mapping[str, Shape]) -> MeasuringPlan:
+    """Return what all what-ifs of a model lack on this host; raise a UserError where nothing can be measured."""
+    refuse_other_system([found], ".")
+    return plan_of(found, tuple(WhatIfKind), data, inputs, {})
+
+
 def _peaks_threads(found: Analysis, lacks: Sequence[Lack], data: DataFolder) -> int | None:
     """Return the number of threads whose peaks the roofline lacks once the executions are measured."""
     if not applies_to(found.baseline.found.way.runtime):
@@ -497,7 +515,6 @@ def lacks_in_words(plan: MeasuringPlan) -> Iterator[tuple[str, str]]:
 def kernels_of(
     found: Analysis,
     data: DataFolder,
-    queue: HostQueue,
     tell_waiting: Callable[[str], None],
     check: Callable[[], None] = lambda: None,
     started: Callable[[Worker], None] = lambda _: None,
@@ -519,7 +536,7 @@ def kernels_of(
         raise KernelsError(f"{name} was measured on {found.system}, and only that host tells its kernels")
     if not runtime.python:
         raise KernelsError(f"{name} was measured by {baseline.found.way.runtime}, which is not installed here any more")
-    ticket = queue.join(QueuedWork(WorkKind.KERNELS, [name], data.path))
+    ticket = host_queue().join(QueuedWork(WorkKind.KERNELS, [name], data.path))
     ticket.wait(tell_waiting, nap)
     try:
         kernels = explain(baseline.graph, runtime, data.log / "kernels.log", started=started)
@@ -538,7 +555,7 @@ def kernels_or_none(
 ) -> tuple[TimedKernel, ...]:
     """Return the kernels of a model's layers; none, with a remark, if the runtime does not tell them."""
     try:
-        return kernels_of(found, data, host_queue(), tell_waiting)
+        return kernels_of(found, data, tell_waiting)
     except (KernelsError, ProgramError, WorkerError) as error:
         tell(f"no kernels of {found.source.name}: {error}")
         return ()

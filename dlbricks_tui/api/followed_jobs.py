@@ -129,6 +129,11 @@ class PeaksJob(FollowedJob[PeaksOrder]):
     SECONDS = PEAKS_SECONDS
 
 
+def peaks_job(threads: int, data: DataFolder) -> PeaksJob:
+    """Return the job that measures the peaks of this host."""
+    return PeaksJob(PeaksOrder(threads), data)
+
+
 class ProofJob(FollowedJob[ProofOrder]):
     """The proofs in progress: which what-if is proved now, how far it is, and how many follow."""
 

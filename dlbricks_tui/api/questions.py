@@ -265,12 +265,12 @@ def trace(
     place = None if file is None else Path(file)
     form = None if place is None else traces.format_of(place, format)
     if place is not None:
-        traces.require_place(place, replace=True)
+        traces.require_place(place, is_replaced=True)
     order = traces.trace_order(options or TraceOptions(), session.source(model), session.folder)
     traces.require_room(session.folder)
     found = traces.trace_model(order, session.folder, _telling(progress, trace_line))
     if place is not None and form is not None:
-        traces.write_in(form, found, place)
+        traces.write_in(place, found, form)
     return traces.trace_result(found, place, form)
 
 

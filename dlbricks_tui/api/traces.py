@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from enum import Enum
 from pathlib import Path
 from statistics import median
@@ -14,6 +15,7 @@ from dlbricks_tui.api.documents import taken
 from dlbricks_tui.api.measuring import MeasureOptions, run_request
 from dlbricks_tui.api.opening import InputOptions, RuntimeOptions, files_for
 from dlbricks_tui.atomic_write import write_named
+from dlbricks_tui.errors import UserError
 from dlbricks_tui.jobs.errors import JobError
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.runtime.variant import Precision, stated_precision, stated_threads
@@ -36,6 +38,9 @@ from dlbricks_tui.traces.trace import (
 )
 
 if TYPE_CHECKING:
+    from dlbricks_tui.api.choices import Choices
+    from dlbricks_tui.api.open_models import ModelSpec
+    from dlbricks_tui.config.config import Config
     from dlbricks_tui.folders import DataFolder
     from dlbricks_tui.jobs.events import Event
     from dlbricks_tui.models.library import ModelSource
@@ -118,9 +123,15 @@ def stored_trace(wanted: str, data: DataFolder) -> Trace:
     return read_trace(find_trace(data.traces, wanted))
 
 
-def traces_of(data: DataFolder) -> StoredTraces:
-    """Return the traces of a data folder."""
-    return stored_traces(data.traces)
+def whole_trace(stored: StoredTrace) -> Trace:
+    """Read a trace with all of its spans."""
+    return read_trace(stored.path)
+
+
+def traces_of(data: DataFolder, model: str = "") -> StoredTraces:
+    """Return the traces of a data folder, or those of a model; files that cannot be read may be of any model."""
+    found = stored_traces(data.traces)
+    return replace(found, traces=tuple(it for it in found.traces if not model or it.header.model == model))
 
 
 def format_of(file: Path, wanted: TraceFormat | None = None) -> TraceFormat:
@@ -131,11 +142,11 @@ def format_of(file: Path, wanted: TraceFormat | None = None) -> TraceFormat:
     return known or wanted or TraceFormat.PERFETTO
 
 
-def require_place(file: Path, *, replace: bool) -> None:
+def require_place(file: Path, *, is_replaced: bool) -> None:
     """Raise TraceError if a trace cannot be written to a file, so that this is known before the model is traced."""
     if file.is_dir():
         raise TraceError(f"{file} is a folder: name a file in it")
-    if file.is_file() and not replace:
+    if file.is_file() and not is_replaced:
         raise TraceError(f"{file} is there already: name another file, or replace it with --force")
     # A device or a pipe is written to as it is.
     if not file.exists() or file.is_file():
@@ -164,10 +175,10 @@ def _require_room(folder: Path, named: Path) -> None:
         raise TraceError(f"cannot write {named}: {error.strerror}") from error
 
 
-def write_in(form: TraceFormat, trace: Trace, file: Path) -> None:
-    """Write a trace in the format of another program, completely or not at all."""
+def write_in(file: Path, trace: Trace, form: TraceFormat | None = None) -> None:
+    """Write a trace for another program, completely or not at all; by default the ending tells the format."""
     # Each is loaded where it is used: Perfetto's definitions take a while.
-    if form is TraceFormat.PERFETTO:
+    if (form or format_of(file)) is TraceFormat.PERFETTO:
         from dlbricks_tui.traces.formats import perfetto_bytes
 
         content = perfetto_bytes(trace)
@@ -318,3 +329,40 @@ def _level(level: LevelTrace) -> LevelResult:
         counters=tuple(it.name for it in level.counters),
         totals=tuple(Total(name, value) for name, value in level.totals),
     )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TraceSettings(TraceOptions):
+    """The options of a trace, and the names of the runtimes to choose from."""
+
+    registered: tuple[str, ...]
+
+    @property
+    def offered_levels(self) -> tuple[tuple[TraceLevel, ...], ...]:
+        """Each level with all below it."""
+        return tuple(tuple(TraceLevel)[:count] for count in range(len(TraceLevel), 0, -1))
+
+
+def first_settings(data: DataFolder, source: ModelSource, choices: Choices, config: Config) -> TraceSettings:
+    """Return the settings to begin with: those in view, else those of the config."""
+    # Loaded here: commands need neither.
+    from dlbricks_tui.api.run_settings import runtimes_for
+    from dlbricks_tui.runtime.registry import Registry
+
+    runtimes = runtimes_for((source,), data)
+    usual = config.runtime if config.runtime in runtimes else runtimes[0]
+    if choices.runtime is not None:
+        # A runtime of the store has a framework; the one of this host with the same framework measures.
+        with suppress(UserError):
+            named = Registry(data.path).find(choices.runtime.partition("-")[0]).name
+            usual = named if named in runtimes else usual
+    return TraceSettings(
+        registered=runtimes, runtime=usual, threads=choices.threads or config.threads, batch=choices.batch
+    )
+
+
+def order_of(data: DataFolder, spec: ModelSpec, choices: Choices, settings: TraceSettings) -> TraceOrder:
+    """Return the order to trace a model; raise a UserError where this host cannot trace it."""
+    precision = None if choices.precision is Precision.F32 else choices.precision
+    require_room(data)
+    return trace_order(replace(settings, precision=precision, inputs=spec.shapes), spec.source, data)

@@ -74,7 +74,7 @@ def trace(args: argparse.Namespace) -> int:
     if args.output is None:
         raise UsageError("trace needs -o FILE, the file for the trace")
     form = format_of(args.output, None if args.format is None else TraceFormat(args.format))
-    require_place(args.output, replace=args.force)
+    require_place(args.output, is_replaced=args.force)
     if args.stored is not None:
         found = stored_trace(args.stored, args.data)
     else:
@@ -83,7 +83,7 @@ def trace(args: argparse.Namespace) -> int:
         except TraceProcessError as error:
             narrate(str(error))
             return Status.DONE_WITH_FAILURES
-    write_in(form, found, args.output)
+    write_in(args.output, found, form)
     if args.json:
         from dlbricks_tui.api.traces import trace_result
 

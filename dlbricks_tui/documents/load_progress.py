@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from dlbricks_tui.api.followed_jobs import LoadJob
-    from dlbricks_tui.api.scenario_of_model import ScenarioOfModel
+    from dlbricks_tui.api.scenarios import ScenarioOfModel
     from dlbricks_tui.documents.parts import Part
     from dlbricks_tui.documents.pictures import Picture, Plot
     from dlbricks_tui.scenarios.scenario import PredictedLoad, Scenario

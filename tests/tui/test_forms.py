@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from dlbricks_tui.api.run_settings import RunSettings
-from dlbricks_tui.api.scenario_of_model import ScenarioSettings
-from dlbricks_tui.api.traces_of_model import TraceSettings
+from dlbricks_tui.api.scenarios import ScenarioSettings
+from dlbricks_tui.api.traces import TraceSettings
 from dlbricks_tui.settings.loads import RATE
 from dlbricks_tui.settings.setting import ValueRefusedError
 from dlbricks_tui.tui.language import LanguageSettings, LanguageSettingsPanel

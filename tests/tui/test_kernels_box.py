@@ -10,7 +10,6 @@ from dlbricks_tui.analysis.kernels import LayerKernel, TimedKernel
 from dlbricks_tui.api import analysing as kernels
 from dlbricks_tui.api.analysing import Analysis
 from dlbricks_tui.folders import DataFolder
-from dlbricks_tui.host.queue import HostQueue
 from dlbricks_tui.runtime.errors import WorkerDiedError
 from dlbricks_tui.runtime.process import Worker
 from dlbricks_tui.tui.analysis.panels import KernelsScreen
@@ -33,7 +32,6 @@ class ToldKernels:
         self,
         found: Analysis,
         data: DataFolder,
-        queue: HostQueue,
         tell_waiting: Callable[[str], None],
         check: Callable[[], None],
         started: Callable[[Worker], None],
@@ -58,7 +56,6 @@ class HangingWorker:
         self,
         found: object,
         data: object,
-        queue: object,
         tell_waiting: object,
         check: object,
         started: Callable[[Worker], None],
@@ -83,9 +80,7 @@ async def test_the_box_asks_the_runtime_once_for_each_analysis_and_closing_it_en
 ) -> None:
     left, may_start, waits = threading.Event(), threading.Event(), threading.Event()
 
-    def wait(
-        found: object, data: object, queue: object, tell: Callable[[str], None], check: Callable[[], None], _: object
-    ) -> None:
+    def wait(found: object, data: object, tell: Callable[[str], None], check: Callable[[], None], _: object) -> None:
         tell("run r1 of alexnet by ada")
         try:
             while True:

@@ -12,7 +12,6 @@ from textual.pilot import Pilot
 from dlbricks_tui.analysis.proving import ProofDone, RoundsDone
 from dlbricks_tui.analysis.what_if import Gain, MeasuredGain
 from dlbricks_tui.api import analysing as lacking
-from dlbricks_tui.api import analysis_of_model
 from dlbricks_tui.api.followed_runs import SnapshotBuilder
 from dlbricks_tui.api.workbench_session import WorkbenchSession
 from dlbricks_tui.folders import DataFolder
@@ -168,7 +167,7 @@ async def test_a_key_starts_all_runs_that_the_what_ifs_lack_and_measures_the_pea
         started.append(request)
         return f"r{len(started)}"
 
-    monkeypatch.setattr(analysis_of_model, "peaks_job", process)
+    monkeypatch.setattr("dlbricks_tui.tui.analysis.screen.peaks_job", process)
     monkeypatch.setattr("dlbricks_tui.api.jobs.start_run", start)
     async with analysis_screen(faster, WIDE) as pilot:
         screen = pilot.app.screen

@@ -11,7 +11,7 @@ from textual.pilot import Pilot
 from dlbricks_tui.api import estimating, scope
 from dlbricks_tui.api import shared_estimates as judging
 from dlbricks_tui.api.open_models import ModelSpec
-from dlbricks_tui.api.scenario_of_model import ScenarioOfModel
+from dlbricks_tui.api.scenarios import ScenarioOfModel
 from dlbricks_tui.api.workbench_session import WorkbenchSession
 from dlbricks_tui.bricks.identity import end_to_end_keys
 from dlbricks_tui.config.config import Config

@@ -18,7 +18,7 @@ from dlbricks_tui.api import store_contents as work
 from dlbricks_tui.api.analysing import MeasuringPlan
 from dlbricks_tui.api.jobs import ToldJob
 from dlbricks_tui.api.open_models import ModelSpec
-from dlbricks_tui.api.traces_of_model import TraceSettings
+from dlbricks_tui.api.traces import TraceSettings
 from dlbricks_tui.api.workbench_session import WorkbenchSession
 from dlbricks_tui.config.config import Config
 from dlbricks_tui.estimate.prediction.score import PredictionBasis, Score

@@ -6,7 +6,7 @@ from functools import partial
 from operator import attrgetter
 from typing import TYPE_CHECKING, ClassVar
 
-from dlbricks_tui.api import analysis_of_model
+from dlbricks_tui.api import analysing
 from dlbricks_tui.api.analysing import Analysis, MeasuringPlan, lacks_in_words
 from dlbricks_tui.api.open_models import ComparableRow
 from dlbricks_tui.documents.analysis import (
@@ -293,7 +293,7 @@ class KernelsScreen(TextDialog["Sequence[TimedKernel]"]):
                 worker.interrupt()
 
         if not self._kernels:
-            read = partial(analysis_of_model.kernels_here, self._found, self._data, wait, check, started)
+            read = partial(analysing.kernels_of, self._found, self._data, wait, check, started)
             self.run_in_thread(read, "kernels", self._tell, lambda reason: self._tell(refusal=reason))
 
     def on_unmount(self) -> None:

@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING
 
 from textual import on
 
-from dlbricks_tui.api import analysis_of_model as work
 from dlbricks_tui.api import jobs
-from dlbricks_tui.api.analysing import Analyser, MeasuringPlan
+from dlbricks_tui.api.analysing import Analyser, MeasuringPlan, plan_here, proof_job
 from dlbricks_tui.api.choices import Choices
-from dlbricks_tui.api.followed_jobs import PeaksJob, ProofJob
+from dlbricks_tui.api.followed_jobs import PeaksJob, ProofJob, peaks_job
 from dlbricks_tui.api.followed_runs import RunSnapshot
 from dlbricks_tui.api.open_models import ModelSpec
 from dlbricks_tui.api.workbench_session import WorkbenchSession, options_of, own_estimator
@@ -164,9 +163,7 @@ class AnalysisScreen(WorkScreen[None, ProofJob]):
         elif not possible:
             self.notify("There is no what-if to prove.")
         elif not self.says_under_way() and self._document is not None:
-            new = partial(
-                work.proof_job, self._document.found, self._spec.source, possible, self._spec.shapes, self._data
-            )
+            new = partial(proof_job, self._document.found, self._spec.source, possible, self._spec.shapes, self._data)
             self.run_in_thread(new, "proof", self.follow, partial(self.notify, severity="warning"))
 
     def follow(self, job: ProofJob | None) -> None:
@@ -203,7 +200,7 @@ class AnalysisScreen(WorkScreen[None, ProofJob]):
             measuring = "The peaks are measured" if self._peaks is not None else "A run is measuring"
             self.notify(f"{measuring}: what is missing can be measured once that has ended.")
         elif self._document is not None:
-            plan = partial(work.measuring_plan, self._document.found, self._data, self._spec.shapes)
+            plan = partial(plan_here, self._document.found, self._data, self._spec.shapes)
             self.run_in_thread(plan, "plan", self._planned, self.notify)
 
     def _planned(self, plan: MeasuringPlan) -> None:
@@ -215,7 +212,7 @@ class AnalysisScreen(WorkScreen[None, ProofJob]):
         def measure(_: bool) -> None:
             # All at once: each process waits in the line of this host, also after this one ends.
             if plan.peaks_threads is not None:
-                peaks = work.peaks_job(plan.peaks_threads, self._data)
+                peaks = peaks_job(plan.peaks_threads, self._data)
                 self.run_worker(self._measure_peaks(peaks), group="peaks", exit_on_error=False)
             if plan.requests:
                 self.run_in_thread(start, "start run", lambda run: self.post_message(messages.RunBegun(run)))

@@ -10,7 +10,7 @@ from textual import on
 
 from dlbricks_tui.api.followed_jobs import LoadJob
 from dlbricks_tui.api.run_settings import runtimes_for
-from dlbricks_tui.api.scenario_of_model import ScenarioOfModel, ScenarioSettings, predicted_scenario
+from dlbricks_tui.api.scenarios import ScenarioOfModel, ScenarioSettings, predicted_scenario
 from dlbricks_tui.api.workbench_session import options_of, own_estimator
 from dlbricks_tui.documents.lines import Line, Span, line
 from dlbricks_tui.documents.load_progress import progress_words

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from rich.cells import cell_len
 from textual.message import Message
 
-from dlbricks_tui.api.traces_of_model import TraceSettings
+from dlbricks_tui.api.traces import TraceSettings
 from dlbricks_tui.documents.lines import Line, Span, column, cut, line, wrapped
 from dlbricks_tui.documents.trace import (
     USUAL,
@@ -41,10 +41,9 @@ if TYPE_CHECKING:
 
     from textual import events
 
-    from dlbricks_tui.api.traces_of_model import TracesOfModel
     from dlbricks_tui.documents.parts import Column, Part
     from dlbricks_tui.documents.timeline_rows import TimelineState, TraceRow
-    from dlbricks_tui.traces.file import StoredTrace
+    from dlbricks_tui.traces.file import StoredTrace, StoredTraces
 
 
 # As in the decomposition.
@@ -314,8 +313,8 @@ class TracesPanel(TablePanel["StoredTrace"]):
     def columns(self) -> tuple[Column[StoredTrace], ...]:
         return stored_columns(self._shown)
 
-    def show(self, listed: TracesOfModel) -> None:
-        self.show_items(listed.traces)
+    def show(self, listed: StoredTraces) -> None:
+        self.show_items(listed.traces[::-1])
         unreadable = len(listed.unreadable)
         self.border_subtitle = f"{unreadable:,} cannot be read" if unreadable else ""
 

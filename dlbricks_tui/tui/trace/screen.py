@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 
 from textual import on
 
-from dlbricks_tui.api import traces_of_model
+from dlbricks_tui.api import traces
 from dlbricks_tui.api.choices import Choices
 from dlbricks_tui.api.followed_jobs import TraceJob
 from dlbricks_tui.api.open_models import LayerPlace, ModelSpec, index_of
-from dlbricks_tui.api.traces_of_model import TraceSettings, TracesOfModel
+from dlbricks_tui.api.traces import TraceSettings
 from dlbricks_tui.api.workbench_session import WorkbenchSession
 from dlbricks_tui.config.config import Config
 from dlbricks_tui.documents.lines import Line, Span, line
@@ -35,14 +35,14 @@ from dlbricks_tui.wording.numbers import capitalised, in_ms, minute_of, signed_m
 from dlbricks_tui.wording.scenarios import trace_question
 
 if TYPE_CHECKING:
-    from dlbricks_tui.traces.file import StoredTrace
+    from dlbricks_tui.traces.file import StoredTrace, StoredTraces
     from dlbricks_tui.traces.trace import LevelDone, Trace
 
 _NO_TRACE = Hint(" Nothing was traced yet: {trace.measure} traces it in about a minute.", "warn")
 
 
 def _open(stored: StoredTrace) -> TimelineState:
-    return TimelineState(traces_of_model.whole_trace(stored))
+    return TimelineState(traces.whole_trace(stored))
 
 
 class TraceScreen(WorkScreen[LayerPlace, TraceJob]):
@@ -90,16 +90,16 @@ class TraceScreen(WorkScreen[LayerPlace, TraceJob]):
     # Stored traces
 
     def look(self) -> None:
-        look = partial(traces_of_model.traces_of, self._model, self._data)
+        look = partial(traces.traces_of, self._data, self._model)
         self.run_in_thread(look, "traces", self._listed, self._fail)
 
-    def _listed(self, found: TracesOfModel) -> None:
+    def _listed(self, found: StoredTraces) -> None:
         self._traces.show(found)
         self._timeline.show_placeholder(line("Its spans are shown here."))
         self._has_looked = True
         self.head_changed()
         if found.traces and (self._wanted or self._timeline.state is None):
-            self._traces.select(self._wanted or found.traces[0].header.id)
+            self._traces.select(self._wanted or found.traces[-1].header.id)
             self._wanted = ""
             self._open_selected()
 
@@ -189,7 +189,7 @@ class TraceScreen(WorkScreen[LayerPlace, TraceJob]):
         def write(path: Path) -> None:
             written = partial(show_message, self.app, f"The trace is in {path}")
             refused = partial(show_message, self.app, warning=True)
-            write_file = partial(traces_of_model.write_for_others, opened.trace, path)
+            write_file = partial(traces.write_in, path, opened.trace)
             self.run_in_thread(write_file, "", lambda _: written(), refused)
 
         self.ask(WriteTraceScreen(f"Write the trace of {self._model} to a file"), write)
@@ -202,13 +202,13 @@ class TraceScreen(WorkScreen[LayerPlace, TraceJob]):
         if self._settings is not None:
             self._ask_for_settings(self._settings)
         else:
-            first = partial(traces_of_model.first_settings, self._data, self._spec.source, self._choices, self._config)
+            first = partial(traces.first_settings, self._data, self._spec.source, self._choices, self._config)
             self.run_in_thread(first, "settings", self._ask_for_settings, self._fail)
 
     def _ask_for_settings(self, settings: TraceSettings) -> None:
         def measure(settings: TraceSettings) -> None:
             self._settings = settings
-            order = partial(traces_of_model.order_of, self._data, self._spec, self._choices, settings)
+            order = partial(traces.order_of, self._data, self._spec, self._choices, settings)
             self.run_in_thread(order, "order", lambda found: self.follow(TraceJob(found, self._data)), self._fail)
 
         self.ask(StartTraceScreen(self._model, settings), measure)
