@@ -173,4 +173,4 @@ def _on_a_quiet_host(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("dlbricks_tui.runs.run.competing_threads", lambda: 0.0)
     # Rounds are not disturbed by other programs on the machine that runs the tests.
     monkeypatch.setattr("dlbricks_tui.measure.supervised_worker.SupervisedWorker.contention", lambda _: None)
-    monkeypatch.setattr("dlbricks_tui.api.run_previews.competing_threads", lambda: 0.0)
+    monkeypatch.setattr("dlbricks_tui.api.new_runs.competing_threads", lambda: 0.0)

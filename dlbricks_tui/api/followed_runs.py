@@ -253,7 +253,11 @@ class SnapshotBuilder:
         self._redo()
 
     def snapshot(self) -> RunSnapshot:
-        progress = self._progress
+        progress, share, drift = self._progress, None, None
+        if progress.planned is not None:
+            share = 1.0 if progress.done >= progress.total else min(self._furthest, 0.99)
+        if len(self._first_reference_ms) == _ROUNDS_TO_COMPARE:
+            drift = median(self._last_reference_ms) / median(self._first_reference_ms) - 1
         return RunSnapshot(
             run=self._run,
             state=progress.state,
@@ -261,11 +265,11 @@ class SnapshotBuilder:
             message=progress.message,
             settings=self._settings(),
             counts=self._counts(),
-            share=self._share(),
+            share=share,
             seconds_left=progress.seconds_left,
             seconds_spent=progress.ended.seconds if progress.ended else self._seconds_spent,
             at_work=doing_now(progress),
-            drift=self._drift(),
+            drift=drift,
             bricks=self._made_bricks,
             estimates=self._made_estimates,
             notes=self._noted,
@@ -277,7 +281,6 @@ class SnapshotBuilder:
         self._bricks: dict[int, RunBrick] = {}
         self._estimates: dict[str, RunModel] = {}
         self._touched: set[int] = set()
-        self._estimated: set[str] = set()
         self._made_bricks: tuple[RunBrick, ...] = ()
         self._made_estimates: tuple[RunModel, ...] = ()
         self._seconds_spent = 0.0
@@ -298,11 +301,9 @@ class SnapshotBuilder:
             self._furthest = max(self._furthest, self._seconds_spent / whole if whole > 0 else 0.0)
 
     def _touch(self, event: Event) -> None:
-        if isinstance(event, BatchRestarted):
+        if isinstance(event, BatchRestarted | RoundDone):
             self._touched.update(program for program, _ in event.samples_ms)
-        elif isinstance(event, RoundDone):
-            self._touched.update(program for program, _ in event.samples_ms)
-            if event.reference_ms is not None:
+            if isinstance(event, RoundDone) and event.reference_ms is not None:
                 self._last_reference_ms.append(event.reference_ms)
                 if len(self._first_reference_ms) < _ROUNDS_TO_COMPARE:
                     self._first_reference_ms.append(event.reference_ms)
@@ -310,7 +311,7 @@ class SnapshotBuilder:
             self._touched.add(event.program)
         elif isinstance(event, EstimateChanged):
             self._estimates[event.model] = _model(event, self._estimates.get(event.model))
-            self._estimated.add(event.model)
+            self._made_estimates = tuple(self._estimates.values())
 
     def _redo(self) -> None:
         if self._touched:
@@ -326,9 +327,6 @@ class SnapshotBuilder:
                     )
             self._made_bricks = tuple(self._bricks.values())
             self._touched.clear()
-        if self._estimated:
-            self._made_estimates = tuple(self._estimates.values())
-            self._estimated.clear()
         notes = tuple(self._notes)
         if self._noise is not None:
             notes = tuple(sorted((*notes, self._noise), key=attrgetter("when")))
@@ -346,12 +344,6 @@ class SnapshotBuilder:
             progress.bricks_failed + progress.models_failed + failed_before,
         )
 
-    def _share(self) -> float | None:
-        progress = self._progress
-        if progress.planned is None:
-            return None
-        return 1.0 if progress.done >= progress.total else min(self._furthest, 0.99)
-
     def _settings(self) -> tuple[str, ...]:
         started = self._progress.started
         if started is None:
@@ -361,11 +353,6 @@ class SnapshotBuilder:
         precisions = {stated_precision(it) for it in (started.runtime, *self._progress.runtimes)}
         unchecked = (each.in_words for each in CHOSEN_PRECISIONS if each in precisions and each.is_unchecked)
         return (started.level, *size, *whole, *unchecked, runtime_words(started.runtime))
-
-    def _drift(self) -> float | None:
-        if len(self._first_reference_ms) < _ROUNDS_TO_COMPARE:
-            return None
-        return median(self._last_reference_ms) / median(self._first_reference_ms) - 1
 
 
 def _brick(program: ProgramProgress) -> RunBrick:
@@ -398,23 +385,39 @@ def _model(event: EstimateChanged, before: RunModel | None) -> RunModel:
     return RunModel(**{it.name: getattr(event, it.name) for it in fields(event)}, half_widths=widths)
 
 
+_FACTOR = 2.0
+
+
+class ReplayChange(Enum):
+    """The effect of a key on a replay."""
+
+    PAUSE = "pause"
+    FASTER = "faster"
+    SLOWER = "slower"
+    STOP = "stop"
+
+
 # A killed run writes no event, so its process is checked.
 _SECONDS_BETWEEN_CHECKS = 1.0
 # After this time without an event the time left counts down. Counting earlier would disturb rounds by drawing.
 COUNTDOWN_AFTER_SECONDS = 2.0
 
 
-class RunFollower:
-    """Returns the state of a run where it has changed; subclasses say what is new."""
+class Follower:
+    """Reads new events of a run at each look, and returns its state where that has changed."""
 
-    def __init__(self, folder: RunFolder, clock: Callable[[], float]) -> None:
+    def __init__(self, folder: RunFolder, clock: Callable[[], float] = time.monotonic) -> None:
         self.folder = folder
         # The number of results that the run has stored.
         self.stored = 0
         self._clock = clock
         self._state = folder.state()
+        self._events = RunEvents(folder.events_file)
         self._builder = SnapshotBuilder(folder.run, self._state.models)
         self._shown: RunSnapshot | None = None
+        self._checked = clock()
+        # The time of the last event, to which the time left refers.
+        self._heard = clock()
 
     @property
     def active(self) -> bool:
@@ -425,25 +428,11 @@ class RunFollower:
         """Make the next look return a snapshot even if nothing has changed."""
         self._shown = None
 
-    def look(self) -> RunSnapshot | None:
-        """Return the state of the run; None if it has not changed since the last look."""
-        raise NotImplementedError
-
-    def change(self, change: "ReplayChange") -> None:
+    def change(self, change: ReplayChange) -> None:
         """Change the pace of a replay, or stop it; without a replay there is nothing to do."""
 
-
-class Follower(RunFollower):
-    """Reads new events of a run at each look."""
-
-    def __init__(self, folder: RunFolder, clock: Callable[[], float] = time.monotonic) -> None:
-        super().__init__(folder, clock)
-        self._events = RunEvents(folder.events_file)
-        self._checked = clock()
-        # The time of the last event, to which the time left refers.
-        self._heard = clock()
-
     def look(self) -> RunSnapshot | None:
+        """Return the state of the run; None if it has not changed since the last look."""
         # Before reading the events, so that the last ones are read.
         if self._clock() - self._checked >= _SECONDS_BETWEEN_CHECKS:
             self._state = self.folder.state()
@@ -457,15 +446,8 @@ class Follower(RunFollower):
         progress, shown = self._builder.progress, self._shown
         # The process may have ended without an event.
         is_killed = progress.ended is None and not self._state.active
-        if (
-            not events
-            and shown is not None
-            and (pausing, is_killed)
-            == (
-                shown.pausing,
-                shown.state is not progress.state,
-            )
-        ):
+        told = shown is not None and (shown.pausing, shown.state is not progress.state)
+        if shown is not None and not events and told == (pausing, is_killed):
             # A run writes no events while it loads or samples a program: only the time left may change.
             now = self._counted(replace(shown, seconds_left=progress.seconds_left))
             left = now.seconds_left, shown.seconds_left
@@ -490,26 +472,14 @@ class Follower(RunFollower):
         return replace(snapshot, seconds_left=max(0.0, snapshot.seconds_left - silent_seconds))
 
 
-_FACTOR = 2.0
-
-
-class ReplayChange(Enum):
-    """The effect of a key on a replay."""
-
-    PAUSE = "pause"
-    FASTER = "faster"
-    SLOWER = "slower"
-    STOP = "stop"
-
-
-class ReplayFollower(RunFollower):
+class ReplayFollower(Follower):
     """Passes the events of a run when they are due; it stores nothing."""
 
     def __init__(
         self, folder: RunFolder, speed: float, clock: Callable[[], float] = time.monotonic, *, begin: float = 0.0
     ) -> None:
         super().__init__(folder, clock)
-        self._replay = Replay(events_so_far(folder, RunEvents(folder.events_file)), speed, clock, begin)
+        self._replay = Replay(events_so_far(folder, self._events), speed, clock, begin)
         self._stopped = False
 
     def change(self, change: ReplayChange) -> None:

@@ -15,9 +15,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import TypeAlias
 
-    from dlbricks_tui.api.followed_runs import ReplayChange, RunFollower, RunSnapshot
+    from dlbricks_tui.api.followed_runs import Follower, ReplayChange, RunSnapshot
     from dlbricks_tui.folders import DataFolder
-    from dlbricks_tui.host.load import LoadMeter
+    from dlbricks_tui.host.load import HostLoad, LoadMeter
     from dlbricks_tui.host.queue import Place
     from dlbricks_tui.jobs.folder import RunFolders
 
@@ -86,13 +86,12 @@ class RunWatch:
         self._closed = False
         self._wake = threading.Event()
         self._lock = threading.Lock()
-        self._wanted: str | None = None
-        self._wanted_replay: Replayed | None = None
+        self._wanted: str | Replayed | None = None
         self._wanted_changes: list[ReplayChange] = []
         # True if the user asked for the followed run; then only a new run replaces it.
         self._asked_for = False
         self._known: frozenset[str] = frozenset()
-        self._follower: RunFollower | None = None
+        self._follower: Follower | None = None
         # The time of change of the folder of runs, which is read when it changes, and while other runs are active.
         self._known_ns: int | None = None
         self._others_active = False
@@ -117,15 +116,10 @@ class RunWatch:
         """Start the thread. It ends at `close`, or with the process."""
         threading.Thread(target=self._watch, name="run watch", daemon=True).start()
 
-    def follow(self, run: str) -> None:
-        """Follow this run from now on, active or ended."""
+    def follow(self, wanted: str | Replayed) -> None:
+        """Follow this run from now on, active or ended, or replay one."""
         with self._lock:
-            self._wanted, self._wanted_replay = run, None
-        self._wake.set()
-
-    def replay(self, replayed: Replayed) -> None:
-        with self._lock:
-            self._wanted, self._wanted_replay = None, replayed
+            self._wanted = wanted
         self._wake.set()
 
     def change_replay(self, change: ReplayChange) -> None:
@@ -176,12 +170,10 @@ class RunWatch:
         is_followed = self._follower is not None and self._follower.active
         if self._clock() < self._load_again_at or is_followed or recorded_host() is not None:
             return
-        from dlbricks_tui.host.load import LoadMeter
         from dlbricks_tui.wording.runs import host_in_words
 
         self._load_again_at = self._clock() + SECONDS_BETWEEN_IDLE_LOADS
-        self._meter = self._meter or LoadMeter()
-        load = self._meter.look()
+        load = self._load()
         words = "" if load is None else host_in_words(load)
         if words != self._load_seen and not self._closed:
             self._load_seen = words
@@ -196,13 +188,15 @@ class RunWatch:
                 return None
         found = snapshot or self._seen
         # The load now says nothing about events of the past.
-        return self._loaded(found) if found is not None and found.active and found.replay is None else snapshot
+        if found is None or not found.active or found.replay is not None:
+            return snapshot
+        return replace(found, load=self._load())
 
-    def _loaded(self, snapshot: RunSnapshot) -> RunSnapshot:
+    def _load(self) -> HostLoad | None:
         from dlbricks_tui.host.load import LoadMeter
 
         self._meter = self._meter or LoadMeter()
-        return replace(snapshot, load=self._meter.look())
+        return self._meter.look()
 
     def _watch(self) -> None:
         from dlbricks_tui.errors import UserError
@@ -231,22 +225,24 @@ class RunWatch:
 
         with self._lock:
             wanted, self._wanted = self._wanted, None
-            replayed, self._wanted_replay = self._wanted_replay, None
         folders = RunFolders(self._data.runs)
-        if replayed is not None:
+        if isinstance(wanted, Replayed):
             # An interrupted run is no news any more when the replay has ended.
             self._asked_for, self._first_look = True, False
-            self._follow(ReplayFollower(folders.find(replayed.run), replayed.speed, begin=replayed.begin))
+            self._follow(ReplayFollower(folders.find(wanted.run), wanted.speed, begin=wanted.begin))
             return
         if wanted is not None:
             self._asked_for = True
         elif self._follower is None or not self._follower.active:
             wanted = self._found(folders)
-        if wanted is not None and not (isinstance(self._follower, Follower) and self._follower.folder.run == wanted):
+        if wanted is None:
+            return
+        follower = self._follower
+        if follower is None or isinstance(follower, ReplayFollower) or follower.folder.run != wanted:
             self._follow(Follower(folders.find(wanted)))
-        elif wanted is not None and self._follower is not None:
+        else:
             # A repeated request gets an answer even if nothing has changed.
-            self._follower.forget()
+            follower.forget()
 
     def _change_pace(self) -> None:
         """Carry out what the user has asked for since the last look, after `_choose`: the replay may begin only now."""
@@ -256,7 +252,7 @@ class RunWatch:
             for change in changes:
                 self._follower.change(change)
 
-    def _follow(self, follower: RunFollower) -> None:
+    def _follow(self, follower: Follower) -> None:
         self._follower = follower
         self._stored, self._told_of_end = 0, False
 

@@ -346,7 +346,7 @@ class TraceSettings(TraceOptions):
 def first_settings(data: DataFolder, source: ModelSource, choices: Choices, config: Config) -> TraceSettings:
     """Return the settings to begin with: those in view, else those of the config."""
     # Loaded here: commands need neither.
-    from dlbricks_tui.api.run_settings import runtimes_for
+    from dlbricks_tui.api.new_runs import runtimes_for
     from dlbricks_tui.runtime.registry import Registry
 
     runtimes = runtimes_for((source,), data)

@@ -126,7 +126,7 @@ class DlbricksApp(HelpPlace, App[None], inherit_bindings=False):
         # The shell has overwritten the screen while the program was suspended.
         self.app_resume_signal.subscribe(self, lambda _: self.refresh(layout=True))
         if self._replayed is not None:
-            self._runs.watch.replay(self._replayed)
+            self._runs.watch.follow(self._replayed)
         # What it loads would take the processor from the first picture.
         self.call_after_refresh(self._runs.watch.start)
         self._preferences.open()
@@ -164,7 +164,7 @@ class DlbricksApp(HelpPlace, App[None], inherit_bindings=False):
         self._runs.watch.follow(event.run)
 
     def on_replay_wanted(self, event: messages.ReplayWanted) -> None:
-        self._runs.watch.replay(Replayed(event.run))
+        self._runs.watch.follow(Replayed(event.run))
 
     def on_replay_changed(self, event: messages.ReplayChanged) -> None:
         self._runs.watch.change_replay(event.change)

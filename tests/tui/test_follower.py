@@ -521,13 +521,13 @@ async def test_a_run_is_replayed_from_the_list_of_runs_without_a_trace_of_it(mea
 def test_keys_pressed_before_a_replay_begins_apply_to_it_and_its_end_stays_in_view(watched: Watched) -> None:
     put_run(watched.data, WHOLE_RUN, State.FINISHED)
     put_run(watched.data, in_the_middle(), State.INTERRUPTED, run="20261127-120000-ffff")
-    watched.watch.replay(Replayed(RUN, 4.0))
+    watched.watch.follow(Replayed(RUN, 4.0))
     watched.look()
-    watched.watch.replay(Replayed(RUN, 16.0))
+    watched.watch.follow(Replayed(RUN, 16.0))
     watched.watch.change_replay(ReplayChange.FASTER)
     watched.look()
     assert watched.seen[-1].replay == ReplayPace(32.0)
-    watched.watch.replay(Replayed(RUN, begin=1000.0))
+    watched.watch.follow(Replayed(RUN, begin=1000.0))
     for _ in range(3):
         watched.look()
     assert {*watched.runs} == {RUN} and not watched.seen[-1].active

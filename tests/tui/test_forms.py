@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from dlbricks_tui.api.run_settings import RunSettings
+from dlbricks_tui.api.new_runs import RunSettings
 from dlbricks_tui.api.scenarios import ScenarioSettings
 from dlbricks_tui.api.traces import TraceSettings
 from dlbricks_tui.settings.loads import RATE

@@ -62,7 +62,7 @@ class ConfigScreen(Dialog[None]):
         if setting is THEME:
             return tuple(self._preferences.themes)
         if setting is RUNTIME:
-            from dlbricks_tui.api.run_settings import registered_runtimes
+            from dlbricks_tui.api.new_runs import registered_runtimes
 
             return registered_runtimes(self._data)
         return setting.kind.offered

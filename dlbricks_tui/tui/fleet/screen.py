@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from textual import on
 
 from dlbricks_tui.api.fleets import FleetJob, FleetSettings, FleetView, newest_fleet, start_fleet, stored_fleets
-from dlbricks_tui.api.run_settings import registered_runtimes
+from dlbricks_tui.api.new_runs import registered_runtimes
 from dlbricks_tui.documents.fleet import fastest_sentence, fleet_question
 from dlbricks_tui.documents.lines import Line, Span, line
 from dlbricks_tui.documents.run import STATE_STYLES

@@ -20,8 +20,8 @@ from dlbricks_tui.api.jobs import (
     stored_jobs,
 )
 from dlbricks_tui.api.measuring import MOST_MODELS_END_TO_END
+from dlbricks_tui.api.new_runs import RunSettings
 from dlbricks_tui.api.open_models import ComparableRow
-from dlbricks_tui.api.run_settings import RunSettings
 from dlbricks_tui.api.sides import PairKind
 from dlbricks_tui.documents.lines import (
     BLANK,
@@ -61,7 +61,7 @@ from dlbricks_tui.wording.runs import Done, how_far_in_line, named_counts
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from dlbricks_tui.api.run_previews import RunPreview
+    from dlbricks_tui.api.new_runs import RunPreview
     from dlbricks_tui.folders import DataFolder
     from dlbricks_tui.host.queue import Place
     from dlbricks_tui.jobs.folder import JobState, StoredJobs

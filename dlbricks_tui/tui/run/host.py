@@ -20,9 +20,8 @@ if TYPE_CHECKING:
 
     from dlbricks_tui.api.choices import Choices
     from dlbricks_tui.api.followed_runs import RunSnapshot
+    from dlbricks_tui.api.new_runs import RunPreview, RunSettings, WantedCombination
     from dlbricks_tui.api.open_models import ModelId
-    from dlbricks_tui.api.run_previews import RunPreview
-    from dlbricks_tui.api.run_settings import RunSettings, WantedCombination
     from dlbricks_tui.api.workbench_session import WorkbenchSession
     from dlbricks_tui.config.config import Config
     from dlbricks_tui.host.queue import Place
@@ -74,7 +73,7 @@ class RunHostScreen(PanelledScreen[None]):
 
         With combinations it measures exactly those, in several runs where one would measure others, too.
         """
-        from dlbricks_tui.api.run_settings import exactly
+        from dlbricks_tui.api.new_runs import exactly
         from dlbricks_tui.tui.run.boxes import StartRunScreen
 
         def begin(settings: RunSettings) -> None:
@@ -164,7 +163,7 @@ class RunHostScreen(PanelledScreen[None]):
             self.app.post_message(messages.RunEndSeen(run.run))
 
     def _settings(self, sources: Sequence[ModelSource]) -> RunSettings:
-        from dlbricks_tui.api.run_settings import settings_for
+        from dlbricks_tui.api.new_runs import settings_for
 
         config = self._config()
         if self._last_config is not None and _of_runs(self._last_config) != _of_runs(config):
@@ -176,13 +175,13 @@ class RunHostScreen(PanelledScreen[None]):
     def _start(self, sources: Sequence[ModelSource], settings: RunSettings) -> None:
         # Loaded here, in a thread: the first screen starts no run.
         from dlbricks_tui.api.jobs import start_run
-        from dlbricks_tui.api.run_settings import request_for
+        from dlbricks_tui.api.new_runs import request_for
 
         request = request_for(sources, self._library.shapes, settings, self.session.data)
         self.post_message(messages.RunBegun(start_run(request, self.session.data)))
 
     def _preview_run(self, sources: Sequence[ModelSource], settings: RunSettings) -> RunPreview:
-        from dlbricks_tui.api.run_previews import preview_run
+        from dlbricks_tui.api.new_runs import preview_run
 
         return preview_run(self.session, sources, self._library.shapes, settings)
 

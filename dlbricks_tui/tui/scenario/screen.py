@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from textual import on
 
 from dlbricks_tui.api.followed_jobs import LoadJob
-from dlbricks_tui.api.run_settings import runtimes_for
+from dlbricks_tui.api.new_runs import runtimes_for
 from dlbricks_tui.api.scenarios import ScenarioOfModel, ScenarioSettings, predicted_scenario
 from dlbricks_tui.api.workbench_session import options_of, own_estimator
 from dlbricks_tui.documents.lines import Line, Span, line
