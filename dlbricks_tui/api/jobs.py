@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import accumulate
 from operator import itemgetter
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 from dlbricks_tui.analysis.proving import PEAKS, PROOF, RoundsDone
 from dlbricks_tui.api.documents import taken
@@ -60,43 +60,29 @@ class JobWords(NamedTuple):
     """The words for the events of a job, events that soon are old, and those that a quiet command tells, too."""
 
     words: Callable[[Event], str]
-    passing: tuple[type[Event], ...]
-    failures: tuple[type[Event], ...]
+    passing: tuple[type[Event], ...] = ()
+    failures: tuple[type[Event], ...] = ()
 
     def line(self, event: Event) -> str:
         """Return the line for an event; empty if others say the same."""
         return f"waiting for {event.holder}" if isinstance(event, Waiting) else self.words(event)
 
 
-class ShownKind(NamedTuple):
-    """A kind of job, the function that returns for a request what words its events, and events that soon are old."""
-
-    kind: JobKind[Any]
-    words: Callable[[Any], Callable[[Event], str]]
-    passing: tuple[type[Event], ...] = ()
-    failures: tuple[type[Event], ...] = ()
-
-    def words_for(self, request: Any) -> JobWords:
-        """Return the words for the events of a job."""
-        return JobWords(self.words(request), self.passing, self.failures)
-
-
-_SECONDS_BETWEEN_LOOKS = 0.2
-_KINDS: Mapping[WorkKind, ShownKind] = {
-    it.kind.work: it
-    for it in (
-        ShownKind(PROOF, lambda order: partial(proof_line, order=order), (RoundsDone,)),
-        ShownKind(PEAKS, lambda _: lambda _: ""),
-        ShownKind(LOAD_TEST, lambda order: LoadWords(order.scenario), (LoadProgress,)),
-        ShownKind(TRACE, lambda _: trace_line),
-        ShownKind(EXPORT, lambda _: export_line, (BricksChecked,)),
-        ShownKind(LANGUAGE, lambda _: language_line, (LanguageRound,), (LanguageFailed,)),
-    )
+# The kinds of jobs besides runs and fleet runs, each with the function that returns the words for a request.
+_Words: TypeAlias = Callable[[Any], JobWords]
+_KINDS: Mapping[WorkKind, tuple[JobKind[Any], _Words]] = {
+    PROOF.work: (PROOF, lambda order: JobWords(partial(proof_line, order=order), (RoundsDone,))),
+    PEAKS.work: (PEAKS, lambda _: JobWords(lambda _: "")),
+    LOAD_TEST.work: (LOAD_TEST, lambda order: JobWords(LoadWords(order.scenario), (LoadProgress,))),
+    TRACE.work: (TRACE, lambda _: JobWords(trace_line)),
+    EXPORT.work: (EXPORT, lambda _: JobWords(export_line, (BricksChecked,))),
+    LANGUAGE.work: (LANGUAGE, lambda _: JobWords(language_line, (LanguageRound,), (LanguageFailed,))),
 }
+_SECONDS_BETWEEN_LOOKS = 0.2
 
 
-def shown_kind(work: WorkKind) -> ShownKind:
-    """Return a kind of job by its work; raise JobError for work that is none."""
+def _kind_of(folder: JobFolder) -> tuple[JobKind[Any], _Words]:
+    work = folder.state().kind
     if work not in _KINDS:
         raise JobError(f"a {work.value} tells no events")
     return _KINDS[work]
@@ -104,13 +90,13 @@ def shown_kind(work: WorkKind) -> ShownKind:
 
 def words_of(kind: str, request: Any) -> JobWords:
     """Return the words for the events of a job of a kind, such as `trace`."""
-    return _KINDS[WorkKind(kind)].words_for(request)
+    return _KINDS[WorkKind(kind)][1](request)
 
 
 def words_for(folder: JobFolder) -> JobWords:
     """Return the words for the events of a stored job."""
-    shown = shown_kind(folder.state().kind)
-    return shown.words_for(shown.kind.request_of(folder))
+    kind, words = _kind_of(folder)
+    return words(kind.request_of(folder))
 
 
 def reader_of(folder: JobFolder) -> EventReader:
@@ -119,7 +105,7 @@ def reader_of(folder: JobFolder) -> EventReader:
         return RunEvents(folder.events_file)
     if isinstance(folder, FleetFolder):
         return EventReader(folder.events_file, EVENTS)
-    return shown_kind(folder.state().kind).kind.reader(folder)
+    return _kind_of(folder)[0].reader(folder)
 
 
 def events_until_end(folder: JobFolder, reader: EventReader) -> Iterator[Event]:
@@ -139,7 +125,7 @@ def start_apart(folder: JobFolder, data: DataFolder) -> None:
     elif isinstance(folder, FleetFolder):
         function = "dlbricks_tui.fleet.driving.running"
     else:
-        function = shown_kind(folder.state().kind).kind.function
+        function = _kind_of(folder)[0].function
     start_detached(folder, data, function)
 
 

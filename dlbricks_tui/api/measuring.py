@@ -576,8 +576,9 @@ class FollowedRun:
     def take(self, event: Event) -> list[str]:
         """Add an event, and return the lines to read about it."""
         lines = []
-        if isinstance(event, ProgramMeasured) and not (event.brick or self.quiet or self._is_known(event)):
-            lines.append(measured(event))
+        if isinstance(event, ProgramMeasured) and not (event.brick or self.quiet):
+            program = self.progress.programs.get(event.program)
+            lines += [] if program is not None and program.measured is not None else [measured(event)]
         self.progress.take(event)
         note = note_of(event)
         if note is not None and type(event) not in _HINTS and self._is_told(event, note):
@@ -585,7 +586,12 @@ class FollowedRun:
         if not self.quiet and isinstance(event, Planned) and event.number == event.of > 1:
             lines.append(all_combinations(event.of, self.progress.planned or event))
         if not self.quiet and isinstance(event, RunEnded):
-            lines += [_at_limits(self.progress)] if self.progress.at_limits and not self.few_samples else []
+            if self.progress.at_limits and not self.few_samples:
+                results = sum(program.measured is not None for program in self.progress.programs.values())
+                lines.append(
+                    f"{self.progress.at_limits} of {counted(results, 'result')} are known less precisely than asked "
+                    "for, although they took the most samples: run again on a quieter host"
+                )
             lines += filter(None, [noise_note(self.progress.disturbances)])
         return lines
 
@@ -601,15 +607,3 @@ class FollowedRun:
         if self.quiet:
             return note.tone in (Tone.FAILURE, Tone.DOUBT) and not isinstance(event, WorkerReplaced)
         return not isinstance(event, ModelLoading)
-
-    def _is_known(self, event: ProgramMeasured) -> bool:
-        program = self.progress.programs.get(event.program)
-        return program is not None and program.measured is not None
-
-
-def _at_limits(progress: RunProgress) -> str:
-    taken = counted(sum(program.measured is not None for program in progress.programs.values()), "result")
-    return (
-        f"{progress.at_limits} of {taken} are known less precisely than asked for, although they took the most "
-        "samples: run again on a quieter host"
-    )

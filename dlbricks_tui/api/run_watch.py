@@ -138,10 +138,14 @@ class RunWatch:
 
         self._look_at_queue()
         self._choose()
-        self._change_pace()
+        with self._lock:
+            # After the choice: the replay may begin only now.
+            changes, self._wanted_changes = self._wanted_changes, []
         self._look_at_load()
         if self._follower is None:
             return
+        for change in changes:
+            self._follower.change(change)
         snapshot = self._with_load(self._follower.look())
         if snapshot is not None:
             if snapshot.is_interrupted:
@@ -243,14 +247,6 @@ class RunWatch:
         else:
             # A repeated request gets an answer even if nothing has changed.
             follower.forget()
-
-    def _change_pace(self) -> None:
-        """Carry out what the user has asked for since the last look, after `_choose`: the replay may begin only now."""
-        with self._lock:
-            changes, self._wanted_changes = self._wanted_changes, []
-        if self._follower is not None:
-            for change in changes:
-                self._follower.change(change)
 
     def _follow(self, follower: Follower) -> None:
         self._follower = follower
