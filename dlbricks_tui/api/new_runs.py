@@ -298,39 +298,30 @@ def preview_run(
         request = request_for(sources, shapes, settings, session.data)
     except UserError as error:
         return RunPreview(refusal=str(error))
-
-    def specs_of(part: RunRequest) -> list[ModelSpec]:
-        form, precision = part.runtime.traits.format, part.runtime.settings.precision
-        return [
-            replace(spec, batch_size=batch_size, precision=precision, kernels=part.runtime.kernels)
-            for spec in (
-                ModelSpec(it.in_format(form), settings.level, part.measured_cutting, shapes.get(id_of(it), {}))
-                for it in sources
-            )
-            for batch_size in request.batch_sizes or (None,)
-        ]
-
-    parts = [_preview_part(session, part, specs_of(part)) for part in request.parts]
-    budget = math.inf if request.time_budget_seconds is None else request.time_budget_seconds
     ahead = () if recorded_host() is not None else host_queue().places()
-    return RunPreview(
-        tuple(dict.fromkeys(name for each in parts for name in each.unread)),
-        any(each.is_guess for each in parts),
-        sum(each.bricks for each in parts),
-        sum(each.whole_models for each in parts),
-        sum(each.reused for each in parts),
-        sum(each.failed_before for each in parts),
-        min(sum(each.seconds for each in parts), budget),
-        waiting_words(ahead) if ahead else "",
+    found = RunPreview(
+        waits_for=waiting_words(ahead) if ahead else "",
         is_probe=request.probe_bricks is not None,
         warnings=tuple(remarks_on_run(request)),
     )
+    for part in request.parts:
+        form, precision, kernels = part.runtime.traits.format, part.runtime.settings.precision, part.runtime.kernels
+        cutting = part.measured_cutting
+        specs = [
+            ModelSpec(it.in_format(form), settings.level, cutting, shapes.get(id_of(it), {}), size, precision, kernels)
+            for it in sources
+            for size in request.batch_sizes or (None,)
+        ]
+        found = _with_part(found, session, part, specs)
+    budget = math.inf if request.time_budget_seconds is None else request.time_budget_seconds
+    return replace(found, unread=tuple(dict.fromkeys(found.unread)), seconds=min(found.seconds, budget))
 
 
-def _preview_part(session: WorkbenchSession, request: RunRequest, specs: Sequence[ModelSpec]) -> RunPreview:
+def _with_part(
+    before: RunPreview, session: WorkbenchSession, request: RunRequest, specs: Sequence[ModelSpec]
+) -> RunPreview:
     conditions = conditions_of(fingerprint().id, request.runtime, request.method)
-    models, unread = [], []
-    is_guess = False
+    models, unread, is_guess = [], list(before.unread), before.is_guess
     jobs: list[Job] = []
     for spec in specs:
         label = f"{spec.source.name} {spec.batch_size}"
@@ -353,14 +344,15 @@ def _preview_part(session: WorkbenchSession, request: RunRequest, specs: Sequenc
         known = replace(known, failed={})
     found = plan(models, known, request.rule, request.end_to_end, method=request.method)
     jobs += found.jobs
-    return RunPreview(
-        tuple(unread),
-        is_guess,
-        sum(not job.whole for job in jobs),
-        sum(job.whole for job in jobs),
-        len(found.reused),
-        len(found.failed),
-        expected_seconds(request.method, request.rule, jobs, competing_threads()),
+    return replace(
+        before,
+        unread=tuple(unread),
+        is_guess=is_guess,
+        bricks=before.bricks + sum(not job.whole for job in jobs),
+        whole_models=before.whole_models + sum(job.whole for job in jobs),
+        reused=before.reused + len(found.reused),
+        failed_before=before.failed_before + len(found.failed),
+        seconds=before.seconds + expected_seconds(request.method, request.rule, jobs, competing_threads()),
     )
 
 
