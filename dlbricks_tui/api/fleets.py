@@ -276,7 +276,8 @@ class FleetJob:
         self.folder = folder
         self.data = data
         self._reader = EventReader(folder.events_file, EVENTS)
-        self._progress = FleetProgress()
+        # As far as a viewer has taken events.
+        self.progress = FleetProgress()
         # At the last look; None before the first.
         self._state: JobState | None = None
 
@@ -302,12 +303,8 @@ class FleetJob:
         if not events and state == before:
             return None
         for event in events:
-            self._progress.take(event)
-        return FleetView(state, tuple(self._progress.hosts.values()), fleet_result(state, self._progress))
-
-    def new_progress(self) -> FleetProgress:
-        """Return the progress before the first event."""
-        return FleetProgress()
+            self.progress.take(event)
+        return FleetView(state, tuple(self.progress.hosts.values()), fleet_result(state, self.progress))
 
     def drive(self, take: Callable[[Event], None] | None) -> JobState:
         """Drive it in this process until its end."""

@@ -100,9 +100,9 @@ class RunBrick:
     @property
     def summary(self) -> SampleSummary | None:
         """Its latency, or that of the samples so far; None for too few."""
-        return (
-            summary_of(self.samples_ms) if self.latency_ms is None else SampleSummary(self.latency_ms, self.half_width)
-        )
+        if self.latency_ms is None:
+            return summary_of(self.samples_ms)
+        return SampleSummary(self.latency_ms, self.half_width)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -232,17 +232,12 @@ class SnapshotBuilder:
         self._noted: tuple[Note, ...] = ()
         self._restart()
 
-    @property
-    def progress(self) -> RunProgress:
-        """The progress that the events describe."""
-        return self._progress
-
     def take(self, events: Iterable[Event]) -> None:
         for event in events:
             if isinstance(event, RunStarted):
                 self._restart()
-            before = self._progress.state
-            self._progress.take(event)
+            before = self.progress.state
+            self.progress.take(event)
             self._let_time_pass(event, before)
             self._touch(event)
             note = note_of(event)
@@ -253,7 +248,7 @@ class SnapshotBuilder:
         self._redo()
 
     def snapshot(self) -> RunSnapshot:
-        progress, share, drift = self._progress, None, None
+        progress, share, drift = self.progress, None, None
         if progress.planned is not None:
             share = 1.0 if progress.done >= progress.total else min(self._furthest, 0.99)
         if len(self._first_reference_ms) == _ROUNDS_TO_COMPARE:
@@ -277,7 +272,7 @@ class SnapshotBuilder:
 
     def _restart(self) -> None:
         # The store keeps what an interrupted process has measured; the next process reports it.
-        self._progress = RunProgress()
+        self.progress = RunProgress()
         self._bricks: dict[int, RunBrick] = {}
         self._estimates: dict[str, RunModel] = {}
         self._touched: set[int] = set()
@@ -290,7 +285,7 @@ class SnapshotBuilder:
         self._last_reference_ms: deque[float] = deque(maxlen=_ROUNDS_TO_COMPARE)
 
     def _let_time_pass(self, event: Event, before: State) -> None:
-        progress, when = self._progress, datetime.fromisoformat(event.when)
+        progress, when = self.progress, datetime.fromisoformat(event.when)
         # The time spent paused or waiting is not working time.
         if self._last_when is not None and before not in (State.PAUSED, State.WAITING):
             self._seconds_spent += max(0.0, (when - self._last_when).total_seconds())
@@ -315,9 +310,9 @@ class SnapshotBuilder:
 
     def _redo(self) -> None:
         if self._touched:
-            failures = {failed.program: failed for failed in self._progress.failed}
+            failures = {failed.program: failed for failed in self.progress.failed}
             for number in sorted(self._touched):
-                program = self._progress.programs.get(number)
+                program = self.progress.programs.get(number)
                 if program is not None:
                     self._bricks[number] = _brick(program)
                 elif (failed := failures.get(number)) is not None:
@@ -334,7 +329,7 @@ class SnapshotBuilder:
             self._noted = notes
 
     def _counts(self) -> RunTally:
-        progress, planned = self._progress, self._progress.planned
+        progress, planned = self.progress, self.progress.planned
         if planned is None:
             return RunTally()
         failed_before = planned.bricks_failed_before + planned.models_failed_before
@@ -345,12 +340,12 @@ class SnapshotBuilder:
         )
 
     def _settings(self) -> tuple[str, ...]:
-        started = self._progress.started
+        started = self.progress.started
         if started is None:
             return ()
         size = (bricks_words(started.granularity),) if started.granularity > 1 else ()
         whole = ("end to end",) if started.end_to_end else ()
-        precisions = {stated_precision(it) for it in (started.runtime, *self._progress.runtimes)}
+        precisions = {stated_precision(it) for it in (started.runtime, *self.progress.runtimes)}
         unchecked = (each.in_words for each in CHOSEN_PRECISIONS if each in precisions and each.is_unchecked)
         return (started.level, *size, *whole, *unchecked, runtime_words(started.runtime))
 

@@ -219,7 +219,7 @@ class ShownFleet(Display):
 @contextmanager
 def shown_fleet(fleet: FleetJob, *, quiet: bool = False) -> Iterator[ShownFleet]:
     """Show a fleet run while it lasts, as standard error allows."""
-    display = ShownFleet(fleet.new_progress(), live_console(quiet=quiet), quiet=quiet)
+    display = ShownFleet(fleet.progress, live_console(quiet=quiet), quiet=quiet)
     try:
         yield display
     finally:
