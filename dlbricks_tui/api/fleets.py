@@ -321,23 +321,17 @@ class FleetJob:
 
     def resume(self) -> bool:
         """Let a paused fleet run go on; return True if it has ended early, and is to be driven again."""
-        state = self.folder.state()
-        if not state.active:
-            require_extra()
-            if self.folder.is_complete:
-                raise FleetError(f"fleet run {self.folder.run} is complete: there is nothing to resume")
-            # Loaded here, as below.
-            from dlbricks_tui.fleet.engine.ssh import check_hosts
-
-            check_hosts(self.folder.entries())
-            return True
-        if state.state is State.PAUSED or self.folder.pause_file.exists():
-            self.folder.unpause()
+        if self.folder.state().active:
+            self.folder.go_on(" --follow")
             return False
-        run = self.folder.run
-        raise FleetError(
-            f"fleet run {run} is {state.state.value} already; `dlbricks fleet status {run} --follow` shows it"
-        )
+        require_extra()
+        if self.folder.is_complete:
+            raise FleetError(f"fleet run {self.folder.run} is complete: there is nothing to resume")
+        # Loaded here, as above.
+        from dlbricks_tui.fleet.engine.ssh import check_hosts
+
+        check_hosts(self.folder.entries())
+        return True
 
     def resume_apart(self) -> None:
         """Let a paused fleet run go on, or drive one that has ended early in a process of its own."""

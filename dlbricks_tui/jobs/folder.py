@@ -174,11 +174,15 @@ class JobFolder:
         with _writing(self.pause_file):
             self.pause_file.unlink(missing_ok=True)
 
-    def go_on(self) -> None:
-        """Ask the job to go on that is paused or about to be; raise JobError if it is neither."""
+    def go_on(self, option: str = "") -> None:
+        """Ask the job to go on that is paused or about to be; raise JobError if it is neither.
+
+        `option` is one of the command that follows the job.
+        """
         state = self.state().state
         if state is not State.PAUSED and not self.pause_file.exists():
-            raise JobError(f"{self.noun} {self.run} is {state.value} already; `{self.watched_by} {self.run}` shows it")
+            follow = f"{self.watched_by} {self.run}{option}"
+            raise JobError(f"{self.noun} {self.run} is {state.value} already; `{follow}` shows it")
         self.unpause()
 
     def cancel(self) -> None:
