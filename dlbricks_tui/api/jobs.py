@@ -20,9 +20,19 @@ from dlbricks_tui.fleet.folder import FleetFolder, FleetFolders
 from dlbricks_tui.fleet.request import EVENTS
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.host.queue import Place, WorkKind, host_queue
-from dlbricks_tui.jobs.errors import JobError, UnreadableJobError
+from dlbricks_tui.jobs.errors import JobError
 from dlbricks_tui.jobs.events import Event, EventReader, Waiting, follow
-from dlbricks_tui.jobs.folder import JobFolder, JobFolders, JobState, RunFolder, RunFolders, State, StoredJobs
+from dlbricks_tui.jobs.folder import (
+    FolderList,
+    JobFolder,
+    JobFolders,
+    JobState,
+    RunFolder,
+    RunFolders,
+    State,
+    StoredJobs,
+    only_one,
+)
 from dlbricks_tui.jobs.kinds import JobKind
 from dlbricks_tui.jobs.process import start_detached
 from dlbricks_tui.jobs.replay import Replay, events_so_far
@@ -155,9 +165,13 @@ def pause_or_resume(run: str, data: DataFolder) -> str:
     return f"Run {run} goes on."
 
 
+def _places(data: DataFolder) -> tuple[FolderList[Any], ...]:
+    return RunFolders(data.runs), FleetFolders(data.fleets), JobFolders(data.jobs)
+
+
 def stored_jobs(data: DataFolder, *, with_fleets: bool = True) -> StoredJobs:
     """Return the states of all jobs, the newest last, and the jobs whose state cannot be read."""
-    found = [RunFolders(data.runs).stored(), FleetFolders(data.fleets).stored(), JobFolders(data.jobs).stored()]
+    found = [place.stored() for place in _places(data)]
     # Of each place, later jobs come later although the clock was set back.
     latest = [accumulate((state.started for state in each.states), max) for each in found]
     dated = [pair for each, starts in zip(found, latest, strict=True) for pair in zip(starts, each.states, strict=True)]
@@ -172,23 +186,14 @@ def cancel_job(job: str, data: DataFolder) -> None:
 
 def find_job(wanted: str, data: DataFolder) -> JobFolder:
     """Find a job by its id, or by the beginning of its id if that is unique; `last` is the newest."""
-    stored = stored_jobs(data)
-    ids = [*(it.run for it in stored.states), *stored.unreadable]
-    if wanted == "last" and ids:
+    if wanted == "last":
+        stored = stored_jobs(data)
         # Ids begin with the date: an unreadable job may be newer.
-        wanted = max([*(it.run for it in stored.states[-1:]), *stored.unreadable])
-    found = [it for it in ids if it == wanted] or [it for it in ids if wanted and it.startswith(wanted)]
-    if len(found) != 1:
-        what = f"{len(found)} jobs begin with" if found else "no job is called"
-        raise JobError(f"{what} {wanted[:80]!r}; `{JobFolder.listed_by}` shows those there are")
-    (job,) = found
-    if job in stored.unreadable:
-        raise UnreadableJobError(stored.unreadable[job])
-    for folders in (RunFolders(data.runs), FleetFolders(data.fleets), JobFolders(data.jobs)):
-        for folder in folders.folders():
-            if folder.run == job:
-                return folder
-    raise JobError(f"job {job} is gone")
+        wanted = max([*(it.run for it in stored.states[-1:]), *stored.unreadable], default=wanted)
+    found: JobFolder = only_one(wanted, [folder for place in _places(data) for folder in place.folders()], JobFolder)
+    # One that cannot be read is refused.
+    found.state()
+    return found
 
 
 def going_on(data: DataFolder) -> Iterator[str]:

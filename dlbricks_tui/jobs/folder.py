@@ -6,7 +6,7 @@ import os
 import secrets
 import shutil
 import signal
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import datetime, timezone
@@ -246,6 +246,15 @@ _STATES = ("state.json", "process.json")
 _MOST_ENDED = 20
 
 
+def only_one(wanted: str, folders: Sequence[AnyFolder], kind: type[AnyFolder]) -> AnyFolder:
+    """Return the job of this id, or the only one whose id begins so; raise JobError if there is none."""
+    found = [it for it in folders if it.run == wanted] or [it for it in folders if it.run.startswith(wanted)]
+    if len(found) == 1 and wanted:
+        return found[0]
+    what = f"{len(found)} {kind.noun}s begin with" if found else f"no {kind.noun} is called"
+    raise JobError(f"{what} {wanted[:80]!r}; `{kind.listed_by}` shows those there are")
+
+
 class FolderList(Generic[AnyFolder]):
     """The folders of jobs in one place of a data folder."""
 
@@ -287,12 +296,7 @@ class FolderList(Generic[AnyFolder]):
         """Find a job by its id, or by the beginning of its id if that is unique; `last` is the newest."""
         if wanted == "last":
             return self._last()
-        folders = self.folders()
-        found = [it for it in folders if it.run == wanted] or [it for it in folders if it.run.startswith(wanted)]
-        if len(found) == 1 and wanted:
-            return found[0]
-        what = f"{len(found)} {self.folder_type.noun}s begin with" if found else f"no {self.folder_type.noun} is called"
-        raise JobError(f"{what} {wanted[:80]!r}; `{self.folder_type.listed_by}` shows those there are")
+        return only_one(wanted, self.folders(), self.folder_type)
 
     def _last(self) -> AnyFolder:
         found = self.stored()
