@@ -21,11 +21,12 @@ from dlbricks_tui.runtime.variant import (
     threads_in_words,
 )
 from dlbricks_tui.settings.cutting import CUTTING, GRANULARITY, LEVEL, WORKERS
-from dlbricks_tui.settings.setting import Setting, next_of, with_own
+from dlbricks_tui.settings.setting import Setting, fields_of, next_of, with_own
 from dlbricks_tui.settings.variant import BATCH, PRECISION, RUNTIME, SYSTEM, THREADS
 from dlbricks_tui.settings.workbench import PREDICTIONS, Switch
 
 if TYPE_CHECKING:
+    from dlbricks_tui.api.scope import EstimateOptions
     from dlbricks_tui.bricks.decomposition import Cutting
     from dlbricks_tui.config.config import Config
     from dlbricks_tui.folders import DataFolder
@@ -82,6 +83,20 @@ class Choices:
     def kernels(self) -> Kernels:
         """The limits on the kernels of the runtime."""
         return USUAL_KERNELS if self.runtime is None else stated_kernels(self.runtime)
+
+    def options(self, **others: Any) -> EstimateOptions:
+        """Return them as the options of estimates, with other options beside them."""
+        # Loaded here: the first screen estimates nothing.
+        from dlbricks_tui.api.scope import EstimateOptions
+
+        return EstimateOptions(
+            **fields_of(self, (*CUTTING, LEVEL, SYSTEM, RUNTIME, BATCH, WORKERS)),
+            # A runtime that was chosen has its own number of threads.
+            threads=self.threads if self.runtime is None else None,
+            precision=None if self.precision is Precision.F32 else self.precision,
+            measured_only=self.measured_only,
+            **others,
+        )
 
     def of_single_layers(self) -> Choices:
         """Return the choices with single layers as the file of a model has them, which the paper counts."""

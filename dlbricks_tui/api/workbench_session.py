@@ -14,11 +14,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from dlbricks_tui.api.choices import Choices
-    from dlbricks_tui.api.estimating import Answer, Estimator
+    from dlbricks_tui.api.estimating import Answer, Estimator, ThreadSafeEstimator
     from dlbricks_tui.api.model_reading import ModelReader, Refusal
     from dlbricks_tui.api.open_models import ModelSpec
     from dlbricks_tui.api.scope import EstimateOptions
-    from dlbricks_tui.api.shared_estimates import ThreadSafeEstimator
     from dlbricks_tui.bricks.decomposition import Decomposition
     from dlbricks_tui.config.config import Config
     from dlbricks_tui.estimate.prediction.score import Score
@@ -45,23 +44,13 @@ def return_large_blocks() -> None:
 
 def options_of(spec: ModelSpec, choices: Choices, config: Config) -> EstimateOptions:
     """Return the options of the estimates that the workbench shows."""
-    from dlbricks_tui.api.scope import EstimateOptions
     from dlbricks_tui.bricks.decomposition import Cutting
-    from dlbricks_tui.runtime.variant import Precision
-    from dlbricks_tui.settings.cutting import CUTTING, LEVEL, WORKERS
-    from dlbricks_tui.settings.setting import fields_of
-    from dlbricks_tui.settings.variant import BATCH, RUNTIME, SYSTEM
 
-    return EstimateOptions(
-        **fields_of(choices, (*CUTTING, LEVEL, SYSTEM, RUNTIME, BATCH, WORKERS)),
+    return choices.options(
         inputs=spec.shapes,
         usual_cutting=Cutting(config.granularity, config.cut, config.order),
-        # A runtime that was chosen has its own number of threads.
-        threads=choices.threads if choices.runtime is None else None,
         usual_runtime=config.runtime,
         usual_threads=config.threads,
-        precision=None if choices.precision is Precision.F32 else choices.precision,
-        measured_only=choices.measured_only,
     )
 
 
@@ -129,7 +118,7 @@ class WorkbenchSession:
 
     @property
     def estimator(self) -> ThreadSafeEstimator:
-        from dlbricks_tui.api.shared_estimates import ThreadSafeEstimator
+        from dlbricks_tui.api.estimating import ThreadSafeEstimator
 
         with self._lock:
             self._estimator = self._estimator or ThreadSafeEstimator(self.store, self.data)

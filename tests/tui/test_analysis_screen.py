@@ -9,7 +9,6 @@ import pytest
 from textual.pilot import Pilot
 
 from dlbricks_tui.api import estimating, scope
-from dlbricks_tui.api import shared_estimates as judging
 from dlbricks_tui.api.followed_runs import SnapshotBuilder
 from dlbricks_tui.api.open_models import ModelSpec
 from dlbricks_tui.api.workbench_session import WorkbenchSession
@@ -50,7 +49,7 @@ def faster(new: DataFolder) -> DataFolder:
 
 @pytest.fixture
 def one_host(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (results, judging, estimating, scope):
+    for module in (results, estimating, scope):
         monkeypatch.setattr(module, "fingerprint", lambda: system(HERE))
 
 

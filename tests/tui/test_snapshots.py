@@ -12,8 +12,7 @@ import pytest
 
 from dlbricks_tui.analysis.proving import PROOF, ProofOrder, RoundsDone
 from dlbricks_tui.analysis.what_if import Gain
-from dlbricks_tui.api import run_watch
-from dlbricks_tui.api import shared_estimates as judging
+from dlbricks_tui.api import estimating, run_watch
 from dlbricks_tui.api import store_contents as work
 from dlbricks_tui.api.analysing import MeasuringPlan
 from dlbricks_tui.api.controlled_jobs import ToldJob
@@ -151,7 +150,7 @@ OPENED = ("slash", '"res"', "enter", "enter")
 @pytest.fixture
 def one_host(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(work, "findings", lambda: FINDINGS)
-    for module in (work, results, judging):
+    for module in (work, results, estimating):
         monkeypatch.setattr(module, "fingerprint", lambda: system(HERE))
 
 

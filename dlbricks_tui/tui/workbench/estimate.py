@@ -29,7 +29,7 @@ from dlbricks_tui.wording.numbers import counted, measured_ago, milliseconds
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from dlbricks_tui.api.shared_estimates import KnownAlready
+    from dlbricks_tui.api.estimating import KnownAlready
     from dlbricks_tui.documents.estimate import EstimateDocument
     from dlbricks_tui.estimate.system_estimate import SystemEstimate
 
