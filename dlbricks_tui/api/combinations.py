@@ -8,10 +8,9 @@ from typing import NamedTuple
 
 from tinydb import where
 
-from dlbricks_tui.api.choices import Choices
 from dlbricks_tui.api.estimates import next_step
 from dlbricks_tui.api.estimating import SILENT, Estimator, ModelReading, Remarks
-from dlbricks_tui.api.open_models import ModelSpec
+from dlbricks_tui.api.open_models import Choices, ModelSpec
 from dlbricks_tui.api.opening import ModelLoaders, run_command
 from dlbricks_tui.api.scope import EstimateOptions, MeasuredRuntimes, RuntimeVariants, SelectionOptions
 from dlbricks_tui.errors import UserError

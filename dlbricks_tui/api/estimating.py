@@ -37,7 +37,7 @@ from dlbricks_tui.store.records import LoadTest, Measurement, Proof
 from dlbricks_tui.store.selections import LEAST_FIRST, Way, by_id, combinations, equal, noop
 
 if TYPE_CHECKING:
-    from dlbricks_tui.api.choices import Available, Choices
+    from dlbricks_tui.api.open_models import Available, Choices
     from dlbricks_tui.api.workbench_session import SharedStore
     from dlbricks_tui.estimate.knowledge import Pair
     from dlbricks_tui.estimate.prediction.score import Score
@@ -458,7 +458,7 @@ class ThreadSafeEstimator:
 
     def available(self) -> "Available":
         """Return the systems and runtimes of the store, and this host."""
-        from dlbricks_tui.api.choices import Available
+        from dlbricks_tui.api.open_models import Available
 
         with self._store.held() as store:
             store.refresh()
@@ -596,7 +596,7 @@ def estimates_here(
 
 
 @contextmanager
-def open_estimator(options: EstimateOptions, data: DataFolder, remarks: Remarks) -> Iterator[Estimator]:
+def open_estimator(options: EstimateOptions, data: DataFolder, remarks: Remarks = SILENT) -> Iterator[Estimator]:
     """Open a user's store, and a loader that fuses models as the runtime of the options does."""
     compositions = options.compositions()
     with ResultsDatabase(data.store) as store:

@@ -29,10 +29,9 @@ from dlbricks_tui.store.selections import combinations, equal
 from dlbricks_tui.wording.numbers import measured_ago
 
 if TYPE_CHECKING:
-    from dlbricks_tui.api.choices import Choices
     from dlbricks_tui.api.estimating import ModelReading
     from dlbricks_tui.api.model_reading import ModelReader
-    from dlbricks_tui.api.open_models import ModelSpec
+    from dlbricks_tui.api.open_models import Choices, ModelSpec
     from dlbricks_tui.api.workbench_session import WorkbenchSession
     from dlbricks_tui.bricks.decomposition import Decomposition
     from dlbricks_tui.estimate.system_estimate import SystemEstimate

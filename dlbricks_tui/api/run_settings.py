@@ -4,7 +4,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, NamedTuple
 
-from dlbricks_tui.api.choices import Choices
 from dlbricks_tui.api.measuring import (
     MOST_MODELS_END_TO_END,
     MeasureOptions,
@@ -12,7 +11,7 @@ from dlbricks_tui.api.measuring import (
     probe_request,
     run_request,
 )
-from dlbricks_tui.api.open_models import ModelId, id_of
+from dlbricks_tui.api.open_models import Choices, ModelId, id_of
 from dlbricks_tui.config.config import Config
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.host import processor

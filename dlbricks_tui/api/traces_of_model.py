@@ -6,8 +6,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from dlbricks_tui.api import traces as tracing
-from dlbricks_tui.api.choices import Choices
-from dlbricks_tui.api.open_models import ModelSpec
+from dlbricks_tui.api.open_models import Choices, ModelSpec
 from dlbricks_tui.api.run_settings import runtimes_for
 from dlbricks_tui.api.traces import TraceOptions
 from dlbricks_tui.config.config import Config

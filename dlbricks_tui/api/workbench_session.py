@@ -13,10 +13,9 @@ from dlbricks_tui.folders import SAMPLE_MODELS, DataFolder
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from dlbricks_tui.api.choices import Choices
-    from dlbricks_tui.api.estimating import Answer, Estimator, ThreadSafeEstimator
+    from dlbricks_tui.api.estimating import Answer, ThreadSafeEstimator
     from dlbricks_tui.api.model_reading import ModelReader, Refusal
-    from dlbricks_tui.api.open_models import ModelSpec
+    from dlbricks_tui.api.open_models import Choices, ModelSpec
     from dlbricks_tui.api.scope import EstimateOptions
     from dlbricks_tui.bricks.decomposition import Decomposition
     from dlbricks_tui.config.config import Config
@@ -52,15 +51,6 @@ def options_of(spec: ModelSpec, choices: Choices, config: Config) -> EstimateOpt
         usual_runtime=config.runtime,
         usual_threads=config.threads,
     )
-
-
-@contextmanager
-def own_estimator(options: EstimateOptions, data: DataFolder) -> Iterator[Estimator]:
-    """Open an estimator with a store of its own: reading models takes long, and other panels estimate meanwhile."""
-    from dlbricks_tui.api.estimating import SILENT, open_estimator
-
-    with open_estimator(options, data, SILENT) as estimator:
-        yield estimator
 
 
 class SharedStore:

@@ -10,9 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dlbricks_tui.api.choices import Choices
 from dlbricks_tui.api.followed_runs import ReplayPace, RunBrick, RunModel, RunSnapshot, SnapshotBuilder, summary_of
-from dlbricks_tui.api.open_models import id_of
+from dlbricks_tui.api.open_models import Choices, id_of
 from dlbricks_tui.api.run_settings import WantedCombination, exactly, request_for, settings_for
 from dlbricks_tui.config.config import Config, Given
 from dlbricks_tui.documents.lines import Line, sparkline, width_of

@@ -8,9 +8,8 @@ from typing import Any
 import pytest
 
 from dlbricks_tui.api import combinations
-from dlbricks_tui.api.choices import Choices
 from dlbricks_tui.api.controlled_jobs import Jobs
-from dlbricks_tui.api.open_models import ModelSpec
+from dlbricks_tui.api.open_models import Choices, ModelSpec
 from dlbricks_tui.api.run_settings import WantedCombination
 from dlbricks_tui.api.workbench_session import WorkbenchSession
 from dlbricks_tui.bricks.decomposition import decompose

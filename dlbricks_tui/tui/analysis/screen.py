@@ -9,12 +9,12 @@ from textual import on
 
 from dlbricks_tui.api import analysis_of_model as work
 from dlbricks_tui.api.analysing import Analyser, MeasuringPlan
-from dlbricks_tui.api.choices import Choices
 from dlbricks_tui.api.controlled_jobs import Jobs
+from dlbricks_tui.api.estimating import open_estimator
 from dlbricks_tui.api.followed_jobs import PeaksJob, ProofJob
 from dlbricks_tui.api.followed_runs import RunSnapshot
-from dlbricks_tui.api.open_models import ModelSpec
-from dlbricks_tui.api.workbench_session import WorkbenchSession, options_of, own_estimator
+from dlbricks_tui.api.open_models import Choices, ModelSpec
+from dlbricks_tui.api.workbench_session import WorkbenchSession, options_of
 from dlbricks_tui.config.config import Config
 from dlbricks_tui.documents.analysis import AnalysisDocument
 from dlbricks_tui.documents.lines import Line, Span, line
@@ -39,9 +39,8 @@ if TYPE_CHECKING:
 
     from dlbricks_tui.analysis.kernels import TimedKernel
     from dlbricks_tui.api.analysing import MeasuringPlan
-    from dlbricks_tui.api.choices import Choices
     from dlbricks_tui.api.followed_runs import RunSnapshot
-    from dlbricks_tui.api.open_models import ModelSpec
+    from dlbricks_tui.api.open_models import Choices, ModelSpec
     from dlbricks_tui.api.workbench_session import WorkbenchSession
     from dlbricks_tui.config.config import Config
 
@@ -279,7 +278,7 @@ class AnalysisScreen(WorkScreen[None, ProofJob]):
 
 def analyse(session: WorkbenchSession, spec: ModelSpec, choices: Choices, config: Config) -> AnalysisDocument:
     """Analyse a model from stored results; raise a UserError where that is not possible."""
-    with own_estimator(options_of(spec, choices, config), session.data) as estimator:
+    with open_estimator(options_of(spec, choices, config), session.data) as estimator:
         document = AnalysisDocument(next(iter(Analyser(estimator).analyses([spec.source]))))
     document.prepare()
     return document

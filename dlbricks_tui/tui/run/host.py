@@ -18,10 +18,9 @@ from dlbricks_tui.tui.widgets.screens import PanelledScreen
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from dlbricks_tui.api.choices import Choices
     from dlbricks_tui.api.controlled_jobs import Jobs
     from dlbricks_tui.api.followed_runs import RunSnapshot
-    from dlbricks_tui.api.open_models import ModelId
+    from dlbricks_tui.api.open_models import Choices, ModelId
     from dlbricks_tui.api.run_previews import RunPreview
     from dlbricks_tui.api.run_settings import RunSettings, WantedCombination
     from dlbricks_tui.api.workbench_session import WorkbenchSession

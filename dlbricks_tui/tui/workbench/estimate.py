@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from textual.message import Message
 
-from dlbricks_tui.api.choices import CHOSEN, NONE_AVAILABLE, Available, Choices, change_setting, shown_settings
+from dlbricks_tui.api.open_models import CHOSEN, NONE_AVAILABLE, Available, Choices, change_setting, shown_settings
 from dlbricks_tui.documents.layout import TableLayout, laid_out
 from dlbricks_tui.documents.lines import BLANK, Line, Span, column, cut, line, spread, width_of, wrapped_lines
 from dlbricks_tui.documents.parts import BLANK_LINE
