@@ -239,13 +239,6 @@ class Remarks(NamedTuple):
 SILENT = Remarks(lambda _: None, str, lambda *_: None)
 
 
-class Asked(NamedTuple):
-    """A model with the results of its bricks."""
-
-    source: ModelSource
-    inquiry: Inquiry
-
-
 @dataclass(frozen=True, slots=True)
 class Estimator:
     """Estimates any models from one store, with the same options."""
@@ -300,7 +293,7 @@ class Estimator:
         level: Level,
         form: Format | None = None,
         predictors: Predictors | None = None,
-    ) -> list[Asked]:
+    ) -> list[tuple[ModelSource, Inquiry]]:
         """Return the models with the results of their bricks; without predictors, nothing is predicted.
 
         Models that cannot be loaded are left out, with a remark; where none can, the first refusal is raised.
@@ -310,7 +303,7 @@ class Estimator:
         for line in loaded.left_out:
             self.remarks.tell(f"left out: {line}")
         cut = ((it.source, decompose(it.graph, self.options.cutting, self.loader.cache)) for it in loaded.models)
-        return [Asked(source, Inquiry(self.store, found, self.compositions, predictors)) for source, found in cut]
+        return [(source, Inquiry(self.store, found, self.compositions, predictors)) for source, found in cut]
 
     def scope_of(self, sources: Sequence[ModelSource]) -> MeasurementScope:
         """Return whose measurements count for these models."""
@@ -391,7 +384,7 @@ class Estimator:
         from dlbricks_tui.estimate.prediction.score import scores_on
 
         asked = self.inquiries(sources, scope.level, scope.format)
-        models = ((it.inquiry.decomposition, scope.runtime_for(it.source)) for it in asked)
+        models = ((inquiry.decomposition, scope.runtime_for(source)) for source, inquiry in asked)
         return scores_on(self.store, scope.system, models, others=scope.named is None)
 
     def on_systems(self, sources: Sequence[ModelSource], systems: Sequence[str]) -> dict[str, list[SystemEstimate]]:
@@ -453,17 +446,17 @@ class ThreadSafeEstimator:
         self._known: tuple[object, tuple[EstimateOptions, MeasurementScope, Readings]] | None = None
 
     @cached_property
-    def _host(self) -> str:
+    def host(self) -> str:
+        """The id of this host as a system."""
         return fingerprint().id
 
     def available(self) -> "Available":
         """Return the systems and runtimes of the store, and this host."""
         from dlbricks_tui.api.open_models import Available
 
-        with self._store.held() as store:
-            store.refresh()
+        with self._store.held(refresh=True) as store:
             return Available(
-                self._host,
+                self.host,
                 store.systems(),
                 store.runtimes(),
                 len(store.select(order=())),
@@ -472,7 +465,7 @@ class ThreadSafeEstimator:
     def state(self) -> str:
         """Return a key of this host and its results; answers with equal keys are equal."""
         with self._store.held() as store:
-            return repr((self._host, store.generation.covered))
+            return repr((self.host, store.generation.covered))
 
     def answer(self, source: ModelSource, choices: "Choices", read: Callable[[ModelReading], Decomposition]) -> Answer:
         """Return the answer of a model; raise the first refusal of `read` if no reading of the model works."""
@@ -492,7 +485,7 @@ class ThreadSafeEstimator:
         """Return the settings as options, whose measurements count, and how their runtimes read models."""
         key = store.generation.covered, choices
         if self._known is None or self._known[0] != key:
-            options, chosen, host = choices.options(), choices.runtime, self._host
+            options, chosen, host = choices.options(), choices.runtime, self.host
             system = choices.system or host
             form = choices.format if chosen is None else format_of(by_id(store.runtimes()).get(chosen))
             registered = Registry(self._data.path).one_of_each_format(precision=choices.precision)
@@ -519,7 +512,7 @@ class ThreadSafeEstimator:
     def known_about(self, model: str, choices: "Choices") -> KnownAlready:
         """Return the facts on which the next steps for a model depend; those about the library are not known here."""
         with self._store.held() as store:
-            system = choices.system or self._host
+            system = choices.system or self.host
             timed = store.select(equal(of="model", good=True, system=system, name=model), order=()).summaries()
             asked = equal(name=model, system=system)
             return KnownAlready(
@@ -544,18 +537,8 @@ class ThreadSafeEstimator:
         # Loaded here: commands that estimate need nothing of runs.
         from dlbricks_tui.measure.known import known_in
 
-        with self._store.held() as store:
-            store.refresh()
+        with self._store.held(refresh=True) as store:
             return known_in(store, conditions, targets, run=run)
-
-    def scores(self, models: Iterable[Decomposition], choices: "Choices") -> "list[Score]":
-        """Return how well models that were measured in full would have been predicted."""
-        from dlbricks_tui.estimate.prediction.score import scores_on
-
-        with self._store.held() as store:
-            store.refresh()
-            system = choices.system or self._host
-            return [score for _, score in scores_on(store, system, ((model, choices.runtime) for model in models))]
 
     def refresh(self) -> bool:
         """Read what other processes have stored since, and return whether there was anything."""

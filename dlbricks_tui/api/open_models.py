@@ -112,33 +112,27 @@ class Choices:
 
     def of_precision(self, precision: Precision) -> Choices:
         """Return the choices with a precision, and a format whose runtimes have it; a runtime has its own precision."""
-        form = None if precision is Precision.F32 else _format_computed_in(precision)
+        computed = (it.format for it in TRAITS.values() if precision in it.precisions)
+        form = None if precision is Precision.F32 else next(computed, None)
         return replace(self, precision=precision, format=form, runtime=None)
 
 
 def choices_from(config: Config, data: DataFolder) -> Choices:
-    by_default = Choices()
+    by_default, form = Choices(), None
+    if config.runtime is not None:
+        from dlbricks_tui.runtime.registry import Registry
+
+        # A run names an unknown runtime in the config.
+        with suppress(RegistryError):
+            form = Registry(data.path).find(config.runtime).traits.format
     return Choices(
-        format=None if config.runtime is None else _format_read_by(config.runtime, data),
+        format=form,
         granularity=config.granularity,
         cut=config.cut,
         order=config.order,
         workers=by_default.workers if config.workers is None else config.workers,
         predictions=config.predictions,
     )
-
-
-def _format_computed_in(precision: Precision) -> Format | None:
-    return next((it.format for it in TRAITS.values() if precision in it.precisions), None)
-
-
-def _format_read_by(runtime: str, data: DataFolder) -> Format | None:
-    from dlbricks_tui.runtime.registry import Registry
-
-    # A run names an unknown runtime in the config.
-    with suppress(RegistryError):
-        return Registry(data.path).find(runtime).traits.format
-    return None
 
 
 @dataclass(frozen=True, slots=True)

@@ -87,8 +87,7 @@ class Systems(NamedTuple):
 def list_systems(session: WorkbenchSession) -> Systems:
     """Return the systems of the store after this host."""
     host = fingerprint()
-    with session.store.held() as store:
-        store.refresh()
+    with session.store.held(refresh=True) as store:
         return Systems(known_systems(store, session.data, host), by_id(store.runtimes()))
 
 

@@ -89,8 +89,7 @@ class QueriedResults(NamedTuple):
 
 def find(shared: SharedStore, query: ResultQuery) -> QueriedResults:
     """Find results, including those that were just stored."""
-    with shared.held() as store:
-        store.refresh()
+    with shared.held(refresh=True) as store:
         total = len(store.results(order=()))
         try:
             return QueriedResults(query, store.results(*queries_of(query.text), order=query.orders), total)
@@ -108,8 +107,7 @@ class Overview(NamedTuple):
 
 def overview(shared: SharedStore) -> Overview | None:
     """Return what there is; None without results."""
-    with shared.held() as store:
-        store.refresh()
+    with shared.held(refresh=True) as store:
         found = store.results(order=())
         if not found:
             return None

@@ -62,14 +62,16 @@ class SharedStore:
         self._store: ResultsDatabase | None = None
 
     @contextmanager
-    def held(self) -> Iterator[ResultsDatabase]:
-        """Lock and return the store."""
+    def held(self, *, refresh: bool = False) -> Iterator[ResultsDatabase]:
+        """Lock and return the store; `refresh` reads what other processes have stored since."""
         with self._lock:
             if self._store is None:
                 from dlbricks_tui.store.database import ResultsDatabase
 
                 return_large_blocks()
                 self._store = ResultsDatabase(self.folder)
+            if refresh:
+                self._store.refresh()
             yield self._store
 
     def close(self) -> None:
@@ -130,8 +132,12 @@ class WorkbenchSession:
 
     def scores(self, specs: Sequence[ModelSpec], choices: Choices) -> tuple[Score, ...]:
         """Return how well the models that were read before would have been predicted."""
-        models = [found for spec in specs if (found := self.reader.decompose_cached(spec)) is not None]
-        return tuple(self.estimator.scores(models, choices))
+        from dlbricks_tui.estimate.prediction.score import scores_on
+
+        found = ((self.reader.decompose_cached(spec), choices.runtime) for spec in specs)
+        models = [(model, runtime) for model, runtime in found if model is not None]
+        with self.store.held(refresh=True) as store:
+            return tuple(score for _, score in scores_on(store, choices.system or self.estimator.host, models))
 
     def close(self) -> None:
         """End all work in progress."""
