@@ -288,13 +288,9 @@ class Estimator:
         return Inquiry(self.store, decomposition, self.compositions, self.predictors)
 
     def inquiries(
-        self,
-        sources: Sequence[ModelSource],
-        level: Level,
-        form: Format | None = None,
-        predictors: Predictors | None = None,
+        self, sources: Sequence[ModelSource], level: Level, form: Format | None
     ) -> list[tuple[ModelSource, Inquiry]]:
-        """Return the models with the results of their bricks; without predictors, nothing is predicted.
+        """Return the models with the results of their bricks; nothing is predicted.
 
         Models that cannot be loaded are left out, with a remark; where none can, the first refusal is raised.
         """
@@ -303,7 +299,7 @@ class Estimator:
         for line in loaded.left_out:
             self.remarks.tell(f"left out: {line}")
         cut = ((it.source, decompose(it.graph, self.options.cutting, self.loader.cache)) for it in loaded.models)
-        return [(source, Inquiry(self.store, found, self.compositions, predictors)) for source, found in cut]
+        return [(source, Inquiry(self.store, found, self.compositions)) for source, found in cut]
 
     def scope_of(self, sources: Sequence[ModelSource]) -> MeasurementScope:
         """Return whose measurements count for these models."""
@@ -324,7 +320,7 @@ class Estimator:
 
     def _usual_runtimes(self) -> Mapping[Format, Runtime]:
         """Return the runtime of this host for each format, of those that have the precision and the kernels."""
-        usual = usual_runtimes(self.data, self.options.usual_runtime, None, self.options.precision)
+        usual = usual_runtimes(self.data, self.options.usual_runtime, self.options.precision)
         registry = Registry(self.data.path)
         found = ((form, registry.first_for({form}, lambda it: it.can_have(self.options))) for form in Format)
         others = {form: it for form, it in found if it is not None} if self.options.limit_kernels else {}
@@ -564,13 +560,13 @@ def estimates_here(
     """Return the best known estimate of each model from this host's results by the usual runtime, or None."""
     if not data.store.exists():
         return [None for _ in models]
-    host, found = fingerprint().id, usual_runtimes(data, usual_runtime, threads, precision)
+    host, found = fingerprint().id, usual_runtimes(data, usual_runtime, precision)
     with ResultsDatabase(data.store) as store:
         measured = MeasuredRuntimes(data, store, host).measured
         estimates: list[SystemEstimate | None] = []
         for model in models:
             usual = found.get(model.graph.format)
-            wanted = "" if usual is None else usual.with_precision(precision).identity
+            wanted = "" if usual is None else usual.with_precision(precision).with_threads(threads).identity
             how = threads, stated_precision(wanted), stated_kernels(wanted)
             alike = [it for it in measured if without_variant(it) == without_variant(wanted) and states(it, *how)]
             inquiry = Inquiry(store, model)
