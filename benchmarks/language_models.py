@@ -10,7 +10,8 @@ in the same rounds, the whole model with random weights are timed, the cheapest 
 
 The promise: errors of prefill and of decode have a mean of 3 %, all are within 8 %, and 90 % are inside their
 intervals. Predictions made before, as `--list` shows them, have a median error of 15 % once other models were measured.
-Exit status 1 if a promise is broken. Without models these are ten of the library, of 0.1 to 3 billion parameters.
+Where free memory is scattered (`dlbricks doctor`), the program that loads first decodes slower. Exit status 1 if a
+promise is broken. Without models these are ten of the library, of 0.1 to 3 billion parameters.
 """
 
 import argparse

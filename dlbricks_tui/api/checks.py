@@ -54,7 +54,7 @@ from dlbricks_tui.store.files import Damage
 from dlbricks_tui.store.importing import read_export
 from dlbricks_tui.store.records import EndToEnd, Provenance, RuntimeRecord, System
 from dlbricks_tui.store.selections import OLDEST_FIRST, equal
-from dlbricks_tui.wording.checks import change_words, combination_words, unmeasured_line, verdict_line
+from dlbricks_tui.wording.changes import change_words, short_combination, unmeasured_line, verdict_line
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,7 +99,7 @@ def label_of(one: CheckedModel) -> str:
     if one.framework is None or one.level is None:
         return one.model
     variant = Variant(**{it.name: getattr(one, it.name) for it in fields(AskedVariant)})
-    return f"{one.model} ({combination_words(one.framework, variant, one.level)})"
+    return f"{one.model} ({short_combination(one.framework, variant, one.level)})"
 
 
 def line_of(one: CheckedModel) -> str:

@@ -52,7 +52,7 @@ from dlbricks_tui.store.records import (
     System,
 )
 from dlbricks_tui.store.selections import Selection, equal, is_filter, parse_filter
-from dlbricks_tui.wording.checks import combination_words
+from dlbricks_tui.wording.changes import short_combination
 
 _DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
 _MOST_LISTED = 6
@@ -210,7 +210,7 @@ class ResultExecution:
     @property
     def in_words(self) -> str:
         """The framework and the variant, without what is usual: `onnxruntime, 1 thread`."""
-        return combination_words(self.framework, self.variant, self.level)
+        return short_combination(self.framework, self.variant, self.level)
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,7 @@ from dlbricks_tui.runtime.variant import (
     remarks_on,
     threads_in_words,
 )
-from dlbricks_tui.wording.checks import combination_words
+from dlbricks_tui.wording.changes import short_combination
 from dlbricks_tui.wording.doubts import engine_remarks
 from dlbricks_tui.wording.numbers import (
     PREDICTED,
@@ -106,7 +106,7 @@ def variant_name(point: Point) -> str:
     # The usual number of threads may be that of another row.
     variant = replace(point.found.variant, threads=point.threads)
     framework = point.runtime or point.found.way.runtime.partition("-")[0]
-    return combination_words(runtime_title(framework), variant, point.found.estimate.level)
+    return short_combination(runtime_title(framework), variant, point.found.estimate.level)
 
 
 def variants_question(model: str) -> str:

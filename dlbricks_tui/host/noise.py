@@ -16,6 +16,8 @@ SECONDS_TO_WATCH = 0.5
 _BUSY_SHARE = 0.05
 _STOLEN_SHARE = 0.005
 _HOT_CELSIUS = 85.0
+# Pieces of fewer pages than two to this power are small. A program takes those first.
+_SMALL_ORDERS, _MOST_SCATTERED_BYTES = 4, 1 << 29
 # Clocks that are read within some tens of nanoseconds.
 _QUICK_CLOCKS = frozenset({"tsc", "kvm-clock", "arch_sys_counter", "hyperv_clocksource_tsc_page"})
 
@@ -124,6 +126,17 @@ def _heat(host: HostFiles) -> SourceState:
 def _huge_pages(host: HostFiles) -> SourceState:
     chosen = (host.text("sys/kernel/mm/transparent_hugepage/enabled") or "").partition("[")[2].partition("]")[0]
     return _judged(chosen, noisy=chosen == "always") if chosen else _unknown()
+
+
+def _scattered_memory(host: HostFiles) -> SourceState:
+    zones = [line.split()[4:] for line in (host.text("proc/buddyinfo") or "").splitlines()]
+    if not all(count.isdecimal() for zone in zones for count in zone) or not any(zones):
+        return _unknown()
+    # The numbers of free pieces of one page, of two, of four, and so on.
+    page = os.sysconf("SC_PAGE_SIZE")
+    small = sum(int(count) * page << order for zone in zones for order, count in enumerate(zone[:_SMALL_ORDERS]))
+    told = f"{small / 1e9:.1f} GB free in pieces below {page << _SMALL_ORDERS >> 10} KB"
+    return _judged(told, noisy=small > _MOST_SCATTERED_BYTES)
 
 
 def _swap(host: HostFiles) -> SourceState:
@@ -237,6 +250,13 @@ SOURCES = (
         _huge_pages,
         effect="the kernel merges pages while a program runs: latencies of large tensors change in mid-run",
         cure="echo madvise | sudo tee /sys/kernel/mm/transparent_hugepage/enabled",
+    ),
+    NoiseSource(
+        "scattered memory",
+        _scattered_memory,
+        effect="a program gets scattered pages first, which the processor looks up one by one: reading weights takes "
+        "up to a quarter longer than in a program that starts later",
+        cure="echo 1 | sudo tee /proc/sys/vm/compact_memory",
     ),
     NoiseSource(
         "swap",

@@ -100,7 +100,7 @@ def _stat(pid: int) -> Sequence[str]:
 
 
 class WorkKind(str, Enum):
-    """The kinds of work; all but the last two need the host for themselves."""
+    """The kinds of work; all but fleet runs and exports need the host for themselves."""
 
     RUN = "run"
     PROBE = "probe"

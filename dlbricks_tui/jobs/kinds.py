@@ -20,7 +20,7 @@ class JobKind(Generic[Request]):
     work: WorkKind
     request: type[Request]
     events: EventKinds
-    # With the paths of the folders of job and data; without a name it is `main`.
+    # It is called with the paths of the job's folder and of the data folder. `module` alone means `module:main`.
     function: str
 
     def reader(self, folder: JobFolder) -> EventReader:

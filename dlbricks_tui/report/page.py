@@ -156,7 +156,7 @@ def _exhibit_lines(exhibit: Exhibit, folder: str, titled: bool) -> Iterator[str]
     if titled:
         yield f"<h3>{escaped(exhibit.title)}</h3>"
     held = _numbers(exhibit.numbers.shown()) if exhibit.table is None else _table(exhibit.table)
-    table = f"{_named(f'CsvTable: {exhibit.title}', 'region')}>{held}</div>"
+    table = f"{_named(f'Table: {exhibit.title}', 'region')}>{held}</div>"
     stem = f"{folder}/{exhibit.name}"
     downloads = f'<a href="{stem}.csv">CSV</a>'
     if not exhibit.svg:
@@ -169,7 +169,7 @@ def _exhibit_lines(exhibit: Exhibit, folder: str, titled: bool) -> Iterator[str]
     yield f"<figcaption>{_text(exhibit.caption)}</figcaption>"
     yield "</figure>"
     yield "</div>"
-    yield f'<details><summary>CsvTable</summary><div class="numbers" {table}'
+    yield f'<details><summary>Table</summary><div class="numbers" {table}'
     yield "</details>"
     yield f'<p class="downloads">{downloads} · <a href="{stem}.svg">SVG</a></p>'
 

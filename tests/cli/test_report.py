@@ -213,7 +213,9 @@ def test_the_page_loads_nothing_and_all_its_links_have_targets(full: Path) -> No
     assert [name for name, count in found.ids.items() if count > 1] == []
     for link in found.links:
         assert link[1:] in found.ids if link.startswith("#") else (full / link).is_file(), link
-    assert "default-src 'none'" in (full / "index.html").read_text()
+    text = (full / "index.html").read_text()
+    assert "default-src 'none'" in text
+    assert "<details><summary>Table</summary>" in text
 
 
 def test_every_latency_is_traced_to_the_results_that_it_is_made_of(full: Path) -> None:

@@ -26,6 +26,7 @@ C5_LARGE: Mapping[str, str] = {
     f"{CPU}/cpu0/cache/index3/size": "25344K\n",
     "sys/devices/system/node/node0/cpulist": "0-1\n",
     "sys/devices/system/clocksource/clocksource0/current_clocksource": "tsc\n",
+    "proc/buddyinfo": "Node 0, zone   Normal      8      4      2      1      0      3   3213\n",
     "sys/kernel/mm/transparent_hugepage/enabled": "always [madvise] never\n",
 }
 

@@ -45,6 +45,13 @@ BY_NAME = {source.name: source for source in SOURCES}
             NoiseVerdict.NOISY,
             "always",
         ),
+        ("scattered memory", {}, NoiseVerdict.QUIET, "0.0 GB free in pieces below 64 KB"),
+        (
+            "scattered memory",
+            {"proc/buddyinfo": "Node 0, zone DMA 1 0 0\nNode 0, zone Normal 95364 62644 28389 13222 7484 1034\n"},
+            NoiseVerdict.NOISY,
+            "1.8 GB free in pieces below 64 KB",
+        ),
         ("swap", {}, NoiseVerdict.QUIET, "none"),
         ("swap", {"proc/meminfo": "SwapTotal: 4096 kB\nSwapFree: 1024 kB"}, NoiseVerdict.NOISY, "3 MiB in use"),
         ("NUMA balancing", {}, NoiseVerdict.QUIET, "one node"),

@@ -7,11 +7,11 @@ import pytest
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.runtime.variant import InstructionSet, Precision, Variant
 from dlbricks_tui.store.change import Verdict
-from dlbricks_tui.wording.checks import (
+from dlbricks_tui.wording.changes import (
     change_words,
     check_heading,
-    combination_words,
     p_phrase,
+    short_combination,
     unmeasured_line,
     verdict_counts,
     verdict_line,
@@ -27,10 +27,10 @@ def test_a_p_value_has_its_name(p_value: float | None, told: str) -> None:
 
 
 def test_a_combination_is_named_without_what_is_usual() -> None:
-    assert combination_words("mxnet", Variant(threads=None), Level.FUSED) == "mxnet, default threads"
+    assert short_combination("mxnet", Variant(threads=None), Level.FUSED) == "mxnet, default threads"
     unusual = Variant(threads=1, batch=2, precision=Precision.BF16, instructions=InstructionSet.AVX2)
     told = "mxnet, 1 thread, batch 2, bf16, avx2 kernels, written"
-    assert combination_words("mxnet", unusual, Level.WRITTEN) == told
+    assert short_combination("mxnet", unusual, Level.WRITTEN) == told
 
 
 def test_a_verdict_is_one_line_with_its_figures_and_notes() -> None:

@@ -26,7 +26,7 @@ def change_words(change: float, low: float, high: float) -> str:
     return f"{signed_percent(change)} ({bounds})"
 
 
-def combination_words(framework: str, variant: Variant, level: Level) -> str:
+def short_combination(framework: str, variant: Variant, level: Level) -> str:
     """Return a combination, without what is usual: `onnxruntime, 1 thread`, `mxnet, 2 threads, batch 8, written`."""
     words = [framework, threads_in_words(variant.threads)]
     words += [batch_in_words(variant.batch)] if variant.batch != 1 else []
