@@ -49,7 +49,7 @@ from dlbricks_tui.settings.variant import (
     VARIANT,
 )
 from dlbricks_tui.store.database import ResultsDatabase
-from dlbricks_tui.store.selections import by_id, equal
+from dlbricks_tui.store.selections import equal
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,9 +86,7 @@ def compare(
 
     `named` is the model in the commands that measure what is missing. Stop early once `go_on` returns False.
     """
-    systems, host = by_id(store.systems()), fingerprint()
-    system = options.system_in(store)
-    most_bytes = {**systems, host.id: host}[system].memory_bytes or None
+    system, most_bytes = options.system_in(store), options.memory_bytes_in(store)
     cut = fields_of(options, CUTTING)
     how = EstimateOptions(**cut, inputs=options.inputs, values=options.values)
     with ModelLoaders(data, remarks.inputs_used, most_bytes=most_bytes, tell=remarks.tell) as readers:

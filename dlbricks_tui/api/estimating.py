@@ -581,17 +581,10 @@ def open_estimator(options: EstimateOptions, data: DataFolder, remarks: Remarks 
     with ResultsDatabase(data.store) as store:
         runtimes = _runtimes_here(options, data, store)
         preferred = runtimes[0].traits.format if runtimes else Registry(data.path).preferred_format
-        most_bytes = _memory_bytes(options, store)
+        most_bytes = None if options.batch is None else options.memory_bytes_in(store)
         with ModelLoaders(data, remarks.inputs_used, *runtimes, most_bytes=most_bytes, tell=remarks.tell) as readers:
             predictors = Predictors(store, data.cache)
             yield Estimator(options, data, store, readers, remarks, compositions, preferred, predictors)
-
-
-def _memory_bytes(options: EstimateOptions, store: ResultsDatabase) -> int | None:
-    """Return the memory of the system whose results count; None where it is not known."""
-    if options.batch is None or options.system is None:
-        return None if options.batch is None else fingerprint().memory_bytes
-    return by_id(store.systems())[options.system_in(store)].memory_bytes or None
 
 
 def _runtimes_here(options: EstimateOptions, data: DataFolder, store: ResultsDatabase) -> list[Runtime]:

@@ -245,6 +245,11 @@ class SelectionOptions(CutOptions):
         """Return the id of the system whose measurements count."""
         return fingerprint().id if self.system is None else find_system(self.system, by_id(store.systems()))
 
+    def memory_bytes_in(self, store: ResultsDatabase) -> int | None:
+        """Return the memory of that system; None where it is not known."""
+        host = fingerprint()
+        return {**by_id(store.systems()), host.id: host}[self.system_in(store)].memory_bytes or None
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EstimateOptions(RuntimeOptions, SelectionOptions):
