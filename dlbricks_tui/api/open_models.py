@@ -156,8 +156,6 @@ class Available:
 
 
 NONE_AVAILABLE = Available()
-
-
 # A newcomer understands these; the others are expert settings.
 BASIC_SETTINGS: tuple[Setting[Any], ...] = (RUNTIME, THREADS, BATCH, SYSTEM)
 # In the order of their rows.

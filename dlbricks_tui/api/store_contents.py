@@ -294,8 +294,6 @@ def _contradiction(claim: Claim) -> ContradictionResult:
 
 
 _MOST_NAMED = 20
-
-
 _MOST_CLAIMED = 4
 
 
