@@ -157,14 +157,18 @@ class Readings:
         return ModelReading(form, runtime, level or preferred_level(levels))
 
 
-def those_read(readings: Iterable[ModelReading], read: Callable[[ModelReading], Found]) -> dict[ModelReading, Found]:
+def those_read(
+    readings: Iterable[ModelReading],
+    read: Callable[[ModelReading], Found],
+    refusing: tuple[type[UserError], ...] = UNLOADABLE,
+) -> dict[ModelReading, Found]:
     """Return what the readings that work find in a model; raise the first refusal if none of them works."""
     found: dict[ModelReading, Found] = {}
     refusals: list[UserError] = []
     for reading in readings:
         try:
             found[reading] = read(reading)
-        except UNLOADABLE as refusal:
+        except refusing as refusal:
             refusals.append(refusal)
     if not found:
         raise refusals[0]
@@ -469,8 +473,8 @@ class ThreadSafeEstimator:
             options, scope, readings = self._asked(store, choices)
             choice = CombinationChoice(options, scope, source.in_format(scope.format or source.format))
             taken = readings.of_model(choice)
-        # Other panels use the store while models are read.
-        found = those_read(taken, read)
+        # Other panels use the store while models are read. A framework that ends concerns its own reading only.
+        found = those_read(taken, read, (UserError,))
         with self._store.held() as store:
             if self._predictors is None or self._predictors[0] is not store:
                 self._predictors = store, Predictors(store, self._data.cache)
