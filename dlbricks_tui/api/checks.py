@@ -16,7 +16,7 @@ from typing import Any
 
 from dlbricks_tui import __version__
 from dlbricks_tui.api.measuring import MeasureOptions, request_of
-from dlbricks_tui.api.opening import InputOptions, files_for, library, open_loader
+from dlbricks_tui.api.opening import InputOptions, ModelLoaders, files_for, library
 from dlbricks_tui.atomic_write import write_named
 from dlbricks_tui.bricks.identity import end_to_end_keys
 from dlbricks_tui.errors import UserError
@@ -261,10 +261,10 @@ def check_plan(names: Sequence[str], file: Path, options: CheckOptions, data: Da
         known = ", ".join(dict.fromkeys(it.result.framework for it in baselines.found))
         raise EvaluationError(f"{file} has no results by {framework}, only by {known}: choose another runtime, or none")
     items: list[Item] = []
-    with open_loader(data, lambda *_: None) as loader:
+    with ModelLoaders(data, lambda *_: None) as loaders:
         for item in _items(names, fitting, file, data):
             try:
-                items.append(_prepared(item, file, options, data, registry, loader))
+                items.append(_prepared(item, file, options, data, registry, loaders.loader()))
             except (*UNLOADABLE, RegistryError) as refusal:
                 items.append(replace(item, reason=str(refusal)))
     return CheckPlan(file, options, baselines, tuple(items), tuple(_groups(items, options)))

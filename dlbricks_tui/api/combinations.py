@@ -8,10 +8,9 @@ from typing import NamedTuple
 
 from tinydb import where
 
-from dlbricks_tui.api.choices import Choices
 from dlbricks_tui.api.estimates import next_step
 from dlbricks_tui.api.estimating import SILENT, Estimator, ModelReading, Remarks
-from dlbricks_tui.api.open_models import ModelSpec
+from dlbricks_tui.api.open_models import Choices, ModelSpec
 from dlbricks_tui.api.opening import ModelLoaders, run_command
 from dlbricks_tui.api.scope import EstimateOptions, MeasuredRuntimes, RuntimeVariants, SelectionOptions
 from dlbricks_tui.errors import UserError
@@ -50,7 +49,7 @@ from dlbricks_tui.settings.variant import (
     VARIANT,
 )
 from dlbricks_tui.store.database import ResultsDatabase
-from dlbricks_tui.store.selections import by_id, equal
+from dlbricks_tui.store.selections import equal
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,9 +86,7 @@ def compare(
 
     `named` is the model in the commands that measure what is missing. Stop early once `go_on` returns False.
     """
-    systems, host = by_id(store.systems()), fingerprint()
-    system = options.system_in(store)
-    most_bytes = {**systems, host.id: host}[system].memory_bytes or None
+    system, most_bytes = options.system_in(store), options.memory_bytes_in(store)
     cut = fields_of(options, CUTTING)
     how = EstimateOptions(**cut, inputs=options.inputs, values=options.values)
     with ModelLoaders(data, remarks.inputs_used, most_bytes=most_bytes, tell=remarks.tell) as readers:

@@ -3,8 +3,9 @@
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import cached_property, partial
 from itertools import product
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from dlbricks_tui.api.opening import InputsUsed, ModelLoaders, library, load_all
 from dlbricks_tui.api.scope import (
@@ -32,10 +33,19 @@ from dlbricks_tui.runtime.runtime import Runtime
 from dlbricks_tui.runtime.traits import TRAITS, Format
 from dlbricks_tui.runtime.variant import Precision, stated_kernels, stated_precision, states, without_variant
 from dlbricks_tui.store.database import ResultsDatabase
-from dlbricks_tui.store.selections import Way, by_id, combinations, equal, noop
+from dlbricks_tui.store.records import LoadTest, Measurement, Proof
+from dlbricks_tui.store.selections import LEAST_FIRST, Way, by_id, combinations, equal, noop
 
 if TYPE_CHECKING:
+    from dlbricks_tui.api.open_models import Available, Choices
+    from dlbricks_tui.api.workbench_session import SharedStore
+    from dlbricks_tui.estimate.knowledge import Pair
     from dlbricks_tui.estimate.prediction.score import Score
+    from dlbricks_tui.measure.jobs import JobKey
+    from dlbricks_tui.measure.known import Conditions, Known
+    from dlbricks_tui.store.change import Timing
+
+Found = TypeVar("Found")
 
 
 class ModelReading(NamedTuple):
@@ -49,21 +59,30 @@ class ModelReading(NamedTuple):
     level: Level
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class CombinationChoice:
-    """The combinations from which the answer is chosen, and the one that a run would measure."""
+    """The combinations from which options choose a model's answer, and the one that a run would measure."""
 
-    # Returns whether the results of a runtime count, by its identity.
-    counts: Callable[[str], bool]
-    # The format of the file, and the identity of the runtime, that a run would take; empty for any runtime.
-    form: Format
-    runtime: str = ""
-    # True if the user chose the runtime or a part of the variant.
-    is_made: bool = False
-    # None: the results of each runtime decide.
-    level: Level | None = None
-    # None: that of the runtime.
-    precision: Precision | None = None
+    options: EstimateOptions
+    scope: MeasurementScope
+    # With the file that a run would read.
+    source: ModelSource
+
+    @cached_property
+    def runtime(self) -> str:
+        """The identity of the runtime that a run would take; empty for any."""
+        return self.scope.runtime_for(self.source) or ""
+
+    def counts(self, identity: str) -> bool:
+        """Return whether the results of a runtime count, by its identity."""
+        options, named = self.options, self.scope.named
+        if self.scope.is_exact:
+            return identity == named
+        if options.runtime in TRAITS and identity.partition("-")[0] != options.runtime:
+            return False
+        if named is not None and without_variant(identity) != without_variant(named):
+            return False
+        return options.fits(identity, self.runtime)
 
 
 @dataclass(frozen=True)
@@ -109,39 +128,54 @@ class Readings:
             self._known[identity, level] = ModelReading(form, None if reads == self._loading.get(form) else reads, at)
         return self._known[identity, level]
 
-    def of_model(
-        self, source: ModelSource, choice: CombinationChoice, *, guess: bool = False
-    ) -> dict[ModelReading, list[str]]:
+    def of_model(self, choice: CombinationChoice, *, guess: bool = False) -> dict[ModelReading, list[str]]:
         """Return the readings to look at for a model's answer, each with its runtimes; the first is the usual one.
 
         A runtime with results that name the model has its reading among them. The usual reading is there in any case,
         as other models may have measured the same bricks. To `guess` is to look into the model's other files, too, if
         no result names it, which may take a framework.
         """
-        first = self._first(choice)
+        first, level = self._first(choice), choice.options.level
         found: dict[ModelReading, list[str]] = {first: []}
-        named = self.runtimes.of_model(source.name)
+        named = self.runtimes.of_model(choice.source.name)
         for identity in self.runtimes.measured:
-            reading = self.of(identity, choice.level)
+            reading = self.of(identity, level)
             is_other_file = guess and not named and reading.runtime is None and reading.form is not first.form
-            fits = reading.form in source.formats and self.runtimes.is_plain(identity)
+            fits = reading.form in choice.source.formats and self.runtimes.is_plain(identity)
             if fits and (identity in named or is_other_file or reading == first):
                 found.setdefault(reading, []).append(identity)
         return found
 
     def _first(self, choice: CombinationChoice) -> ModelReading:
+        form, level = choice.source.format, choice.options.level
         if choice.runtime in self.runtimes.measured:
-            return self.of(choice.runtime, choice.level)
-        measured = [it for it in self.runtimes.measured if self.of(it, None).form is choice.form and choice.counts(it)]
-        levels = sorted({level for it in measured for level in self.runtimes.levels(it)})
+            return self.of(choice.runtime, level)
+        measured = [it for it in self.runtimes.measured if self.of(it, None).form is form and choice.counts(it)]
+        levels = sorted({each for it in measured for each in self.runtimes.levels(it)})
         is_known = choice.runtime.partition("-")[0] in TRAITS
-        runtime = self.of(choice.runtime, choice.level).runtime if is_known else None
-        return ModelReading(choice.form, runtime, choice.level or preferred_level(levels))
+        runtime = self.of(choice.runtime, level).runtime if is_known else None
+        return ModelReading(form, runtime, level or preferred_level(levels))
+
+
+def those_read(
+    readings: Iterable[ModelReading],
+    read: Callable[[ModelReading], Found],
+    refusing: tuple[type[UserError], ...] = UNLOADABLE,
+) -> dict[ModelReading, Found]:
+    """Return what the readings that work find in a model; raise the first refusal if none of them works."""
+    found: dict[ModelReading, Found] = {}
+    refusals: list[UserError] = []
+    for reading in readings:
+        try:
+            found[reading] = read(reading)
+        except refusing as refusal:
+            refusals.append(refusal)
+    if not found:
+        raise refusals[0]
+    return found
 
 
 def answer_of(
-    source: ModelSource,
-    system: str,
     choice: CombinationChoice,
     readings: Mapping[ModelReading, Sequence[str]],
     inquiries: Mapping[ModelReading, Inquiry],
@@ -150,6 +184,7 @@ def answer_of(
 
     `inquiries` has the readings that worked, at least one. A reading without results is predicted.
     """
+    system, options = choice.scope.system, choice.options
     reading_of = {identity: reading for reading in inquiries for identity in readings[reading]}
     measured = [
         one for identity, reading in reading_of.items() for one in inquiries[reading].by_runtime(system, identity)
@@ -160,16 +195,19 @@ def answer_of(
         # Results of other models here predict better than those of other systems, and for their own variant.
         alike = [it for it in readings[first] if choice.counts(it)]
         runtime = "" if alike and choice.runtime not in alike else choice.runtime
-        one = inquiry.empty(system, runtime, choice.counts, choice.precision)
+        one = inquiry.empty(system, runtime, choice.counts, options.precision)
+    if options.threads is not None and not one.way.protocol:
+        # Without results it is in the variant that was asked for.
+        one = replace(one, variant=replace(one.variant, threads=options.threads))
     reading = reading_of.get(one.way.runtime, first) if one.way.protocol else first
-    fastest = _fastest(it for it in measured if choice.is_made and of_usual_variant(it.way.runtime))
+    fastest = _fastest(it for it in measured if options.chooses and of_usual_variant(it.way.runtime))
     return Answer(
-        source.in_format(reading.form),
+        choice.source.in_format(reading.form),
         inquiries[reading],
         one,
         reading,
         choice.runtime,
-        choice.is_made,
+        options.chooses,
         None if fastest is None or fastest.way.runtime == one.way.runtime else fastest,
     )
 
@@ -192,13 +230,6 @@ def _fastest(found: Iterable[SystemEstimate]) -> SystemEstimate | None:
     return min(timed, key=lambda pair: pair[0], default=(0.0, None))[1]
 
 
-def with_threads(found: SystemEstimate, threads: int | None) -> SystemEstimate:
-    """Return an estimate without results in a variant of so many threads; None keeps their number."""
-    if threads is None or found.way.protocol:
-        return found
-    return replace(found, variant=replace(found.variant, threads=threads))
-
-
 class Remarks(NamedTuple):
     """Functions that take what a person should know beside the estimates."""
 
@@ -210,13 +241,6 @@ class Remarks(NamedTuple):
 
 
 SILENT = Remarks(lambda _: None, str, lambda *_: None)
-
-
-class Asked(NamedTuple):
-    """A model with the results of its bricks."""
-
-    source: ModelSource
-    inquiry: Inquiry
 
 
 @dataclass(frozen=True, slots=True)
@@ -248,40 +272,17 @@ class Estimator:
         found: list[Answer] = []
         left_out = UnloadedModels(self.remarks.word_error)
         for source in sources:
-            choice = self._choice(source, scope)
-            taken = readings.of_model(source, choice, guess=True)
-            inquiries: dict[ModelReading, Inquiry] = {}
-            for reading in taken:
-                try:
-                    inquiries[reading] = self.inquiry(source, reading)
-                except UNLOADABLE as refusal:
-                    first = refusal
-            if inquiries:
-                found.append(answer_of(source, scope.system, choice, taken, inquiries))
-            else:
-                left_out.add(source, first)
+            choice = CombinationChoice(self.options, scope, source.in_format(scope.format or self.preferred))
+            taken = readings.of_model(choice, guess=True)
+            try:
+                found.append(answer_of(choice, taken, those_read(taken, partial(self.inquiry, source))))
+            except UNLOADABLE as refusal:
+                left_out.add(source, refusal)
         if left_out.first is not None and not found:
             raise left_out.first
         for line in left_out.lines:
             self.remarks.tell(f"left out: {line}")
-        threads = self.options.threads
-        return [replace(it, found=with_threads(it.found, threads)) for it in found]
-
-    def _choice(self, source: ModelSource, scope: MeasurementScope) -> CombinationChoice:
-        """Return the combinations from which the answer of a model is chosen."""
-        options, taken = self.options, source.in_format(scope.format or self.preferred)
-        wanted = scope.runtime_for(taken) or ""
-
-        def counts(identity: str) -> bool:
-            if scope.is_exact:
-                return identity == scope.named
-            if options.runtime in TRAITS and identity.partition("-")[0] != options.runtime:
-                return False
-            if scope.named is not None and without_variant(identity) != without_variant(scope.named):
-                return False
-            return options.fits(identity, wanted)
-
-        return CombinationChoice(counts, taken.format, wanted, options.chooses, options.level, options.precision)
+        return found
 
     def inquiry(self, source: ModelSource, reading: ModelReading) -> Inquiry:
         """Return the results of a model as it is read."""
@@ -291,13 +292,9 @@ class Estimator:
         return Inquiry(self.store, decomposition, self.compositions, self.predictors)
 
     def inquiries(
-        self,
-        sources: Sequence[ModelSource],
-        level: Level,
-        form: Format | None = None,
-        predictors: Predictors | None = None,
-    ) -> list[Asked]:
-        """Return the models with the results of their bricks; without predictors, nothing is predicted.
+        self, sources: Sequence[ModelSource], level: Level, form: Format | None
+    ) -> list[tuple[ModelSource, Inquiry]]:
+        """Return the models with the results of their bricks; nothing is predicted.
 
         Models that cannot be loaded are left out, with a remark; where none can, the first refusal is raised.
         """
@@ -306,7 +303,7 @@ class Estimator:
         for line in loaded.left_out:
             self.remarks.tell(f"left out: {line}")
         cut = ((it.source, decompose(it.graph, self.options.cutting, self.loader.cache)) for it in loaded.models)
-        return [Asked(source, Inquiry(self.store, found, self.compositions, predictors)) for source, found in cut]
+        return [(source, Inquiry(self.store, found, self.compositions)) for source, found in cut]
 
     def scope_of(self, sources: Sequence[ModelSource]) -> MeasurementScope:
         """Return whose measurements count for these models."""
@@ -327,7 +324,7 @@ class Estimator:
 
     def _usual_runtimes(self) -> Mapping[Format, Runtime]:
         """Return the runtime of this host for each format, of those that have the precision and the kernels."""
-        usual = usual_runtimes(self.data, self.options.usual_runtime, None, self.options.precision)
+        usual = usual_runtimes(self.data, self.options.usual_runtime, self.options.precision)
         registry = Registry(self.data.path)
         found = ((form, registry.first_for({form}, lambda it: it.can_have(self.options))) for form in Format)
         others = {form: it for form, it in found if it is not None} if self.options.limit_kernels else {}
@@ -387,7 +384,7 @@ class Estimator:
         from dlbricks_tui.estimate.prediction.score import scores_on
 
         asked = self.inquiries(sources, scope.level, scope.format)
-        models = ((it.inquiry.decomposition, scope.runtime_for(it.source)) for it in asked)
+        models = ((inquiry.decomposition, scope.runtime_for(source)) for source, inquiry in asked)
         return scores_on(self.store, scope.system, models, others=scope.named is None)
 
     def on_systems(self, sources: Sequence[ModelSource], systems: Sequence[str]) -> dict[str, list[SystemEstimate]]:
@@ -413,6 +410,142 @@ class Estimator:
             return loader.load(source, Level.WRITTEN, options.inputs, options.values, options.batch)
 
 
+class KnownAlready(NamedTuple):
+    """The facts that the store and the library have about a model and around it."""
+
+    # Combinations of runtime, threads, batch size and precision in which the whole model was timed on the system.
+    combinations: int = 0
+    proofs: int = 0
+    load_tests: int = 0
+    systems: int = 0
+    # Models that the user has added to the library.
+    own_models: int = 0
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Measurements:
+    """The stored samples of a brick in a context: the newest good ones, and the latency in each run, oldest first."""
+
+    newest: Measurement
+    history_ms: tuple[float, ...]
+
+
+class ThreadSafeEstimator:
+    """Answers for one model at a time, from any thread."""
+
+    def __init__(self, store: "SharedStore", data: DataFolder) -> None:
+        self._store = store
+        # Loaded here: only lists keep latencies.
+        from dlbricks_tui.api.library_scans import LatencyCache
+
+        self._data = data
+        self.latencies = LatencyCache(data)
+        # Kept for the store in use, as training takes time.
+        self._predictors: tuple[ResultsDatabase, Predictors] | None = None
+        # Kept until there are new results.
+        self._known: tuple[object, tuple[EstimateOptions, MeasurementScope, Readings]] | None = None
+
+    @cached_property
+    def host(self) -> str:
+        """The id of this host as a system."""
+        return fingerprint().id
+
+    def available(self) -> "Available":
+        """Return the systems and runtimes of the store, and this host."""
+        from dlbricks_tui.api.open_models import Available
+
+        with self._store.held(refresh=True) as store:
+            return Available(
+                self.host,
+                store.systems(),
+                store.runtimes(),
+                len(store.select(order=())),
+            )
+
+    def state(self) -> str:
+        """Return a key of this host and its results; answers with equal keys are equal."""
+        with self._store.held() as store:
+            return repr((self.host, store.generation.covered))
+
+    def answer(self, source: ModelSource, choices: "Choices", read: Callable[[ModelReading], Decomposition]) -> Answer:
+        """Return the answer of a model; raise the first refusal of `read` if no reading of the model works."""
+        with self._store.held() as store:
+            options, scope, readings = self._asked(store, choices)
+            choice = CombinationChoice(options, scope, source.in_format(scope.format or source.format))
+            taken = readings.of_model(choice)
+        # Other panels use the store while models are read. A framework that ends concerns its own reading only.
+        found = those_read(taken, read, (UserError,))
+        with self._store.held() as store:
+            if self._predictors is None or self._predictors[0] is not store:
+                self._predictors = store, Predictors(store, self._data.cache)
+            how = options.compositions(), self._predictors[1]
+            return answer_of(choice, taken, {reading: Inquiry(store, it, *how) for reading, it in found.items()})
+
+    def _asked(self, store: ResultsDatabase, choices: "Choices") -> tuple[EstimateOptions, MeasurementScope, Readings]:
+        """Return the settings as options, whose measurements count, and how their runtimes read models."""
+        key = store.generation.covered, choices
+        if self._known is None or self._known[0] != key:
+            options, chosen, host = choices.options(), choices.runtime, self.host
+            system = choices.system or host
+            form = choices.format if chosen is None else format_of(by_id(store.runtimes()).get(chosen))
+            registered = Registry(self._data.path).one_of_each_format(precision=choices.precision)
+            usual = {each: options.variant_of(it) for each, it in registered.items()} if system == host else {}
+            scope = MeasurementScope(
+                system, choices.level, system == host, form, chosen, usual, is_exact=chosen is not None
+            )
+            read = {each: options.optimising_alike(it) for each, it in registered.items()}
+            self._known = key, (options, scope, Readings(MeasuredRuntimes(self._data, store, system), read))
+        return self._known[1]
+
+    def timing(self, answer: Answer) -> "Timing | None":
+        """Return the latency of the whole model, if it was timed end to end."""
+        with self._store.held():
+            return answer.inquiry.timing(answer.found.way)
+
+    def other_systems(self, answer: Answer) -> tuple[str, ...]:
+        """Return the names of the other systems that have results of the model."""
+        with self._store.held() as store:
+            others = {offer.way.system for offer in answer.inquiry.offers} - {answer.found.way.system}
+            known = by_id(store.systems()) if others else {}
+        return tuple(sorted(known[system].name if system in known else system for system in others))
+
+    def known_about(self, model: str, choices: "Choices") -> KnownAlready:
+        """Return the facts on which the next steps for a model depend; those about the library are not known here."""
+        with self._store.held() as store:
+            system = choices.system or self.host
+            timed = store.select(equal(of="model", good=True, system=system, name=model), order=()).summaries()
+            asked = equal(name=model, system=system)
+            return KnownAlready(
+                combinations=len({(it.runtime, it.batch_size) for it in timed}),
+                proofs=len(store.least_first(Proof, asked)),
+                load_tests=len(store.least_first(LoadTest, asked)),
+                systems=len(store.systems()),
+            )
+
+    def measurements(self, pair: "Pair", way: Way) -> Measurements | None:
+        """Return the newest good samples of a brick in a context, and its latency in each run, oldest first."""
+        with self._store.held() as store:
+            asked = equal(brick=pair[0], context=pair[1], of="brick", good=True) & way.query
+            found = store.results(asked, order=LEAST_FIRST)
+            newest = found.result(-1) if found else None
+            if not isinstance(newest, Measurement):
+                return None
+            return Measurements(newest, tuple(found.values("trimmed_mean_ms")))
+
+    def known(self, conditions: "Conditions", targets: "Iterable[JobKey]", run: str | None = None) -> "Known":
+        """Return what a run under these conditions can reuse: all results, or those of one run."""
+        # Loaded here: commands that estimate need nothing of runs.
+        from dlbricks_tui.measure.known import known_in
+
+        with self._store.held(refresh=True) as store:
+            return known_in(store, conditions, targets, run=run)
+
+    def refresh(self) -> bool:
+        """Read what other processes have stored since, and return whether there was anything."""
+        with self._store.held() as store:
+            return store.refresh()
+
+
 def measured_models(data: DataFolder) -> tuple[ModelSource, ...]:
     """Return the models of the library that were measured, by their bricks or end to end."""
     with ResultsDatabase(data.store) as store:
@@ -431,13 +564,13 @@ def estimates_here(
     """Return the best known estimate of each model from this host's results by the usual runtime, or None."""
     if not data.store.exists():
         return [None for _ in models]
-    host, found = fingerprint().id, usual_runtimes(data, usual_runtime, threads, precision)
+    host, found = fingerprint().id, usual_runtimes(data, usual_runtime, precision)
     with ResultsDatabase(data.store) as store:
         measured = MeasuredRuntimes(data, store, host).measured
         estimates: list[SystemEstimate | None] = []
         for model in models:
             usual = found.get(model.graph.format)
-            wanted = "" if usual is None else usual.with_precision(precision).identity
+            wanted = "" if usual is None else usual.with_precision(precision).with_threads(threads).identity
             how = threads, stated_precision(wanted), stated_kernels(wanted)
             alike = [it for it in measured if without_variant(it) == without_variant(wanted) and states(it, *how)]
             inquiry = Inquiry(store, model)
@@ -446,23 +579,16 @@ def estimates_here(
 
 
 @contextmanager
-def open_estimator(options: EstimateOptions, data: DataFolder, remarks: Remarks) -> Iterator[Estimator]:
+def open_estimator(options: EstimateOptions, data: DataFolder, remarks: Remarks = SILENT) -> Iterator[Estimator]:
     """Open a user's store, and a loader that fuses models as the runtime of the options does."""
     compositions = options.compositions()
     with ResultsDatabase(data.store) as store:
         runtimes = _runtimes_here(options, data, store)
         preferred = runtimes[0].traits.format if runtimes else Registry(data.path).preferred_format
-        most_bytes = _memory_bytes(options, store)
+        most_bytes = None if options.batch is None else options.memory_bytes_in(store)
         with ModelLoaders(data, remarks.inputs_used, *runtimes, most_bytes=most_bytes, tell=remarks.tell) as readers:
             predictors = Predictors(store, data.cache)
             yield Estimator(options, data, store, readers, remarks, compositions, preferred, predictors)
-
-
-def _memory_bytes(options: EstimateOptions, store: ResultsDatabase) -> int | None:
-    """Return the memory of the system whose results count; None where it is not known."""
-    if options.batch is None or options.system is None:
-        return None if options.batch is None else fingerprint().memory_bytes
-    return by_id(store.systems())[options.system_in(store)].memory_bytes or None
 
 
 def _runtimes_here(options: EstimateOptions, data: DataFolder, store: ResultsDatabase) -> list[Runtime]:

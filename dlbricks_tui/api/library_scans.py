@@ -5,32 +5,37 @@ Models that only a framework could read, which takes long, are left out.
 
 from __future__ import annotations
 
+import json
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import asdict, fields, replace
 from functools import partial
+from threading import Lock
 from typing import TYPE_CHECKING, NamedTuple
 
+from dlbricks_tui import __version__
 from dlbricks_tui.api.open_models import KnownLatency, known_latency
+from dlbricks_tui.atomic_write import write_atomically
 from dlbricks_tui.bricks.corpus import Corpus, ModelBricks, compare, model_bricks
 from dlbricks_tui.errors import UserError
 from dlbricks_tui.estimate.comparison import Accuracy, SharedSettings, accuracy, by_group
 from dlbricks_tui.estimate.inquiry import Inquiry
 from dlbricks_tui.models.errors import ModelError
 from dlbricks_tui.models.loading import UNLOADABLE
+from dlbricks_tui.regular_files import read_json
 from dlbricks_tui.store.selections import combinations, equal
 from dlbricks_tui.wording.numbers import measured_ago
 
 if TYPE_CHECKING:
-    from dlbricks_tui.api.choices import Choices
     from dlbricks_tui.api.estimating import ModelReading
     from dlbricks_tui.api.model_reading import ModelReader
-    from dlbricks_tui.api.open_models import ModelSpec
+    from dlbricks_tui.api.open_models import Choices, ModelSpec
     from dlbricks_tui.api.workbench_session import WorkbenchSession
     from dlbricks_tui.bricks.decomposition import Decomposition
     from dlbricks_tui.estimate.system_estimate import SystemEstimate
+    from dlbricks_tui.folders import DataFolder
     from dlbricks_tui.models.library import ModelSource
 
 # A user who holds a key in the settings starts one scan, not one per setting.
@@ -72,6 +77,87 @@ def index_bricks(
                 index[brick][decomposition.graph.name] = None
         pause_after(time.monotonic() - began, measuring=measuring)
     yield index
+
+
+_MOST_KEPT_LATENCIES = 5000
+# Other fields make another cache.
+_FIELDS = tuple(each.name for each in fields(KnownLatency))
+
+
+class LatencyCache:
+    """Cached estimates by model and settings; a change of the store or of the runtimes drops them.
+
+    If the cache cannot be read or written, the models are estimated again.
+    """
+
+    def __init__(self, data: DataFolder) -> None:
+        self._data = data
+        self._file = data.cache / "latencies.json"
+        self._lock = Lock()
+        self._state = ""
+        self._known: dict[str, KnownLatency] = {}
+        # Those of the state before, which new results have made older.
+        self._older: dict[str, KnownLatency] = {}
+
+    def begin(self, *state: str) -> None:
+        """Use the cache of this state; that of the state before stays as the older one."""
+        now = repr((__version__, _FIELDS, state, self._settings_files()))
+        with self._lock:
+            if now != self._state:
+                before, self._state = self._known, now
+                self._known, kept = self._read(now)
+                self._older = {**self._older, **(before or kept)}
+
+    def of(self, spec: ModelSpec, choices: Choices) -> KnownLatency | None:
+        """Return the cached estimate of a model; None if there is none or the file has changed."""
+        with self._lock:
+            return self._known.get(_cache_key(spec, choices))
+
+    def older(self, spec: ModelSpec, choices: Choices) -> KnownLatency | None:
+        """Return the estimate of a model from before the last new results; None if there is none."""
+        with self._lock:
+            return self._older.get(_cache_key(spec, choices))
+
+    def keep(self, spec: ModelSpec, choices: Choices, latency: KnownLatency) -> None:
+        """Cache an estimate until the next `save`."""
+        with self._lock:
+            if len(self._known) >= _MOST_KEPT_LATENCIES:
+                self._known.clear()
+            self._known[_cache_key(spec, choices)] = latency
+
+    def save(self) -> None:
+        with self._lock:
+            known = {key: asdict(latency) for key, latency in self._known.items()}
+            with suppress(OSError):
+                write_atomically(self._file, json.dumps({"state": self._state, "known": known}))
+
+    def _read(self, state: str) -> tuple[dict[str, KnownLatency], dict[str, KnownLatency]]:
+        """Return the estimates of this state in the file, and those of another one."""
+        try:
+            document = read_json(self._file)
+            found = {str(key): KnownLatency(**values) for key, values in document["known"].items()}
+            return (found, {}) if document["state"] == state else ({}, found)
+        except (OSError, ValueError, LookupError, TypeError, AttributeError):
+            return {}, {}
+
+    def _settings_files(self) -> list[tuple[str, int, int]]:
+        """Return the files with runtimes and input shapes, with their times of change and sizes."""
+        found = []
+        for path in sorted(set(self._data.path.glob("*.json")) - {self._data.view}):
+            with suppress(OSError):
+                known = path.stat()
+                found.append((path.name, known.st_mtime_ns, known.st_size))
+        return found
+
+
+def _cache_key(spec: ModelSpec, choices: Choices) -> str:
+    path = spec.source.path
+    try:
+        known = path.stat()
+        file = (known.st_mtime_ns, known.st_size)
+    except OSError:
+        file = (0, 0)
+    return repr((str(path), spec.source.name, file, sorted(spec.shapes.items()), sorted(spec.values.items()), choices))
 
 
 def estimate_library(

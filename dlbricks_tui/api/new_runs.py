@@ -6,7 +6,6 @@ from dataclasses import asdict, dataclass, replace
 from itertools import product
 from typing import Any, NamedTuple
 
-from dlbricks_tui.api.choices import Choices
 from dlbricks_tui.api.measuring import (
     MOST_MODELS_END_TO_END,
     MeasureOptions,
@@ -15,7 +14,7 @@ from dlbricks_tui.api.measuring import (
     remarks_on_run,
     run_request,
 )
-from dlbricks_tui.api.open_models import ModelId, ModelSpec, id_of
+from dlbricks_tui.api.open_models import Choices, ModelId, ModelSpec, id_of
 from dlbricks_tui.api.workbench_session import WorkbenchSession
 from dlbricks_tui.bricks.decomposition import Decomposition
 from dlbricks_tui.config.config import Config

@@ -230,19 +230,6 @@ class ModelLoaders(ExitStack):
         return self._loaders[runtime]
 
 
-@contextmanager
-def open_loader(
-    data: DataFolder,
-    inputs_used: InputsUsed,
-    *runtimes: Runtime,
-    most_bytes: int | None = None,
-    tell: Callable[[str], None] | None = None,
-) -> Iterator[Loader]:
-    """Open a loader of models as these runtimes have them, or as the usual runtime of their format does."""
-    with ModelLoaders(data, inputs_used, *runtimes, most_bytes=most_bytes, tell=tell) as loaders:
-        yield loaders.loader()
-
-
 def loader_from_cache(data: DataFolder) -> Loader:
     """Return a loader that starts no framework; it refuses models that need one."""
     runtimes = Registry(data.path).one_of_each_format()

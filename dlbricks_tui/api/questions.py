@@ -27,7 +27,7 @@ from dlbricks_tui.api.from_run import written_evaluation
 from dlbricks_tui.api.language_models import LanguageAnswer, LanguageOptions
 from dlbricks_tui.api.loads import ScenarioResult, scenario_result
 from dlbricks_tui.api.measuring import MeasureOptions, ProbeOptions, ProbeResult, RunResult
-from dlbricks_tui.api.opening import library, model_named, open_loader
+from dlbricks_tui.api.opening import ModelLoaders, library, model_named
 from dlbricks_tui.api.preparing import check_file
 from dlbricks_tui.api.scenarios import ScenarioOptions, scenario_answer
 from dlbricks_tui.api.scope import EstimateOptions
@@ -171,8 +171,8 @@ def load(
     session = _session_at(data)
     if batch is not None:
         BATCH.require(batch, ModelError)
-    with open_loader(session.folder, _log_inputs_used, most_bytes=fingerprint().memory_bytes) as loader:
-        return loader.load(session.source(model), level, inputs, values, batch)
+    with ModelLoaders(session.folder, _log_inputs_used, most_bytes=fingerprint().memory_bytes) as loaders:
+        return loaders.loader().load(session.source(model), level, inputs, values, batch)
 
 
 def estimate(model: Model, options: EstimateOptions | None = None, *, data: Data = None) -> ModelEstimate:

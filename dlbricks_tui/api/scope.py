@@ -87,14 +87,11 @@ def named_runtime(asked: str, data: DataFolder, store: ResultsDatabase) -> Named
     return NamedRuntime(asked, known[identity].framework, here, identity)
 
 
-def usual_runtimes(
-    data: DataFolder, usual: str | None, threads: int | None, precision: Precision | None = None
-) -> Mapping[Format, Runtime]:
+def usual_runtimes(data: DataFolder, usual: str | None, precision: Precision | None = None) -> Mapping[Format, Runtime]:
     """Return the runtime of this host for each format, by the settings, of those that have the precision."""
     registry = Registry(data.path)
     named = registry.find(usual) if usual else None
-    found = registry.one_of_each_format(named if named and named.computes_in(precision) else None, precision)
-    return {form: runtime.with_threads(threads) for form, runtime in found.items()}
+    return registry.one_of_each_format(named if named and named.computes_in(precision) else None, precision)
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,7 +149,7 @@ class MeasuredRuntimes:
 
     def usual(self, source: ModelSource, usual_runtime: str | None) -> RuntimeVariants:
         """Return the runtime of this host that a run of a model would take."""
-        usual = usual_runtimes(self._data, usual_runtime, None)
+        usual = usual_runtimes(self._data, usual_runtime)
         found = usual.get(source.format) or Registry(self._data.path).runtime_for(source.formats)
         return self._grouped([found.identity])[0]
 
@@ -247,6 +244,11 @@ class SelectionOptions(CutOptions):
     def system_in(self, store: ResultsDatabase) -> str:
         """Return the id of the system whose measurements count."""
         return fingerprint().id if self.system is None else find_system(self.system, by_id(store.systems()))
+
+    def memory_bytes_in(self, store: ResultsDatabase) -> int | None:
+        """Return the memory of that system; None where it is not known."""
+        host = fingerprint()
+        return {**by_id(store.systems()), host.id: host}[self.system_in(store)].memory_bytes or None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,12 +10,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from dlbricks_tui.api.doctor import peaks_document, system_document
 from dlbricks_tui.api.documents import taken
-from dlbricks_tui.api.estimating import Estimator
+from dlbricks_tui.api.estimating import Estimator, open_estimator
 from dlbricks_tui.api.opening import library
 from dlbricks_tui.estimate.comparison import (
     PRICES_FILE,
     Candidate,
-    Prices,
     against_quickest,
     candidates,
     cheapest,
@@ -87,21 +86,15 @@ class Systems(NamedTuple):
 
 def list_systems(session: WorkbenchSession) -> Systems:
     """Return the systems of the store after this host."""
-    host, prices = fingerprint(), read_prices(session.data.path)
-    with session.store.held() as store:
-        store.refresh()
-        return Systems(known_systems(store, prices, host), by_id(store.runtimes()))
+    host = fingerprint()
+    with session.store.held(refresh=True) as store:
+        return Systems(known_systems(store, session.data, host), by_id(store.runtimes()))
 
 
-def rank_systems(source: ModelSource, options: EstimateOptions, data: DataFolder) -> tuple[Candidate, ...]:
+def rank_systems(source: ModelSource, options: EstimateOptions, data: DataFolder) -> Sequence[Candidate]:
     """Return the answers of a model on every system, the fastest first."""
-    from dlbricks_tui.api.workbench_session import own_estimator
-
-    prices = read_prices(data.path)
-    with own_estimator(options, data) as estimator:
-        known = by_id(estimator.store.systems())
-        found = estimator.on_systems([source], list(known))
-    return candidates(found[source.name], known, prices)
+    with open_estimator(options, data) as estimator:
+        return ranked_systems(estimator, [source], ()).get(source.name, ())
 
 
 def examine_host() -> list[Finding]:
@@ -110,8 +103,9 @@ def examine_host() -> list[Finding]:
     return sorted(findings(), key=lambda it: worst_first.index(it.verdict))
 
 
-def known_systems(store: ResultsDatabase, prices: Prices, host: System | None = None) -> tuple[KnownSystem, ...]:
+def known_systems(store: ResultsDatabase, data: DataFolder, host: System | None = None) -> tuple[KnownSystem, ...]:
     """Return the systems of the store; a host comes first, also without results."""
+    prices = read_prices(data.path)
     known = {**({} if host is None else {host.id: host}), **by_id(store.systems())}
     results, peaks = store.select(order=()), store.peaks()
     ways = combinations(results)
@@ -129,11 +123,6 @@ def known_systems(store: ResultsDatabase, prices: Prices, host: System | None = 
         )
         for system in known.values()
     )
-
-
-def systems_of(store: ResultsDatabase, data: DataFolder) -> tuple[KnownSystem, ...]:
-    """Return the systems of the store with the prices of the user."""
-    return known_systems(store, read_prices(data.path))
 
 
 def prices_file(data: DataFolder) -> Path:
@@ -305,8 +294,6 @@ def _contradiction(claim: Claim) -> ContradictionResult:
 
 
 _MOST_NAMED = 20
-
-
 _MOST_CLAIMED = 4
 
 

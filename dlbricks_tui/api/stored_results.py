@@ -45,8 +45,6 @@ if TYPE_CHECKING:
 # A quoted value may contain blanks; the closing quote may still be missing.
 _WORD = re.compile(r'(?:[^\s"]|"[^"]*"?)+')
 _BEGUN = re.compile(r"\w+(==|!=|<=|>=|=|<|>|~)")
-
-
 # Later orders would only decide between a few equal results.
 _MOST_ORDERS = 3
 
@@ -89,8 +87,7 @@ class QueriedResults(NamedTuple):
 
 def find(shared: SharedStore, query: ResultQuery) -> QueriedResults:
     """Find results, including those that were just stored."""
-    with shared.held() as store:
-        store.refresh()
+    with shared.held(refresh=True) as store:
         total = len(store.results(order=()))
         try:
             return QueriedResults(query, store.results(*queries_of(query.text), order=query.orders), total)
@@ -108,8 +105,7 @@ class Overview(NamedTuple):
 
 def overview(shared: SharedStore) -> Overview | None:
     """Return what there is; None without results."""
-    with shared.held() as store:
-        store.refresh()
+    with shared.held(refresh=True) as store:
         found = store.results(order=())
         if not found:
             return None
@@ -206,9 +202,8 @@ class ImportTold(NamedTuple):
 def import_file(shared: SharedStore, path: Path, data: DataFolder) -> ImportTold:
     """Import a file that was exported on any host, or the results of a suite that was exported here."""
     # Loaded here: imports are rare.
+    from dlbricks_tui.api.store_contents import imported
     from dlbricks_tui.api.suites import import_suite_results
-    from dlbricks_tui.share.galleries import Trust, import_paths
-    from dlbricks_tui.share.signatures import signers_of
     from dlbricks_tui.share.suites.results_file import has_suite_results
 
     # An import takes long, so it opens the store a second time instead of locking the shared one.
@@ -218,7 +213,7 @@ def import_file(shared: SharedStore, path: Path, data: DataFolder) -> ImportTold
             return ImportTold(
                 f"{import_outcome(suite)}.", bool(suite.failed or suite.missing), suite.system, suite.models
             )
-        done = import_paths(store, [path], Trust(signers_of(data)))
+        done = imported(store, [path], data)
     files = [it for one in done.paths for it in one.files]
     reports = [it.report for it in files]
     told = f"{counted(sum(it.new for it in reports), 'new record')} in {path.name}, "

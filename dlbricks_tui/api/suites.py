@@ -9,9 +9,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
-from dlbricks_tui.api.choices import Choices
 from dlbricks_tui.api.measuring import MeasureOptions, request_of
-from dlbricks_tui.api.open_models import ModelSpec
+from dlbricks_tui.api.open_models import Choices, ModelSpec
 from dlbricks_tui.api.opening import CutOptions, library
 from dlbricks_tui.bricks.cutting import Cut
 from dlbricks_tui.bricks.decomposition import decompose

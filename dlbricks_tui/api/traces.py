@@ -38,8 +38,7 @@ from dlbricks_tui.traces.trace import (
 )
 
 if TYPE_CHECKING:
-    from dlbricks_tui.api.choices import Choices
-    from dlbricks_tui.api.open_models import ModelSpec
+    from dlbricks_tui.api.open_models import Choices, ModelSpec
     from dlbricks_tui.config.config import Config
     from dlbricks_tui.folders import DataFolder
     from dlbricks_tui.jobs.events import Event

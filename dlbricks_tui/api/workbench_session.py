@@ -13,12 +13,10 @@ from dlbricks_tui.folders import SAMPLE_MODELS, DataFolder
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from dlbricks_tui.api.choices import Choices
-    from dlbricks_tui.api.estimating import Answer, Estimator
+    from dlbricks_tui.api.estimating import Answer, ThreadSafeEstimator
     from dlbricks_tui.api.model_reading import ModelReader, Refusal
-    from dlbricks_tui.api.open_models import ModelSpec
+    from dlbricks_tui.api.open_models import Choices, ModelSpec
     from dlbricks_tui.api.scope import EstimateOptions
-    from dlbricks_tui.api.shared_estimates import ThreadSafeEstimator
     from dlbricks_tui.bricks.decomposition import Decomposition
     from dlbricks_tui.config.config import Config
     from dlbricks_tui.estimate.prediction.score import Score
@@ -45,33 +43,14 @@ def return_large_blocks() -> None:
 
 def options_of(spec: ModelSpec, choices: Choices, config: Config) -> EstimateOptions:
     """Return the options of the estimates that the workbench shows."""
-    from dlbricks_tui.api.scope import EstimateOptions
     from dlbricks_tui.bricks.decomposition import Cutting
-    from dlbricks_tui.runtime.variant import Precision
-    from dlbricks_tui.settings.cutting import CUTTING, LEVEL, WORKERS
-    from dlbricks_tui.settings.setting import fields_of
-    from dlbricks_tui.settings.variant import BATCH, RUNTIME, SYSTEM
 
-    return EstimateOptions(
-        **fields_of(choices, (*CUTTING, LEVEL, SYSTEM, RUNTIME, BATCH, WORKERS)),
+    return choices.options(
         inputs=spec.shapes,
         usual_cutting=Cutting(config.granularity, config.cut, config.order),
-        # A runtime that was chosen has its own number of threads.
-        threads=choices.threads if choices.runtime is None else None,
         usual_runtime=config.runtime,
         usual_threads=config.threads,
-        precision=None if choices.precision is Precision.F32 else choices.precision,
-        measured_only=choices.measured_only,
     )
-
-
-@contextmanager
-def own_estimator(options: EstimateOptions, data: DataFolder) -> Iterator[Estimator]:
-    """Open an estimator with a store of its own: reading models takes long, and other panels estimate meanwhile."""
-    from dlbricks_tui.api.estimating import SILENT, open_estimator
-
-    with open_estimator(options, data, SILENT) as estimator:
-        yield estimator
 
 
 class SharedStore:
@@ -83,14 +62,16 @@ class SharedStore:
         self._store: ResultsDatabase | None = None
 
     @contextmanager
-    def held(self) -> Iterator[ResultsDatabase]:
-        """Lock and return the store."""
+    def held(self, *, refresh: bool = False) -> Iterator[ResultsDatabase]:
+        """Lock and return the store; `refresh` reads what other processes have stored since."""
         with self._lock:
             if self._store is None:
                 from dlbricks_tui.store.database import ResultsDatabase
 
                 return_large_blocks()
                 self._store = ResultsDatabase(self.folder)
+            if refresh:
+                self._store.refresh()
             yield self._store
 
     def close(self) -> None:
@@ -129,7 +110,7 @@ class WorkbenchSession:
 
     @property
     def estimator(self) -> ThreadSafeEstimator:
-        from dlbricks_tui.api.shared_estimates import ThreadSafeEstimator
+        from dlbricks_tui.api.estimating import ThreadSafeEstimator
 
         with self._lock:
             self._estimator = self._estimator or ThreadSafeEstimator(self.store, self.data)
@@ -151,8 +132,12 @@ class WorkbenchSession:
 
     def scores(self, specs: Sequence[ModelSpec], choices: Choices) -> tuple[Score, ...]:
         """Return how well the models that were read before would have been predicted."""
-        models = [found for spec in specs if (found := self.reader.decompose_cached(spec)) is not None]
-        return tuple(self.estimator.scores(models, choices))
+        from dlbricks_tui.estimate.prediction.score import scores_on
+
+        found = ((self.reader.decompose_cached(spec), choices.runtime) for spec in specs)
+        models = [(model, runtime) for model, runtime in found if model is not None]
+        with self.store.held(refresh=True) as store:
+            return tuple(score for _, score in scores_on(store, choices.system or self.estimator.host, models))
 
     def close(self) -> None:
         """End all work in progress."""

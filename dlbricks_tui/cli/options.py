@@ -155,8 +155,8 @@ def open_loader(data: DataFolder, runtime: Runtime | None = None) -> Iterator[Lo
     """Open a loader of models, and narrate which inputs are as given before."""
     from dlbricks_tui.api import opening
 
-    with opening.open_loader(data, narrate_inputs, *([] if runtime is None else [runtime]), tell=narrate) as loader:
-        yield loader
+    with opening.ModelLoaders(data, narrate_inputs, *([] if runtime is None else [runtime]), tell=narrate) as loaders:
+        yield loaders.loader()
 
 
 def narrate_inputs(source: ModelSource, given: Mapping[str, Numbers]) -> None:

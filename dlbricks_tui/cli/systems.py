@@ -37,13 +37,13 @@ def list_systems(args: argparse.Namespace) -> int:
     """List the systems with their prices and the numbers of their results."""
     # Loaded here, as below: the help needs no store.
     from dlbricks_tui.api.opening import open_store
-    from dlbricks_tui.api.store_contents import known_system_document, prices_file, systems_of
+    from dlbricks_tui.api.store_contents import known_system_document, known_systems, prices_file
     from dlbricks_tui.cli.rendering import show_parts
     from dlbricks_tui.documents.parts import Table
     from dlbricks_tui.documents.systems import system_columns
 
     with open_store(args.data, narrate) as store:
-        known = systems_of(store, args.data)
+        known = known_systems(store, args.data)
     if args.json:
         write_json([known_system_document(it) for it in known])
     elif known:

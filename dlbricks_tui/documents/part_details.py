@@ -22,7 +22,7 @@ from dlbricks_tui.wording.numbers import CANNOT, LEFT_OUT, UNKNOWN, WIDE, counte
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from dlbricks_tui.api.shared_estimates import Measurements
+    from dlbricks_tui.api.estimating import Measurements
     from dlbricks_tui.bricks.regions import Region
     from dlbricks_tui.documents.outline import Outline, OutlineNode
     from dlbricks_tui.documents.parts import Part

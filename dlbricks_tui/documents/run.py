@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import fsum, sqrt
 from typing import TYPE_CHECKING
 
 from dlbricks_tui.documents.lines import Line, Span
@@ -12,15 +13,19 @@ from dlbricks_tui.wording import runs as wording
 from dlbricks_tui.wording.numbers import duration, in_ms, milliseconds, percent
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
-    from dlbricks_tui.api.followed_runs import RunSnapshot
+    from dlbricks_tui.api.followed_runs import RunModel, RunSnapshot
     from dlbricks_tui.estimate.knowledge import Latency
     from dlbricks_tui.estimate.system_estimate import SystemEstimate
 
 _BLOCKS = "▁▂▃▄▅▆▇█"
 # More cores would leave no room for words.
 _MOST_BLOCKS = 16
+# Fewer samples of the whole model tell less than the short burst that times it at first.
+_ENOUGH_SAMPLES = 8
+# A mean lies within this many standard errors with 95 % confidence.
+_TWO_SIDED_95 = 1.96
 # Other guests that take more of the processor disturb measurements.
 _MUCH_STOLEN = 0.05
 
@@ -153,11 +158,35 @@ def under_way(run: RunSnapshot, model: str) -> UnderWay:
     wholes = [it for it in run.bricks if it.whole and model in it.used_by]
     if len(estimates) > 1 or len(wholes) > 1:
         return UnderWay(words)
-    # Loaded here: the first screen shows no run, and needs no NumPy.
-    from dlbricks_tui.api.shared_estimates import estimate_so_far, latency_so_far
-
     return UnderWay(
         words,
-        next((estimate_so_far(it.sequential_ms, it.low_ms, it.high_ms) for it in estimates if not it.is_partial), None),
-        next((latency_so_far(it.samples_ms, it.latency_ms, it.half_width) for it in wholes), None),
+        next((_estimate_so_far(it) for it in estimates if not it.is_partial), None),
+        next((_latency_so_far(it.samples_ms, it.latency_ms, it.half_width) for it in wholes), None),
     )
+
+
+def _estimate_so_far(run: RunModel) -> Latency | None:
+    """Return the estimate of a run in progress; None until each layer has samples."""
+    from dlbricks_tui.estimate.knowledge import Latency
+
+    value_ms, low_ms, high_ms = run.sequential_ms, run.low_ms, run.high_ms
+    return Latency(value_ms, low_ms, high_ms) if value_ms and low_ms is not None and high_ms is not None else None
+
+
+def _latency_so_far(samples_ms: Sequence[float], latency_ms: float | None, half_width: float | None) -> Latency | None:
+    """Return the latency of a whole model that a run times, from its samples, or as it was measured at first."""
+    # Loaded here: the first screen shows no run, and needs no NumPy.
+    from dlbricks_tui.estimate.knowledge import Latency
+    from dlbricks_tui.store.statistics import trimmed_mean
+
+    if len(samples_ms) >= _ENOUGH_SAMPLES:
+        # Samples of the rounds of the bricks saw the host at the same speed as these. The bootstrap of the final
+        # interval would take the processor from the run.
+        value_ms, samples = trimmed_mean(samples_ms), len(samples_ms)
+        squares = fsum((it - value_ms) ** 2 for it in samples_ms)
+        half_ms = _TWO_SIDED_95 * sqrt(squares / (samples - 1) / samples)
+        return Latency(value_ms, max(0.0, value_ms - half_ms), value_ms + half_ms)
+    if not latency_ms:
+        return None
+    half_ms = latency_ms * (half_width or 0.0)
+    return Latency(latency_ms, latency_ms - half_ms, latency_ms + half_ms)

@@ -16,8 +16,7 @@ from textual import events, on
 from textual.app import App
 from textual.screen import ModalScreen, Screen
 
-from dlbricks_tui.api.choices import Choices, choices_from
-from dlbricks_tui.api.open_models import ComparableRow
+from dlbricks_tui.api.open_models import Choices, ComparableRow, choices_from
 from dlbricks_tui.api.run_watch import Replayed
 from dlbricks_tui.api.workbench_session import WorkbenchSession
 from dlbricks_tui.config.config import Sources

@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, ClassVar
 from textual import on
 from textual.app import ComposeResult
 
-from dlbricks_tui.api.choices import Choices, change_setting, setting_named
 from dlbricks_tui.api.library_scans import ComparedModels, compare_models, find_accuracies
-from dlbricks_tui.api.open_models import ModelSpec
+from dlbricks_tui.api.open_models import Choices, ModelSpec, change_setting, setting_named
 from dlbricks_tui.api.workbench_session import WorkbenchSession
 from dlbricks_tui.documents.corpus import (
     CountedLayers,

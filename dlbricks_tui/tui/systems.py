@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 from textual import on
 
-from dlbricks_tui.api.choices import Choices
-from dlbricks_tui.api.open_models import ComparableRow, ModelSpec
+from dlbricks_tui.api.open_models import Choices, ComparableRow, ModelSpec
 from dlbricks_tui.api.sides import PairKind
 from dlbricks_tui.api.store_contents import (
     KnownSystem,
@@ -154,7 +153,7 @@ class SystemsScreen(AnswerScreen[TakenSystem]):
         self._spec = spec
         self._choices, self._config = choices, config
         self._runtimes: Mapping[str, RuntimeRecord] = {}
-        self._found: tuple[Candidate, ...] | None = None
+        self._found: Sequence[Candidate] | None = None
 
     def question(self) -> str:
         return machines_question(self._model)
@@ -219,7 +218,7 @@ class SystemsScreen(AnswerScreen[TakenSystem]):
         self._runtimes = found.runtimes
         self._systems.show_items(found.known)
 
-    def _show_machines(self, found: tuple[Candidate, ...]) -> None:
+    def _show_machines(self, found: Sequence[Candidate]) -> None:
         self._found = found
         self._machines.show_placeholder(
             line(f"{self._model} was not measured on any system."),

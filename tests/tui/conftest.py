@@ -16,7 +16,7 @@ from textual.css.model import RuleSet
 from textual.css.stylesheet import Stylesheet
 from textual.screen import Screen
 
-from dlbricks_tui.api import followed_runs, run_watch
+from dlbricks_tui.api import estimating, followed_runs, run_watch, scope, store_contents
 from dlbricks_tui.api import library_scans as work
 from dlbricks_tui.api.run_watch import RunWatch
 from dlbricks_tui.bricks.decomposition import decompose
@@ -30,14 +30,22 @@ from dlbricks_tui.scenarios.scenario import fewest_queries
 from dlbricks_tui.tui.widgets import rows
 from dlbricks_tui.wording import numbers
 from tests.jobs.carrying import stands_for_processes
-from tests.tui import actions_run
+from tests.store.samples import system
+from tests.tui import actions_run, results
 from tests.tui.application import NOW, draw, small_library
 from tests.tui.processes import SCRIPT, Process
 from tests.tui.results import NoFramework, store_run
-from tests.tui.stored_results import store_results
+from tests.tui.stored_results import HERE, store_results
 
 # The actions of `actions_run.txt` by the test that runs them.
 LISTED = actions_run.listed()
+
+
+@pytest.fixture
+def one_host(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The host of the stored results in place of this one."""
+    for module in (results, estimating, scope, store_contents):
+        monkeypatch.setattr(module, "fingerprint", lambda: system(HERE))
 
 
 @pytest.fixture(autouse=True)

@@ -8,8 +8,6 @@ from dataclasses import replace
 import pytest
 from textual.pilot import Pilot
 
-from dlbricks_tui.api import estimating, scope
-from dlbricks_tui.api import shared_estimates as judging
 from dlbricks_tui.api.followed_runs import SnapshotBuilder
 from dlbricks_tui.api.open_models import ModelSpec
 from dlbricks_tui.api.workbench_session import WorkbenchSession
@@ -25,8 +23,6 @@ from dlbricks_tui.tui.analysis.screen import AnalysisScreen
 from dlbricks_tui.tui.messages import NewResults
 from dlbricks_tui.tui.widgets.rows import LineRows
 from dlbricks_tui.tui.workbench.screen import WorkbenchScreen
-from tests.store.samples import system
-from tests.tui import results
 from tests.tui.application import NARROW, WIDE, WRITTEN, app_on, press, running, screen_text, showing
 from tests.tui.results import RUNTIME, source_called, store_run
 from tests.tui.snapshots import check_all, resize
@@ -46,12 +42,6 @@ def faster(new: DataFolder) -> DataFolder:
     store_run(new, [MODEL])
     store_run(new, [MODEL], runtime=ONE_THREAD, factor=0.75)
     return new
-
-
-@pytest.fixture
-def one_host(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (results, judging, estimating, scope):
-        monkeypatch.setattr(module, "fingerprint", lambda: system(HERE))
 
 
 @asynccontextmanager

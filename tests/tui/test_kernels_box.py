@@ -17,7 +17,7 @@ from dlbricks_tui.tui.analysis.screen import AnalysisScreen
 from tests.tui.application import MEDIUM, WIDE, eventually, press, screen_text, settled
 from tests.tui.results import store_run
 from tests.tui.snapshots import check_all
-from tests.tui.test_analysis_screen import MODEL, analysis_screen, one_host  # noqa: F401 - a fixture
+from tests.tui.test_analysis_screen import MODEL, analysis_screen
 
 REASON = "its output channels are no multiple of the sixteen numbers that a register of AVX-512 holds"
 
@@ -74,7 +74,7 @@ def faster(new: DataFolder) -> DataFolder:
 
 
 async def test_the_box_asks_the_runtime_once_for_each_analysis_and_closing_it_ends_the_wait(
-    one_host: None,  # noqa: F811
+    one_host: None,
     faster: DataFolder,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -99,8 +99,7 @@ async def test_two_models_are_compared_on_one_screen(new: DataFolder) -> None:
 
 
 @pytest.fixture
-def _one_host_for_all(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(systems_work, "fingerprint", lambda: system(HERE))
+def _one_host_for_all(one_host: None, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(systems_work, "findings", tuple)
 
 

@@ -10,10 +10,9 @@ from typing import Any, NamedTuple
 import pytest
 
 from dlbricks_tui.api.analyses import model_row
-from dlbricks_tui.api.choices import Choices
 from dlbricks_tui.api.combinations import compare_in_steps
 from dlbricks_tui.api.library_scans import estimate_library
-from dlbricks_tui.api.open_models import ModelSpec
+from dlbricks_tui.api.open_models import Choices, ModelSpec
 from dlbricks_tui.api.scenarios import ScenarioOfModel, ScenarioSettings
 from dlbricks_tui.api.store_contents import rank_systems
 from dlbricks_tui.api.workbench_session import WorkbenchSession, options_of

@@ -10,10 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dlbricks_tui.api.choices import Choices
 from dlbricks_tui.api.followed_runs import ReplayPace, RunBrick, RunModel, RunSnapshot, SnapshotBuilder, summary_of
 from dlbricks_tui.api.new_runs import WantedCombination, exactly, request_for, settings_for
-from dlbricks_tui.api.open_models import id_of
+from dlbricks_tui.api.open_models import Choices, id_of
 from dlbricks_tui.config.config import Config, Given
 from dlbricks_tui.documents.lines import Line, sparkline, width_of
 from dlbricks_tui.documents.run import UnderWay, on_its_way, under_way

@@ -8,8 +8,6 @@ from typing import Any
 import pytest
 from textual.pilot import Pilot
 
-from dlbricks_tui.api import estimating, scope
-from dlbricks_tui.api import shared_estimates as judging
 from dlbricks_tui.api.open_models import ModelSpec
 from dlbricks_tui.api.scenarios import ScenarioOfModel
 from dlbricks_tui.api.workbench_session import WorkbenchSession
@@ -29,8 +27,7 @@ from dlbricks_tui.tui.scenario import screen as work
 from dlbricks_tui.tui.scenario.panels import SCENARIO_ROWS, LoadTestsPanel, SettingsPanel
 from dlbricks_tui.tui.scenario.screen import ScenarioScreen
 from dlbricks_tui.tui.workbench.screen import WorkbenchScreen
-from tests.store.samples import load_test, system
-from tests.tui import results
+from tests.store.samples import load_test
 from tests.tui.application import (
     MEASURED_ONLY,
     MEDIUM,
@@ -77,12 +74,6 @@ def timed(new: DataFolder) -> DataFolder:
     """A data folder with a model that was timed end to end."""
     store_run(new, [MODEL])
     return new
-
-
-@pytest.fixture
-def one_host(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (results, judging, estimating, scope):
-        monkeypatch.setattr(module, "fingerprint", lambda: system(HERE))
 
 
 def store_load_test(data: DataFolder, host: str | None = None, **fields: object) -> LoadTest:

@@ -13,7 +13,6 @@ import pytest
 from dlbricks_tui.analysis.proving import PROOF, ProofOrder, RoundsDone
 from dlbricks_tui.analysis.what_if import Gain
 from dlbricks_tui.api import run_watch
-from dlbricks_tui.api import shared_estimates as judging
 from dlbricks_tui.api import store_contents as work
 from dlbricks_tui.api.analysing import MeasuringPlan
 from dlbricks_tui.api.jobs import ToldJob
@@ -44,7 +43,6 @@ from dlbricks_tui.tui.trace.panels import CancelTraceScreen, StartTraceScreen, W
 from dlbricks_tui.tui.workbench.model_columns import ModelColumnsScreen
 from dlbricks_tui.tui.workbench.suites import ExportSuiteScreen, ScoresScreen, SuiteWrittenScreen
 from tests.runs.live_runs import in_the_middle, put_run
-from tests.store.samples import system
 from tests.tui import results
 from tests.tui.application import MEDIUM, NARROW, WRITTEN, AppWithoutWorkbench, app_on, press, running, settled
 from tests.tui.snapshots import Shown, check, check_all, check_each, check_layout, check_sixteen_colours, resize
@@ -149,10 +147,8 @@ OPENED = ("slash", '"res"', "enter", "enter")
 
 
 @pytest.fixture
-def one_host(monkeypatch: pytest.MonkeyPatch) -> None:
+def one_host(one_host: None, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(work, "findings", lambda: FINDINGS)
-    for module in (work, results, judging):
-        monkeypatch.setattr(module, "fingerprint", lambda: system(HERE))
 
 
 @pytest.fixture

@@ -5,9 +5,8 @@ from pathlib import Path
 import pytest
 from textual.pilot import Pilot
 
-from dlbricks_tui.api.choices import Choices
 from dlbricks_tui.api.model_reading import ModelReader, Refusal
-from dlbricks_tui.api.open_models import ModelSpec
+from dlbricks_tui.api.open_models import Choices, ModelSpec
 from dlbricks_tui.api.workbench_session import WorkbenchSession
 from dlbricks_tui.documents.run import UnderWay
 from dlbricks_tui.folders import SAMPLE_MODELS, DataFolder

@@ -9,11 +9,11 @@ from textual import on
 
 from dlbricks_tui.api import jobs
 from dlbricks_tui.api.analysing import Analyser, MeasuringPlan, plan_here, proof_job
-from dlbricks_tui.api.choices import Choices
+from dlbricks_tui.api.estimating import open_estimator
 from dlbricks_tui.api.followed_jobs import PeaksJob, ProofJob, peaks_job
 from dlbricks_tui.api.followed_runs import RunSnapshot
-from dlbricks_tui.api.open_models import ModelSpec
-from dlbricks_tui.api.workbench_session import WorkbenchSession, options_of, own_estimator
+from dlbricks_tui.api.open_models import Choices, ModelSpec
+from dlbricks_tui.api.workbench_session import WorkbenchSession, options_of
 from dlbricks_tui.config.config import Config
 from dlbricks_tui.documents.analysis import AnalysisDocument
 from dlbricks_tui.documents.lines import Line, Span, line
@@ -37,12 +37,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from dlbricks_tui.analysis.kernels import TimedKernel
-    from dlbricks_tui.api.analysing import MeasuringPlan
-    from dlbricks_tui.api.choices import Choices
-    from dlbricks_tui.api.followed_runs import RunSnapshot
-    from dlbricks_tui.api.open_models import ModelSpec
-    from dlbricks_tui.api.workbench_session import WorkbenchSession
-    from dlbricks_tui.config.config import Config
 
 
 class AnalysisScreen(WorkScreen[None, ProofJob]):
@@ -275,7 +269,7 @@ class AnalysisScreen(WorkScreen[None, ProofJob]):
 
 def analyse(session: WorkbenchSession, spec: ModelSpec, choices: Choices, config: Config) -> AnalysisDocument:
     """Analyse a model from stored results; raise a UserError where that is not possible."""
-    with own_estimator(options_of(spec, choices, config), session.data) as estimator:
+    with open_estimator(options_of(spec, choices, config), session.data) as estimator:
         document = AnalysisDocument(next(iter(Analyser(estimator).analyses([spec.source]))))
     document.prepare()
     return document

@@ -16,12 +16,11 @@ from dlbricks_tui.tui.view_state import read_view, write_view
 from dlbricks_tui.tui.widgets.screens import PanelledScreen
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
 
-    from dlbricks_tui.api.choices import Choices
     from dlbricks_tui.api.followed_runs import RunSnapshot
     from dlbricks_tui.api.new_runs import RunPreview, RunSettings, WantedCombination
-    from dlbricks_tui.api.open_models import ModelId
+    from dlbricks_tui.api.open_models import Choices, ModelId
     from dlbricks_tui.api.workbench_session import WorkbenchSession
     from dlbricks_tui.config.config import Config
     from dlbricks_tui.host.queue import Place

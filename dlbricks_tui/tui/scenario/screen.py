@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 from textual import on
 
+from dlbricks_tui.api.estimating import open_estimator
 from dlbricks_tui.api.followed_jobs import LoadJob
 from dlbricks_tui.api.new_runs import runtimes_for
 from dlbricks_tui.api.scenarios import ScenarioOfModel, ScenarioSettings, predicted_scenario
-from dlbricks_tui.api.workbench_session import options_of, own_estimator
+from dlbricks_tui.api.workbench_session import options_of
 from dlbricks_tui.documents.lines import Line, Span, line
 from dlbricks_tui.documents.load_progress import progress_words
 from dlbricks_tui.documents.scenario import load_answer, load_question
@@ -31,8 +32,7 @@ from dlbricks_tui.wording.scenarios import execution_line, scenario_line
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from dlbricks_tui.api.choices import Choices
-    from dlbricks_tui.api.open_models import ModelSpec
+    from dlbricks_tui.api.open_models import Choices, ModelSpec
     from dlbricks_tui.api.workbench_session import WorkbenchSession
     from dlbricks_tui.config.config import Config
     from dlbricks_tui.scenarios.scenario import PredictedLoad
@@ -46,7 +46,7 @@ def predict_scenario(
     options = replace(options_of(spec, choices, config), batch=None)
     given: dict[str, Any] = {"threads": settings.threads, "runtime": settings.runtime}
     options = replace(options, **{name: value for name, value in given.items() if value is not None})
-    with own_estimator(options, session.data) as estimator:
+    with open_estimator(options, session.data) as estimator:
         return predicted_scenario(estimator, spec.source, settings)
 
 

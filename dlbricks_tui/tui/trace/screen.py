@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING
 from textual import on
 
 from dlbricks_tui.api import traces
-from dlbricks_tui.api.choices import Choices
 from dlbricks_tui.api.followed_jobs import TraceJob
-from dlbricks_tui.api.open_models import LayerPlace, ModelSpec, index_of
+from dlbricks_tui.api.open_models import Choices, LayerPlace, ModelSpec, index_of
 from dlbricks_tui.api.traces import TraceSettings
 from dlbricks_tui.api.workbench_session import WorkbenchSession
 from dlbricks_tui.config.config import Config

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from textual.message import Message
 
-from dlbricks_tui.api.choices import CHOSEN, NONE_AVAILABLE, Available, Choices, change_setting, shown_settings
+from dlbricks_tui.api.open_models import CHOSEN, NONE_AVAILABLE, Available, Choices, change_setting, shown_settings
 from dlbricks_tui.documents.layout import TableLayout, laid_out
 from dlbricks_tui.documents.lines import BLANK, Line, Span, column, cut, line, spread, width_of, wrapped_lines
 from dlbricks_tui.documents.parts import BLANK_LINE
@@ -29,7 +29,7 @@ from dlbricks_tui.wording.numbers import counted, measured_ago, milliseconds
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from dlbricks_tui.api.shared_estimates import KnownAlready
+    from dlbricks_tui.api.estimating import KnownAlready
     from dlbricks_tui.documents.estimate import EstimateDocument
     from dlbricks_tui.estimate.system_estimate import SystemEstimate
 

@@ -33,13 +33,11 @@ if TYPE_CHECKING:
 
     from textual.app import ComposeResult
 
-    from dlbricks_tui.api.choices import Available, Choices, CutAt
-    from dlbricks_tui.api.estimating import Answer
+    from dlbricks_tui.api.estimating import Answer, Measurements
     from dlbricks_tui.api.followed_runs import RunSnapshot
     from dlbricks_tui.api.library_scans import BrickIndex
     from dlbricks_tui.api.model_reading import ModelReader, Refusal
-    from dlbricks_tui.api.open_models import ComparableRow, KnownLatency
-    from dlbricks_tui.api.shared_estimates import Measurements
+    from dlbricks_tui.api.open_models import Available, Choices, ComparableRow, CutAt, KnownLatency
     from dlbricks_tui.api.workbench_session import WorkbenchSession
     from dlbricks_tui.config.config import Config
     from dlbricks_tui.documents.lines import Line

@@ -33,8 +33,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import TypeAlias
 
+    from dlbricks_tui.api.estimating import Measurements
     from dlbricks_tui.api.open_models import ModelId
-    from dlbricks_tui.api.shared_estimates import Measurements
     from dlbricks_tui.documents.outline import OutlineNode
     from dlbricks_tui.documents.part_details import PartDetails, PartLatencies, PartLatency
     from dlbricks_tui.estimate.knowledge import Pair

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 
 from textual import on
 
-from dlbricks_tui.api.choices import change_setting, setting_named
-from dlbricks_tui.api.open_models import LayerPlace, index_of
+from dlbricks_tui.api.open_models import LayerPlace, change_setting, index_of, setting_named
 from dlbricks_tui.tui.keys.keymap import key
 from dlbricks_tui.tui.run.host import RunHostScreen
 from dlbricks_tui.tui.saving import show_message
@@ -26,8 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from pathlib import Path
 
-    from dlbricks_tui.api.choices import Choices
-    from dlbricks_tui.api.open_models import ModelSpec
+    from dlbricks_tui.api.open_models import Choices, ModelSpec
     from dlbricks_tui.api.workbench_session import WorkbenchSession
     from dlbricks_tui.config.config import Config
     from dlbricks_tui.jobs.folder import JobFolder
