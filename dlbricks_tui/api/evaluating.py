@@ -150,7 +150,7 @@ class ComparedResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EvaluationResult:
-    """What matches an evaluation and what does not, and the results; none if it was refused."""
+    """The matches and mismatches of an evaluation, and its results; none if it was refused."""
 
     evaluation: EvaluationName
     same: tuple[Match, ...]

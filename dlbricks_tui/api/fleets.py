@@ -206,7 +206,7 @@ class ExaminedHost:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FleetExamination:
-    """What the doctor of a fleet found out."""
+    """The findings of a fleet's doctor, host by host."""
 
     hosts: tuple[ExaminedHost, ...]
 

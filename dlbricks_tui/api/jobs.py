@@ -267,7 +267,7 @@ class ToldJob:
 
     @property
     def unread(self) -> str:
-        """What could not be read of it; empty if there is nothing."""
+        """The events that could not be read, in words; empty if all could."""
         return unreadable_in_words(self._reader.unreadable)
 
     def look(self) -> bool:

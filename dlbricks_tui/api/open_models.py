@@ -1,4 +1,4 @@
-"""What is in view: the settings, the models and the shapes of their inputs, what is known of them, rows to compare."""
+"""The models in view: the settings that count for them, their inputs and estimates, and the rows to compare."""
 
 from __future__ import annotations
 

@@ -121,7 +121,7 @@ class ScenarioAnswer:
 
     @property
     def remarks(self) -> list[str]:
-        """What a user should know of the precision in which the model is executed."""
+        """Remarks on the precision in which the model is executed."""
         return [] if self.execution is None else remarks_on([stated_precision(self.execution.runtime.identity)])
 
     @property

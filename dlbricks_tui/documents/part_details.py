@@ -1,4 +1,4 @@
-"""What is known of the parts of a model: their latencies, and one with its brick, its layers and its samples."""
+"""The parts of a model: the latency of each, and one with its brick, its layers and its samples."""
 
 from __future__ import annotations
 

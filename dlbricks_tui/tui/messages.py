@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @dataclass
 class WatchTold(Message):
-    """What the watch of runs and of this host has told."""
+    """News from the watch of runs and of this host."""
 
     news: News
 

@@ -1,4 +1,4 @@
-"""What-ifs, and the executions that they lack."""
+"""The what-ifs of an analysis, and the executions that they lack."""
 
 from dataclasses import replace
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What runs and suites measure: batch sizes with results, and decoys of the kinds of models."""
+"""Tests of what runs and suites measure: batch sizes with results, and decoys of the kinds of models."""
 
 from collections.abc import Sequence
 from pathlib import Path

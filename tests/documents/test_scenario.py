@@ -1,4 +1,4 @@
-"""What is told and drawn about load."""
+"""Tests of sentences and pictures about load."""
 
 from collections.abc import Iterator
 from dataclasses import replace

@@ -5,6 +5,7 @@ import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -110,7 +111,8 @@ async def test_until_the_library_is_loaded_the_sentence_stands_alone(
 def test_the_program_starts_without_what_only_later_screens_need() -> None:
     late = ["numpy", "tinydb"]
     late += [f"dlbricks_tui.{name}" for name in ("store.database", "store.records", "models.library", "estimate")]
-    late += [f"dlbricks_tui.{name}" for name in ("measure.inside", "answers.followed_runs", "bricks.regions")]
+    late += [f"dlbricks_tui.{name}" for name in ("measure.inside", "api.followed_runs", "bricks.regions")]
+    assert [name for name in late if find_spec(name) is None] == [], "they are called otherwise"
     code = (
         "import sys, dlbricks_tui.tui.app\n"
         f"loaded = {{*sys.modules}} & {{*{late}}}\n"

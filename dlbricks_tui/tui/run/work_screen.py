@@ -87,7 +87,7 @@ class WorkScreen(AnswerScreen[Result], Generic[Result, Job]):
 
     @property
     def goes_on(self) -> str:
-        """What is said when the user leaves the work."""
+        """The sentence that is shown when the user leaves the work."""
         return f"{self.WORK} goes on in the background; this screen shows it again."
 
     def leave_with(self, result: Result | None) -> None:
