@@ -11,7 +11,7 @@ from dlbricks_tui.cli.jobs import detach
 from dlbricks_tui.cli.options import values_of
 from dlbricks_tui.cli.output import narrate, write_json
 from dlbricks_tui.cli.parser import Parser, Status, UsageError
-from dlbricks_tui.settings.language import AT_LEAST, GENERATE, PROMPT, WEIGHTS
+from dlbricks_tui.settings.language import AT_LEAST, CACHE, GENERATE, PROMPT, WEIGHTS
 from dlbricks_tui.settings.variant import RUNTIME, THREADS
 
 if TYPE_CHECKING:
@@ -37,6 +37,7 @@ def register(parser: Parser) -> None:
     parser.add_flag("--list", about="show every model of the library on this host: nothing is measured")
     parser.add_settings(AT_LEAST, PROMPT, GENERATE)
     parser.add_setting(WEIGHTS, many=True, default=LanguageOptions().precisions)
+    parser.add_setting(CACHE, many=True, default=())
     parser.add_setting(THREADS, many=True)
     parser.add_setting(RUNTIME, many=True, default=(), usual="ONNX Runtime")
     how = parser.add_mutually_exclusive_group()
@@ -62,7 +63,8 @@ def answer_models(args: argparse.Namespace) -> int:
     if args.at_least is not None and not args.list:
         raise UsageError("--at-least filters the library: give --list with it")
     threads = args.threads if isinstance(args.threads, tuple) else (args.threads,) * (args.threads is not None)
-    options = LanguageOptions(**values_of(args, (PROMPT, GENERATE, WEIGHTS)), threads=threads, runtimes=args.runtime)
+    values = values_of(args, (PROMPT, GENERATE, WEIGHTS, CACHE))
+    options = LanguageOptions(**values, threads=threads, runtimes=args.runtime)
     parts: list[Part] = []
     failures = 0
     if args.detach and (args.list or args.predict):
