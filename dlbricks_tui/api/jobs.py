@@ -67,10 +67,12 @@ class JobSummary:
 
 
 class JobWords(NamedTuple):
-    """The words for the events of a job, events that soon are old, and those that a quiet command tells, too."""
+    """How a kind of job tells its events."""
 
     words: Callable[[Event], str]
+    # Progress: each line takes the place of the last one.
     passing: tuple[type[Event], ...] = ()
+    # Told by quiet commands, too.
     failures: tuple[type[Event], ...] = ()
 
     def line(self, event: Event) -> str:
