@@ -21,8 +21,15 @@ from pathlib import Path
 from typing import IO, Any, NamedTuple
 
 from dlbricks_tui.printable import printable
-from dlbricks_tui.runtime.errors import WorkerDiedError, WorkerError, WorkerGarbledError, WorkerHungError
+from dlbricks_tui.runtime.errors import (
+    FrameworkMissingError,
+    WorkerDiedError,
+    WorkerError,
+    WorkerGarbledError,
+    WorkerHungError,
+)
 from dlbricks_tui.runtime.runtime import Runtime
+from dlbricks_tui.runtime.traits import LLAMA_CPP
 from dlbricks_tui.runtime.variant import CachePrecision, FlashAttention, stated_flash_attention
 
 PROGRAM = "llama-bench"
@@ -64,6 +71,8 @@ def version_of(program: str) -> str:
     found = _VERSION.search(output) or _VERSION.search(errors)
     if found is not None:
         return "-".join(filter(None, found.groups()))
+    if not is_llama_bench(Path(program)):
+        raise FrameworkMissingError(f"{program}{_reason(errors)}; install it there: {LLAMA_CPP.install_there}")
     if PROGRAM not in output + errors:
         raise WorkerGarbledError(f"{program} does not answer like {PROGRAM}: give the path of llama.cpp's {PROGRAM}")
     return sha256(Path(program).read_bytes()).hexdigest()[:10]

@@ -31,7 +31,7 @@ from dlbricks_tui.language.gguf_files import (
 from dlbricks_tui.language.llama_cpp import PROTOCOL, small_models
 from dlbricks_tui.language.opening import NamedModel, library_models
 from dlbricks_tui.language.orders import LanguageFailed, LanguageMeasured, stored_precision
-from dlbricks_tui.runtime.errors import RegistryError, WorkerError, WorkerHungError
+from dlbricks_tui.runtime.errors import FrameworkMissingError, RegistryError, WorkerError, WorkerHungError
 from dlbricks_tui.runtime.llama_bench import LlamaTest, run_test
 from dlbricks_tui.runtime.registry import Registry
 from dlbricks_tui.runtime.runtime import Runtime
@@ -276,6 +276,8 @@ def test_a_program_that_is_no_llama_bench_is_refused(tmp_path: Path, monkeypatch
     data = DataFolder(tmp_path / "data")
     with pytest.raises(WorkerError, match="does not answer like llama-bench: give the path of"):
         added_runtime(data, str(path))
+    with pytest.raises(FrameworkMissingError, match=r"llama-cpp-python cannot be imported: .*; install it there: pip "):
+        added_runtime(data, sys.executable, framework="llama.cpp")
     monkeypatch.setenv("PATH", str(path.parent))
     assert Registry(data.path).engines() == ()
     with pytest.raises(RegistryError, match="no llama-bench that works is on the PATH"):
@@ -372,7 +374,7 @@ def test_a_file_holds_the_model(name: str, tmp_path: Path) -> None:
     path = tmp_path / "model.gguf"
     write_gguf(path, model, WeightPrecision.Q8_0, rich_blocks(model, WeightPrecision.Q8_0))
     read = architecture_of_gguf(GgufHeader(path.read_bytes()))
-    same = {"has_short_caches": model.has_short_caches, "attention_scale": model.attention_scale}
+    same: dict[str, Any] = {"has_short_caches": model.has_short_caches, "attention_scale": model.attention_scale}
     same |= {"embedding_scale": model.embedding_scale, "epsilon": model.epsilon, "qkv_bias": model.qkv_bias}
     same |= {"logit_scale": model.logit_scale, "residual_scale": model.residual_scale}
     assert replace(read, **same) == replace(model, is_tied=read.is_tied)
