@@ -13,6 +13,8 @@ from dlbricks_tui.language.opening import NamedModel
 from dlbricks_tui.runtime.runtime import Runtime
 from dlbricks_tui.runtime.traits import LLAMA_CPP
 from dlbricks_tui.runtime.variant import (
+    CachePrecision,
+    FlashAttention,
     cache_in_words,
     flash_attention_in_words,
     stated_cache,
@@ -34,7 +36,10 @@ def is_llama_cpp(runtime: Runtime) -> bool:
 
 
 def stored_precision(runtime: Runtime, wanted: WeightPrecision) -> WeightPrecision:
-    """Return how a runtime stores weights in a precision: llama.cpp has its own names for 4 and 8 bits."""
+    """Return how a runtime stores weights in a precision: llama.cpp has its own names for 4 and 8 bits.
+
+    Raise LanguageError if it has no such weights, or cannot have its cache.
+    """
     own = _OF_GGUF if is_llama_cpp(runtime) else _OF_OTHERS
     found = _IN_GGUF.get(wanted, wanted) if is_llama_cpp(runtime) else wanted
     if found not in own:
@@ -42,6 +47,12 @@ def stored_precision(runtime: Runtime, wanted: WeightPrecision) -> WeightPrecisi
         raise LanguageError(
             f"{runtime.traits.title} stores weights as {names}, and not as {wanted.value}: choose one of these, or "
             "another runtime"
+        )
+    is_plain = stated_flash_attention(runtime.identity) is FlashAttention.OFF
+    if is_plain and runtime.cache is CachePrecision.INT8:
+        raise LanguageError(
+            f"{runtime.traits.title} has caches of 8 bits with flash attention only: choose another --cache, or leave "
+            "--flash-attention out"
         )
     return found
 

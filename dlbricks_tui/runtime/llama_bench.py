@@ -72,7 +72,8 @@ def version_of(program: str) -> str:
     if found is not None:
         return "-".join(filter(None, found.groups()))
     if not is_llama_bench(Path(program)):
-        raise FrameworkMissingError(f"{program}{_reason(errors)}; install it there: {LLAMA_CPP.install_there}")
+        reason = _reason(errors) or ": it has no llama-cpp-python"
+        raise FrameworkMissingError(f"{program}{reason}; install it there: {LLAMA_CPP.install_there}")
     if PROGRAM not in output + errors:
         raise WorkerGarbledError(f"{program} does not answer like {PROGRAM}: give the path of llama.cpp's {PROGRAM}")
     return sha256(Path(program).read_bytes()).hexdigest()[:10]

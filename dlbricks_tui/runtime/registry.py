@@ -144,8 +144,7 @@ class Registry:
         """Return the known runtime of that name, or the first one with the framework of that name."""
         if self._is_engine(name):
             raise RegistryError(
-                f"{name} is {LLAMA_CPP.title}, which runs language models only: use it with `dlbricks llm`, or choose "
-                "another runtime"
+                f"{LLAMA_CPP.title} runs language models only: use {name} with `dlbricks llm`, or another runtime"
             )
         known = self.known()
         for found in (*(it for it in known if it.name == name), *(it for it in known if it.framework == name)):

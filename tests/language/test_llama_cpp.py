@@ -254,7 +254,7 @@ def test_an_engine_is_a_runtime_of_language_models_only(bench: Bench, engine: Pa
     assert "default-llama.cpp" in asking.runtimes_here(data)
     assert not commands(engine), "its version is asked, and nothing else"
     for name in ("llama.cpp", "default-llama.cpp"):
-        with pytest.raises(RegistryError, match="runs language models only: use it with `dlbricks llm`"):
+        with pytest.raises(RegistryError, match=r"runs language models only: use .* with `dlbricks llm`"):
             registry.find(name)
     added = added_runtime(data, str(engine), name="mine", threads=2)
     assert added.identity == "llama.cpp-4242-0a1b2c3d threads-2"
@@ -291,6 +291,8 @@ def test_an_engine_says_which_precisions_it_has(bench: Bench) -> None:
         answered(bench, precisions=(WeightPrecision.F32,))
     with pytest.raises(LanguageError, match=r"^ONNX Runtime stores weights as int4, int8, f32, and not as q4_0: "):
         answered(bench, precisions=(WeightPrecision.Q4_0,), runtimes=("onnxruntime",))
+    with pytest.raises(LanguageError, match="caches of 8 bits with flash attention only"):
+        answered(bench, caches=(CachePrecision.INT8,), flash_attention=(FlashAttention.OFF,))
     # Where another runtime has it, the others are left out, and the same precision is asked once.
     both = replace(OPTIONS, precisions=tuple(WeightPrecision), runtimes=("onnxruntime", "llama.cpp"))
     answers = asking.stored_answers([TINY], both, bench.data)
