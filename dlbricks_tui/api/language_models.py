@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cache
 from itertools import product
 from statistics import fmean
 from typing import TYPE_CHECKING, ClassVar
@@ -198,9 +198,16 @@ def stored_answers(
         def host(runtime: Runtime) -> BrickPredictor:
             return BrickPredictor.of_host(store, system.id, runtime.identity, runtime.settings.threads or 0)
 
+        @cache
+        def llama(runtime: Runtime) -> LlamaHost:
+            return LlamaHost.of_host(store, system.id, runtime.identity, host(runtime).rates)
+
         asked = questions(models, options, data)
-        kinds = [(_AskedOfLlama if is_llama_cpp(it.runtime) else _Asked, it) for it in asked]
-        return tuple([kind(it, store, system, host(it.runtime)).answer(has_curves=has_curves) for kind, it in kinds])
+        found: list[_Asked] = []
+        for it in asked:
+            known = (it, store, system, host(it.runtime))
+            found.append(_AskedOfLlama(*known, llama(it.runtime)) if is_llama_cpp(it.runtime) else _Asked(*known))
+        return tuple([it.answer(has_curves=has_curves) for it in found])
 
 
 def library_answers(
@@ -428,14 +435,12 @@ class _Asked:
 class _AskedOfLlama(_Asked):
     """A question about llama.cpp, which is answered by small models and not by bricks."""
 
+    llama: LlamaHost
+
     HEAD: ClassVar = "the last token"
 
-    @cached_property
-    def _llama(self) -> LlamaHost:
-        return LlamaHost.of_host(self.store, self.system.id, self.question.runtime.identity, self.host.rates)
-
     def _times(self) -> list[StepTime]:
-        return [self._llama.time(self.question, it) for it in llama_cpp.tests_of(self.question)]
+        return [self.llama.time(self.question, it) for it in llama_cpp.tests_of(self.question)]
 
     def _memory(self) -> MemoryNeed:
         return llama_cpp.memory_need(self.question)
@@ -444,14 +449,14 @@ class _AskedOfLlama(_Asked):
         return llama_cpp.bytes_read(self.question, step)
 
     def _is_measured(self) -> bool:
-        tests = llama_cpp.measured_tests(self.question, self._llama)
-        return all(self._llama.measured(self.question, it) is not None for it in tests)
+        tests = llama_cpp.measured_tests(self.question, self.llama)
+        return all(self.llama.measured(self.question, it) is not None for it in tests)
 
     def _time(self, step: Step) -> StepTime:
-        return self._llama.time(self.question, llama_cpp.test_of(self.question, step))
+        return self.llama.time(self.question, llama_cpp.test_of(self.question, step))
 
     def _engine(self) -> MeasuredEngine | None:
-        return self._llama.whole(self.question)
+        return self.llama.whole(self.question)
 
 
 def _rates(tokens: int, found: StepTime) -> tuple[float, float]:

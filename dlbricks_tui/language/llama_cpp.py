@@ -24,6 +24,7 @@ from dlbricks_tui.language.orders import LanguageQuestion, MeasuredEngine
 from dlbricks_tui.language.predicting import BrickWork, HostRates, usual_ms, work_of
 from dlbricks_tui.runtime.llama_bench import LlamaTest
 from dlbricks_tui.runtime.traits import ONNX_RUNTIME, runtime_title
+from dlbricks_tui.runtime.variant import FlashAttention, stated_flash_attention
 from dlbricks_tui.store.records import EndToEnd
 from dlbricks_tui.store.selections import equal
 from dlbricks_tui.store.statistics import summarise
@@ -49,8 +50,8 @@ _DEVIATIONS = 1.96
 # Few rounds tell less about their spread than many.
 _FEW_ROUNDS = 4
 _FLOAT_BYTES = 4
-# The process without a model, and what a graph of one block needs to be planned.
-_PROCESS_BYTES, _BYTES_PER_BLOCK = 14 << 20, 1 << 17
+# The process without a model, and each word of the vocabulary.
+_PROCESS_BYTES, _BYTES_PER_WORD = 15 << 20, 40
 # Caches are as long as a multiple of so many tokens; of a prompt so many are computed at once.
 _CACHE_STEP, _BATCH = 256, 512
 
@@ -333,23 +334,28 @@ def bytes_read(asked: LanguageQuestion, step: Step) -> int:
 
 
 def memory_need(asked: LanguageQuestion) -> MemoryNeed:
-    """Return the memory of the file, of the cache, and of what llama.cpp computes in."""
+    """Return the memory of the file, of the cache, and of what llama.cpp computes in.
+
+    Tensors that it repacks are copies; the pages of the file that they come from may leave the memory.
+    """
     model, tokens = asked.sizes, asked.prompt + asked.generate
     tensors = gguf_tensors(model, asked.precision, rich_blocks(model, asked.precision))
     windowed = sum(model.windowed)
     held = _padded(tokens)
     # A windowed block keeps its window and what is computed at once.
     short = min(held, _padded(model.window + _BATCH + WINDOW_SLACK)) if windowed else 0
-    numbers = 2 * model.kv_heads * model.head_size * ((model.blocks - windowed) * held + windowed * short)
+    kept = 2 * model.kv_heads * model.head_size * ((model.blocks - windowed) * held + windowed * short)
     bits = cache_bits(asked)
     # A scale of 16 bits for each 32 numbers of 8.
-    cache = numbers * (bits + (bits == 8) / 2) / 8
-    batch = min(_BATCH, asked.prompt)
-    queries = model.heads * model.head_size
-    running = batch * _FLOAT_BYTES * max(2 * model.inner * max(1, model.active_experts) + 2 * model.hidden, 3 * queries)
-    logits = 2 * model.vocabulary * _FLOAT_BYTES
-    buffers = _PROCESS_BYTES + model.blocks * _BYTES_PER_BLOCK + running + logits
-    return MemoryNeed(size_bytes(tensors), int(cache), int(buffers))
+    cache = kept * (bits + (bits == 8) / 2) / 8
+    numbers = 4 * model.inner * max(1, model.active_experts) + 2 * model.hidden
+    if stated_flash_attention(asked.runtime.identity) is FlashAttention.OFF:
+        # The scores of all heads.
+        numbers += model.heads * held
+    running = min(_BATCH, asked.prompt) * numbers * _FLOAT_BYTES
+    return MemoryNeed(
+        size_bytes(tensors), int(cache), _PROCESS_BYTES + model.vocabulary * (_BYTES_PER_WORD + _FLOAT_BYTES) + running
+    )
 
 
 def _padded(tokens: int) -> int:

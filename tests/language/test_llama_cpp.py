@@ -2,6 +2,7 @@
 
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -371,7 +372,7 @@ def test_files_are_as_large_as_published_ones(name: str, precision: str, gigabyt
     "name", ["llama-3.2-1b", "qwen2.5-0.5b", "qwen3-0.6b", "gemma-2-2b", "gemma-3-1b", "phi-3-mini", "granite-3.3-2b"]
 )
 def test_a_file_holds_the_model(name: str, tmp_path: Path) -> None:
-    window = {"window": 16, "windowed": (True, False, True)} if library(name).windowed else {}
+    window: dict[str, Any] = {"window": 16, "windowed": (True, False, True)} if library(name).windowed else {}
     model = as_llama_cpp_reads(small(name, **window))
     path = tmp_path / "model.gguf"
     write_gguf(path, model, WeightPrecision.Q8_0, rich_blocks(model, WeightPrecision.Q8_0))
@@ -388,3 +389,50 @@ def test_a_run_that_takes_too_long_is_ended(bench: Bench, monkeypatch: pytest.Mo
     with pytest.raises(WorkerHungError):
         run_test(bench.runtime, tmp_path / "x.gguf", LlamaTest(1, 0, 0), seconds=0.2)
     assert time.monotonic() - began < 20
+
+
+@pytest.mark.soak
+def test_llama_cpp_itself_runs_the_files(tmp_path: Path) -> None:
+    """Builds the bindings for Python from source, which takes about ten minutes."""
+    if shutil.which("cmake") is None or shutil.which("c++") is None:
+        pytest.skip("needs cmake and a C++ compiler")
+    place = tmp_path / "venv"
+    subprocess.run([sys.executable, "-m", "venv", place], check=True)
+    pip = [
+        str(place / "bin" / "pip"),
+        "install",
+        "--quiet",
+        "--no-binary",
+        "llama-cpp-python",
+        "llama-cpp-python>=0.3.16",
+    ]
+    if subprocess.run(pip, check=False).returncode:
+        pytest.skip("needs the source of llama-cpp-python from a package index")
+    check_bindings(tmp_path, place)
+
+
+def check_bindings(folder: Path, place: Path) -> None:
+    """Check that llama.cpp reads files of all families and precisions, and that estimates are near it."""
+    bench = Bench(folder)
+    runtime = added_runtime(bench.data, str(place), framework="llama.cpp", threads=1)
+    assert runtime.identity.startswith("llama.cpp-python-0.")
+    for name in ("llama-3.2-1b", "mistral-7b", "qwen2.5-0.5b", "qwen3-0.6b", "gemma-2-2b", "gemma-3-1b", "phi-3-mini",
+                 "granite-3.3-2b", "mixtral-8x7b", "qwen3-30b-a3b", "gpt-oss-20b"):  # fmt: skip
+        some: dict[str, Any] = {"window": 16, "windowed": (True, False, True)} if library(name).windowed else {}
+        some |= {"experts": 8, "active_experts": 2} if library(name).experts else {}
+        sizes: dict[str, Any] = {"hidden": 256, "heads": 8, "kv_heads": 2, "head_size": 32, "inner": 256}
+        model = as_llama_cpp_reads(replace(small(name, **some), **sizes))
+        for precision in GGUF:
+            path = folder / f"{name}.gguf"
+            write_gguf(path, model, precision, rich_blocks(model, precision))
+            for test in (LlamaTest(20, 0, 0), LlamaTest(0, 4, 20)):
+                assert run_test(runtime, path, test, 2).samples_ns, (name, precision)
+    with_cache = runtime.with_cache(CachePrecision.INT8).with_flash_attention(FlashAttention.ON)
+    assert run_test(with_cache, path, LlamaTest(20, 0, 0)).peak_bytes > 1 << 20
+    wide = replace(TINY.architecture, hidden=512, inner=2048, vocabulary=4096, heads=8)
+    named = NamedModel("wide", wide)
+    assert measured(bench, end_to_end=True, model=named, runtime=runtime), bench.told
+    (found,) = asking.stored_answers([named], replace(OPTIONS, runtimes=(runtime.name,)), bench.data)
+    assert found.measured is not None
+    assert found.decode_tokens_per_second == pytest.approx(found.measured.decode_tokens_per_second, rel=0.5)
+    assert found.prefill_ms == pytest.approx(found.measured.prefill_ms, rel=0.5)
