@@ -216,9 +216,16 @@ def measure(
     # Loaded here: stored answers need no process.
     from dlbricks_tui.jobs.process import JobProcess
 
-    order = LanguageOrder(questions(models, options, data), end_to_end)
+    order = language_order(models, options, data, end_to_end=end_to_end)
     JobProcess.new(LANGUAGE, order, data, [it.name for it in models]).run(take)
     return stored_answers(models, options, data)
+
+
+def language_order(
+    models: Sequence[NamedModel], options: LanguageOptions, data: DataFolder, *, end_to_end: bool = False
+) -> LanguageOrder:
+    """Return the order to measure each model in each way to execute it."""
+    return LanguageOrder(questions(models, options, data), end_to_end)
 
 
 def measured_or_predicted(

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from itertools import groupby
 from typing import TYPE_CHECKING
 
+from dlbricks_tui.cli.jobs import detach
 from dlbricks_tui.cli.options import values_of
 from dlbricks_tui.cli.output import narrate, write_json
 from dlbricks_tui.cli.parser import Parser, Status, UsageError
@@ -44,6 +45,7 @@ def register(parser: Parser) -> None:
     parser.add_flag("--predict", about=about, to=how)
     about = "build the whole model with random weights, too, and time it by onnxruntime-genai, if it fits"
     parser.add_flag("--end-to-end", about=about, to=how)
+    parser.add_detach()
     parser.end(answer_models, "language_models.LanguageAnswer", many=True, quiet=True)
 
 
@@ -65,6 +67,10 @@ def answer_models(args: argparse.Namespace) -> int:
     options = LanguageOptions(**values, threads=threads, runtimes=args.runtime)
     parts: list[Part] = []
     failures = 0
+    if args.detach and (args.list or args.predict):
+        raise UsageError(f"--{'list' if args.list else 'predict'} measures nothing: leave --detach out")
+    if args.detach:
+        return _detach(args, options)
     if args.list:
         found, at_least = library_answers(options, args.data), args.at_least or 0.0
         answers: Sequence[LanguageAnswer] = fastest_first(found, at_least)
@@ -79,6 +85,14 @@ def answer_models(args: argparse.Namespace) -> int:
     else:
         show_parts(parts, _WIDEST)
     return Status.of(failures)
+
+
+def _detach(args: argparse.Namespace, options: LanguageOptions) -> int:
+    from dlbricks_tui.api import language_models as language
+
+    models = language.opened_models(args.models, options, narrate)
+    order = language.language_order(models, options, args.data, end_to_end=args.end_to_end)
+    return detach("language model", order, [it.name for it in models], args)
 
 
 def _answers(args: argparse.Namespace, options: LanguageOptions) -> tuple[Sequence[LanguageAnswer], int]:
