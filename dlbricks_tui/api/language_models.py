@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cache
 from itertools import product
 from statistics import fmean
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 from dlbricks_tui.api.documents import taken
 from dlbricks_tui.errors import UserError
@@ -374,7 +374,7 @@ class _Asked:
             is_measured=self._is_measured(),
             measured_when=total.when or None,
             bound_tokens_per_second=_MS / bound if host.rates.is_measured else None,
-            head=self.HEAD,
+            head="the last token" if asked.runtime.traits.has_short_head else "every token",
             parts=tuple(
                 PartTime(part.value, prefill.parts_ms.get(part, 0.0), decode.parts_ms.get(part, 0.0))
                 for part in dict.fromkeys((*prefill.parts_ms, *decode.parts_ms))
@@ -383,8 +383,6 @@ class _Asked:
             prompts=tuple(self._prompts()) if has_curves else (),
             measured=self._engine(),
         )
-
-    HEAD: ClassVar = "every token"
 
     def _times(self) -> list[StepTime]:
         """Return the latency of the prompt, and of one or two tokens of the answer."""
@@ -436,8 +434,6 @@ class _AskedOfLlama(_Asked):
     """A question about llama.cpp, which is answered by small models and not by bricks."""
 
     llama: LlamaHost
-
-    HEAD: ClassVar = "the last token"
 
     def _times(self) -> list[StepTime]:
         return [self.llama.time(self.question, it) for it in llama_cpp.tests_of(self.question)]

@@ -23,7 +23,7 @@ from dlbricks_tui.language.gguf_files import GgufTensor, gguf_tensors, rich_bloc
 from dlbricks_tui.language.orders import LanguageQuestion, MeasuredEngine
 from dlbricks_tui.language.predicting import BrickWork, HostRates, usual_ms, work_of
 from dlbricks_tui.runtime.llama_bench import LlamaTest
-from dlbricks_tui.runtime.traits import ONNX_RUNTIME, runtime_title
+from dlbricks_tui.runtime.traits import LLAMA_CPP, runtime_title
 from dlbricks_tui.runtime.variant import FlashAttention, stated_flash_attention
 from dlbricks_tui.store.records import EndToEnd
 from dlbricks_tui.store.selections import equal
@@ -184,24 +184,21 @@ class Moved(NamedTuple):
 
 
 def works(model: Architecture, precision: WeightPrecision, step: Step, cache_bits: int) -> Iterator[Moved]:
-    """Yield the work of a step: that of ONNX Runtime's layout with the bytes of GGUF, and the head for one token."""
-    blocks = distinct_blocks(model, fewest=True)
-    found = decoder(model, precision.layout, step, ONNX_RUNTIME, blocks)
+    """Yield the work of a step: that of ONNX Runtime's layout with the bytes of GGUF."""
+    found = decoder(model, precision.layout, step, LLAMA_CPP, distinct_blocks(model, fewest=True))
     whole = list(zip(found.parts, found.counts, map(work_of, found.graph.layers), strict=True))
-    if step.tokens > 1:
-        alone = decoder(model, precision.layout, Step.decode(1), ONNX_RUNTIME, blocks)
-        heads = zip(alone.parts, alone.counts, map(work_of, alone.graph.layers), strict=True)
-        whole = [it for it in whole if it[0] is not ModelPart.HEAD] + [it for it in heads if it[0] is ModelPart.HEAD]
     tensors = gguf_tensors(model, precision, rich_blocks(model, precision))
+    # Of the head, and of the blocks.
     stored = _head_bytes(tensors), size_bytes([it for it in tensors if it.name.startswith("blk.")])
     laid_out = [0, 0]
     for part, count, work in whole:
         laid_out[part is not ModelPart.HEAD] += count * work.weight_bytes * (part is not ModelPart.TABLE)
+    ratios = [of / max(1, laid) for of, laid in zip(stored, laid_out, strict=True)]
+    if model.experts:
+        # A step reads few of many experts.
+        ratios[1] = min(ratios[1], 1.0)
     for part, count, work in whole:
-        place = part is not ModelPart.HEAD
-        ratio = 1.0 if part is ModelPart.TABLE else stored[place] / max(1, laid_out[place])
-        # Of many experts a step reads few, in both files.
-        ratio = min(ratio, 1.0) if model.experts and place else ratio
+        ratio = 1.0 if part is ModelPart.TABLE else ratios[part is not ModelPart.HEAD]
         weight, cache = int(work.weight_bytes * ratio), work.cache_bytes * cache_bits // 32
         yield Moved(part, count, work._replace(weight_bytes=weight, cache_bytes=cache))
 

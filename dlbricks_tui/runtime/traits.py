@@ -74,6 +74,11 @@ class Traits:
     caches: tuple[CachePrecision, ...] = ()
     # That engine has flash attention, which users can switch on and off.
     has_flash_attention: bool = False
+    # Its language models have 8 bits with a scale for each row, also in table and head of models of 4 bits, whose other
+    # weights share a scale and a zero by 128. Without this, all weights share scales by 32.
+    packs_by_row: bool = False
+    # Of a prompt, the head of a language model computes scores for the last token only.
+    has_short_head: bool = False
     # It has fast kernels for quantised matrix products that find the ranges of their inputs in each run.
     quantises_dynamically: bool = False
     # By default it starts one thread per two logical processors on x86, instead of one per core.
@@ -174,6 +179,9 @@ OPENVINO = Traits(
     graph_variable_prefixes=("OV_", "DNNL_", "ONEDNN_"),
     precisions=(Precision.F32, Precision.BF16, Precision.INT8),
     caches=(CachePrecision.INT8, CachePrecision.F32, CachePrecision.F16, CachePrecision.BF16),
+    packs_by_row=True,
+    # As openvino-genai changes the models that it loads.
+    has_short_head=True,
     explaining_settings=(("ONEDNN_VERBOSE", "dispatch,profile_create"),),
     printing_settings=(
         ("ONEDNN_VERBOSE", "profile_exec"),
@@ -205,6 +213,7 @@ LLAMA_CPP = Traits(
     graph_variable_prefixes=(),
     caches=(CachePrecision.F16, CachePrecision.INT8, CachePrecision.F32, CachePrecision.BF16),
     has_flash_attention=True,
+    has_short_head=True,
     threads_setting="--threads",
 )
 # Programs that run language models, and no other models.
