@@ -9,7 +9,7 @@ from itertools import product
 from typing import TYPE_CHECKING
 
 from dlbricks_tui.api.documents import taken
-from dlbricks_tui.api.language_models import Bounds, LanguageAnswer, LanguageOptions, answer_of
+from dlbricks_tui.api.language_models import Bounds, LanguageAnswer, LanguageOptions, answer_of, questions
 from dlbricks_tui.estimate.comparison import WIDEST_OF_THE_BEST, Prices, cost_of, names_of, read_prices
 from dlbricks_tui.estimate.system_estimate import find_system
 from dlbricks_tui.host.fingerprint import fingerprint
@@ -18,7 +18,6 @@ from dlbricks_tui.language.orders import LanguageQuestion
 from dlbricks_tui.language.predicting import BrickPredictor, measured_ways
 from dlbricks_tui.runtime.registry import Registry
 from dlbricks_tui.runtime.runtime import Runtime
-from dlbricks_tui.runtime.traits import Format
 from dlbricks_tui.runtime.variant import stated_threads
 from dlbricks_tui.store.change import Timing, known_changes
 from dlbricks_tui.store.database import ResultsDatabase, processors_of
@@ -58,6 +57,8 @@ class LanguageOnSystem:
     is_host: bool
     runtime: str
     precision: str
+    # How the engine keeps keys and values; null if that is not known.
+    cache: str | None
     threads: int
     prompt_tokens: int
     generated_tokens: int
@@ -118,20 +119,18 @@ def language_on_systems(
 
     Raise a UserError for a name that no system has.
     """
-    host, prices, registry = fingerprint(), read_prices(data.path), Registry(data.path)
-    named = [registry.find_installed(it) for it in options.runtimes] or [registry.runtime_for((Format.ONNX,))]
+    host, registry = fingerprint(), Registry(data.path)
     found: list[LanguageOnSystem] = []
     with ResultsDatabase(data.store) as store:
         known = {host.id: host, **by_id(store.systems())}
         wanted = dict.fromkeys([find_system(it, known) for it in names] or known)
-        on_host = _OnSystems(store, host, prices)
+        on_systems = _OnSystems(store, host, read_prices(data.path))
         for model in models:
-            rows = product([known[it] for it in wanted], named, options.precisions)
+            asked = questions([model], replace(options, threads=()), data)
             answers = []
-            for system, runtime, precision in rows:
-                asked = LanguageQuestion(model, runtime, precision, options.prompt, options.generate)
-                variants = on_host.variants(registry.as_registered(runtime), system, options.threads)
-                answers += on_host.answers(asked, system, variants, is_each_wanted=bool(options.threads))
+            for one, system in product(asked, [known[it] for it in wanted]):
+                variants = on_systems.variants(registry.as_registered(one.runtime), system, options.threads)
+                answers += on_systems.answers(one, system, variants, is_each_wanted=bool(options.threads))
             found += ranked(answers)
     return tuple(found)
 

@@ -13,7 +13,7 @@ from dlbricks_tui.cli.options import (
 from dlbricks_tui.cli.output import narrate, write_json
 from dlbricks_tui.cli.parser import Parser, Status
 from dlbricks_tui.settings.cutting import CUTTING, LEVEL
-from dlbricks_tui.settings.language import GENERATE, PROMPT, WEIGHTS
+from dlbricks_tui.settings.language import CACHE, GENERATE, PROMPT, WEIGHTS
 from dlbricks_tui.settings.variant import RUNTIME, THREADS
 from dlbricks_tui.wording.numbers import names_of
 
@@ -50,6 +50,7 @@ def add_language_settings(parser: Parser) -> None:
 
     parser.add_settings(PROMPT, GENERATE)
     parser.add_setting(WEIGHTS, many=True, default=LanguageOptions().precisions)
+    parser.add_setting(CACHE, many=True, default=())
     parser.add_setting(THREADS, many=True, default=(), usual="the usual number of each system")
     parser.add_setting(RUNTIME, many=True, default=(), usual="ONNX Runtime")
 
@@ -106,7 +107,7 @@ def compare_for_language_models(args: argparse.Namespace) -> int:
     from dlbricks_tui.documents.language_systems import language_systems_parts
 
     options = LanguageOptions(
-        **values_of(args, (PROMPT, GENERATE, WEIGHTS)), threads=args.threads, runtimes=args.runtime
+        **values_of(args, (PROMPT, GENERATE, WEIGHTS, CACHE)), threads=args.threads, runtimes=args.runtime
     )
     refused: list[str] = []
     models = opened_models(args.models, options, refused.append)

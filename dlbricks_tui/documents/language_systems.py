@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 from itertools import groupby
 
 from dlbricks_tui.api.language_systems import LanguageOnSystem
@@ -57,10 +58,17 @@ def language_systems_columns(found: Sequence[LanguageOnSystem]) -> tuple[Column[
             is_optional=True,
         ),
         *(costs if any(it.cost for it in found) else ()),
-        name_column("by", lambda it: f"{it.precision}, {threads_in_words(it.threads or None)}", "muted"),
+        name_column("by", partial(_execution, found), "muted"),
         Column("rests on", _basis_text, CellKind.WORD, "muted", is_optional=True, goes_last=True),
         Column("remarks", lambda it: ", ".join(_remarks(it)), CellKind.WORD, _style),
     )
+
+
+def _execution(all_: Sequence[LanguageOnSystem], it: LanguageOnSystem) -> str:
+    """Return the variant of a row, with what differs from row to row."""
+    several = [it.runtime.partition(" ")[0]] * (len({each.runtime.partition(" ")[0] for each in all_}) > 1)
+    cache = [f"{it.cache} cache"] * (len({each.cache for each in all_}) > 1)
+    return ", ".join([*several, it.precision, *cache, threads_in_words(it.threads or None)])
 
 
 def language_systems_parts(found: Sequence[LanguageOnSystem]) -> Iterator[Part]:
