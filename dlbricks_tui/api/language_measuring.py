@@ -125,7 +125,7 @@ class _Measuring:
         with ResultsDatabase(place.data.store) as store:
             host = BrickPredictor.of_host(store, system.id, runtime.identity, asked.threads)
             is_probe = self.order.probe
-            steps = measured_steps(asked, host, is_probe=is_probe)
+            steps = self.order.steps or measured_steps(asked, host, is_probe=is_probe)
             decoders = [asked.decoder(step) for step in steps]
             keys = dict.fromkeys(JobKey(brick=key) for it in decoders for key in it.keys)
             wants_whole = self.order.end_to_end and engine_results(store, system.id, asked) is None

@@ -62,6 +62,8 @@ class LanguageOrder:
     questions: tuple[LanguageQuestion, ...]
     end_to_end: bool = False
     probe: bool = False
+    # Those to measure; empty: as the speed of the host suggests.
+    steps: tuple[Step, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

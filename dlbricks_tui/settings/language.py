@@ -1,5 +1,7 @@
 """The settings of questions about language models."""
 
+from dataclasses import replace
+
 from dlbricks_tui.language.architecture import WeightPrecision
 from dlbricks_tui.runtime.variant import CachePrecision
 from dlbricks_tui.settings.setting import Setting, number, one_of, whole
@@ -39,6 +41,8 @@ CACHE = Setting(
     usual="that of the engine: f32 in ONNX Runtime, int8 in OpenVINO",
     kept_in="caches",
 )
+# Beside the precision of other models.
+WEIGHTS_BESIDE = replace(WEIGHTS, spelled="weights")
 AT_LEAST = Setting(
     name="at least",
     kind=number(1e6),

@@ -94,8 +94,8 @@ class Bench:
     def question(self, model: NamedModel = TINY, prompt: int = 24, generate: int = 9) -> LanguageQuestion:
         return LanguageQuestion(model, self.runtime, WeightPrecision.INT4, prompt, generate)
 
-    def order(self, *asked: LanguageQuestion, **how: bool) -> LanguageOrder:
-        return LanguageOrder(asked or (self.question(),), **how)
+    def order(self, *asked: LanguageQuestion, end_to_end: bool = False, probe: bool = False) -> LanguageOrder:
+        return LanguageOrder(asked or (self.question(),), end_to_end, probe)
 
     def measure(self, order: LanguageOrder) -> bool:
         self.told = []
