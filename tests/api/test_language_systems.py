@@ -72,10 +72,14 @@ def with_statistics(result: Any, statistics: Statistics) -> Record:
 
 @pytest.fixture
 def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> DataFolder:
-    """A store of three systems: one that measured, one with peaks of the same height, and one with a description."""
     monkeypatch.setattr(predicting, "quick_peaks", lambda system, threads: peaks_of(system))
     predicting._quick_rates.cache_clear()
-    data = DataFolder(tmp_path)
+    return stored_systems(tmp_path)
+
+
+def stored_systems(path: Path) -> DataFolder:
+    """Store three systems: one that measured, one with peaks of the same height, and one with a description."""
+    data = DataFolder(path)
     names = ("fast", "peaked", "silent")
     described = [system(it, memory_bytes=(64 << 30) if it != "silent" else 1 << 28) for it in names]
     with ResultsDatabase(data.store) as store:
