@@ -357,7 +357,7 @@ class _Asked:
             and all(key in host.known for it in measured_steps(asked, host) for key in self._decoder(it).keys),
             measured_when=total.when or None,
             bound_tokens_per_second=_MS / bound if host.rates.is_measured else None,
-            head=_EVERY_TOKEN,
+            head="the last token" if asked.runtime.traits.has_short_head else _EVERY_TOKEN,
             parts=tuple(
                 PartTime(part.value, prefill.parts_ms.get(part, 0.0), decode.parts_ms.get(part, 0.0))
                 for part in dict.fromkeys((*prefill.parts_ms, *decode.parts_ms))
