@@ -199,8 +199,7 @@ def stored_answers(
             return BrickPredictor.of_host(store, system.id, runtime.identity, runtime.settings.threads or 0)
 
         asked = questions(models, options, data)
-        kinds = [(_AskedOfLlama if is_llama_cpp(it.runtime) else _Asked, it) for it in asked]
-        return tuple([kind(it, store, system, host(it.runtime)).answer(has_curves=has_curves) for kind, it in kinds])
+        return tuple([answer_of(it, store, system, host(it.runtime), has_curves=has_curves) for it in asked])
 
 
 def library_answers(
@@ -222,21 +221,27 @@ def measure(
     take: Callable[[Event], None],
     *,
     end_to_end: bool = False,
+    probe: bool = False,
 ) -> tuple[LanguageAnswer, ...]:
     """Measure what the store lacks, pass on the messages of the process, and return the answers."""
     # Loaded here: stored answers need no process.
     from dlbricks_tui.jobs.process import JobProcess
 
-    order = language_order(models, options, data, end_to_end=end_to_end)
+    order = language_order(models, options, data, end_to_end=end_to_end, probe=probe)
     JobProcess.new(LANGUAGE, order, data, [it.name for it in models]).run(take)
     return stored_answers(models, options, data)
 
 
 def language_order(
-    models: Sequence[NamedModel], options: LanguageOptions, data: DataFolder, *, end_to_end: bool = False
+    models: Sequence[NamedModel],
+    options: LanguageOptions,
+    data: DataFolder,
+    *,
+    end_to_end: bool = False,
+    probe: bool = False,
 ) -> LanguageOrder:
     """Return the order to measure each model in each way to execute it."""
-    return LanguageOrder(questions(models, options, data), end_to_end)
+    return LanguageOrder(questions(models, options, data), end_to_end, probe)
 
 
 def measured_or_predicted(
@@ -247,10 +252,11 @@ def measured_or_predicted(
     tell: Callable[[str], None],
     *,
     end_to_end: bool = False,
+    probe: bool = False,
 ) -> tuple[LanguageAnswer, ...]:
     """Return answers like `measure`; if the process fails, tell so, and return what the store knows and predicts."""
     try:
-        return measure(models, options, data, take, end_to_end=end_to_end)
+        return measure(models, options, data, take, end_to_end=end_to_end, probe=probe)
     except (JobError, LanguageError) as error:
         tell(str(error))
         return stored_answers(models, options, data)
@@ -316,6 +322,14 @@ def runtimes_here(data: DataFolder) -> tuple[str, ...]:
     """Return the names of the runtimes of this host that run language models."""
     registry = Registry(data.path)
     return tuple(it.name for it in (*registry.all(), *registry.engines()) if it.traits.format is Format.ONNX)
+
+
+def answer_of(
+    asked: LanguageQuestion, store: ResultsDatabase, system: System, host: BrickPredictor, *, has_curves: bool
+) -> LanguageAnswer:
+    """Return the answer to a question by what a store knows of any system."""
+    kind = _AskedOfLlama if is_llama_cpp(asked.runtime) else _Asked
+    return kind(asked, store, system, host).answer(has_curves=has_curves)
 
 
 @dataclass(frozen=True)
