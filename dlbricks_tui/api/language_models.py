@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 from itertools import product
 from statistics import fmean
 from typing import TYPE_CHECKING
@@ -198,16 +198,8 @@ def stored_answers(
         def host(runtime: Runtime) -> BrickPredictor:
             return BrickPredictor.of_host(store, system.id, runtime.identity, runtime.settings.threads or 0)
 
-        @cache
-        def llama(runtime: Runtime) -> LlamaHost:
-            return LlamaHost.of_host(store, system.id, runtime.identity, host(runtime).rates)
-
         asked = questions(models, options, data)
-        found: list[_Asked] = []
-        for it in asked:
-            known = (it, store, system, host(it.runtime))
-            found.append(_AskedOfLlama(*known, llama(it.runtime)) if is_llama_cpp(it.runtime) else _Asked(*known))
-        return tuple([it.answer(has_curves=has_curves) for it in found])
+        return tuple([answer_of(it, store, system, host(it.runtime), has_curves=has_curves) for it in asked])
 
 
 def library_answers(
@@ -229,21 +221,27 @@ def measure(
     take: Callable[[Event], None],
     *,
     end_to_end: bool = False,
+    probe: bool = False,
 ) -> tuple[LanguageAnswer, ...]:
     """Measure what the store lacks, pass on the messages of the process, and return the answers."""
     # Loaded here: stored answers need no process.
     from dlbricks_tui.jobs.process import JobProcess
 
-    order = language_order(models, options, data, end_to_end=end_to_end)
+    order = language_order(models, options, data, end_to_end=end_to_end, probe=probe)
     JobProcess.new(LANGUAGE, order, data, [it.name for it in models]).run(take)
     return stored_answers(models, options, data)
 
 
 def language_order(
-    models: Sequence[NamedModel], options: LanguageOptions, data: DataFolder, *, end_to_end: bool = False
+    models: Sequence[NamedModel],
+    options: LanguageOptions,
+    data: DataFolder,
+    *,
+    end_to_end: bool = False,
+    probe: bool = False,
 ) -> LanguageOrder:
     """Return the order to measure each model in each way to execute it."""
-    return LanguageOrder(questions(models, options, data), end_to_end)
+    return LanguageOrder(questions(models, options, data), end_to_end, probe)
 
 
 def measured_or_predicted(
@@ -254,10 +252,11 @@ def measured_or_predicted(
     tell: Callable[[str], None],
     *,
     end_to_end: bool = False,
+    probe: bool = False,
 ) -> tuple[LanguageAnswer, ...]:
     """Return answers like `measure`; if the process fails, tell so, and return what the store knows and predicts."""
     try:
-        return measure(models, options, data, take, end_to_end=end_to_end)
+        return measure(models, options, data, take, end_to_end=end_to_end, probe=probe)
     except (JobError, LanguageError) as error:
         tell(str(error))
         return stored_answers(models, options, data)
@@ -323,6 +322,14 @@ def runtimes_here(data: DataFolder) -> tuple[str, ...]:
     """Return the names of the runtimes of this host that run language models."""
     registry = Registry(data.path)
     return tuple(it.name for it in (*registry.all(), *registry.engines()) if it.traits.format is Format.ONNX)
+
+
+def answer_of(
+    asked: LanguageQuestion, store: ResultsDatabase, system: System, host: BrickPredictor, *, has_curves: bool
+) -> LanguageAnswer:
+    """Return the answer to a question by what a store knows of any system."""
+    kind = _AskedOfLlama if is_llama_cpp(asked.runtime) else _Asked
+    return kind(asked, store, system, host).answer(has_curves=has_curves)
 
 
 @dataclass(frozen=True)
@@ -433,10 +440,12 @@ class _Asked:
 class _AskedOfLlama(_Asked):
     """A question about llama.cpp, which is answered by small models and not by bricks."""
 
-    llama: LlamaHost
+    @cached_property
+    def _llama(self) -> LlamaHost:
+        return LlamaHost.of_host(self.store, self.system.id, self.question.runtime.identity, self.host.rates)
 
     def _times(self) -> list[StepTime]:
-        return [self.llama.time(self.question, it) for it in llama_cpp.tests_of(self.question)]
+        return [self._llama.time(self.question, it) for it in llama_cpp.tests_of(self.question)]
 
     def _memory(self) -> MemoryNeed:
         return llama_cpp.memory_need(self.question)
@@ -445,14 +454,14 @@ class _AskedOfLlama(_Asked):
         return llama_cpp.bytes_read(self.question, step)
 
     def _is_measured(self) -> bool:
-        tests = llama_cpp.measured_tests(self.question, self.llama)
-        return all(self.llama.measured(self.question, it) is not None for it in tests)
+        tests = llama_cpp.measured_tests(self.question, self._llama)
+        return all(self._llama.measured(self.question, it) is not None for it in tests)
 
     def _time(self, step: Step) -> StepTime:
-        return self.llama.time(self.question, llama_cpp.test_of(self.question, step))
+        return self._llama.time(self.question, llama_cpp.test_of(self.question, step))
 
     def _engine(self) -> MeasuredEngine | None:
-        return self.llama.whole(self.question)
+        return self._llama.whole(self.question)
 
 
 def _rates(tokens: int, found: StepTime) -> tuple[float, float]:

@@ -101,10 +101,13 @@ class LanguageQuestion:
 
 @dataclass(frozen=True, slots=True)
 class LanguageOrder:
-    """The language models to measure; with `end_to_end`, the whole models, too."""
+    """The language models to measure; with `end_to_end`, the whole models, too; of a probe, a block of each."""
 
     questions: tuple[LanguageQuestion, ...]
     end_to_end: bool = False
+    probe: bool = False
+    # Those to measure; empty: as the speed of the host suggests.
+    steps: tuple[Step, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,5 +1,7 @@
 """The settings of questions about language models."""
 
+from dataclasses import replace
+
 from dlbricks_tui.language.architecture import WeightPrecision
 from dlbricks_tui.runtime.variant import CachePrecision, FlashAttention
 from dlbricks_tui.settings.setting import Setting, number, one_of, whole
@@ -46,6 +48,8 @@ FLASH_ATTENTION = Setting(
     meaning="of llama.cpp",
     usual="llama.cpp decides",
 )
+# Beside the precision of other models.
+WEIGHTS_BESIDE = replace(WEIGHTS, spelled="weights")
 AT_LEAST = Setting(
     name="at least",
     kind=number(1e6),

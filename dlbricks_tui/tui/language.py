@@ -18,6 +18,8 @@ from textual.containers import Horizontal
 from dlbricks_tui.api import language_models as asking
 from dlbricks_tui.api.followed_jobs import LanguageJob
 from dlbricks_tui.api.language_models import LanguageAnswer, LanguageOptions
+from dlbricks_tui.api.language_systems import LanguageOnSystem, language_on_systems
+from dlbricks_tui.api.open_models import Choices
 from dlbricks_tui.documents.language import (
     curve_parts,
     execution_words,
@@ -229,6 +231,11 @@ def read_details(model: NamedModel | str, settings: LanguageSettings, data: Data
     yield (answer, *asking.stored_answers([named], settings.alternatives, data))
 
 
+def on_systems(model: NamedModel | str, settings: LanguageSettings, data: DataFolder) -> tuple[LanguageOnSystem, ...]:
+    """Return a model on this host and on all systems of the store."""
+    return language_on_systems([asking.named_model(model)], settings, data)
+
+
 def _ignore(_: str) -> None:
     """Leave out what the list of models tells, too."""
 
@@ -269,6 +276,7 @@ class LanguageScreen(WorkScreen[None, LanguageJob]):
         self._curves = LanguageCurvesPanel()
         self._form = LanguageSettingsPanel(self._settings)
         super().__init__(self._models, self._answer, self._curves, self._form)
+        self._session, self._config = session, config
         self._data = session.data
         # The models that the user has opened, by their names.
         self._opened: dict[str, NamedModel] = {}
@@ -324,6 +332,16 @@ class LanguageScreen(WorkScreen[None, LanguageJob]):
 
     def _named(self, answer: LanguageAnswer) -> NamedModel | str:
         return self._opened.get(answer.model, answer.model)
+
+    def action_show_systems(self) -> None:
+        from dlbricks_tui.tui.systems import AskedLanguageModel, SystemsScreen
+
+        if (answer := self._models.selected) is None:
+            self.notify("Select a model first.")
+            return
+        ask = partial(on_systems, self._named(answer), self._settings, self._data)
+        asked = AskedLanguageModel(answer.model, ask)
+        self.app.push_screen(SystemsScreen(self._session, None, Choices(), self._config, asked))
 
     def action_open_path(self) -> None:
         self.ask(OpenLanguageModelScreen(), self._open)
