@@ -295,14 +295,14 @@ class LlamaHost:
 
 def composed(samples_ms: Sequence[Sequence[float]], small: SmallModels, when: str) -> StepTime:
     """Return a step of the whole model from samples of the small ones, of which those of a round stand together."""
-    rounds = list(zip(*samples_ms, strict=False))
-    totals = [sum(weight * it for weight, it in zip(small.whole, of, strict=True)) for of in rounds]
-    outside = [sum(weight * it for weight, it in zip(small.outside, of, strict=True)) for of in rounds]
-    found = summarise(totals)
+    means = [summarise(it).trimmed_mean_ms for it in samples_ms]
     # Noise can make much of the weights negative; a step takes some time all the same.
-    ms = max(found.trimmed_mean_ms, 1e-6)
+    ms = max(_weighted(small.whole, means), 1e-6)
+    head = min(max(_weighted(small.outside, means), 0.0), ms)
+    # What makes a round slow hits all models, so rounds tell the interval.
+    rounds = [_weighted(small.whole, it) for it in zip(*samples_ms, strict=False)]
+    found = summarise(rounds)
     spread = (found.high_ms - found.low_ms) / 2 * (1 + _FEW_ROUNDS / len(rounds))
-    head = min(max(summarise(outside).trimmed_mean_ms, 0.0), ms)
     parts = {ModelPart.BLOCKS: ms - head, ModelPart.HEAD: head}
     return StepTime(ms, math.hypot(spread, _DEVIATIONS * _METHOD * ms), parts, 1.0, when)
 
@@ -353,6 +353,10 @@ def memory_need(asked: LanguageQuestion) -> MemoryNeed:
     return MemoryNeed(
         size_bytes(tensors), int(cache), _PROCESS_BYTES + model.vocabulary * (_BYTES_PER_WORD + _FLOAT_BYTES) + running
     )
+
+
+def _weighted(weights: Sequence[float], values: Sequence[float]) -> float:
+    return sum(weight * it for weight, it in zip(weights, values, strict=True))
 
 
 def _padded(tokens: int) -> int:
