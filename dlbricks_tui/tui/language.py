@@ -30,7 +30,7 @@ from dlbricks_tui.documents.language import (
 )
 from dlbricks_tui.documents.lines import Line, Span, line
 from dlbricks_tui.documents.parts import BLANK_LINE, Column, Heading
-from dlbricks_tui.settings.language import AT_LEAST, CACHE, GENERATE, PROMPT, WEIGHTS
+from dlbricks_tui.settings.language import AT_LEAST, CACHE, FLASH_ATTENTION, GENERATE, PROMPT, WEIGHTS
 from dlbricks_tui.settings.measuring import END_TO_END
 from dlbricks_tui.settings.setting import with_own
 from dlbricks_tui.settings.variant import RUNTIME, THREADS
@@ -212,6 +212,7 @@ class LanguageSettingsPanel(FormPanel):
             meaning="a block stands for its equals",
             words=lambda it: "blocks and whole" if it.end_to_end else "blocks",
         ),
+        FormRow(setting=FLASH_ATTENTION, many=True, usual="default", label="flash", meaning="attention of llama.cpp"),
     )
     ABOUT = (
         "What the models are asked to do, and how they are executed; the table follows each change. A carrier holds "
