@@ -3,28 +3,36 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
-from functools import cache
-from itertools import product
+from dataclasses import dataclass, replace
+from functools import cache, cached_property
+from itertools import groupby, product
 from statistics import fmean
 from typing import TYPE_CHECKING
 
 from dlbricks_tui.api.documents import taken
+from dlbricks_tui.api.language_comparing import (
+    LanguageChange,
+    LanguageWhatIf,
+    WhatIfs,
+    changes_from_best,
+    named_variants,
+)
 from dlbricks_tui.errors import UserError
 from dlbricks_tui.host.fingerprint import fingerprint
 from dlbricks_tui.jobs.errors import JobError
 from dlbricks_tui.jobs.events import Event
 from dlbricks_tui.language.architecture import LanguageError, WeightPrecision
-from dlbricks_tui.language.composing import MemoryNeed, StepTime, memory_need, step_time, steps_time
+from dlbricks_tui.language.composing import MemoryNeed, PhaseTimes, StepTime, memory_need, phase_times, step_time
 from dlbricks_tui.language.decoder import Decoder, Step, distinct_blocks
 from dlbricks_tui.language.opening import NamedModel, library_models, open_language_model
-from dlbricks_tui.language.orders import LANGUAGE, LanguageOrder, LanguageQuestion, MeasuredEngine
-from dlbricks_tui.language.predicting import BrickPredictor, bytes_read, measured_steps
+from dlbricks_tui.language.orders import LANGUAGE, LanguageOrder, LanguagePhase, LanguageQuestion, MeasuredEngine
+from dlbricks_tui.language.predicting import BrickPredictor, bytes_read
+from dlbricks_tui.recorded_host import processors_here
 from dlbricks_tui.runtime.registry import Registry
 from dlbricks_tui.runtime.runtime import Runtime
 from dlbricks_tui.runtime.traits import Format
 from dlbricks_tui.settings.language import GENERATE, PROMPT
-from dlbricks_tui.settings.setting import require_allowed
+from dlbricks_tui.settings.setting import require_allowed, with_own
 from dlbricks_tui.settings.variant import THREADS
 from dlbricks_tui.store.database import ResultsDatabase
 
@@ -48,11 +56,23 @@ class LanguageOptions:
     threads: tuple[int, ...] = ()
     # Names of registered runtimes. Empty: ONNX Runtime.
     runtimes: tuple[str, ...] = ()
+    # What decides which of several executions is the best.
+    best_for: LanguagePhase = LanguagePhase.TOTAL
+    # True: answers tell what changes of their execution would gain.
+    what_ifs: bool = False
+    # The ids of what-ifs to measure as well; `all`: all of them.
+    prove: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         require_allowed(self, (PROMPT, GENERATE, THREADS), LanguageError)
         if not self.precisions:
             raise LanguageError("weights have a precision: name one or more")
+
+    def with_every_execution(self, runtimes: Sequence[str]) -> LanguageOptions:
+        """Return the options that compare these runtimes, all precisions, and one thread with all cores."""
+        cores = sorted({1, processors_here().number})
+        threads = with_own(cores, next(iter(self.threads), None))
+        return replace(self, precisions=tuple(WeightPrecision), threads=threads, runtimes=tuple(runtimes))
 
     def require_context(self, model: str, positions: int) -> None:
         """Raise LanguageError if prompt and generated tokens are more than a model can hold in its context."""
@@ -158,6 +178,10 @@ class LanguageAnswer:
     prompts: tuple[DelayOfPrompt, ...]
     # The whole model end to end; null if it was not timed.
     measured: MeasuredEngine | None
+    # The changes from the best of several executions to this one; empty for the best one, or without others.
+    changes: tuple[LanguageChange, ...] = ()
+    # What changes of the execution would gain, the largest first; empty unless they were asked for.
+    what_ifs: tuple[LanguageWhatIf, ...] = ()
 
     @property
     def is_predicted(self) -> bool:
@@ -168,14 +192,19 @@ class LanguageAnswer:
 # The lengths that pictures show, as far as the model goes.
 _CONTEXTS = (128, 512, 1024, 2048, 4096, 8192)
 _PROMPTS = (16, 128, 512, 1024, 2048)
-_EVERY_TOKEN = "every token"
+_EVERY_TOKEN, _LAST_TOKEN = "every token", "the last token"
+# The usual time to measure a model in an execution, beside its runs: 20 to 80 s in all.
+_SECONDS, _RUNS = 40.0, 12
 _MS = 1000.0
 
 
 def stored_answers(
     models: Sequence[NamedModel], options: LanguageOptions, data: DataFolder, *, has_curves: bool = True
 ) -> tuple[LanguageAnswer, ...]:
-    """Return an answer for each model in each variant, from the store, and predicted where it lacks bricks."""
+    """Return an answer for each model in each execution, from the store, and predicted where it lacks bricks.
+
+    Several executions of a model are compared, and the best comes first.
+    """
     system = fingerprint()
     with ResultsDatabase(data.store) as store:
 
@@ -183,8 +212,18 @@ def stored_answers(
         def host(runtime: Runtime) -> BrickPredictor:
             return BrickPredictor.of_host(store, system.id, runtime.identity, runtime.settings.threads or 0)
 
-        asked = questions(models, options, data)
-        return tuple([_Asked(it, store, system, host(it.runtime)).answer(has_curves=has_curves) for it in asked])
+        asked = [_Asked(it, store, system, host(it.runtime)) for it in questions(models, options, data)]
+        runtimes = language_runtimes(data) if options.what_ifs else ()
+        found: list[LanguageAnswer] = []
+        for _, group in groupby(asked, lambda it: it.question.model):
+            of_model = list(group)
+            answers = [it.answer(runtimes, has_curves=has_curves) for it in of_model]
+            if len(answers) > 1:
+                are_measured, fit = [it.is_measured for it in answers], [it.fits for it in answers]
+                ordered = changes_from_best([it.times for it in of_model], are_measured, fit, options.best_for)
+                answers = [replace(answers[place], changes=changes) for place, changes in ordered]
+            found += answers
+        return tuple(found)
 
 
 def library_answers(
@@ -211,7 +250,7 @@ def measure(
     # Loaded here: stored answers need no process.
     from dlbricks_tui.jobs.process import JobProcess
 
-    order = LanguageOrder(questions(models, options, data), end_to_end)
+    order = order_of(models, options, data, end_to_end=end_to_end)
     JobProcess.new(LANGUAGE, order, data, [it.name for it in models]).run(take)
     return stored_answers(models, options, data)
 
@@ -265,9 +304,33 @@ def questions(models: Sequence[NamedModel], options: LanguageOptions, data: Data
     )
 
 
+def order_of(
+    models: Sequence[NamedModel], options: LanguageOptions, data: DataFolder, *, end_to_end: bool
+) -> LanguageOrder:
+    """Return what is to be measured for answers, and for the what-ifs that are to be proved."""
+    asked = questions(models, options, data)
+    runtimes = language_runtimes(data) if options.prove else ()
+    changed = [it for each in asked for of in named_variants(each, runtimes, options.prove) for it in of.questions]
+    return LanguageOrder(tuple(dict.fromkeys((*asked, *changed))), end_to_end)
+
+
+def seconds_to_measure(answers: Sequence[LanguageAnswer]) -> float:
+    """Return how long measuring what these answers lack takes about, in seconds."""
+    return sum(
+        _SECONDS + _RUNS * (it.prefill_ms + 2 * _MS / it.decode_tokens_per_second) / _MS
+        for it in answers
+        if not it.is_measured
+    )
+
+
+def language_runtimes(data: DataFolder) -> tuple[Runtime, ...]:
+    """Return the runtimes of this host that run language models."""
+    return tuple(it for it in Registry(data.path).all() if it.traits.format is Format.ONNX)
+
+
 def runtimes_here(data: DataFolder) -> tuple[str, ...]:
-    """Return the names of the runtimes of this host that run language models."""
-    return tuple(it.name for it in Registry(data.path).all() if it.traits.format is Format.ONNX)
+    """Return their names."""
+    return tuple(it.name for it in language_runtimes(data))
 
 
 @dataclass(frozen=True)
@@ -279,13 +342,20 @@ class _Asked:
     system: System
     host: BrickPredictor
 
-    def answer(self, *, has_curves: bool) -> LanguageAnswer:
-        asked, model, host = self.question, self.question.model, self.host
+    @cached_property
+    def _decoders(self) -> Sequence[Decoder]:
+        return [self._decoder(it) for it in self.question.steps]
+
+    @cached_property
+    def times(self) -> PhaseTimes:
+        prefill, *decoding = [step_time(it, self.host.time_of) for it in self._decoders]
+        return phase_times(prefill, decoding, self.question.generate)
+
+    def answer(self, runtimes: Sequence[Runtime], *, has_curves: bool) -> LanguageAnswer:
+        """Return the answer; changes of its execution may lead to these runtimes."""
+        asked, model, host, decoders = self.question, self.question.model, self.host, self._decoders
         prompt, generate = asked.prompt, asked.generate
-        decoders = [self._decoder(it) for it in asked.steps]
-        prefill, *decoding = [step_time(it, host.time_of) for it in decoders]
-        decode = steps_time((0.5, decoding[0]), (0.5, decoding[-1]))
-        total = steps_time((1, prefill), (generate - 1, decode))
+        total, prefill, decode = (self.times[it] for it in LanguagePhase)
         memory = memory_need(asked, decoders[0])
         bound = fmean(map(bytes_read, decoders[1:])) / host.rates.bytes_per_ms
         return taken(
@@ -316,12 +386,10 @@ class _Asked:
             memory=memory,
             host_memory_bytes=self.system.memory_bytes,
             fits=memory.total <= self.system.memory_bytes,
-            # True if the store has every brick that a measurement takes.
-            is_measured=bool(host.known)
-            and all(key in host.known for it in measured_steps(asked, host) for key in self._decoder(it).keys),
+            is_measured=host.has_measured(asked),
             measured_when=total.when or None,
             bound_tokens_per_second=_MS / bound if host.rates.is_measured else None,
-            head=_EVERY_TOKEN,
+            head=_LAST_TOKEN if asked.sizes.scores_last_only else _EVERY_TOKEN,
             parts=tuple(
                 PartTime(part.value, prefill.parts_ms.get(part, 0.0), decode.parts_ms.get(part, 0.0))
                 for part in dict.fromkeys((*prefill.parts_ms, *decode.parts_ms))
@@ -329,6 +397,8 @@ class _Asked:
             contexts=tuple(self._contexts()) if has_curves else (),
             prompts=tuple(self._prompts()) if has_curves else (),
             measured=self._engine(),
+            changes=(),
+            what_ifs=WhatIfs(asked, self.store, self.system, host, self.times).found(runtimes) if runtimes else (),
         )
 
     def _decoder(self, step: Step) -> Decoder:

@@ -316,6 +316,9 @@ class _Decoder:
         else:
             out.times = 1
             normed, _ = self._skip_norm(state, residual, "last", is_last=True)
+            if self.model.scores_last_only:
+                out.part = ModelPart.HEAD
+                normed = out.one("Gather", [normed, Constant((-1,))], float_type(1, 1, self.model.hidden), axis=1)
             heads = [self._head(normed), *self.caches]
         return Decoder(out.graph(name, heads, traits), tuple(out.parts), tuple(out.counts), self.in_place)
 

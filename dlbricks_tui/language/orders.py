@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from enum import Enum
 
 from dlbricks_tui.host.queue import WorkKind
 from dlbricks_tui.jobs.events import Event, event_kinds
@@ -14,6 +15,14 @@ from dlbricks_tui.runtime.variant import threads_in_words
 
 # This version of ONNX Runtime has caches of windowed blocks that hold their window only; 1.23 has not.
 _SHORT_CACHES = (1, 32)
+
+
+class LanguagePhase(str, Enum):
+    """What an execution may be best for: a whole answer, its prompt, or each token that is generated."""
+
+    TOTAL = "total"
+    PREFILL = "prefill"
+    DECODE = "decode"
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from statistics import median
@@ -45,13 +45,13 @@ _DEVIATIONS = 1.96
 _TO_DEVIATION, _OUTLIER = 1.4826, 2.0
 # Standard deviations of a latency as shares of it.
 # Hosts differ so much from the one that the shares below were measured on: a factor of 2 within 95 %.
-_FOREIGN = 0.35
+FOREIGN = 0.35
 # The same, if the speed of the host is not known either.
 _UNKNOWN_HOST = 0.45
 # Bricks of the same class with other sizes, and with sizes twice as far away.
 _CLASS, _PER_DOUBLING = 0.08, 0.04
 # A class that was not measured, where one like it was.
-_SIBLING = 0.2
+SIBLING = 0.2
 
 
 class BrickWork(NamedTuple):
@@ -245,8 +245,11 @@ class BrickPredictor:
         rates: HostRates,
         measured: Iterable[tuple[BrickWork, BrickTime]] = (),
         known: Mapping[str, BrickTime] = MappingProxyType({}),
+        like: tuple[BrickPredictor, float] | None = None,
     ) -> None:
         self.rates = rates
+        # Another execution that tells about classes without measured bricks, and the deviation that this adds.
+        self._like = like
         # Measured bricks by their keys.
         self.known = known
         self._predicted = cache(self._prediction)
@@ -264,15 +267,26 @@ class BrickPredictor:
             self._peers[kind] = [it._replace(log_ratio=min(high, max(low, it.log_ratio))) for it in found]
 
     @classmethod
-    def of_host(cls, store: ResultsDatabase, system: str, runtime: str, threads: int) -> BrickPredictor:
-        """Return what the store knows of a runtime variant on this host; without peaks, they are measured quickly."""
-        known = known_bricks(store, system, runtime)
+    def of_host(
+        cls,
+        store: ResultsDatabase,
+        system: str,
+        runtime: str,
+        threads: int,
+        without: Collection[str] = (),
+        like: tuple[BrickPredictor, float] | None = None,
+    ) -> BrickPredictor:
+        """Return what the store knows of a runtime variant on this host, `without` the bricks of some keys.
+
+        Without peaks, they are measured quickly.
+        """
+        known = {key: it for key, it in known_bricks(store, system, runtime).items() if key not in without}
         forms = store.records(BrickForm, where("key").one_of(list(known))) if known else []
         measured = [(work_of(it.canonical), known[it.key]) for it in forms]
         threads = threads or processors_here().number
         peaks = next((it for it in store.peaks() if (it.system, it.threads) == (system, threads)), None)
         rates = HostRates.of_peaks(peaks) if peaks else _quick_rates(system, threads)
-        return cls(rates, measured, known)
+        return cls(rates, measured, known, like)
 
     def time_of(self, graph: LayerGraph, layer: int) -> BrickTime:
         """Return the latency of a layer: measured, or predicted."""
@@ -287,7 +301,7 @@ class BrickPredictor:
         usual = usual_ms(work, self.rates)
         peers, foreign = self._peers_of(work)
         if not peers:
-            deviation = _FOREIGN if self.rates.is_measured else _UNKNOWN_HOST
+            deviation = FOREIGN if self.rates.is_measured else _UNKNOWN_HOST
             return BrickTime(usual, 0.0, _DEVIATIONS * deviation * usual)
         distances = [it.distance(work) for it in peers]
         # Bricks of other sizes count, too, so that a larger brick is hardly ever predicted to be faster.
@@ -305,7 +319,17 @@ class BrickPredictor:
             return self._peers[own], 0.0
         like = _family(work.op), work.tokens == 1
         alike = [of for (op, _, is_decoding), of in self._peers.items() if (_family(op), is_decoding) == like]
-        return [peer for of in alike for peer in of], _SIBLING
+        if alike or self._like is None:
+            return [peer for of in alike for peer in of], SIBLING
+        other, doubt = self._like
+        peers, deviation = other._peers_of(work)
+        return peers, math.hypot(deviation, doubt)
+
+    def has_measured(self, asked: LanguageQuestion) -> bool:
+        """Return whether there is every brick that a measurement of a model takes."""
+        return bool(self.known) and all(
+            key in self.known for it in measured_steps(asked, self) for key in asked.decoder(it).keys
+        )
 
 
 def measured_steps(asked: LanguageQuestion, host: BrickPredictor) -> tuple[Step, ...]:

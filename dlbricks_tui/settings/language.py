@@ -1,6 +1,7 @@
 """The settings of questions about language models."""
 
 from dlbricks_tui.language.architecture import WeightPrecision
+from dlbricks_tui.language.orders import LanguagePhase
 from dlbricks_tui.settings.setting import Setting, number, one_of, whole
 
 # No model has a longer context.
@@ -29,6 +30,15 @@ WEIGHTS = Setting(
     meaning="of the weights",
     usual="int4",
     kept_in="precisions",
+)
+BEST_FOR = Setting(
+    name="for",
+    kind=one_of(*LanguagePhase),
+    about="what the best of several executions is best for: the whole answer, its prompt, or generating tokens",
+    meaning="decides which is the best",
+    default=LanguagePhase.TOTAL,
+    usual="total",
+    kept_in="best_for",
 )
 AT_LEAST = Setting(
     name="at least",

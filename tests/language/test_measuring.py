@@ -38,6 +38,7 @@ from dlbricks_tui.measure.carriers import CarrierJob
 from dlbricks_tui.measure.stopping import Adaptive
 from dlbricks_tui.runs.work import Workplace
 from dlbricks_tui.runtime.registry import Registry
+from dlbricks_tui.store.change import Verdict
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.records import Measurement, Peaks
 from tests.jobs.carrying import carried_out
@@ -145,9 +146,10 @@ def test_a_model_is_measured_once_and_answered_from_the_store(bench: Bench) -> N
 def test_an_empty_store_is_answered_by_predictions(bench: Bench) -> None:
     options = LanguageOptions(prompt=24, generate=9, threads=(1, 2), precisions=tuple(WeightPrecision))
     found = asking.stored_answers([TINY], options, bench.data)
-    assert [(it.precision, it.threads) for it in found] == [
-        (precision.value, threads) for precision in WeightPrecision for threads in (1, 2)
-    ]
+    everything = [(precision.value, threads) for precision in WeightPrecision for threads in (1, 2)]
+    assert sorted((it.precision, it.threads) for it in found) == sorted(everything)
+    assert [it.total_ms for it in found] == sorted(it.total_ms for it in found), "the best is first"
+    assert {change.verdict for it in found[1:] for change in it.changes} == {Verdict.UNKNOWN}
     assert {it.coverage for it in found} == {0.0}
     assert {it.measured_when for it in found} == {None}
 
