@@ -12,7 +12,7 @@ from dlbricks_tui.language.architecture import LanguageError, WeightPrecision
 from dlbricks_tui.language.composing import PhaseTimes, phase_times, step_time, timings
 from dlbricks_tui.language.decoder import Decoder
 from dlbricks_tui.language.orders import LanguagePhase, LanguageQuestion
-from dlbricks_tui.language.predicting import FOREIGN, SIBLING, BrickPredictor
+from dlbricks_tui.language.predicting import FOREIGN, SIBLING, Alike, BrickPredictor
 from dlbricks_tui.recorded_host import processors_here
 from dlbricks_tui.runtime.runtime import Runtime
 from dlbricks_tui.store.change import Verdict, all_compared
@@ -106,6 +106,10 @@ def variants_of(asked: LanguageQuestion, runtimes: Sequence[Runtime]) -> Iterato
     for bits in WeightPrecision:
         if bits.bits < own.bits:
             yield one(f"weights-{bits.value}", replace(asked, precision=bits), f"--precision {bits.value}")
+    for cache in runtime.traits.caches:
+        if runtime.cache is not None and cache.bits < runtime.cache.bits:
+            by_cache = replace(asked, runtime=runtime.with_cache(cache))
+            yield one(f"cache-{cache.value}", by_cache, f"--cache {cache.value}")
     others = [it for it in dict.fromkeys((1, processors_here().number)) if it != asked.threads]
     by_threads = {it: replace(asked, runtime=runtime.with_threads(it)) for it in others}
     for number, question in by_threads.items():
@@ -184,7 +188,8 @@ class WhatIfs:
         own = {key for it in self.asked.steps for key in self.asked.decoder(it).keys} if is_same else set()
         new = {key for it in asked.steps for key in asked.decoder(it).keys} - own
         doubt = SIBLING if runtime.framework == self.asked.runtime.framework else FOREIGN
-        like = None if is_same else (self.host, doubt)
+        bits = [it.cache.bits if it.cache else 32 for it in (runtime, self.asked.runtime)]
+        like = None if is_same else Alike(self.host, doubt, bits[0] / bits[1])
         return BrickPredictor.of_host(self.store, self.system.id, runtime.identity, asked.threads, new, like)
 
     def _end_to_end(self, variant: LanguageVariant) -> Mapping[str, float | None]:

@@ -31,7 +31,8 @@ from dlbricks_tui.recorded_host import processors_here
 from dlbricks_tui.runtime.registry import Registry
 from dlbricks_tui.runtime.runtime import Runtime
 from dlbricks_tui.runtime.traits import Format
-from dlbricks_tui.settings.language import GENERATE, PROMPT
+from dlbricks_tui.runtime.variant import CachePrecision
+from dlbricks_tui.settings.language import CACHE, GENERATE, PROMPT
 from dlbricks_tui.settings.setting import require_allowed, with_own
 from dlbricks_tui.settings.variant import THREADS
 from dlbricks_tui.store.database import ResultsDatabase
@@ -52,6 +53,8 @@ class LanguageOptions:
     prompt: int = 512
     generate: int = 128
     precisions: tuple[WeightPrecision, ...] = (WeightPrecision.INT4,)
+    # How the engine keeps keys and values. Empty: as it does by default.
+    caches: tuple[CachePrecision, ...] = ()
     # Empty: the usual number of the runtime on this host.
     threads: tuple[int, ...] = ()
     # Names of registered runtimes. Empty: ONNX Runtime.
@@ -64,7 +67,7 @@ class LanguageOptions:
     prove: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        require_allowed(self, (PROMPT, GENERATE, THREADS), LanguageError)
+        require_allowed(self, (PROMPT, GENERATE, CACHE, THREADS), LanguageError)
         if not self.precisions:
             raise LanguageError("weights have a precision: name one or more")
 
@@ -146,6 +149,8 @@ class LanguageAnswer:
     runtime: str
     # How the weights are stored: `int4`, `int8` or `f32`.
     precision: str
+    # How the engine keeps keys and values: `f32`, `f16`, `bf16` or `int8`; null if that is not known.
+    cache: str | None
     threads: int
     prompt_tokens: int
     generated_tokens: int
@@ -250,7 +255,7 @@ def measure(
     # Loaded here: stored answers need no process.
     from dlbricks_tui.jobs.process import JobProcess
 
-    order = order_of(models, options, data, end_to_end=end_to_end)
+    order = language_order(models, options, data, end_to_end=end_to_end)
     JobProcess.new(LANGUAGE, order, data, [it.name for it in models]).run(take)
     return stored_answers(models, options, data)
 
@@ -293,10 +298,19 @@ def opened_models(
 
 
 def questions(models: Sequence[NamedModel], options: LanguageOptions, data: DataFolder) -> tuple[LanguageQuestion, ...]:
-    """Return each model in each runtime with each precision of weights and number of threads."""
+    """Return each model in each runtime with each precision of weights and cache and each number of threads.
+
+    A runtime that lacks a precision of the cache is left out where another one has it.
+    """
     registry = Registry(data.path)
     named = [registry.find_installed(name) for name in options.runtimes]
-    runtimes = named or [registry.runtime_for((Format.ONNX,))]
+    named = named or [registry.runtime_for((Format.ONNX,))]
+    for wanted in options.caches:
+        if all(wanted not in it.traits.caches for it in named):
+            # Raises the refusal.
+            named[0].with_cache(wanted)
+    caches = options.caches or (None,)
+    runtimes = [on.with_cache(it) for on in named for it in caches if it is None or it in on.traits.caches]
     found = product(models, runtimes, options.precisions, options.threads or (None,))
     prompt, generate = options.prompt, options.generate
     return tuple(
@@ -304,8 +318,8 @@ def questions(models: Sequence[NamedModel], options: LanguageOptions, data: Data
     )
 
 
-def order_of(
-    models: Sequence[NamedModel], options: LanguageOptions, data: DataFolder, *, end_to_end: bool
+def language_order(
+    models: Sequence[NamedModel], options: LanguageOptions, data: DataFolder, *, end_to_end: bool = False
 ) -> LanguageOrder:
     """Return what is to be measured for answers, and for the what-ifs that are to be proved."""
     asked = questions(models, options, data)
@@ -368,6 +382,7 @@ class _Asked:
             system=self.system.id,
             runtime=asked.runtime.identity,
             precision=asked.precision.value,
+            cache=asked.runtime.cache and asked.runtime.cache.value,
             prompt_tokens=prompt,
             generated_tokens=generate,
             prefill_ms=prefill.ms,

@@ -8,10 +8,11 @@ from dataclasses import replace
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
+from dlbricks_tui.cli.jobs import detach
 from dlbricks_tui.cli.options import values_of
 from dlbricks_tui.cli.output import narrate, write_json
 from dlbricks_tui.cli.parser import Parser, Status, Typed, UsageError
-from dlbricks_tui.settings.language import AT_LEAST, BEST_FOR, GENERATE, PROMPT, WEIGHTS
+from dlbricks_tui.settings.language import AT_LEAST, BEST_FOR, CACHE, GENERATE, PROMPT, WEIGHTS
 from dlbricks_tui.settings.setting import name, several
 from dlbricks_tui.settings.variant import RUNTIME, THREADS
 from dlbricks_tui.wording.numbers import counted, duration
@@ -36,6 +37,7 @@ def register(parser: Parser) -> None:
     parser.add_flag("--list", about="show every model of the library on this host: nothing is measured")
     parser.add_settings(AT_LEAST, PROMPT, GENERATE)
     parser.add_setting(WEIGHTS, many=True, default=())
+    parser.add_setting(CACHE, many=True, default=())
     parser.add_setting(THREADS, many=True)
     parser.add_setting(RUNTIME, many=True, default=(), usual="ONNX Runtime")
     what = parser.add_mutually_exclusive_group()
@@ -56,6 +58,7 @@ def register(parser: Parser) -> None:
     parser.add_flag("--predict", about=about, to=how)
     about = "build the whole model with random weights, too, and time it by onnxruntime-genai, if it fits"
     parser.add_flag("--end-to-end", about=about, to=how)
+    parser.add_detach()
     parser.end(answer_models, "language_models.LanguageAnswer", many=True, quiet=True)
 
 
@@ -81,6 +84,10 @@ def answer_models(args: argparse.Namespace) -> int:
     options = _options(args)
     parts: list[Part] = []
     failures = 0
+    if args.detach and (args.list or args.predict):
+        raise UsageError(f"--{'list' if args.list else 'predict'} measures nothing: leave --detach out")
+    if args.detach:
+        return _detach(args, options)
     if args.list:
         found, at_least = library_answers(options, args.data), args.at_least or 0.0
         answers: Sequence[LanguageAnswer] = fastest_first(found, at_least)
@@ -104,7 +111,7 @@ def _options(args: argparse.Namespace) -> LanguageOptions:
     from dlbricks_tui.api.language_models import LanguageOptions, runtimes_here
 
     threads = args.threads if isinstance(args.threads, tuple) else (args.threads,) * (args.threads is not None)
-    named: dict[str, Any] = {"precisions": args.precision, "runtimes": args.runtime}
+    named: dict[str, Any] = {"precisions": args.precision, "runtimes": args.runtime, "caches": args.cache}
     # One number may be that of the config file.
     named["threads"] = threads if isinstance(args.threads, tuple) else ()
     named = {field: given for field, given in named.items() if given}
@@ -112,9 +119,17 @@ def _options(args: argparse.Namespace) -> LanguageOptions:
     if args.compare:
         return replace(options.with_every_execution(runtimes_here(args.data)), **named)
     wants = bool(args.what_if or args.prove)
-    if wants and max(map(len, (options.precisions, options.threads, options.runtimes))) > 1:
-        raise UsageError("what-ifs change one execution: name one precision, one number of threads and one runtime")
+    if wants and max(map(len, (options.precisions, options.threads, options.runtimes, options.caches))) > 1:
+        raise UsageError("what-ifs change one execution: name one precision, cache, number of threads and runtime")
     return replace(options, what_ifs=wants, prove=args.prove)
+
+
+def _detach(args: argparse.Namespace, options: LanguageOptions) -> int:
+    from dlbricks_tui.api import language_models as language
+
+    models = language.opened_models(args.models, options, narrate)
+    order = language.language_order(models, options, args.data, end_to_end=args.end_to_end)
+    return detach("language model", order, [it.name for it in models], args)
 
 
 def _answers(args: argparse.Namespace, options: LanguageOptions) -> tuple[Sequence[LanguageAnswer], int]:

@@ -6,6 +6,7 @@ import argparse
 from contextlib import closing
 from typing import TYPE_CHECKING
 
+from dlbricks_tui.cli.jobs import detach
 from dlbricks_tui.cli.options import USUAL_RUNTIME, add_models_argument, estimate_options_of, open_estimator, values_of
 from dlbricks_tui.cli.output import data_console, narrate, narrate_once, write_json, write_lines
 from dlbricks_tui.cli.parser import Parser, Status, Typed
@@ -40,6 +41,7 @@ def register(parser: Parser) -> None:
     about = "predict from stored results in place of measuring; show stored tests too"
     parser.add_flag("--predict", about=about, to=how)
     parser.add_flag("--both", about="show the prediction beside the measurement", to=how)
+    parser.add_detach(to=how)
     parser.add_setting(SYSTEM, about=f"with --predict: {SYSTEM.about}")
     parser.end(answer_scenario, "loads.ScenarioResult", quiet=True)
 
@@ -55,6 +57,12 @@ def answer_scenario(args: argparse.Namespace) -> int:
             narrate(f"no prediction: {answer.refusal}")
     for remark in answer.remarks:
         narrate_once(remark)
+    if args.detach:
+        # Loaded here: a prediction needs none of it.
+        from dlbricks_tui.api.loads import order_of
+
+        order = order_of(answer, is_system_named=args.system is not None)
+        return detach("load test", order, [answer.source.name], args)
     found = None if args.predict else _measured(args, answer)
     measured = None if isinstance(found, UserError) else found
     if args.json:

@@ -18,6 +18,7 @@ from dlbricks_tui.documents.language import (
     rate_column,
     runtime_name,
     sign_of,
+    words_of,
 )
 from dlbricks_tui.documents.parts import Column, Heading, Part, Sentence, Table, name_column, word_column
 from dlbricks_tui.documents.ranking import difference_words
@@ -47,7 +48,7 @@ def comparison_parts(answers: Sequence[LanguageAnswer], best_for: LanguagePhase)
 def _execution(answer: LanguageAnswer, among: Sequence[LanguageAnswer]) -> str:
     """Return what tells an execution from others."""
     columns = differing(among)
-    return ", ".join(words(answer) for column, words in AXES if column in columns)
+    return ", ".join(words_of([it for it in AXES if it[0] in columns], answer))
 
 
 def executions_parts(answers: Sequence[LanguageAnswer], best_for: LanguagePhase) -> Iterator[Part]:
@@ -93,8 +94,8 @@ def executions_parts(answers: Sequence[LanguageAnswer], best_for: LanguagePhase)
             yield Sentence(f"best for {words}: {sign_of(other)}{_execution(other, answers)}")
     for reason in dict.fromkeys(it.reason for answer in answers if (it := change(answer)) is not None and it.reason):
         yield Sentence(f"unknown: {reason}", "muted")
-    kind = runtime_name(best), best.precision
-    if told := threads_sentence([it for it in alike if (runtime_name(it), it.precision) == kind]):
+    kind = runtime_name(best), best.precision, best.cache
+    if told := threads_sentence([it for it in alike if (runtime_name(it), it.precision, it.cache) == kind]):
         yield Sentence(told)
 
 

@@ -237,6 +237,16 @@ def _size(work: BrickWork) -> float:
     return math.log2(1 + (work.bytes_read or work.moved_bytes) / work.tokens)
 
 
+class Alike(NamedTuple):
+    """Another execution, which tells about classes of which one has no measured bricks."""
+
+    host: BrickPredictor
+    # The deviation that this adds, as a share.
+    doubt: float
+    # The bytes of caches over those there.
+    cache_share: float = 1.0
+
+
 class BrickPredictor:
     """Knows latencies of bricks on a host with a number of threads: measured ones, and predictions of the others."""
 
@@ -245,11 +255,9 @@ class BrickPredictor:
         rates: HostRates,
         measured: Iterable[tuple[BrickWork, BrickTime]] = (),
         known: Mapping[str, BrickTime] = MappingProxyType({}),
-        like: tuple[BrickPredictor, float] | None = None,
+        like: Alike | None = None,
     ) -> None:
-        self.rates = rates
-        # Another execution that tells about classes without measured bricks, and the deviation that this adds.
-        self._like = like
+        self.rates, self._like = rates, like
         # Measured bricks by their keys.
         self.known = known
         self._predicted = cache(self._prediction)
@@ -274,7 +282,7 @@ class BrickPredictor:
         runtime: str,
         threads: int,
         without: Collection[str] = (),
-        like: tuple[BrickPredictor, float] | None = None,
+        like: Alike | None = None,
     ) -> BrickPredictor:
         """Return what the store knows of a runtime variant on this host, `without` the bricks of some keys.
 
@@ -298,7 +306,8 @@ class BrickPredictor:
         return self._predicted(work_of(layer))
 
     def _prediction(self, work: BrickWork) -> BrickTime:
-        usual = usual_ms(work, self.rates)
+        share = 1.0 if self._like is None else self._like.cache_share
+        usual = usual_ms(work._replace(cache_bytes=int(share * work.cache_bytes)), self.rates)
         peers, foreign = self._peers_of(work)
         if not peers:
             deviation = FOREIGN if self.rates.is_measured else _UNKNOWN_HOST
@@ -321,9 +330,8 @@ class BrickPredictor:
         alike = [of for (op, _, is_decoding), of in self._peers.items() if (_family(op), is_decoding) == like]
         if alike or self._like is None:
             return [peer for of in alike for peer in of], SIBLING
-        other, doubt = self._like
-        peers, deviation = other._peers_of(work)
-        return peers, math.hypot(deviation, doubt)
+        peers, deviation = self._like.host._peers_of(work)
+        return peers, math.hypot(deviation, self._like.doubt)
 
     def has_measured(self, asked: LanguageQuestion) -> bool:
         """Return whether there is every brick that a measurement of a model takes."""

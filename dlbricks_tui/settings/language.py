@@ -2,6 +2,7 @@
 
 from dlbricks_tui.language.architecture import WeightPrecision
 from dlbricks_tui.language.orders import LanguagePhase
+from dlbricks_tui.runtime.variant import CachePrecision
 from dlbricks_tui.settings.setting import Setting, number, one_of, whole
 
 # No model has a longer context.
@@ -39,6 +40,14 @@ BEST_FOR = Setting(
     default=LanguagePhase.TOTAL,
     usual="total",
     kept_in="best_for",
+)
+CACHE = Setting(
+    name="cache",
+    kind=one_of(*CachePrecision),
+    about="how the engine keeps keys and values: f32, f16, bf16 or int8",
+    meaning="of keys and values",
+    usual="that of the engine: f32 in ONNX Runtime, int8 in OpenVINO",
+    kept_in="caches",
 )
 AT_LEAST = Setting(
     name="at least",

@@ -87,8 +87,8 @@ def what_if_words(what_if: str) -> str:
         WhatIfKind.THREADS: f"use {threads_in_words(int(name))}" if name.isdecimal() else "",
         WhatIfKind.BATCH: f"use batches of {name}",
     }
-    if kind == "weights":
-        return f"weights as {name}"
+    if kind in ("weights", "cache"):
+        return f"{kind} as {name}"
     if len(both := name.split("-")) == 2 and kind == WhatIfKind.THREADS.value:
         return f"{threads_in_words(int(both[0]))}, {both[1]} for decode"
     return _BY_ID.get(what_if) or next((it for each, it in words.items() if each.value == kind), "") or what_if

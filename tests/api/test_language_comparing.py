@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -25,6 +26,7 @@ from dlbricks_tui.language.predicting import BrickPredictor, BrickWork, HostRate
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.recorded_host import Processors
 from dlbricks_tui.runtime.runtime import Runtime, Settings
+from dlbricks_tui.runtime.variant import CachePrecision
 from dlbricks_tui.store.change import Verdict
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.records import BrickForm, Peaks
@@ -112,6 +114,9 @@ def test_what_ifs_change_one_choice_and_have_names_and_words() -> None:
         "head-last": "score the last token",
         "vocabulary-half": "halve the vocabulary",
     }
+    own = replace(ASKED, runtime=OPENVINO.with_cache(CachePrecision.F32))
+    caches = [it for it in variants_of(own, (OPENVINO,)) if it.id.startswith("cache")]
+    assert ("cache-int8", "--cache int8") in [(it.id, it.how) for it in caches]
     assert found["runtime-openvino"].how == "--runtime ov"
     assert [it.threads for it in found["threads-2-1"].questions] == [2, 1]
     assert len(found["weights-int4"].questions) == 1
@@ -127,8 +132,9 @@ class Store:
         self.database = ResultsDatabase(folder)
         for threads in (1, 2):
             arithmetic, bandwidth = (("any", 60.0 * threads),), ((MEMORY, 15.0 * threads),)
-            where = {"system": SYSTEM.id, "threads": threads}
-            self.database.add(Peaks(when=WHEN, arithmetic=arithmetic, bandwidth=bandwidth, **where))
+            self.database.add(
+                Peaks(when=WHEN, system=SYSTEM.id, threads=threads, arithmetic=arithmetic, bandwidth=bandwidth)
+            )
 
     def measure(self, asked: LanguageQuestion, factor: Callable[[BrickWork], float] = lambda _: 1.0) -> None:
         rates = HostRates(15e6 * asked.threads, 60e6 * asked.threads)
@@ -136,10 +142,10 @@ class Store:
             for layer in graph.layers:
                 found, work = brick_of(graph, (layer.index,)), work_of(layer)
                 ms = factor(work) * usual_ms(work, rates)
-                own = {"system": SYSTEM.id, "runtime": asked.runtime.identity, "protocol": PROTOCOL, "context": ""}
+                own: dict[str, Any] = {"system": SYSTEM.id, "runtime": asked.runtime.identity, "protocol": PROTOCOL}
                 self.database.add(
                     BrickForm(key=found.key, canonical=found.canonical),
-                    replace(measurement(ms), brick=found.key, level=Level.FUSED, run="run", **own),
+                    replace(measurement(ms), brick=found.key, context="", level=Level.FUSED, run="run", **own),
                 )
 
     def what_ifs(self) -> dict[str, LanguageWhatIf]:
