@@ -122,7 +122,7 @@ def variants_of(asked: LanguageQuestion, runtimes: Sequence[Runtime]) -> Iterato
         question = replace(asked, runtime=it.with_threads(asked.threads or None))
         yield one(f"runtime-{it.framework}", question, f"--runtime {it.name}")
     sizes = model.architecture
-    if not sizes.scores_last_only and asked.prompt > 1:
+    if not asked.scores_last_only:
         last = replace(model, architecture=replace(sizes, scores_last_only=True))
         yield one("head-last", replace(asked, model=last), "the option prune_lm_head of onnxruntime-genai's builder")
     half = replace(model, architecture=replace(sizes, vocabulary=max(1, sizes.vocabulary // 2)))

@@ -404,7 +404,7 @@ class _Asked:
             is_measured=host.has_measured(asked),
             measured_when=total.when or None,
             bound_tokens_per_second=_MS / bound if host.rates.is_measured else None,
-            head=_LAST_TOKEN if asked.sizes.scores_last_only else _EVERY_TOKEN,
+            head=_LAST_TOKEN if asked.scores_last_only else _EVERY_TOKEN,
             parts=tuple(
                 PartTime(part.value, prefill.parts_ms.get(part, 0.0), decode.parts_ms.get(part, 0.0))
                 for part in dict.fromkeys((*prefill.parts_ms, *decode.parts_ms))

@@ -1,13 +1,18 @@
 """The sizes of a language model, how its weights are stored, and what follows from the sizes."""
 
+from __future__ import annotations
+
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import Enum
+from typing import NamedTuple
 
 from dlbricks_tui.errors import UserError
 
 # Weights of 4 or 8 bits share a scale in blocks of so many.
 BLOCK_SIZE = 32
+# The same where OpenVINO's tools store them: the largest that divides a row.
+_BLOCK_SIZES = (128, 64, 32)
 # The cache of a windowed block holds its window and so many tokens more.
 WINDOW_SLACK = 16
 MIXTURES = frozenset({"qwen3_moe", "mixtral", "gpt_oss"})
@@ -28,6 +33,31 @@ class WeightPrecision(str, Enum):
     @property
     def bits(self) -> int:
         return {"int4": 4, "int8": 8, "f32": 32}[self.value]
+
+
+class WeightPacking(NamedTuple):
+    """How weights of few bits are stored: those of a row that share a scale, and whether they share a zero, too."""
+
+    bits: int
+    block: int
+    has_zeros: bool = False
+
+    @classmethod
+    def of(cls, precision: WeightPrecision, width: int, *, by_row: bool, is_outer: bool = False) -> WeightPacking:
+        """Return that of rows of so many weights; `is_outer` stands for table and head."""
+        if not by_row:
+            return cls(precision.bits, BLOCK_SIZE)
+        block = next((it for it in _BLOCK_SIZES if width % it == 0), 0)
+        is_4_bits = precision is WeightPrecision.INT4 and not is_outer and block
+        return cls(4, block, True) if is_4_bits else cls(8, width, True)
+
+    def blocks(self, width: int) -> int:
+        """Return the number of blocks in a row of so many weights."""
+        return -(-width // self.block)
+
+    def row_bytes(self, width: int) -> int:
+        """Return the bytes of a row of so many weights, without scales and zeros."""
+        return self.blocks(width) * self.block * self.bits // 8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,7 +96,7 @@ class Architecture:
     windowed: tuple[bool, ...] = ()
     # The caches of windowed blocks hold their window only: older versions of ONNX Runtime keep everything.
     has_short_caches: bool = True
-    # For a prompt, the head computes the scores of its last token only.
+    # The head reads only the last token of a prompt, whatever the engine usually does.
     scores_last_only: bool = False
     # Soft caps of the attention's and the head's logits; 0: none.
     attention_cap: float = 0.0

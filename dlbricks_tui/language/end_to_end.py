@@ -83,7 +83,7 @@ def _keys(asked: LanguageQuestion) -> tuple[str, str]:
 
 def engine_results(store: ResultsDatabase, system: str, asked: LanguageQuestion) -> MeasuredEngine | None:
     """Return the newest results of the engine; None if it was not asked that on this system."""
-    identity, engine = asked.runtime.identity, engine_of(asked.runtime)
+    identity = asked.runtime.identity
     found = store.select(equal(system=system, protocol=PROTOCOL, good=True, brick=""), order=OLDEST_FIRST)
     if not len(found):
         return None
@@ -91,7 +91,7 @@ def engine_results(store: ResultsDatabase, system: str, asked: LanguageQuestion)
     prefill, decode = (newest.get(key) for key in _keys(asked))
     if prefill is None or decode is None:
         return None
-    engine = f"{engine} {decode.runtime.partition(' ')[0].removeprefix(f'{engine}-')}"
+    engine = " ".join(decode.runtime.partition(" ")[0].rsplit("-", 1))
     rate, when = 1000.0 / decode.trimmed_mean_ms, decode.when
     return MeasuredEngine(engine=engine, prefill_ms=prefill.trimmed_mean_ms, decode_tokens_per_second=rate, when=when)
 
@@ -121,7 +121,8 @@ class WholeModelEngine(Worker):
 
     def load(self) -> None:
         """Load the model, in place of what was loaded before: its weights get other places in memory."""
-        self.version = self._asked(self._opening, _SECONDS_TO_LOAD).version
+        found = self._asked(self._opening, _SECONDS_TO_LOAD)
+        self.version, self.name = found.version, found.name or self.name
 
     def run(self, prompt: int, generate: int) -> Generated:
         """Read a prompt of so many tokens, and generate so many, at least one."""
@@ -194,9 +195,9 @@ class WholeModelRuns:
             self.sample(track.now)
         if self.failure is not None:
             return []
-        asked, runtime, version = self._asked, self._asked.runtime, self._engine.version
+        asked, runtime = self._asked, self._asked.runtime
         # On top of the runtime whose kernels it calls.
-        name = engine_of(runtime)
+        name, version = self._engine.name, self._engine.version
         identity, kept = f"{name}-{version} {runtime.identity}", runtime_record(runtime, system)
         records: list[Record] = [system, replace(kept, id=identity, name=name, framework=name, version=version)]
         # Each step is a sample: a run of seconds may be partly on a slow host, as carriers are in some rounds.

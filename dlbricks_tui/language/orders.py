@@ -54,6 +54,11 @@ class LanguageQuestion:
         return self.model.architecture if is_short else replace(self.model.architecture, has_short_caches=False)
 
     @property
+    def scores_last_only(self) -> bool:
+        """True if the head reads only the last token of a prompt."""
+        return self.runtime.traits.has_short_head or self.model.architecture.scores_last_only
+
+    @property
     def steps(self) -> tuple[Step, ...]:
         return steps_for(self.prompt, self.generate)
 

@@ -72,6 +72,11 @@ class Traits:
     # The precisions in which its engine keeps keys and values of language models, the usual one first; empty: it has no
     # such engine. The worker finds a precision that is not the usual one in `DLBRICKS_CACHE`.
     caches: tuple[CachePrecision, ...] = ()
+    # Its language models have 8 bits with a scale for each row, also in table and head of models of 4 bits, whose other
+    # weights share a scale and a zero by 128. Without this, all weights share scales by 32.
+    packs_by_row: bool = False
+    # Of a prompt, the head of a language model computes scores for the last token only.
+    has_short_head: bool = False
     # It has fast kernels for quantised matrix products that find the ranges of their inputs in each run.
     quantises_dynamically: bool = False
     # By default it starts one thread per two logical processors on x86, instead of one per core.
@@ -172,6 +177,9 @@ OPENVINO = Traits(
     graph_variable_prefixes=("OV_", "DNNL_", "ONEDNN_"),
     precisions=(Precision.F32, Precision.BF16, Precision.INT8),
     caches=(CachePrecision.INT8, CachePrecision.F32, CachePrecision.F16, CachePrecision.BF16),
+    packs_by_row=True,
+    # As openvino-genai changes the models that it loads.
+    has_short_head=True,
     explaining_settings=(("ONEDNN_VERBOSE", "dispatch,profile_create"),),
     printing_settings=(
         ("ONEDNN_VERBOSE", "profile_exec"),

@@ -272,6 +272,7 @@ async def test_all_executions_are_measured_after_a_question_and_a_what_if_is_pro
         await press(pilot, "j", "c")
         assert isinstance(pilot.app.screen, CompareLanguageScreen)
         assert "Llama 3.2 1B was not measured in " in screen_text(pilot)
+        await check_all(pilot, "language-compare")
         await press(pilot, "escape")
         assert not process.has_begun()
         await press(pilot, "3", "s")
