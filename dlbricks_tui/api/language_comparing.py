@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from dlbricks_tui.api.documents import taken
 from dlbricks_tui.errors import UserError
-from dlbricks_tui.language.architecture import LanguageError, WeightPrecision
+from dlbricks_tui.language.architecture import WeightPrecision
 from dlbricks_tui.language.composing import PhaseTimes, phase_times, step_time, timings
 from dlbricks_tui.language.decoder import Decoder
 from dlbricks_tui.language.orders import LanguagePhase, LanguageQuestion
@@ -132,11 +132,11 @@ def variants_of(asked: LanguageQuestion, runtimes: Sequence[Runtime]) -> Iterato
 def named_variants(
     asked: LanguageQuestion, runtimes: Sequence[Runtime], ids: Sequence[str]
 ) -> tuple[LanguageVariant, ...]:
-    """Return the changes of these ids, or all of them; raise LanguageError for an id that there is not."""
+    """Return the changes of these ids, or all of them; raise a UserError for an id that there is not."""
     known = {it.id: it for it in variants_of(asked, runtimes)}
     for it in ids:
         if it not in known and it != ALL:
-            raise LanguageError(f"no what-if {it[:60]!r} of {asked.model.name}; there are {', '.join(known)}")
+            raise UserError(f"no what-if {it[:60]!r} of {asked.model.name}; there are {', '.join(known)}")
     return tuple(known.values() if ALL in ids else [known[it] for it in dict.fromkeys(ids)])
 
 

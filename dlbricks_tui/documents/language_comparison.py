@@ -120,7 +120,9 @@ def _gain(changes: Sequence[LanguageChange], phase: LanguagePhase) -> Gain | Non
     return None if found is None else Gain(1.0 - found.ratio, 1.0 - found.interval[1], 1.0 - found.interval[0])
 
 
-def what_if_columns(under_way: str = "", *, is_panel: bool = False) -> tuple[Column[LanguageWhatIf], ...]:
+def what_if_columns(
+    changes: Sequence[LanguageWhatIf], under_way: str = "", *, is_panel: bool = False
+) -> tuple[Column[LanguageWhatIf], ...]:
     """Return the columns of what-ifs: of both phases the predicted gain, and what was measured.
 
     `under_way` is the id of the one that is being measured. A panel has the gains of whole answers before them.
@@ -144,6 +146,7 @@ def what_if_columns(under_way: str = "", *, is_panel: bool = False) -> tuple[Col
             gain = _gain(it.measured, phase)
             return "" if gain is None else interval_of(gain)
 
+        within: Column[LanguageWhatIf] = Column("95 %", interval, style="muted", is_optional=True)
         is_extra = is_panel and phase is not LanguagePhase.TOTAL
         gain: Column[LanguageWhatIf] = Column(
             "in all" if phase is LanguagePhase.TOTAL else phase.value,
@@ -156,7 +159,7 @@ def what_if_columns(under_way: str = "", *, is_panel: bool = False) -> tuple[Col
             gain,
             Column("95 %", lambda it: interval_of(predicted(it)), style="muted", is_optional=True),
             Column("measured", proved, style=style, is_optional=is_extra, goes_last=is_extra),
-            Column("95 %", interval, style="muted", is_optional=True),
+            *[within] * any(it.measured for it in changes),
         )
 
     name: Column[LanguageWhatIf] = name_column("what if", lambda it: what_if_words(it.id))
@@ -187,7 +190,7 @@ def what_ifs_parts(answer: LanguageAnswer) -> Iterator[Part]:
         yield Sentence(what_if_line(it) + ("" if it.measured else f" (--prove {it.id})"))
 
     yield Heading("What could be faster")
-    yield Table(what_if_columns(), changes, how)
+    yield Table(what_if_columns(changes), changes, how)
     best = min(changes, key=lambda it: it.predicted[0].ratio)
     yield Sentence(
         f"{PREDICTED} a gain is the share of the time that a change saves, predicted from what was measured before; "

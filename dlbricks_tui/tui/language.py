@@ -173,7 +173,7 @@ class LanguageWhatIfsPanel(TablePanel[LanguageWhatIf]):
         self._proving = ""
 
     def columns(self) -> tuple[Column[LanguageWhatIf], ...]:
-        return what_if_columns(self._proving, is_panel=True)
+        return what_if_columns(self.items, self._proving, is_panel=True)
 
     def show_proving(self, identity: str) -> None:
         self._proving = identity

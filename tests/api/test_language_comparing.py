@@ -17,8 +17,9 @@ from dlbricks_tui.api.language_comparing import (
     variants_of,
 )
 from dlbricks_tui.bricks.identity import brick_of
+from dlbricks_tui.errors import UserError
 from dlbricks_tui.host.peaks import MEMORY
-from dlbricks_tui.language.architecture import LanguageError, WeightPrecision
+from dlbricks_tui.language.architecture import WeightPrecision
 from dlbricks_tui.language.composing import PROTOCOL, BrickTime, PhaseTimes, StepTime
 from dlbricks_tui.language.opening import NamedModel
 from dlbricks_tui.language.orders import LanguagePhase, LanguageQuestion
@@ -120,7 +121,7 @@ def test_what_ifs_change_one_choice_and_have_names_and_words() -> None:
     assert found["runtime-openvino"].how == "--runtime ov"
     assert [it.threads for it in found["threads-2-1"].questions] == [2, 1]
     assert len(found["weights-int4"].questions) == 1
-    with pytest.raises(LanguageError, match="no what-if 'faster' of smollm2-135m; there are weights-int4, threads-1"):
+    with pytest.raises(UserError, match="no what-if 'faster' of smollm2-135m; there are weights-int4, threads-1"):
         named_variants(ASKED, (), ["threads-1", "faster"])
     assert len(named_variants(ASKED, (), ["all"])) == len(found) - 1
 

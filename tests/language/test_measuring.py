@@ -13,6 +13,7 @@ from dlbricks_tui.api import language_measuring as measuring
 from dlbricks_tui.api import language_models as asking
 from dlbricks_tui.api.language_measuring import carrier_jobs, measure_models
 from dlbricks_tui.api.language_models import LanguageOptions
+from dlbricks_tui.errors import UserError
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.host.fingerprint import fingerprint
 from dlbricks_tui.host.peaks import PeaksError
@@ -143,6 +144,20 @@ def test_a_model_is_measured_once_and_answered_from_the_store(bench: Bench) -> N
         known = known_bricks(store, fingerprint().id, bench.runtime.identity)
     keys = {key for step in steps_for(24, 5) for key in bench.question().decoder(step).keys}
     assert keys <= known.keys()
+
+
+def test_a_what_if_is_predicted_and_proved_by_the_bricks_of_the_change(bench: Bench) -> None:
+    options = LanguageOptions(prompt=24, generate=9, threads=(1,), runtimes=("onnxruntime",), prove=("head-last",))
+    order = asking.language_order([TINY], options, bench.data)
+    assert [it.scores_last_only for it in order.questions] == [False, True]
+    assert bench.measure(order), bench.told
+    (answer,) = asking.stored_answers([TINY], replace(options, what_ifs=True), bench.data)
+    found = {it.id: it for it in answer.what_ifs}
+    assert {name for name, it in found.items() if it.measured} == {"head-last"}
+    prefill, decode = found["head-last"].measured[1:]
+    assert prefill.ratio < 1.0 and decode.ratio == pytest.approx(1.0, abs=0.2)
+    with pytest.raises(UserError, match="no what-if 'magic' of tiny; there are "):
+        asking.language_order([TINY], replace(options, prove=("magic",)), bench.data)
 
 
 def test_an_empty_store_is_answered_by_predictions(bench: Bench) -> None:
