@@ -1,4 +1,4 @@
-"""Compare estimates of language models with onnxruntime-genai's generator, which runs the whole model beside them.
+"""Compare estimates of language models with the engine of a runtime, which runs the whole model beside them.
 
 usage: python -m benchmarks.language_models [--minutes M] [--threads 1,2] [--precision int4,f32] [--generate N]
                                             [--runtime all] [--prompt 16,128,1024,4096] [--data-dir FOLDER] [MODEL ...]
@@ -22,7 +22,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from itertools import combinations, product
 from pathlib import Path
 from statistics import fmean, median
@@ -53,8 +53,8 @@ class Cell:
     precision: str
     threads: int
     prompt: int
-    # The name of a registered runtime; empty: ONNX Runtime.
-    runtime: str = ""
+    # The name of a registered runtime, or of a framework.
+    runtime: str = "onnxruntime"
 
 
 @dataclass(frozen=True)
@@ -90,7 +90,7 @@ def main() -> int:
     parser.add_argument("--precision", default="int4,f32")
     parser.add_argument("--prompt", default="16,128,1024,4096")
     parser.add_argument("--generate", type=int, default=32)
-    parser.add_argument("--runtime", default="", help="names of runtimes, or all (default: ONNX Runtime)")
+    parser.add_argument("--runtime", default="onnxruntime", help="names of runtimes, or all")
     parser.add_argument("--data-dir", type=Path, help="go on with the results in this folder")
     arguments = parser.parse_args()
     until = time.monotonic() + 60 * arguments.minutes
@@ -110,9 +110,13 @@ def main() -> int:
 def options(cell: Cell, generate: int) -> api.LanguageOptions:
     """Return the options that ask for a cell."""
     precision = api.WeightPrecision(cell.precision)
-    runtimes = (cell.runtime,) if cell.runtime else ()
-    how = api.LanguageOptions(precisions=(precision,), threads=(cell.threads,), runtimes=runtimes)
-    return replace(how, prompt=cell.prompt, generate=generate)
+    return api.LanguageOptions(
+        prompt=cell.prompt,
+        generate=generate,
+        precisions=(precision,),
+        threads=(cell.threads,),
+        runtimes=(cell.runtime,),
+    )
 
 
 def measure(cells: Sequence[Cell], generate: int, data: Path, until: float, found: Known) -> None:
@@ -188,13 +192,13 @@ def line(cell: Cell, it: Compared) -> str:
     name = " ".join([cell.model, *execution(cell), it.phase, str(cell.prompt)])
     outside = "" if it.is_inside else "  outside"
     return (
-        f"{name:<40}{it.predicted:>11.2f}{it.estimate:>11.2f}{it.engine:>11.2f} ms"
+        f"{name:<52}{it.predicted:>11.2f}{it.estimate:>11.2f}{it.engine:>11.2f} ms"
         f"{it.error:>+8.1%}  +-{(it.high - it.low) / 2 / it.estimate:.1%}{outside}"
     )
 
 
 def execution(cell: Cell) -> tuple[str, ...]:
-    return (*filter(None, [cell.runtime]), cell.precision, f"{cell.threads}t")
+    return cell.runtime, cell.precision, f"{cell.threads}t"
 
 
 def report(found: Known, generate: int) -> int:

@@ -2,26 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from functools import partial
+from typing import NamedTuple, Protocol
 
 from dlbricks_tui.api.documents import taken
 from dlbricks_tui.errors import UserError
-from dlbricks_tui.language.architecture import WeightPrecision
-from dlbricks_tui.language.composing import PhaseTimes, phase_times, step_time, timings
-from dlbricks_tui.language.decoder import Decoder
-from dlbricks_tui.language.orders import LanguagePhase, LanguageQuestion
-from dlbricks_tui.language.predicting import FOREIGN, SIBLING, Alike, BrickPredictor
+from dlbricks_tui.language.architecture import LanguageError, WeightPrecision
+from dlbricks_tui.language.composing import PhaseTimes, phase_times, timings
+from dlbricks_tui.language.orders import (
+    LanguagePhase,
+    LanguageQuestion,
+    MeasuredEngine,
+    is_llama_cpp,
+    stored_precision,
+)
 from dlbricks_tui.recorded_host import processors_here
 from dlbricks_tui.runtime.runtime import Runtime
+from dlbricks_tui.runtime.variant import CachePrecision, FlashAttention, stated_flash_attention
 from dlbricks_tui.store.change import Verdict, all_compared
-from dlbricks_tui.store.database import ResultsDatabase
-from dlbricks_tui.store.records import System
 
+PREFILL, DECODE = LanguagePhase.PREFILL, LanguagePhase.DECODE
 ALL = "all"
 # Why the verdict on an execution is unknown.
 _IS_PREDICTED = "it is predicted"
+_LLAMA_THREADS = "the options --threads and --threads-batch of llama.cpp"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,35 +105,61 @@ class LanguageVariant(NamedTuple):
 
 def variants_of(asked: LanguageQuestion, runtimes: Sequence[Runtime]) -> Iterator[LanguageVariant]:
     """Yield all changes of one choice; `runtimes` are those that run language models here."""
-
-    def one(name: str, question: LanguageQuestion, how: str) -> LanguageVariant:
-        return LanguageVariant(name, question, question, how)
-
-    own, model, runtime = asked.precision, asked.model, asked.runtime
-    for bits in WeightPrecision:
-        if bits.bits < own.bits:
-            yield one(f"weights-{bits.value}", replace(asked, precision=bits), f"--precision {bits.value}")
-    for cache in runtime.traits.caches:
-        if runtime.cache is not None and cache.bits < runtime.cache.bits:
-            by_cache = replace(asked, runtime=runtime.with_cache(cache))
-            yield one(f"cache-{cache.value}", by_cache, f"--cache {cache.value}")
-    others = [it for it in dict.fromkeys((1, processors_here().number)) if it != asked.threads]
-    by_threads = {it: replace(asked, runtime=runtime.with_threads(it)) for it in others}
-    for number, question in by_threads.items():
-        yield one(f"threads-{number}", question, f"--threads {number}")
-    for question in by_threads.values():
+    for name, how, change in _changes(asked, runtimes):
+        # A runtime may not have such weights, or the model.
+        with suppress(LanguageError):
+            question = change()
+            stored_precision(question.runtime, question.precision)
+            _ = question.sizes
+            yield LanguageVariant(name, question, question, how)
+    for number in _other_threads(asked):
+        question = replace(asked, runtime=asked.runtime.with_threads(number))
         for first, second in ((asked, question), (question, asked)):
             name = f"threads-{first.threads}-{second.threads}"
-            yield LanguageVariant(name, first, second, "an engine that takes one number of threads for each phase")
+            how = "an engine that takes one number of threads for each phase"
+            yield LanguageVariant(name, first, second, _LLAMA_THREADS if is_llama_cpp(asked.runtime) else how)
+
+
+def _other_threads(asked: LanguageQuestion) -> list[int]:
+    return [it for it in dict.fromkeys((1, processors_here().number)) if it != asked.threads]
+
+
+def _changes(
+    asked: LanguageQuestion, runtimes: Sequence[Runtime]
+) -> Iterator[tuple[str, str, Callable[[], LanguageQuestion]]]:
+    """Yield the id of each change, how it is made, and the function that returns the changed execution."""
+    model, runtime = asked.model, asked.runtime
+
+    def on(changed: Runtime) -> Callable[[], LanguageQuestion]:
+        return lambda: replace(asked, runtime=changed)
+
+    for bits in WeightPrecision:
+        if bits.bits < asked.precision.bits:
+            yield f"weights-{bits.value}", f"--precision {bits.value}", partial(replace, asked, precision=bits)
+    own = runtime.cache or CachePrecision.INT8
+    for cache in (it for it in runtime.traits.caches if it.bits < own.bits):
+        yield f"cache-{cache.value}", f"--cache {cache.value}", on(runtime.with_cache(cache))
+    if runtime.traits.has_flash_attention:
+        for flash in FlashAttention:
+            if flash is not stated_flash_attention(runtime.identity):
+                changed = runtime.with_flash_attention(flash)
+                yield f"flash-{flash.value}", f"--flash-attention {flash.value}", on(changed)
+    for number in _other_threads(asked):
+        yield f"threads-{number}", f"--threads {number}", on(runtime.with_threads(number))
     for it in {it.framework: it for it in runtimes if it.framework != runtime.framework}.values():
-        question = replace(asked, runtime=it.with_threads(asked.threads or None))
-        yield one(f"runtime-{it.framework}", question, f"--runtime {it.name}")
+
+        def elsewhere(there: Runtime = it) -> LanguageQuestion:
+            bits = stored_precision(there, asked.precision.layout)
+            return replace(asked, runtime=there.with_threads(asked.threads or None), precision=bits)
+
+        yield f"runtime-{it.framework}", f"--runtime {it.name}", elsewhere
     sizes = model.architecture
     if not asked.scores_last_only:
         last = replace(model, architecture=replace(sizes, scores_last_only=True))
-        yield one("head-last", replace(asked, model=last), "the option prune_lm_head of onnxruntime-genai's builder")
+        how = "the option prune_lm_head of onnxruntime-genai's builder"
+        yield "head-last", how, partial(replace, asked, model=last)
     half = replace(model, architecture=replace(sizes, vocabulary=max(1, sizes.vocabulary // 2)))
-    yield one("vocabulary-half", replace(asked, model=half), "a model with half of the vocabulary")
+    yield "vocabulary-half", "a model with half of the vocabulary", partial(replace, asked, model=half)
 
 
 def named_variants(
@@ -140,82 +173,54 @@ def named_variants(
     return tuple(known.values() if ALL in ids else [known[it] for it in dict.fromkeys(ids)])
 
 
+class KnownExecution(Protocol):
+    """An execution of a language model, with what is known about it."""
+
+    @property
+    def times(self) -> PhaseTimes: ...
+
+    @property
+    def is_measured(self) -> bool: ...
+
+    @property
+    def engine(self) -> MeasuredEngine | None: ...
+
+
 @dataclass(frozen=True)
 class WhatIfs:
     """Predicts changes of an execution from what the store knew before, and judges those that were measured."""
 
     asked: LanguageQuestion
-    store: ResultsDatabase
-    system: System
-    # What is known of the execution itself.
-    host: BrickPredictor
-    times: PhaseTimes
+    own: KnownExecution
+    # What the store knows of another execution, and what it would know without a measurement of that.
+    known: Callable[[LanguageQuestion], KnownExecution]
+    before: Callable[[LanguageQuestion], KnownExecution]
 
     def found(self, runtimes: Sequence[Runtime]) -> tuple[LanguageWhatIf, ...]:
         """Return all changes, those that are predicted to gain most first."""
-        found = []
-        for variant in variants_of(self.asked, runtimes):
-            # A runtime may not have all layers.
-            try:
-                found.append(self._what_if(variant))
-            except UserError:
-                continue
+        found = [self._what_if(it) for it in variants_of(self.asked, runtimes)]
         return tuple(sorted(found, key=lambda it: it.predicted[0].ratio))
 
     def _what_if(self, variant: LanguageVariant) -> LanguageWhatIf:
-        hosts = [self._known(it) for it in (variant.prefill, variant.decode)]
-        is_measured = all(it.has_measured(of) for it, of in zip(hosts, (variant.prefill, variant.decode), strict=True))
-        before = [self._before(it) for it in (variant.prefill, variant.decode)]
-        (predicted,) = changes_to(self.times, [times_of(variant, before)], [_IS_PREDICTED])
+        both = [self.known(it) for it in (variant.prefill, variant.decode)]
+        before = [self.before(it) for it in (variant.prefill, variant.decode)]
+        (predicted,) = changes_to(self.own.times, [self._together(before)], [_IS_PREDICTED])
         measured: tuple[LanguageChange, ...] = ()
-        if is_measured:
-            reason = "" if self.host.has_measured(self.asked) else "what it is compared with is predicted"
-            (measured,) = changes_to(self.times, [times_of(variant, hosts)], [reason])
+        if all(it.is_measured for it in both):
+            reason = "" if self.own.is_measured else "what it is compared with is predicted"
+            (measured,) = changes_to(self.own.times, [self._together(both)], [reason])
+        was, prefill, decode = (it.engine for it in (self.own, *both))
+        rates = (was.decode_tokens_per_second, decode.decode_tokens_per_second) if was and decode else None
         return LanguageWhatIf(
-            id=variant.id, how=variant.how, predicted=predicted, measured=measured, **self._end_to_end(variant)
+            id=variant.id,
+            how=variant.how,
+            predicted=predicted,
+            measured=measured,
+            end_to_end_prefill=prefill.prefill_ms / was.prefill_ms if was and prefill else None,
+            end_to_end_decode=rates[0] / rates[1] if rates else None,
         )
 
-    def _known(self, asked: LanguageQuestion) -> BrickPredictor:
-        if asked.runtime.identity == self.asked.runtime.identity:
-            return self.host
-        return BrickPredictor.of_host(self.store, self.system.id, asked.runtime.identity, asked.threads)
-
-    def _before(self, asked: LanguageQuestion) -> BrickPredictor:
-        """Return what would be known without measurements of a changed execution."""
-        if asked == self.asked:
-            return self.host
-        runtime, is_same = asked.runtime, asked.runtime.identity == self.asked.runtime.identity
-        own = {key for it in self.asked.steps for key in self.asked.decoder(it).keys} if is_same else set()
-        new = {key for it in asked.steps for key in asked.decoder(it).keys} - own
-        doubt = SIBLING if runtime.framework == self.asked.runtime.framework else FOREIGN
-        bits = [it.cache.bits if it.cache else 32 for it in (runtime, self.asked.runtime)]
-        like = None if is_same else Alike(self.host, doubt, bits[0] / bits[1])
-        return BrickPredictor.of_host(self.store, self.system.id, runtime.identity, asked.threads, new, like)
-
-    def _end_to_end(self, variant: LanguageVariant) -> Mapping[str, float | None]:
-        # Loaded here: it needs what starts processes.
-        from dlbricks_tui.language.end_to_end import engine_results
-
-        was, prefill, decode = (
-            engine_results(self.store, self.system.id, it) for it in (self.asked, variant.prefill, variant.decode)
-        )
-        return {
-            "end_to_end_prefill": prefill.prefill_ms / was.prefill_ms if was and prefill else None,
-            "end_to_end_decode": (
-                was.decode_tokens_per_second / decode.decode_tokens_per_second if was and decode else None
-            ),
-        }
-
-
-def times_of(variant: LanguageVariant, hosts: Sequence[BrickPredictor]) -> PhaseTimes:
-    """Return the latencies of an execution whose phases may differ, by what is known of both."""
-    prefill, decode = hosts
-
-    def decoders(asked: LanguageQuestion) -> list[Decoder]:
-        return [asked.decoder(it) for it in asked.steps]
-
-    first, *_ = decoders(variant.prefill)
-    _, *steps = decoders(variant.decode)
-    return phase_times(
-        step_time(first, prefill.time_of), [step_time(it, decode.time_of) for it in steps], variant.decode.generate
-    )
+    def _together(self, both: Sequence[KnownExecution]) -> PhaseTimes:
+        """Return the latencies of an execution whose phases may differ."""
+        prefill, decode = (it.times[phase] for it, phase in zip(both, (PREFILL, DECODE), strict=True))
+        return phase_times(prefill, [decode], self.asked.generate)

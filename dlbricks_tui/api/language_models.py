@@ -21,18 +21,28 @@ from dlbricks_tui.errors import UserError
 from dlbricks_tui.host.fingerprint import fingerprint
 from dlbricks_tui.jobs.errors import JobError
 from dlbricks_tui.jobs.events import Event
+from dlbricks_tui.language import llama_cpp
 from dlbricks_tui.language.architecture import LanguageError, WeightPrecision
 from dlbricks_tui.language.composing import MemoryNeed, PhaseTimes, StepTime, memory_need, phase_times, step_time
 from dlbricks_tui.language.decoder import Decoder, Step, distinct_blocks
+from dlbricks_tui.language.llama_cpp import LlamaHost
 from dlbricks_tui.language.opening import NamedModel, library_models, open_language_model
-from dlbricks_tui.language.orders import LANGUAGE, LanguageOrder, LanguagePhase, LanguageQuestion, MeasuredEngine
-from dlbricks_tui.language.predicting import BrickPredictor, bytes_read
+from dlbricks_tui.language.orders import (
+    LANGUAGE,
+    LanguageOrder,
+    LanguagePhase,
+    LanguageQuestion,
+    MeasuredEngine,
+    is_llama_cpp,
+    stored_precision,
+)
+from dlbricks_tui.language.predicting import BrickPredictor, bytes_read, measured_steps
 from dlbricks_tui.recorded_host import processors_here
 from dlbricks_tui.runtime.registry import Registry
 from dlbricks_tui.runtime.runtime import Runtime
 from dlbricks_tui.runtime.traits import Format
-from dlbricks_tui.runtime.variant import CachePrecision
-from dlbricks_tui.settings.language import CACHE, GENERATE, PROMPT
+from dlbricks_tui.runtime.variant import CachePrecision, FlashAttention
+from dlbricks_tui.settings.language import CACHE, FLASH_ATTENTION, GENERATE, PROMPT
 from dlbricks_tui.settings.setting import require_allowed, with_own
 from dlbricks_tui.settings.variant import THREADS
 from dlbricks_tui.store.database import ResultsDatabase
@@ -55,6 +65,8 @@ class LanguageOptions:
     precisions: tuple[WeightPrecision, ...] = (WeightPrecision.INT4,)
     # How the engine keeps keys and values. Empty: as it does by default.
     caches: tuple[CachePrecision, ...] = ()
+    # If llama.cpp uses flash attention. Empty: as it decides by itself.
+    flash_attention: tuple[FlashAttention, ...] = ()
     # Empty: the usual number of the runtime on this host.
     threads: tuple[int, ...] = ()
     # Names of registered runtimes. Empty: ONNX Runtime.
@@ -67,7 +79,7 @@ class LanguageOptions:
     prove: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        require_allowed(self, (PROMPT, GENERATE, CACHE, THREADS), LanguageError)
+        require_allowed(self, (PROMPT, GENERATE, CACHE, FLASH_ATTENTION, THREADS), LanguageError)
         if not self.precisions:
             raise LanguageError("weights have a precision: name one or more")
 
@@ -147,7 +159,7 @@ class LanguageAnswer:
     active_parameters: int
     system: str
     runtime: str
-    # How the weights are stored: `int4`, `int8` or `f32`.
+    # How the weights are stored: `int4`, `int8` or `f32`; in llama.cpp `q4_k_m`, `q4_0`, `q8_0` or `f16`.
     precision: str
     # How the engine keeps keys and values: `f32`, `f16`, `bf16` or `int8`; null if that is not known.
     cache: str | None
@@ -197,7 +209,6 @@ class LanguageAnswer:
 # The lengths that pictures show, as far as the model goes.
 _CONTEXTS = (128, 512, 1024, 2048, 4096, 8192)
 _PROMPTS = (16, 128, 512, 1024, 2048)
-_EVERY_TOKEN, _LAST_TOKEN = "every token", "the last token"
 # The usual time to measure a model in an execution, beside its runs: 20 to 80 s in all.
 _SECONDS, _RUNS = 40.0, 12
 _MS = 1000.0
@@ -217,16 +228,19 @@ def stored_answers(
         def host(runtime: Runtime) -> BrickPredictor:
             return BrickPredictor.of_host(store, system.id, runtime.identity, runtime.settings.threads or 0)
 
-        asked = [_Asked(it, store, system, host(it.runtime)) for it in questions(models, options, data)]
+        asked = [_asked(it, store, system, host(it.runtime)) for it in questions(models, options, data)]
         runtimes = language_runtimes(data) if options.what_ifs else ()
         found: list[LanguageAnswer] = []
         for _, group in groupby(asked, lambda it: it.question.model):
             of_model = list(group)
-            answers = [it.answer(runtimes, has_curves=has_curves) for it in of_model]
+            answers = [it.answer(has_curves=has_curves) for it in of_model]
+            if options.what_ifs:
+                changes = [WhatIfs(it.question, it, it.known, it.before).found(runtimes) for it in of_model]
+                answers = [replace(it, what_ifs=own) for it, own in zip(answers, changes, strict=True)]
             if len(answers) > 1:
                 are_measured, fit = [it.is_measured for it in answers], [it.fits for it in answers]
                 ordered = changes_from_best([it.times for it in of_model], are_measured, fit, options.best_for)
-                answers = [replace(answers[place], changes=changes) for place, changes in ordered]
+                answers = [replace(answers[place], changes=own) for place, own in ordered]
             found += answers
         return tuple(found)
 
@@ -250,12 +264,13 @@ def measure(
     take: Callable[[Event], None],
     *,
     end_to_end: bool = False,
+    probe: bool = False,
 ) -> tuple[LanguageAnswer, ...]:
     """Measure what the store lacks, pass on the messages of the process, and return the answers."""
     # Loaded here: stored answers need no process.
     from dlbricks_tui.jobs.process import JobProcess
 
-    order = language_order(models, options, data, end_to_end=end_to_end)
+    order = language_order(models, options, data, end_to_end=end_to_end, probe=probe)
     JobProcess.new(LANGUAGE, order, data, [it.name for it in models]).run(take)
     return stored_answers(models, options, data)
 
@@ -268,10 +283,11 @@ def measured_or_predicted(
     tell: Callable[[str], None],
     *,
     end_to_end: bool = False,
+    probe: bool = False,
 ) -> tuple[LanguageAnswer, ...]:
     """Return answers like `measure`; if the process fails, tell so, and return what the store knows and predicts."""
     try:
-        return measure(models, options, data, take, end_to_end=end_to_end)
+        return measure(models, options, data, take, end_to_end=end_to_end, probe=probe)
     except (JobError, LanguageError) as error:
         tell(str(error))
         return stored_answers(models, options, data)
@@ -300,10 +316,10 @@ def opened_models(
 def questions(models: Sequence[NamedModel], options: LanguageOptions, data: DataFolder) -> tuple[LanguageQuestion, ...]:
     """Return each model in each runtime with each precision of weights and cache and each number of threads.
 
-    A runtime that lacks a precision of the cache is left out where another one has it.
+    A runtime that lacks one of them, or a model, is left out where another one has it.
     """
     registry = Registry(data.path)
-    named = [registry.find_installed(name) for name in options.runtimes]
+    named = [registry.find_engine(name) or registry.find_installed(name) for name in options.runtimes]
     named = named or [registry.runtime_for((Format.ONNX,))]
     for wanted in options.caches:
         if all(wanted not in it.traits.caches for it in named):
@@ -311,21 +327,41 @@ def questions(models: Sequence[NamedModel], options: LanguageOptions, data: Data
             named[0].with_cache(wanted)
     caches = options.caches or (None,)
     runtimes = [on.with_cache(it) for on in named for it in caches if it is None or it in on.traits.caches]
-    found = product(models, runtimes, options.precisions, options.threads or (None,))
-    prompt, generate = options.prompt, options.generate
-    return tuple(
-        [LanguageQuestion(it, on.with_threads(count), bits, prompt, generate) for it, on, bits, count in found]
-    )
+    for flash in options.flash_attention:
+        if not any(it.traits.has_flash_attention for it in named):
+            named[0].with_flash_attention(flash)
+    if options.flash_attention:
+        with_choice = [it for it in runtimes if it.traits.has_flash_attention]
+        runtimes = [it.with_flash_attention(flash) for it in with_choice for flash in options.flash_attention]
+    found: dict[LanguageQuestion, None] = {}
+    refusals: list[LanguageError] = []
+    for model, on, wanted_bits, count in product(models, runtimes, options.precisions, options.threads or (None,)):
+        try:
+            bits = stored_precision(on, wanted_bits)
+            asked = LanguageQuestion(model, on.with_threads(count), bits, options.prompt, options.generate)
+            # Raises if the runtime cannot have the model.
+            _ = asked.sizes
+            found[asked] = None
+        except LanguageError as error:
+            refusals.append(error)
+    if not found and refusals:
+        raise refusals[0]
+    return tuple(found)
 
 
 def language_order(
-    models: Sequence[NamedModel], options: LanguageOptions, data: DataFolder, *, end_to_end: bool = False
+    models: Sequence[NamedModel],
+    options: LanguageOptions,
+    data: DataFolder,
+    *,
+    end_to_end: bool = False,
+    probe: bool = False,
 ) -> LanguageOrder:
     """Return what is to be measured for answers, and for the what-ifs that are to be proved."""
     asked = questions(models, options, data)
     runtimes = language_runtimes(data) if options.prove else ()
     changed = [it for each in asked for of in named_variants(each, runtimes, options.prove) for it in of.questions]
-    return LanguageOrder(tuple(dict.fromkeys((*asked, *changed))), end_to_end)
+    return LanguageOrder(tuple(dict.fromkeys((*asked, *changed))), end_to_end, probe)
 
 
 def seconds_to_measure(answers: Sequence[LanguageAnswer]) -> float:
@@ -339,12 +375,20 @@ def seconds_to_measure(answers: Sequence[LanguageAnswer]) -> float:
 
 def language_runtimes(data: DataFolder) -> tuple[Runtime, ...]:
     """Return the runtimes of this host that run language models."""
-    return tuple(it for it in Registry(data.path).all() if it.traits.format is Format.ONNX)
+    registry = Registry(data.path)
+    return tuple(it for it in (*registry.all(), *registry.engines()) if it.traits.format is Format.ONNX)
 
 
 def runtimes_here(data: DataFolder) -> tuple[str, ...]:
     """Return their names."""
     return tuple(it.name for it in language_runtimes(data))
+
+
+def answer_of(
+    asked: LanguageQuestion, store: ResultsDatabase, system: System, host: BrickPredictor, *, has_curves: bool
+) -> LanguageAnswer:
+    """Return the answer to a question by what a store knows of any system."""
+    return _asked(asked, store, system, host).answer(has_curves=has_curves)
 
 
 @dataclass(frozen=True)
@@ -356,22 +400,41 @@ class _Asked:
     system: System
     host: BrickPredictor
 
-    @cached_property
-    def _decoders(self) -> Sequence[Decoder]:
-        return [self._decoder(it) for it in self.question.steps]
+    # The execution that this one would change: measurements of the change do not count.
+    was: _Asked | None = None
 
     @cached_property
     def times(self) -> PhaseTimes:
-        prefill, *decoding = [step_time(it, self.host.time_of) for it in self._decoders]
+        prefill, *decoding = self._times()
         return phase_times(prefill, decoding, self.question.generate)
 
-    def answer(self, runtimes: Sequence[Runtime], *, has_curves: bool) -> LanguageAnswer:
-        """Return the answer; changes of its execution may lead to these runtimes."""
-        asked, model, host, decoders = self.question, self.question.model, self.host, self._decoders
+    def known(self, question: LanguageQuestion) -> _Asked:
+        """Return another execution, with what the store knows about it."""
+        runtime, host = question.runtime, self.host
+        if runtime.identity != self.question.runtime.identity:
+            host = BrickPredictor.of_host(self.store, self.system.id, runtime.identity, question.threads)
+        return _asked(question, self.store, self.system, host)
+
+    def before(self, question: LanguageQuestion) -> _Asked:
+        """Return another execution, with what would be known without a measurement of it."""
+        found = self.known(question)
+        return found if question == self.question else found._changed_from(self)
+
+    def _changed_from(self, was: _Asked) -> _Asked:
+        runtime, before = self.question.runtime, was.question.runtime
+        is_same = runtime.identity == before.identity
+        kept = {key for it in was.question.steps for key in was.question.decoder(it).keys} if is_same else set()
+        keys = {key for it in self.question.steps for key in self.question.decoder(it).keys} - kept
+        others = (was.host,) if runtime.framework == before.framework and not is_same else ()
+        bits = [it.cache.bits if it.cache else 1 for it in (runtime, before)]
+        return replace(self, host=self.host.without(keys, others, bits[0] / bits[1] if others else 1.0), was=was)
+
+    def answer(self, *, has_curves: bool) -> LanguageAnswer:
+        asked, model, host = self.question, self.question.model, self.host
         prompt, generate = asked.prompt, asked.generate
         total, prefill, decode = (self.times[it] for it in LanguagePhase)
-        memory = memory_need(asked, decoders[0])
-        bound = fmean(map(bytes_read, decoders[1:])) / host.rates.bytes_per_ms
+        memory = self._memory()
+        bound = fmean(map(self._bytes_read, asked.steps[1:])) / host.rates.bytes_per_ms
         return taken(
             LanguageAnswer,
             model,
@@ -401,20 +464,36 @@ class _Asked:
             memory=memory,
             host_memory_bytes=self.system.memory_bytes,
             fits=memory.total <= self.system.memory_bytes,
-            is_measured=host.has_measured(asked),
+            is_measured=self.is_measured,
             measured_when=total.when or None,
             bound_tokens_per_second=_MS / bound if host.rates.is_measured else None,
-            head=_LAST_TOKEN if asked.scores_last_only else _EVERY_TOKEN,
+            head="the last token" if asked.scores_last_only else "every token",
             parts=tuple(
                 PartTime(part.value, prefill.parts_ms.get(part, 0.0), decode.parts_ms.get(part, 0.0))
                 for part in dict.fromkeys((*prefill.parts_ms, *decode.parts_ms))
             ),
             contexts=tuple(self._contexts()) if has_curves else (),
             prompts=tuple(self._prompts()) if has_curves else (),
-            measured=self._engine(),
+            measured=self.engine,
             changes=(),
-            what_ifs=WhatIfs(asked, self.store, self.system, host, self.times).found(runtimes) if runtimes else (),
+            what_ifs=(),
         )
+
+    def _times(self) -> list[StepTime]:
+        """Return the latency of the prompt, and of one or two tokens of the answer."""
+        return [self._time(it) for it in self.question.steps]
+
+    def _memory(self) -> MemoryNeed:
+        return memory_need(self.question, self._decoder(self.question.steps[0]))
+
+    def _bytes_read(self, step: Step) -> int:
+        return bytes_read(self._decoder(step))
+
+    @property
+    def is_measured(self) -> bool:
+        """True if the store has every brick that a measurement takes."""
+        known, steps = self.host.known, measured_steps(self.question, self.host)
+        return bool(known) and all(key in known for it in steps for key in self._decoder(it).keys)
 
     def _decoder(self, step: Step) -> Decoder:
         # A second block of a kind differs by its first norm, which counts where bricks were measured.
@@ -424,7 +503,8 @@ class _Asked:
     def _time(self, step: Step) -> StepTime:
         return step_time(self._decoder(step), self.host.time_of)
 
-    def _engine(self) -> MeasuredEngine | None:
+    @property
+    def engine(self) -> MeasuredEngine | None:
         if not self.host.known:
             return None
         # Loaded here: it needs what starts processes.
@@ -444,6 +524,47 @@ class _Asked:
             if prompt <= self.question.model.architecture.positions:
                 found = self._time(Step.prefill(prompt))
                 yield DelayOfPrompt(prompt, found.ms, *found.bounds_ms, found.coverage < 1.0)
+
+
+@dataclass(frozen=True)
+class _AskedOfLlama(_Asked):
+    """A question about llama.cpp, which is answered by small models and not by bricks."""
+
+    @cached_property
+    def _llama(self) -> LlamaHost:
+        identity, was = self.question.runtime.identity, self.was
+        if was is None:
+            return LlamaHost.of_host(self.store, self.system.id, identity, self.host.rates)
+        like = was._llama if isinstance(was, _AskedOfLlama) else None
+        return LlamaHost.of_host(self.store, self.system.id, identity, self.host.rates, self.question, like)
+
+    def _changed_from(self, was: _Asked) -> _Asked:
+        return replace(self, was=was)
+
+    def _times(self) -> list[StepTime]:
+        return [self._llama.time(self.question, it) for it in llama_cpp.tests_of(self.question)]
+
+    def _memory(self) -> MemoryNeed:
+        return llama_cpp.memory_need(self.question)
+
+    def _bytes_read(self, step: Step) -> int:
+        return llama_cpp.bytes_read(self.question, step)
+
+    @property
+    def is_measured(self) -> bool:
+        tests = llama_cpp.measured_tests(self.question, self._llama)
+        return all(self._llama.measured(self.question, it) is not None for it in tests)
+
+    def _time(self, step: Step) -> StepTime:
+        return self._llama.time(self.question, llama_cpp.test_of(self.question, step))
+
+    @property
+    def engine(self) -> MeasuredEngine | None:
+        return self._llama.whole(self.question)
+
+
+def _asked(asked: LanguageQuestion, store: ResultsDatabase, system: System, host: BrickPredictor) -> _Asked:
+    return (_AskedOfLlama if is_llama_cpp(asked.runtime) else _Asked)(asked, store, system, host)
 
 
 def _rates(tokens: int, found: StepTime) -> tuple[float, float]:

@@ -12,7 +12,7 @@ from dlbricks_tui.cli.jobs import detach
 from dlbricks_tui.cli.options import values_of
 from dlbricks_tui.cli.output import narrate, write_json
 from dlbricks_tui.cli.parser import Parser, Status, Typed, UsageError
-from dlbricks_tui.settings.language import AT_LEAST, BEST_FOR, CACHE, GENERATE, PROMPT, WEIGHTS
+from dlbricks_tui.settings.language import AT_LEAST, BEST_FOR, CACHE, FLASH_ATTENTION, GENERATE, PROMPT, WEIGHTS
 from dlbricks_tui.settings.setting import name, several
 from dlbricks_tui.settings.variant import RUNTIME, THREADS
 from dlbricks_tui.wording.numbers import counted, duration
@@ -38,6 +38,7 @@ def register(parser: Parser) -> None:
     parser.add_settings(AT_LEAST, PROMPT, GENERATE)
     parser.add_setting(WEIGHTS, many=True, default=())
     parser.add_setting(CACHE, many=True, default=())
+    parser.add_setting(FLASH_ATTENTION, many=True, default=())
     parser.add_setting(THREADS, many=True)
     parser.add_setting(RUNTIME, many=True, default=(), usual="ONNX Runtime")
     what = parser.add_mutually_exclusive_group()
@@ -56,6 +57,8 @@ def register(parser: Parser) -> None:
     how = parser.add_mutually_exclusive_group()
     about = "measure nothing: predict what the store lacks from other measurements"
     parser.add_flag("--predict", about=about, to=how)
+    about = "measure one block for seconds, and predict the rest, also from other systems of the store"
+    parser.add_flag("--probe", about=about, to=how)
     about = "build the whole model with random weights, too, and time it by onnxruntime-genai, if it fits"
     parser.add_flag("--end-to-end", about=about, to=how)
     parser.add_detach()
@@ -73,8 +76,9 @@ def answer_models(args: argparse.Namespace) -> int:
     if args.list == bool(args.models):
         what = "MODEL and --list do not go together" if args.list else "no model is named"
         raise UsageError(f"{what}: give a MODEL, or --list (see `dlbricks llm --help`)")
-    if args.list and args.end_to_end:
-        raise UsageError("--list measures nothing: give --end-to-end with a MODEL")
+    if args.list and (args.end_to_end or args.probe):
+        given = "--probe" if args.probe else "--end-to-end"
+        raise UsageError(f"--list measures nothing: give {given} with a MODEL")
     if args.at_least is not None and not args.list:
         raise UsageError("--at-least filters the library: give --list with it")
     if args.list and (args.compare or args.what_if or args.prove):
@@ -112,6 +116,7 @@ def _options(args: argparse.Namespace) -> LanguageOptions:
 
     threads = args.threads if isinstance(args.threads, tuple) else (args.threads,) * (args.threads is not None)
     named: dict[str, Any] = {"precisions": args.precision, "runtimes": args.runtime, "caches": args.cache}
+    named["flash_attention"] = args.flash_attention
     # One number may be that of the config file.
     named["threads"] = threads if isinstance(args.threads, tuple) else ()
     named = {field: given for field, given in named.items() if given}
@@ -119,7 +124,8 @@ def _options(args: argparse.Namespace) -> LanguageOptions:
     if args.compare:
         return replace(options.with_every_execution(runtimes_here(args.data)), **named)
     wants = bool(args.what_if or args.prove)
-    if wants and max(map(len, (options.precisions, options.threads, options.runtimes, options.caches))) > 1:
+    chosen = options.precisions, options.threads, options.runtimes, options.caches, options.flash_attention
+    if wants and max(map(len, chosen)) > 1:
         raise UsageError("what-ifs change one execution: name one precision, cache, number of threads and runtime")
     return replace(options, what_ifs=wants, prove=args.prove)
 
@@ -128,7 +134,7 @@ def _detach(args: argparse.Namespace, options: LanguageOptions) -> int:
     from dlbricks_tui.api import language_models as language
 
     models = language.opened_models(args.models, options, narrate)
-    order = language.language_order(models, options, args.data, end_to_end=args.end_to_end)
+    order = language.language_order(models, options, args.data, end_to_end=args.end_to_end, probe=args.probe)
     return detach("language model", order, [it.name for it in models], args)
 
 
@@ -157,9 +163,8 @@ def _answers(args: argparse.Namespace, options: LanguageOptions) -> tuple[Sequen
     narration = JobNarration(words_of("language model", None), quiet=args.quiet)
     ended_early: list[str] = []
     with signals_interrupt():
-        found = language.measured_or_predicted(
-            models, options, args.data, narration.take, ended_early.append, end_to_end=args.end_to_end
-        )
+        how = {"end_to_end": args.end_to_end, "probe": args.probe}
+        found = language.measured_or_predicted(models, options, args.data, narration.take, ended_early.append, **how)
     for line in ended_early:
         narrate(line)
     return found, len(failures) + len(ended_early) + narration.failed

@@ -134,6 +134,11 @@ def steps_time(*steps: tuple[float, StepTime]) -> StepTime:
     return StepTime(ms, half, parts, measured / ms if ms else 0.0, max(it.when for _, it in steps), terms)
 
 
+def _terms(found: StepTime) -> Mapping[BrickTime, float]:
+    """Return how often each brick counts; what was timed as a whole is one."""
+    return found.terms or {BrickTime(found.ms, found.half_ms, 0.0, found.when): 1.0}
+
+
 PhaseTimes = Mapping[LanguagePhase, StepTime]
 
 
@@ -150,8 +155,8 @@ def timings(was: StepTime, now: StepTime) -> tuple[Timing, Timing]:
 
     Bricks that both have are as wrong in both. If the host was slower for one of them, that widens the interval.
     """
-    ratio = now.ms / was.ms
-    counts = {it: now.terms.get(it, 0.0) - ratio * was.terms.get(it, 0.0) for it in (*now.terms, *was.terms)}
+    ratio, (before, after) = now.ms / was.ms, (_terms(it) for it in (was, now))
+    counts = {it: after.get(it, 0.0) - ratio * before.get(it, 0.0) for it in (*after, *before)}
     apart = math.hypot(*(count * it.half_ms for it, count in counts.items()))
     halves = [(count * it.shared_half_ms, it.is_predicted) for it, count in counts.items()]
     together = [math.fsum(it for it, predicted in halves if not predicted and sign * it > 0) for sign in (1, -1)]

@@ -18,6 +18,8 @@ from dlbricks_tui.api import language_models as asking
 from dlbricks_tui.api.followed_jobs import LanguageJob
 from dlbricks_tui.api.language_comparing import LanguageWhatIf
 from dlbricks_tui.api.language_models import LanguageAnswer, LanguageOptions
+from dlbricks_tui.api.language_systems import LanguageOnSystem, language_on_systems
+from dlbricks_tui.api.open_models import Choices
 from dlbricks_tui.documents.language import (
     curve_parts,
     execution_words,
@@ -30,7 +32,7 @@ from dlbricks_tui.documents.language import (
 from dlbricks_tui.documents.language_comparison import executions_parts, what_if_columns, what_if_line
 from dlbricks_tui.documents.lines import Line, Span, line
 from dlbricks_tui.documents.parts import BLANK_LINE, Column, Heading, Sentence
-from dlbricks_tui.settings.language import AT_LEAST, BEST_FOR, CACHE, GENERATE, PROMPT, WEIGHTS
+from dlbricks_tui.settings.language import AT_LEAST, BEST_FOR, CACHE, FLASH_ATTENTION, GENERATE, PROMPT, WEIGHTS
 from dlbricks_tui.settings.measuring import END_TO_END
 from dlbricks_tui.settings.variant import RUNTIME, THREADS
 from dlbricks_tui.tui.dialogs.dialog import ConfirmingScreen
@@ -250,6 +252,7 @@ class LanguageSettingsPanel(FormPanel):
         FormRow(setting=GENERATE, words=lambda it: f"{it.generate:,}"),
         FormRow(setting=WEIGHTS, many=True),
         FormRow(setting=CACHE, many=True, usual="default"),
+        FormRow(setting=FLASH_ATTENTION, many=True, usual="default"),
         FormRow(setting=THREADS, many=True, usual="default", offered=lambda _: [(it,) for it in THREADS.kind.offered]),
         FormRow(
             setting=RUNTIME,
@@ -282,6 +285,11 @@ def read_details(model: NamedModel | str, settings: LanguageSettings, data: Data
     others = asking.stored_answers([named], settings.alternatives, data)
     (answer,) = asking.stored_answers([named], replace(settings, what_ifs=True), data)
     yield (answer, *others)
+
+
+def on_systems(model: NamedModel | str, settings: LanguageSettings, data: DataFolder) -> tuple[LanguageOnSystem, ...]:
+    """Return a model on this host and on all systems of the store."""
+    return language_on_systems([asking.named_model(model)], settings, data)
 
 
 def _ignore(_: str) -> None:
@@ -325,6 +333,7 @@ class LanguageScreen(WorkScreen[None, LanguageJob]):
         self._curves = LanguageCurvesPanel()
         self._form = LanguageSettingsPanel(self._settings)
         super().__init__(self._models, self._answer, self._what_ifs, self._curves, self._form)
+        self._session, self._config = session, config
         self._data = session.data
         # All executions of the selected model.
         self._executions: Sequence[LanguageAnswer] = ()
@@ -391,6 +400,16 @@ class LanguageScreen(WorkScreen[None, LanguageJob]):
 
     def _named(self, answer: LanguageAnswer) -> NamedModel | str:
         return self._opened.get(answer.model, answer.model)
+
+    def action_show_systems(self) -> None:
+        from dlbricks_tui.tui.systems import AskedLanguageModel, SystemsScreen
+
+        if (answer := self._models.selected) is None:
+            self.notify("Select a model first.")
+            return
+        ask = partial(on_systems, self._named(answer), self._settings, self._data)
+        asked = AskedLanguageModel(answer.model, ask)
+        self.app.push_screen(SystemsScreen(self._session, None, Choices(), self._config, asked))
 
     def action_open_path(self) -> None:
         self.ask(OpenLanguageModelScreen(), self._open)

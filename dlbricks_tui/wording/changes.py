@@ -89,6 +89,8 @@ def what_if_words(what_if: str) -> str:
     }
     if kind in ("weights", "cache"):
         return f"{kind} as {name}"
+    if kind == "flash":
+        return f"flash attention {name}"
     if len(both := name.split("-")) == 2 and kind == WhatIfKind.THREADS.value:
         return f"{threads_in_words(int(both[0]))}, {both[1]} for decode"
     return _BY_ID.get(what_if) or next((it for each, it in words.items() if each.value == kind), "") or what_if

@@ -13,9 +13,9 @@ from dlbricks_tui.api.language_comparing import (
     WhatIfs,
     changes_from_best,
     named_variants,
-    times_of,
     variants_of,
 )
+from dlbricks_tui.api.language_models import _asked
 from dlbricks_tui.bricks.identity import brick_of
 from dlbricks_tui.errors import UserError
 from dlbricks_tui.host.peaks import MEMORY
@@ -152,9 +152,8 @@ class Store:
     def what_ifs(self) -> dict[str, LanguageWhatIf]:
         identity = ONNX_RUNTIME.identity
         host = BrickPredictor.of_host(self.database, SYSTEM.id, identity, 2)
-        (same, *_) = variants_of(ASKED, ())
-        own = times_of(same._replace(prefill=ASKED, decode=ASKED), [host, host])
-        found = WhatIfs(ASKED, self.database, SYSTEM, host, own).found((ONNX_RUNTIME, OPENVINO))
+        own = _asked(ASKED, self.database, SYSTEM, host)
+        found = WhatIfs(ASKED, own, own.known, own.before).found((ONNX_RUNTIME, OPENVINO))
         assert [it.predicted[0].ratio for it in found] == sorted(it.predicted[0].ratio for it in found)
         return {it.id: it for it in found}
 

@@ -14,6 +14,7 @@ from dlbricks_tui.api.language_models import LanguageAnswer, LanguageIntervals, 
 from dlbricks_tui.cli.progress import JobNarration
 from dlbricks_tui.jobs.errors import JobError
 from dlbricks_tui.jobs.events import Event, Waiting
+from dlbricks_tui.language.architecture import WeightPrecision
 from dlbricks_tui.language.orders import LanguageMeasured, LanguageMessage, LanguagePhase, LanguageRound
 from dlbricks_tui.wording import numbers
 from tests.api.language_answers import ENGINE, WHEN, answer, library, predicted, what_ifs
@@ -43,7 +44,7 @@ class Asked:
         self.messages: Sequence[Event] = MESSAGES
         self.raises: BaseException | None = None
         self.options = LanguageOptions()
-        self.end_to_end = False
+        self.end_to_end = self.probe = False
         self.has_measured = False
         self.what_ifs: tuple[LanguageWhatIf, ...] = ()
 
@@ -71,8 +72,9 @@ class Asked:
         take: Callable[[Event], None],
         *,
         end_to_end: bool,
+        probe: bool,
     ) -> tuple[LanguageAnswer, ...]:
-        self.has_measured, self.end_to_end = True, end_to_end
+        self.has_measured, self.end_to_end, self.probe = True, end_to_end, probe
         for message in self.messages:
             take(message)
         if self.raises is not None:
@@ -124,8 +126,11 @@ def test_options_reach_the_question(asked: Asked, dlbricks: Command) -> None:
     words = "--prompt 64 --generate 16 --precision int8,f32 --threads 1,2 --runtime onnxruntime --end-to-end"
     status, out, _ = dlbricks("llm", MODEL, *words.split(), "--cache", "int8,f32")
     options = asked.options
+    assert (status, asked.end_to_end, asked.probe) == (0, True, False)
+    assert dlbricks("llm", MODEL, "--probe")[0] == 0
+    assert (asked.end_to_end, asked.probe) == (False, True)
+    assert dlbricks("llm", MODEL, "--probe", "--predict")[0] == dlbricks("llm", "--list", "--probe")[0] == 2
     assert [it.value for it in options.caches] == ["int8", "f32"]
-    assert (status, asked.end_to_end) == (0, True)
     assert (options.prompt, options.generate, options.threads) == (64, 16, (1, 2))
     assert [it.value for it in options.precisions] == ["int8", "f32"]
     assert options.runtimes == ("onnxruntime",)
@@ -141,9 +146,9 @@ def test_all_executions_are_compared_after_an_estimate_of_the_time(
     status, out, told = dlbricks("llm", MODEL, "--compare", "--for", "decode")
     options = asked.options
     assert status == 0 and "AGAINST BEST" in out
-    assert told.startswith("6 executions: 6 to measure, about ")
+    assert told.startswith("14 executions: 14 to measure, about ")
     assert options.runtimes == ("onnxruntime", "openvino") and len(options.threads) == 2
-    assert [it.value for it in options.precisions] == ["int4", "int8", "f32"]
+    assert options.precisions == tuple(WeightPrecision)
     assert options.best_for is LanguagePhase.DECODE
     dlbricks("llm", MODEL, "--compare", "--precision", "int8", "--threads", "3", "--runtime", "openvino", "--predict")
     options = asked.options
