@@ -191,11 +191,8 @@ def what_ifs_parts(answer: LanguageAnswer) -> Iterator[Part]:
 
     yield Heading("What could be faster")
     yield Table(what_if_columns(changes), changes, how)
-    best = min(changes, key=lambda it: it.predicted[0].ratio)
-    yield Sentence(
-        f"{PREDICTED} a gain is the share of the time that a change saves, predicted from what was measured before; "
-        f"`--prove {best.id}` measures the largest",
-        "muted",
-    )
+    open_ids = [it.id for it in sorted(changes, key=lambda it: it.predicted[0].ratio) if not it.measured]
+    told = f"{PREDICTED} a gain is the share of the time that a change saves, predicted from what was measured before"
+    yield Sentence(f"{told}; `--prove {open_ids[0]}` measures the largest that is open" if open_ids else told, "muted")
     for reason in dict.fromkeys(it.reason for found in changes for it in found.measured if it.reason):
         yield Sentence(f"unknown: {reason}", "muted")

@@ -302,6 +302,18 @@ def test_an_engine_says_which_precisions_it_has(bench: Bench) -> None:
     ]
 
 
+def test_flash_attention_and_the_cache_are_what_ifs_that_a_measurement_of_them_proves(bench: Bench) -> None:
+    assert measured(bench)
+    before = {it.id: it for it in answered(bench, what_ifs=True).what_ifs}
+    assert {"flash-on", "flash-off", "cache-int8", "vocabulary-half", "runtime-onnxruntime"} <= before.keys()
+    assert "head-last" not in before, "it scores the last token anyway"
+    assert not any(it.measured for it in before.values())
+    assert measured(bench, runtime=bench.runtime.with_flash_attention(FlashAttention.OFF))
+    after = {it.id: it for it in answered(bench, what_ifs=True).what_ifs}
+    assert {name for name, it in after.items() if it.measured} == {"flash-off"}
+    assert after["flash-off"].predicted == before["flash-off"].predicted
+
+
 def test_results_of_small_models_name_their_method(bench: Bench) -> None:
     assert measured(bench)
     with ResultsDatabase(bench.data.store) as store:
