@@ -211,7 +211,7 @@ def _head_bytes(tensors: Sequence[GgufTensor]) -> int:
 class LlamaHost:
     """Knows what models take in a variant of llama.cpp on a host: measured, or predicted."""
 
-    def __init__(self, rates: HostRates, records: Sequence[EndToEnd] = ()) -> None:
+    def __init__(self, rates: HostRates, records: Sequence[EndToEnd] = (), like: LlamaHost | None = None) -> None:
         self.rates = rates
         # Of each key the newest record of each run.
         self._found: defaultdict[str, dict[str, EndToEnd]] = defaultdict(dict)
@@ -223,12 +223,29 @@ class LlamaHost:
                 ratios[it.name.startswith("prefill")].append(math.log(it.statistics.trimmed_mean_ms / predicted))
         # The median logarithm of measured to predicted, and how much it differs between models.
         self._ratios = {is_prefill: (median(of), _spread(of)) for is_prefill, of in ratios.items()}
+        if like is not None:
+            # Another execution tells what this one has not shown.
+            self._ratios = like._ratios | self._ratios
 
     @classmethod
-    def of_host(cls, store: ResultsDatabase, system: str, runtime: str, rates: HostRates) -> LlamaHost:
-        """Return what the store knows of a variant on this host."""
+    def of_host(
+        cls,
+        store: ResultsDatabase,
+        system: str,
+        runtime: str,
+        rates: HostRates,
+        without: LanguageQuestion | None = None,
+        like: LlamaHost | None = None,
+    ) -> LlamaHost:
+        """Return what the store knows of a variant on this host, `without` the measurements of a question."""
         query = equal(system=system, runtime=runtime, protocol=PROTOCOL)
-        return cls(rates, [it for it in store.records(EndToEnd, query) if it.good])
+        left_out: set[str] = set()
+        if without is not None:
+            sizes, bits, tests = without.sizes, without.precision, tests_of(without)
+            found = (*small_models(sizes, bits).models, rich_blocks(sizes, bits))
+            left_out = {model_key(sizes, bits, it, test) for it in found for test in tests}
+        records = [it for it in store.records(EndToEnd, query) if it.good and it.model not in left_out]
+        return cls(rates, records, like)
 
     def measured(self, asked: LanguageQuestion, test: LlamaTest) -> StepTime | None:
         """Return what a test takes with the whole model, from its small models; None if it was not measured."""

@@ -297,10 +297,22 @@ def test_an_engine_says_which_precisions_it_has(bench: Bench) -> None:
     # Where another runtime has it, the others are left out, and the same precision is asked once.
     both = replace(OPTIONS, precisions=tuple(WeightPrecision), runtimes=("onnxruntime", "llama.cpp"))
     answers = asking.stored_answers([TINY], both, bench.data)
-    assert [(it.runtime.partition("-")[0], it.precision) for it in answers] == [
-        *(("onnxruntime", it) for it in ("int4", "int8", "f32")),
-        *(("llama.cpp", it) for it in ("q4_k_m", "q8_0", "q4_0", "f16")),
+    assert sorted((it.runtime.partition("-")[0], it.precision) for it in answers) == [
+        *(("llama.cpp", it) for it in ("f16", "q4_0", "q4_k_m", "q8_0")),
+        *(("onnxruntime", it) for it in ("f32", "int4", "int8")),
     ]
+
+
+def test_flash_attention_and_the_cache_are_what_ifs_that_a_measurement_of_them_proves(bench: Bench) -> None:
+    assert measured(bench)
+    before = {it.id: it for it in answered(bench, what_ifs=True).what_ifs}
+    assert {"flash-on", "flash-off", "cache-int8", "vocabulary-half", "runtime-onnxruntime"} <= before.keys()
+    assert "head-last" not in before, "it scores the last token anyway"
+    assert not any(it.measured for it in before.values())
+    assert measured(bench, runtime=bench.runtime.with_flash_attention(FlashAttention.OFF))
+    after = {it.id: it for it in answered(bench, what_ifs=True).what_ifs}
+    assert {name for name, it in after.items() if it.measured} == {"flash-off"}
+    assert after["flash-off"].predicted == before["flash-off"].predicted
 
 
 def test_results_of_small_models_name_their_method(bench: Bench) -> None:
