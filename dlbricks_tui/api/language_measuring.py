@@ -20,9 +20,11 @@ from dlbricks_tui.jobs.control import StopSignals
 from dlbricks_tui.jobs.events import Event, Waiting
 from dlbricks_tui.jobs.process import work_in_process
 from dlbricks_tui.language.architecture import LanguageError
-from dlbricks_tui.language.composing import PROTOCOL
+from dlbricks_tui.language.composing import PROTOCOL, StepTime
 from dlbricks_tui.language.decoder import Decoder, Extent, Step, distinct_blocks
 from dlbricks_tui.language.end_to_end import LANGUAGE_LOG, WholeModelRuns, engine_of, engine_results, open_whole_model
+from dlbricks_tui.language.llama_cpp import LlamaHost, measured_tests
+from dlbricks_tui.language.llama_rounds import LlamaRounds, open_rounds
 from dlbricks_tui.language.orders import (
     LANGUAGE,
     LanguageFailed,
@@ -31,6 +33,7 @@ from dlbricks_tui.language.orders import (
     LanguageOrder,
     LanguageQuestion,
     LanguageRound,
+    is_llama_cpp,
 )
 from dlbricks_tui.language.predicting import BrickPredictor, measured_steps, work_of
 from dlbricks_tui.measure.carriers import CarrierJob, groups
@@ -46,6 +49,7 @@ from dlbricks_tui.measure.supervised_worker import TimeLimits
 from dlbricks_tui.measure.time_left import Agenda, stages
 from dlbricks_tui.runs.results import keep_provenance, provenance
 from dlbricks_tui.runs.work import Workplace, open_worker
+from dlbricks_tui.runtime.llama_bench import LlamaTest
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.records import Facts, Statistics, System, new_uuid
 from dlbricks_tui.wording.numbers import delay_text, duration, memory_text, rate_words
@@ -109,7 +113,10 @@ class _Measuring:
                 place = f" ({number + 1} of {len(questions)})" if len(questions) > 1 else ""
                 self.write(LanguageMessage(f"{asked.words}: measuring{place}"))
                 try:
-                    self._measure_bricks(asked)
+                    if is_llama_cpp(asked.runtime):
+                        self._measure_small_models(asked)
+                    else:
+                        self._measure_bricks(asked)
                 except LanguageError as error:
                     self._tell_failure(asked, error)
                     continue
@@ -170,6 +177,36 @@ class _Measuring:
                         raise LanguageError(
                             "it was not measured to the end" if lost is None else lost.message or lost.reason
                         )
+
+    def _measure_small_models(self, asked: LanguageQuestion) -> None:
+        """Time what the store lacks in llama.cpp, which tells no times of layers."""
+        system, identity = self.system, asked.runtime.identity
+        with ResultsDatabase(self.place.data.store) as store:
+            rates = BrickPredictor.of_host(store, system.id, identity, asked.threads).rates
+            host = LlamaHost.of_host(store, system.id, identity, rates)
+            wants_whole = self.order.end_to_end and host.whole(asked) is None
+            tests = measured_tests(asked, host)
+            if not wants_whole and all(host.measured(asked, it) is not None for it in tests):
+                return
+            with open_rounds(asked, tests, host, self.place.data.cache, self.checkpoint) as rounds:
+                if wants_whole:
+                    self._add_whole_model(asked, rounds)
+                rounds.run(lambda number, known: self._tell_round(asked, number, known))
+                store.add(*rounds.records(system, self.run))
+                if rounds.failure is not None:
+                    self._tell_failure(asked, rounds.failure)
+
+    def _add_whole_model(self, asked: LanguageQuestion, rounds: LlamaRounds) -> None:
+        self.write(LanguageMessage(f"{asked.model.name}: building the whole model for {asked.runtime.traits.title}"))
+        try:
+            rounds.write_whole(self.system.memory_bytes)
+        except LanguageError as error:
+            self._tell_failure(asked, error)
+
+    def _tell_round(self, asked: LanguageQuestion, number: int, known: Mapping[LlamaTest, StepTime]) -> None:
+        prefill, *decode = known.values()
+        rate = rate_words(1000.0 / fmean(it.ms for it in decode))
+        self.write(LanguageRound(f"{asked.model.name}: round {number}, prefill {delay_text(prefill.ms)}, {rate}"))
 
     def _keep_peaks(self, store: ResultsDatabase, threads: int) -> None:
         """Store the peaks beside which bricks say something about other systems, unless they are there."""

@@ -11,7 +11,7 @@ from dlbricks_tui.cli.jobs import detach
 from dlbricks_tui.cli.options import values_of
 from dlbricks_tui.cli.output import narrate, write_json
 from dlbricks_tui.cli.parser import Parser, Status, UsageError
-from dlbricks_tui.settings.language import AT_LEAST, CACHE, GENERATE, PROMPT, WEIGHTS
+from dlbricks_tui.settings.language import AT_LEAST, CACHE, FLASH_ATTENTION, GENERATE, PROMPT, WEIGHTS
 from dlbricks_tui.settings.variant import RUNTIME, THREADS
 
 if TYPE_CHECKING:
@@ -38,6 +38,7 @@ def register(parser: Parser) -> None:
     parser.add_settings(AT_LEAST, PROMPT, GENERATE)
     parser.add_setting(WEIGHTS, many=True, default=LanguageOptions().precisions)
     parser.add_setting(CACHE, many=True, default=())
+    parser.add_setting(FLASH_ATTENTION, many=True, default=())
     parser.add_setting(THREADS, many=True)
     parser.add_setting(RUNTIME, many=True, default=(), usual="ONNX Runtime")
     how = parser.add_mutually_exclusive_group()
@@ -66,7 +67,7 @@ def answer_models(args: argparse.Namespace) -> int:
     if args.at_least is not None and not args.list:
         raise UsageError("--at-least filters the library: give --list with it")
     threads = args.threads if isinstance(args.threads, tuple) else (args.threads,) * (args.threads is not None)
-    values = values_of(args, (PROMPT, GENERATE, WEIGHTS, CACHE))
+    values = values_of(args, (PROMPT, GENERATE, WEIGHTS, CACHE, FLASH_ATTENTION))
     options = LanguageOptions(**values, threads=threads, runtimes=args.runtime)
     parts: list[Part] = []
     failures = 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import Enum
@@ -24,15 +25,27 @@ class LanguageError(UserError):
 
 
 class WeightPrecision(str, Enum):
-    """How the weights of products are stored: 4 or 8 bits in blocks of 32, or 32-bit floating point."""
+    """How the weights of products are stored: 4 or 8 bits in blocks, or floating point.
+
+    Those from `q4_k_m` on are the ones of GGUF files.
+    """
 
     INT4 = "int4"
     INT8 = "int8"
     F32 = "f32"
+    Q4_K_M = "q4_k_m"
+    Q4_0 = "q4_0"
+    Q8_0 = "q8_0"
+    F16 = "f16"
 
     @property
     def bits(self) -> int:
-        return {"int4": 4, "int8": 8, "f32": 32}[self.value]
+        return int(re.findall(r"\d+", self.value)[0])
+
+    @property
+    def layout(self) -> WeightPrecision:
+        """The precision in which the layers of the model are laid out to predict this one."""
+        return {4: WeightPrecision.INT4, 8: WeightPrecision.INT8}.get(self.bits, WeightPrecision.F32)
 
 
 class WeightPacking(NamedTuple):

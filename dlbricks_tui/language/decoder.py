@@ -54,6 +54,8 @@ class ModelPart(str, Enum):
     TABLE = "table"
     HEAD = "head"
     OTHER = "other"
+    # All of a block, where an engine tells no times of its parts.
+    BLOCKS = "blocks"
 
 
 class Made(NamedTuple):

@@ -62,7 +62,7 @@ _RUNS_PER_LOAD = 3
 # A share of the free memory stays free.
 _MOST_MEMORY = 0.9
 LANGUAGE_LOG = "language.log"
-_FOLDERS = "whole-model-"
+WHOLE_MODELS = "whole-model-"
 
 
 Waiting = Callable[[], AbstractContextManager[None]]
@@ -230,6 +230,38 @@ class WholeModelRuns:
 
 
 @contextmanager
+def folder_for_models(cache: Path) -> Iterator[Path]:
+    """Make a folder for large files; leaving the block removes it."""
+    cache.mkdir(parents=True, exist_ok=True)
+    # Only one process of a host measures at a time: other folders were left by processes that were killed.
+    for left in cache.glob(f"{WHOLE_MODELS}*"):
+        shutil.rmtree(left, ignore_errors=True)
+    with tempfile.TemporaryDirectory(prefix=WHOLE_MODELS, dir=cache) as name:
+        yield Path(name)
+
+
+def require_memory(needed: int, memory_bytes: int) -> None:
+    """Raise LanguageError if a whole model needs more than most of the memory that is free."""
+    available = HostFiles().fields("proc/meminfo").get("MemAvailable", "").split()
+    free = 1024 * int(available[0]) if available else memory_bytes
+    if needed > _MOST_MEMORY * free:
+        raise LanguageError(
+            f"the whole model needs about {needed / 1e9:.1f} GB of memory, and {free / 1e9:.1f} GB are free: "
+            "it is estimated from its parts only"
+        )
+
+
+def require_room(folder: Path, needed: int) -> None:
+    """Raise LanguageError if files of a model do not fit onto the disk of a folder."""
+    free = shutil.disk_usage(folder).free
+    if needed + _LEFT_FREE > free:
+        raise LanguageError(
+            f"the whole model needs {needed / 1e9:.1f} GB in {folder}, where {free / 1e9:.1f} GB are "
+            "free: free some, or name a data folder on a larger disk (--data-dir)"
+        )
+
+
+@contextmanager
 def open_whole_model(
     asked: LanguageQuestion,
     data: DataFolder,
@@ -245,22 +277,12 @@ def open_whole_model(
     runtime, sizes, precision = asked.runtime, asked.sizes, asked.precision
     longest = asked.prompt + asked.generate
     needed = memory_need(asked, asked.decoder(asked.steps[0])).total
-    available = HostFiles().fields("proc/meminfo").get("MemAvailable", "").split()
-    free = 1024 * int(available[0]) if available else memory_bytes
-    if needed > _MOST_MEMORY * free:
-        raise LanguageError(
-            f"the whole model needs about {needed / 1e9:.1f} GB of memory, and {free / 1e9:.1f} GB are free: "
-            "it is estimated from its bricks only"
-        )
+    require_memory(needed, memory_bytes)
     files = whole_model_files(sizes, precision, longest, runtime.traits)
-    data.cache.mkdir(parents=True, exist_ok=True)
-    # Only one process of a host measures at a time: other folders were left by processes that were killed.
-    for left in data.cache.glob(f"{_FOLDERS}*"):
-        shutil.rmtree(left, ignore_errors=True)
-    with tempfile.TemporaryDirectory(prefix=_FOLDERS, dir=data.cache) as name:
+    with folder_for_models(data.cache) as folder:
         tell(files.size_bytes)
-        files.write(Path(name), check)
-        with WholeModelEngine(runtime, Path(name), data.log / LANGUAGE_LOG, waiting) as engine:
+        files.write(folder, check)
+        with WholeModelEngine(runtime, folder, data.log / LANGUAGE_LOG, waiting) as engine:
             yield WholeModelRuns(asked, engine)
 
 
@@ -299,12 +321,7 @@ class WholeModelFiles:
 
     def write(self, folder: Path, check: Callable[[], None] = lambda: None) -> None:
         """Write the files into an empty folder; `check` is called often, and may raise."""
-        free = shutil.disk_usage(folder).free
-        if self.size_bytes + _LEFT_FREE > free:
-            raise LanguageError(
-                f"the whole model needs {self.size_bytes / 1e9:.1f} GB in {folder}, where {free / 1e9:.1f} GB are "
-                "free: free some, or name a data folder on a larger disk (--data-dir)"
-            )
+        require_room(folder, self.size_bytes)
         try:
             with (folder / DATA_FILE).open("wb") as data:
                 for number, weight in enumerate(self.places):
