@@ -168,6 +168,10 @@ class _OnSystems:
             asked = replace(asked, runtime=replace(asked.runtime, python_version=python))
         predictor = self._predictor(system, asked.runtime.identity, asked.threads)
         answer = answer_of(asked, self._store, system, predictor, has_curves=False)
+        others = [it.system for it in predictor.others]
+        if is_llama_cpp(asked.runtime):
+            alike = [of for of, it in self._ways(asked.runtime) if it == asked.runtime.identity]
+            others = [it for it in alike if it != system.id]
         has_peaks = predictor.rates.is_measured or system.id in self._with_peaks
         rests_on = "other models" if there else "peaks" if has_peaks else "description"
         # Small bricks occur in many models.
@@ -179,7 +183,7 @@ class _OnSystems:
             system_name=system.name,
             is_host=system.id == self._host.id,
             rests_on=rests_on,
-            compared_with=tuple(dict.fromkeys(it.system for it in predictor.others)),
+            compared_with=tuple(dict.fromkeys(others)),
             decode_tokens_per_second=answer.decode_tokens_per_second if is_known else None,
             prefill_tokens_per_second=answer.prefill_tokens_per_second if is_known else None,
             first_token_ms=answer.first_token_ms if is_known else None,
