@@ -11,7 +11,7 @@ import os
 import shutil
 import tempfile
 from base64 import b64decode
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from functools import cache
@@ -35,11 +35,21 @@ from dlbricks_tui.measure.stopping import Adaptive, samples_of
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.runtime.errors import FrameworkMissingError, WorkerDiedError, WorkerError, WorkerRefusedError
 from dlbricks_tui.runtime.process import INSIDE, Worker
-from dlbricks_tui.runtime.protocol import Answer, Generate, Generated, OpenEngine, Reason, Request
+from dlbricks_tui.runtime.protocol import (
+    Answer,
+    Generate,
+    Generated,
+    OpenEngine,
+    Reason,
+    Request,
+    Serve,
+    ServedAnswer,
+)
 from dlbricks_tui.runtime.runtime import Runtime
+from dlbricks_tui.scenarios.tokens import Pauses
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.index import SHARED_COLUMN
-from dlbricks_tui.store.records import EndToEnd, Record, System, utc_now
+from dlbricks_tui.store.records import EndToEnd, Record, RuntimeRecord, System, utc_now
 from dlbricks_tui.store.selections import OLDEST_FIRST, equal
 
 if TYPE_CHECKING:
@@ -73,6 +83,19 @@ def engine_of(runtime: Runtime) -> str:
     return _ENGINES[runtime.framework]
 
 
+def engine_record(runtime: Runtime, version: str, system: System) -> RuntimeRecord:
+    """Return the record of an engine on top of the runtime whose kernels it calls."""
+    name = engine_of(runtime)
+    identity, kept = f"{name}-{version} {runtime.identity}", runtime_record(runtime, system)
+    return replace(kept, id=identity, name=name, framework=name, version=version)
+
+
+def engine_title(runtime: Runtime, identity: str) -> str:
+    """Return the name and version of an engine, by the identity of its record."""
+    name = engine_of(runtime)
+    return f"{name} {identity.partition(' ')[0].removeprefix(f'{name}-')}"
+
+
 def _keys(asked: LanguageQuestion) -> tuple[str, str]:
     """Return the keys of prefill and decode in the store; equal blocks count as often as the model has them."""
     first, *later = map(asked.decoder, asked.steps)
@@ -83,7 +106,7 @@ def _keys(asked: LanguageQuestion) -> tuple[str, str]:
 
 def engine_results(store: ResultsDatabase, system: str, asked: LanguageQuestion) -> MeasuredEngine | None:
     """Return the newest results of the engine; None if it was not asked that on this system."""
-    identity, engine = asked.runtime.identity, engine_of(asked.runtime)
+    identity = asked.runtime.identity
     found = store.select(equal(system=system, protocol=PROTOCOL, good=True, brick=""), order=OLDEST_FIRST)
     if not len(found):
         return None
@@ -91,7 +114,7 @@ def engine_results(store: ResultsDatabase, system: str, asked: LanguageQuestion)
     prefill, decode = (newest.get(key) for key in _keys(asked))
     if prefill is None or decode is None:
         return None
-    engine = f"{engine} {decode.runtime.partition(' ')[0].removeprefix(f'{engine}-')}"
+    engine = engine_title(asked.runtime, decode.runtime)
     rate, when = 1000.0 / decode.trimmed_mean_ms, decode.when
     return MeasuredEngine(engine=engine, prefill_ms=prefill.trimmed_mean_ms, decode_tokens_per_second=rate, when=when)
 
@@ -132,9 +155,15 @@ class WholeModelEngine(Worker):
             wait_until_idle(self.pid)
         return found
 
-    def _asked(self, request: Request[Answer], seconds_per_gigabyte: float) -> Answer:
+    def serve(self, prompt: int, generate: int, batch: int, pauses: Pauses) -> Sequence[ServedAnswer]:
+        """Serve users, each with pauses before all requests, by batches of so many answers at most."""
+        paused, count = max(map(sum, pauses)), sum(map(len, pauses))
+        seconds = count * (_SECONDS_PER_PROMPT_TOKEN * prompt + _SECONDS_PER_TOKEN * generate)
+        return self._asked(Serve(prompt, generate, batch, pauses), seconds, paused).answers
+
+    def _asked(self, request: Request[Answer], seconds_per_gigabyte: float, paused_seconds: float = 0.0) -> Answer:
         with _told(self.name), self._waiting():
-            return self.ask(request, _SECONDS + seconds_per_gigabyte * self._gigabytes)
+            return self.ask(request, _SECONDS + paused_seconds + seconds_per_gigabyte * self._gigabytes)
 
 
 @contextmanager
@@ -194,11 +223,8 @@ class WholeModelRuns:
             self.sample(track.now)
         if self.failure is not None:
             return []
-        asked, runtime, version = self._asked, self._asked.runtime, self._engine.version
-        # On top of the runtime whose kernels it calls.
-        name = engine_of(runtime)
-        identity, kept = f"{name}-{version} {runtime.identity}", runtime_record(runtime, system)
-        records: list[Record] = [system, replace(kept, id=identity, name=name, framework=name, version=version)]
+        asked, engine = self._asked, engine_record(self._asked.runtime, self._engine.version, system)
+        records: list[Record] = [system, engine]
         # Each step is a sample: a run of seconds may be partly on a slow host, as carriers are in some rounds.
         # The first one is often slower, right behind the prompt.
         prefill = [(it.first_ns, moment) for it, moment in self._runs]
@@ -215,7 +241,7 @@ class WholeModelRuns:
                     model=key,
                     name=f"{asked.model.name} {words}",
                     system=system.id,
-                    runtime=identity,
+                    runtime=engine.id,
                     protocol=PROTOCOL,
                     level=Level.FUSED,
                     run=run,
@@ -236,14 +262,15 @@ def open_whole_model(
     check: Callable[[], None],
     tell: Callable[[int], None],
     memory_bytes: int,
-) -> Iterator[WholeModelRuns]:
+) -> Iterator[WholeModelEngine]:
     """Write the whole model to a folder of its own, and load it; leaving the block removes both.
 
     `tell` takes the size of its files.
     """
     runtime, sizes, precision = asked.runtime, asked.sizes, asked.precision
     longest = asked.prompt + asked.generate
-    needed = memory_need(asked, asked.decoder(asked.steps[0])).total
+    need = memory_need(asked, asked.decoder(asked.steps[0]))
+    needed = need.weights + max(asked.batches) * (need.cache + need.buffers)
     available = HostFiles().fields("proc/meminfo").get("MemAvailable", "").split()
     free = 1024 * int(available[0]) if available else memory_bytes
     if needed > _MOST_MEMORY * free:
@@ -260,7 +287,7 @@ def open_whole_model(
         tell(files.size_bytes)
         files.write(Path(name), check)
         with WholeModelEngine(runtime, Path(name), data.log / LANGUAGE_LOG, waiting) as engine:
-            yield WholeModelRuns(asked, engine)
+            yield engine
 
 
 MODEL_FILE, DATA_FILE, CONFIG_FILE = "model.onnx", "model.onnx.data", "genai_config.json"
