@@ -67,10 +67,12 @@ class JobSummary:
 
 
 class JobWords(NamedTuple):
-    """The words for the events of a job, events that soon are old, and those that a quiet command tells, too."""
+    """How a kind of job tells its events."""
 
     words: Callable[[Event], str]
+    # Progress: each line takes the place of the last one.
     passing: tuple[type[Event], ...] = ()
+    # Told by quiet commands, too.
     failures: tuple[type[Event], ...] = ()
 
     def line(self, event: Event) -> str:
@@ -146,23 +148,33 @@ def start_run(request: RunRequest, data: DataFolder) -> str:
     return folder.run
 
 
+def start_job(kind: str, request: Any, models: Sequence[str], data: DataFolder) -> JobFolder:
+    """Start a job of a kind, such as `trace`, in a separate process."""
+    made = _KINDS[WorkKind(kind)][0]
+    folder = made.create(data, tuple(models), request)
+    start_detached(folder, data, made.function)
+    return folder
+
+
 def resume_job(job: str, data: DataFolder) -> None:
     """Let a paused job go on, or work again in a separate process on one that has ended early."""
     folder = find_job(job, data)
-    if folder.state().active:
+    state = folder.state()
+    if state.active and state.process.alive:
         folder.go_on()
     else:
         start_apart(folder, data)
 
 
-def pause_or_resume(run: str, data: DataFolder) -> str:
-    """Pause a run that goes on, or let one go on that is paused or has ended early; return what happens."""
-    folder = find_job(run, data)
+def pause_or_resume(job: str, data: DataFolder) -> str:
+    """Pause a job that goes on, or let one go on that is paused or has ended early; return what happens."""
+    folder = find_job(job, data)
+    name = f"{folder.noun.capitalize()} {job}"
     if folder.state().active and not folder.pause_file.exists():
         folder.pause()
-        return f"Run {run} pauses after its current round."
-    resume_job(run, data)
-    return f"Run {run} goes on."
+        return f"{name} pauses after its current round."
+    resume_job(job, data)
+    return f"{name} goes on."
 
 
 def _places(data: DataFolder) -> tuple[FolderList[Any], ...]:
@@ -221,7 +233,7 @@ def job_summaries(states: Sequence[JobState]) -> tuple[JobSummary, ...]:
             id=it.run,
             kind=it.kind.value,
             seconds_left=left.get(it.process.pid) if it.active else None,
-            pid=it.process.pid if it.active else None,
+            pid=it.process.pid if it.active and it.process.alive else None,
         )
         for it in states
     )

@@ -23,7 +23,8 @@ from dlbricks_tui.language.predicting import BrickPredictor, bytes_read, measure
 from dlbricks_tui.runtime.registry import Registry
 from dlbricks_tui.runtime.runtime import Runtime
 from dlbricks_tui.runtime.traits import Format
-from dlbricks_tui.settings.language import GENERATE, PROMPT
+from dlbricks_tui.runtime.variant import CachePrecision
+from dlbricks_tui.settings.language import CACHE, GENERATE, PROMPT
 from dlbricks_tui.settings.setting import require_allowed
 from dlbricks_tui.settings.variant import THREADS
 from dlbricks_tui.store.database import ResultsDatabase
@@ -44,13 +45,15 @@ class LanguageOptions:
     prompt: int = 512
     generate: int = 128
     precisions: tuple[WeightPrecision, ...] = (WeightPrecision.INT4,)
+    # How the engine keeps keys and values. Empty: as it does by default.
+    caches: tuple[CachePrecision, ...] = ()
     # Empty: the usual number of the runtime on this host.
     threads: tuple[int, ...] = ()
     # Names of registered runtimes. Empty: ONNX Runtime.
     runtimes: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        require_allowed(self, (PROMPT, GENERATE, THREADS), LanguageError)
+        require_allowed(self, (PROMPT, GENERATE, CACHE, THREADS), LanguageError)
         if not self.precisions:
             raise LanguageError("weights have a precision: name one or more")
 
@@ -126,6 +129,8 @@ class LanguageAnswer:
     runtime: str
     # How the weights are stored: `int4`, `int8` or `f32`.
     precision: str
+    # How the engine keeps keys and values: `f32`, `f16`, `bf16` or `int8`; null if that is not known.
+    cache: str | None
     threads: int
     prompt_tokens: int
     generated_tokens: int
@@ -211,9 +216,16 @@ def measure(
     # Loaded here: stored answers need no process.
     from dlbricks_tui.jobs.process import JobProcess
 
-    order = LanguageOrder(questions(models, options, data), end_to_end)
+    order = language_order(models, options, data, end_to_end=end_to_end)
     JobProcess.new(LANGUAGE, order, data, [it.name for it in models]).run(take)
     return stored_answers(models, options, data)
+
+
+def language_order(
+    models: Sequence[NamedModel], options: LanguageOptions, data: DataFolder, *, end_to_end: bool = False
+) -> LanguageOrder:
+    """Return the order to measure each model in each way to execute it."""
+    return LanguageOrder(questions(models, options, data), end_to_end)
 
 
 def measured_or_predicted(
@@ -254,10 +266,19 @@ def opened_models(
 
 
 def questions(models: Sequence[NamedModel], options: LanguageOptions, data: DataFolder) -> tuple[LanguageQuestion, ...]:
-    """Return each model in each runtime with each precision of weights and number of threads."""
+    """Return each model in each runtime with each precision of weights and cache and each number of threads.
+
+    A runtime that lacks a precision of the cache is left out where another one has it.
+    """
     registry = Registry(data.path)
     named = [registry.find_installed(name) for name in options.runtimes]
-    runtimes = named or [registry.runtime_for((Format.ONNX,))]
+    named = named or [registry.runtime_for((Format.ONNX,))]
+    for wanted in options.caches:
+        if all(wanted not in it.traits.caches for it in named):
+            # Raises the refusal.
+            named[0].with_cache(wanted)
+    caches = options.caches or (None,)
+    runtimes = [on.with_cache(it) for on in named for it in caches if it is None or it in on.traits.caches]
     found = product(models, runtimes, options.precisions, options.threads or (None,))
     prompt, generate = options.prompt, options.generate
     return tuple(
@@ -298,6 +319,7 @@ class _Asked:
             system=self.system.id,
             runtime=asked.runtime.identity,
             precision=asked.precision.value,
+            cache=asked.runtime.cache and asked.runtime.cache.value,
             prompt_tokens=prompt,
             generated_tokens=generate,
             prefill_ms=prefill.ms,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 # The engine that users ask makes batches in its runtime only.
 _FRAMEWORK = "onnxruntime"
 # onnxruntime-genai makes no continuous batches on processors.
-DRIVEN = (TokenServing.SINGLE, TokenServing.STATIC)
+_DRIVEN = (TokenServing.SINGLE, TokenServing.STATIC)
 # The numbers of users of a curve.
 _CURVE = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, MOST_USERS)
 _FEWEST_SHOWN, _BEYOND = 3, 1.5
@@ -241,21 +241,22 @@ def measure_token_load(
     # Loaded here: stored answers need no process.
     from dlbricks_tui.jobs.process import JobProcess
 
-    asked = _question(model, options, data)
-    JobProcess.new(LANGUAGE, LanguageOrder((asked,)), data, [model.name]).run(take)
-    answer = token_load(model, options, data)
-    order = LanguageOrder((asked,), drives=tuple(drives_of(answer)))
-    JobProcess.new(LANGUAGE, order, data, [model.name]).run(take)
+    bricks = LanguageOrder((_question(model, options, data),))
+    JobProcess.new(LANGUAGE, bricks, data, [model.name]).run(take)
+    # The most users follow from what was measured.
+    JobProcess.new(LANGUAGE, order_of_load(model, options, data), data, [model.name]).run(take)
     return token_load(model, options, data)
 
 
-def drives_of(answer: TokenLoadAnswer) -> Iterator[Drive]:
-    """Yield the drives that check an answer."""
+def order_of_load(model: NamedModel, options: TokenLoadOptions, data: DataFolder) -> LanguageOrder:
+    """Return the order that measures what the store lacks, and drives the users of its answer."""
+    answer = token_load(model, options, data)
     steps = StepLatencies(answer.prefill_ms, {it.answers: it.ms for it in answer.steps})
-    for way in answer.ways:
-        if (serving := TokenServing(way.serving)) in DRIVEN:
-            for each in way.loads:
-                yield _drive(TokenQueue(answer.scenario, steps), serving, each.predicted.users)
+    ways = {TokenServing(it.serving): it.loads for it in answer.ways}
+    drives = [
+        _drive(TokenQueue(answer.scenario, steps), it, load.predicted.users) for it in _DRIVEN for load in ways[it]
+    ]
+    return LanguageOrder((_question(model, options, data),), drives=tuple(drives))
 
 
 def _drive(queue: TokenQueue, serving: TokenServing, users: int) -> Drive:

@@ -8,6 +8,7 @@ from contextlib import closing
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from dlbricks_tui.cli.jobs import detached
 from dlbricks_tui.cli.models import add_graph_files
 from dlbricks_tui.cli.options import (
     USUAL_RUNTIME,
@@ -37,6 +38,7 @@ from dlbricks_tui.wording.numbers import counted, duration, in_ms, names_of
 if TYPE_CHECKING:
     from dlbricks_tui.analysis.kernels import TimedKernel
     from dlbricks_tui.api.analysing import Analysis, MissingPart
+    from dlbricks_tui.jobs.folder import JobFolder
 
 _WIDEST = 120
 # The picture, its legend and its sentence fit on one screen of 24 lines.
@@ -65,6 +67,7 @@ def register(parser: Parser) -> None:
         help="carry out the what-if with this id, or several with commas, or `all`: time the whole model before and "
         "after the change, in alternating rounds",
     )
+    parser.add_detach("with --prove: carry it out in a separate process; `dlbricks jobs watch` shows it")
     about = f"{KINDS.about}, with commas (default: all)"
     parser.add_argument("--kinds", metavar="K", type=Typed(KINDS.many), default=KINDS.kind.offered, help=about)
     about = "show which kernels compute the layers, and why others were refused; the runtime loads the model for it"
@@ -86,12 +89,14 @@ def analyze_models(args: argparse.Namespace) -> int:
     from dlbricks_tui.api.analyses import csv_rows, model_analysis, model_row
     from dlbricks_tui.api.analysing import kernels_or_none
 
+    if args.detach and not args.prove:
+        raise UsageError("--detach is for --prove: name what to prove, such as --prove all")
     found = list(_analyses(args))
     measured = Status.DONE
     for wanted, measure in ((args.measure, _measure_lacking), (args.prove, _prove)):
         if wanted:
             measured = max(measured, measure(args, found))
-            if measured is Status.INTERRUPTED:
+            if measured is Status.INTERRUPTED or (args.detach and measure is _prove):
                 return measured
             found = list(_analyses(args))
     kernels = [kernels_or_none(it, args.data, narrate_waiting, narrate) if args.kernels else () for it in found]
@@ -233,12 +238,13 @@ def _measure_lacking(args: argparse.Namespace, found: Sequence[Analysis]) -> Sta
 def _prove(args: argparse.Namespace, found: Sequence[Analysis]) -> Status:
     """Prove the what-ifs that are asked for, and narrate each gain; what is finished is kept if it is interrupted."""
     from dlbricks_tui.api.analysing import asked_what_ifs, proof_order, prove_here, refuse_other_system
-    from dlbricks_tui.api.jobs import words_of
+    from dlbricks_tui.api.jobs import job_summaries, words_of
     from dlbricks_tui.cli.progress import JobNarration, live_console
     from dlbricks_tui.wording.changes import what_if_words
 
     refuse_other_system(found)
     failed = proved = 0
+    started: list[JobFolder] = []
     for asked in asked_what_ifs(found, args.prove, args.kinds):
         model = asked.found.source.name
         for what_if in asked.unknown:
@@ -246,6 +252,9 @@ def _prove(args: argparse.Namespace, found: Sequence[Analysis]) -> Status:
         words = ", ".join(what_if_words(it.id) for it in asked.what_ifs) or "no what-if"
         narrate(f"proving for {model}: {words}; each takes a minute of rounds at most")
         order = proof_order(asked, inputs_of(args))
+        if args.detach:
+            started.append(detached("proof", order, [model], args))
+            continue
         with closing(JobNarration(words_of("proof", order), live_console())) as narration:
             ended = prove_here(order, args.data, narration.take)
         proved += ended.proved
@@ -257,4 +266,6 @@ def _prove(args: argparse.Namespace, found: Sequence[Analysis]) -> Status:
         if not ended.state.is_finished:
             narrate(ended.state.message)
             failed += 1
+    if started and args.json:
+        write_json(job_summaries([it.state() for it in started]))
     return Status.of(failed)

@@ -8,8 +8,8 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
-from dlbricks_tui.cli.output import narrate, write_json
-from dlbricks_tui.cli.parser import Handler, Parser, Status, Typed, UsageError
+from dlbricks_tui.cli.output import narrate, write, write_json
+from dlbricks_tui.cli.parser import Handler, Parser, Status, Typed
 from dlbricks_tui.settings.measuring import TIME_BUDGET
 from dlbricks_tui.wording.numbers import duration
 
@@ -25,7 +25,7 @@ def register(parser: Parser) -> None:
     parser.add_schema("jobs.JobSummary", many=True)
     watching = _add_job(parser, "watch", "show a job until it ends; it goes on if you stop watching", _watch)
     replaying = _add_job(parser, "replay", "show a job again from its events, at any speed", _replay)
-    _add_job(parser, "pause", "pause a run or fleet run, so that others can measure meanwhile", _pause)
+    _add_job(parser, "pause", "pause a job, so that others can measure meanwhile", _pause)
     _add_job(parser, "cancel", "end a job; its results are kept", _cancel)
     about = "let a paused job go on, or work again on one that has ended early"
     _add_options(watching, replaying, _add_job(parser, "resume", about, _resume))
@@ -135,7 +135,8 @@ def _replay(args: argparse.Namespace, folder: JobFolder) -> int:
 def _pause(args: argparse.Namespace, folder: JobFolder) -> int:
     if (handler := _of_runs(folder, "pause_run", "pause_fleet")) is not None:
         return handler(args)
-    raise UsageError(f"a {folder.state().kind.value} cannot be paused: cancel it, and resume it later")
+    folder.pause()
+    return _confirm(folder, "pauses: what it has stored is kept", args)
 
 
 def _cancel(args: argparse.Namespace, folder: JobFolder) -> int:
@@ -180,6 +181,27 @@ def _show(events: Iterable[Event], folder: JobFolder, reader: EventReader, args:
     state = folder.state()
     _confirm(folder, f"is {state.state.value}{f': {state.message}' if state.message else ''}", args)
     return Status.of(not (state.is_finished or state.active))
+
+
+def detached(kind: str, request: Any, models: Sequence[str], args: argparse.Namespace) -> JobFolder:
+    """Start a job of a kind in a separate process, and tell its id."""
+    from dlbricks_tui.api.jobs import start_job
+
+    folder = start_job(kind, request, models, args.data)
+    if not args.json:
+        write(f"{folder.run}\n")
+    narrate(f"it runs in a separate process; `{folder.watched_by} {folder.run}` shows its progress")
+    return folder
+
+
+def detach(kind: str, request: Any, models: Sequence[str], args: argparse.Namespace) -> int:
+    """Start a job in a separate process; with `--json`, print its document."""
+    from dlbricks_tui.api.jobs import job_summaries
+
+    folder = detached(kind, request, models, args)
+    if args.json:
+        write_json(job_summaries([folder.state()])[0])
+    return Status.DONE
 
 
 def _confirm(folder: JobFolder, what: str, args: argparse.Namespace) -> int:

@@ -7,10 +7,11 @@ from collections.abc import Sequence
 from itertools import groupby
 from typing import TYPE_CHECKING
 
+from dlbricks_tui.cli.jobs import detach
 from dlbricks_tui.cli.options import values_of
 from dlbricks_tui.cli.output import narrate, write_json
 from dlbricks_tui.cli.parser import Parser, Status, UsageError
-from dlbricks_tui.settings.language import AT_LEAST, GENERATE, PROMPT, WEIGHTS
+from dlbricks_tui.settings.language import AT_LEAST, CACHE, GENERATE, PROMPT, WEIGHTS
 from dlbricks_tui.settings.variant import RUNTIME, THREADS
 
 if TYPE_CHECKING:
@@ -36,6 +37,7 @@ def register(parser: Parser) -> None:
     parser.add_flag("--list", about="show every model of the library on this host: nothing is measured")
     parser.add_settings(AT_LEAST, PROMPT, GENERATE)
     parser.add_setting(WEIGHTS, many=True, default=LanguageOptions().precisions)
+    parser.add_setting(CACHE, many=True, default=())
     parser.add_setting(THREADS, many=True)
     parser.add_setting(RUNTIME, many=True, default=(), usual="ONNX Runtime")
     how = parser.add_mutually_exclusive_group()
@@ -43,6 +45,7 @@ def register(parser: Parser) -> None:
     parser.add_flag("--predict", about=about, to=how)
     about = "build the whole model with random weights, too, and time it by onnxruntime-genai, if it fits"
     parser.add_flag("--end-to-end", about=about, to=how)
+    parser.add_detach()
     parser.end(answer_models, "language_models.LanguageAnswer", many=True, quiet=True)
 
 
@@ -60,9 +63,14 @@ def answer_models(args: argparse.Namespace) -> int:
     if args.at_least is not None and not args.list:
         raise UsageError("--at-least filters the library: give --list with it")
     threads = args.threads if isinstance(args.threads, tuple) else (args.threads,) * (args.threads is not None)
-    options = LanguageOptions(**values_of(args, (PROMPT, GENERATE, WEIGHTS)), threads=threads, runtimes=args.runtime)
+    values = values_of(args, (PROMPT, GENERATE, WEIGHTS, CACHE))
+    options = LanguageOptions(**values, threads=threads, runtimes=args.runtime)
     parts: list[Part] = []
     failures = 0
+    if args.detach and (args.list or args.predict):
+        raise UsageError(f"--{'list' if args.list else 'predict'} measures nothing: leave --detach out")
+    if args.detach:
+        return _detach(args, options)
     if args.list:
         found, at_least = library_answers(options, args.data), args.at_least or 0.0
         answers: Sequence[LanguageAnswer] = fastest_first(found, at_least)
@@ -77,6 +85,14 @@ def answer_models(args: argparse.Namespace) -> int:
     else:
         show_parts(parts, _WIDEST)
     return Status.of(failures)
+
+
+def _detach(args: argparse.Namespace, options: LanguageOptions) -> int:
+    from dlbricks_tui.api import language_models as language
+
+    models = language.opened_models(args.models, options, narrate)
+    order = language.language_order(models, options, args.data, end_to_end=args.end_to_end)
+    return detach("language model", order, [it.name for it in models], args)
 
 
 def _answers(args: argparse.Namespace, options: LanguageOptions) -> tuple[Sequence[LanguageAnswer], int]:

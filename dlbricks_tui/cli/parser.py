@@ -214,9 +214,13 @@ class Parser(argparse.ArgumentParser):
         """Take `--quiet`."""
         self.add_flag("-q", "--quiet", about="show no progress, only what failed")
 
-    def add_detach(self, about: str = "continue in a separate process") -> None:
-        """Take `--detach`."""
-        self.add_flag("--detach", about=about)
+    def add_detach(
+        self,
+        about: str = "work in a separate process; `dlbricks jobs watch` shows it",
+        to: argparse._MutuallyExclusiveGroup | None = None,
+    ) -> None:
+        """Take `--detach`, in a group of options that exclude each other."""
+        self.add_flag("--detach", about=about, to=to)
 
     def add_speed(self, *, default: float = 1.0) -> None:
         """Take `--speed`."""

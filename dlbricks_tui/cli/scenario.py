@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
+from dlbricks_tui.cli.jobs import detach
 from dlbricks_tui.cli.options import USUAL_RUNTIME, add_models_argument, estimate_options_of, open_estimator, values_of
 from dlbricks_tui.cli.output import data_console, narrate, narrate_once, write_json, write_lines
 from dlbricks_tui.cli.parser import Parser, Status, Typed, UsageError
@@ -60,6 +61,7 @@ def register(parser: Parser) -> None:
     about = "predict from stored results in place of measuring; show stored tests too"
     parser.add_flag("--predict", about=about, to=how)
     parser.add_flag("--both", about="show the prediction beside the measurement", to=how)
+    parser.add_detach(to=how)
     parser.add_setting(SYSTEM, about=f"with --predict: {SYSTEM.about}")
     parser.end(answer_scenario, "token_loads.ScenarioDocument", quiet=True)
 
@@ -81,6 +83,12 @@ def answer_scenario(args: argparse.Namespace) -> int:
             narrate(f"no prediction: {answer.refusal}")
     for remark in answer.remarks:
         narrate_once(remark)
+    if args.detach:
+        # Loaded here: a prediction needs none of it.
+        from dlbricks_tui.api.loads import order_of
+
+        order = order_of(answer, is_system_named=args.system is not None)
+        return detach("load test", order, [answer.source.name], args)
     found = None if args.predict else _measured(args, answer)
     measured = None if isinstance(found, UserError) else found
     if args.json:
@@ -118,7 +126,7 @@ def _answer_users(args: argparse.Namespace) -> int:
     """Say how many users of a language model are served, and whether those that were asked for are."""
     from dlbricks_tui.api.jobs import words_of
     from dlbricks_tui.api.language_models import named_model
-    from dlbricks_tui.api.token_loads import TokenLoadOptions, measure_token_load, token_load
+    from dlbricks_tui.api.token_loads import TokenLoadOptions, measure_token_load, order_of_load, token_load
     from dlbricks_tui.cli.progress import JobNarration
     from dlbricks_tui.cli.rendering import show_parts
     from dlbricks_tui.documents.token_loads import token_load_parts
@@ -133,6 +141,8 @@ def _answer_users(args: argparse.Namespace) -> int:
         (given["batch"],) = args.batch[-1:]
     options = TokenLoadOptions(**{name: value for name, value in given.items() if value is not None})
     model = named_model(args.model)
+    if args.detach:
+        return detach("language model", order_of_load(model, options, args.data), [model.name], args)
     failed = 0
     if args.predict:
         answer = token_load(model, options, args.data)

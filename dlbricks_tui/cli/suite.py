@@ -4,6 +4,7 @@ import argparse
 from contextlib import closing
 from pathlib import Path
 
+from dlbricks_tui.cli.jobs import detach
 from dlbricks_tui.cli.options import add_cutting_options, add_models_argument, inputs_of, values_of
 from dlbricks_tui.cli.output import narrate, narrate_some, write, write_json
 from dlbricks_tui.cli.parser import Parser, Status
@@ -54,6 +55,7 @@ def _add_export(parser: Parser) -> None:
     exporting.add_file("--key", about="the file for the key (default: in the data folder)")
     add_cutting_options(exporting, level="fused")
     exporting.add_json()
+    exporting.add_detach()
 
 
 def export_suite(args: argparse.Namespace) -> int:
@@ -72,6 +74,8 @@ def export_suite(args: argparse.Namespace) -> int:
         decoys_from=args.decoys_from or (),
     )
     order = export_order(args.models, options, args.output, args.data, seed=args.seed, key=args.key)
+    if args.detach:
+        return detach("suite export", order, [it.name for it in order.sources], args)
     with closing(JobNarration(words_of("suite export", order), live_console())) as narration:
         ended = export_here(order, args.data, narration.take)
     if ended.written is None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
+from dlbricks_tui.cli.jobs import detach
 from dlbricks_tui.cli.options import (
     add_input_options,
     add_measuring_runtime_options,
@@ -20,7 +21,7 @@ from dlbricks_tui.settings.tracing import INFERENCES, LEVELS
 from dlbricks_tui.settings.variant import EXECUTION
 
 if TYPE_CHECKING:
-    from dlbricks_tui.traces.trace import Trace
+    from dlbricks_tui.traces.trace import Trace, TraceOrder
 
 # The formats, and the programs that open them.
 _PROGRAMS = {
@@ -50,6 +51,7 @@ def register(parser: Parser) -> None:
     about = "write a stored trace to FILE: its id, the beginning of its id, or `last`"
     stored.add_argument("--from", dest="stored", metavar="ID", help=about)
     parser.add_flag("--list", about="list the stored traces, which are files you may delete", to=stored)
+    parser.add_detach("trace in a separate process; afterwards `dlbricks trace --from last -o FILE` writes the file")
     parser.end(trace, "traces.TraceResult", quiet=True)
 
 
@@ -71,6 +73,9 @@ def trace(args: argparse.Namespace) -> int:
         raise UsageError(f"{what}: give a MODEL, or --from ID, or --list (see `dlbricks trace --help`)")
     if args.list:
         return _list(args)
+    if args.detach and not args.stored:
+        order = _order(args)
+        return detach("trace", order, [order.source.name], args)
     if args.output is None:
         raise UsageError("trace needs -o FILE, the file for the trace")
     form = format_of(args.output, None if args.format is None else TraceFormat(args.format))
@@ -97,14 +102,10 @@ def trace(args: argparse.Namespace) -> int:
     return Status.of({it.level for it in found.missing} & set(args.levels or ()))
 
 
-def _traced(args: argparse.Namespace) -> Trace:
-    from dlbricks_tui.api.jobs import words_of
+def _order(args: argparse.Namespace) -> TraceOrder:
     from dlbricks_tui.api.measuring import variant_remarks
     from dlbricks_tui.api.opening import model_named
-    from dlbricks_tui.api.traces import TraceOptions, require_room, trace_model, trace_order
-    from dlbricks_tui.cli.progress import JobNarration
-    from dlbricks_tui.cli.signals import signals_interrupt
-    from dlbricks_tui.wording.answers import runtime_words
+    from dlbricks_tui.api.traces import TraceOptions, require_room, trace_order
 
     levels = args.levels or LEVELS.kind.offered
     given = values_of(args, (*EXECUTION, LEVEL, INFERENCES))
@@ -114,6 +115,17 @@ def _traced(args: argparse.Namespace) -> Trace:
     settings = order.execution.runtime.settings
     for remark in variant_remarks([settings.threads], [settings.precision]):
         narrate(remark)
+    return order
+
+
+def _traced(args: argparse.Namespace) -> Trace:
+    from dlbricks_tui.api.jobs import words_of
+    from dlbricks_tui.api.traces import trace_model
+    from dlbricks_tui.cli.progress import JobNarration
+    from dlbricks_tui.cli.signals import signals_interrupt
+    from dlbricks_tui.wording.answers import runtime_words
+
+    order = _order(args)
     if not args.quiet:
         named = ", ".join(it.value for it in order.levels)
         narrate(f"tracing {order.source.name} by {runtime_words(order.execution.runtime.identity)}: {named}")

@@ -28,8 +28,8 @@ from dlbricks_tui.documents.pictures import Axis, Plot, Series, StraightLine
 from dlbricks_tui.language.architecture import BLOCK_SIZE, WeightPrecision
 from dlbricks_tui.language.decoder import ModelPart
 from dlbricks_tui.runtime.traits import ONNX_RUNTIME
-from dlbricks_tui.runtime.variant import threads_in_words, without_variant
-from dlbricks_tui.settings.language import GENERATE, PROMPT, WEIGHTS
+from dlbricks_tui.runtime.variant import cache_in_words, stated_cache, threads_in_words, without_variant
+from dlbricks_tui.settings.language import CACHE, GENERATE, PROMPT, WEIGHTS
 from dlbricks_tui.settings.setting import options_in_words
 from dlbricks_tui.settings.variant import RUNTIME, THREADS
 from dlbricks_tui.wording.numbers import (
@@ -103,7 +103,7 @@ def line_of(answer: LanguageAnswer) -> str:
 
 def execution_words(answer: LanguageAnswer) -> str:
     """Return how a model is executed, what it is asked to do, and when that was measured."""
-    execution = ", ".join(words(answer) for _, words in _AXES)
+    execution = ", ".join(_words_of(_AXES, answer))
     return f"{execution}; {_request(answer)}; {_measured_text(answer, 'measured ')}"
 
 
@@ -188,6 +188,7 @@ def language_command(answer: LanguageAnswer) -> str:
         # Of 0 threads the framework decides.
         (THREADS, answer.threads or None),
         (WEIGHTS, WeightPrecision(answer.precision)),
+        (CACHE, stated_cache(answer.runtime)),
         (PROMPT, answer.prompt_tokens),
         (GENERATE, answer.generated_tokens),
     )
@@ -219,7 +220,7 @@ def _shares(answer: LanguageAnswer) -> Iterator[Part]:
     need, context = answer.memory, answer.prompt_tokens + answer.generated_tokens
     sizes = (
         ("weights", need.weights, answer.precision),
-        ("cache", need.cache, f"of {counted(context, 'token')}"),
+        ("cache", need.cache, f"of {counted(context, 'token')}{f' in {answer.cache}' * bool(answer.cache)}"),
         ("buffers", need.buffers, ""),
         ("in all", answer.memory_bytes, ""),
         ("this host", answer.host_memory_bytes, ""),
@@ -243,10 +244,22 @@ def _runtime_name(answer: LanguageAnswer) -> str:
     return without_variant(answer.runtime)
 
 
+def _cache_name(answer: LanguageAnswer) -> str:
+    return answer.cache or ""
+
+
+def _cache_words(answer: LanguageAnswer) -> str:
+    """Return how the engine keeps keys and values; empty where it is as usual."""
+    cache = stated_cache(answer.runtime)
+    return "" if cache is None else cache_in_words(cache)
+
+
 # What differs between the executions of a model, and how a line says it where it does not differ.
-_AXES: tuple[tuple[Column[LanguageAnswer], Callable[[LanguageAnswer], str]], ...] = (
+_Axis = tuple[Column[LanguageAnswer], Callable[[LanguageAnswer], str]]
+_AXES: tuple[_Axis, ...] = (
     (name_column("runtime", _runtime_name), _runtime_name),
     (Column("precision", lambda it: it.precision, CellKind.WORD, is_key=True), lambda it: it.precision),
+    (Column("cache", _cache_name, CellKind.WORD, is_key=True), _cache_words),
     (Column("threads", lambda it: str(it.threads), is_key=True), lambda it: threads_in_words(it.threads or None)),
 )
 
@@ -258,7 +271,12 @@ def _differing(answers: Sequence[LanguageAnswer]) -> tuple[Column[LanguageAnswer
 
 def _common_line(answers: Sequence[LanguageAnswer]) -> str:
     first, differing = answers[0], _differing(answers)
-    return ", ".join([*(words(first) for column, words in _AXES if column not in differing), f"on {first.system}"])
+    common = _words_of([it for it in _AXES if it[0] not in differing], first)
+    return ", ".join([*common, f"on {first.system}"])
+
+
+def _words_of(axes: Iterable[_Axis], answer: LanguageAnswer) -> Iterator[str]:
+    return filter(None, (words(answer) for _, words in axes))
 
 
 def _figure_columns() -> tuple[Column[LanguageAnswer], ...]:
@@ -323,8 +341,8 @@ def executions_parts(answers: Sequence[LanguageAnswer]) -> Iterator[Part]:
 
     errors = [_error_column(error)] * any(it.measured for it in ordered)
     yield Table((*_differing(ordered), decode, *errors, prefill, *others, best), ordered)
-    kind = _runtime_name(decoding), decoding.precision
-    if told := threads_sentence([it for it in alike if (_runtime_name(it), it.precision) == kind]):
+    kind = _runtime_name(decoding), decoding.precision, decoding.cache
+    if told := threads_sentence([it for it in alike if (_runtime_name(it), it.precision, it.cache) == kind]):
         yield Sentence(told)
 
 

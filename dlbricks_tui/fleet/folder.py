@@ -54,6 +54,7 @@ class FleetFolder(JobFolder):
     noun = "fleet run"
     listed_by = "dlbricks fleet list"
     watched_by = "dlbricks fleet status"
+    waits_while_paused = True
     made_by = "dlbricks fleet run"
     kind = WorkKind.FLEET
 

@@ -126,9 +126,12 @@ class JobFolder:
     noun = "job"
     listed_by = "dlbricks jobs"
     watched_by = "dlbricks jobs watch"
+    resumed_by = "dlbricks jobs resume"
     made_by = "dlbricks trace MODEL"
     # Of jobs whose state does not say it.
     kind = WorkKind.RUN
+    # True: its process waits while the job is paused. Others end, and later begin again behind their stored results.
+    waits_while_paused = False
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -149,10 +152,10 @@ class JobFolder:
     def state(self) -> JobState:
         """Return the state of the job; one whose process was killed counts as interrupted."""
         found = self._stored_state()
-        if found.active and not found.process.alive:
+        if self._was_killed(found):
             # Read again: the job may have ended in the meantime.
             found = self._stored_state()
-            if found.active:
+            if self._was_killed(found):
                 return replace(found, state=State.INTERRUPTED, message="its process was killed")
         return found
 
@@ -165,9 +168,11 @@ class JobFolder:
 
     def pause(self) -> None:
         """Ask the job to pause."""
-        self._require_active("pause")
+        process = self._require_active("pause").process
         with _writing(self.pause_file):
             self.pause_file.touch()
+        if not self.waits_while_paused:
+            self._end(process)
 
     def unpause(self) -> None:
         """Ask the job to go on."""
@@ -187,7 +192,15 @@ class JobFolder:
 
     def cancel(self) -> None:
         """Ask the job to end; what it has stored is kept."""
-        process = self._require_active("cancel").process
+        state = self._require_active("cancel")
+        if not self.waits_while_paused:
+            self.unpause()
+            if not state.process.alive:
+                self.set_state(replace(state, state=State.CANCELLED, message="it was cancelled"))
+                return
+        self._end(state.process)
+
+    def _end(self, process: ProcessIdentity) -> None:
         try:
             os.kill(process.pid, signal.SIGTERM)
         except ProcessLookupError:
@@ -205,6 +218,10 @@ class JobFolder:
         if not state.active:
             raise JobError(f"{self.noun} {self.run} is {state.state.value}: there is nothing to {what}")
         return state
+
+    def _was_killed(self, found: JobState) -> bool:
+        waits = found.state is State.PAUSED and not self.waits_while_paused
+        return found.active and not waits and not found.process.alive
 
     def _stored_state(self) -> JobState:
         try:
@@ -327,6 +344,7 @@ class RunFolder(JobFolder):
     noun = "run"
     listed_by = "dlbricks runs list"
     watched_by = "dlbricks runs watch"
+    waits_while_paused = True
     made_by = "dlbricks run"
 
 

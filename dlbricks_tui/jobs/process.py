@@ -314,12 +314,16 @@ def work_on(
 
         with suppress(OSError):
             job.seen_file.unlink(missing_ok=True)
+            job.pause_file.unlink(missing_ok=True)
         _keep(job, state)
         events.tell(JobStarted(pid=this_process().pid))
         try:
             work(JobAtWork(job, data, kind.request_of(job), signals, tell))
         except JobStopped as stopped:
-            end(stopped.state, stopped.why)
+            if stopped.state is State.CANCELLED and job.pause_file.exists():
+                end(State.PAUSED, f"it is paused: `{job.resumed_by} {job.run}` goes on")
+            else:
+                end(stopped.state, stopped.why)
         except UserError as error:
             end(State.FAILED, str(error))
         except Exception as error:  # noqa: BLE001 - a fault of dlbricks is one line, too

@@ -10,7 +10,7 @@ from dlbricks_tui.language.architecture import Architecture, WeightPrecision
 from dlbricks_tui.language.decoder import Decoder, Extent, Step, decoder, steps_for
 from dlbricks_tui.language.opening import NamedModel
 from dlbricks_tui.runtime.runtime import Runtime
-from dlbricks_tui.runtime.variant import threads_in_words
+from dlbricks_tui.runtime.variant import cache_in_words, stated_cache, threads_in_words
 from dlbricks_tui.scenarios.tokens import Pauses, TokenLoad, TokenScenario, TokenServing
 
 # This version of ONNX Runtime has caches of windowed blocks that hold their window only; 1.23 has not.
@@ -38,7 +38,9 @@ class LanguageQuestion:
     @property
     def words(self) -> str:
         """The model and its execution, such as "llama-3.2-1b, int4, 2 threads"."""
-        return f"{self.model.name}, {self.precision.value}, {threads_in_words(self.threads)}"
+        cache = stated_cache(self.runtime.identity)
+        stored = [self.precision.value, *([] if cache is None else [cache_in_words(cache)])]
+        return ", ".join([self.model.name, *stored, threads_in_words(self.threads)])
 
     @property
     def sizes(self) -> Architecture:

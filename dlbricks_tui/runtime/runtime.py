@@ -9,13 +9,16 @@ from dlbricks_tui.recorded_host import Processors
 from dlbricks_tui.runtime.errors import RegistryError
 from dlbricks_tui.runtime.traits import TRAITS, Traits, Variables, traits_of
 from dlbricks_tui.runtime.variant import (
+    CACHE_VARIABLE,
     INSTRUCTIONS_VARIABLE,
     OPTIMISATION_VARIABLE,
     AskedVariant,
+    CachePrecision,
     InstructionSet,
     Kernels,
     Optimisation,
     Precision,
+    stated_cache,
     stated_kernels,
     stated_precision,
     stated_threads,
@@ -23,7 +26,7 @@ from dlbricks_tui.runtime.variant import (
 
 # Beginnings of the names of variables that change what a framework computes or how fast.
 TUNING_PREFIXES = (
-    *("OMP_", "GOMP_", "KMP_", "OPENBLAS_", "MALLOC_"),
+    *("OMP_", "GOMP_", "KMP_", "OPENBLAS_", "MALLOC_", CACHE_VARIABLE),
     *dict.fromkeys(prefix for traits in TRAITS.values() for prefix in traits.variable_prefixes),
 )
 THREADS_VARIABLE = "OMP_NUM_THREADS"
@@ -43,7 +46,7 @@ MOST_THREADS = 1024
 FOREIGN_VARIABLES = ("PYTHONPATH", "PYTHONHOME", "__PYVENV_LAUNCHER__", "VIRTUAL_ENV")
 
 
-Limit = TypeVar("Limit", InstructionSet, Optimisation)
+Limit = TypeVar("Limit", InstructionSet, Optimisation, CachePrecision)
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,6 +124,15 @@ class Runtime:
         found = self._limited(INSTRUCTIONS_VARIABLE, "instruction sets", limits.instructions, sets, str.upper)
         return found._limited(OPTIMISATION_VARIABLE, "optimisation levels", limits.optimisation, levels, str)
 
+    def with_cache(self, wanted: CachePrecision | None) -> "Runtime":
+        """Return this runtime with engines that keep keys and values in this precision; None keeps its own."""
+        return self._limited(CACHE_VARIABLE, "precisions of the cache", wanted, self.traits.caches, str)
+
+    @property
+    def cache(self) -> CachePrecision | None:
+        """The precision in which its engine keeps keys and values; None if it has no engine of language models."""
+        return stated_cache(self.identity) or next(iter(self.traits.caches), None)
+
     def _limited(
         self, variable: str, what: str, wanted: Limit | None, offered: Sequence[Limit], spelled: Callable[[str], str]
     ) -> "Runtime":
@@ -131,7 +143,7 @@ class Runtime:
             known = ", ".join(it.value for it in offered)
             told = f"the {what} of {own} are {known}" if len(offered) > 1 else f"{own} has no choice of {what}"
             raise RegistryError(f"{told}: leave {wanted.value} out, or choose another runtime")
-        is_limit = wanted not in (InstructionSet.ALL, Optimisation.ALL)
+        is_limit = wanted not in (InstructionSet.ALL, Optimisation.ALL, *self.traits.caches[:1])
         return self._with_variable(variable, spelled(wanted.value) if is_limit else None)
 
     def _with_variable(self, name: str, value: str | None) -> "Runtime":
@@ -145,6 +157,8 @@ class Runtime:
         found = replace(self, settings=replace(self.settings, threads=threads, precision=precision))
         if found.identity != identity and self.traits.has_kernels(kernels):
             found = found.with_kernels(kernels)
+        if (cache := stated_cache(identity)) in self.traits.caches:
+            found = found.with_cache(cache)
         return found if found.identity == identity and self.computes_in(precision) else None
 
     def side_by_side(self, operators: int) -> "Runtime":

@@ -9,7 +9,7 @@ from enum import Enum
 
 from dlbricks_tui.recorded_host import Processors
 from dlbricks_tui.runtime.errors import RegistryError
-from dlbricks_tui.runtime.variant import AskedVariant, InstructionSet, Kernels, Optimisation, Precision
+from dlbricks_tui.runtime.variant import AskedVariant, CachePrecision, InstructionSet, Kernels, Optimisation, Precision
 
 _X86 = ("x86_64", "AMD64")
 
@@ -69,6 +69,9 @@ class Traits:
     instruction_sets: tuple[InstructionSet, ...] = (InstructionSet.ALL,)
     # The levels up to which it can optimise graphs. The worker finds the level in `ORT_OPTIMISATION`.
     optimisations: tuple[Optimisation, ...] = (Optimisation.ALL,)
+    # The precisions in which its engine keeps keys and values of language models, the usual one first; empty: it has no
+    # such engine. The worker finds a precision that is not the usual one in `DLBRICKS_CACHE`.
+    caches: tuple[CachePrecision, ...] = ()
     # It has fast kernels for quantised matrix products that find the ranges of their inputs in each run.
     quantises_dynamically: bool = False
     # By default it starts one thread per two logical processors on x86, instead of one per core.
@@ -152,6 +155,7 @@ ONNX_RUNTIME = Traits(
     parallel_operators=(("Erf", 9), ("Elu", 1)),
     precisions=(Precision.F32, Precision.INT8),
     optimisations=tuple(Optimisation),
+    caches=(CachePrecision.F32,),
     quantises_dynamically=True,
     threads_setting="intra_op_num_threads",
     parallel_setting="execution_mode=ORT_PARALLEL inter_op_num_threads",
@@ -167,6 +171,7 @@ OPENVINO = Traits(
     variable_prefixes=("OV_", "OPENVINO_", "TBB_", "DNNL_", "ONEDNN_"),
     graph_variable_prefixes=("OV_", "DNNL_", "ONEDNN_"),
     precisions=(Precision.F32, Precision.BF16, Precision.INT8),
+    caches=(CachePrecision.INT8, CachePrecision.F32, CachePrecision.F16, CachePrecision.BF16),
     explaining_settings=(("ONEDNN_VERBOSE", "dispatch,profile_create"),),
     printing_settings=(
         ("ONEDNN_VERBOSE", "profile_exec"),

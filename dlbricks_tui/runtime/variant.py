@@ -17,7 +17,10 @@ _PRECISION = re.compile(r"\bprecision-(\w+)")
 INSTRUCTIONS_VARIABLE = "DNNL_MAX_CPU_ISA"
 # The worker of ONNX Runtime reads this one.
 OPTIMISATION_VARIABLE = "ORT_OPTIMISATION"
-_VARIANT_WORDS = ("threads-", "precision-", f"{INSTRUCTIONS_VARIABLE}=", f"{OPTIMISATION_VARIABLE}=")
+# Engines of language models find the precision of their cache here.
+CACHE_VARIABLE = "DLBRICKS_CACHE"
+_VARIABLES = (INSTRUCTIONS_VARIABLE, OPTIMISATION_VARIABLE, CACHE_VARIABLE)
+_VARIANT_WORDS = ("threads-", "precision-", *(f"{it}=" for it in _VARIABLES))
 
 
 class Precision(str, Enum):
@@ -84,6 +87,19 @@ class Optimisation(str, Enum):
     # Without fused layers that only ONNX Runtime has.
     BASIC = "basic"
     NONE = "none"
+
+
+class CachePrecision(str, Enum):
+    """How an engine of language models keeps the keys and values of earlier tokens; int8 has scales beside them."""
+
+    F32 = "f32"
+    F16 = "f16"
+    BF16 = "bf16"
+    INT8 = "int8"
+
+    @property
+    def bits(self) -> int:
+        return {"f32": 32, "f16": 16, "bf16": 16, "int8": 8}[self.value]
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,6 +211,11 @@ def kernels_in_words(kernels: Kernels) -> tuple[str, ...]:
     return kernels.words or ("all kernels",)
 
 
+def cache_in_words(cache: CachePrecision) -> str:
+    """Return the precision of an engine's cache as messages show it."""
+    return f"{cache.value} cache"
+
+
 def threads_in_words(threads: int | None) -> str:
     """Return a number of threads as messages show it; None is the number that the framework starts by default."""
     if threads is None:
@@ -224,6 +245,12 @@ def stated_kernels(identity: str) -> Kernels:
         next((it for it in InstructionSet if it.value == instructions), InstructionSet.ALL),
         next((it for it in Optimisation if it.value == optimisation), Optimisation.ALL),
     )
+
+
+def stated_cache(identity: str) -> CachePrecision | None:
+    """Return the precision of the cache in the identity of a runtime, which leaves out the usual one of the engine."""
+    settings = dict(word.split("=", 1) for word in identity.split(" ") if "=" in word)
+    return next((it for it in CachePrecision if it.value == settings.get(CACHE_VARIABLE)), None)
 
 
 def stated_variant(identity: str, batch: int = 1) -> Variant:

@@ -1,6 +1,7 @@
 """The settings of questions about language models."""
 
 from dlbricks_tui.language.architecture import WeightPrecision
+from dlbricks_tui.runtime.variant import CachePrecision
 from dlbricks_tui.settings.setting import Setting, number, one_of, whole
 
 # No model has a longer context.
@@ -29,6 +30,14 @@ WEIGHTS = Setting(
     meaning="of the weights",
     usual="int4",
     kept_in="precisions",
+)
+CACHE = Setting(
+    name="cache",
+    kind=one_of(*CachePrecision),
+    about="how the engine keeps keys and values: f32, f16, bf16 or int8",
+    meaning="of keys and values",
+    usual="that of the engine: f32 in ONNX Runtime, int8 in OpenVINO",
+    kept_in="caches",
 )
 AT_LEAST = Setting(
     name="at least",

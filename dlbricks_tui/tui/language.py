@@ -30,7 +30,7 @@ from dlbricks_tui.documents.language import (
 )
 from dlbricks_tui.documents.lines import Line, Span, line
 from dlbricks_tui.documents.parts import BLANK_LINE, Column, Heading
-from dlbricks_tui.settings.language import AT_LEAST, GENERATE, PROMPT, WEIGHTS
+from dlbricks_tui.settings.language import AT_LEAST, CACHE, GENERATE, PROMPT, WEIGHTS
 from dlbricks_tui.settings.measuring import END_TO_END
 from dlbricks_tui.settings.setting import with_own
 from dlbricks_tui.settings.variant import RUNTIME, THREADS
@@ -196,6 +196,7 @@ class LanguageSettingsPanel(FormPanel):
         FormRow(setting=PROMPT, words=lambda it: f"{it.prompt:,}"),
         FormRow(setting=GENERATE, words=lambda it: f"{it.generate:,}"),
         FormRow(setting=WEIGHTS, many=True),
+        FormRow(setting=CACHE, many=True, usual="default"),
         FormRow(setting=THREADS, many=True, usual="default", offered=lambda _: [(it,) for it in THREADS.kind.offered]),
         FormRow(
             setting=RUNTIME,

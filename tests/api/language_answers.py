@@ -41,6 +41,7 @@ def answer(rate: float = 7.1, threads: int = 2, **changes: Any) -> LanguageAnswe
         system="xeon-2c-0f2d6a1b",
         runtime=f"onnxruntime-1.23.2 python-3.11 threads-{threads}",
         precision="int4",
+        cache="f32",
         threads=threads,
         prompt_tokens=512,
         generated_tokens=128,

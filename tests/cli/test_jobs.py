@@ -17,8 +17,9 @@ from dlbricks_tui.config.config import Sources
 from dlbricks_tui.errors import UserError
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.host.queue import HOST_LOCK_VARIABLE, HostQueue, QueuedWork, WorkKind
+from dlbricks_tui.jobs.control import JobStopped
 from dlbricks_tui.jobs.events import Event, Waiting
-from dlbricks_tui.jobs.folder import JobFolder, State
+from dlbricks_tui.jobs.folder import JobFolder, JobFolders, State
 from dlbricks_tui.jobs.process import JobAtWork, work_on
 from dlbricks_tui.models.library import ModelSource
 from dlbricks_tui.recorded_host import recorded_host
@@ -128,10 +129,58 @@ def test_a_job_that_has_ended_is_worked_on_again(
     assert of_jobs("cancel", "last")[0] == 0 and cancelled == [folder.run]
 
 
+def test_a_job_of_any_kind_is_paused_and_goes_on(
+    of_jobs: Command, data: DataFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told: list[str] = []
+
+    def paused(_: JobAtWork[ProofOrder]) -> None:
+        told.append(of_jobs("pause", "last")[2])
+        raise JobStopped(State.CANCELLED, "it was cancelled")
+
+    monkeypatch.setattr("os.kill", lambda *_: None)
+    folder = PROOF.create(data, ("net",), ProofOrder(ModelSource("net", Path("/net.onnx")), ()))
+    assert work_on(PROOF, folder, data, paused) is State.PAUSED
+    assert told == [f"job {folder.run} pauses: what it has stored is kept\n"]
+    gone = replace(folder.state().process, started="gone")
+    folder.set_state(replace(folder.state(), process=gone))
+    (found,) = json.loads(of_jobs("--json")[1])
+    assert (found["state"], found["pid"]) == ("paused", None)
+    started: list[str] = []
+    monkeypatch.setattr(jobs, "start_detached", lambda it, *_: started.append(it.run))
+    assert of_jobs("resume", "last", "--detach")[0] == 0 and started == [folder.run]
+
+
+@pytest.mark.parametrize(
+    ("command", "kind", "models"),
+    [
+        (("llm", "smollm2-135m", "--detach"), "language model", ["smollm2-135m"]),
+        (("trace", "squeezenet1.1", "--detach"), "trace", ["squeezenet1.1"]),
+        (("scenario", "squeezenet1.1", "--kind", "single", "--detach"), "load test", ["squeezenet1.1"]),
+        (("suite", "export", "squeezenet1.1", "-o", "s.json", "--detach"), "suite export", ["squeezenet1.1"]),
+    ],
+)
+def test_any_work_can_go_on_in_a_process_of_its_own(
+    dlbricks: Command,
+    data: DataFolder,
+    monkeypatch: pytest.MonkeyPatch,
+    command: tuple[str, ...],
+    kind: str,
+    models: list[str],
+) -> None:
+    monkeypatch.setattr(jobs, "start_detached", lambda *_: None)
+    status, out, told = dlbricks(*command)
+    (folder,) = JobFolders(data.jobs).folders()
+    assert (status, out) == (0, f"{folder.run}\n")
+    assert told.endswith(f"it runs in a separate process; `dlbricks jobs watch {folder.run}` shows its progress\n")
+    assert (folder.state().kind.value, list(folder.state().models)) == (kind, models)
+    assert json.loads(dlbricks(*command, "--json")[1])["kind"] == kind
+
+
 def test_what_cannot_be_done_is_one_line(of_jobs: Command, data: DataFolder) -> None:
     assert "no job is called 'last'" in of_jobs("watch", "last")[2]
     proof(data)
-    assert "a proof cannot be paused: cancel it, and resume it later" in of_jobs("pause", "last")[2]
+    assert "there is nothing to pause" in of_jobs("pause", "last")[2]
     assert "there is nothing to cancel" in of_jobs("cancel", "last")[2]
     assert "no job is called 'x'" in of_jobs("watch", "x")[2]
 

@@ -118,8 +118,9 @@ def test_predictions_measure_nothing(asked: Asked, dlbricks: Command) -> None:
 
 def test_options_reach_the_question(asked: Asked, dlbricks: Command) -> None:
     words = "--prompt 64 --generate 16 --precision int8,f32 --threads 1,2 --runtime onnxruntime --end-to-end"
-    status, out, _ = dlbricks("llm", MODEL, *words.split())
+    status, out, _ = dlbricks("llm", MODEL, *words.split(), "--cache", "int8,f32")
     options = asked.options
+    assert [it.value for it in options.caches] == ["int8", "f32"]
     assert (status, asked.end_to_end) == (0, True)
     assert (options.prompt, options.generate, options.threads) == (64, 16, (1, 2))
     assert [it.value for it in options.precisions] == ["int8", "f32"]
@@ -162,6 +163,7 @@ def test_bad_input_gets_one_line(asked: Asked, dlbricks: Command) -> None:
         (MODEL, "--prompt", 10**9): "give a whole number from 1 to 1,048,576",
         (MODEL, "--generate", 0): "--generate: '0': give a whole number from 1 to 1,048,576",
         (MODEL, "--precision", "bf16"): "'bf16': give one of int4, int8, f32",
+        (MODEL, "--cache", "int2"): "'int2': give one of f32, f16, bf16, int8",
         (MODEL, "--threads", "0"): "give a whole number from 1 to",
         (MODEL, "--end-to-end", "--predict"): "not allowed with argument --end-to-end",
         ("nonsense",): "nonsense",

@@ -355,6 +355,29 @@ def test_the_end_of_the_work_is_the_state_of_the_job_and_its_last_event(
     assert (folder.state().state, folder.state().message) == (state, ended.message)
 
 
+def test_a_paused_job_ends_its_process_and_goes_on_or_is_cancelled_later(tmp_path: Path) -> None:
+    data = DataFolder(tmp_path)
+    folder = SAYING.create(data, ("alexnet",), Asked())
+
+    def pausing(job: JobAtWork[Asked]) -> None:
+        folder.pause()
+        job.signals.check()
+
+    assert work_on(SAYING, folder, data, pausing) is State.PAUSED
+    # This process is alive, and that of a paused job is not.
+    folder.set_state(replace(folder.state(), process=replace(folder.state().process, started="gone")))
+    found = folder.state()
+    assert (found.state, found.message) == (State.PAUSED, f"it is paused: `dlbricks jobs resume {folder.run}` goes on")
+    assert not JobFolders(data.jobs).states()[0].was_stopped
+    said: list[Event] = []
+    assert work_on(SAYING, folder, data, lambda job: job.tell(Said(1)), said.append) is State.FINISHED
+    assert Said(1) in said and not folder.pause_file.exists()
+    assert work_on(SAYING, folder, data, pausing) is State.PAUSED
+    folder.set_state(replace(folder.state(), process=replace(folder.state().process, started="gone")))
+    folder.cancel()
+    assert folder.state().state is State.CANCELLED and not folder.pause_file.exists()
+
+
 def test_a_disk_that_is_full_takes_progress_and_no_half_lines(tmp_path: Path) -> None:
     path = tmp_path / "events.jsonl"
     script = f"""

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from dlbricks_tui.api import language_measuring, token_loads
-from dlbricks_tui.api.token_loads import TokenLoadOptions, drives_of, token_load
+from dlbricks_tui.api import language_measuring
+from dlbricks_tui.api.token_loads import TokenLoadOptions, order_of_load, token_load
 from dlbricks_tui.host.fingerprint import fingerprint
 from dlbricks_tui.language.architecture import LanguageError
 from dlbricks_tui.language.driving import driven_load
@@ -145,10 +145,8 @@ def test_steps_of_batches_are_measured_and_users_of_the_whole_model_driven(
 ) -> None:
     monkeypatch.setattr("dlbricks_tui.scenarios.tokens._DRIVEN", 4)
     options = TokenLoadOptions(prompt=24, generate=9, threads=1, batch=2, users=(2,), first_token_ms=1.0)
-    before = token_load(TINY, options, bench.data)
-    assert before.coverage == 0.0
-    asked = token_loads._question(TINY, options, bench.data)
-    assert bench.measure(LanguageOrder((asked,), drives=tuple(drives_of(before)))), bench.told
+    assert token_load(TINY, options, bench.data).coverage == 0.0
+    assert bench.measure(order_of_load(TINY, options, bench.data)), bench.told
     assert not [it for it in bench.told if isinstance(it, LanguageFailed)]
     assert re.fullmatch(r"tiny: driving \d+ users?, (single|static batches)", getattr(bench.told[-2], "line", ""))
     answer = token_load(TINY, options, bench.data)

@@ -37,7 +37,9 @@ from dlbricks_tui.language.predicting import BrickPredictor, HostRates, measured
 from dlbricks_tui.measure.carriers import CarrierJob
 from dlbricks_tui.measure.stopping import Adaptive
 from dlbricks_tui.runs.work import Workplace
+from dlbricks_tui.runtime.errors import RegistryError
 from dlbricks_tui.runtime.registry import Registry
+from dlbricks_tui.runtime.variant import CachePrecision
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.records import Measurement, Peaks
 from tests.jobs.carrying import carried_out
@@ -150,6 +152,17 @@ def test_an_empty_store_is_answered_by_predictions(bench: Bench) -> None:
     ]
     assert {it.coverage for it in found} == {0.0}
     assert {it.measured_when for it in found} == {None}
+
+
+def test_a_cache_is_that_of_the_engine_and_one_that_it_lacks_is_refused(bench: Bench) -> None:
+    def asked(*caches: CachePrecision) -> list[tuple[str | None, bool]]:
+        options = LanguageOptions(prompt=24, generate=9, threads=(1,), caches=caches)
+        found = asking.stored_answers([TINY], options, bench.data)
+        return [(it.cache, "DLBRICKS_CACHE" in it.runtime) for it in found]
+
+    assert asked() == asked(CachePrecision.F32) == [("f32", False)]
+    with pytest.raises(RegistryError, match="has no choice of precisions of the cache: leave int8 out"):
+        asked(CachePrecision.F32, CachePrecision.INT8)
 
 
 def test_a_bandwidth_that_cannot_be_measured_bounds_nothing(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:

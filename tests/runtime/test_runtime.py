@@ -24,6 +24,7 @@ from dlbricks_tui.runtime.variant import (
     Optimisation,
     Precision,
     Variant,
+    stated_cache,
     stated_kernels,
     stated_precision,
     stated_threads,
@@ -209,6 +210,12 @@ def test_a_runtime_has_the_limits_of_each_of_its_identities() -> None:
             assert limited.kernels == stated_kernels(limited.identity) == Kernels(instructions, optimisation)
             assert usual.with_identity(limited.identity) == limited
             assert without_variant(limited.identity) == without_variant(usual.identity)
+        for number, cache in enumerate(traits.caches):
+            found = usual.with_cache(cache)
+            assert (found.cache, found == usual) == (cache, number == 0), "the usual one is left out"
+            assert usual.with_identity(found.identity) == found
+            assert without_variant(found.identity) == without_variant(usual.identity)
+            assert found.environment({"DLBRICKS_CACHE": "f64"}).get("DLBRICKS_CACHE") == stated_cache(found.identity)
 
 
 def test_a_limit_that_is_not_known_here_belongs_to_the_runtime_that_has_it() -> None:

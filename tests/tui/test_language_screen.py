@@ -27,6 +27,7 @@ from dlbricks_tui.language.orders import (
     LanguageRound,
 )
 from dlbricks_tui.runtime.runtime import Runtime, Settings
+from dlbricks_tui.runtime.variant import CachePrecision
 from dlbricks_tui.tui.dialogs.notices import ErrorScreen
 from dlbricks_tui.tui.language import LanguageScreen, OpenLanguageModelScreen
 from dlbricks_tui.tui.workbench.screen import WorkbenchScreen
@@ -208,6 +209,8 @@ async def test_models_are_opened_by_path_and_name_and_settings_lead_to_other_ans
         assert answers.asked[-1].prompt == 3000 and answers.asked[-1].generate == 128
         assert answers.asked[-1].precisions == (WeightPrecision.INT8,)
         assert "int8, 2 threads; a prompt of 3,000 tokens, 128 generated" in screen_text(pilot)
+        await press(pilot, "j", "l", "l", "l", "l")
+        assert answers.asked[-1].caches == (CachePrecision.INT8,)
         await press(pilot, "j", "enter", '"3"', "enter", "j", "l")
         assert (answers.asked[-1].threads, answers.asked[-1].runtimes) == ((3,), ("onnxruntime",))
         await press(pilot, "k", "equals_sign", "ctrl+u", "enter", "j", "j", "right")

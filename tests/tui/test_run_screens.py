@@ -272,7 +272,7 @@ async def test_other_jobs_are_shown_in_a_box_cancelled_and_resumed(
         raise UserError("the worker was lost")
 
     work_on(PROOF, job, known, work)
-    cancelled: list[str] = []
+    cancelled, paused = list[str](), list[str]()
     monkeypatch.setattr(JobFolder, "cancel", lambda it: cancelled.append(it.run))
     async with running(app_on(known)) as pilot:
         await press(pilot, "J")
@@ -290,6 +290,9 @@ async def test_other_jobs_are_shown_in_a_box_cancelled_and_resumed(
         await shows(pilot, "running, ")
         await pilot.press("x")
         await eventually(pilot, lambda: cancelled == [job.run])
+        monkeypatch.setattr(JobFolder, "pause", lambda it: paused.append(it.run))
+        await pilot.press("p")
+        await eventually(pilot, lambda: paused == [job.run])
         await press(pilot, "escape", "slash", '"trace"')
         assert "No job contains all of these words." in screen_text(pilot)
 

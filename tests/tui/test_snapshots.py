@@ -98,7 +98,7 @@ BOXES: Shown = {
     "fleet-hosts-file": (HostsFileScreen, ('"ho"',)),
     "fleet-runs": (lambda: AllFleetsScreen(lambda: StoredJobs((), {}), lambda _: None), ()),
     "fleet-start": (lambda: StartFleetScreen(("squeezenet1.1", "alexnet"), ("onnxruntime",)), ("l", "j")),
-    "job": (lambda: JobScreen(ToldJob(proofs())), ()),
+    "job": (lambda: JobScreen(ToldJob(proofs()), DataFolder(Path())), ()),
     "model-columns": (lambda: ModelColumnsScreen(("estimate", "age")), ("j", "space")),
     "queue": (lambda: QueueScreen((MEASURING, WAITING), DataFolder(Path("/my/data"))), ()),
     "queue-cancel": (lambda: CancelWorkScreen(WAITING), ()),

@@ -21,6 +21,7 @@ from dlbricks_tui.runtime.inside.values import THREADS_VARIABLE, learned_values
 from dlbricks_tui.runtime.protocol import ArrayType, Reason
 
 PRECISION_VARIABLE = "DLBRICKS_PRECISION"
+CACHE_VARIABLE = "DLBRICKS_CACHE"
 INSTRUCTIONS_VARIABLE = "DNNL_MAX_CPU_ISA"
 # Limits with which OpenVINO compiles nothing but single precision, although it lists others.
 _NARROW = ("sse41", "avx", "avx2", "avx2_vnni")
@@ -28,6 +29,8 @@ _SINGLE = "f32"
 DEVICE = "CPU"
 
 _ALIGNMENT = 64
+# OpenVINO's names of the precisions of caches, where they differ.
+_TYPES_OF_CACHES = {"int8": "u8"}
 # Lines of an error message that name places in the source, or say nothing about the model.
 _ROUTINE = (
     "Exception from",
@@ -167,6 +170,9 @@ def compiled(core: Any, model: Any, reason: Reason, *, profiled: bool = False) -
         "INFERENCE_PRECISION_HINT": _precision(),
         "PERF_COUNT": "YES" if profiled else "NO",
     }
+    cache = os.environ.get(CACHE_VARIABLE)
+    if cache:
+        settings["KV_CACHE_PRECISION"] = _TYPES_OF_CACHES.get(cache, cache)
     return ask(lambda: core.compile_model(model, DEVICE, settings), reason)
 
 

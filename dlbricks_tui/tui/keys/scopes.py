@@ -303,14 +303,15 @@ RUN = _screen("""run: On the run screen
 RUNS = _searched_box("""runs: In the list of jobs
     show                               enter l right  *watch         Show the selected job.
     replay                             w              *replay        Show an ended run again from its events.
-    resume                             p              *pause/resume  Pause a run that measures, or resume a job that has
+    resume                             p              *pause/resume  Pause a job that goes on, or resume one that has
         not ended whole.
     mark=app.mark                      space          mark           Mark a run, to compare it with another one.
     compare_marked=app.compare_marked  C              *compare       Compare the two marked runs.
 """)
 
 JOB = _box("""job: In the box of a job
-    cancel  x  *cancel  End the job; what it has stored is kept.
+    pause   p  *pause/resume  Pause the job, so that others can measure, or let it go on.
+    cancel  x  *cancel        End the job; what it has stored is kept.
 """)
 
 START_RUN = _box("""start_run: Before a run starts

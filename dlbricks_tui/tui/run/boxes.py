@@ -156,7 +156,7 @@ class AllJobsScreen(StoredRunsScreen["RunBegun | ReplayWanted"]):
 
     def watch_job(self, job: JobState) -> None:
         def show(found: ToldJob) -> None:
-            self.app.push_screen(JobScreen(found), lambda _: self.look())
+            self.app.push_screen(JobScreen(found, self._data), lambda _: self.look())
 
         if is_run(job.kind):
             super().watch_job(job)
@@ -176,7 +176,7 @@ class AllJobsScreen(StoredRunsScreen["RunBegun | ReplayWanted"]):
             self.look()
 
         selected = self._list.selected
-        if selected is not None and selected.active and is_run(selected.kind):
+        if selected is not None and selected.active:
             self.run_in_thread(partial(pause_or_resume, selected.run, self._data), "tell", tell)
         else:
             super().action_resume()
@@ -192,15 +192,16 @@ _SECONDS_BETWEEN_LOOKS = 0.5
 
 
 class JobScreen(TextDialog[None]):
-    """Shows how far a job is, and ends it; the job goes on when the box is closed."""
+    """Shows how far a job is, pauses and ends it; the job goes on when the box is closed."""
 
     scope = scopes.JOB
     ABOUT = "The job goes on when you close the box, and when you quit. `dlbricks jobs` lists it, too."
 
-    def __init__(self, job: ToldJob) -> None:
+    def __init__(self, job: ToldJob, data: DataFolder) -> None:
         models = f" of {names_of(job.state.models)}" if job.state.models else ""
         super().__init__(heading=capitalised(f"{job.state.kind.value}{models}"))
         self._job = job
+        self._data = data
 
     def on_mount(self) -> None:
         self.set_interval(_SECONDS_BETWEEN_LOOKS, self._look)
@@ -222,12 +223,16 @@ class JobScreen(TextDialog[None]):
         if self._job.unread:
             yield Sentence(self._job.unread, "warn")
 
+    def action_pause(self) -> None:
+        self.run_in_thread(partial(pause_or_resume, self._job.folder.run, self._data), "tell", self.notify)
+
     def action_cancel(self) -> None:
         told = "The job ends; what it has stored is kept."
         self.run_in_thread(self._job.folder.cancel, "cancel", lambda _: self.notify(told))
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        return self._job.state.active if action == "cancel" else super().check_action(action, parameters)
+        is_of_active = action in ("cancel", "pause")
+        return self._job.state.active if is_of_active else super().check_action(action, parameters)
 
 
 def _run_row(state: JobState, width: int) -> Line:

@@ -256,7 +256,7 @@ class ViewsScreen(RunHostScreen):
         from dlbricks_tui.api.jobs import ToldJob
         from dlbricks_tui.tui.run.boxes import JobScreen
 
-        self.app.push_screen(JobScreen(ToldJob(job)))
+        self.app.push_screen(JobScreen(ToldJob(job), self.session.data))
 
     async def _await_export(self, job: JobFolder) -> None:
         from dlbricks_tui.api.suites import written_suite
