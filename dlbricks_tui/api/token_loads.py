@@ -68,6 +68,12 @@ class TokenLoadOptions:
     # Empty: the most within both bounds.
     users: tuple[int, ...] = ()
 
+    @classmethod
+    def like(cls, options: LanguageOptions) -> TokenLoadOptions:
+        """Return options for the first execution of others, with the usual bounds."""
+        threads, runtime = next(iter(options.threads), None), next(iter(options.runtimes), None)
+        return taken(cls, options, precision=options.precisions[0], threads=threads, runtime=runtime)
+
     def __post_init__(self) -> None:
         require_allowed(self, (FIRST_TOKEN, PER_TOKEN, PERCENTILE, USERS), LanguageError)
         BATCHES.require(self.batch, LanguageError)

@@ -40,8 +40,8 @@ class _Load(NamedTuple):
     load: UsersLoad
 
 
-def token_load_parts(answer: TokenLoadAnswer) -> Iterator[Part]:
-    """Yield how many users a language model serves."""
+def token_load_parts(answer: TokenLoadAnswer, *, on_screen: bool = False) -> Iterator[Part]:
+    """Yield how many users a language model serves; a screen has its plots elsewhere."""
     asked = answer.scenario
     yield Heading(answer.title or answer.model)
     yield Sentence(token_load_line(answer), "strong")
@@ -62,8 +62,9 @@ def token_load_parts(answer: TokenLoadAnswer) -> Iterator[Part]:
         yield Sentence(
             f"driven: {', '.join(engines)} with random weights; it makes no continuous batches on processors"
         )
-    yield BLANK_LINE
-    yield Plots(token_load_plots(answer), _PLOT_LINES)
+    if not on_screen:
+        yield BLANK_LINE
+        yield Plots(token_load_plots(answer), _PLOT_LINES)
     if asked.think_s == 0.0:
         yield Sentence("users ask again at once; --think-s lets them pause")
 

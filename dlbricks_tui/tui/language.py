@@ -16,8 +16,10 @@ from textual.app import ComposeResult
 from textual.containers import Horizontal
 
 from dlbricks_tui.api import language_models as asking
+from dlbricks_tui.api import token_loads
 from dlbricks_tui.api.followed_jobs import LanguageJob
 from dlbricks_tui.api.language_models import LanguageAnswer, LanguageOptions
+from dlbricks_tui.api.token_loads import TokenLoadOptions
 from dlbricks_tui.documents.language import (
     curve_parts,
     execution_words,
@@ -30,6 +32,7 @@ from dlbricks_tui.documents.language import (
 )
 from dlbricks_tui.documents.lines import Line, Span, line
 from dlbricks_tui.documents.parts import BLANK_LINE, Column, Heading
+from dlbricks_tui.documents.token_loads import token_load_parts, token_load_plots
 from dlbricks_tui.settings.language import AT_LEAST, CACHE, GENERATE, PROMPT, WEIGHTS
 from dlbricks_tui.settings.measuring import END_TO_END
 from dlbricks_tui.settings.setting import with_own
@@ -46,8 +49,10 @@ from dlbricks_tui.tui.widgets.text import PictureView
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+    from dlbricks_tui.api.token_loads import TokenLoadAnswer
     from dlbricks_tui.api.workbench_session import WorkbenchSession
     from dlbricks_tui.config.config import Config
+    from dlbricks_tui.documents.pictures import Plot
     from dlbricks_tui.folders import DataFolder
     from dlbricks_tui.language.opening import NamedModel
 
@@ -166,9 +171,17 @@ class LanguageCurvesPanel(DocumentPanel):
 
     def show(self, answer: LanguageAnswer) -> None:
         self.show_title(f" of {answer.title}")
-        for view, picture in zip_longest((self.picture, self._second), language_plots(answer)):
-            view.show(picture)
+        self._show_plots(language_plots(answer))
         self.show_parts(curve_parts(answer))
+
+    def show_load(self, load: TokenLoadAnswer) -> None:
+        self.show_title(f": users of {load.title or load.model}")
+        self._show_plots(token_load_plots(load))
+        self.show_parts(())
+
+    def _show_plots(self, plots: tuple[Plot, ...]) -> None:
+        for view, picture in zip_longest((self.picture, self._second), plots):
+            view.show(picture)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -226,6 +239,10 @@ def read_details(model: NamedModel | str, settings: LanguageSettings, data: Data
     (answer,) = asking.stored_answers([named], settings, data)
     yield (answer,)
     yield (answer, *asking.stored_answers([named], settings.alternatives, data))
+
+
+def read_load(model: NamedModel | str, settings: LanguageSettings, data: DataFolder) -> TokenLoadAnswer:
+    return token_loads.token_load(asking.named_model(model), TokenLoadOptions.like(settings), data)
 
 
 def _ignore(_: str) -> None:
@@ -320,6 +337,19 @@ class LanguageScreen(WorkScreen[None, LanguageJob]):
     @on(LanguageModelsPanel.Opened, "#language-models")
     def _model_opened(self) -> None:
         self.go_to(self._answer)
+
+    def action_show_load(self) -> None:
+        if (answer := self._models.selected) is None:
+            self.notify("Select a model first.")
+        else:
+            read = partial(read_load, self._named(answer), self._settings, self._data)
+            self.run_in_thread(read, "load", self._show_load)
+
+    def _show_load(self, load: TokenLoadAnswer) -> None:
+        if self._models.selected is not None and self._models.selected.model == load.model:
+            self._answer.show_parts(token_load_parts(load, on_screen=True), f"users of {load.model}")
+            self._curves.show_load(load)
+            self.go_to(self._answer)
 
     def _named(self, answer: LanguageAnswer) -> NamedModel | str:
         return self._opened.get(answer.model, answer.model)

@@ -570,6 +570,7 @@ LANGUAGE = _screen("""language: On the screen of language models
     measure         m       *measure   Measure the selected model on this host.
     cancel          x       *cancel    Cancel the measurement; what it has stored is kept.
     open_path       o       *open      Add a model: its config.json, folder, GGUF file or name.
+    show_load       u       *users     Show how many users the selected model serves.
     look_again      r       refresh    Read the results stored by now.
     go_to_models    1       models     Go to the language models.
     go_to_answer    2       *answer    Go to the answer of the selected model.
