@@ -55,7 +55,7 @@ def token_load_parts(answer: TokenLoadAnswer, *, on_screen: bool = False) -> Ite
     yield Table(tuple(_load_columns(answer, has_driven=any(it.load.driven for it in loads))), loads)
     yield BLANK_LINE
     yield Table(_step_columns(), answer.steps)
-    if answer.coverage < 1.0:
+    if answer.coverage < 1.0 and not on_screen:
         yield Sentence(f"steps with {PREDICTED} are predicted: without --predict they are measured, and users driven")
     engines = {it.load.driven.engine: None for it in loads if it.load.driven}
     if engines:
@@ -65,8 +65,8 @@ def token_load_parts(answer: TokenLoadAnswer, *, on_screen: bool = False) -> Ite
     if not on_screen:
         yield BLANK_LINE
         yield Plots(token_load_plots(answer), _PLOT_LINES)
-    if asked.think_s == 0.0:
-        yield Sentence("users ask again at once; --think-s lets them pause")
+        if asked.think_s == 0.0:
+            yield Sentence("users ask again at once; --think-s lets them pause")
 
 
 def token_load_line(answer: TokenLoadAnswer) -> str:
