@@ -1,7 +1,8 @@
-"""Compare estimates of language models with onnxruntime-genai's generator, which runs the whole model beside them.
+"""Compare estimates of language models with the engine of a runtime, which runs the whole model beside them.
 
 usage: python -m benchmarks.language_models [--minutes M] [--threads 1,2] [--precision int4,f32] [--generate N]
-                                            [--prompt 16,128,1024,4096] [--data-dir FOLDER] [MODEL ...]
+                                            [--prompt 16,128,1024,4096] [--runtime onnxruntime] [--data-dir FOLDER]
+                                            [MODEL ...]
 
 A cell of the grid is a model with its precision, threads and prompt, behind which tokens are generated. Its bricks and,
 in the same rounds, the whole model with random weights are timed, the cheapest cells first. Each is written to
@@ -47,6 +48,7 @@ class Cell:
     precision: str
     threads: int
     prompt: int
+    runtime: str = "onnxruntime"
 
 
 @dataclass(frozen=True)
@@ -82,11 +84,14 @@ def main() -> int:
     parser.add_argument("--precision", default="int4,f32")
     parser.add_argument("--prompt", default="16,128,1024,4096")
     parser.add_argument("--generate", type=int, default=32)
+    parser.add_argument("--runtime", default="onnxruntime")
     parser.add_argument("--data-dir", type=Path, help="go on with the results in this folder")
     arguments = parser.parse_args()
     until = time.monotonic() + 60 * arguments.minutes
     threads, prompts = ([int(it) for it in text.split(",")] for text in (arguments.threads, arguments.prompt))
-    cells = [Cell(*it) for it in product(arguments.models, arguments.precision.split(","), threads, prompts)]
+    runtimes = arguments.runtime.split(",")
+    grid = product(arguments.models, arguments.precision.split(","), threads, prompts, runtimes)
+    cells = [Cell(*it) for it in grid]
     with tempfile.TemporaryDirectory() as folder:
         data = arguments.data_dir or Path(folder)
         data.mkdir(parents=True, exist_ok=True)
@@ -99,7 +104,13 @@ def main() -> int:
 def options(cell: Cell, generate: int) -> api.LanguageOptions:
     """Return the options that ask for a cell."""
     precision = api.WeightPrecision(cell.precision)
-    return api.LanguageOptions(prompt=cell.prompt, generate=generate, precisions=(precision,), threads=(cell.threads,))
+    return api.LanguageOptions(
+        prompt=cell.prompt,
+        generate=generate,
+        precisions=(precision,),
+        threads=(cell.threads,),
+        runtimes=(cell.runtime,),
+    )
 
 
 def measure(cells: Sequence[Cell], generate: int, data: Path, until: float, found: Known) -> None:
@@ -172,10 +183,10 @@ def _narrate(words: str) -> None:
 
 def line(cell: Cell, it: Compared) -> str:
     """Return a phase of a cell as a line."""
-    name = f"{cell.model} {cell.precision} {cell.threads}t {it.phase} {cell.prompt}"
+    name = f"{cell.model} {cell.runtime} {cell.precision} {cell.threads}t {it.phase} {cell.prompt}"
     outside = "" if it.is_inside else "  outside"
     return (
-        f"{name:<40}{it.predicted:>11.2f}{it.estimate:>11.2f}{it.engine:>11.2f} ms"
+        f"{name:<52}{it.predicted:>11.2f}{it.estimate:>11.2f}{it.engine:>11.2f} ms"
         f"{it.error:>+8.1%}  +-{(it.high - it.low) / 2 / it.estimate:.1%}{outside}"
     )
 
@@ -185,7 +196,7 @@ def report(found: Known) -> int:
     if not found:
         print("no model was timed as a whole", file=sys.stderr)
         return 1
-    print(f"{'':<20}{'figures':>8}{'mean error':>12}{'worst':>8}{'in interval':>13}{'predicted before':>18}")
+    print(f"{'':<34}{'figures':>8}{'mean error':>12}{'worst':>8}{'in interval':>13}{'predicted before':>18}")
     is_kept = True
     for phase in ("prefill", "decode"):
         for name, of in groups(found, phase):
@@ -193,17 +204,18 @@ def report(found: Known) -> int:
             mean, worst = fmean(map(abs, errors)), max(errors, key=abs)
             inside = fmean(it.is_inside for it in of)
             predicted = median(abs(it.predicted / it.engine - 1) for it in of)
-            print(f"{name:<20}{len(of):>8}{mean:>12.1%}{worst:>+8.1%}{inside:>13.0%}{predicted:>18.1%}")
+            print(f"{name:<34}{len(of):>8}{mean:>12.1%}{worst:>+8.1%}{inside:>13.0%}{predicted:>18.1%}")
         is_kept &= mean <= _MEAN and abs(worst) <= _MOST and inside >= _INSIDE and predicted <= _PREDICTED
     return 0 if is_kept else 1
 
 
 def groups(found: Known, phase: str) -> Iterator[tuple[str, list[Compared]]]:
-    """Yield a phase of the cells by precision and threads, and last of all cells."""
+    """Yield a phase of the cells by runtime, precision and threads, and last of all cells."""
     own = {cell: it for cell, phases in found.items() for it in phases if it.phase == phase}
-    for precision, threads in sorted({(cell.precision, cell.threads) for cell in own}, reverse=True):
-        of = [it for cell, it in own.items() if (cell.precision, cell.threads) == (precision, threads)]
-        yield f"{phase} {precision} {threads}t", of
+    kinds = {cell: (cell.runtime, cell.precision, cell.threads) for cell in own}
+    for kind in sorted({*kinds.values()}, reverse=True):
+        runtime, precision, threads = kind
+        yield f"{phase} {runtime} {precision} {threads}t", [it for cell, it in own.items() if kinds[cell] == kind]
     yield f"{phase} all", list(own.values())
 
 

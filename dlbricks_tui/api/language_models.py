@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 from itertools import product
 from statistics import fmean
 from typing import TYPE_CHECKING
@@ -14,17 +14,26 @@ from dlbricks_tui.errors import UserError
 from dlbricks_tui.host.fingerprint import fingerprint
 from dlbricks_tui.jobs.errors import JobError
 from dlbricks_tui.jobs.events import Event
+from dlbricks_tui.language import llama_cpp
 from dlbricks_tui.language.architecture import LanguageError, WeightPrecision
 from dlbricks_tui.language.composing import MemoryNeed, StepTime, memory_need, step_time, steps_time
 from dlbricks_tui.language.decoder import Decoder, Step, distinct_blocks
+from dlbricks_tui.language.llama_cpp import LlamaHost
 from dlbricks_tui.language.opening import NamedModel, library_models, open_language_model
-from dlbricks_tui.language.orders import LANGUAGE, LanguageOrder, LanguageQuestion, MeasuredEngine
+from dlbricks_tui.language.orders import (
+    LANGUAGE,
+    LanguageOrder,
+    LanguageQuestion,
+    MeasuredEngine,
+    is_llama_cpp,
+    stored_precision,
+)
 from dlbricks_tui.language.predicting import BrickPredictor, bytes_read, measured_steps
 from dlbricks_tui.runtime.registry import Registry
 from dlbricks_tui.runtime.runtime import Runtime
 from dlbricks_tui.runtime.traits import Format
-from dlbricks_tui.runtime.variant import CachePrecision
-from dlbricks_tui.settings.language import CACHE, GENERATE, PROMPT
+from dlbricks_tui.runtime.variant import CachePrecision, FlashAttention
+from dlbricks_tui.settings.language import CACHE, FLASH_ATTENTION, GENERATE, PROMPT
 from dlbricks_tui.settings.setting import require_allowed
 from dlbricks_tui.settings.variant import THREADS
 from dlbricks_tui.store.database import ResultsDatabase
@@ -47,13 +56,15 @@ class LanguageOptions:
     precisions: tuple[WeightPrecision, ...] = (WeightPrecision.INT4,)
     # How the engine keeps keys and values. Empty: as it does by default.
     caches: tuple[CachePrecision, ...] = ()
+    # If llama.cpp uses flash attention. Empty: as it decides by itself.
+    flash_attention: tuple[FlashAttention, ...] = ()
     # Empty: the usual number of the runtime on this host.
     threads: tuple[int, ...] = ()
     # Names of registered runtimes. Empty: ONNX Runtime.
     runtimes: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        require_allowed(self, (PROMPT, GENERATE, CACHE, THREADS), LanguageError)
+        require_allowed(self, (PROMPT, GENERATE, CACHE, FLASH_ATTENTION, THREADS), LanguageError)
         if not self.precisions:
             raise LanguageError("weights have a precision: name one or more")
 
@@ -127,7 +138,7 @@ class LanguageAnswer:
     active_parameters: int
     system: str
     runtime: str
-    # How the weights are stored: `int4`, `int8` or `f32`.
+    # How the weights are stored: `int4`, `int8` or `f32`; in llama.cpp `q4_k_m`, `q4_0`, `q8_0` or `f16`.
     precision: str
     # How the engine keeps keys and values: `f32`, `f16`, `bf16` or `int8`; null if that is not known.
     cache: str | None
@@ -173,7 +184,6 @@ class LanguageAnswer:
 # The lengths that pictures show, as far as the model goes.
 _CONTEXTS = (128, 512, 1024, 2048, 4096, 8192)
 _PROMPTS = (16, 128, 512, 1024, 2048)
-_EVERY_TOKEN = "every token"
 _MS = 1000.0
 
 
@@ -189,7 +199,7 @@ def stored_answers(
             return BrickPredictor.of_host(store, system.id, runtime.identity, runtime.settings.threads or 0)
 
         asked = questions(models, options, data)
-        return tuple([_Asked(it, store, system, host(it.runtime)).answer(has_curves=has_curves) for it in asked])
+        return tuple([answer_of(it, store, system, host(it.runtime), has_curves=has_curves) for it in asked])
 
 
 def library_answers(
@@ -211,21 +221,27 @@ def measure(
     take: Callable[[Event], None],
     *,
     end_to_end: bool = False,
+    probe: bool = False,
 ) -> tuple[LanguageAnswer, ...]:
     """Measure what the store lacks, pass on the messages of the process, and return the answers."""
     # Loaded here: stored answers need no process.
     from dlbricks_tui.jobs.process import JobProcess
 
-    order = language_order(models, options, data, end_to_end=end_to_end)
+    order = language_order(models, options, data, end_to_end=end_to_end, probe=probe)
     JobProcess.new(LANGUAGE, order, data, [it.name for it in models]).run(take)
     return stored_answers(models, options, data)
 
 
 def language_order(
-    models: Sequence[NamedModel], options: LanguageOptions, data: DataFolder, *, end_to_end: bool = False
+    models: Sequence[NamedModel],
+    options: LanguageOptions,
+    data: DataFolder,
+    *,
+    end_to_end: bool = False,
+    probe: bool = False,
 ) -> LanguageOrder:
     """Return the order to measure each model in each way to execute it."""
-    return LanguageOrder(questions(models, options, data), end_to_end)
+    return LanguageOrder(questions(models, options, data), end_to_end, probe)
 
 
 def measured_or_predicted(
@@ -236,10 +252,11 @@ def measured_or_predicted(
     tell: Callable[[str], None],
     *,
     end_to_end: bool = False,
+    probe: bool = False,
 ) -> tuple[LanguageAnswer, ...]:
     """Return answers like `measure`; if the process fails, tell so, and return what the store knows and predicts."""
     try:
-        return measure(models, options, data, take, end_to_end=end_to_end)
+        return measure(models, options, data, take, end_to_end=end_to_end, probe=probe)
     except (JobError, LanguageError) as error:
         tell(str(error))
         return stored_answers(models, options, data)
@@ -268,10 +285,10 @@ def opened_models(
 def questions(models: Sequence[NamedModel], options: LanguageOptions, data: DataFolder) -> tuple[LanguageQuestion, ...]:
     """Return each model in each runtime with each precision of weights and cache and each number of threads.
 
-    A runtime that lacks a precision of the cache is left out where another one has it.
+    A runtime that lacks one of them, or a model, is left out where another one has it.
     """
     registry = Registry(data.path)
-    named = [registry.find_installed(name) for name in options.runtimes]
+    named = [registry.find_engine(name) or registry.find_installed(name) for name in options.runtimes]
     named = named or [registry.runtime_for((Format.ONNX,))]
     for wanted in options.caches:
         if all(wanted not in it.traits.caches for it in named):
@@ -279,16 +296,40 @@ def questions(models: Sequence[NamedModel], options: LanguageOptions, data: Data
             named[0].with_cache(wanted)
     caches = options.caches or (None,)
     runtimes = [on.with_cache(it) for on in named for it in caches if it is None or it in on.traits.caches]
-    found = product(models, runtimes, options.precisions, options.threads or (None,))
-    prompt, generate = options.prompt, options.generate
-    return tuple(
-        [LanguageQuestion(it, on.with_threads(count), bits, prompt, generate) for it, on, bits, count in found]
-    )
+    for flash in options.flash_attention:
+        if not any(it.traits.has_flash_attention for it in named):
+            named[0].with_flash_attention(flash)
+    if options.flash_attention:
+        with_choice = [it for it in runtimes if it.traits.has_flash_attention]
+        runtimes = [it.with_flash_attention(flash) for it in with_choice for flash in options.flash_attention]
+    found: dict[LanguageQuestion, None] = {}
+    refusals: list[LanguageError] = []
+    for model, on, wanted_bits, count in product(models, runtimes, options.precisions, options.threads or (None,)):
+        try:
+            bits = stored_precision(on, wanted_bits)
+            asked = LanguageQuestion(model, on.with_threads(count), bits, options.prompt, options.generate)
+            # Raises if the runtime cannot have the model.
+            _ = asked.sizes
+            found[asked] = None
+        except LanguageError as error:
+            refusals.append(error)
+    if not found and refusals:
+        raise refusals[0]
+    return tuple(found)
 
 
 def runtimes_here(data: DataFolder) -> tuple[str, ...]:
     """Return the names of the runtimes of this host that run language models."""
-    return tuple(it.name for it in Registry(data.path).all() if it.traits.format is Format.ONNX)
+    registry = Registry(data.path)
+    return tuple(it.name for it in (*registry.all(), *registry.engines()) if it.traits.format is Format.ONNX)
+
+
+def answer_of(
+    asked: LanguageQuestion, store: ResultsDatabase, system: System, host: BrickPredictor, *, has_curves: bool
+) -> LanguageAnswer:
+    """Return the answer to a question by what a store knows of any system."""
+    kind = _AskedOfLlama if is_llama_cpp(asked.runtime) else _Asked
+    return kind(asked, store, system, host).answer(has_curves=has_curves)
 
 
 @dataclass(frozen=True)
@@ -303,12 +344,11 @@ class _Asked:
     def answer(self, *, has_curves: bool) -> LanguageAnswer:
         asked, model, host = self.question, self.question.model, self.host
         prompt, generate = asked.prompt, asked.generate
-        decoders = [self._decoder(it) for it in asked.steps]
-        prefill, *decoding = [step_time(it, host.time_of) for it in decoders]
+        prefill, *decoding = self._times()
         decode = steps_time((0.5, decoding[0]), (0.5, decoding[-1]))
         total = steps_time((1, prefill), (generate - 1, decode))
-        memory = memory_need(asked, decoders[0])
-        bound = fmean(map(bytes_read, decoders[1:])) / host.rates.bytes_per_ms
+        memory = self._memory()
+        bound = fmean(map(self._bytes_read, asked.steps[1:])) / host.rates.bytes_per_ms
         return taken(
             LanguageAnswer,
             model,
@@ -338,12 +378,10 @@ class _Asked:
             memory=memory,
             host_memory_bytes=self.system.memory_bytes,
             fits=memory.total <= self.system.memory_bytes,
-            # True if the store has every brick that a measurement takes.
-            is_measured=bool(host.known)
-            and all(key in host.known for it in measured_steps(asked, host) for key in self._decoder(it).keys),
+            is_measured=self._is_measured(),
             measured_when=total.when or None,
             bound_tokens_per_second=_MS / bound if host.rates.is_measured else None,
-            head=_EVERY_TOKEN,
+            head="the last token" if asked.runtime.traits.has_short_head else "every token",
             parts=tuple(
                 PartTime(part.value, prefill.parts_ms.get(part, 0.0), decode.parts_ms.get(part, 0.0))
                 for part in dict.fromkeys((*prefill.parts_ms, *decode.parts_ms))
@@ -352,6 +390,21 @@ class _Asked:
             prompts=tuple(self._prompts()) if has_curves else (),
             measured=self._engine(),
         )
+
+    def _times(self) -> list[StepTime]:
+        """Return the latency of the prompt, and of one or two tokens of the answer."""
+        return [self._time(it) for it in self.question.steps]
+
+    def _memory(self) -> MemoryNeed:
+        return memory_need(self.question, self._decoder(self.question.steps[0]))
+
+    def _bytes_read(self, step: Step) -> int:
+        return bytes_read(self._decoder(step))
+
+    def _is_measured(self) -> bool:
+        """Return if the store has every brick that a measurement takes."""
+        known, steps = self.host.known, measured_steps(self.question, self.host)
+        return bool(known) and all(key in known for it in steps for key in self._decoder(it).keys)
 
     def _decoder(self, step: Step) -> Decoder:
         # A second block of a kind differs by its first norm, which counts where bricks were measured.
@@ -381,6 +434,34 @@ class _Asked:
             if prompt <= self.question.model.architecture.positions:
                 found = self._time(Step.prefill(prompt))
                 yield DelayOfPrompt(prompt, found.ms, *found.bounds_ms, found.coverage < 1.0)
+
+
+@dataclass(frozen=True)
+class _AskedOfLlama(_Asked):
+    """A question about llama.cpp, which is answered by small models and not by bricks."""
+
+    @cached_property
+    def _llama(self) -> LlamaHost:
+        return LlamaHost.of_host(self.store, self.system.id, self.question.runtime.identity, self.host.rates)
+
+    def _times(self) -> list[StepTime]:
+        return [self._llama.time(self.question, it) for it in llama_cpp.tests_of(self.question)]
+
+    def _memory(self) -> MemoryNeed:
+        return llama_cpp.memory_need(self.question)
+
+    def _bytes_read(self, step: Step) -> int:
+        return llama_cpp.bytes_read(self.question, step)
+
+    def _is_measured(self) -> bool:
+        tests = llama_cpp.measured_tests(self.question, self._llama)
+        return all(self._llama.measured(self.question, it) is not None for it in tests)
+
+    def _time(self, step: Step) -> StepTime:
+        return self._llama.time(self.question, llama_cpp.test_of(self.question, step))
+
+    def _engine(self) -> MeasuredEngine | None:
+        return self._llama.whole(self.question)
 
 
 def _rates(tokens: int, found: StepTime) -> tuple[float, float]:

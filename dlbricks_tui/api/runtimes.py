@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from dlbricks_tui.runtime.errors import WorkerError
 from dlbricks_tui.runtime.registry import Registry
 from dlbricks_tui.runtime.runtime import Runtime, Settings
-from dlbricks_tui.runtime.traits import TRAITS
+from dlbricks_tui.runtime.traits import ENGINES, TRAITS
 from dlbricks_tui.scenarios.loadgen import require_loadgen
 from dlbricks_tui.scenarios.scenario import ScenarioError
 
@@ -16,12 +16,13 @@ if TYPE_CHECKING:
 
     from dlbricks_tui.folders import DataFolder
 
-FRAMEWORKS = tuple(TRAITS)
+FRAMEWORKS = (*TRAITS, *ENGINES)
 
 
 def runtimes_of(data: DataFolder) -> Sequence[Runtime]:
     """Return the runtimes of this host; none is started."""
-    return Registry(data.path).all()
+    registry = Registry(data.path)
+    return (*registry.all(), *registry.engines())
 
 
 def missing_loadgen() -> str:
@@ -51,7 +52,8 @@ def checked_runtimes(data: DataFolder, name: str | None = None) -> tuple[list[Ru
     """Start one runtime, or all; return those that work, and a line about each other one."""
     registry = Registry(data.path)
     # A name that no runtime has is an error.
-    names = [registry.find(name).name] if name else [runtime.name for runtime in registry.all()]
+    found = (registry.find_engine(name) or registry.find(name),) if name else (*registry.all(), *registry.engines())
+    names = [runtime.name for runtime in found]
     working: list[Runtime] = []
     broken = []
     for each in names:

@@ -11,7 +11,7 @@ from dlbricks_tui.cli.jobs import detach
 from dlbricks_tui.cli.options import values_of
 from dlbricks_tui.cli.output import narrate, write_json
 from dlbricks_tui.cli.parser import Parser, Status, UsageError
-from dlbricks_tui.settings.language import AT_LEAST, CACHE, GENERATE, PROMPT, WEIGHTS
+from dlbricks_tui.settings.language import AT_LEAST, CACHE, FLASH_ATTENTION, GENERATE, PROMPT, WEIGHTS
 from dlbricks_tui.settings.variant import RUNTIME, THREADS
 
 if TYPE_CHECKING:
@@ -38,11 +38,14 @@ def register(parser: Parser) -> None:
     parser.add_settings(AT_LEAST, PROMPT, GENERATE)
     parser.add_setting(WEIGHTS, many=True, default=LanguageOptions().precisions)
     parser.add_setting(CACHE, many=True, default=())
+    parser.add_setting(FLASH_ATTENTION, many=True, default=())
     parser.add_setting(THREADS, many=True)
     parser.add_setting(RUNTIME, many=True, default=(), usual="ONNX Runtime")
     how = parser.add_mutually_exclusive_group()
     about = "measure nothing: predict what the store lacks from other measurements"
     parser.add_flag("--predict", about=about, to=how)
+    about = "measure one block for seconds, and predict the rest, also from other systems of the store"
+    parser.add_flag("--probe", about=about, to=how)
     about = "build the whole model with random weights, too, and time it by onnxruntime-genai, if it fits"
     parser.add_flag("--end-to-end", about=about, to=how)
     parser.add_detach()
@@ -58,12 +61,13 @@ def answer_models(args: argparse.Namespace) -> int:
     if args.list == bool(args.models):
         what = "MODEL and --list do not go together" if args.list else "no model is named"
         raise UsageError(f"{what}: give a MODEL, or --list (see `dlbricks llm --help`)")
-    if args.list and args.end_to_end:
-        raise UsageError("--list measures nothing: give --end-to-end with a MODEL")
+    if args.list and (args.end_to_end or args.probe):
+        given = "--probe" if args.probe else "--end-to-end"
+        raise UsageError(f"--list measures nothing: give {given} with a MODEL")
     if args.at_least is not None and not args.list:
         raise UsageError("--at-least filters the library: give --list with it")
     threads = args.threads if isinstance(args.threads, tuple) else (args.threads,) * (args.threads is not None)
-    values = values_of(args, (PROMPT, GENERATE, WEIGHTS, CACHE))
+    values = values_of(args, (PROMPT, GENERATE, WEIGHTS, CACHE, FLASH_ATTENTION))
     options = LanguageOptions(**values, threads=threads, runtimes=args.runtime)
     parts: list[Part] = []
     failures = 0
@@ -91,7 +95,7 @@ def _detach(args: argparse.Namespace, options: LanguageOptions) -> int:
     from dlbricks_tui.api import language_models as language
 
     models = language.opened_models(args.models, options, narrate)
-    order = language.language_order(models, options, args.data, end_to_end=args.end_to_end)
+    order = language.language_order(models, options, args.data, end_to_end=args.end_to_end, probe=args.probe)
     return detach("language model", order, [it.name for it in models], args)
 
 
@@ -115,9 +119,8 @@ def _answers(args: argparse.Namespace, options: LanguageOptions) -> tuple[Sequen
     narration = JobNarration(words_of("language model", None), quiet=args.quiet)
     ended_early: list[str] = []
     with signals_interrupt():
-        found = language.measured_or_predicted(
-            models, options, args.data, narration.take, ended_early.append, end_to_end=args.end_to_end
-        )
+        how = {"end_to_end": args.end_to_end, "probe": args.probe}
+        found = language.measured_or_predicted(models, options, args.data, narration.take, ended_early.append, **how)
     for line in ended_early:
         narrate(line)
     return found, len(failures) + len(ended_early) + narration.failed

@@ -27,9 +27,16 @@ from dlbricks_tui.documents.parts import (
 from dlbricks_tui.documents.pictures import Axis, Plot, Series, StraightLine
 from dlbricks_tui.language.architecture import BLOCK_SIZE, WeightPrecision
 from dlbricks_tui.language.decoder import ModelPart
-from dlbricks_tui.runtime.traits import ONNX_RUNTIME
-from dlbricks_tui.runtime.variant import cache_in_words, stated_cache, threads_in_words, without_variant
-from dlbricks_tui.settings.language import CACHE, GENERATE, PROMPT, WEIGHTS
+from dlbricks_tui.runtime.traits import LLAMA_CPP, ONNX_RUNTIME
+from dlbricks_tui.runtime.variant import (
+    cache_in_words,
+    flash_attention_in_words,
+    stated_cache,
+    stated_flash_attention,
+    threads_in_words,
+    without_variant,
+)
+from dlbricks_tui.settings.language import CACHE, FLASH_ATTENTION, GENERATE, PROMPT, WEIGHTS
 from dlbricks_tui.settings.setting import options_in_words
 from dlbricks_tui.settings.variant import RUNTIME, THREADS
 from dlbricks_tui.wording.numbers import (
@@ -64,6 +71,7 @@ _PART_WORDS = {
     ModelPart.NORMS.value: "normalisation",
     ModelPart.TABLE.value: "token table",
     ModelPart.HEAD.value: "output head",
+    ModelPart.BLOCKS.value: "all blocks",
 }
 _USUAL = LanguageOptions()
 _Row = TypeVar("_Row")
@@ -189,6 +197,7 @@ def language_command(answer: LanguageAnswer) -> str:
         (THREADS, answer.threads or None),
         (WEIGHTS, WeightPrecision(answer.precision)),
         (CACHE, stated_cache(answer.runtime)),
+        (FLASH_ATTENTION, stated_flash_attention(answer.runtime)),
         (PROMPT, answer.prompt_tokens),
         (GENERATE, answer.generated_tokens),
     )
@@ -211,11 +220,11 @@ def _shares(answer: LanguageAnswer) -> Iterator[Part]:
     )
     yield Heading("Where the time goes")
     yield Table(columns, sorted(answer.parts, key=lambda it: it.decode_ms, reverse=True))
-    yield Sentence(
-        "matrix products: tokens times the weights of all blocks; token table: the embedding of each token; output "
-        f"head: a score of each word of the vocabulary (logits), for {answer.head} of the prompt",
-        "muted",
-    )
+    told = "matrix products: tokens times the weights of all blocks; token table: the embedding of each token; "
+    if any(it.part == ModelPart.BLOCKS.value for it in answer.parts):
+        told = "all blocks: what small models take longer with more of them; the rest counts as output head; "
+    head = f"output head: a score of each word of the vocabulary (logits), for {answer.head} of the prompt"
+    yield Sentence(f"{told}{head}", "muted")
     yield Heading("Memory")
     need, context = answer.memory, answer.prompt_tokens + answer.generated_tokens
     sizes = (
@@ -233,6 +242,8 @@ def _shares(answer: LanguageAnswer) -> Iterator[Part]:
     if answer.precision != WeightPrecision.F32.value:
         each, own = need.weights * 8 / answer.parameters, WeightPrecision(answer.precision).bits
         told = f"its own {own}, scales of each {BLOCK_SIZE} weights, and what ONNX Runtime keeps twice"
+        if answer.runtime.startswith(LLAMA_CPP.framework):
+            told = "scales count, and more bits of some tensors; the file is mapped, and repacked tensors are copies"
         yield Sentence(f"a weight takes {each:.1f} bits of memory: {told}", "muted")
     if answer.runtime.startswith("openvino"):
         yield Sentence("memory as ONNX Runtime takes it: OpenVINO keeps the file of weights mapped besides", "muted")
@@ -254,12 +265,18 @@ def _cache_words(answer: LanguageAnswer) -> str:
     return "" if cache is None else cache_in_words(cache)
 
 
+def _flash_words(answer: LanguageAnswer) -> str:
+    flash = stated_flash_attention(answer.runtime)
+    return "" if flash is None else flash_attention_in_words(flash)
+
+
 # What differs between the executions of a model, and how a line says it where it does not differ.
 _Axis = tuple[Column[LanguageAnswer], Callable[[LanguageAnswer], str]]
 _AXES: tuple[_Axis, ...] = (
     (name_column("runtime", _runtime_name), _runtime_name),
     (Column("precision", lambda it: it.precision, CellKind.WORD, is_key=True), lambda it: it.precision),
     (Column("cache", _cache_name, CellKind.WORD, is_key=True), _cache_words),
+    (Column("attention", _flash_words, CellKind.WORD, is_key=True), _flash_words),
     (Column("threads", lambda it: str(it.threads), is_key=True), lambda it: threads_in_words(it.threads or None)),
 )
 

@@ -1,13 +1,19 @@
 """The sizes of a language model, how its weights are stored, and what follows from the sizes."""
 
+from __future__ import annotations
+
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import Enum
+from typing import NamedTuple
 
 from dlbricks_tui.errors import UserError
 
 # Weights of 4 or 8 bits share a scale in blocks of so many.
 BLOCK_SIZE = 32
+# The same where OpenVINO's tools store them: the largest that divides a row.
+_BLOCK_SIZES = (128, 64, 32)
 # The cache of a windowed block holds its window and so many tokens more.
 WINDOW_SLACK = 16
 MIXTURES = frozenset({"qwen3_moe", "mixtral", "gpt_oss"})
@@ -19,15 +25,52 @@ class LanguageError(UserError):
 
 
 class WeightPrecision(str, Enum):
-    """How the weights of products are stored: 4 or 8 bits in blocks of 32, or 32-bit floating point."""
+    """How the weights of products are stored: 4 or 8 bits in blocks, or floating point.
+
+    Those from `q4_k_m` on are the ones of GGUF files.
+    """
 
     INT4 = "int4"
     INT8 = "int8"
     F32 = "f32"
+    Q4_K_M = "q4_k_m"
+    Q4_0 = "q4_0"
+    Q8_0 = "q8_0"
+    F16 = "f16"
 
     @property
     def bits(self) -> int:
-        return {"int4": 4, "int8": 8, "f32": 32}[self.value]
+        return int(re.findall(r"\d+", self.value)[0])
+
+    @property
+    def layout(self) -> WeightPrecision:
+        """The precision in which the layers of the model are laid out to predict this one."""
+        return {4: WeightPrecision.INT4, 8: WeightPrecision.INT8}.get(self.bits, WeightPrecision.F32)
+
+
+class WeightPacking(NamedTuple):
+    """How weights of few bits are stored: those of a row that share a scale, and whether they share a zero, too."""
+
+    bits: int
+    block: int
+    has_zeros: bool = False
+
+    @classmethod
+    def of(cls, precision: WeightPrecision, width: int, *, by_row: bool, is_outer: bool = False) -> WeightPacking:
+        """Return that of rows of so many weights; `is_outer` stands for table and head."""
+        if not by_row:
+            return cls(precision.bits, BLOCK_SIZE)
+        block = next((it for it in _BLOCK_SIZES if width % it == 0), 0)
+        is_4_bits = precision is WeightPrecision.INT4 and not is_outer and block
+        return cls(4, block, True) if is_4_bits else cls(8, width, True)
+
+    def blocks(self, width: int) -> int:
+        """Return the number of blocks in a row of so many weights."""
+        return -(-width // self.block)
+
+    def row_bytes(self, width: int) -> int:
+        """Return the bytes of a row of so many weights, without scales and zeros."""
+        return self.blocks(width) * self.block * self.bits // 8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,7 +13,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from dlbricks_tui.bricks.identity import brick_of
-from dlbricks_tui.language.architecture import BLOCK_SIZE, WINDOW_SLACK, Architecture, WeightPrecision
+from dlbricks_tui.language.architecture import BLOCK_SIZE, WINDOW_SLACK, Architecture, WeightPacking, WeightPrecision
 from dlbricks_tui.models.graph import (
     Feed,
     GraphInput,
@@ -54,6 +54,8 @@ class ModelPart(str, Enum):
     TABLE = "table"
     HEAD = "head"
     OTHER = "other"
+    # All of a block, where an engine tells no times of its parts.
+    BLOCKS = "blocks"
 
 
 class Made(NamedTuple):
@@ -194,11 +196,15 @@ def float_type(*shape: int) -> TensorType:
 
 # The products round activations to 8 bits, as the builder asks for.
 _ACCURACY_LEVEL = 4
+# The place of the bias among the inputs of a product of packed weights.
+_BIAS_PLACE = 5
 # A step reads a row of the table for each token; so much of it stands for all of it.
 _MOST_TABLE_BYTES = 1 << 27
 # Rows that are looked up lie so far apart.
 _ROW_STEP = 7919
 _MOST_POSITIONS = 1 << 13
+# Behind the last token of all prompts.
+_END = 2**31 - 1
 ATTENTION = "GroupQueryAttention"
 # How experts of this family compute.
 _GPT_OSS = {"activation_alpha": 1.702, "activation_beta": 1.0, "swiglu_limit": 7.0}
@@ -296,7 +302,7 @@ def decoder(
     A large table is shortened unless it is to be whole.
     """
     blocks = distinct_blocks(model) if blocks is None else blocks
-    return _Decoder(model, precision, step, blocks, whole_table).decoder(name, traits, extent)
+    return _Decoder(model, precision, step, blocks, whole_table, traits).decoder(name, extent)
 
 
 @dataclass
@@ -306,6 +312,7 @@ class _Decoder:
     step: Step
     blocks: Sequence[int]
     whole_table: bool
+    traits: Traits
     out: LayerWriter = field(default_factory=LayerWriter)
     caches: list[Made] = field(default_factory=list)
     in_place: dict[int, int] = field(default_factory=dict)
@@ -313,7 +320,7 @@ class _Decoder:
     def __post_init__(self) -> None:
         self.state = float_type(self.step.batch, self.step.tokens, self.model.hidden)
 
-    def decoder(self, name: str, traits: Traits, extent: Extent) -> Decoder:
+    def decoder(self, name: str, extent: Extent) -> Decoder:
         out = self.out
         if extent is Extent.HEAD:
             state, residual = out.input("state", self.state), out.input("residual", self.state)
@@ -325,13 +332,15 @@ class _Decoder:
             out.times = 1
             normed, _ = self._skip_norm(state, residual, "last", is_last=True)
             heads = [self._head(normed), *self.caches]
-        return Decoder(out.graph(name, heads, traits), tuple(out.parts), tuple(out.counts), self.in_place)
+        return Decoder(out.graph(name, heads, self.traits), tuple(out.parts), tuple(out.counts), self.in_place)
 
     def _all_blocks(self) -> tuple[Made, Made]:
         """Write the table and the blocks; return the output of the last one, and the residual."""
         model, step, out = self.model, self.step, self.out
         shares_table = model.is_tied and self.precision is not WeightPrecision.F32
-        bytes_per_row = model.hidden * (self.precision.bits if shares_table else 32) // 8
+        bytes_per_row = (
+            self._packing(model.hidden, is_outer=True).row_bytes(model.hidden) if shares_table else 4 * model.hidden
+        )
         most = model.vocabulary if self.whole_table else max(1, _MOST_TABLE_BYTES // bytes_per_row)
         rows = min(model.vocabulary, most)
         numbers = tuple([place * _ROW_STEP % rows for place in range(step.batch * step.tokens)])
@@ -368,15 +377,14 @@ class _Decoder:
         # The table of a whole model is the head's weights: ONNX Runtime holds a copy.
         is_tied = self.whole_table and model.is_tied
         if is_packed:
-            bits, blocks = self.precision.bits, _blocks_of(model.hidden)
-            kind = TensorType((rows, model.hidden * bits // 8), "uint8")
+            packing = self._packing(model.hidden, is_outer=True)
+            head, *others = _packed_weights("head" if is_tied else "table", rows, model.hidden, packing)
+            kind = TensorType((rows, packing.row_bytes(model.hidden)), "uint8")
             packed: Read = StoredWeight("table", kind)
             if is_tied:
-                head = StoredWeight("head", TensorType((rows, blocks, BLOCK_SIZE * bits // 8), "uint8"))
-                packed = out.one("Reshape", [head, Constant((rows, model.hidden * bits // 8))], kind)
-            scales = StoredWeight("head scales" if is_tied else "table scales", float_type(rows, blocks))
-            options = {"bits": bits, "block_size": BLOCK_SIZE, "gather_axis": 0, "quantize_axis": 1}
-            state = out.one("GatherBlockQuantized", [packed, tokens, scales], self.state, MICROSOFT, **options)
+                packed = out.one("Reshape", [head, Constant(kind.shape or ())], kind)
+            options = {"bits": packing.bits, "block_size": packing.block, "gather_axis": 0, "quantize_axis": 1}
+            state = out.one("GatherBlockQuantized", [packed, tokens, *others], self.state, MICROSOFT, **options)
         else:
             kind = float_type(rows, model.hidden)
             table: Read = StoredWeight("table", kind)
@@ -384,6 +392,9 @@ class _Decoder:
                 table = out.one("Transpose", [StoredWeight("head", float_type(model.hidden, rows))], kind, perm=(1, 0))
             state = out.one("Gather", [table, tokens], self.state)
         return self._scaled(state, model.embedding_scale)
+
+    def _packing(self, width: int, *, is_outer: bool = False) -> WeightPacking:
+        return WeightPacking.of(self.precision, width, by_row=self.traits.packs_by_row, is_outer=is_outer)
 
     def _scaled(self, state: Made, factor: float) -> Made:
         if factor == 1.0:
@@ -436,12 +447,12 @@ class _Decoder:
         if self.precision is WeightPrecision.F32:
             found = out.one("MatMul", [state, StoredWeight(name, float_type(width, size))], made)
             return out.one("Add", [found, offset], made) if offset else found
-        bits, count = self.precision.bits, _blocks_of(width)
-        packed = StoredWeight(name, TensorType((size, count, BLOCK_SIZE * bits // 8), "uint8"))
-        read: list[Read] = [state, packed, StoredWeight(f"{name} scales", float_type(size, count))]
+        packing = self._packing(width, is_outer=part is ModelPart.HEAD)
+        read: list[Read] = [state, *_packed_weights(name, size, width, packing)]
         # ONNX Runtime adds the bias within the product.
-        read += [None, None, offset] if offset else []
-        options = {"K": width, "N": size, "bits": bits, "block_size": BLOCK_SIZE, "accuracy_level": _ACCURACY_LEVEL}
+        read += [*[None] * (_BIAS_PLACE - len(read)), offset] if offset else []
+        options = {"K": width, "N": size, "bits": packing.bits, "block_size": packing.block}
+        options["accuracy_level"] = _ACCURACY_LEVEL
         return out.one("MatMulNBits", read, made, MICROSOFT, **options)
 
     def _attention(self, number: int, normed: Made) -> Made:
@@ -532,11 +543,15 @@ class _Decoder:
         if self.precision is WeightPrecision.F32:
             return [StoredWeight(name, float_type(model.experts, size, width)), bias]
         packed = TensorType((model.experts, size, width * bits // 8), "uint8")
-        scales = float_type(model.experts, size, _blocks_of(width))
+        scales = float_type(model.experts, size, -(-width // BLOCK_SIZE))
         return [StoredWeight(name, packed), StoredWeight(f"{name} scales", scales), bias]
 
     def _head(self, normed: Made) -> Made:
         model, out = self.model, self.out
+        if self.traits.has_short_head:
+            out.part = ModelPart.HEAD
+            last = [Constant((it,)) for it in (-1, _END, 1)]
+            normed = out.one("Slice", [normed, *last], float_type(1, 1, model.hidden))
         logits = self._product(normed, model.vocabulary, "head", part=ModelPart.HEAD)
         logits = self._scaled(logits, model.logit_scale)
         if not model.logit_cap:
@@ -546,5 +561,10 @@ class _Decoder:
         return out.one("Mul", [bounded, cap], logits.type)
 
 
-def _blocks_of(size: int) -> int:
-    return -(-size // BLOCK_SIZE)
+def _packed_weights(name: str, rows: int, width: int, packing: WeightPacking) -> list[Read]:
+    """Return the weights of a product, their scales, and their zeros if they have some."""
+    blocks = packing.blocks(width)
+    kind = TensorType((rows, blocks, packing.block * packing.bits // 8), "uint8")
+    scales = StoredWeight(f"{name} scales", float_type(rows, blocks))
+    zeros = StoredWeight(f"{name} zeros", TensorType((rows, -(-blocks * packing.bits // 8)), "uint8"))
+    return [StoredWeight(name, kind), scales, *[zeros] * packing.has_zeros]

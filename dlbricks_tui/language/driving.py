@@ -26,7 +26,7 @@ def drive(asked: LanguageQuestion, drive: Drive, engine: WholeModelEngine, syste
     # What runs first is slower.
     engine.serve(prompt, 2, largest, ((0.0,),) * min(drive.users, largest))
     found = TokenSamples.of(engine.serve(prompt, generate, largest, drive.pauses), generate)
-    record = engine_record(asked.runtime, engine.version, system)
+    record = engine_record(asked.runtime, engine, system)
     delays = {"first token": found.first_ms, "later tokens": found.later_ms}
     keys = _keys(asked, scenario, drive.serving, drive.users)
     records: list[Record] = [system, record]
@@ -66,7 +66,7 @@ def driven_load(
         return None
     newest = later[-1]
     samples = TokenSamples(first[-1].samples_ms, newest.samples_ms, float(dict(newest.noise)[_RATE] or 0.0))
-    engine = engine_title(asked.runtime, newest.runtime)
+    engine = engine_title(newest.runtime)
     return DrivenLoad(engine=engine, load=TokenLoad.of(scenario, users, samples), when=newest.when)
 
 

@@ -72,7 +72,7 @@ _RUNS_PER_LOAD = 3
 # A share of the free memory stays free.
 _MOST_MEMORY = 0.9
 LANGUAGE_LOG = "language.log"
-_FOLDERS = "whole-model-"
+WHOLE_MODELS = "whole-model-"
 
 
 Waiting = Callable[[], AbstractContextManager[None]]
@@ -83,17 +83,16 @@ def engine_of(runtime: Runtime) -> str:
     return _ENGINES[runtime.framework]
 
 
-def engine_record(runtime: Runtime, version: str, system: System) -> RuntimeRecord:
+def engine_record(runtime: Runtime, engine: WholeModelEngine, system: System) -> RuntimeRecord:
     """Return the record of an engine on top of the runtime whose kernels it calls."""
-    name = engine_of(runtime)
+    name, version = engine.name, engine.version
     identity, kept = f"{name}-{version} {runtime.identity}", runtime_record(runtime, system)
     return replace(kept, id=identity, name=name, framework=name, version=version)
 
 
-def engine_title(runtime: Runtime, identity: str) -> str:
+def engine_title(identity: str) -> str:
     """Return the name and version of an engine, by the identity of its record."""
-    name = engine_of(runtime)
-    return f"{name} {identity.partition(' ')[0].removeprefix(f'{name}-')}"
+    return " ".join(identity.partition(" ")[0].rsplit("-", 1))
 
 
 def _keys(asked: LanguageQuestion) -> tuple[str, str]:
@@ -114,7 +113,7 @@ def engine_results(store: ResultsDatabase, system: str, asked: LanguageQuestion)
     prefill, decode = (newest.get(key) for key in _keys(asked))
     if prefill is None or decode is None:
         return None
-    engine = engine_title(asked.runtime, decode.runtime)
+    engine = engine_title(decode.runtime)
     rate, when = 1000.0 / decode.trimmed_mean_ms, decode.when
     return MeasuredEngine(engine=engine, prefill_ms=prefill.trimmed_mean_ms, decode_tokens_per_second=rate, when=when)
 
@@ -144,7 +143,8 @@ class WholeModelEngine(Worker):
 
     def load(self) -> None:
         """Load the model, in place of what was loaded before: its weights get other places in memory."""
-        self.version = self._asked(self._opening, _SECONDS_TO_LOAD).version
+        found = self._asked(self._opening, _SECONDS_TO_LOAD)
+        self.version, self.name = found.version, found.name or self.name
 
     def run(self, prompt: int, generate: int) -> Generated:
         """Read a prompt of so many tokens, and generate so many, at least one."""
@@ -223,7 +223,7 @@ class WholeModelRuns:
             self.sample(track.now)
         if self.failure is not None:
             return []
-        asked, engine = self._asked, engine_record(self._asked.runtime, self._engine.version, system)
+        asked, engine = self._asked, engine_record(self._asked.runtime, self._engine, system)
         records: list[Record] = [system, engine]
         # Each step is a sample: a run of seconds may be partly on a slow host, as carriers are in some rounds.
         # The first one is often slower, right behind the prompt.
@@ -255,6 +255,38 @@ class WholeModelRuns:
 
 
 @contextmanager
+def folder_for_models(cache: Path) -> Iterator[Path]:
+    """Make a folder for large files; leaving the block removes it."""
+    cache.mkdir(parents=True, exist_ok=True)
+    # Only one process of a host measures at a time: other folders were left by processes that were killed.
+    for left in cache.glob(f"{WHOLE_MODELS}*"):
+        shutil.rmtree(left, ignore_errors=True)
+    with tempfile.TemporaryDirectory(prefix=WHOLE_MODELS, dir=cache) as name:
+        yield Path(name)
+
+
+def require_memory(needed: int, memory_bytes: int) -> None:
+    """Raise LanguageError if a whole model needs more than most of the memory that is free."""
+    available = HostFiles().fields("proc/meminfo").get("MemAvailable", "").split()
+    free = 1024 * int(available[0]) if available else memory_bytes
+    if needed > _MOST_MEMORY * free:
+        raise LanguageError(
+            f"the whole model needs about {needed / 1e9:.1f} GB of memory, and {free / 1e9:.1f} GB are free: "
+            "it is estimated from its parts only"
+        )
+
+
+def require_room(folder: Path, needed: int) -> None:
+    """Raise LanguageError if files of a model do not fit onto the disk of a folder."""
+    free = shutil.disk_usage(folder).free
+    if needed + _LEFT_FREE > free:
+        raise LanguageError(
+            f"the whole model needs {needed / 1e9:.1f} GB in {folder}, where {free / 1e9:.1f} GB are "
+            "free: free some, or name a data folder on a larger disk (--data-dir)"
+        )
+
+
+@contextmanager
 def open_whole_model(
     asked: LanguageQuestion,
     data: DataFolder,
@@ -270,23 +302,12 @@ def open_whole_model(
     runtime, sizes, precision = asked.runtime, asked.sizes, asked.precision
     longest = asked.prompt + asked.generate
     need = memory_need(asked, asked.decoder(asked.steps[0]))
-    needed = need.weights + max(asked.batches) * (need.cache + need.buffers)
-    available = HostFiles().fields("proc/meminfo").get("MemAvailable", "").split()
-    free = 1024 * int(available[0]) if available else memory_bytes
-    if needed > _MOST_MEMORY * free:
-        raise LanguageError(
-            f"the whole model needs about {needed / 1e9:.1f} GB of memory, and {free / 1e9:.1f} GB are free: "
-            "it is estimated from its bricks only"
-        )
+    require_memory(need.weights + max(asked.batches) * (need.cache + need.buffers), memory_bytes)
     files = whole_model_files(sizes, precision, longest, runtime.traits)
-    data.cache.mkdir(parents=True, exist_ok=True)
-    # Only one process of a host measures at a time: other folders were left by processes that were killed.
-    for left in data.cache.glob(f"{_FOLDERS}*"):
-        shutil.rmtree(left, ignore_errors=True)
-    with tempfile.TemporaryDirectory(prefix=_FOLDERS, dir=data.cache) as name:
+    with folder_for_models(data.cache) as folder:
         tell(files.size_bytes)
-        files.write(Path(name), check)
-        with WholeModelEngine(runtime, Path(name), data.log / LANGUAGE_LOG, waiting) as engine:
+        files.write(folder, check)
+        with WholeModelEngine(runtime, folder, data.log / LANGUAGE_LOG, waiting) as engine:
             yield engine
 
 
@@ -325,12 +346,7 @@ class WholeModelFiles:
 
     def write(self, folder: Path, check: Callable[[], None] = lambda: None) -> None:
         """Write the files into an empty folder; `check` is called often, and may raise."""
-        free = shutil.disk_usage(folder).free
-        if self.size_bytes + _LEFT_FREE > free:
-            raise LanguageError(
-                f"the whole model needs {self.size_bytes / 1e9:.1f} GB in {folder}, where {free / 1e9:.1f} GB are "
-                "free: free some, or name a data folder on a larger disk (--data-dir)"
-            )
+        require_room(folder, self.size_bytes)
         try:
             with (folder / DATA_FILE).open("wb") as data:
                 for number, weight in enumerate(self.places):

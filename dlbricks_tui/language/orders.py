@@ -6,15 +6,56 @@ from dataclasses import dataclass, replace
 from dlbricks_tui.host.queue import WorkKind
 from dlbricks_tui.jobs.events import Event, event_kinds
 from dlbricks_tui.jobs.kinds import JobKind
-from dlbricks_tui.language.architecture import Architecture, WeightPrecision
+from dlbricks_tui.language.architecture import Architecture, LanguageError, WeightPrecision
 from dlbricks_tui.language.decoder import Decoder, Extent, Step, decoder, steps_for
+from dlbricks_tui.language.gguf_files import as_llama_cpp_reads
 from dlbricks_tui.language.opening import NamedModel
 from dlbricks_tui.runtime.runtime import Runtime
-from dlbricks_tui.runtime.variant import cache_in_words, stated_cache, threads_in_words
+from dlbricks_tui.runtime.traits import LLAMA_CPP
+from dlbricks_tui.runtime.variant import (
+    CachePrecision,
+    FlashAttention,
+    cache_in_words,
+    flash_attention_in_words,
+    stated_cache,
+    stated_flash_attention,
+    threads_in_words,
+)
 from dlbricks_tui.scenarios.tokens import Pauses, TokenLoad, TokenScenario, TokenServing
 
 # This version of ONNX Runtime has caches of windowed blocks that hold their window only; 1.23 has not.
 _SHORT_CACHES = (1, 32)
+_OF_GGUF = (WeightPrecision.Q4_K_M, WeightPrecision.Q4_0, WeightPrecision.Q8_0, WeightPrecision.F16)
+_OF_OTHERS = (WeightPrecision.INT4, WeightPrecision.INT8, WeightPrecision.F32)
+# What people use in llama.cpp for weights of so many bits.
+_IN_GGUF = {WeightPrecision.INT4: WeightPrecision.Q4_K_M, WeightPrecision.INT8: WeightPrecision.Q8_0}
+
+
+def is_llama_cpp(runtime: Runtime) -> bool:
+    """Return if a runtime is llama.cpp, which runs language models and tells no times of layers."""
+    return runtime.framework == LLAMA_CPP.framework
+
+
+def stored_precision(runtime: Runtime, wanted: WeightPrecision) -> WeightPrecision:
+    """Return how a runtime stores weights in a precision: llama.cpp has its own names for 4 and 8 bits.
+
+    Raise LanguageError if it has no such weights, or cannot have its cache.
+    """
+    own = _OF_GGUF if is_llama_cpp(runtime) else _OF_OTHERS
+    found = _IN_GGUF.get(wanted, wanted) if is_llama_cpp(runtime) else wanted
+    if found not in own:
+        names = ", ".join(it.value for it in own)
+        raise LanguageError(
+            f"{runtime.traits.title} stores weights as {names}, and not as {wanted.value}: choose one of these, or "
+            "another runtime"
+        )
+    is_plain = stated_flash_attention(runtime.identity) is FlashAttention.OFF
+    if is_plain and runtime.cache is CachePrecision.INT8:
+        raise LanguageError(
+            f"{runtime.traits.title} has caches of 8 bits with flash attention only: choose another --cache, or leave "
+            "--flash-attention out"
+        )
+    return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,13 +79,16 @@ class LanguageQuestion:
     @property
     def words(self) -> str:
         """The model and its execution, such as "llama-3.2-1b, int4, 2 threads"."""
-        cache = stated_cache(self.runtime.identity)
+        cache, flash = stated_cache(self.runtime.identity), stated_flash_attention(self.runtime.identity)
         stored = [self.precision.value, *([] if cache is None else [cache_in_words(cache)])]
+        stored += [] if flash is None else [flash_attention_in_words(flash)]
         return ", ".join([self.model.name, *stored, threads_in_words(self.threads)])
 
     @property
     def sizes(self) -> Architecture:
-        """The sizes of the model, with caches of windowed blocks as long as the runtime wants them."""
+        """The sizes of the model, with windows and caches of windowed blocks as the runtime has them."""
+        if is_llama_cpp(self.runtime):
+            return as_llama_cpp_reads(self.model.architecture)
         version = tuple([int(it) for it in self.runtime.version.split(".")[:2] if it.isdecimal()])
         is_short = self.runtime.framework == "onnxruntime" and version >= _SHORT_CACHES
         return self.model.architecture if is_short else replace(self.model.architecture, has_short_caches=False)
@@ -81,10 +125,16 @@ class Drive:
 
 @dataclass(frozen=True, slots=True)
 class LanguageOrder:
-    """The language models to measure; with `end_to_end`, the whole models, too, and with drives, their load."""
+    """The language models to measure; with `end_to_end`, the whole models, too, and with drives, their load.
+
+    Of a probe, a block of each.
+    """
 
     questions: tuple[LanguageQuestion, ...]
     end_to_end: bool = False
+    probe: bool = False
+    # Those to measure; empty: as the speed of the host suggests.
+    steps: tuple[Step, ...] = ()
     drives: tuple[Drive, ...] = ()
 
 

@@ -173,10 +173,11 @@ class Quantised(Reply):
 
 @dataclass(frozen=True)
 class EngineOpened(Reply):
-    """The engine of this version has loaded a language model."""
+    """The engine of this version has loaded a language model; it may be another one than was expected."""
 
     version: str
     seconds: float
+    name: str = ""
 
 
 @dataclass(frozen=True)

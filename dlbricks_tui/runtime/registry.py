@@ -6,6 +6,7 @@ import json
 import os
 import platform
 import re
+import shutil
 import sys
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -18,15 +19,16 @@ from dlbricks_tui.atomic_write import in_turn, write_atomically
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.recorded_host import processors_here, recorded_host
 from dlbricks_tui.regular_files import read_json, read_text
-from dlbricks_tui.runtime.errors import FrameworkMissingError, RegistryError
+from dlbricks_tui.runtime import llama_bench
+from dlbricks_tui.runtime.errors import FrameworkMissingError, RegistryError, WorkerError
 from dlbricks_tui.runtime.runtime import UNTUNED, Runtime, Settings, settings_from
-from dlbricks_tui.runtime.traits import MXNET, ONNX_RUNTIME, TRAITS, Format, Traits, usual_traits
+from dlbricks_tui.runtime.traits import ENGINES, LLAMA_CPP, MXNET, ONNX_RUNTIME, TRAITS, Format, Traits, usual_traits
 from dlbricks_tui.runtime.variant import Precision
 
 if TYPE_CHECKING:
     from dlbricks_tui.runtime.protocol import Described
 
-_OWN_NAMES = tuple(traits.own_runtime for traits in TRAITS.values())
+_OWN_NAMES = tuple(traits.own_runtime for traits in (*TRAITS.values(), *ENGINES.values()))
 NOT_INSTALLED = "none"
 
 # Importing a framework from a cold network disk takes its time.
@@ -42,6 +44,7 @@ class Registry:
         self._file = data_folder / "runtimes.json"
         self._log = DataFolder(data_folder).log / "runtimes.log"
         self._seen = DataFolder(data_folder).cache / "framework-version"
+        self._engines_seen = DataFolder(data_folder).cache / "engines.json"
 
     def default(self, environment: Mapping[str, str] = os.environ) -> Runtime:
         """Return MXNet in this interpreter with the settings of the shell, also where it is not installed any more."""
@@ -103,7 +106,30 @@ class Registry:
         versions = [(traits, _version_of(traits.packages)) for traits in TRAITS.values() if traits is not MXNET]
         others = [_own_runtime(traits, version) for traits, version in versions if version is not None]
         here = processors_here()
-        return (*mxnet, *others, *(it.on(here) for it in self._registered()))
+        return (*mxnet, *others, *(it.on(here) for it in self._registered() if it.framework not in ENGINES))
+
+    def engines(self) -> tuple[Runtime, ...]:
+        """Return the programs that run language models only: a llama-bench on the PATH, then the registered ones.
+
+        The one on the PATH is started once to tell its version.
+        """
+        here, registered = processors_here(), [it for it in self._registered() if it.framework in ENGINES]
+        # A host that is recorded has other programs.
+        program = shutil.which(llama_bench.PROGRAM) if recorded_host() is None else None
+        own = () if program is None else (self._engine_on_path(program),)
+        return tuple([it.on(here) for it in (*own, *registered) if it is not None])
+
+    def find_engine(self, name: str) -> Runtime | None:
+        """Return the engine of that name, or the first one with the framework of that name; None if none has it."""
+        if not self._is_engine(name):
+            return None
+        engines = self.engines()
+        for found in (*(it for it in engines if it.name == name), *(it for it in engines if it.framework == name)):
+            return found
+        raise RegistryError(
+            f"no {llama_bench.PROGRAM} that works is on the PATH: build {LLAMA_CPP.title}, or name one of yours: "
+            "dlbricks runtimes add PATH"
+        )
 
     def known(self) -> tuple[Runtime, ...]:
         """Return all runtimes and, last, MXNet of this interpreter if it is not installed, for its stored results."""
@@ -116,6 +142,10 @@ class Registry:
 
     def find(self, name: str) -> Runtime:
         """Return the known runtime of that name, or the first one with the framework of that name."""
+        if self._is_engine(name):
+            raise RegistryError(
+                f"{LLAMA_CPP.title} runs language models only: use {name} with `dlbricks llm`, or another runtime"
+            )
         known = self.known()
         for found in (*(it for it in known if it.name == name), *(it for it in known if it.framework == name)):
             return found
@@ -156,6 +186,8 @@ class Registry:
         operators of a model at the same time.
         """
         interpreter = _interpreter(python)
+        if framework in ENGINES or llama_bench.is_llama_bench(interpreter):
+            return self._add(self._engine(str(interpreter), name, settings))
         described = self._first_described(
             [
                 Runtime(name or python, str(interpreter), each, "", "", settings)
@@ -169,6 +201,9 @@ class Registry:
             if not runtime.traits.parallel_variable:
                 raise RegistryError(f"{runtime.traits.title} runs the operators of a model one after another")
             runtime = runtime.side_by_side(at_once)
+        return self._add(runtime)
+
+    def _add(self, runtime: Runtime) -> Runtime:
         if not NAME.fullmatch(runtime.name):
             raise RegistryError(f"{runtime.name!r} is not a valid name; use letters, digits, dots and hyphens")
 
@@ -182,6 +217,11 @@ class Registry:
 
     def check(self, name: str) -> Runtime:
         """Start the runtime and return it as it describes itself; the registry keeps that description."""
+        if (engine := self.find_engine(name)) is not None:
+            now = replace(engine, version=llama_bench.version_of(engine.python))
+            if engine.name not in _OWN_NAMES:
+                self._change(lambda all_: [replace(it, version=now.version) if it.name == name else it for it in all_])
+            return now
         before = self.find(name)
         described = self._describe(before)
         now = _as_described(before, described)
@@ -191,10 +231,39 @@ class Registry:
 
     def remove(self, name: str) -> None:
         """Remove the runtime from the list; its results stay."""
-        found = self.find(name).name
+        engine = self.find_engine(name)
+        found = self.find(name).name if engine is None else engine.name
         if found in _OWN_NAMES:
-            raise RegistryError(f"the {found} runtime is this interpreter and cannot be removed")
+            where = "this interpreter" if engine is None else "on the PATH"
+            raise RegistryError(f"the {found} runtime is {where} and cannot be removed")
         self._change(lambda registered: [known for known in registered if known.name != found])
+
+    def _is_engine(self, name: str) -> bool:
+        own = [it.own_runtime for it in ENGINES.values()]
+        return name in (*ENGINES, *own, *(it.name for it in self._registered() if it.framework in ENGINES))
+
+    def _engine(self, program: str, name: str | None, settings: Settings) -> Runtime:
+        """Return an engine as it describes itself."""
+        version = llama_bench.version_of(program)
+        usual_name = f"{LLAMA_CPP.framework}-{version}"
+        return Runtime(name or usual_name, program, LLAMA_CPP.framework, version, "", settings)
+
+    def _engine_on_path(self, program: str) -> Runtime | None:
+        """Return the engine on the PATH; None if it does not work. Its version is kept as long as its file is."""
+        kept: dict[str, str] = {}
+        with suppress(OSError, ValueError):
+            kept = read_json(self._engines_seen)
+        facts = os.stat(program)  # noqa: PTH116 - as above
+        key = f"{program} {facts.st_size} {facts.st_mtime_ns}"
+        version = kept.get(key) if isinstance(kept, dict) else None
+        if not isinstance(version, str):
+            try:
+                version = llama_bench.version_of(program)
+            except WorkerError:
+                return None
+            with suppress(OSError):
+                write_atomically(self._engines_seen, json.dumps({key: version}))
+        return Runtime(LLAMA_CPP.own_runtime, program, LLAMA_CPP.framework, version, "", settings_from(os.environ))
 
     def _first_described(self, candidates: Sequence[Runtime]) -> Described:
         missing: list[FrameworkMissingError] = []

@@ -7,18 +7,21 @@ from typing import TypeVar
 
 from dlbricks_tui.recorded_host import Processors
 from dlbricks_tui.runtime.errors import RegistryError
-from dlbricks_tui.runtime.traits import TRAITS, Traits, Variables, traits_of
+from dlbricks_tui.runtime.traits import ENGINES, TRAITS, Traits, Variables, traits_of
 from dlbricks_tui.runtime.variant import (
     CACHE_VARIABLE,
+    FLASH_ATTENTION_VARIABLE,
     INSTRUCTIONS_VARIABLE,
     OPTIMISATION_VARIABLE,
     AskedVariant,
     CachePrecision,
+    FlashAttention,
     InstructionSet,
     Kernels,
     Optimisation,
     Precision,
     stated_cache,
+    stated_flash_attention,
     stated_kernels,
     stated_precision,
     stated_threads,
@@ -26,7 +29,7 @@ from dlbricks_tui.runtime.variant import (
 
 # Beginnings of the names of variables that change what a framework computes or how fast.
 TUNING_PREFIXES = (
-    *("OMP_", "GOMP_", "KMP_", "OPENBLAS_", "MALLOC_", CACHE_VARIABLE),
+    *("OMP_", "GOMP_", "KMP_", "OPENBLAS_", "MALLOC_", CACHE_VARIABLE, FLASH_ATTENTION_VARIABLE),
     *dict.fromkeys(prefix for traits in TRAITS.values() for prefix in traits.variable_prefixes),
 )
 THREADS_VARIABLE = "OMP_NUM_THREADS"
@@ -46,7 +49,7 @@ MOST_THREADS = 1024
 FOREIGN_VARIABLES = ("PYTHONPATH", "PYTHONHOME", "__PYVENV_LAUNCHER__", "VIRTUAL_ENV")
 
 
-Limit = TypeVar("Limit", InstructionSet, Optimisation, CachePrecision)
+Limit = TypeVar("Limit", InstructionSet, Optimisation, CachePrecision, FlashAttention)
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,6 +131,11 @@ class Runtime:
         """Return this runtime with engines that keep keys and values in this precision; None keeps its own."""
         return self._limited(CACHE_VARIABLE, "precisions of the cache", wanted, self.traits.caches, str)
 
+    def with_flash_attention(self, wanted: FlashAttention | None) -> "Runtime":
+        """Return this runtime with engines that use flash attention, or do not; None lets them decide."""
+        offered = tuple(FlashAttention) if self.traits.has_flash_attention else ()
+        return self._limited(FLASH_ATTENTION_VARIABLE, "flash attention", wanted, offered, str)
+
     @property
     def cache(self) -> CachePrecision | None:
         """The precision in which its engine keeps keys and values; None if it has no engine of language models."""
@@ -159,6 +167,8 @@ class Runtime:
             found = found.with_kernels(kernels)
         if (cache := stated_cache(identity)) in self.traits.caches:
             found = found.with_cache(cache)
+        if self.traits.has_flash_attention:
+            found = found.with_flash_attention(stated_flash_attention(identity))
         return found if found.identity == identity and self.computes_in(precision) else None
 
     def side_by_side(self, operators: int) -> "Runtime":
@@ -213,7 +223,8 @@ class Runtime:
         # Without the micro version: an update of Python's bug fixes would orphan all results of a host.
         python = ".".join(self.python_version.split(".")[:2])
         chosen = [f"{name}={value}" for name, value in sorted(self.settings.environment)]
-        facts = [f"{self.framework}-{self.version}", f"python-{python}", threads]
+        # A program of its own has no Python.
+        facts = [f"{self.framework}-{self.version}", *[f"python-{python}"] * bool(python), threads]
         return " ".join([*facts, *self.stated_precision, *chosen])
 
     @property
@@ -240,7 +251,7 @@ class Runtime:
 
 def numbered_identity(identity: str, processors: Processors | None) -> str:
     """Return the identity of a runtime with the number of threads that its framework starts, if that is known."""
-    traits = TRAITS.get(identity.partition("-")[0])
+    traits = {**TRAITS, **ENGINES}.get(identity.partition("-")[0])
     if traits is None or processors is None or any(f" {name}=" in identity for name in _THREADS_VARIABLES):
         return identity
     return identity.replace(f" {THREADS_OF_FRAMEWORK}", f" threads-{traits.usual_threads(processors)}", 1)

@@ -72,6 +72,13 @@ class Traits:
     # The precisions in which its engine keeps keys and values of language models, the usual one first; empty: it has no
     # such engine. The worker finds a precision that is not the usual one in `DLBRICKS_CACHE`.
     caches: tuple[CachePrecision, ...] = ()
+    # Its language models have 8 bits with a scale for each row, also in table and head of models of 4 bits, whose other
+    # weights share a scale and a zero by 128. Without this, all weights share scales by 32.
+    packs_by_row: bool = False
+    # Of a prompt, the head of a language model computes scores for the last token only.
+    has_short_head: bool = False
+    # That engine has flash attention, which users can switch on and off.
+    has_flash_attention: bool = False
     # It has fast kernels for quantised matrix products that find the ranges of their inputs in each run.
     quantises_dynamically: bool = False
     # By default it starts one thread per two logical processors on x86, instead of one per core.
@@ -172,6 +179,9 @@ OPENVINO = Traits(
     graph_variable_prefixes=("OV_", "DNNL_", "ONEDNN_"),
     precisions=(Precision.F32, Precision.BF16, Precision.INT8),
     caches=(CachePrecision.INT8, CachePrecision.F32, CachePrecision.F16, CachePrecision.BF16),
+    packs_by_row=True,
+    # As openvino-genai changes the models that it loads.
+    has_short_head=True,
     explaining_settings=(("ONEDNN_VERBOSE", "dispatch,profile_create"),),
     printing_settings=(
         ("ONEDNN_VERBOSE", "profile_exec"),
@@ -190,12 +200,33 @@ OPENVINO = Traits(
 TRAITS: Mapping[str, Traits] = {it.framework: it for it in (MXNET, ONNX_RUNTIME, OPENVINO)}
 
 
+LLAMA_CPP = Traits(
+    framework="llama.cpp",
+    title="llama.cpp",
+    # It reads GGUF files. Language models are laid out in the other format to predict what they take.
+    format=Format.ONNX,
+    packages=("llama-cpp-python",),
+    own_runtime="default-llama.cpp",
+    install_here="put its llama-bench on the PATH",
+    install_there="pip install llama-cpp-python",
+    variable_prefixes=("GGML_", "LLAMA_"),
+    graph_variable_prefixes=(),
+    caches=(CachePrecision.F16, CachePrecision.INT8, CachePrecision.F32, CachePrecision.BF16),
+    has_flash_attention=True,
+    has_short_head=True,
+    threads_setting="--threads",
+)
+# Programs that run language models, and no other models.
+ENGINES: Mapping[str, Traits] = {it.framework: it for it in (LLAMA_CPP,)}
+
+
 def traits_of(framework: str) -> Traits:
     """Return the facts about the framework of that name, or raise RegistryError."""
-    if framework not in TRAITS:
-        known = ", ".join(TRAITS)
+    known_traits = {**TRAITS, **ENGINES}
+    if framework not in known_traits:
+        known = ", ".join(known_traits)
         raise RegistryError(f"no framework is called {framework[:80]!r}; this version of dlbricks knows {known}")
-    return TRAITS[framework]
+    return known_traits[framework]
 
 
 def usual_traits(form: Format) -> Traits:
@@ -209,6 +240,7 @@ def runtime_title(name: str) -> str:
     `name` is its name or identity. A name that the user has given stays as it is.
     """
     framework, _, version = name.partition(" ")[0].partition("-")
-    if framework in TRAITS:
-        return f"{TRAITS[framework].title} {version}".rstrip()
-    return next((it.title for it in TRAITS.values() if it.own_runtime == name), name)
+    known = {**TRAITS, **ENGINES}
+    if framework in known:
+        return f"{known[framework].title} {version}".rstrip()
+    return next((it.title for it in known.values() if it.own_runtime == name), name)

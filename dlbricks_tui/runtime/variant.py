@@ -19,7 +19,9 @@ INSTRUCTIONS_VARIABLE = "DNNL_MAX_CPU_ISA"
 OPTIMISATION_VARIABLE = "ORT_OPTIMISATION"
 # Engines of language models find the precision of their cache here.
 CACHE_VARIABLE = "DLBRICKS_CACHE"
-_VARIABLES = (INSTRUCTIONS_VARIABLE, OPTIMISATION_VARIABLE, CACHE_VARIABLE)
+# llama.cpp is asked for flash attention, or for none, by this one.
+FLASH_ATTENTION_VARIABLE = "DLBRICKS_FLASH_ATTENTION"
+_VARIABLES = (INSTRUCTIONS_VARIABLE, OPTIMISATION_VARIABLE, CACHE_VARIABLE, FLASH_ATTENTION_VARIABLE)
 _VARIANT_WORDS = ("threads-", "precision-", *(f"{it}=" for it in _VARIABLES))
 
 
@@ -100,6 +102,13 @@ class CachePrecision(str, Enum):
     @property
     def bits(self) -> int:
         return {"f32": 32, "f16": 16, "bf16": 16, "int8": 8}[self.value]
+
+
+class FlashAttention(str, Enum):
+    """If an engine of language models computes attention in one pass, without an array of all scores."""
+
+    ON = "on"
+    OFF = "off"
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,6 +225,11 @@ def cache_in_words(cache: CachePrecision) -> str:
     return f"{cache.value} cache"
 
 
+def flash_attention_in_words(flash: FlashAttention) -> str:
+    """Return if an engine uses flash attention as messages show it."""
+    return f"flash attention {flash.value}"
+
+
 def threads_in_words(threads: int | None) -> str:
     """Return a number of threads as messages show it; None is the number that the framework starts by default."""
     if threads is None:
@@ -251,6 +265,11 @@ def stated_cache(identity: str) -> CachePrecision | None:
     """Return the precision of the cache in the identity of a runtime, which leaves out the usual one of the engine."""
     settings = dict(word.split("=", 1) for word in identity.split(" ") if "=" in word)
     return next((it for it in CachePrecision if it.value == settings.get(CACHE_VARIABLE)), None)
+
+
+def stated_flash_attention(identity: str) -> FlashAttention | None:
+    """Return if an engine is asked for flash attention in the identity of a runtime; None: it decides by itself."""
+    return next((it for it in FlashAttention if f"{FLASH_ATTENTION_VARIABLE}={it.value}" in identity.split(" ")), None)
 
 
 def stated_variant(identity: str, batch: int = 1) -> Variant:

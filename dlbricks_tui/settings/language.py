@@ -1,7 +1,9 @@
 """The settings of questions about language models."""
 
+from dataclasses import replace
+
 from dlbricks_tui.language.architecture import WeightPrecision
-from dlbricks_tui.runtime.variant import CachePrecision
+from dlbricks_tui.runtime.variant import CachePrecision, FlashAttention
 from dlbricks_tui.settings.setting import Setting, number, one_of, whole
 
 # No model has a longer context.
@@ -26,7 +28,7 @@ GENERATE = Setting(
 WEIGHTS = Setting(
     name="precision",
     kind=one_of(*WeightPrecision),
-    about="how the weights are stored: int4, int8 or f32",
+    about="how the weights are stored: int4, int8 or f32; in llama.cpp q4_k_m (also as int4), q4_0, q8_0 or f16",
     meaning="of the weights",
     usual="int4",
     kept_in="precisions",
@@ -36,9 +38,18 @@ CACHE = Setting(
     kind=one_of(*CachePrecision),
     about="how the engine keeps keys and values: f32, f16, bf16 or int8",
     meaning="of keys and values",
-    usual="that of the engine: f32 in ONNX Runtime, int8 in OpenVINO",
+    usual="that of the engine: f32 in ONNX Runtime, int8 in OpenVINO, f16 in llama.cpp",
     kept_in="caches",
 )
+FLASH_ATTENTION = Setting(
+    name="flash attention",
+    kind=one_of(*FlashAttention),
+    about="flash attention of llama.cpp: on or off",
+    meaning="of llama.cpp",
+    usual="llama.cpp decides",
+)
+# Beside the precision of other models.
+WEIGHTS_BESIDE = replace(WEIGHTS, spelled="weights")
 AT_LEAST = Setting(
     name="at least",
     kind=number(1e6),

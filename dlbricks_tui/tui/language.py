@@ -19,6 +19,8 @@ from dlbricks_tui.api import language_models as asking
 from dlbricks_tui.api import token_loads
 from dlbricks_tui.api.followed_jobs import LanguageJob
 from dlbricks_tui.api.language_models import LanguageAnswer, LanguageOptions
+from dlbricks_tui.api.language_systems import LanguageOnSystem, language_on_systems
+from dlbricks_tui.api.open_models import Choices
 from dlbricks_tui.api.token_loads import TokenLoadOptions
 from dlbricks_tui.documents.language import (
     curve_parts,
@@ -33,7 +35,7 @@ from dlbricks_tui.documents.language import (
 from dlbricks_tui.documents.lines import Line, Span, line
 from dlbricks_tui.documents.parts import BLANK_LINE, Column, Heading
 from dlbricks_tui.documents.token_loads import token_load_parts, token_load_plots
-from dlbricks_tui.settings.language import AT_LEAST, CACHE, GENERATE, PROMPT, WEIGHTS
+from dlbricks_tui.settings.language import AT_LEAST, CACHE, FLASH_ATTENTION, GENERATE, PROMPT, WEIGHTS
 from dlbricks_tui.settings.measuring import END_TO_END
 from dlbricks_tui.settings.setting import with_own
 from dlbricks_tui.settings.variant import RUNTIME, THREADS
@@ -210,6 +212,7 @@ class LanguageSettingsPanel(FormPanel):
         FormRow(setting=GENERATE, words=lambda it: f"{it.generate:,}"),
         FormRow(setting=WEIGHTS, many=True),
         FormRow(setting=CACHE, many=True, usual="default"),
+        FormRow(setting=FLASH_ATTENTION, many=True, usual="default"),
         FormRow(setting=THREADS, many=True, usual="default", offered=lambda _: [(it,) for it in THREADS.kind.offered]),
         FormRow(
             setting=RUNTIME,
@@ -243,6 +246,11 @@ def read_details(model: NamedModel | str, settings: LanguageSettings, data: Data
 
 def read_load(model: NamedModel | str, settings: LanguageSettings, data: DataFolder) -> TokenLoadAnswer:
     return token_loads.token_load(asking.named_model(model), TokenLoadOptions.like(settings), data)
+
+
+def on_systems(model: NamedModel | str, settings: LanguageSettings, data: DataFolder) -> tuple[LanguageOnSystem, ...]:
+    """Return a model on this host and on all systems of the store."""
+    return language_on_systems([asking.named_model(model)], settings, data)
 
 
 def _ignore(_: str) -> None:
@@ -285,6 +293,7 @@ class LanguageScreen(WorkScreen[None, LanguageJob]):
         self._curves = LanguageCurvesPanel()
         self._form = LanguageSettingsPanel(self._settings)
         super().__init__(self._models, self._answer, self._curves, self._form)
+        self._session, self._config = session, config
         self._data = session.data
         # The models that the user has opened, by their names.
         self._opened: dict[str, NamedModel] = {}
@@ -353,6 +362,16 @@ class LanguageScreen(WorkScreen[None, LanguageJob]):
 
     def _named(self, answer: LanguageAnswer) -> NamedModel | str:
         return self._opened.get(answer.model, answer.model)
+
+    def action_show_systems(self) -> None:
+        from dlbricks_tui.tui.systems import AskedLanguageModel, SystemsScreen
+
+        if (answer := self._models.selected) is None:
+            self.notify("Select a model first.")
+            return
+        ask = partial(on_systems, self._named(answer), self._settings, self._data)
+        asked = AskedLanguageModel(answer.model, ask)
+        self.app.push_screen(SystemsScreen(self._session, None, Choices(), self._config, asked))
 
     def action_open_path(self) -> None:
         self.ask(OpenLanguageModelScreen(), self._open)

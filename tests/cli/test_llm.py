@@ -42,7 +42,7 @@ class Asked:
         self.messages: Sequence[Event] = MESSAGES
         self.raises: BaseException | None = None
         self.options = LanguageOptions()
-        self.end_to_end = False
+        self.end_to_end = self.probe = False
         self.has_measured = False
 
     def answers(
@@ -67,8 +67,9 @@ class Asked:
         take: Callable[[Event], None],
         *,
         end_to_end: bool,
+        probe: bool,
     ) -> tuple[LanguageAnswer, ...]:
-        self.has_measured, self.end_to_end = True, end_to_end
+        self.has_measured, self.end_to_end, self.probe = True, end_to_end, probe
         for message in self.messages:
             take(message)
         if self.raises is not None:
@@ -120,8 +121,11 @@ def test_options_reach_the_question(asked: Asked, dlbricks: Command) -> None:
     words = "--prompt 64 --generate 16 --precision int8,f32 --threads 1,2 --runtime onnxruntime --end-to-end"
     status, out, _ = dlbricks("llm", MODEL, *words.split(), "--cache", "int8,f32")
     options = asked.options
+    assert (status, asked.end_to_end, asked.probe) == (0, True, False)
+    assert dlbricks("llm", MODEL, "--probe")[0] == 0
+    assert (asked.end_to_end, asked.probe) == (False, True)
+    assert dlbricks("llm", MODEL, "--probe", "--predict")[0] == dlbricks("llm", "--list", "--probe")[0] == 2
     assert [it.value for it in options.caches] == ["int8", "f32"]
-    assert (status, asked.end_to_end) == (0, True)
     assert (options.prompt, options.generate, options.threads) == (64, 16, (1, 2))
     assert [it.value for it in options.precisions] == ["int8", "f32"]
     assert options.runtimes == ("onnxruntime",)

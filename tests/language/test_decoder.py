@@ -125,3 +125,19 @@ def test_every_model_of_the_library_has_layers_in_every_precision(precision: Wei
         if not model.experts:
             table = model.vocabulary * model.hidden
             assert products == pytest.approx(model.parameters - (0 if model.is_tied else table), rel=0.02), named.name
+
+
+@pytest.mark.parametrize("precision", [WeightPrecision.INT4, WeightPrecision.INT8])
+def test_openvino_gets_the_blocks_of_its_own_tools_and_scores_of_the_last_token(precision: WeightPrecision) -> None:
+    # Rows of 576 and 1536 weights.
+    found = decoder(library("smollm2-135m"), precision, Step.prefill(16), traits_of("openvino"))
+    packings = {
+        part.value: {(it["K"], it["bits"], it["block_size"])}
+        for part, (op, it, _) in zip(found.parts, operators_of(found), strict=True)
+        if op == "MatMulNBits" and (part is ModelPart.HEAD or it["K"] == 1536)
+    }
+    by_row = precision is WeightPrecision.INT8
+    assert packings == {"products": {(1536, *((8, 1536) if by_row else (4, 128)))}, "head": {(576, 8, 576)}}
+    product = found.graph.layers[-1]
+    assert [it.shape for it in product.weights] == [(49152, 1, 576), (49152, 1), (49152, 1)]
+    assert product.outputs[0].shape == (1, 1, 49152)

@@ -44,7 +44,7 @@ class FakeEngine(WholeModelEngine):
     """Serves users as the simulation does."""
 
     def __init__(self) -> None:
-        self.version = "1.2"
+        self.name, self.version = "onnxruntime-genai", "1.2"
         self.loads = 0
         self.batches: list[int] = []
         self.fails = False
@@ -81,7 +81,7 @@ def engine(monkeypatch: pytest.MonkeyPatch) -> FakeEngine:
         yield engine
 
     monkeypatch.setattr(language_measuring, "open_whole_model", opened)
-    monkeypatch.setattr(language_measuring, "carrier_jobs", lambda *_: [])
+    monkeypatch.setattr(language_measuring, "carrier_jobs", lambda *_, **__: [])
     return engine
 
 

@@ -33,7 +33,7 @@ class FakeEngine(WholeModelEngine):
     """Takes 100 ms for a prompt, 20 ms for the first step behind it and 10 ms for each later one."""
 
     def __init__(self, lives: int = 99) -> None:
-        self.version = "1.2"
+        self.name, self.version = "onnxruntime-genai", "1.2"
         self.asked: list[tuple[int, int] | str] = []
         self._lives = lives
 

@@ -19,6 +19,7 @@ from dlbricks_tui.language.end_to_end import DATA_FILE, WholeModelEngine, WholeM
 from dlbricks_tui.language.opening import NamedModel
 from dlbricks_tui.language.orders import LanguageQuestion
 from dlbricks_tui.runtime.runtime import Runtime, Settings
+from dlbricks_tui.runtime.traits import Traits
 from tests.language.test_decoder import ONNX_RUNTIME, library
 
 SMALL: dict[str, Any] = {"hidden": 64, "blocks": 3, "heads": 2, "kv_heads": 1, "head_size": 32, "rotary_size": 32}
@@ -27,7 +28,7 @@ LONGEST = 64
 
 def small(name: str, **sizes: Any) -> Architecture:
     """Return a model of some ten thousand weights with the layers of one of the library."""
-    return replace(library(name), **SMALL, inner=96, vocabulary=320, positions=128, **sizes)
+    return replace(library(name), **SMALL, inner=256, vocabulary=320, positions=128, **sizes)
 
 
 LLAMA = small("llama-3.2-1b")
@@ -35,9 +36,12 @@ MIXTURE = small("qwen3-30b-a3b", experts=4, active_experts=2)
 
 
 def written(
-    folder: Path, model: Architecture = LLAMA, precision: WeightPrecision = WeightPrecision.INT4
+    folder: Path,
+    model: Architecture = LLAMA,
+    precision: WeightPrecision = WeightPrecision.INT4,
+    traits: Traits = ONNX_RUNTIME,
 ) -> WholeModelFiles:
-    files = whole_model_files(model, precision, LONGEST, ONNX_RUNTIME)
+    files = whole_model_files(model, precision, LONGEST, traits)
     files.write(folder)
     return files
 

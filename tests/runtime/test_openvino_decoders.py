@@ -14,7 +14,8 @@ from dlbricks_tui.language.decoder import Step, decoder
 from dlbricks_tui.language.end_to_end import MODEL_FILE
 from dlbricks_tui.runtime.inside.backend import RefusalError
 from dlbricks_tui.runtime.inside.openvino_backend import OpenVino
-from dlbricks_tui.runtime.inside.openvino_decoders import OpenVinoEngine, decoder_extensions, with_state
+from dlbricks_tui.runtime.inside.openvino_decoders import _apart_in_bytes, decoder_extensions, with_state
+from dlbricks_tui.runtime.inside.openvino_engine import OpenVinoEngine, openvino_engine
 from dlbricks_tui.runtime.inside.ort_session import options
 from dlbricks_tui.runtime.protocol import Generate, OpenEngine
 from dlbricks_tui.runtime.traits import TRAITS
@@ -78,7 +79,7 @@ def steps() -> list[dict[str, Any]]:
 def test_logits_are_those_of_onnx_runtime(
     openvino: Any, ort: Any, tmp_path: Path, family: str, precision: WeightPrecision
 ) -> None:
-    written(tmp_path, FAMILIES[family], precision)
+    written(tmp_path, FAMILIES[family], precision, TRAITS["openvino"])
     request, other = in_openvino(openvino, tmp_path).create_infer_request(), InOnnxRuntime(ort, tmp_path)
     request.reset_state()
     # ONNX Runtime rounds activations to 8 bits where weights are packed.
@@ -90,7 +91,7 @@ def test_logits_are_those_of_onnx_runtime(
 
 
 def test_attention_is_one_operator_and_products_unpack_their_weights(openvino: Any, tmp_path: Path) -> None:
-    written(tmp_path)
+    written(tmp_path, traits=TRAITS["openvino"])
     nodes = in_openvino(openvino, tmp_path).get_runtime_model().get_ops()
     kinds = Counter(str(it.get_rt_info()["layerType"].astype(str)) for it in nodes)
     assert (kinds["ScaledDotProductAttention"], kinds["RoPE"], kinds["Softmax"]) == (3, 6, 0)
@@ -114,14 +115,23 @@ def test_caches_grow_from_run_to_run_and_begin_anew(openvino: Any) -> None:
     assert lengths == [23, 23]
 
 
-def test_the_engine_generates_tokens(openvino: Any, tmp_path: Path) -> None:
-    written(tmp_path)
-    engine = OpenVinoEngine(openvino)
+def test_zeros_of_a_row_begin_in_a_byte_of_their_own() -> None:
+    packed = numpy.array([0x21, 0x03, 0x54, 0xF6], numpy.uint8)
+    assert _apart_in_bytes(packed, 4, 2, 3).tolist() == [1, 2, 3, 4, 5, 6]
+    assert _apart_in_bytes(packed, 8, 2, 2).tolist() == [0x21, 0x03, 0x54, 0xF6]
+
+
+@pytest.mark.parametrize("is_genai", [True, False])
+def test_the_engine_generates_tokens(openvino: Any, tmp_path: Path, *, is_genai: bool) -> None:
+    written(tmp_path, traits=TRAITS["openvino"])
+    if is_genai:
+        pytest.importorskip("openvino_genai")
+    engine = openvino_engine(openvino) if is_genai else OpenVinoEngine(openvino)
     with pytest.raises(RefusalError, match="no model is loaded"):
         engine.generate(Generate(8, 3))
     opened = engine.open(OpenEngine(str(tmp_path), 1))
     made = engine.generate(Generate(8, 3))
-    assert opened.version[0].isdigit()
+    assert (opened.version[0].isdigit(), opened.name) == (True, "openvino-genai" if is_genai else "openvino")
     assert (made.first_ns > 0, len(made.later_ns)) == (True, 2)
 
 

@@ -13,6 +13,7 @@ from textual.pilot import Pilot
 from dlbricks_tui.api import language_models as asking
 from dlbricks_tui.api import token_loads
 from dlbricks_tui.api.language_models import LanguageAnswer, LanguageOptions
+from dlbricks_tui.api.language_systems import LanguageOnSystem
 from dlbricks_tui.api.token_loads import TokenLoadAnswer, TokenLoadOptions
 from dlbricks_tui.config.config import Config
 from dlbricks_tui.folders import DataFolder
@@ -215,7 +216,7 @@ async def test_models_are_opened_by_path_and_name_and_settings_lead_to_other_ans
         assert "int8, 2 threads; a prompt of 3,000 tokens, 128 generated" in screen_text(pilot)
         await press(pilot, "j", "l", "l", "l", "l")
         assert answers.asked[-1].caches == (CachePrecision.INT8,)
-        await press(pilot, "j", "enter", '"3"', "enter", "j", "l")
+        await press(pilot, "j", "j", "enter", '"3"', "enter", "j", "l")
         assert (answers.asked[-1].threads, answers.asked[-1].runtimes) == ((3,), ("onnxruntime",))
         await press(pilot, "k", "equals_sign", "ctrl+u", "enter", "j", "j", "right")
         assert answers.asked[-1].threads == () and "blocks and whole" in screen_text(pilot)
@@ -293,6 +294,28 @@ async def test_a_measurement_that_fails_is_one_line(
         monkeypatch.setattr(kinds, "recorded_host", lambda: object())
         await press(pilot, "m")
         assert " a demonstration measures nothing: quit it, and start `dlbricks` itself" in screen_text(pilot)
+        assert isinstance(pilot.app.screen, LanguageScreen)
+
+
+async def test_the_systems_of_the_store_are_compared_for_the_selected_model(
+    tmp_path: Path, answers: Answers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wanted: list[tuple[list[str], int]] = []
+
+    def on_systems(
+        models: Sequence[NamedModel], options: LanguageOptions, _: DataFolder
+    ) -> tuple[LanguageOnSystem, ...]:
+        wanted.append(([it.name for it in models], options.prompt))
+        return ()
+
+    monkeypatch.setattr("dlbricks_tui.tui.language.language_on_systems", on_systems)
+    async with language_screen(DataFolder(tmp_path)) as pilot:
+        first = listed(pilot)[0]
+        await press(pilot, "S")
+        await eventually(pilot, lambda: bool(wanted))
+        assert wanted == [([first], 512)]
+        assert f"Which system is quickest and cheapest for {first}?" in screen_text(pilot)
+        await press(pilot, "escape")
         assert isinstance(pilot.app.screen, LanguageScreen)
 
 

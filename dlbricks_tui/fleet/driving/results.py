@@ -27,6 +27,7 @@ from dlbricks_tui.store.records import (
     Facts,
     Failure,
     Measurement,
+    Peaks,
     Provenance,
     Record,
     RuntimeRecord,
@@ -38,7 +39,7 @@ from dlbricks_tui.store.statistics import mean_statistics
 from dlbricks_tui.store.verification import check_plausible
 
 # The records that hosts return.
-Returned = Measurement | Failure | System | RuntimeRecord
+Returned = Measurement | Failure | System | RuntimeRecord | Peaks
 _MOST_FACTS, _MOST_RUNTIMES = 64, 100
 # The newest result of a brick counts, so clocks must not differ much.
 _CLOCK_TOLERANCE = timedelta(minutes=10)
@@ -112,7 +113,7 @@ def identity_there(requested: Runtime, report: HostReport) -> str | None:
 def check_result(document: Mapping[str, Any], allowed: Allowed) -> Returned:
     """Return the record in a document of a host; raise ImpossibleError if the host cannot have measured it."""
     kind = TABLES.get(str(document.get("table")))
-    if kind not in (Measurement, Failure, System, RuntimeRecord):
+    if kind not in (Measurement, Failure, System, RuntimeRecord, Peaks):
         raise ImpossibleError(f"a record of the kind {_short(str(document.get('table')))!r}")
     try:
         record: Record = checked_record(kind, document)
@@ -123,6 +124,8 @@ def check_result(document: Mapping[str, Any], allowed: Allowed) -> Returned:
     match record:
         case System() if record.id != conditions.system:
             raise ImpossibleError(f"a system {_short(record.id)!r} that is not its own")
+        case Peaks() if record.system != conditions.system:
+            raise ImpossibleError(f"peaks of {_short(record.system)!r}, which is another system")
         case RuntimeRecord():
             if record.id != conditions.runtime:
                 raise ImpossibleError(f"a runtime {_short(record.id)!r} that is not its own")
@@ -260,7 +263,7 @@ class FleetResults:
             # The report has described the system.
             if isinstance(record, System):
                 continue
-            if isinstance(record, RuntimeRecord):
+            if isinstance(record, RuntimeRecord | Peaks):
                 kept.append(record)
                 continue
             key, record = JobKey(record.brick, record.context), replace(record, run=run_of(self._fleet, host))

@@ -75,10 +75,10 @@ def _engine_performers(framework: str) -> dict[type[protocol.Request[Any]], Call
     # Without a backend, which would bring threads of its own.
     refuse_without("numpy")
     if framework == "openvino":
-        from dlbricks_tui.runtime.inside.openvino_decoders import OpenVinoEngine
+        from dlbricks_tui.runtime.inside.openvino_engine import openvino_engine
         from dlbricks_tui.runtime.inside.openvino_models import load_openvino
 
-        decoding = OpenVinoEngine(load_openvino())
+        decoding = openvino_engine(load_openvino())
         return {protocol.OpenEngine: decoding.open, protocol.Generate: decoding.generate}
     from dlbricks_tui.runtime.inside.genai_engine import GenaiEngine, load_genai
 

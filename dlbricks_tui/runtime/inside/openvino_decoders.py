@@ -7,18 +7,10 @@ they become what its own tools write: weights that the products unpack, and atte
 from __future__ import annotations
 
 import importlib
-import time
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
-from pathlib import Path
 from typing import Any
 
 import numpy
-
-from dlbricks_tui.runtime.inside.backend import RefusalError
-from dlbricks_tui.runtime.inside.genai_engine import peak_bytes, prompt_of
-from dlbricks_tui.runtime.inside.openvino_models import ask, compiled
-from dlbricks_tui.runtime.protocol import EngineOpened, Generate, Generated, OpenEngine, Reason
 
 _MICROSOFT = "com.microsoft"
 # The name of the input that orders the beams of a search: the plugin fuses attention with it only.
@@ -26,8 +18,8 @@ _BEAMS = "beam_idx"
 _STATE = "cache "
 # What a position adds to a score that does not count.
 _NEVER = numpy.float32(-65504)
-# Weights of 4 and of 8 bits are stored with their zero in the middle.
-_TYPES, _ZEROS = {4: "u4", 8: "u8"}, {4: 8, 8: 128}
+# Weights of 4 and of 8 bits have their zero in the middle, unless they have an input for it.
+_TYPES, _ZEROS, _ZEROS_PLACE = {4: "u4", 8: "u8"}, {4: 8, 8: 128}, 3
 
 
 def decoder_extensions(openvino: Any) -> list[Any]:
@@ -93,17 +85,34 @@ def _quick_gelu(node: _Node) -> list[Any]:
 
 
 def _unpacked(node: _Node, packed: int, scales: int) -> Any:
-    """Return weights of few bits as a matrix, which the plugin multiplies without unpacking them first."""
+    """Return weights of few bits as a matrix, which the plugin multiplies without unpacking them first.
+
+    It multiplies whole numbers only where zeros have the type of the weights.
+    """
     bits, size, openvino = node.attribute("bits"), node.attribute("block_size"), node.openvino
     factors = _values(node.input(scales))
     rows, blocks = node.input(scales).get_shape()
     values = numpy.ascontiguousarray(_values(node.input(packed))).reshape(-1)
     kind = getattr(openvino.Type, _TYPES[bits])
-    stored = openvino.op.Constant(openvino.Tensor(values, [rows, blocks, size], kind))
-    zero = node.constant(numpy.float16(_ZEROS[bits]).reshape(1, 1, 1))
-    apart = node.subtract(node.convert(stored, "f16"), zero)
-    scaled = node.multiply(apart, node.constant(factors.reshape(rows, blocks, 1).astype(numpy.float16)))
-    return node.convert(node.reshape(scaled, node.whole(rows, blocks * size), special_zero=False), "f32")
+    # A row that shares one scale is no block.
+    inner = [blocks, size] if blocks > 1 else [size]
+    stored = openvino.op.Constant(openvino.Tensor(values, [rows, *inner], kind))
+    shape, zeros = [1] * (1 + len(inner)), numpy.array([_ZEROS[bits]], numpy.uint8)
+    if node.has(_ZEROS_PLACE):
+        shape, zeros = [rows, *inner[:-1], 1], _apart_in_bytes(_values(node.input(_ZEROS_PLACE)), bits, rows, blocks)
+    zero = openvino.op.Constant(kind, openvino.Shape(shape), zeros)
+    apart = node.subtract(node.convert(stored, "f16"), node.convert(zero, "f16"))
+    scaled = node.multiply(apart, node.constant(factors.reshape(rows, *inner[:-1], 1).astype(numpy.float16)))
+    matrix = node.reshape(scaled, node.whole(rows, blocks * size), special_zero=False) if blocks > 1 else scaled
+    return node.convert(matrix, "f32")
+
+
+def _apart_in_bytes(packed: Any, bits: int, rows: int, blocks: int) -> Any:
+    """Return the zeros of all blocks, each in a byte; those of a row begin in a byte of their own."""
+    each = packed.reshape(rows, -1)
+    if bits == 4:
+        each = numpy.stack([each & 15, each >> 4], -1).reshape(rows, -1)
+    return each[:, :blocks].reshape(-1)
 
 
 def _values(output: Any) -> Any:
@@ -253,10 +262,11 @@ class ModelRequest:
         self.request.infer(share_outputs=True)
 
 
-def with_state(model: Any) -> Any:
+def with_state(model: Any, *, is_whole: bool = False) -> Any:
     """Return a model that keeps its caches from run to run; one without caches stays as it is.
 
-    Inputs keep their places: those of caches stay, and are not read. The last input orders the beams of a search.
+    Inputs keep their places: those of caches stay, and are not read; a whole model loses them. The last input orders
+    the beams of a search.
     """
     kept = {op.get_variable_id(): op for op in model.get_ops() if op.get_type_name() == "ReadValue"}
     if not kept:
@@ -276,7 +286,9 @@ def with_state(model: Any) -> Any:
         sinks.append(openvino.opset6.assign(grown, name))
         written.add(grown.get_friendly_name())
     results = [it for it in model.get_results() if it.input_value(0).get_node().get_friendly_name() not in written]
-    return openvino.Model(results, sinks, [*model.get_parameters(), beams], "decoder")
+    # Caches have four axes.
+    given = [it for it in model.get_parameters() if not is_whole or len(it.get_partial_shape()) < 4]
+    return openvino.Model(results, sinks, [*given, beams], "decoder")
 
 
 def tokens_before(model: Any) -> int:
@@ -301,45 +313,3 @@ _OF_MICROSOFT: dict[str, Callable[[_Node], list[Any]]] = {
     "QuickGelu": _quick_gelu,
     "SkipSimplifiedLayerNormalization": _skip_norm,
 }
-
-
-class OpenVinoEngine:
-    """A whole language model in a folder, which generates tokens with OpenVINO itself."""
-
-    def __init__(self, openvino: Any) -> None:
-        self._openvino = openvino
-        self._core = openvino.Core()
-        for extension in decoder_extensions(openvino):
-            self._core.add_extension(extension)
-        self._request: Any = None
-        self._vocabulary = 1
-
-    def open(self, request: OpenEngine) -> EngineOpened:
-        self._request = None
-        began = time.perf_counter()
-        path = str(Path(request.folder) / "model.onnx")
-        model = ask(lambda: with_state(self._core.read_model(path)), Reason.UNBUILDABLE)
-        found = compiled(self._core, model, Reason.UNBUILDABLE)
-        self._request = ask(found.create_infer_request, Reason.UNBUILDABLE)
-        self._vocabulary = found.outputs[0].get_partial_shape()[2].get_length()
-        return EngineOpened(self._openvino.__version__.split("-")[0], time.perf_counter() - began)
-
-    def generate(self, request: Generate) -> Generated:
-        """Read a prompt and generate tokens, each the most probable one."""
-        if self._request is None:
-            raise RefusalError(Reason.MALFORMED, "no model is loaded into the engine")
-        tokens, taken = prompt_of(request.prompt, self._vocabulary)[None], []
-        self._request.reset_state()
-        processor_ns, began = time.process_time_ns(), time.perf_counter_ns()
-        for total in range(request.prompt, request.prompt + max(1, request.tokens)):
-            tokens = ask(partial(self._next, tokens, total), Reason.UNBUILDABLE)
-            ended = time.perf_counter_ns()
-            taken.append(ended - began)
-            began = ended
-        return Generated(taken[0], tuple(taken[1:]), time.process_time_ns() - processor_ns, peak_bytes())
-
-    def _next(self, tokens: Any, total: int) -> Any:
-        """Return the token that follows these, as the next input."""
-        fed = {"input_ids": tokens, "attention_mask": numpy.ones((1, total), numpy.int64)}
-        self._request.infer({**fed, _BEAMS: numpy.zeros(1, numpy.int32)}, share_inputs=True, share_outputs=True)
-        return self._request.get_output_tensor(0).data[:, -1:].argmax(-1)

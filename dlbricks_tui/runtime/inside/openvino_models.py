@@ -162,18 +162,23 @@ def compiled(core: Any, model: Any, reason: Reason, *, profiled: bool = False) -
 
     By itself OpenVINO would compute in bfloat16 where the processor can.
     """
+    given = {**settings(), "PERF_COUNT": "YES" if profiled else "NO"}
+    return ask(lambda: core.compile_model(model, DEVICE, given), reason)
+
+
+def settings() -> dict[str, str]:
+    """Return the settings of the CPU plugin."""
     threads = os.environ.get(THREADS_VARIABLE, "")
-    settings = {
+    found = {
         "NUM_STREAMS": "1",
         # With 0, OpenVINO decides.
         "INFERENCE_NUM_THREADS": threads if threads.isdecimal() else "0",
         "INFERENCE_PRECISION_HINT": _precision(),
-        "PERF_COUNT": "YES" if profiled else "NO",
     }
     cache = os.environ.get(CACHE_VARIABLE)
     if cache:
-        settings["KV_CACHE_PRECISION"] = _TYPES_OF_CACHES.get(cache, cache)
-    return ask(lambda: core.compile_model(model, DEVICE, settings), reason)
+        found["KV_CACHE_PRECISION"] = _TYPES_OF_CACHES.get(cache, cache)
+    return found
 
 
 def _precision() -> str:
