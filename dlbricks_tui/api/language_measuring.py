@@ -249,7 +249,7 @@ class _Measuring:
         with ResultsDatabase(self.place.data.store) as store, self._opened(asked) as engine:
             for each in self.order.drives:
                 self.checkpoint()
-                self.write(LanguageRound(f"{asked.model.name}: driving {each.words}"))
+                self.write(LanguageRound(f"{asked.model.name}: driving {each.words}, about {duration(each.seconds)}"))
                 store.add(*drive(asked, each, engine, self.system, self.run))
 
     def checkpoint(self) -> None:

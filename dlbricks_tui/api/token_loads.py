@@ -164,8 +164,9 @@ class TokenLoadAnswer:
 
     def is_met(self, users: Sequence[int]) -> bool:
         """Return whether one way serves all of these users within both bounds; without any, whether it serves one."""
-        served = [[it for it in way.loads if it.predicted.users in (users or (1,))] for way in self.ways]
-        return any(all(it.is_met for it in of) for of in served)
+        if not users:
+            return any(way.most_users for way in self.ways)
+        return any(all(it.is_met for it in way.loads if it.predicted.users in users) for way in self.ways)
 
 
 # What `dlbricks scenario --json` prints.
@@ -267,7 +268,8 @@ def order_of_load(model: NamedModel, options: TokenLoadOptions, data: DataFolder
 
 def _drive(queue: TokenQueue, serving: TokenServing, users: int) -> Drive:
     asked = queue.scenario
-    return Drive(asked, serving, asked.pauses(users, queue.steps.answer_ms(asked.generate), is_driven=True))
+    pauses = asked.pauses(users, queue.steps.answer_ms(asked.generate), is_driven=True)
+    return Drive(asked, serving, pauses, max(it.ended_ns for it in queue.answers(serving, pauses)) / 1e9)
 
 
 def _question(model: NamedModel, options: TokenLoadOptions, data: DataFolder) -> LanguageQuestion:

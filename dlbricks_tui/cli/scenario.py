@@ -45,11 +45,14 @@ _PICTURE_LINES = 14
 
 def register(parser: Parser) -> None:
     """Add the options of `scenario`."""
-    add_models_argument(parser, many=False)
+    add_models_argument(parser, many=False, more="; with `tokens` a language model, as `dlbricks llm` takes it")
     kind = ANY_KIND.kind
     parser.add_argument(KIND.option, metavar=kind.sign, type=Typed(kind), required=True, help=ANY_KIND.about)
-    parser.add_settings(BOUND, PERCENTILE, RATE, INSTANCES)
-    parser.add_setting(BATCHES, many=True, default=())
+    parser.add_setting(BOUND)
+    parser.add_setting(PERCENTILE, usual="90 for `single` and `tokens`, else 99")
+    parser.add_settings(RATE, INSTANCES)
+    about = f"{BATCHES.about}; with `tokens`, make up to N answers together"
+    parser.add_setting(BATCHES, many=True, default=(), about=about, usual=f"{BATCHES.usual}; `tokens` 8")
     about = f"{RUNTIME.about}, or with --predict one of the store"
     parser.add_setting(RUNTIME, default=None, about=about, usual=USUAL_RUNTIME)
     parser.add_setting(THREADS, default=None, about="threads of each instance")

@@ -74,12 +74,15 @@ def token_load_line(answer: TokenLoadAnswer) -> str:
     best = max(answer.ways, key=lambda it: (it.most_users, it.loads[0].predicted.tokens_per_second))
     single, *_ = answer.ways
     if not best.most_users:
-        return "no user is served within both bounds"
-    alone = "" if best is single else f"; {PREDICTED}{_users(single.most_users)} one after another"
+        alone = single.curve[0]
+        first, later = delay_text(_first_ms(alone)), delay_text(_later_ms(alone))
+        delays = f"{PREDICTED}{first} to the first token, {PREDICTED}{later} for later ones"
+        return f"no user is served within both bounds: {delays}"
+    behind = "" if best is single else f"; {PREDICTED}{_users(single.most_users)} one after another"
     low, high = best.most_users_interval
     users = "user" if best.most_users == 1 else "users"
     how = "one after another" if best is single else f"by {best.serving} batches"
-    return f"{PREDICTED}{_users(best.most_users)} {users} ({_users(low)} to {_users(high)}) {how}{alone}"
+    return f"{PREDICTED}{_users(best.most_users)} {users} ({_users(low)} to {_users(high)}) {how}{behind}"
 
 
 def scenario_words(answer: TokenLoadAnswer) -> str:

@@ -111,6 +111,8 @@ class Drive:
     scenario: TokenScenario
     serving: TokenServing
     pauses: Pauses
+    # Until the last answer, about.
+    seconds: float
 
     @property
     def users(self) -> int:

@@ -223,8 +223,12 @@ class TokenQueue:
         asked = self.scenario
         if pauses is None:
             pauses = asked.pauses(users, self.steps.answer_ms(asked.generate))
-        answers = served(self.steps, serving, asked.largest(serving), asked.generate, pauses)
-        return TokenLoad.of(asked, users, TokenSamples.of(answers, asked.generate))
+        return TokenLoad.of(asked, users, TokenSamples.of(self.answers(serving, pauses), asked.generate))
+
+    def answers(self, serving: TokenServing, pauses: Pauses) -> list[ServedAnswer]:
+        """Return the simulated answers to users with these pauses."""
+        asked = self.scenario
+        return served(self.steps, serving, asked.largest(serving), asked.generate, pauses)
 
     def most_users(self, serving: TokenServing) -> int:
         """Return the most users within both bounds, up to MOST_USERS; 0 if one is too many."""

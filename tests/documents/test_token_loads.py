@@ -21,7 +21,9 @@ def test_the_line_names_the_way_that_serves_most() -> None:
     assert token_load_line(token_load_answer()) == "~4 users (4 to 4) by static batches; ~2 one after another"
     alone = token_load_answer(per_token_ms=21.0)
     assert token_load_line(alone) == "~2 users (0 to 2) one after another"
-    assert token_load_line(token_load_answer(first_token_ms=1.0)) == "no user is served within both bounds"
+    assert token_load_line(token_load_answer(first_token_ms=1.0)) == (
+        "no user is served within both bounds: ~500 ms to the first token, ~20 ms for later ones"
+    )
     loose = token_load_line(token_load_answer(first_token_ms=1e7, per_token_ms=1e6))
     assert loose.startswith("~256 or more users (256 or more to 256 or more) by ")
 

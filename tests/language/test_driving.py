@@ -63,7 +63,7 @@ class FakeEngine(WholeModelEngine):
 
 
 def drive_of(serving: TokenServing, users: int, asked: TokenScenario = ASKED) -> Drive:
-    return Drive(asked, serving, asked.pauses(users, STEPS.answer_ms(asked.generate), is_driven=True))
+    return Drive(asked, serving, asked.pauses(users, STEPS.answer_ms(asked.generate), is_driven=True), 3.0)
 
 
 @pytest.fixture
@@ -92,7 +92,7 @@ def test_the_users_of_an_order_are_driven_and_found_again(bench: Bench, engine: 
     # Each is loaded anew, and warmed up.
     assert (engine.loads, engine.batches) == (2, [1, 1, 2, 2])
     assert [*map(type, bench.told)] == [LanguageMessage, LanguageRound, LanguageRound, LanguageMeasured]
-    assert getattr(bench.told[2], "line", "") == "tiny: driving 4 users, static batches"
+    assert getattr(bench.told[2], "line", "") == "tiny: driving 4 users, static batches, about 3 s"
     with ResultsDatabase(bench.data.store) as store:
         for it in drives:
             found = driven_load(store, fingerprint().id, asked, ASKED, it.serving, it.users)
@@ -148,7 +148,9 @@ def test_steps_of_batches_are_measured_and_users_of_the_whole_model_driven(
     assert token_load(TINY, options, bench.data).coverage == 0.0
     assert bench.measure(order_of_load(TINY, options, bench.data)), bench.told
     assert not [it for it in bench.told if isinstance(it, LanguageFailed)]
-    assert re.fullmatch(r"tiny: driving \d+ users?, (single|static batches)", getattr(bench.told[-2], "line", ""))
+    assert re.fullmatch(
+        r"tiny: driving \d+ users?, (single|static batches), about .*", getattr(bench.told[-2], "line", "")
+    )
     answer = token_load(TINY, options, bench.data)
     assert answer.coverage == 1.0
     assert [(it.answers, it.predicted) for it in answer.steps] == [(1, False), (2, False)]
