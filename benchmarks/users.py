@@ -34,16 +34,17 @@ _SHARE, _MOST_FIGURES = 0.15, 0.9
 
 def main() -> int:
     """Drive the users of each model, and judge the predictions."""
-    usual = TokenLoadOptions(threads=1, prompt=64, generate=32, batch=4, first_token_ms=6000.0, per_token_ms=100.0)
+    usual = TokenLoadOptions(threads=(1,), prompt=64, generate=32, batch=4, first_token_ms=6000.0, per_token_ms=100.0)
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("models", nargs="*", default=["smollm2-135m"])
-    names: dict[str, type[float]] = {"threads": int, "prompt": int, "generate": int, "batch": int}
+    parser.add_argument("--threads", type=int, default=1)
+    names: dict[str, type[float]] = {"prompt": int, "generate": int, "batch": int}
     names |= dict.fromkeys(("first_token_ms", "per_token_ms", "think_s"), float)
     for name, kind in names.items():
         parser.add_argument(f"--{name.replace('_', '-')}", type=kind, default=getattr(usual, name))
     parser.add_argument("--data-dir", type=Path, help="go on with the results in this folder")
     given = vars(parser.parse_args())
-    options = replace(usual, **{name: given[name] for name in names})
+    options = replace(usual, threads=(given["threads"],), **{name: given[name] for name in names})
     served: list[bool] = []
     errors: list[float] = []
     with tempfile.TemporaryDirectory() as folder:

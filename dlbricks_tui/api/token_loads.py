@@ -12,7 +12,7 @@ from dlbricks_tui.api.language_models import LanguageOptions, questions
 from dlbricks_tui.api.loads import ScenarioResult
 from dlbricks_tui.host.fingerprint import fingerprint
 from dlbricks_tui.jobs.events import Event
-from dlbricks_tui.language.architecture import LanguageError, WeightPrecision
+from dlbricks_tui.language.architecture import LanguageError
 from dlbricks_tui.language.composing import StepTime, step_time, steps_time
 from dlbricks_tui.language.driving import driven_load
 from dlbricks_tui.language.opening import NamedModel
@@ -50,15 +50,9 @@ _ENDS: tuple[Callable[[StepTime], float], ...] = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TokenLoadOptions:
-    """What users ask of a language model, how long they wait at most, and how the model is executed."""
+class TokenLoadOptions(LanguageOptions):
+    """What users ask of a language model in its first execution, and how long they wait at most."""
 
-    prompt: int = 512
-    generate: int = 128
-    precision: WeightPrecision = WeightPrecision.INT4
-    # None: the usual ones of this host.
-    threads: int | None = None
-    runtime: str | None = None
     first_token_ms: float = 2000.0
     per_token_ms: float = 100.0
     percentile: float = 90.0
@@ -68,27 +62,11 @@ class TokenLoadOptions:
     # Empty: the most within both bounds.
     users: tuple[int, ...] = ()
 
-    @classmethod
-    def like(cls, options: LanguageOptions) -> TokenLoadOptions:
-        """Return options for the first execution of others, with the usual bounds."""
-        threads, runtime = next(iter(options.threads), None), next(iter(options.runtimes), None)
-        return taken(cls, options, precision=options.precisions[0], threads=threads, runtime=runtime)
-
     def __post_init__(self) -> None:
+        LanguageOptions.__post_init__(self)
         require_allowed(self, (FIRST_TOKEN, PER_TOKEN, PERCENTILE, USERS), LanguageError)
         BATCHES.require(self.batch, LanguageError)
-        if self.think_s:
-            THINK.require(self.think_s, LanguageError)
-
-    @property
-    def of_language(self) -> LanguageOptions:
-        return LanguageOptions(
-            prompt=self.prompt,
-            generate=self.generate,
-            precisions=(self.precision,),
-            threads=() if self.threads is None else (self.threads,),
-            runtimes=() if self.runtime is None else (self.runtime,),
-        )
+        THINK.require(self.think_s or None, LanguageError)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -273,8 +251,8 @@ def _drive(queue: TokenQueue, serving: TokenServing, users: int) -> Drive:
 
 
 def _question(model: NamedModel, options: TokenLoadOptions, data: DataFolder) -> LanguageQuestion:
-    options.of_language.require_context(model.name, model.architecture.positions)
-    (asked,) = questions([model], options.of_language, data)
+    options.require_context(model.name, model.architecture.positions)
+    asked, *_ = questions([model], options, data)
     if asked.runtime.framework != _FRAMEWORK:
         raise LanguageError("users are served by ONNX Runtime only: leave --runtime out, or choose onnxruntime")
     return replace(asked, batches=batch_sizes_up_to(options.batch))

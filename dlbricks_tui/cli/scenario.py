@@ -134,10 +134,11 @@ def _answer_users(args: argparse.Namespace) -> int:
     from dlbricks_tui.cli.rendering import show_parts
     from dlbricks_tui.documents.token_loads import token_load_parts
 
-    given = values_of(args, (*TOKENS, PERCENTILE, RUNTIME, THREADS))
+    given = values_of(args, (*TOKENS, PERCENTILE))
+    given |= {"threads": args.threads and (args.threads,), "runtimes": args.runtime and (args.runtime,)}
     if args.precision is not None:
         try:
-            given["precision"] = WEIGHTS.kind.read(args.precision.value)
+            given["precisions"] = (WEIGHTS.kind.read(args.precision.value),)
         except ValueRefusedError as refusal:
             raise UsageError(f"--precision with --kind tokens: {refusal}") from None
     if args.batch:

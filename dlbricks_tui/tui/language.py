@@ -17,6 +17,7 @@ from textual.containers import Horizontal
 
 from dlbricks_tui.api import language_models as asking
 from dlbricks_tui.api import token_loads
+from dlbricks_tui.api.documents import taken
 from dlbricks_tui.api.followed_jobs import LanguageJob
 from dlbricks_tui.api.language_models import LanguageAnswer, LanguageOptions
 from dlbricks_tui.api.language_systems import LanguageOnSystem, language_on_systems
@@ -245,7 +246,7 @@ def read_details(model: NamedModel | str, settings: LanguageSettings, data: Data
 
 
 def read_load(model: NamedModel | str, settings: LanguageSettings, data: DataFolder) -> TokenLoadAnswer:
-    return token_loads.token_load(asking.named_model(model), TokenLoadOptions.like(settings), data)
+    return token_loads.token_load(asking.named_model(model), taken(TokenLoadOptions, settings), data)
 
 
 def on_systems(model: NamedModel | str, settings: LanguageSettings, data: DataFolder) -> tuple[LanguageOnSystem, ...]:

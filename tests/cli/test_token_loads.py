@@ -64,9 +64,9 @@ def test_every_option_counts(dlbricks: Command, asked: AskedLoad) -> None:
     assert asked.options == TokenLoadOptions(
         prompt=64,
         generate=16,
-        precision=WeightPrecision.INT8,
-        threads=2,
-        runtime="onnxruntime",
+        precisions=(WeightPrecision.INT8,),
+        threads=(2,),
+        runtimes=("onnxruntime",),
         first_token_ms=1500.0,
         per_token_ms=50.0,
         percentile=95.0,

@@ -144,7 +144,7 @@ def test_steps_of_batches_are_measured_and_users_of_the_whole_model_driven(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("dlbricks_tui.scenarios.tokens._DRIVEN", 4)
-    options = TokenLoadOptions(prompt=24, generate=9, threads=1, batch=2, users=(2,), first_token_ms=1.0)
+    options = TokenLoadOptions(prompt=24, generate=9, threads=(1,), batch=2, users=(2,), first_token_ms=1.0)
     assert token_load(TINY, options, bench.data).coverage == 0.0
     assert bench.measure(order_of_load(TINY, options, bench.data)), bench.told
     assert not [it for it in bench.told if isinstance(it, LanguageFailed)]

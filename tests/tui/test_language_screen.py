@@ -334,7 +334,7 @@ async def test_a_key_shows_how_many_users_the_selected_model_serves(
         shown = screen_text(pilot)
         assert "~4 users (4 to 4) by static batches; ~2 one after another" in shown
         assert "First token (s) by users, p90" in shown and "Later tokens (ms) by users, p90" in shown
-        assert (asked[0].prompt, asked[0].threads) == (512, None)
+        assert (asked[0].prompt, asked[0].threads) == (512, ())
         # Another model has its answer again.
         await press(pilot, "1", "j")
         assert "by static batches" not in screen_text(pilot)
