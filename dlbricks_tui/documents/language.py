@@ -243,7 +243,7 @@ def _shares(answer: LanguageAnswer) -> Iterator[Part]:
         each, own = need.weights * 8 / answer.parameters, WeightPrecision(answer.precision).bits
         told = f"its own {own}, scales of each {BLOCK_SIZE} weights, and what ONNX Runtime keeps twice"
         if answer.runtime.startswith(LLAMA_CPP.framework):
-            told = "scales count, and more bits of some tensors; the file is mapped, and repacked tensors are copies"
+            told = "with scales, and more bits of some tensors; what llama.cpp repacks may be there twice at first"
         yield Sentence(f"a weight takes {each:.1f} bits of memory: {told}", "muted")
     if answer.runtime.startswith("openvino"):
         yield Sentence("memory as ONNX Runtime takes it: OpenVINO keeps the file of weights mapped besides", "muted")

@@ -56,7 +56,7 @@ _FOREIGN = 0.35
 # The same, if the speed of the host is not known either.
 _UNKNOWN_HOST = 0.45
 # Another host with the same runtime has shown the shares of the class: its caches and instructions may differ.
-_OTHER_HOST = 0.25
+OTHER_HOST = 0.25
 # Bricks of the same class with other sizes, and with sizes twice as far away.
 _CLASS, _PER_DOUBLING = 0.08, 0.04
 # A class that was not measured, where one like it was.
@@ -369,7 +369,7 @@ class BrickPredictor:
         ms = usual * math.exp(fmean(shown)) if shown else usual
         if not self.rates.is_measured:
             return ms, _UNKNOWN_HOST
-        return ms, math.hypot(_OTHER_HOST, pstdev(shown)) if shown else _FOREIGN
+        return ms, math.hypot(OTHER_HOST, pstdev(shown)) if shown else _FOREIGN
 
     def ratio_of_class(self, work: BrickWork) -> float | None:
         """Return the logarithm of the ratio to usual latencies of measured bricks of the class; None without any."""
@@ -393,9 +393,9 @@ class BrickPredictor:
         )
 
 
-def measured_ways(store: ResultsDatabase, runtime: str) -> list[tuple[str, str]]:
-    """Return the systems with bricks by a runtime, each with its identity there: in any Python, with any threads."""
-    found = combinations(store.select(equal(protocol=PROTOCOL, good=True, of="brick"), order=()))
+def measured_ways(store: ResultsDatabase, runtime: str, protocol: str = PROTOCOL) -> list[tuple[str, str]]:
+    """Return the systems with results by a runtime, each with its identity there: in any Python, with any threads."""
+    found = combinations(store.select(equal(protocol=protocol, good=True), order=()))
     alike = [it for it in found if _OF_HOST.sub("", it.runtime) == _OF_HOST.sub("", runtime)]
     return [(it.system, it.runtime) for it in alike]
 

@@ -252,7 +252,6 @@ class LanguageSettingsPanel(FormPanel):
         FormRow(setting=GENERATE, words=lambda it: f"{it.generate:,}"),
         FormRow(setting=WEIGHTS, many=True),
         FormRow(setting=CACHE, many=True, usual="default"),
-        FormRow(setting=FLASH_ATTENTION, many=True, usual="default"),
         FormRow(setting=THREADS, many=True, usual="default", offered=lambda _: [(it,) for it in THREADS.kind.offered]),
         FormRow(
             setting=RUNTIME,
@@ -269,6 +268,7 @@ class LanguageSettingsPanel(FormPanel):
             meaning="a block stands for its equals",
             words=lambda it: "blocks and whole" if it.end_to_end else "blocks",
         ),
+        FormRow(setting=FLASH_ATTENTION, many=True, usual="default", label="flash", meaning="attention of llama.cpp"),
     )
     ABOUT = (
         "What the models are asked to do, and how they are executed; the table follows each change. A carrier holds "
