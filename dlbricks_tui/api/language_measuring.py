@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, suppress
+from contextlib import AbstractContextManager, ExitStack, suppress
 from dataclasses import dataclass, field, replace
 from statistics import fmean
 
@@ -22,7 +22,15 @@ from dlbricks_tui.jobs.process import work_in_process
 from dlbricks_tui.language.architecture import LanguageError
 from dlbricks_tui.language.composing import PROTOCOL, StepTime
 from dlbricks_tui.language.decoder import Decoder, Extent, Step, distinct_blocks
-from dlbricks_tui.language.end_to_end import LANGUAGE_LOG, WholeModelRuns, engine_of, engine_results, open_whole_model
+from dlbricks_tui.language.driving import drive
+from dlbricks_tui.language.end_to_end import (
+    LANGUAGE_LOG,
+    WholeModelEngine,
+    WholeModelRuns,
+    engine_of,
+    engine_results,
+    open_whole_model,
+)
 from dlbricks_tui.language.llama_cpp import LlamaHost, measured_tests
 from dlbricks_tui.language.llama_rounds import LlamaRounds, open_rounds
 from dlbricks_tui.language.orders import (
@@ -117,6 +125,7 @@ class _Measuring:
                         self._measure_small_models(asked)
                     else:
                         self._measure_bricks(asked)
+                    self._drive(asked)
                 except LanguageError as error:
                     self._tell_failure(asked, error)
                     continue
@@ -144,7 +153,8 @@ class _Measuring:
             store.add(system, runtime_record(runtime, system))
             self._keep_peaks(store, asked.threads)
             so_far = {key.brick: found.trimmed_mean_ms for key, found in known.items()}
-            sink = _Sink(store, Recorder(self.run, conditions), asked.model.name, decoders, self.write, so_far)
+            alone = [it for it, step in zip(decoders, steps, strict=True) if step.batch == 1]
+            sink = _Sink(store, Recorder(self.run, conditions), asked.model.name, alone, self.write, so_far)
             memory, log = int(_MOST_MEMORY * system.memory_bytes), place.data.log / LANGUAGE_LOG
             with ExitStack() as opened:
                 beside = self._whole_model(asked, opened) if wants_whole else None
@@ -219,19 +229,31 @@ class _Measuring:
 
     def _whole_model(self, asked: LanguageQuestion, opened: ExitStack) -> WholeModelRuns | None:
         """Open the whole model, or tell why it cannot be timed."""
+        try:
+            return WholeModelRuns(asked, opened.enter_context(self._opened(asked)))
+        except LanguageError as error:
+            self._tell_failure(asked, error)
+            return None
 
+    def _opened(self, asked: LanguageQuestion) -> AbstractContextManager[WholeModelEngine]:
         def tell(size_bytes: int) -> None:
             size = memory_text(size_bytes)
             self.write(
                 LanguageMessage(f"{asked.model.name}: building the whole model, {size}, for {engine_of(asked.runtime)}")
             )
 
-        waiting, check, memory = self.signals.waiting, self.checkpoint, self.system.memory_bytes
-        try:
-            return opened.enter_context(open_whole_model(asked, self.place.data, waiting, check, tell, memory))
-        except LanguageError as error:
-            self._tell_failure(asked, error)
-            return None
+        waiting, memory = self.signals.waiting, self.system.memory_bytes
+        return open_whole_model(asked, self.place.data, waiting, self.checkpoint, tell, memory)
+
+    def _drive(self, asked: LanguageQuestion) -> None:
+        """Let users ask the whole model, and store the delays of their answers."""
+        if not self.order.drives:
+            return
+        with ResultsDatabase(self.place.data.store) as store, self._opened(asked) as engine:
+            for each in self.order.drives:
+                self.checkpoint()
+                self.write(LanguageRound(f"{asked.model.name}: driving {each.words}, about {duration(each.seconds)}"))
+                store.add(*drive(asked, each, engine, self.system, self.run))
 
     def checkpoint(self) -> None:
         self.signals.check()

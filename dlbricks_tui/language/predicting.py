@@ -70,7 +70,7 @@ class BrickWork(NamedTuple):
     op: str
     # Those of a stored weight.
     bits: int
-    # The tokens that it computes for: 1 when decoding.
+    # The tokens that it computes for; of attention, those of a sequence: 1 when decoding.
     tokens: int
     # Of weights, only what is read: rows of a table that are looked up, and experts that have a token.
     weight_bytes: int
@@ -145,7 +145,7 @@ def _experts_work(op: str, numbers: Mapping[str, int], data: Types, weights: Typ
 
 def _attention_work(numbers: Mapping[str, int], data: Types) -> BrickWork:
     tokens = _shape(data[0])[1]
-    _, kv_heads, buffer, size = next(_shape(it) for it in data if len(_shape(it)) == 4)
+    batch, kv_heads, buffer, size = next(_shape(it) for it in data if len(_shape(it)) == 4)
     heads, window = numbers["num_heads"], numbers.get("local_window_size", -1)
     if tokens == 1:
         # The cache is full, or its length tells how much of it is.
@@ -155,8 +155,9 @@ def _attention_work(numbers: Mapping[str, int], data: Types) -> BrickWork:
         # A prompt is read at once, and the kernel computes what lies outside of a window, too.
         seen, pairs = tokens, tokens * (tokens + 1) // 2
     row = 2 * kv_heads * size * _FLOAT_BYTES
-    moved = _bytes([it for it in data if len(_shape(it)) == 3]) + tokens * (row + heads * size * _FLOAT_BYTES)
-    return BrickWork(ATTENTION, _FLOAT_BITS, tokens, 0, seen * row, moved, 4 * heads * size * pairs)
+    made = batch * tokens * (row + heads * size * _FLOAT_BYTES)
+    moved = _bytes([it for it in data if len(_shape(it)) == 3]) + made
+    return BrickWork(ATTENTION, _FLOAT_BITS, tokens, 0, batch * seen * row, moved, batch * 4 * heads * size * pairs)
 
 
 def _shape(found: TensorType) -> Shape:
@@ -422,7 +423,9 @@ def measured_steps(asked: LanguageQuestion, host: BrickPredictor, *, is_probe: b
     while prefill.tokens > _FEWEST_TOKENS:
         if sum(host.predicted(layer).ms for layer in asked.decoder(prefill, **given).graph.layers) <= most_ms:
             break
-        prefill, others = Step.prefill(max(_FEWEST_TOKENS, prefill.tokens // 2)), others[-1:]
+        last = max(it.past for it in others if it.batch == 1)
+        others = [it for it in others if it.batch > 1 or it.past == last]
+        prefill = Step.prefill(max(_FEWEST_TOKENS, prefill.tokens // 2))
     return (prefill, *others)
 
 

@@ -15,11 +15,14 @@ from textual.app import ComposeResult
 from textual.containers import Horizontal
 
 from dlbricks_tui.api import language_models as asking
+from dlbricks_tui.api import token_loads
+from dlbricks_tui.api.documents import taken
 from dlbricks_tui.api.followed_jobs import LanguageJob
 from dlbricks_tui.api.language_comparing import LanguageWhatIf
 from dlbricks_tui.api.language_models import LanguageAnswer, LanguageOptions
 from dlbricks_tui.api.language_systems import LanguageOnSystem, language_on_systems
 from dlbricks_tui.api.open_models import Choices
+from dlbricks_tui.api.token_loads import TokenLoadOptions
 from dlbricks_tui.documents.language import (
     curve_parts,
     execution_words,
@@ -32,6 +35,7 @@ from dlbricks_tui.documents.language import (
 from dlbricks_tui.documents.language_comparison import executions_parts, what_if_columns, what_if_line
 from dlbricks_tui.documents.lines import Line, Span, line
 from dlbricks_tui.documents.parts import BLANK_LINE, Column, Heading, Sentence
+from dlbricks_tui.documents.token_loads import token_load_parts, token_load_plots
 from dlbricks_tui.settings.language import AT_LEAST, BEST_FOR, CACHE, FLASH_ATTENTION, GENERATE, PROMPT, WEIGHTS
 from dlbricks_tui.settings.measuring import END_TO_END
 from dlbricks_tui.settings.variant import RUNTIME, THREADS
@@ -50,8 +54,10 @@ from dlbricks_tui.wording.numbers import counted, duration
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+    from dlbricks_tui.api.token_loads import TokenLoadAnswer
     from dlbricks_tui.api.workbench_session import WorkbenchSession
     from dlbricks_tui.config.config import Config
+    from dlbricks_tui.documents.pictures import Plot
     from dlbricks_tui.folders import DataFolder
     from dlbricks_tui.language.opening import NamedModel
     from dlbricks_tui.language.orders import LanguagePhase
@@ -222,9 +228,17 @@ class LanguageCurvesPanel(DocumentPanel):
 
     def show(self, answer: LanguageAnswer) -> None:
         self.show_title(f" of {answer.title}")
-        for view, picture in zip_longest((self.picture, self._second), language_plots(answer)):
-            view.show(picture)
+        self._show_plots(language_plots(answer))
         self.show_parts(curve_parts(answer))
+
+    def show_load(self, load: TokenLoadAnswer) -> None:
+        self.show_title(f": users of {load.title or load.model}")
+        self._show_plots(token_load_plots(load))
+        self.show_parts(())
+
+    def _show_plots(self, plots: tuple[Plot, ...]) -> None:
+        for view, picture in zip_longest((self.picture, self._second), plots):
+            view.show(picture)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -285,6 +299,10 @@ def read_details(model: NamedModel | str, settings: LanguageSettings, data: Data
     others = asking.stored_answers([named], settings.alternatives, data)
     (answer,) = asking.stored_answers([named], replace(settings, what_ifs=True), data)
     yield (answer, *others)
+
+
+def read_load(model: NamedModel | str, settings: LanguageSettings, data: DataFolder) -> TokenLoadAnswer:
+    return token_loads.token_load(asking.named_model(model), taken(TokenLoadOptions, settings), data)
 
 
 def on_systems(model: NamedModel | str, settings: LanguageSettings, data: DataFolder) -> tuple[LanguageOnSystem, ...]:
@@ -397,6 +415,19 @@ class LanguageScreen(WorkScreen[None, LanguageJob]):
     @on(LanguageModelsPanel.Opened, "#language-models")
     def _model_opened(self) -> None:
         self.go_to(self._answer)
+
+    def action_show_load(self) -> None:
+        if (answer := self._models.selected) is None:
+            self.notify("Select a model first.")
+        else:
+            read = partial(read_load, self._named(answer), self._settings, self._data)
+            self.run_in_thread(read, "load", self._show_load)
+
+    def _show_load(self, load: TokenLoadAnswer) -> None:
+        if self._models.selected is not None and self._models.selected.model == load.model:
+            self._answer.show_parts(token_load_parts(load, on_screen=True), f"users of {load.model}")
+            self._curves.show_load(load)
+            self.go_to(self._answer)
 
     def _named(self, answer: LanguageAnswer) -> NamedModel | str:
         return self._opened.get(answer.model, answer.model)

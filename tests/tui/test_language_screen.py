@@ -5,13 +5,16 @@ from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from textual.pilot import Pilot
 
 from dlbricks_tui.api import language_models as asking
+from dlbricks_tui.api import token_loads
 from dlbricks_tui.api.language_models import LanguageAnswer, LanguageOptions
 from dlbricks_tui.api.language_systems import LanguageOnSystem
+from dlbricks_tui.api.token_loads import TokenLoadAnswer, TokenLoadOptions
 from dlbricks_tui.config.config import Config
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.host.queue import WorkKind
@@ -34,6 +37,7 @@ from dlbricks_tui.tui.dialogs.notices import ErrorScreen
 from dlbricks_tui.tui.language import CompareLanguageScreen, LanguageScreen, OpenLanguageModelScreen
 from dlbricks_tui.tui.workbench.screen import WorkbenchScreen
 from tests.api.language_answers import answer, library, predicted, what_ifs
+from tests.api.token_load_answers import token_load_answer
 from tests.tui.application import MEDIUM, NARROW, WIDE, app_on, eventually, press, running, screen_text, showing, told
 from tests.tui.processes import Process, all_seen, failed
 from tests.tui.snapshots import check_all, resize
@@ -351,3 +355,31 @@ async def test_the_systems_of_the_store_are_compared_for_the_selected_model(
         assert f"Which system is quickest and cheapest for {first}?" in screen_text(pilot)
         await press(pilot, "escape")
         assert isinstance(pilot.app.screen, LanguageScreen)
+
+
+async def test_a_key_shows_how_many_users_the_selected_model_serves(
+    new: DataFolder, answers: Answers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[TokenLoadOptions] = []
+
+    def load(model: NamedModel, options: TokenLoadOptions, _: DataFolder) -> TokenLoadAnswer:
+        asked.append(options)
+        return replace(token_load_answer(), model=model.name)
+
+    monkeypatch.setattr(token_loads, "token_load", load)
+    async with language_screen(new, WIDE) as pilot:
+        await press(pilot, "u")
+        shown = screen_text(pilot)
+        assert "~4 users (4 to 4) by static batches; ~2 one after another" in shown
+        assert "First token (s) by users, p90" in shown and "Later tokens (ms) by users, p90" in shown
+        assert (asked[0].prompt, asked[0].threads) == (512, ())
+        # Another model has its answer again.
+        await press(pilot, "1", "j")
+        assert "by static batches" not in screen_text(pilot)
+
+        def refuse(*_: Any) -> TokenLoadAnswer:
+            raise LanguageError("users are served by ONNX Runtime only")
+
+        monkeypatch.setattr(token_loads, "token_load", refuse)
+        await press(pilot, "u")
+        assert "users are served by ONNX Runtime only" in screen_text(pilot)

@@ -572,6 +572,7 @@ LANGUAGE = _screen("""language: On the screen of language models
     prove           v       *prove     Measure the selected what-if.
     cancel          x       *cancel    Cancel the measurement; what it has stored is kept.
     open_path       o       *open      Add a model: its config.json, folder, GGUF file or name.
+    show_load       u       *users     Show how many users the selected model serves.
     show_systems    S       systems    Compare the systems of the store for the selected model.
     look_again      r       refresh    Read the results stored by now.
     go_to_models    1       models     Go to the language models.
