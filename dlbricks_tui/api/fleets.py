@@ -20,7 +20,7 @@ from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.jobs.events import Event, EventReader
 from dlbricks_tui.jobs.folder import JobState, State, StoredJobs
 from dlbricks_tui.language.opening import open_language_model
-from dlbricks_tui.language.orders import LanguageQuestion
+from dlbricks_tui.language.orders import LanguageQuestion, is_llama_cpp
 from dlbricks_tui.models.library import ModelSource
 from dlbricks_tui.runtime.registry import Registry
 from dlbricks_tui.runtime.variant import several
@@ -91,7 +91,13 @@ def _language_questions(options: FleetOptions, data: DataFolder) -> tuple[Langua
     for model in models:
         options.language.require_context(model.name, model.architecture.positions)
     runtimes, threads = several(options.measuring.runtime), several(options.measuring.threads)
-    return questions(models, replace(options.language, runtimes=tuple(runtimes), threads=tuple(threads)), data)
+    found = questions(models, replace(options.language, runtimes=runtimes, threads=threads), data)
+    if refused := next((it.runtime for it in found if is_llama_cpp(it.runtime)), None):
+        raise FleetError(
+            f"hosts of a fleet measure layers, of which {refused.traits.title} tells no times: choose another runtime, "
+            "or run `dlbricks llm` on each host"
+        )
+    return found
 
 
 def require_extra() -> None:

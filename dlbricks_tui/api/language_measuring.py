@@ -191,6 +191,9 @@ class _Measuring:
     def _measure_small_models(self, asked: LanguageQuestion) -> None:
         """Time what the store lacks in llama.cpp, which tells no times of layers."""
         system, identity = self.system, asked.runtime.identity
+        if self.order.probe:
+            title = asked.runtime.traits.title
+            raise LanguageError(f"{title} tells no times of layers, of which a probe takes a few: leave --probe out")
         with ResultsDatabase(self.place.data.store) as store:
             rates = BrickPredictor.of_host(store, system.id, identity, asked.threads).rates
             host = LlamaHost.of_host(store, system.id, identity, rates)

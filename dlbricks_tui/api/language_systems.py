@@ -13,12 +13,13 @@ from dlbricks_tui.api.language_models import Bounds, LanguageAnswer, LanguageOpt
 from dlbricks_tui.estimate.comparison import WIDEST_OF_THE_BEST, Prices, cost_of, names_of, read_prices
 from dlbricks_tui.estimate.system_estimate import find_system
 from dlbricks_tui.host.fingerprint import fingerprint
+from dlbricks_tui.language.llama_cpp import PROTOCOL as LLAMA_PROTOCOL
 from dlbricks_tui.language.opening import NamedModel
-from dlbricks_tui.language.orders import LanguageQuestion
+from dlbricks_tui.language.orders import LanguageQuestion, is_llama_cpp
 from dlbricks_tui.language.predicting import BrickPredictor, measured_ways
 from dlbricks_tui.runtime.registry import Registry
 from dlbricks_tui.runtime.runtime import Runtime
-from dlbricks_tui.runtime.variant import stated_threads
+from dlbricks_tui.runtime.variant import stated_python, stated_threads
 from dlbricks_tui.store.change import Timing, known_changes
 from dlbricks_tui.store.database import ResultsDatabase, processors_of
 from dlbricks_tui.store.selections import by_id
@@ -142,13 +143,13 @@ class _OnSystems:
         self._store, self._host, self._prices = store, host, prices
         self._predictor = cache(self._predictor_on)
         self._with_peaks = {it.system for it in store.peaks()}
-        self._ways = cache(lambda runtime: measured_ways(store, runtime))
+        self._ways = cache(self._measured_ways)
 
     def variants(self, runtime: Runtime, system: System, threads: Sequence[int]) -> Sequence[Runtime]:
         """Return a runtime with these threads; by default, with a system's usual ones, and those measured there."""
         there = processors_of(system)
         usual = runtime.on(there).settings.threads if there else runtime.settings.threads
-        measured = [stated_threads(it) for of, it in self._ways(runtime.identity) if of == system.id]
+        measured = [stated_threads(it) for of, it in self._ways(runtime) if of == system.id]
         wanted = threads or [usual or system.cores or 1, *(it for it in measured if it)]
         return [runtime.with_threads(it) for it in dict.fromkeys(wanted)]
 
@@ -162,23 +163,27 @@ class _OnSystems:
 
     def _answer(self, asked: LanguageQuestion, system: System) -> LanguageOnSystem:
         # It may run in another version of Python there.
-        there = [it for of, it in self._ways(asked.runtime.identity) if of == system.id]
-        identity = next((it for it in there if stated_threads(it) == asked.threads), asked.runtime.identity)
-        predictor = self._predictor(system, identity, asked.threads)
+        there = [it for of, it in self._ways(asked.runtime) if of == system.id and stated_threads(it) == asked.threads]
+        if there and (python := stated_python(there[0])):
+            asked = replace(asked, runtime=replace(asked.runtime, python_version=python))
+        predictor = self._predictor(system, asked.runtime.identity, asked.threads)
         answer = answer_of(asked, self._store, system, predictor, has_curves=False)
+        others = [it.system for it in predictor.others]
+        if is_llama_cpp(asked.runtime):
+            alike = [of for of, it in self._ways(asked.runtime) if it == asked.runtime.identity]
+            others = [it for it in alike if it != system.id]
         has_peaks = predictor.rates.is_measured or system.id in self._with_peaks
-        rests_on = "other models" if predictor.known else "peaks" if has_peaks else "description"
+        rests_on = "other models" if there else "peaks" if has_peaks else "description"
         # Small bricks occur in many models.
         rests_on = "bricks" if answer.coverage >= _LEAST_COVERAGE else rests_on
         is_known, within = rests_on != "description", answer.intervals
         return taken(
             LanguageOnSystem,
             answer,
-            runtime=identity,
             system_name=system.name,
             is_host=system.id == self._host.id,
             rests_on=rests_on,
-            compared_with=tuple(dict.fromkeys(it.system for it in predictor.others)),
+            compared_with=tuple(dict.fromkeys(others)),
             decode_tokens_per_second=answer.decode_tokens_per_second if is_known else None,
             prefill_tokens_per_second=answer.prefill_tokens_per_second if is_known else None,
             first_token_ms=answer.first_token_ms if is_known else None,
@@ -187,6 +192,9 @@ class _OnSystems:
             first_token_interval_ms=within.first_token_ms if is_known else None,
             cost=self._cost(answer, system) if is_known else None,
         )
+
+    def _measured_ways(self, runtime: Runtime) -> Sequence[tuple[str, str]]:
+        return measured_ways(self._store, runtime.identity, *([LLAMA_PROTOCOL] if is_llama_cpp(runtime) else []))
 
     def _predictor_on(self, system: System, runtime: str, threads: int) -> BrickPredictor:
         if system.id == self._host.id:

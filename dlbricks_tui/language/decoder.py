@@ -548,7 +548,7 @@ class _Decoder:
 
     def _head(self, normed: Made) -> Made:
         model, out = self.model, self.out
-        if self.traits.has_short_head:
+        if self.traits.has_short_head or model.scores_last_only:
             out.part = ModelPart.HEAD
             last = [Constant((it,)) for it in (-1, _END, 1)]
             normed = out.one("Slice", [normed, *last], float_type(1, 1, model.hidden))

@@ -21,9 +21,10 @@ from dlbricks_tui.language.composing import MemoryNeed, StepTime
 from dlbricks_tui.language.decoder import ModelPart, Step, decoder, distinct_blocks
 from dlbricks_tui.language.gguf_files import GgufTensor, gguf_tensors, rich_blocks, size_bytes
 from dlbricks_tui.language.orders import LanguageQuestion, MeasuredEngine
-from dlbricks_tui.language.predicting import BrickWork, HostRates, usual_ms, work_of
+from dlbricks_tui.language.predicting import OTHER_HOST, BrickWork, HostRates, usual_ms, work_of
 from dlbricks_tui.runtime.llama_bench import LlamaTest
-from dlbricks_tui.runtime.traits import ONNX_RUNTIME, runtime_title
+from dlbricks_tui.runtime.traits import LLAMA_CPP, runtime_title
+from dlbricks_tui.runtime.variant import FlashAttention, stated_flash_attention
 from dlbricks_tui.store.records import EndToEnd
 from dlbricks_tui.store.selections import equal
 from dlbricks_tui.store.statistics import summarise
@@ -42,8 +43,6 @@ _NOTHING = 1e-6
 _MOST_MS, _FEWEST_TOKENS = 4000.0, 32
 # Tokens that a test of decoding generates.
 _MOST_TOKENS = 16
-# Layers are laid out so to predict what they take.
-_LAYOUT = replace(ONNX_RUNTIME, has_short_head=True)
 # Standard deviations of a latency as shares of it: of the method, of other models in the same engine, of other
 # engines, of a host whose speed is not known, and of a length that is twice as long.
 _METHOD, _LIKE, _FOREIGN, _UNKNOWN_HOST, _PER_DOUBLING = 0.015, 0.12, 0.35, 0.45, 0.04
@@ -51,8 +50,8 @@ _DEVIATIONS = 1.96
 # Few rounds tell less about their spread than many.
 _FEW_ROUNDS = 4
 _FLOAT_BYTES = 4
-# The process without a model, and what a graph of one block needs to be planned.
-_PROCESS_BYTES, _BYTES_PER_BLOCK = 14 << 20, 1 << 17
+# The process without a model, and each word of the vocabulary.
+_PROCESS_BYTES, _BYTES_PER_WORD = 15 << 20, 40
 # Caches are as long as a multiple of so many tokens; of a prompt so many are computed at once.
 _CACHE_STEP, _BATCH = 256, 512
 
@@ -66,6 +65,16 @@ class SmallModels:
     models: tuple[Rich, ...]
     whole: tuple[float, ...]
     outside: tuple[float, ...]
+
+
+def _ratios(records: Sequence[EndToEnd]) -> dict[bool, tuple[float, float]]:
+    """Return the median logarithm of measured to predicted, and its spread, by whether a prompt was read."""
+    ratios: defaultdict[bool, list[float]] = defaultdict(list)
+    for it in records:
+        predicted = dict(it.noise).get(PREDICTED_FACT)
+        if isinstance(predicted, int | float) and predicted > 0:
+            ratios[it.name.startswith("prefill")].append(math.log(it.statistics.trimmed_mean_ms / predicted))
+    return {is_prefill: (median(of), _spread(of)) for is_prefill, of in ratios.items()}
 
 
 def small_models(model: Architecture, precision: WeightPrecision) -> SmallModels:
@@ -185,20 +194,21 @@ class Moved(NamedTuple):
 
 
 def works(model: Architecture, precision: WeightPrecision, step: Step, cache_bits: int) -> Iterator[Moved]:
-    """Yield the work of a step: ONNX Runtime's layout with the bytes of GGUF, and a head for the last token."""
-    blocks = distinct_blocks(model, fewest=True)
-    found = decoder(model, precision.layout, step, _LAYOUT, blocks)
+    """Yield the work of a step: that of ONNX Runtime's layout with the bytes of GGUF."""
+    found = decoder(model, precision.layout, step, LLAMA_CPP, distinct_blocks(model, fewest=True))
     whole = list(zip(found.parts, found.counts, map(work_of, found.graph.layers), strict=True))
     tensors = gguf_tensors(model, precision, rich_blocks(model, precision))
+    # Of the head, and of the blocks.
     stored = _head_bytes(tensors), size_bytes([it for it in tensors if it.name.startswith("blk.")])
     laid_out = [0, 0]
     for part, count, work in whole:
         laid_out[part is not ModelPart.HEAD] += count * work.weight_bytes * (part is not ModelPart.TABLE)
+    ratios = [of / max(1, laid) for of, laid in zip(stored, laid_out, strict=True)]
+    if model.experts:
+        # A step reads few of many experts.
+        ratios[1] = min(ratios[1], 1.0)
     for part, count, work in whole:
-        place = part is not ModelPart.HEAD
-        ratio = 1.0 if part is ModelPart.TABLE else stored[place] / max(1, laid_out[place])
-        # Of many experts a step reads few, in both files.
-        ratio = min(ratio, 1.0) if model.experts and place else ratio
+        ratio = 1.0 if part is ModelPart.TABLE else ratios[part is not ModelPart.HEAD]
         weight, cache = int(work.weight_bytes * ratio), work.cache_bytes * cache_bits // 32
         yield Moved(part, count, work._replace(weight_bytes=weight, cache_bytes=cache))
 
@@ -211,24 +221,44 @@ def _head_bytes(tensors: Sequence[GgufTensor]) -> int:
 class LlamaHost:
     """Knows what models take in a variant of llama.cpp on a host: measured, or predicted."""
 
-    def __init__(self, rates: HostRates, records: Sequence[EndToEnd] = ()) -> None:
+    def __init__(
+        self,
+        rates: HostRates,
+        records: Sequence[EndToEnd] = (),
+        of_others: Sequence[EndToEnd] = (),
+        like: LlamaHost | None = None,
+    ) -> None:
         self.rates = rates
+        # What other hosts have shown, in place of models of this one.
+        self._elsewhere = _ratios(of_others)
         # Of each key the newest record of each run.
         self._found: defaultdict[str, dict[str, EndToEnd]] = defaultdict(dict)
-        ratios: defaultdict[bool, list[float]] = defaultdict(list)
         for it in sorted(records, key=lambda it: it.when):
             self._found[it.model][it.run] = it
-            predicted = dict(it.noise).get(PREDICTED_FACT)
-            if isinstance(predicted, int | float) and predicted > 0:
-                ratios[it.name.startswith("prefill")].append(math.log(it.statistics.trimmed_mean_ms / predicted))
-        # The median logarithm of measured to predicted, and how much it differs between models.
-        self._ratios = {is_prefill: (median(of), _spread(of)) for is_prefill, of in ratios.items()}
+        # Another execution tells what this one has not shown.
+        self._ratios: dict[bool, tuple[float, float]] = _ratios(records)
+        if like is not None:
+            self._ratios = like._ratios | self._ratios
 
     @classmethod
-    def of_host(cls, store: ResultsDatabase, system: str, runtime: str, rates: HostRates) -> LlamaHost:
-        """Return what the store knows of a variant on this host."""
-        query = equal(system=system, runtime=runtime, protocol=PROTOCOL)
-        return cls(rates, [it for it in store.records(EndToEnd, query) if it.good])
+    def of_host(
+        cls,
+        store: ResultsDatabase,
+        system: str,
+        runtime: str,
+        rates: HostRates,
+        without: LanguageQuestion | None = None,
+        like: LlamaHost | None = None,
+    ) -> LlamaHost:
+        """Return what the store knows of a variant on this host, `without` the measurements of a question."""
+        left_out: set[str] = set()
+        if without is not None:
+            sizes, bits, tests = without.sizes, without.precision, tests_of(without)
+            kinds = (*small_models(sizes, bits).models, rich_blocks(sizes, bits))
+            left_out = {model_key(sizes, bits, it, test) for it in kinds for test in tests}
+        found = [it for it in store.records(EndToEnd, equal(runtime=runtime, protocol=PROTOCOL)) if it.good]
+        own = [it for it in found if it.system == system and it.model not in left_out]
+        return cls(rates, own, [it for it in found if it.system != system], like)
 
     def measured(self, asked: LanguageQuestion, test: LlamaTest) -> StepTime | None:
         """Return what a test takes with the whole model, from its small models; None if it was not measured."""
@@ -271,6 +301,9 @@ class LlamaHost:
         elif (like := self._ratios.get(test.prompt > 0)) is not None:
             log_ratio, spread = like
             half = _DEVIATIONS * math.hypot(_LIKE, spread)
+        elif (there := self._elsewhere.get(test.prompt > 0)) is not None and self.rates.is_measured:
+            log_ratio, spread = there
+            half = _DEVIATIONS * math.hypot(OTHER_HOST, spread)
         else:
             log_ratio, half = 0.0, _DEVIATIONS * (_FOREIGN if self.rates.is_measured else _UNKNOWN_HOST)
         scale = math.exp(log_ratio)
@@ -331,23 +364,28 @@ def bytes_read(asked: LanguageQuestion, step: Step) -> int:
 
 
 def memory_need(asked: LanguageQuestion) -> MemoryNeed:
-    """Return the memory of the file, of the cache, and of what llama.cpp computes in."""
+    """Return the memory of the file, of the cache, and of what llama.cpp computes in.
+
+    Tensors that it repacks are copies; the pages of the file that they come from may leave the memory.
+    """
     model, tokens = asked.sizes, asked.prompt + asked.generate
     tensors = gguf_tensors(model, asked.precision, rich_blocks(model, asked.precision))
     windowed = sum(model.windowed)
     held = _padded(tokens)
     # A windowed block keeps its window and what is computed at once.
     short = min(held, _padded(model.window + _BATCH + WINDOW_SLACK)) if windowed else 0
-    numbers = 2 * model.kv_heads * model.head_size * ((model.blocks - windowed) * held + windowed * short)
+    kept = 2 * model.kv_heads * model.head_size * ((model.blocks - windowed) * held + windowed * short)
     bits = cache_bits(asked)
     # A scale of 16 bits for each 32 numbers of 8.
-    cache = numbers * (bits + (bits == 8) / 2) / 8
-    batch = min(_BATCH, asked.prompt)
-    queries = model.heads * model.head_size
-    running = batch * _FLOAT_BYTES * max(2 * model.inner * max(1, model.active_experts) + 2 * model.hidden, 3 * queries)
-    logits = 2 * model.vocabulary * _FLOAT_BYTES
-    buffers = _PROCESS_BYTES + model.blocks * _BYTES_PER_BLOCK + running + logits
-    return MemoryNeed(size_bytes(tensors), int(cache), int(buffers))
+    cache = kept * (bits + (bits == 8) / 2) / 8
+    numbers = 4 * model.inner * max(1, model.active_experts) + 2 * model.hidden
+    if stated_flash_attention(asked.runtime.identity) is FlashAttention.OFF:
+        # The scores of all heads.
+        numbers += model.heads * held
+    running = min(_BATCH, asked.prompt) * numbers * _FLOAT_BYTES
+    return MemoryNeed(
+        size_bytes(tensors), int(cache), _PROCESS_BYTES + model.vocabulary * (_BYTES_PER_WORD + _FLOAT_BYTES) + running
+    )
 
 
 def _padded(tokens: int) -> int:

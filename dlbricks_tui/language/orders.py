@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from enum import Enum
 
 from dlbricks_tui.host.queue import WorkKind
 from dlbricks_tui.jobs.events import Event, event_kinds
@@ -58,6 +59,14 @@ def stored_precision(runtime: Runtime, wanted: WeightPrecision) -> WeightPrecisi
     return found
 
 
+class LanguagePhase(str, Enum):
+    """What an execution may be best for: a whole answer, its prompt, or each token that is generated."""
+
+    TOTAL = "total"
+    PREFILL = "prefill"
+    DECODE = "decode"
+
+
 @dataclass(frozen=True, slots=True)
 class LanguageQuestion:
     """A model in a runtime with its number of threads, for one prompt and so many generated tokens.
@@ -92,6 +101,11 @@ class LanguageQuestion:
         version = tuple([int(it) for it in self.runtime.version.split(".")[:2] if it.isdecimal()])
         is_short = self.runtime.framework == "onnxruntime" and version >= _SHORT_CACHES
         return self.model.architecture if is_short else replace(self.model.architecture, has_short_caches=False)
+
+    @property
+    def scores_last_only(self) -> bool:
+        """True if the head reads only the last token of a prompt."""
+        return self.runtime.traits.has_short_head or self.model.architecture.scores_last_only
 
     @property
     def steps(self) -> tuple[Step, ...]:

@@ -9,7 +9,7 @@ import json
 import math
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from statistics import fmean, median, pstdev
@@ -56,7 +56,7 @@ _FOREIGN = 0.35
 # The same, if the speed of the host is not known either.
 _UNKNOWN_HOST = 0.45
 # Another host with the same runtime has shown the shares of the class: its caches and instructions may differ.
-_OTHER_HOST = 0.25
+OTHER_HOST = 0.25
 # Bricks of the same class with other sizes, and with sizes twice as far away.
 _CLASS, _PER_DOUBLING = 0.08, 0.04
 # A class that was not measured, where one like it was.
@@ -276,16 +276,20 @@ class BrickPredictor:
         known: Mapping[str, BrickTime] = MappingProxyType({}),
         others: Sequence[BrickPredictor] = (),
         system: str = "",
+        cache_share: float = 1.0,
     ) -> None:
         self.rates = rates
         self.system = system
-        # What other hosts have shown by the same runtime.
+        # What other hosts, and other executions on this one, have shown by the same runtime.
         self.others = others
+        # The bytes of caches over those that the operators tell.
+        self._cache_share = cache_share
         # Measured bricks by their keys.
         self.known = known
         self._predicted = cache(self._prediction)
+        self._measured = tuple(measured)
         peers: defaultdict[tuple[str, int, bool], list[_Peer]] = defaultdict(list)
-        for work, time in measured:
+        for work, time in self._measured:
             if time.ms > 0:
                 ratio = math.log(time.ms / self._usual(work)[0])
                 peers[work.kind].append(_Peer(work, ratio, time.shared_half_ms / time.ms))
@@ -304,6 +308,17 @@ class BrickPredictor:
         has_peaks = any((it.system, it.threads) == (system, threads) for it in store.peaks())
         rates = HostRates.stored(store, system, threads) if has_peaks else _quick_rates(system, threads)
         return cls._stored(store, system, runtime, rates or HostRates.guessed(threads))
+
+    def without(
+        self, keys: Collection[str], others: Sequence[BrickPredictor] = (), cache_share: float = 1.0
+    ) -> BrickPredictor:
+        """Return what would be known without measured bricks of these keys, and with what other executions show."""
+        left_out = {self.known[it] for it in keys if it in self.known}
+        measured = [(work, time) for work, time in self._measured if time not in left_out]
+        known = {key: it for key, it in self.known.items() if key not in keys}
+        # Their ratios are those to the speed of the host alone.
+        shown = [BrickPredictor(it.rates, it._measured, system=it.system) for it in others]
+        return BrickPredictor(self.rates, measured, known, (*self.others, *shown), self.system, cache_share)
 
     @classmethod
     def of_system(cls, store: ResultsDatabase, system: System, runtime: str, threads: int) -> BrickPredictor:
@@ -349,16 +364,18 @@ class BrickPredictor:
 
     def _usual(self, work: BrickWork) -> tuple[float, float]:
         """Return the latency by the speed of the host and the ratios of other hosts, and its deviation."""
-        usual = usual_ms(work, self.rates)
+        held = work._replace(cache_bytes=int(self._cache_share * work.cache_bytes))
+        usual = usual_ms(held, self.rates)
         shown = [ratio for it in self.others if (ratio := it.ratio_of_class(work)) is not None]
         ms = usual * math.exp(fmean(shown)) if shown else usual
         if not self.rates.is_measured:
             return ms, _UNKNOWN_HOST
-        return ms, math.hypot(_OTHER_HOST, pstdev(shown)) if shown else _FOREIGN
+        return ms, math.hypot(OTHER_HOST, pstdev(shown)) if shown else _FOREIGN
 
     def ratio_of_class(self, work: BrickWork) -> float | None:
         """Return the logarithm of the ratio to usual latencies of measured bricks of the class; None without any."""
-        if not (peers := self._peers.get(work.kind)):
+        peers, _ = self._peers_of(work)
+        if not peers:
             return None
         return _mean([it.log_ratio for it in peers], [2.0 ** -it.distance(work) for it in peers])
 
@@ -370,10 +387,16 @@ class BrickPredictor:
         alike = [of for (op, _, is_decoding), of in self._peers.items() if (_family(op), is_decoding) == like]
         return [peer for of in alike for peer in of], _SIBLING
 
+    def has_measured(self, asked: LanguageQuestion) -> bool:
+        """Return whether there is every brick that a measurement of a model takes."""
+        return bool(self.known) and all(
+            key in self.known for it in measured_steps(asked, self) for key in asked.decoder(it).keys
+        )
 
-def measured_ways(store: ResultsDatabase, runtime: str) -> list[tuple[str, str]]:
-    """Return the systems with bricks by a runtime, each with its identity there: in any Python, with any threads."""
-    found = combinations(store.select(equal(protocol=PROTOCOL, good=True, of="brick"), order=()))
+
+def measured_ways(store: ResultsDatabase, runtime: str, protocol: str = PROTOCOL) -> list[tuple[str, str]]:
+    """Return the systems with results by a runtime, each with its identity there: in any Python, with any threads."""
+    found = combinations(store.select(equal(protocol=protocol, good=True), order=()))
     alike = [it for it in found if _OF_HOST.sub("", it.runtime) == _OF_HOST.sub("", runtime)]
     return [(it.system, it.runtime) for it in alike]
 

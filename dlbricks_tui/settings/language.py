@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 from dlbricks_tui.language.architecture import WeightPrecision
+from dlbricks_tui.language.orders import LanguagePhase
 from dlbricks_tui.runtime.variant import CachePrecision, FlashAttention
 from dlbricks_tui.settings.setting import Setting, number, one_of, whole
 
@@ -32,6 +33,15 @@ WEIGHTS = Setting(
     meaning="of the weights",
     usual="int4",
     kept_in="precisions",
+)
+BEST_FOR = Setting(
+    name="for",
+    kind=one_of(*LanguagePhase),
+    about="what the best of several executions is best for: the whole answer, its prompt, or generating tokens",
+    meaning="decides which is the best",
+    default=LanguagePhase.TOTAL,
+    usual="total",
+    kept_in="best_for",
 )
 CACHE = Setting(
     name="cache",

@@ -13,6 +13,7 @@ from dlbricks_tui.api import language_measuring as measuring
 from dlbricks_tui.api import language_models as asking
 from dlbricks_tui.api.language_measuring import carrier_jobs, measure_models
 from dlbricks_tui.api.language_models import LanguageOptions
+from dlbricks_tui.errors import UserError
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.host.fingerprint import fingerprint
 from dlbricks_tui.host.peaks import PeaksError
@@ -40,6 +41,7 @@ from dlbricks_tui.runs.work import Workplace
 from dlbricks_tui.runtime.errors import RegistryError
 from dlbricks_tui.runtime.registry import Registry
 from dlbricks_tui.runtime.variant import CachePrecision
+from dlbricks_tui.store.change import Verdict
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.records import Measurement, Peaks
 from tests.jobs.carrying import carried_out
@@ -151,6 +153,20 @@ def test_a_model_is_measured_once_and_answered_from_the_store(bench: Bench) -> N
     assert keys <= known.keys()
 
 
+def test_a_what_if_is_predicted_and_proved_by_the_bricks_of_the_change(bench: Bench) -> None:
+    options = LanguageOptions(prompt=24, generate=9, threads=(1,), runtimes=("onnxruntime",), prove=("head-last",))
+    order = asking.language_order([TINY], options, bench.data)
+    assert [it.scores_last_only for it in order.questions] == [False, True]
+    assert bench.measure(order), bench.told
+    (answer,) = asking.stored_answers([TINY], replace(options, what_ifs=True), bench.data)
+    found = {it.id: it for it in answer.what_ifs}
+    assert {name for name, it in found.items() if it.measured} == {"head-last"}
+    prefill, decode = found["head-last"].measured[1:]
+    assert prefill.ratio < 1.0 and decode.ratio == pytest.approx(1.0, abs=0.2)
+    with pytest.raises(UserError, match="no what-if 'magic' of tiny; there are "):
+        asking.language_order([TINY], replace(options, prove=("magic",)), bench.data)
+
+
 def test_a_probe_measures_a_block_and_predicts_the_head(bench: Bench) -> None:
     # The widest part of most models is their head.
     model = replace(TINY, architecture=replace(TINY.architecture, vocabulary=4096))
@@ -190,9 +206,10 @@ def test_a_probe_of_a_large_model_has_one_block_and_a_short_prompt(bench: Bench)
 def test_an_empty_store_is_answered_by_predictions(bench: Bench) -> None:
     options = LanguageOptions(prompt=24, generate=9, threads=(1, 2), precisions=tuple(WeightPrecision))
     found = asking.stored_answers([TINY], options, bench.data)
-    assert [(it.precision, it.threads) for it in found] == [
-        (precision, threads) for precision in ("int4", "int8", "f32") for threads in (1, 2)
-    ]
+    everything = [(precision, threads) for precision in ("int4", "int8", "f32") for threads in (1, 2)]
+    assert sorted((it.precision, it.threads) for it in found) == sorted(everything)
+    assert [it.total_ms for it in found] == sorted(it.total_ms for it in found), "the best is first"
+    assert {change.verdict for it in found[1:] for change in it.changes} == {Verdict.UNKNOWN}
     assert {it.coverage for it in found} == {0.0}
     assert {it.measured_when for it in found} == {None}
 

@@ -18,6 +18,7 @@ from dlbricks_tui.models.graph import Level
 from dlbricks_tui.printable import printable
 from dlbricks_tui.runs.request import RunRequest
 from dlbricks_tui.runtime.runtime import Runtime
+from dlbricks_tui.runtime.variant import stated_python
 from dlbricks_tui.share.checked_records import LONGEST_TEXT, checked_record
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.documents import TABLES, BrokenDocumentError
@@ -105,8 +106,7 @@ def identity_there(requested: Runtime, report: HostReport) -> str | None:
     """
     for it in report.runtimes:
         if (it.framework, it.version) == (requested.framework, requested.version):
-            python = next((word for word in it.identity.split(" ") if word.startswith("python-")), "python-")
-            return replace(requested, python_version=python.removeprefix("python-")).identity
+            return replace(requested, python_version=stated_python(it.identity)).identity
     return None
 
 

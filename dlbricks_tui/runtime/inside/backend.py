@@ -91,6 +91,8 @@ class Backend(ABC):
     # `nothing` copies one number. `sweep` reads and writes an array of SWEPT with all cores.
     nothing: protocol.Network
     sweep: protocol.Network
+    # Its threads sleep after a while without work, and take some time to wake up.
+    falls_asleep = False
 
     @abstractmethod
     def passing_over(self, size_bytes: int) -> protocol.Network:

@@ -8,7 +8,7 @@ import resource
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from heapq import heapify, heappop, heappush
 from pathlib import Path
 from typing import Any
@@ -142,6 +142,12 @@ def _refusing() -> Iterator[None]:
     except (RuntimeError, ValueError, TypeError, MemoryError) as error:
         reason = Reason.TOO_LARGE if lacks_memory(error) else Reason.UNBUILDABLE
         raise RefusalError(reason, first_line(error)) from error
+
+
+def forget_peak() -> None:
+    """Let the peak of this process begin anew, where the system can do that."""
+    with suppress(OSError):
+        Path("/proc/self/clear_refs").write_text("5", encoding="utf-8")
 
 
 def peak_bytes() -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from time import perf_counter, perf_counter_ns
 from typing import Any
 
@@ -16,6 +17,8 @@ from dlbricks_tui.runtime.inside.tracing import traced
 from dlbricks_tui.runtime.inside.values import array_bytes
 
 _QUICK_SECONDS = 1.0
+# Threads share a network of this size.
+_WAKING_BYTES = 1 << 20
 
 
 class LoadedPrograms:
@@ -135,8 +138,9 @@ class _BoundProgram:
         # Touches the memory that passes through the caches between two runs.
         self.pass_over: Callable[[], Any] = lambda: None
         if program.between_bytes and program.only_reads:
+            awake = backend.bind(backend.passing_over(_WAKING_BYTES)).run if backend.falls_asleep else None
             # Memory that stays as it is, as weights do.
-            self.pass_over = numpy.ones(max(1, program.between_bytes // 4), "float32").max
+            self.pass_over = partial(_read_and_wake, numpy.ones(max(1, program.between_bytes // 4), "float32"), awake)
         elif program.between_bytes:
             self.pass_over = backend.bind(backend.passing_over(program.between_bytes)).run
         self.prelude: BoundNetwork | None = None
@@ -157,6 +161,13 @@ class _BoundProgram:
         durations = _durations_ns(self.network, warm, repeat, self.pass_over)
         # Noise can make the difference of two short runs negative.
         return tuple(max(0, durations[run] - without[run]) for run in range(repeat))
+
+
+def _read_and_wake(values: Any, wake: Callable[[], Any] | None) -> None:
+    """Read values, and wake up the threads of the framework, which in an engine are awake."""
+    values.max()
+    if wake is not None:
+        wake()
 
 
 def _durations_ns(network: BoundNetwork, warm: int, repeat: int, before: Callable[[], Any]) -> list[int]:

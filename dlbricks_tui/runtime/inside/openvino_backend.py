@@ -35,6 +35,8 @@ _NAMES = {**_NUMPYS, **{theirs: ours for ours, theirs in _ONNX_ONLY.items()}}
 class OpenVino(OnnxBackend):
     """OpenVINO."""
 
+    falls_asleep = True
+
     def __init__(self, openvino: Any) -> None:
         self._openvino = openvino
         self._core = openvino.Core()

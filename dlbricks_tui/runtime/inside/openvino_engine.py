@@ -11,7 +11,7 @@ from typing import Any
 import numpy
 
 from dlbricks_tui.runtime.inside.backend import RefusalError
-from dlbricks_tui.runtime.inside.genai_engine import peak_bytes, prompt_of
+from dlbricks_tui.runtime.inside.genai_engine import forget_peak, peak_bytes, prompt_of
 from dlbricks_tui.runtime.inside.openvino_decoders import decoder_extensions, with_state
 from dlbricks_tui.runtime.inside.openvino_models import DEVICE, ask, compiled, settings
 from dlbricks_tui.runtime.protocol import EngineOpened, Generate, Generated, OpenEngine, Reason
@@ -103,6 +103,8 @@ class OpenVinoGenaiEngine(OpenVinoEngine):
         if not (folder / _MODEL).exists():
             _, model = self._read(folder)
             ask(lambda: self._openvino.save_model(model, folder / _MODEL, False), Reason.UNBUILDABLE)
+            del model
+            forget_peak()
         # The same attention as in carriers: the usual one has pages of caches, for many users at once.
         given = {**settings(), "ATTENTION_BACKEND": "SDPA"}
         self._running = ask(lambda: self._genai.LLMPipeline(str(folder), DEVICE, **given), Reason.UNBUILDABLE)
