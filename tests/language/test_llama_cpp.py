@@ -44,7 +44,7 @@ from tests.language.test_decoder import library
 from tests.language.test_measuring import Bench
 from tests.language.test_whole_model import small
 
-GGUF = tuple(it for it in WeightPrecision if it not in ("int4", "int8", "f32"))
+GGUF = tuple(it for it in WeightPrecision if it not in ("int4", "int8", "f32", "bf16"))
 # Some of its blocks are windowed, and some have more bits.
 TINY = NamedModel(
     "tiny",
