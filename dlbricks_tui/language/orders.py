@@ -57,6 +57,14 @@ def stored_precision(runtime: Runtime, wanted: WeightPrecision) -> WeightPrecisi
             f"{runtime.traits.title} has caches of 8 bits with flash attention only: choose another --cache, or leave "
             "--flash-attention out"
         )
+    computed, other = CachePrecision.F32, CachePrecision.BF16
+    if found is WeightPrecision.BF16:
+        computed, other = other, computed
+    if runtime.framework == OPENVINO.framework and runtime.cache is other:
+        raise LanguageError(
+            f"{OPENVINO.title} computes {found.value} weights in {computed.value}, and makes that of a cache in "
+            f"{other.value}: choose --cache {computed.value}, f16 or int8"
+        )
     return found
 
 

@@ -171,6 +171,9 @@ def test_openvino_computes_in_bf16_and_refuses_mixtures_of_experts(bench: Bench)
     assert stored_precision(openvino, WeightPrecision.BF16) is WeightPrecision.BF16
     with pytest.raises(LanguageError, match="stores weights as int4, int8, f32, and not as bf16"):
         stored_precision(bench.runtime, WeightPrecision.BF16)
+    for precision, cache, other in (("bf16", "f32", "bf16"), ("int4", "bf16", "f32")):
+        with pytest.raises(LanguageError, match=f"{cache}: choose --cache {other}, f16 or int8"):
+            stored_precision(openvino.with_cache(CachePrecision(cache)), WeightPrecision(precision))
     mixture = model_in_library("qwen3-30b-a3b")
     assert mixture is not None
     with pytest.raises(LanguageError, match="OpenVINO lacks the operator for mixtures of experts"):
