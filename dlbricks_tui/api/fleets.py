@@ -8,7 +8,8 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from dlbricks_tui.api.documents import taken
-from dlbricks_tui.api.measuring import MeasureOptions, run_request
+from dlbricks_tui.api.language_models import LanguageOptions, questions
+from dlbricks_tui.api.measuring import MeasureOptions, request_by, run_request
 from dlbricks_tui.fleet.certificates import Certificates
 from dlbricks_tui.fleet.engine.scheduler import SECURE, check_address
 from dlbricks_tui.fleet.errors import FleetError
@@ -18,6 +19,8 @@ from dlbricks_tui.fleet.setting_up.doctor import Examination, FindingVerdict, Re
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.jobs.events import Event, EventReader
 from dlbricks_tui.jobs.folder import JobState, State, StoredJobs
+from dlbricks_tui.language.opening import open_language_model
+from dlbricks_tui.language.orders import LanguageQuestion, is_llama_cpp
 from dlbricks_tui.models.library import ModelSource
 from dlbricks_tui.runtime.registry import Registry
 from dlbricks_tui.runtime.variant import several
@@ -38,6 +41,9 @@ class FleetOptions:
     # True: use a scheduler without TLS that other machines can reach.
     allow_plain: bool = False
     measuring: MeasureOptions = field(default_factory=MeasureOptions)
+    # Language models by their names, and what they are asked to do; runtimes and threads are those of all models.
+    language_models: tuple[str, ...] = ()
+    language: LanguageOptions = field(default_factory=LanguageOptions)
 
 
 def fleet_request(options: FleetOptions, sources: Sequence[ModelSource], data: DataFolder) -> FleetRequest:
@@ -58,17 +64,40 @@ def fleet_request(options: FleetOptions, sources: Sequence[ModelSource], data: D
             )
     # Only layers travel: no host can time a whole model.
     measuring = replace(options.measuring, end_to_end=False)
-    run = run_request(measuring, sources, data)
+    language = _language_questions(options, data)
+    # Language models alone need the settings of a run, too.
+    alone = language[0].runtime if language and not sources else None
+    run = request_by([alone], measuring, ()) if alone else run_request(measuring, sources, data)
+    as_registered = Registry(data.path).as_registered
+    if not several(measuring.threads):
+        language = tuple(replace(it, runtime=as_registered(it.runtime)) for it in language)
     hosts = () if options.hosts is None else _hosts(options.hosts)
     return FleetRequest(
         # Unless they are given, each host starts its usual number of threads.
-        run=run if several(measuring.threads) else run.with_runtimes(Registry(data.path).as_registered),
+        run=run if several(measuring.threads) else run.with_runtimes(as_registered),
         hosts=hosts,
         scheduler=options.scheduler,
         question=options.question,
         probe_seconds=options.probe_seconds,
         allow_plain=options.allow_plain,
+        language=language,
     )
+
+
+def _language_questions(options: FleetOptions, data: DataFolder) -> tuple[LanguageQuestion, ...]:
+    if not options.language_models:
+        return ()
+    models = tuple(dict.fromkeys(map(open_language_model, options.language_models)))
+    for model in models:
+        options.language.require_context(model.name, model.architecture.positions)
+    runtimes, threads = several(options.measuring.runtime), several(options.measuring.threads)
+    found = questions(models, replace(options.language, runtimes=runtimes, threads=threads), data)
+    if refused := next((it.runtime for it in found if is_llama_cpp(it.runtime)), None):
+        raise FleetError(
+            f"hosts of a fleet measure layers, of which {refused.traits.title} tells no times: choose another runtime, "
+            "or run `dlbricks llm` on each host"
+        )
+    return found
 
 
 def require_extra() -> None:
@@ -119,6 +148,15 @@ class FleetEstimate:
     missing_layers: int
     per_second: float | None
     dollars_per_million: float | None
+    # Of language models, whose other figures are those of a generated token: the delay of the first one.
+    first_token_ms: float | None = None
+    # Of language models: whether the host has enough memory.
+    fits: bool | None = None
+
+    @property
+    def is_of_tokens(self) -> bool:
+        """True of a language model."""
+        return self.fits is not None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -155,6 +193,15 @@ class FleetResult:
     hosts: tuple[FleetHost, ...]
     models: tuple[FleetModel, ...]
     left_out: tuple[LeftOutModel, ...]
+
+    @property
+    def usual_models(self) -> tuple[FleetModel, ...]:
+        """All but language models."""
+        return tuple(it for it in self.models if not it.estimates[0].is_of_tokens)
+
+    @property
+    def language_models(self) -> tuple[FleetModel, ...]:
+        return tuple(it for it in self.models if it.estimates[0].is_of_tokens)
 
     @property
     def has_failures(self) -> bool:

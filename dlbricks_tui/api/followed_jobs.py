@@ -222,7 +222,7 @@ class LanguageJob(FollowedJob[LanguageOrder]):
         cls, model: NamedModel | str, options: LanguageOptions, data: DataFolder, *, end_to_end: bool
     ) -> LanguageJob:
         """Return a measurement that starts when it is followed; raise a UserError if the model cannot be measured."""
-        return cls(LanguageOrder(language.questions([language.named_model(model)], options, data), end_to_end), data)
+        return cls(language.language_order([language.named_model(model)], options, data, end_to_end=end_to_end), data)
 
     @property
     def models(self) -> Sequence[str]:

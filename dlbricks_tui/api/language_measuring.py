@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack, suppress
 from dataclasses import dataclass, field, replace
 from statistics import fmean
 
@@ -14,6 +14,7 @@ from dlbricks_tui.bricks.carriers import whole
 from dlbricks_tui.bricks.identity import brick_of
 from dlbricks_tui.bricks.programs import carrier_program
 from dlbricks_tui.host.fingerprint import fingerprint
+from dlbricks_tui.host.peaks import PeaksError, measure_peaks
 from dlbricks_tui.host.queue import HostQueue, QueuedWork, WorkKind, arrival, host_queue
 from dlbricks_tui.jobs.control import StopSignals
 from dlbricks_tui.jobs.events import Event, Waiting
@@ -21,7 +22,15 @@ from dlbricks_tui.jobs.process import work_in_process
 from dlbricks_tui.language.architecture import LanguageError
 from dlbricks_tui.language.composing import PROTOCOL, StepTime
 from dlbricks_tui.language.decoder import Decoder, Extent, Step, distinct_blocks
-from dlbricks_tui.language.end_to_end import LANGUAGE_LOG, WholeModelRuns, engine_of, engine_results, open_whole_model
+from dlbricks_tui.language.driving import drive
+from dlbricks_tui.language.end_to_end import (
+    LANGUAGE_LOG,
+    WholeModelEngine,
+    WholeModelRuns,
+    engine_of,
+    engine_results,
+    open_whole_model,
+)
 from dlbricks_tui.language.llama_cpp import LlamaHost, measured_tests
 from dlbricks_tui.language.llama_rounds import LlamaRounds, open_rounds
 from dlbricks_tui.language.orders import (
@@ -57,6 +66,7 @@ from dlbricks_tui.wording.numbers import delay_text, duration, memory_text, rate
 _MOST_MEMORY = 0.8
 # A carrier is timed for about so long at most, if its latency varies.
 _MOST_SECONDS = 25.0
+_PROBE_RULE = Adaptive(target=0.03, least=5, most=8, most_of_quick=8, most_seconds=2.0)
 # Carriers that are loaded at the same time take at most so much memory, unless a single one does.
 _MOST_AT_ONCE = 3 << 30
 # A carrier has more than two blocks of a kind up to so many bytes of weights.
@@ -115,6 +125,7 @@ class _Measuring:
                         self._measure_small_models(asked)
                     else:
                         self._measure_bricks(asked)
+                    self._drive(asked)
                 except LanguageError as error:
                     self._tell_failure(asked, error)
                     continue
@@ -129,18 +140,21 @@ class _Measuring:
         conditions = Conditions(system.id, runtime.identity, PROTOCOL)
         with ResultsDatabase(place.data.store) as store:
             host = BrickPredictor.of_host(store, system.id, runtime.identity, asked.threads)
-            steps = measured_steps(asked, host)
+            is_probe = self.order.probe
+            steps = self.order.steps or measured_steps(asked, host, is_probe=is_probe)
             decoders = [asked.decoder(step) for step in steps]
             keys = dict.fromkeys(JobKey(brick=key) for it in decoders for key in it.keys)
             wants_whole = self.order.end_to_end and engine_results(store, system.id, asked) is None
             # Carriers and the whole model have to see the same minutes.
             known = {} if wants_whole else known_in(store, conditions, keys).measured
-            carriers = carrier_jobs(asked, steps, known)
+            carriers = carrier_jobs(asked, steps, known, is_probe=is_probe)
             if not carriers:
                 return
             store.add(system, runtime_record(runtime, system))
+            self._keep_peaks(store, asked.threads)
             so_far = {key.brick: found.trimmed_mean_ms for key, found in known.items()}
-            sink = _Sink(store, Recorder(self.run, conditions), asked.model.name, decoders, self.write, so_far)
+            alone = [it for it, step in zip(decoders, steps, strict=True) if step.batch == 1]
+            sink = _Sink(store, Recorder(self.run, conditions), asked.model.name, alone, self.write, so_far)
             memory, log = int(_MOST_MEMORY * system.memory_bytes), place.data.log / LANGUAGE_LOG
             with ExitStack() as opened:
                 beside = self._whole_model(asked, opened) if wants_whole else None
@@ -151,11 +165,12 @@ class _Measuring:
                 keep_provenance(
                     store, provenance(self.run, system, runtime, described, (), protocol=conditions.protocol)
                 )
-                rule = Adaptive(most_seconds=_MOST_SECONDS)
+                rule = _PROBE_RULE if is_probe else Adaptive(most_seconds=_MOST_SECONDS)
                 # What a carrier takes together with what the runtime makes of it.
                 together = list(groups(carriers, min(memory, _MOST_AT_ONCE)))
                 agenda = Agenda(stages((), together))
-                reference, noise = memory_reference(), NoiseMonitor()
+                # A probe waits for no quiet host.
+                reference, noise = memory_reference(), NoiseMonitor(0.0) if is_probe else NoiseMonitor()
                 timing = Inside(worker, sink, self, rule, sink.take, reference, noise, beside=beside, agenda=agenda)
                 for number, group in enumerate(together, start=1):
                     if beside is not None:
@@ -176,6 +191,9 @@ class _Measuring:
     def _measure_small_models(self, asked: LanguageQuestion) -> None:
         """Time what the store lacks in llama.cpp, which tells no times of layers."""
         system, identity = self.system, asked.runtime.identity
+        if self.order.probe:
+            title = asked.runtime.traits.title
+            raise LanguageError(f"{title} tells no times of layers, of which a probe takes a few: leave --probe out")
         with ResultsDatabase(self.place.data.store) as store:
             rates = BrickPredictor.of_host(store, system.id, identity, asked.threads).rates
             host = LlamaHost.of_host(store, system.id, identity, rates)
@@ -203,21 +221,39 @@ class _Measuring:
         rate = rate_words(1000.0 / fmean(it.ms for it in decode))
         self.write(LanguageRound(f"{asked.model.name}: round {number}, prefill {delay_text(prefill.ms)}, {rate}"))
 
+    def _keep_peaks(self, store: ResultsDatabase, threads: int) -> None:
+        """Store the peaks beside which bricks say something about other systems, unless they are there."""
+        if all((it.system, it.threads) != (self.system.id, threads) for it in store.peaks()):
+            with suppress(PeaksError):
+                store.add(measure_peaks(self.system.id, threads))
+
     def _whole_model(self, asked: LanguageQuestion, opened: ExitStack) -> WholeModelRuns | None:
         """Open the whole model, or tell why it cannot be timed."""
+        try:
+            return WholeModelRuns(asked, opened.enter_context(self._opened(asked)))
+        except LanguageError as error:
+            self._tell_failure(asked, error)
+            return None
 
+    def _opened(self, asked: LanguageQuestion) -> AbstractContextManager[WholeModelEngine]:
         def tell(size_bytes: int) -> None:
             size = memory_text(size_bytes)
             self.write(
                 LanguageMessage(f"{asked.model.name}: building the whole model, {size}, for {engine_of(asked.runtime)}")
             )
 
-        waiting, check, memory = self.signals.waiting, self.checkpoint, self.system.memory_bytes
-        try:
-            return opened.enter_context(open_whole_model(asked, self.place.data, waiting, check, tell, memory))
-        except LanguageError as error:
-            self._tell_failure(asked, error)
-            return None
+        waiting, memory = self.signals.waiting, self.system.memory_bytes
+        return open_whole_model(asked, self.place.data, waiting, self.checkpoint, tell, memory)
+
+    def _drive(self, asked: LanguageQuestion) -> None:
+        """Let users ask the whole model, and store the delays of their answers."""
+        if not self.order.drives:
+            return
+        with ResultsDatabase(self.place.data.store) as store, self._opened(asked) as engine:
+            for each in self.order.drives:
+                self.checkpoint()
+                self.write(LanguageRound(f"{asked.model.name}: driving {each.words}, about {duration(each.seconds)}"))
+                store.add(*drive(asked, each, engine, self.system, self.run))
 
     def checkpoint(self) -> None:
         self.signals.check()
@@ -266,14 +302,17 @@ class _Sink(ResultSink):
         return sum(self.ms[key] * count for key, count in zip(step.keys, step.counts, strict=True))
 
 
-def carrier_jobs(asked: LanguageQuestion, steps: Sequence[Step], known: Mapping[JobKey, object]) -> list[CarrierJob]:
+def carrier_jobs(
+    asked: LanguageQuestion, steps: Sequence[Step], known: Mapping[JobKey, object], *, is_probe: bool = False
+) -> list[CarrierJob]:
     """Return carriers for the steps, as far as they have bricks that are not `known`.
 
-    A large model has its blocks and its head in different carriers, without a second block of a kind.
+    A large model has its blocks and its head in different carriers, without a second block of a kind. A probe has a
+    block only.
     """
     found: list[CarrierJob] = []
     jobs: dict[JobKey, Job] = {}
-    for carrier in (it for step in steps for it in _carriers(asked, step)):
+    for carrier in (it for step in steps for it in _carriers(asked, step, is_probe)):
         keys = [JobKey(brick=it) for it in carrier.keys]
         if all(key in known or key in jobs for key in keys):
             continue
@@ -302,8 +341,11 @@ def carrier_jobs(asked: LanguageQuestion, steps: Sequence[Step], known: Mapping[
     return found
 
 
-def _carriers(asked: LanguageQuestion, step: Step) -> Iterator[Decoder]:
+def _carriers(asked: LanguageQuestion, step: Step, is_probe: bool) -> Iterator[Decoder]:
     name, model = asked.model.name, asked.sizes
+    if is_probe:
+        yield asked.decoder(step, distinct_blocks(model, fewest=True), name, Extent.BLOCKS)
+        return
     usual, blocks = asked.decoder(step, name=name), distinct_blocks(model)
     size = usual.graph.weight_bytes
     if size > _MOST_BYTES:

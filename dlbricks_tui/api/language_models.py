@@ -3,38 +3,47 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
-from functools import cache
-from itertools import product
+from dataclasses import dataclass, replace
+from functools import cache, cached_property
+from itertools import groupby, product
 from statistics import fmean
 from typing import TYPE_CHECKING
 
 from dlbricks_tui.api.documents import taken
+from dlbricks_tui.api.language_comparing import (
+    LanguageChange,
+    LanguageWhatIf,
+    WhatIfs,
+    changes_from_best,
+    named_variants,
+)
 from dlbricks_tui.errors import UserError
 from dlbricks_tui.host.fingerprint import fingerprint
 from dlbricks_tui.jobs.errors import JobError
 from dlbricks_tui.jobs.events import Event
 from dlbricks_tui.language import llama_cpp
 from dlbricks_tui.language.architecture import LanguageError, WeightPrecision
-from dlbricks_tui.language.composing import MemoryNeed, StepTime, memory_need, step_time, steps_time
+from dlbricks_tui.language.composing import MemoryNeed, PhaseTimes, StepTime, memory_need, phase_times, step_time
 from dlbricks_tui.language.decoder import Decoder, Step, distinct_blocks
 from dlbricks_tui.language.llama_cpp import LlamaHost
 from dlbricks_tui.language.opening import NamedModel, library_models, open_language_model
 from dlbricks_tui.language.orders import (
     LANGUAGE,
     LanguageOrder,
+    LanguagePhase,
     LanguageQuestion,
     MeasuredEngine,
     is_llama_cpp,
     stored_precision,
 )
 from dlbricks_tui.language.predicting import BrickPredictor, bytes_read, measured_steps
+from dlbricks_tui.recorded_host import processors_here
 from dlbricks_tui.runtime.registry import Registry
 from dlbricks_tui.runtime.runtime import Runtime
 from dlbricks_tui.runtime.traits import Format
 from dlbricks_tui.runtime.variant import CachePrecision, FlashAttention, Precision
 from dlbricks_tui.settings.language import CACHE, FLASH_ATTENTION, GENERATE, PROMPT
-from dlbricks_tui.settings.setting import require_allowed
+from dlbricks_tui.settings.setting import require_allowed, with_own
 from dlbricks_tui.settings.variant import THREADS
 from dlbricks_tui.store.database import ResultsDatabase
 
@@ -62,11 +71,23 @@ class LanguageOptions:
     threads: tuple[int, ...] = ()
     # Names of registered runtimes. Empty: ONNX Runtime.
     runtimes: tuple[str, ...] = ()
+    # What decides which of several executions is the best.
+    best_for: LanguagePhase = LanguagePhase.TOTAL
+    # True: answers tell what changes of their execution would gain.
+    what_ifs: bool = False
+    # The ids of what-ifs to measure as well; `all`: all of them.
+    prove: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         require_allowed(self, (PROMPT, GENERATE, CACHE, FLASH_ATTENTION, THREADS), LanguageError)
         if not self.precisions:
             raise LanguageError("weights have a precision: name one or more")
+
+    def with_every_execution(self, runtimes: Sequence[str]) -> LanguageOptions:
+        """Return the options that compare these runtimes, all precisions, and one thread with all cores."""
+        cores = sorted({1, processors_here().number})
+        threads = with_own(cores, next(iter(self.threads), None))
+        return replace(self, precisions=tuple(WeightPrecision), threads=threads, runtimes=tuple(runtimes))
 
     def require_context(self, model: str, positions: int) -> None:
         """Raise LanguageError if prompt and generated tokens are more than a model can hold in its context."""
@@ -175,6 +196,10 @@ class LanguageAnswer:
     prompts: tuple[DelayOfPrompt, ...]
     # The whole model end to end; null if it was not timed.
     measured: MeasuredEngine | None
+    # The changes from the best of several executions to this one; empty for the best one, or without others.
+    changes: tuple[LanguageChange, ...] = ()
+    # What changes of the execution would gain, the largest first; empty unless they were asked for.
+    what_ifs: tuple[LanguageWhatIf, ...] = ()
 
     @property
     def is_predicted(self) -> bool:
@@ -185,13 +210,18 @@ class LanguageAnswer:
 # The lengths that pictures show, as far as the model goes.
 _CONTEXTS = (128, 512, 1024, 2048, 4096, 8192)
 _PROMPTS = (16, 128, 512, 1024, 2048)
+# The usual time to measure a model in an execution, beside its runs: 20 to 80 s in all.
+_SECONDS, _RUNS = 40.0, 12
 _MS = 1000.0
 
 
 def stored_answers(
     models: Sequence[NamedModel], options: LanguageOptions, data: DataFolder, *, has_curves: bool = True
 ) -> tuple[LanguageAnswer, ...]:
-    """Return an answer for each model in each variant, from the store, and predicted where it lacks bricks."""
+    """Return an answer for each model in each execution, from the store, and predicted where it lacks bricks.
+
+    Several executions of a model are compared, and the best comes first.
+    """
     system = fingerprint()
     with ResultsDatabase(data.store) as store:
 
@@ -199,16 +229,21 @@ def stored_answers(
         def host(runtime: Runtime) -> BrickPredictor:
             return BrickPredictor.of_host(store, system.id, runtime.identity, runtime.settings.threads or 0)
 
-        @cache
-        def llama(runtime: Runtime) -> LlamaHost:
-            return LlamaHost.of_host(store, system.id, runtime.identity, host(runtime).rates)
-
-        asked = questions(models, options, data)
-        found: list[_Asked] = []
-        for it in asked:
-            known = (it, store, system, host(it.runtime))
-            found.append(_AskedOfLlama(*known, llama(it.runtime)) if is_llama_cpp(it.runtime) else _Asked(*known))
-        return tuple([it.answer(has_curves=has_curves) for it in found])
+        asked = [_asked(it, store, system, host(it.runtime)) for it in questions(models, options, data)]
+        runtimes = language_runtimes(data) if options.what_ifs else ()
+        found: list[LanguageAnswer] = []
+        for _, group in groupby(asked, lambda it: it.question.model):
+            of_model = list(group)
+            answers = [it.answer(has_curves=has_curves) for it in of_model]
+            if options.what_ifs:
+                changes = [WhatIfs(it.question, it, it.known, it.before).found(runtimes) for it in of_model]
+                answers = [replace(it, what_ifs=own) for it, own in zip(answers, changes, strict=True)]
+            if len(answers) > 1:
+                are_measured, fit = [it.is_measured for it in answers], [it.fits for it in answers]
+                ordered = changes_from_best([it.times for it in of_model], are_measured, fit, options.best_for)
+                answers = [replace(answers[place], changes=own) for place, own in ordered]
+            found += answers
+        return tuple(found)
 
 
 def library_answers(
@@ -230,21 +265,15 @@ def measure(
     take: Callable[[Event], None],
     *,
     end_to_end: bool = False,
+    probe: bool = False,
 ) -> tuple[LanguageAnswer, ...]:
     """Measure what the store lacks, pass on the messages of the process, and return the answers."""
     # Loaded here: stored answers need no process.
     from dlbricks_tui.jobs.process import JobProcess
 
-    order = language_order(models, options, data, end_to_end=end_to_end)
+    order = language_order(models, options, data, end_to_end=end_to_end, probe=probe)
     JobProcess.new(LANGUAGE, order, data, [it.name for it in models]).run(take)
     return stored_answers(models, options, data)
-
-
-def language_order(
-    models: Sequence[NamedModel], options: LanguageOptions, data: DataFolder, *, end_to_end: bool = False
-) -> LanguageOrder:
-    """Return the order to measure each model in each way to execute it."""
-    return LanguageOrder(questions(models, options, data), end_to_end)
 
 
 def measured_or_predicted(
@@ -255,10 +284,11 @@ def measured_or_predicted(
     tell: Callable[[str], None],
     *,
     end_to_end: bool = False,
+    probe: bool = False,
 ) -> tuple[LanguageAnswer, ...]:
     """Return answers like `measure`; if the process fails, tell so, and return what the store knows and predicts."""
     try:
-        return measure(models, options, data, take, end_to_end=end_to_end)
+        return measure(models, options, data, take, end_to_end=end_to_end, probe=probe)
     except (JobError, LanguageError) as error:
         tell(str(error))
         return stored_answers(models, options, data)
@@ -321,10 +351,46 @@ def questions(models: Sequence[NamedModel], options: LanguageOptions, data: Data
     return tuple(found)
 
 
-def runtimes_here(data: DataFolder) -> tuple[str, ...]:
-    """Return the names of the runtimes of this host that run language models."""
+def language_order(
+    models: Sequence[NamedModel],
+    options: LanguageOptions,
+    data: DataFolder,
+    *,
+    end_to_end: bool = False,
+    probe: bool = False,
+) -> LanguageOrder:
+    """Return what is to be measured for answers, and for the what-ifs that are to be proved."""
+    asked = questions(models, options, data)
+    runtimes = language_runtimes(data) if options.prove else ()
+    changed = [it for each in asked for of in named_variants(each, runtimes, options.prove) for it in of.questions]
+    return LanguageOrder(tuple(dict.fromkeys((*asked, *changed))), end_to_end, probe)
+
+
+def seconds_to_measure(answers: Sequence[LanguageAnswer]) -> float:
+    """Return how long measuring what these answers lack takes about, in seconds."""
+    return sum(
+        _SECONDS + _RUNS * (it.prefill_ms + 2 * _MS / it.decode_tokens_per_second) / _MS
+        for it in answers
+        if not it.is_measured
+    )
+
+
+def language_runtimes(data: DataFolder) -> tuple[Runtime, ...]:
+    """Return the runtimes of this host that run language models."""
     registry = Registry(data.path)
-    return tuple(it.name for it in (*registry.all(), *registry.engines()) if it.traits.format is Format.ONNX)
+    return tuple(it for it in (*registry.all(), *registry.engines()) if it.traits.format is Format.ONNX)
+
+
+def runtimes_here(data: DataFolder) -> tuple[str, ...]:
+    """Return their names."""
+    return tuple(it.name for it in language_runtimes(data))
+
+
+def answer_of(
+    asked: LanguageQuestion, store: ResultsDatabase, system: System, host: BrickPredictor, *, has_curves: bool
+) -> LanguageAnswer:
+    """Return the answer to a question by what a store knows of any system."""
+    return _asked(asked, store, system, host).answer(has_curves=has_curves)
 
 
 @dataclass(frozen=True)
@@ -336,12 +402,39 @@ class _Asked:
     system: System
     host: BrickPredictor
 
+    # The execution that this one would change: measurements of the change do not count.
+    was: _Asked | None = None
+
+    @cached_property
+    def times(self) -> PhaseTimes:
+        prefill, *decoding = self._times()
+        return phase_times(prefill, decoding, self.question.generate)
+
+    def known(self, question: LanguageQuestion) -> _Asked:
+        """Return another execution, with what the store knows about it."""
+        runtime, host = question.runtime, self.host
+        if runtime.identity != self.question.runtime.identity:
+            host = BrickPredictor.of_host(self.store, self.system.id, runtime.identity, question.threads)
+        return _asked(question, self.store, self.system, host)
+
+    def before(self, question: LanguageQuestion) -> _Asked:
+        """Return another execution, with what would be known without a measurement of it."""
+        found = self.known(question)
+        return found if question == self.question else found._changed_from(self)
+
+    def _changed_from(self, was: _Asked) -> _Asked:
+        runtime, before = self.question.runtime, was.question.runtime
+        is_same = runtime.identity == before.identity
+        kept = {key for it in was.question.steps for key in was.question.decoder(it).keys} if is_same else set()
+        keys = {key for it in self.question.steps for key in self.question.decoder(it).keys} - kept
+        others = (was.host,) if runtime.framework == before.framework and not is_same else ()
+        bits = [it.cache.bits if it.cache else 1 for it in (runtime, before)]
+        return replace(self, host=self.host.without(keys, others, bits[0] / bits[1] if others else 1.0), was=was)
+
     def answer(self, *, has_curves: bool) -> LanguageAnswer:
         asked, model, host = self.question, self.question.model, self.host
         prompt, generate = asked.prompt, asked.generate
-        prefill, *decoding = self._times()
-        decode = steps_time((0.5, decoding[0]), (0.5, decoding[-1]))
-        total = steps_time((1, prefill), (generate - 1, decode))
+        total, prefill, decode = (self.times[it] for it in LanguagePhase)
         memory = self._memory()
         bound = fmean(map(self._bytes_read, asked.steps[1:])) / host.rates.bytes_per_ms
         return taken(
@@ -373,17 +466,19 @@ class _Asked:
             memory=memory,
             host_memory_bytes=self.system.memory_bytes,
             fits=memory.total <= self.system.memory_bytes,
-            is_measured=self._is_measured(),
+            is_measured=self.is_measured,
             measured_when=total.when or None,
             bound_tokens_per_second=_MS / bound if host.rates.is_measured else None,
-            head="the last token" if asked.runtime.traits.has_short_head else "every token",
+            head="the last token" if asked.scores_last_only else "every token",
             parts=tuple(
                 PartTime(part.value, prefill.parts_ms.get(part, 0.0), decode.parts_ms.get(part, 0.0))
                 for part in dict.fromkeys((*prefill.parts_ms, *decode.parts_ms))
             ),
             contexts=tuple(self._contexts()) if has_curves else (),
             prompts=tuple(self._prompts()) if has_curves else (),
-            measured=self._engine(),
+            measured=self.engine,
+            changes=(),
+            what_ifs=(),
         )
 
     def _times(self) -> list[StepTime]:
@@ -396,8 +491,9 @@ class _Asked:
     def _bytes_read(self, step: Step) -> int:
         return bytes_read(self.question, self._decoder(step))
 
-    def _is_measured(self) -> bool:
-        """Return if the store has every brick that a measurement takes."""
+    @property
+    def is_measured(self) -> bool:
+        """True if the store has every brick that a measurement takes."""
         known, steps = self.host.known, measured_steps(self.question, self.host)
         return bool(known) and all(key in known for it in steps for key in self._decoder(it).keys)
 
@@ -409,7 +505,8 @@ class _Asked:
     def _time(self, step: Step) -> StepTime:
         return step_time(self._decoder(step), self.host.time_of)
 
-    def _engine(self) -> MeasuredEngine | None:
+    @property
+    def engine(self) -> MeasuredEngine | None:
         if not self.host.known:
             return None
         # Loaded here: it needs what starts processes.
@@ -435,10 +532,19 @@ class _Asked:
 class _AskedOfLlama(_Asked):
     """A question about llama.cpp, which is answered by small models and not by bricks."""
 
-    llama: LlamaHost
+    @cached_property
+    def _llama(self) -> LlamaHost:
+        identity, was = self.question.runtime.identity, self.was
+        if was is None:
+            return LlamaHost.of_host(self.store, self.system.id, identity, self.host.rates)
+        like = was._llama if isinstance(was, _AskedOfLlama) else None
+        return LlamaHost.of_host(self.store, self.system.id, identity, self.host.rates, self.question, like)
+
+    def _changed_from(self, was: _Asked) -> _Asked:
+        return replace(self, was=was)
 
     def _times(self) -> list[StepTime]:
-        return [self.llama.time(self.question, it) for it in llama_cpp.tests_of(self.question)]
+        return [self._llama.time(self.question, it) for it in llama_cpp.tests_of(self.question)]
 
     def _memory(self) -> MemoryNeed:
         return llama_cpp.memory_need(self.question)
@@ -446,15 +552,21 @@ class _AskedOfLlama(_Asked):
     def _bytes_read(self, step: Step) -> int:
         return llama_cpp.bytes_read(self.question, step)
 
-    def _is_measured(self) -> bool:
-        tests = llama_cpp.measured_tests(self.question, self.llama)
-        return all(self.llama.measured(self.question, it) is not None for it in tests)
+    @property
+    def is_measured(self) -> bool:
+        tests = llama_cpp.measured_tests(self.question, self._llama)
+        return all(self._llama.measured(self.question, it) is not None for it in tests)
 
     def _time(self, step: Step) -> StepTime:
-        return self.llama.time(self.question, llama_cpp.test_of(self.question, step))
+        return self._llama.time(self.question, llama_cpp.test_of(self.question, step))
 
-    def _engine(self) -> MeasuredEngine | None:
-        return self.llama.whole(self.question)
+    @property
+    def engine(self) -> MeasuredEngine | None:
+        return self._llama.whole(self.question)
+
+
+def _asked(asked: LanguageQuestion, store: ResultsDatabase, system: System, host: BrickPredictor) -> _Asked:
+    return (_AskedOfLlama if is_llama_cpp(asked.runtime) else _Asked)(asked, store, system, host)
 
 
 def _rates(tokens: int, found: StepTime) -> tuple[float, float]:

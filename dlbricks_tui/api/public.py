@@ -27,6 +27,7 @@ from dlbricks_tui.api.evaluating import (
     EvaluationResult,
 )
 from dlbricks_tui.api.fleets import FleetEstimate, FleetHost, FleetModel, FleetOptions, FleetResult, LeftOutModel
+from dlbricks_tui.api.language_comparing import LanguageChange, LanguageWhatIf
 from dlbricks_tui.api.language_models import (
     DelayOfPrompt,
     LanguageAnswer,
@@ -72,7 +73,7 @@ from dlbricks_tui.jobs.errors import JobError
 from dlbricks_tui.jobs.folder import State
 from dlbricks_tui.language.architecture import LanguageError, WeightPrecision
 from dlbricks_tui.language.composing import MemoryNeed
-from dlbricks_tui.language.orders import MeasuredEngine
+from dlbricks_tui.language.orders import LanguagePhase, MeasuredEngine
 from dlbricks_tui.measure.errors import MeasureError
 from dlbricks_tui.measure.method import Method
 from dlbricks_tui.models.errors import ModelError
@@ -121,9 +122,12 @@ __all__ = [
     "InstructionSet",
     "JobError",
     "LanguageAnswer",
+    "LanguageChange",
     "LanguageError",
     "LanguageIntervals",
     "LanguageOptions",
+    "LanguagePhase",
+    "LanguageWhatIf",
     "Layer",
     "LayerGraph",
     "LayerOrder",

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING
 
 from dlbricks_tui.cli.options import add_cutting_options, add_models_argument, inputs_of, values_of
 from dlbricks_tui.cli.output import narrate, write, write_json
-from dlbricks_tui.cli.parser import Handler, Parser, Status
+from dlbricks_tui.cli.parser import Handler, Parser, Status, UsageError
 from dlbricks_tui.settings.cutting import CUTTING, LEVEL
 from dlbricks_tui.settings.fleets import PROBE, QUESTION
+from dlbricks_tui.settings.language import GENERATE, PROMPT, WEIGHTS, WEIGHTS_BESIDE
 from dlbricks_tui.settings.variant import EXECUTION
 from dlbricks_tui.wording.numbers import counted
 
@@ -50,7 +51,11 @@ def register(parser: Parser) -> None:
 def _add_run(parser: Parser) -> None:
     about = "measure the bricks of models on many hosts; the models stay here"
     running = parser.add_action("run", about, run_fleet, json=False)
-    add_models_argument(running, many=True)
+    add_models_argument(running, many=True, needed=False)
+    about = "a language model, as `dlbricks llm` takes it: tokens per second and their cost on each host"
+    running.add_repeatable("--llm", "MODEL", about)
+    running.add_settings(PROMPT, GENERATE)
+    running.add_setting(WEIGHTS_BESIDE, many=True, default=(WEIGHTS.kind.read(WEIGHTS.usual),))
     where = running.add_mutually_exclusive_group(required=True)
     about = "hosts to reach over SSH (see docs/guides/many-hosts.md)"
     running.add_file("--hosts", about=about, to=where)
@@ -100,11 +105,14 @@ def _add(parser: Parser, name: str, about: str, handler: Handler, *, newest: boo
 def run_fleet(args: argparse.Namespace) -> int:
     """Start a fleet run, and drive it unless it is to be detached."""
     from dlbricks_tui.api.fleets import FleetJob, FleetOptions, fleet_request
+    from dlbricks_tui.api.language_models import LanguageOptions
     from dlbricks_tui.api.measuring import remarks_on_run
     from dlbricks_tui.api.opening import library
     from dlbricks_tui.cli.output import narrate_once
     from dlbricks_tui.cli.run import measure_options_of
 
+    if not args.models and not args.llm:
+        raise UsageError("no model is named: give a MODEL, or a language model by --llm MODEL")
     measuring = replace(measure_options_of(args), **values_of(args, (*CUTTING, LEVEL, *EXECUTION)), **inputs_of(args))
     options = FleetOptions(
         hosts=args.hosts,
@@ -112,8 +120,10 @@ def run_fleet(args: argparse.Namespace) -> int:
         **values_of(args, (QUESTION, PROBE)),
         allow_plain=args.allow_plain,
         measuring=measuring,
+        language_models=tuple(args.llm),
+        language=LanguageOptions(**values_of(args, (PROMPT, GENERATE, WEIGHTS_BESIDE))),
     )
-    request = fleet_request(options, library(args.data).find_all(args.models), args.data)
+    request = fleet_request(options, library(args.data).find_all(args.models) if args.models else (), args.data)
     fleet = FleetJob.create(request, args.data)
     for remark in remarks_on_run(request.run):
         narrate_once(remark)

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import groupby
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from dlbricks_tui.cli.jobs import detach
 from dlbricks_tui.cli.options import values_of
 from dlbricks_tui.cli.output import narrate, write_json
-from dlbricks_tui.cli.parser import Parser, Status, UsageError
-from dlbricks_tui.settings.language import AT_LEAST, CACHE, FLASH_ATTENTION, GENERATE, PROMPT, WEIGHTS
+from dlbricks_tui.cli.parser import Parser, Status, Typed, UsageError
+from dlbricks_tui.settings.language import AT_LEAST, BEST_FOR, CACHE, FLASH_ATTENTION, GENERATE, PROMPT, WEIGHTS
+from dlbricks_tui.settings.setting import name, several
 from dlbricks_tui.settings.variant import RUNTIME, THREADS
+from dlbricks_tui.wording.numbers import counted, duration
 
 if TYPE_CHECKING:
     from dlbricks_tui.api.language_models import LanguageAnswer, LanguageOptions
@@ -24,9 +27,6 @@ _WIDEST = 100
 
 def register(parser: Parser) -> None:
     """Add the options of `llm`."""
-    # Loaded here, as all that follows: the help needs no store, and documents need no tables.
-    from dlbricks_tui.api.language_models import LanguageOptions
-
     parser.add_argument(
         "models",
         metavar="MODEL",
@@ -36,14 +36,29 @@ def register(parser: Parser) -> None:
     )
     parser.add_flag("--list", about="show every model of the library on this host: nothing is measured")
     parser.add_settings(AT_LEAST, PROMPT, GENERATE)
-    parser.add_setting(WEIGHTS, many=True, default=LanguageOptions().precisions)
+    parser.add_setting(WEIGHTS, many=True, default=())
     parser.add_setting(CACHE, many=True, default=())
     parser.add_setting(FLASH_ATTENTION, many=True, default=())
     parser.add_setting(THREADS, many=True)
     parser.add_setting(RUNTIME, many=True, default=(), usual="ONNX Runtime")
+    what = parser.add_mutually_exclusive_group()
+    about = "compare all installed runtimes, precisions, and one thread with all cores, unless these are named"
+    parser.add_flag("--compare", about=about, to=what)
+    about = "show what changes of the execution would gain, such as fewer bits or other threads"
+    parser.add_flag("--what-if", about=about, to=what)
+    parser.add_argument(
+        "--prove",
+        metavar="ID",
+        type=Typed(several(name("an id"))),
+        default=(),
+        help="measure the what-if with this id, or several with commas, or `all`",
+    )
+    parser.add_setting(BEST_FOR)
     how = parser.add_mutually_exclusive_group()
     about = "measure nothing: predict what the store lacks from other measurements"
     parser.add_flag("--predict", about=about, to=how)
+    about = "measure one block for seconds, and predict the rest, also from other systems of the store"
+    parser.add_flag("--probe", about=about, to=how)
     about = "build the whole model with random weights, too, and time it by onnxruntime-genai, if it fits"
     parser.add_flag("--end-to-end", about=about, to=how)
     parser.add_detach()
@@ -52,20 +67,25 @@ def register(parser: Parser) -> None:
 
 def answer_models(args: argparse.Namespace) -> int:
     """Answer for some models or for the library; measure what the store lacks unless predictions are enough."""
-    from dlbricks_tui.api.language_models import LanguageOptions, library_answers
+    # Loaded here: the help needs no store, and documents need no tables.
+    from dlbricks_tui.api.language_models import library_answers
     from dlbricks_tui.cli.rendering import show_parts
-    from dlbricks_tui.documents.language import comparison_parts, fastest_first, language_parts, library_parts
+    from dlbricks_tui.documents.language import fastest_first, language_parts, library_parts
+    from dlbricks_tui.documents.language_comparison import comparison_parts, what_ifs_parts
 
     if args.list == bool(args.models):
         what = "MODEL and --list do not go together" if args.list else "no model is named"
         raise UsageError(f"{what}: give a MODEL, or --list (see `dlbricks llm --help`)")
-    if args.list and args.end_to_end:
-        raise UsageError("--list measures nothing: give --end-to-end with a MODEL")
+    if args.list and (args.end_to_end or args.probe):
+        given = "--probe" if args.probe else "--end-to-end"
+        raise UsageError(f"--list measures nothing: give {given} with a MODEL")
     if args.at_least is not None and not args.list:
         raise UsageError("--at-least filters the library: give --list with it")
-    threads = args.threads if isinstance(args.threads, tuple) else (args.threads,) * (args.threads is not None)
-    values = values_of(args, (PROMPT, GENERATE, WEIGHTS, CACHE, FLASH_ATTENTION))
-    options = LanguageOptions(**values, threads=threads, runtimes=args.runtime)
+    if args.list and (args.compare or args.what_if or args.prove):
+        raise UsageError("--list shows all models: give --compare, --what-if and --prove with a MODEL")
+    if args.prove and args.predict:
+        raise UsageError("--predict measures nothing, and --prove measures: give one of them")
+    options = _options(args)
     parts: list[Part] = []
     failures = 0
     if args.detach and (args.list or args.predict):
@@ -79,8 +99,11 @@ def answer_models(args: argparse.Namespace) -> int:
     else:
         answers, failures = _answers(args, options)
         for _, of_model in groupby(answers, lambda it: it.model):
-            first, *others = of_model
-            parts += comparison_parts([first, *others]) if others else language_parts(first)
+            executions = list(of_model)
+            if len(executions) > 1:
+                parts += comparison_parts(executions, options.best_for)
+            else:
+                parts += (*language_parts(executions[0]), *what_ifs_parts(executions[0]))
     if args.json:
         write_json(answers)
     else:
@@ -88,11 +111,30 @@ def answer_models(args: argparse.Namespace) -> int:
     return Status.of(failures)
 
 
+def _options(args: argparse.Namespace) -> LanguageOptions:
+    from dlbricks_tui.api.language_models import LanguageOptions, runtimes_here
+
+    threads = args.threads if isinstance(args.threads, tuple) else (args.threads,) * (args.threads is not None)
+    named: dict[str, Any] = {"precisions": args.precision, "runtimes": args.runtime, "caches": args.cache}
+    named["flash_attention"] = args.flash_attention
+    # One number may be that of the config file.
+    named["threads"] = threads if isinstance(args.threads, tuple) else ()
+    named = {field: given for field, given in named.items() if given}
+    options = LanguageOptions(**{**values_of(args, (PROMPT, GENERATE, BEST_FOR)), "threads": threads, **named})
+    if args.compare:
+        return replace(options.with_every_execution(runtimes_here(args.data)), **named)
+    wants = bool(args.what_if or args.prove)
+    chosen = options.precisions, options.threads, options.runtimes, options.caches, options.flash_attention
+    if wants and max(map(len, chosen)) > 1:
+        raise UsageError("what-ifs change one execution: name one precision, cache, number of threads and runtime")
+    return replace(options, what_ifs=wants, prove=args.prove)
+
+
 def _detach(args: argparse.Namespace, options: LanguageOptions) -> int:
     from dlbricks_tui.api import language_models as language
 
     models = language.opened_models(args.models, options, narrate)
-    order = language.language_order(models, options, args.data, end_to_end=args.end_to_end)
+    order = language.language_order(models, options, args.data, end_to_end=args.end_to_end, probe=args.probe)
     return detach("language model", order, [it.name for it in models], args)
 
 
@@ -113,12 +155,16 @@ def _answers(args: argparse.Namespace, options: LanguageOptions) -> tuple[Sequen
 
     for remark in variant_remarks(options.threads):
         narrate(remark)
+    if args.compare:
+        before = language.stored_answers(models, options, args.data)
+        lacking = [it for it in before if not it.is_measured]
+        takes = f"{len(lacking)} to measure, about {duration(language.seconds_to_measure(before))}"
+        narrate(f"{counted(len(before), 'execution')}: {takes if lacking else 'all are measured'}")
     narration = JobNarration(words_of("language model", None), quiet=args.quiet)
     ended_early: list[str] = []
     with signals_interrupt():
-        found = language.measured_or_predicted(
-            models, options, args.data, narration.take, ended_early.append, end_to_end=args.end_to_end
-        )
+        how = {"end_to_end": args.end_to_end, "probe": args.probe}
+        found = language.measured_or_predicted(models, options, args.data, narration.take, ended_early.append, **how)
     for line in ended_early:
         narrate(line)
     return found, len(failures) + len(ended_early) + narration.failed

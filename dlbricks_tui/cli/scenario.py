@@ -3,18 +3,33 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Iterable
 from contextlib import closing
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from dlbricks_tui.cli.jobs import detach
 from dlbricks_tui.cli.options import USUAL_RUNTIME, add_models_argument, estimate_options_of, open_estimator, values_of
 from dlbricks_tui.cli.output import data_console, narrate, narrate_once, write_json, write_lines
-from dlbricks_tui.cli.parser import Parser, Status, Typed
+from dlbricks_tui.cli.parser import Parser, Status, Typed, UsageError
 from dlbricks_tui.cli.signals import signals_interrupt
 from dlbricks_tui.errors import UserError
 from dlbricks_tui.settings.cutting import CUTTING
-from dlbricks_tui.settings.loads import BATCHES, BOUND, FULL, INSTANCES, KIND, PERCENTILE, RATE
-from dlbricks_tui.settings.setting import fields_of
+from dlbricks_tui.settings.language import WEIGHTS
+from dlbricks_tui.settings.loads import (
+    ANY_KIND,
+    ANY_PRECISION,
+    BATCHES,
+    BOUND,
+    FULL,
+    INSTANCES,
+    KIND,
+    PERCENTILE,
+    RATE,
+    TOKENS,
+    USERS,
+    UserLoad,
+)
+from dlbricks_tui.settings.setting import Setting, ValueRefusedError, fields_of
 from dlbricks_tui.settings.variant import KERNELS, PRECISION, RUNTIME, SYSTEM, THREADS
 
 if TYPE_CHECKING:
@@ -24,30 +39,44 @@ if TYPE_CHECKING:
     from dlbricks_tui.scenarios.scenario import ScenarioOrder
 
 _WIDEST = 100
+_WITH_TOKENS = "with `tokens`:"
 _PICTURE_LINES = 14
 
 
 def register(parser: Parser) -> None:
     """Add the options of `scenario`."""
-    add_models_argument(parser, many=False)
-    parser.add_argument(KIND.option, metavar=KIND.kind.sign, type=Typed(KIND.kind), required=True, help=KIND.about)
-    parser.add_settings(BOUND, PERCENTILE, RATE, INSTANCES)
-    parser.add_setting(BATCHES, many=True, default=())
+    add_models_argument(parser, many=False, more="; with `tokens` a language model, as `dlbricks llm` takes it")
+    kind = ANY_KIND.kind
+    parser.add_argument(KIND.option, metavar=kind.sign, type=Typed(kind), required=True, help=ANY_KIND.about)
+    parser.add_setting(BOUND)
+    parser.add_setting(PERCENTILE, usual="90 for `single` and `tokens`, else 99")
+    parser.add_settings(RATE, INSTANCES)
+    about = f"{BATCHES.about}; with `tokens`, make up to N answers together"
+    parser.add_setting(BATCHES, many=True, default=(), about=about, usual=f"{BATCHES.usual}; `tokens` 8")
     about = f"{RUNTIME.about}, or with --predict one of the store"
     parser.add_setting(RUNTIME, default=None, about=about, usual=USUAL_RUNTIME)
     parser.add_setting(THREADS, default=None, about="threads of each instance")
-    parser.add_settings(PRECISION, *KERNELS, FULL)
+    parser.add_settings(ANY_PRECISION, *KERNELS, FULL)
+    for setting in TOKENS:
+        about = setting.about if setting.about.startswith(_WITH_TOKENS) else f"{_WITH_TOKENS} {setting.about}"
+        parser.add_setting(setting, many=setting is USERS, default=() if setting is USERS else None, about=about)
     how = parser.add_mutually_exclusive_group()
     about = "predict from stored results in place of measuring; show stored tests too"
     parser.add_flag("--predict", about=about, to=how)
     parser.add_flag("--both", about="show the prediction beside the measurement", to=how)
     parser.add_detach(to=how)
     parser.add_setting(SYSTEM, about=f"with --predict: {SYSTEM.about}")
-    parser.end(answer_scenario, "loads.ScenarioResult", quiet=True)
+    parser.end(answer_scenario, "token_loads.ScenarioDocument", quiet=True)
 
 
 def answer_scenario(args: argparse.Namespace) -> int:
     """Predict a scenario, measure it, or both, and say whether its verdict is positive."""
+    if args.kind is UserLoad.TOKENS:
+        _refuse(args, (BOUND, RATE, INSTANCES, FULL, SYSTEM, *KERNELS), "is not for --kind tokens")
+        return _answer_users(args)
+    _refuse(args, TOKENS, "is for --kind tokens")
+    if args.precision is not None and not PRECISION.kind.accepts(args.precision):
+        raise UsageError(f"--precision {args.precision.value} is for --kind tokens")
     answer = _answer(args)
     predicts = args.predict or args.both
     if predicts:
@@ -88,6 +117,49 @@ def _answer(args: argparse.Namespace) -> ScenarioAnswer:
     execution = estimate_options_of(args, *settings, **fields_of(args.config, CUTTING))
     with open_estimator(execution, args.data) as estimator:
         return scenario_answer(estimator, source, options)
+
+
+def _refuse(args: argparse.Namespace, settings: Iterable[Setting[Any]], why: str) -> None:
+    for setting in settings:
+        if getattr(args, setting.dest) not in (None, (), setting.default if setting not in TOKENS else None):
+            raise UsageError(f"{setting.option} {why}: leave it out")
+
+
+def _answer_users(args: argparse.Namespace) -> int:
+    """Say how many users of a language model are served, and whether those that were asked for are."""
+    from dlbricks_tui.api.jobs import words_of
+    from dlbricks_tui.api.language_models import named_model
+    from dlbricks_tui.api.token_loads import TokenLoadOptions, measure_token_load, order_of_load, token_load
+    from dlbricks_tui.cli.progress import JobNarration
+    from dlbricks_tui.cli.rendering import show_parts
+    from dlbricks_tui.documents.token_loads import token_load_parts
+
+    given = values_of(args, (*TOKENS, PERCENTILE))
+    given |= {"threads": args.threads and (args.threads,), "runtimes": args.runtime and (args.runtime,)}
+    if args.precision is not None:
+        try:
+            given["precisions"] = (WEIGHTS.kind.read(args.precision.value),)
+        except ValueRefusedError as refusal:
+            raise UsageError(f"--precision with --kind tokens: {refusal}") from None
+    if args.batch:
+        (given["batch"],) = args.batch[-1:]
+    options = TokenLoadOptions(**{name: value for name, value in given.items() if value is not None})
+    model = named_model(args.model)
+    if args.detach:
+        return detach("language model", order_of_load(model, options, args.data), [model.name], args)
+    failed = 0
+    if args.predict:
+        answer = token_load(model, options, args.data)
+    else:
+        narration = JobNarration(words_of("language model", None), quiet=args.quiet)
+        with signals_interrupt():
+            answer = measure_token_load(model, options, args.data, narration.take)
+        failed = narration.failed
+    if args.json:
+        write_json(answer)
+    else:
+        show_parts(token_load_parts(answer), _WIDEST)
+    return Status.of(failed or not answer.is_met(options.users))
 
 
 def _measured(args: argparse.Namespace, answer: ScenarioAnswer) -> MeasuredTest | LoadProcessError:

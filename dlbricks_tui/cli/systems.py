@@ -1,4 +1,4 @@
-"""`dlbricks systems`: list the systems of the store, and compare them by latency and cost."""
+"""`dlbricks systems`: list the systems of the store, and compare them by latency and cost, also for language models."""
 
 import argparse
 
@@ -8,14 +8,18 @@ from dlbricks_tui.cli.options import (
     add_models_argument,
     estimate_options_of,
     open_estimator,
+    values_of,
 )
 from dlbricks_tui.cli.output import narrate, write_json
 from dlbricks_tui.cli.parser import Parser, Status
 from dlbricks_tui.settings.cutting import CUTTING, LEVEL
+from dlbricks_tui.settings.language import CACHE, GENERATE, PROMPT, WEIGHTS
+from dlbricks_tui.settings.variant import RUNTIME, THREADS
 from dlbricks_tui.wording.numbers import names_of
 
 # Names of more models than these are not listed.
 _MOST_TOLD = 5
+_ONLY = "only this system, by its id, name or instance type"
 
 
 def register(parser: Parser) -> None:
@@ -27,10 +31,25 @@ def register(parser: Parser) -> None:
     add_cutting_options(comparing, level="fused")
     # None leaves the level to the results of each system.
     comparing.set_defaults(level=None)
-    about = "only this system, by its id, name or instance type"
-    comparing.add_repeatable("--system", "S", about, dest="systems")
+    comparing.add_repeatable("--system", "S", _ONLY, dest="systems")
     add_measured_only_option(comparing)
     comparing.add_json()
+    about = "compare the systems for language models: tokens per second, memory, and the cost of a million tokens"
+    asking = parser.add_action("llm", about, compare_for_language_models, json=False)
+    asking.add_argument("models", metavar="MODEL", nargs="+", help="as `dlbricks llm` takes it")
+    _add_language_settings(asking)
+    asking.add_repeatable("--system", "S", _ONLY, dest="systems")
+    asking.add_json()
+    asking.add_schema("language_systems.LanguageOnSystem", many=True)
+
+
+def _add_language_settings(parser: Parser) -> None:
+    """Take what language models are asked to do, and how they are executed."""
+    parser.add_settings(PROMPT, GENERATE)
+    parser.add_setting(WEIGHTS, many=True, default=(WEIGHTS.kind.read(WEIGHTS.usual),))
+    parser.add_setting(CACHE, many=True, default=())
+    parser.add_setting(THREADS, many=True, default=(), usual="the usual number of each system")
+    parser.add_setting(RUNTIME, many=True, default=(), usual="ONNX Runtime")
 
 
 def list_systems(args: argparse.Namespace) -> int:
@@ -75,3 +94,25 @@ def compare_systems(args: argparse.Namespace) -> int:
     if without:
         narrate(f"these systems have no results of {names_of(without, _MOST_TOLD)}")
     return Status.of(without)
+
+
+def compare_for_language_models(args: argparse.Namespace) -> int:
+    """Rank this host and the systems of the store for each language model; nothing is measured."""
+    from dlbricks_tui.api.language_models import LanguageOptions, opened_models
+    from dlbricks_tui.api.language_systems import language_on_systems
+    from dlbricks_tui.cli.rendering import show_parts
+    from dlbricks_tui.documents.language_systems import language_systems_parts
+
+    options = LanguageOptions(
+        **values_of(args, (PROMPT, GENERATE, WEIGHTS, CACHE)), threads=args.threads, runtimes=args.runtime
+    )
+    refused: list[str] = []
+    models = opened_models(args.models, options, refused.append)
+    found = language_on_systems(models, options, args.data, args.systems)
+    if args.json:
+        write_json(found)
+    else:
+        show_parts(language_systems_parts(found))
+    for refusal in refused:
+        narrate(refusal)
+    return Status.of(refused)

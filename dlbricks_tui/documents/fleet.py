@@ -19,10 +19,20 @@ from dlbricks_tui.documents.pictures import Axis, BarRow, LegendSign, Mark, Piec
 from dlbricks_tui.fleet.request import FleetHostState, HostRow
 from dlbricks_tui.wording.answers import runtime_words
 from dlbricks_tui.wording.fleets import WORKING
-from dlbricks_tui.wording.numbers import PARTLY, PREDICTED, counted, duration, milliseconds, names_of
+from dlbricks_tui.wording.numbers import (
+    PARTLY,
+    PREDICTED,
+    counted,
+    delay_text,
+    duration,
+    milliseconds,
+    names_of,
+    or_dash,
+    rate_text,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterator, Mapping, Sequence
 
     from dlbricks_tui.api.fleets import FleetEstimate, FleetModel, FleetResult
     from dlbricks_tui.fleet.setting_up.doctor import Examination
@@ -75,28 +85,10 @@ def fleet_parts(found: FleetResult, hosts: Sequence[HostRow]) -> Iterator[Part]:
         yield Sentence(f"{left_out.model} is left out: {left_out.reason}")
     if not found.models:
         return
-    # A model has its name in the line of its first host.
-    firsts = {id(it.estimates[0]): it for it in found.models}
     runtimes = {it.runtime for it in found.models}
-    names: list[Column[FleetEstimate]] = [
-        name_column("model", lambda it: firsts[id(it)].model if id(it) in firsts else "")
-    ]
-    if len(runtimes) > 1:
-        names.append(
-            name_column("runtime", lambda it: runtime_words(firsts[id(it)].runtime) if id(it) in firsts else "")
-        )
-    estimates = [it for model in found.models for it in model.estimates]
-    yield BLANK_LINE
-    yield Table((*names, *estimate_columns()), estimates)
-    # What the figures are, and what the signs mean that stand before some of them.
-    latencies = "".join(map(latency_on, estimates))
-    has_prices = any(it.dollars_per_million is not None and it.sequential_ms is not None for it in estimates)
-    legend = [f"by {runtime_words(min(runtimes))}"] if len(runtimes) == 1 else []
-    legend += ["latencies in milliseconds"]
-    legend += [f"{PREDICTED} is predicted in part"] if PREDICTED in latencies else []
-    legend += [f"{PARTLY}lacks layers"] if PARTLY in latencies else []
-    legend += ["prices are of a million inferences"] if has_prices else []
-    yield Sentence("; ".join(legend), "muted")
+    for models, columns in ((found.usual_models, estimate_columns()), (found.language_models, _token_columns())):
+        if models:
+            yield from _estimates_parts(models, columns, runtimes)
     ordered = [it for it in found.models if it.order]
     for model in ordered:
         name = f"{model.model} by {runtime_words(model.runtime)}" if len(runtimes) > 1 else model.model
@@ -104,6 +96,34 @@ def fleet_parts(found: FleetResult, hosts: Sequence[HostRow]) -> Iterator[Part]:
         yield Sentence(f"{name}: {order} ({'95 % sure' if model.settled else 'not sure yet'})")
     if ordered:
         yield Sentence("a < b: a is faster; a = b: equally fast, within 2 %", "muted")
+
+
+def _estimates_parts(
+    models: Sequence[FleetModel], columns: Sequence[Column[FleetEstimate]], runtimes: Collection[str]
+) -> Iterator[Part]:
+    """Yield the estimates of models, and what the figures are."""
+    # A model has its name in the line of its first host.
+    firsts = {id(it.estimates[0]): it for it in models}
+    names: list[Column[FleetEstimate]] = [
+        name_column("model", lambda it: firsts[id(it)].model if id(it) in firsts else "")
+    ]
+    if len(runtimes) > 1:
+        names.append(
+            name_column("runtime", lambda it: runtime_words(firsts[id(it)].runtime) if id(it) in firsts else "")
+        )
+    estimates = [it for model in models for it in model.estimates]
+    yield BLANK_LINE
+    yield Table((*names, *columns), estimates)
+    # What the figures are, and what the signs mean that stand before some of them.
+    latencies = "".join(map(latency_on, estimates))
+    has_prices = any(it.dollars_per_million is not None and it.sequential_ms is not None for it in estimates)
+    legend = [f"by {runtime_words(min(runtimes))}"] if len(runtimes) == 1 else []
+    is_of_tokens = any(it.is_of_tokens for it in estimates)
+    legend += [] if is_of_tokens else ["latencies in milliseconds"]
+    legend += [f"{PREDICTED} is predicted in part"] if PREDICTED in latencies else []
+    legend += [f"{PARTLY}lacks layers"] if PARTLY in latencies else []
+    legend += [f"prices are of a million {'generated tokens' if is_of_tokens else 'inferences'}"] if has_prices else []
+    yield Sentence("; ".join(legend), "muted")
 
 
 def host_columns(hosts: Sequence[HostRow], *, in_panel: bool = False) -> tuple[Column[HostRow], ...]:
@@ -144,6 +164,28 @@ def estimate_columns(longest_ms: float = 0.0) -> tuple[Column[FleetEstimate], ..
         *(bars if longest_ms else ()),
         Column("95 % interval", interval),
         Column("per second", lambda it: "" if it.per_second is None else f"{it.per_second:,.1f}", is_optional=True),
+        Column("price", dollars),
+    )
+
+
+def _token_columns() -> tuple[Column[FleetEstimate], ...]:
+    """Return the columns of a language model on its hosts."""
+
+    def rate(it: FleetEstimate) -> str:
+        if it.fits is False:
+            return "does not fit"
+        sign = PREDICTED if it.predicted_layers else ""
+        return "-" if it.per_second is None else f"{sign}{rate_text(it.per_second)}"
+
+    def interval(it: FleetEstimate) -> str:
+        ends = it.low_ms, it.high_ms
+        return "" if None in ends else " to ".join(rate_text(1000.0 / end) for end in reversed(ends) if end)
+
+    return (
+        name_column("host", lambda it: it.host),
+        Column("tokens/s", rate, style="strong"),
+        Column("95 % interval", interval),
+        Column("first token", lambda it: or_dash(delay_text, it.first_token_ms), is_optional=True),
         Column("price", dollars),
     )
 

@@ -85,7 +85,7 @@ def language_parts(answer: LanguageAnswer, *, on_screen: bool = False) -> Iterat
         )
         yield BLANK_LINE
     else:
-        yield from _headings([answer], line_of(answer))
+        yield from headings([answer], line_of(answer))
     yield from _figures_parts(answer)
     if not on_screen and (plots := language_plots(answer)):
         yield BLANK_LINE
@@ -93,7 +93,7 @@ def language_parts(answer: LanguageAnswer, *, on_screen: bool = False) -> Iterat
     yield from _shares(answer)
 
 
-def _headings(answers: Sequence[LanguageAnswer], told: str) -> Iterator[Part]:
+def headings(answers: Sequence[LanguageAnswer], told: str) -> Iterator[Part]:
     first = answers[0]
     yield Heading(first.title or first.model)
     yield Sentence(told, "strong")
@@ -105,14 +105,14 @@ def _headings(answers: Sequence[LanguageAnswer], told: str) -> Iterator[Part]:
 def line_of(answer: LanguageAnswer) -> str:
     needed = f"{memory_text(answer.memory_bytes)} of {memory_text(answer.host_memory_bytes)}"
     rate = rate_words(answer.decode_tokens_per_second)
-    speed = f"{_sign(answer)}{rate}, the first after {_sign(answer)}{delay_text(answer.first_token_ms)}"
+    speed = f"{sign_of(answer)}{rate}, the first after {sign_of(answer)}{delay_text(answer.first_token_ms)}"
     return f"{speed}; {needed}" if answer.fits else f"does not fit: {needed}; with enough memory {speed}"
 
 
 def execution_words(answer: LanguageAnswer) -> str:
     """Return how a model is executed, what it is asked to do, and when that was measured."""
-    execution = ", ".join(_words_of(_AXES, answer))
-    return f"{execution}; {_request(answer)}; {_measured_text(answer, 'measured ')}"
+    execution = ", ".join(words_of(AXES, answer))
+    return f"{execution}; {_request(answer)}; {measured_text(answer, 'measured ')}"
 
 
 def _request(answer: LanguageAnswer) -> str:
@@ -135,7 +135,7 @@ class _Figure(NamedTuple):
 
 def _figures_parts(answer: LanguageAnswer) -> Iterator[Part]:
     """Yield the figures beside those of the whole model, if it was timed, and what they rest on."""
-    within, sign, whole = answer.intervals, _sign(answer), answer.measured
+    within, sign, whole = answer.intervals, sign_of(answer), answer.measured
     speed, rate = answer.prefill_tokens_per_second, answer.decode_tokens_per_second
     prefill_ms, decode = (whole.prefill_ms, whole.decode_tokens_per_second) if whole else (None, None)
     prefill = prefill_ms and 1000.0 * answer.prompt_tokens / prefill_ms
@@ -153,7 +153,7 @@ def _figures_parts(answer: LanguageAnswer) -> Iterator[Part]:
     if whole is not None:
         columns += (Column("measured", lambda it: or_dash(it.text, it.reached)),)
         # A mere prediction is not judged by it.
-        columns += (_error_column(lambda it: it.error),) * (answer.coverage > 0)
+        columns += (error_column(lambda it: it.error),) * (answer.coverage > 0)
     yield Table(columns, found)
     if whole is not None:
         yield Sentence(f"measured: {whole.engine} with the whole model and random weights, {ago(whole.when)}")
@@ -178,7 +178,7 @@ def basis_sentence(answer: LanguageAnswer) -> str:
     return f"{told}{' from a shorter prompt, as the model is large' if answer.is_measured else cure}"
 
 
-def _error_column(error: Callable[[_Row], float | None]) -> Column[_Row]:
+def error_column(error: Callable[[_Row], float | None]) -> Column[_Row]:
     return Column(
         "error", lambda it: or_dash(signed_percent, error(it)), style=lambda it: error_style(error(it) or 0.0)
     )
@@ -251,7 +251,7 @@ def _shares(answer: LanguageAnswer) -> Iterator[Part]:
     yield Sentence(fits, "good" if answer.fits else "bad")
 
 
-def _runtime_name(answer: LanguageAnswer) -> str:
+def runtime_name(answer: LanguageAnswer) -> str:
     return without_variant(answer.runtime)
 
 
@@ -272,8 +272,8 @@ def _flash_words(answer: LanguageAnswer) -> str:
 
 # What differs between the executions of a model, and how a line says it where it does not differ.
 _Axis = tuple[Column[LanguageAnswer], Callable[[LanguageAnswer], str]]
-_AXES: tuple[_Axis, ...] = (
-    (name_column("runtime", _runtime_name), _runtime_name),
+AXES: tuple[_Axis, ...] = (
+    (name_column("runtime", runtime_name), runtime_name),
     (Column("precision", lambda it: it.precision, CellKind.WORD, is_key=True), lambda it: it.precision),
     (Column("cache", _cache_name, CellKind.WORD, is_key=True), _cache_words),
     (Column("attention", _flash_words, CellKind.WORD, is_key=True), _flash_words),
@@ -281,42 +281,42 @@ _AXES: tuple[_Axis, ...] = (
 )
 
 
-def _differing(answers: Sequence[LanguageAnswer]) -> tuple[Column[LanguageAnswer], ...]:
+def differing(answers: Sequence[LanguageAnswer]) -> tuple[Column[LanguageAnswer], ...]:
     """Return a column for everything in which executions differ."""
-    return tuple(column for column, _ in _AXES if len({column.cell(it) for it in answers}) > 1)
+    return tuple(column for column, _ in AXES if len({column.cell(it) for it in answers}) > 1)
 
 
 def _common_line(answers: Sequence[LanguageAnswer]) -> str:
-    first, differing = answers[0], _differing(answers)
-    common = _words_of([it for it in _AXES if it[0] not in differing], first)
+    first, columns = answers[0], differing(answers)
+    common = words_of([it for it in AXES if it[0] not in columns], first)
     return ", ".join([*common, f"on {first.system}"])
 
 
-def _words_of(axes: Iterable[_Axis], answer: LanguageAnswer) -> Iterator[str]:
+def words_of(axes: Iterable[_Axis], answer: LanguageAnswer) -> Iterator[str]:
     return filter(None, (words(answer) for _, words in axes))
 
 
-def _figure_columns() -> tuple[Column[LanguageAnswer], ...]:
+def figure_columns() -> tuple[Column[LanguageAnswer], ...]:
     return (
-        _rate_column("tokens/s", lambda it: it.decode_tokens_per_second),
+        rate_column("tokens/s", lambda it: it.decode_tokens_per_second),
         Column(
-            "first token", lambda it: f"{_sign(it)}{delay_text(it.first_token_ms)}", is_optional=True, goes_last=True
+            "first token", lambda it: f"{sign_of(it)}{delay_text(it.first_token_ms)}", is_optional=True, goes_last=True
         ),
         Column("memory", lambda it: memory_text(it.memory_bytes), is_optional=True, goes_last=True),
         word_column("fits", lambda it: "yes" if it.fits else "no", lambda it: "good" if it.fits else "bad"),
-        Column("measured", _measured_text, CellKind.WORD, "muted", is_optional=True),
+        Column("measured", measured_text, CellKind.WORD, "muted", is_optional=True),
     )
 
 
-def _rate_column(title: str, rate: Callable[[LanguageAnswer], float]) -> Column[LanguageAnswer]:
-    return Column(title, lambda it: f"{_sign(it)}{rate_text(rate(it))}", style="strong")
+def rate_column(title: str, rate: Callable[[LanguageAnswer], float]) -> Column[LanguageAnswer]:
+    return Column(title, lambda it: f"{sign_of(it)}{rate_text(rate(it))}", style="strong")
 
 
-def _sign(answer: LanguageAnswer) -> str:
+def sign_of(answer: LanguageAnswer) -> str:
     return PREDICTED if answer.is_predicted else ""
 
 
-def _measured_text(answer: LanguageAnswer, verb: str = "") -> str:
+def measured_text(answer: LanguageAnswer, verb: str = "") -> str:
     """Return when the figures were measured; of some their share, if the others are predicted."""
     # Small bricks occur in many models.
     if answer.measured_when is None or answer.coverage < _LEAST_COVERAGE:
@@ -330,58 +330,10 @@ def fastest_first(answers: Iterable[LanguageAnswer], at_least: float = 0.0) -> l
     return [it for it in found if not at_least or (it.fits and it.decode_tokens_per_second >= at_least)]
 
 
-def comparison_parts(answers: Sequence[LanguageAnswer]) -> Iterator[Part]:
-    """Yield one model in several precisions, numbers of threads or runtimes, and the best for each phase."""
-    ordered = fastest_first(answers)
-    best = ordered[0]
-    yield from _headings(ordered, f"{best.precision}, {threads_in_words(best.threads or None)}: {line_of(best)}")
-    yield from executions_parts(ordered)
-    yield from _legend(ordered)
-
-
-def executions_parts(answers: Sequence[LanguageAnswer]) -> Iterator[Part]:
-    """Yield the executions of one model, the fastest first, and the best threads for each phase."""
-    ordered = fastest_first(answers)
-    decoding = ordered[0]
-    alike = [it for it in ordered if it.fits == decoding.fits]
-    prefilling = max(alike, key=lambda it: it.prefill_tokens_per_second)
-    marks = {id(prefilling): "prefill"}
-    marks[id(decoding)] = "both" if prefilling is decoding else "decode"
-    decode, *others = _figure_columns()
-    prefill = _rate_column("prefill/s", lambda it: it.prefill_tokens_per_second)
-    best: Column[LanguageAnswer] = word_column("best for", lambda it: marks.get(id(it), ""), "good")
-
-    def error(it: LanguageAnswer) -> float | None:
-        if it.measured is None or it.coverage <= 0:
-            return None
-        return it.decode_tokens_per_second / it.measured.decode_tokens_per_second - 1.0
-
-    errors = [_error_column(error)] * any(it.measured for it in ordered)
-    yield Table((*_differing(ordered), decode, *errors, prefill, *others, best), ordered)
-    kind = _runtime_name(decoding), decoding.precision, decoding.cache
-    if told := threads_sentence([it for it in alike if (_runtime_name(it), it.precision, it.cache) == kind]):
-        yield Sentence(told)
-
-
-def threads_sentence(answers: Sequence[LanguageAnswer]) -> str:
-    """Return the best threads for prefill and for decoding of answers that differ in nothing else; empty if equal."""
-    prefilling = min(answers, key=lambda it: it.prefill_ms)
-    decoding = max(answers, key=lambda it: it.decode_tokens_per_second)
-    if prefilling.threads == decoding.threads:
-        return ""
-    both_ms = prefilling.prefill_ms + decoding.total_ms - decoding.prefill_ms
-    sign = _sign(prefilling) or _sign(decoding)
-    return (
-        f"{counted(prefilling.threads, 'thread')} for prefill and {decoding.threads} for decoding are best: an engine "
-        f"that allows both takes {sign}{delay_text(both_ms)} in all, against "
-        f"{sign}{delay_text(min(it.total_ms for it in answers))}"
-    )
-
-
 def library_columns(answers: Sequence[LanguageAnswer]) -> tuple[Column[LanguageAnswer], ...]:
     """Return the columns of many models, with one for everything in which their executions differ."""
     parameters: Column[LanguageAnswer] = Column("params", lambda it: parameters_text(it.parameters), is_optional=True)
-    return (name_column("model", lambda it: it.model), parameters, *_differing(answers), *_figure_columns())
+    return (name_column("model", lambda it: it.model), parameters, *differing(answers), *figure_columns())
 
 
 def library_parts(answers: Sequence[LanguageAnswer], at_least: float = 0.0) -> Iterator[Part]:
@@ -396,10 +348,10 @@ def library_parts(answers: Sequence[LanguageAnswer], at_least: float = 0.0) -> I
     if shown:
         yield BLANK_LINE
         yield Table(library_columns(shown), shown)
-        yield from _legend(shown)
+        yield from legend_parts(shown)
 
 
-def _legend(answers: Sequence[LanguageAnswer]) -> Iterator[Part]:
+def legend_parts(answers: Sequence[LanguageAnswer]) -> Iterator[Part]:
     if predicted := [it for it in answers if it.is_predicted]:
         command = language_command(predicted[0])
         yield Sentence(f"{PREDICTED} predicted, in part or in full: `{command}` measures the first of these")

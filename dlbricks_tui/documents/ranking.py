@@ -196,10 +196,13 @@ def against_best(it: Ranked) -> str:
     """Return the additional time of a combination and what that means: `+14 % slower`."""
     if it.is_first:
         return "best" if it.is_best else "uncertain"
-    more = (it.ratio or 1.0) - 1.0
-    verdict = "" if it.verdict is None else it.verdict.value
-    sign = "-" if more < 0 else "+"
-    return f"{sign}{percent(abs(more), 0 if abs(more) >= _GREAT_DIFFERENCE else 1)} {verdict}"
+    return difference_words(it.ratio or 1.0, it.verdict)
+
+
+def difference_words(ratio: float, verdict: Verdict | None) -> str:
+    """Return the additional time that a ratio says, and what it means: `+14 % slower`."""
+    more, sign = abs(ratio - 1.0), "-" if ratio < 1.0 else "+"
+    return f"{sign}{percent(more, 0 if more >= _GREAT_DIFFERENCE else 1)} {'' if verdict is None else verdict.value}"
 
 
 BEST, UNKNOWN, UNREAD = "best", "-", "reading"

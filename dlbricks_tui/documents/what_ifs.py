@@ -210,7 +210,7 @@ def change_reasons(it: ShownWhatIf) -> Iterator[Part]:
 def remarks_on(it: ShownWhatIf) -> Iterator[str]:
     """Yield why the prediction of a what-if is to be trusted or not, in sentences."""
     if it.proof is not None:
-        yield _judged(it.what_if.gain, it.gain)
+        yield proof_sentence(it.what_if.gain, it.gain)
     elif it.what_if.doubt is not None:
         yield _DOUBTS[it.what_if.doubt][1]
     if it.proof is None and (correction := it.what_if.correction) is not None:
@@ -231,7 +231,7 @@ def remarks_on(it: ShownWhatIf) -> Iterator[str]:
             yield f"The whole model took {in_ms(measured.value_ms)} after the change, in another run."
 
 
-def _judged(predicted: Gain, proof: Gain) -> str:
+def proof_sentence(predicted: Gain, proof: Gain) -> str:
     """Return whether a proof agrees with a prediction, in a sentence."""
     if proof.high - proof.low > 2 * _AGREE_WITHIN:
         return f"The proof is noisy: its interval is {interval_of(proof)}. Repeat it on a quiet host."

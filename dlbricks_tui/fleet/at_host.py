@@ -42,8 +42,11 @@ from dlbricks_tui.fleet.messages import (
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.host.fingerprint import fingerprint
 from dlbricks_tui.host.queue import host_queue
-from dlbricks_tui.jobs.folder import RunFolder, State
+from dlbricks_tui.jobs.events import EventReader
+from dlbricks_tui.jobs.folder import JobFolder, RunFolder, State
 from dlbricks_tui.jobs.process import start_detached
+from dlbricks_tui.language.composing import PROTOCOL
+from dlbricks_tui.language.orders import LANGUAGE, LanguageFailed, LanguageOrder
 from dlbricks_tui.measure.known import Conditions
 from dlbricks_tui.measure.method import Method
 from dlbricks_tui.measure.results import conditions_of, runtime_record
@@ -79,12 +82,12 @@ _CANCELLED = "cancelled"
 _ID = re.compile("[A-Za-z0-9][A-Za-z0-9._-]{0,79}")
 # Each is about 30 bytes long: the newest thousands stay.
 _MOST_BYTES = 1 << 17
-_DEEDS = {"pause": RunFolder.pause, "resume": RunFolder.unpause, "cancel": RunFolder.cancel}
+_DEEDS = {"pause": JobFolder.pause, "resume": JobFolder.unpause, "cancel": JobFolder.cancel}
 Sendable: TypeAlias = Measurement | Failure
 # Letters of the message of a failure.
 _LONGEST_MESSAGE, _MOST_OF_A_FAILURE = 1000, 300
 # Starts the process of a run.
-Start = Callable[[RunFolder, DataFolder], None]
+Start = Callable[[JobFolder, DataFolder], None]
 Tell = Callable[[HostMessage], None]
 # Rarely: each look takes some time from the processor while something is measured on it.
 _SECONDS_BETWEEN_LOOKS = 1.0
@@ -185,10 +188,11 @@ def _noted(data: DataFolder, task: str) -> str:
     return ""
 
 
-def run_of(data: DataFolder, task: str) -> RunFolder | None:
-    """Return the run of a task; None if it has none yet, or has none any more."""
-    folder = RunFolder(data.runs / (_noted(data, task) or _CANCELLED))
-    return folder if folder.request_file.is_file() else None
+def run_of(data: DataFolder, task: str) -> JobFolder | None:
+    """Return the run of a task, or the job that measures its language model; None if it has none yet, or any more."""
+    noted = _noted(data, task) or _CANCELLED
+    folders = (RunFolder(data.runs / noted), JobFolder(data.jobs / noted))
+    return next((it for it in folders if it.request_file.is_file()), None)
 
 
 def _write_note(data: DataFolder, task: str, text: str) -> None:
@@ -252,7 +256,7 @@ def carry_out(
         task = message_in(task_json, Task)
     except MessageError as error:
         raise HostError(f"the task {error}") from None
-    start = partial(start_detached, module=__name__)
+    start = partial(start_detached, module=LANGUAGE.function if task.language else __name__)
     nap = partial(time.sleep, _SECONDS_BETWEEN_LOOKS)
     return text_of(carry_out_task(data, task, lambda message: send(text_of(message)), start, nap))
 
@@ -260,14 +264,15 @@ def carry_out(
 def carry_out_task(data: DataFolder, task: Task, tell: Tell, start: Start, nap: Callable[[], None]) -> TaskEnded:
     """Carry out a task, tell what happens, and return its end."""
     try:
-        return _TaskRun(data, task, tell, nap).carry_out(start)
+        kind = _LanguageTaskRun if task.language else _TaskRun
+        return kind(data, task, tell, nap).carry_out(start)
     except (UserError, OSError) as error:
         return TaskEnded(task=task.id, state="failed", reason=str(error))
 
 
 def request_here(data: DataFolder, task: Task) -> RunRequest:
     """Return the request of a task with the files of its parcels and the runtime of this host."""
-    if not task.parcels or not task.bricks:
+    if not (task.parcels or task.language) or not task.bricks:
         raise HostError("the task names no parcel" if task.bricks else "the task names no brick")
     models = []
     for sha256 in task.parcels:
@@ -328,7 +333,7 @@ class _TaskRun:
         known = set(self._sent.values()) if self._request.method is Method.INSIDE else set()
         return tuple([brick for brick in self._task.bricks if brick not in known])
 
-    def _follow(self, folder: RunFolder, store: ResultsDatabase) -> None:
+    def _follow(self, folder: JobFolder, store: ResultsDatabase) -> None:
         """Tell the progress of the run and its results until it ends."""
         reader, progress = RunEvents(folder.events_file), RunProgress()
         while True:
@@ -350,11 +355,11 @@ class _TaskRun:
                 return
             self._nap()
 
-    def _since(self, folder: RunFolder) -> str:
+    def _since(self, folder: JobFolder) -> str:
         """Return the time from which on results count: all do, unless everything is to be measured again."""
         return folder.state().started if self._request.again else ""
 
-    def _send_rest(self, folder: RunFolder, store: ResultsDatabase) -> None:
+    def _send_rest(self, folder: JobFolder, store: ResultsDatabase) -> None:
         """Send the results that the run has reused, and tell the number of bricks that it did not find."""
         bricks = self._task.bricks
         store.refresh()
@@ -379,20 +384,90 @@ class _TaskRun:
             self._tell(ResultFound(task=self._task.id, record=to_document(record)))
 
     def _tell_progress(self, progress: RunProgress) -> None:
+        self._tell_now(
+            seconds_left=None if progress.seconds_left is None else round(progress.seconds_left, 1),
+            rounds=progress.disturbances.rounds,
+            seconds=progress.disturbances.seconds,
+            is_paused=progress.state is State.PAUSED,
+            waits_for=progress.message.removeprefix("for ") if progress.state is State.WAITING else "",
+        )
+
+    def _tell_now(
+        self, *, seconds_left: float | None, rounds: int, seconds: float, is_paused: bool, waits_for: str
+    ) -> None:
+        """Tell the progress if it has changed."""
         known = len(set(self._sent.values()).intersection(self._task.bricks))
         now = TaskProgress(
             task=self._task.id,
             done=known,
             of=len(self._task.bricks),
-            seconds_left=None if progress.seconds_left is None else round(progress.seconds_left, 1),
-            disturbed_rounds=progress.disturbances.rounds,
-            disturbed_seconds=progress.disturbances.seconds,
-            paused=progress.state is State.PAUSED,
-            waits_for=progress.message.removeprefix("for ") if progress.state is State.WAITING else "",
+            seconds_left=seconds_left,
+            disturbed_rounds=rounds,
+            disturbed_seconds=seconds,
+            paused=is_paused,
+            waits_for=waits_for,
         )
         if now != self._progress:
             self._progress = now
             self._tell(now)
+
+
+class _LanguageTaskRun(_TaskRun):
+    """A task about a language model, which a job of its own measures."""
+
+    def __init__(self, data: DataFolder, task: Task, tell: Tell, nap: Callable[[], None]) -> None:
+        super().__init__(data, task, tell, nap)
+        order = task.language or LanguageOrder(())
+        runtime = self._request.runtime
+        self._order = replace(order, questions=tuple([replace(it, runtime=runtime) for it in order.questions]))
+        self._conditions = Conditions(self._system.id, runtime.identity, PROTOCOL)
+
+    def carry_out(self, start: Start) -> TaskEnded:
+        task, bricks = self._task.id, self._task.bricks
+        with ResultsDatabase(self._data.store) as store:
+            if not self._lacking(store):
+                self._send_peaks(store)
+                return TaskEnded(task=task, state="finished")
+            if _noted(self._data, task) == _CANCELLED:
+                return TaskEnded(task=task, state="cancelled")
+            folder = LANGUAGE.create(self._data, tuple(it.model.name for it in self._order.questions), self._order)
+            _write_note(self._data, task, folder.run)
+            reader, is_paused = LANGUAGE.reader(folder), False
+            start(folder, self._data)
+            while (state := folder.state()).active:
+                if is_paused and not folder.pause_file.exists():
+                    # It has ended for the pause, and goes on behind its stored results.
+                    start(folder, self._data)
+                is_paused = folder.state().state is State.PAUSED
+                waits_for = state.message.removeprefix("for ") if state.state is State.WAITING else ""
+                self._tell_state(reader, store, is_paused=is_paused, waits_for=waits_for)
+                self._nap()
+            self._tell_state(reader, store)
+            store.refresh()
+            self._send(found_in(store, self._conditions, bricks))
+            self._send_peaks(store)
+        state = folder.state()
+        return TaskEnded(task=task, state=_ENDS.get(state.state, "failed"), reason=state.message)
+
+    def _tell_state(
+        self, reader: EventReader, store: ResultsDatabase, *, is_paused: bool = False, waits_for: str = ""
+    ) -> None:
+        """Tell what happened since the last look, and send what is stored."""
+        events = reader.new()
+        for event in events:
+            if isinstance(event, LanguageFailed):
+                self._note(event.line)
+        if events:
+            store.refresh()
+            self._send(found_in(store, self._conditions, self._task.bricks))
+        self._tell_now(seconds_left=None, rounds=0, seconds=0.0, is_paused=is_paused, waits_for=waits_for)
+
+    def _send_peaks(self, store: ResultsDatabase) -> None:
+        """Send the peaks by which results of this host tell something about others."""
+        threads = self._request.runtime.settings.threads
+        for it in store.peaks():
+            if (it.system, it.threads) == (self._system.id, threads):
+                self._tell(ResultFound(task=self._task.id, record=to_document(it)))
 
 
 def main(folder: str, data: str) -> None:

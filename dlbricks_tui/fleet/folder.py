@@ -180,7 +180,7 @@ def create_fleet(request: FleetRequest, data: DataFolder) -> FleetFolder:
     """Create a fleet run that a process can drive."""
     with ResultsDatabase(data.store):
         # A store that cannot be used is refused before there is a fleet run.
-        folder = FleetFolders(data.fleets).create(request.run.model_names)
+        folder = FleetFolders(data.fleets).create(request.model_names)
     store_request(folder.request_file, request)
     return folder
 

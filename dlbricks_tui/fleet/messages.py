@@ -12,7 +12,11 @@ from typing import Any, Literal, TypeAlias, TypeVar
 
 from dlbricks_tui.fleet.errors import MessageError
 from dlbricks_tui.jobs.codec import decoded, from_others, values_of
+from dlbricks_tui.language.architecture import LanguageError
+from dlbricks_tui.language.opening import NamedModel
+from dlbricks_tui.language.orders import LanguageOrder
 from dlbricks_tui.runs.request import RunRequest
+from dlbricks_tui.runtime.runtime import Runtime
 from dlbricks_tui.untrusted_json import parsed_document
 
 # Bytes of a parcel, and of a message.
@@ -81,6 +85,8 @@ class Task:
     parcels: tuple[str, ...]
     # The keys of the only bricks to measure.
     bricks: tuple[str, ...]
+    # A language model to measure in place of parcels.
+    language: LanguageOrder | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,7 +136,8 @@ Message = TypeVar("Message", bound=HostReport | Task | TaskEnded | HostMessage)
 def text_of(message: HostReport | Task | TaskEnded | HostMessage) -> str:
     """Return a message as text; a task without names of the user's models, files and inputs."""
     if isinstance(message, Task):
-        message = replace(message, request=for_hosts(message.request))
+        order = message.language and _order_for_hosts(message.language)
+        message = replace(message, request=for_hosts(message.request), language=order)
     values: dict[str, Any] = {it.name: getattr(message, it.name) for it in fields(message)}
     values |= {name: values[name][:_LONGEST_TEXT] for name in ("text", "reason") if name in values}
     document = {"format": _FORMAT, "schema": _SCHEMA, "kind": type(message).__name__, **values}
@@ -153,7 +160,7 @@ def message_in(text: str, *kinds: type[Message]) -> Message:
             numbers = (message.done, message.of, message.disturbed_rounds, message.disturbed_seconds)
             if not all(0 <= number <= _LARGEST for number in (*numbers, message.seconds_left or 0.0)):
                 raise ValueError("tells an impossible progress")
-    except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError, LanguageError) as error:
         raise MessageError(str(error) or repr(error)) from None
     return message
 
@@ -164,5 +171,19 @@ def for_hosts(request: RunRequest) -> RunRequest:
     Shapes, values and batch sizes are part of the parcels.
     """
     nothing: Any = dict.fromkeys(("models", "others", "inputs", "values", "batch_sizes", "only", "unmet"), ())
-    runtime = replace(request.runtime, name=request.runtime.framework, python="")
-    return replace(request, runtime=runtime, suite=None, evaluation="", **nothing)
+    return replace(request, runtime=_runtime_for_hosts(request.runtime), suite=None, evaluation="", **nothing)
+
+
+def _order_for_hosts(order: LanguageOrder) -> LanguageOrder:
+    """Return an order with the sizes of its models, and without their names."""
+    return replace(
+        order,
+        questions=tuple(
+            replace(it, model=NamedModel("model", it.model.architecture), runtime=_runtime_for_hosts(it.runtime))
+            for it in order.questions
+        ),
+    )
+
+
+def _runtime_for_hosts(runtime: Runtime) -> Runtime:
+    return replace(runtime, name=runtime.framework, python="")

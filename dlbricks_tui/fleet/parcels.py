@@ -25,7 +25,7 @@ from dlbricks_tui.jobs.events import Event
 from dlbricks_tui.measure.jobs import CutModel, Job, JobKey, cut_model
 from dlbricks_tui.measure.known import Known
 from dlbricks_tui.measure.method import Method
-from dlbricks_tui.measure.plan import keys_of, plan
+from dlbricks_tui.measure.plan import Plan, keys_of, plan
 from dlbricks_tui.models.errors import ModelError
 from dlbricks_tui.models.frameworks import WorkerFramework
 from dlbricks_tui.models.graph import Feed, LayerGraph, Level
@@ -242,10 +242,19 @@ class FleetPart:
     # By the name of the model.
     parcels: Mapping[str, Parcel] = field(repr=False)
 
+    @property
+    def protocol(self) -> str:
+        """The id of the method by which its bricks are stored."""
+        return self.request.method.id
+
+    def plan(self, known: Known) -> Plan:
+        """Return what is left to measure, and what is known."""
+        return plan(self.models, known, self.request.rule, False, (), self.request.method)
+
     @cached_property
     def jobs(self) -> Mapping[JobKey, Job]:
         """The bricks that any parcel holds, the most informative first."""
-        found = plan(self.models, Known(), self.request.rule, False, (), self.request.method)
+        found = self.plan(Known())
         return {job.key: job for job in found.jobs if self.holders(job)}
 
     def holders(self, job: Job) -> Sequence[Parcel]:

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, fields, replace
 from enum import Enum
 
 from dlbricks_tui.jobs.events import Event, EventKinds, JobEnded, JobStarted, event_kinds
+from dlbricks_tui.language.orders import LanguageQuestion
 from dlbricks_tui.runs.events import ModelLeftOut, ModelLoading
 from dlbricks_tui.runs.request import RunRequest
 from dlbricks_tui.settings.fleets import Question
@@ -67,6 +68,19 @@ class FleetRequest:
     probe_seconds: float = 20.0
     # True: a scheduler without TLS may be used although other machines can reach it.
     allow_plain: bool = False
+    # Language models, each in its variants.
+    language: tuple[LanguageQuestion, ...] = ()
+
+    @property
+    def model_names(self) -> tuple[str, ...]:
+        """The names of all models."""
+        return (*self.run.model_names, *dict.fromkeys(it.model.name for it in self.language))
+
+    @property
+    def runtimes(self) -> tuple[str, ...]:
+        """The identities of all runtimes."""
+        runtimes = [*(it.runtime for it in self.run.parts), *(it.runtime for it in self.language)]
+        return tuple(dict.fromkeys(it.identity for it in runtimes))
 
 
 class FleetHostState(str, Enum):
@@ -162,7 +176,10 @@ class HostBrickFailed(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostEstimate(Event):
-    """The estimate of a model on a host so far. Latencies are None while too little is known."""
+    """The estimate of a model on a host so far. Latencies are None while too little is known.
+
+    Of a language model, they are those of a generated token.
+    """
 
     host: str
     model: str
@@ -176,6 +193,9 @@ class HostEstimate(Event):
     per_second: float | None
     # None without a price.
     dollars_per_million: float | None
+    # Of language models only: the delay of the first token, and whether the host has enough memory.
+    first_token_ms: float | None = None
+    fits: bool | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -111,6 +111,8 @@ class Architecture:
     windowed: tuple[bool, ...] = ()
     # The caches of windowed blocks hold their window only: older versions of ONNX Runtime keep everything.
     has_short_caches: bool = True
+    # The head reads only the last token of a prompt, whatever the engine usually does.
+    scores_last_only: bool = False
     # Soft caps of the attention's and the head's logits; 0: none.
     attention_cap: float = 0.0
     logit_cap: float = 0.0

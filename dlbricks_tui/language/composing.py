@@ -6,18 +6,20 @@ Each layer counts as often as the model has it.
 from __future__ import annotations
 
 import math
-from collections import defaultdict
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
 from statistics import fmean
 
+from dlbricks_tui.estimate.knowledge import host_speed
 from dlbricks_tui.language.architecture import BLOCK_SIZE, WINDOW_SLACK, Architecture, WeightPrecision
 from dlbricks_tui.language.decoder import ATTENTION, Decoder, ModelPart
-from dlbricks_tui.language.orders import LanguageQuestion
+from dlbricks_tui.language.orders import LanguagePhase, LanguageQuestion
 from dlbricks_tui.models.graph import LayerGraph
 from dlbricks_tui.models.kinds import Kind
 from dlbricks_tui.runtime.traits import OPENVINO
 from dlbricks_tui.runtime.variant import CachePrecision
+from dlbricks_tui.store.change import Timing
 from dlbricks_tui.store.columns import Summary
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.index import SHARED_COLUMN
@@ -48,6 +50,8 @@ class BrickTime:
     shared_half_ms: float
     # Of the measurement; empty for a prediction.
     when: str = ""
+    # How slow the host was then, over its usual speed under this runtime; 1: not known.
+    slowdown: float = 1.0
 
     @property
     def is_predicted(self) -> bool:
@@ -69,10 +73,13 @@ def known_bricks(store: ResultsDatabase, system: str, runtime: str) -> Mapping[s
             places = newest[summary.brick] = []
         places.append((summary, float(share)))
     times = {}
+    usual_ms = host_speed(store, system, runtime, PROTOCOL).usual_ms
     for brick, places in newest.items():
         ms = fmean(it.trimmed_mean_ms for it, _ in places)
         half_ms = fmean((it.high_ms - it.low_ms) / 2 for it, _ in places)
-        times[brick] = BrickTime(ms, half_ms, max(0.0, *(share for _, share in places)) * ms, places[-1][0].when)
+        shared, last = max(0.0, *(share for _, share in places)), places[-1][0]
+        slowdown = last.reference_ms / usual_ms if usual_ms and last.reference_ms > 0 else 1.0
+        times[brick] = BrickTime(ms, half_ms, shared * ms, last.when, slowdown)
     return times
 
 
@@ -86,6 +93,8 @@ class StepTime:
     # The share of `ms` that rests on measurements, and the time of the newest.
     coverage: float
     when: str
+    # How often each brick counts in it.
+    terms: Mapping[BrickTime, float] = field(default_factory=dict)
 
     @property
     def bounds_ms(self) -> tuple[float, float]:
@@ -95,10 +104,12 @@ class StepTime:
 def step_time(found: Decoder, time_of: TimeOf) -> StepTime:
     """Return the latency of the model of which a decoder has some blocks."""
     parts: defaultdict[ModelPart, float] = defaultdict(float)
+    terms: Counter[BrickTime] = Counter()
     total = measured = together = predicted = apart = 0.0
     when = ""
     for layer, part, count in zip(found.graph.layers, found.parts, found.counts, strict=True):
         brick = time_of(found.graph, layer.index)
+        terms[brick] += count
         parts[part] += count * brick.ms
         total += count * brick.ms
         apart += (count * brick.half_ms) ** 2
@@ -110,7 +121,7 @@ def step_time(found: Decoder, time_of: TimeOf) -> StepTime:
             together += count * brick.shared_half_ms
             when = max(when, brick.when)
     half = math.hypot(together, math.sqrt(apart)) + predicted
-    return StepTime(total, half, parts, measured / total if total else 0.0, when)
+    return StepTime(total, half, parts, measured / total if total else 0.0, when, terms)
 
 
 def steps_time(*steps: tuple[float, StepTime]) -> StepTime:
@@ -120,7 +131,46 @@ def steps_time(*steps: tuple[float, StepTime]) -> StepTime:
     parts = {name: sum(times * it.parts_ms.get(name, 0.0) for times, it in steps) for name in names}
     measured = sum(times * it.ms * it.coverage for times, it in steps)
     half = sum(times * it.half_ms for times, it in steps)
-    return StepTime(ms, half, parts, measured / ms if ms else 0.0, max(it.when for _, it in steps))
+    terms: defaultdict[BrickTime, float] = defaultdict(float)
+    for times, it in steps:
+        for brick, count in it.terms.items():
+            terms[brick] += times * count
+    return StepTime(ms, half, parts, measured / ms if ms else 0.0, max(it.when for _, it in steps), terms)
+
+
+def _terms(found: StepTime) -> Mapping[BrickTime, float]:
+    """Return how often each brick counts; what was timed as a whole is one."""
+    return found.terms or {BrickTime(found.ms, found.half_ms, 0.0, found.when): 1.0}
+
+
+PhaseTimes = Mapping[LanguagePhase, StepTime]
+
+
+def phase_times(prefill: StepTime, decoding: Iterable[StepTime], generate: int) -> PhaseTimes:
+    """Return the latencies of a prompt, of a token behind it, the mean of the first and the last, and of all."""
+    first, *_, last = (*decoding,) * 2
+    decode = steps_time((0.5, first), (0.5, last))
+    total = steps_time((1, prefill), (generate - 1, decode))
+    return {LanguagePhase.TOTAL: total, LanguagePhase.PREFILL: prefill, LanguagePhase.DECODE: decode}
+
+
+def timings(was: StepTime, now: StepTime) -> tuple[Timing, Timing]:
+    """Return two latencies to compare; the interval of the second one is that of their ratio.
+
+    Bricks that both have are as wrong in both. If the host was slower for one of them, that widens the interval.
+    """
+    ratio, (before, after) = now.ms / was.ms, (_terms(it) for it in (was, now))
+    counts = {it: after.get(it, 0.0) - ratio * before.get(it, 0.0) for it in (*after, *before)}
+    apart = math.hypot(*(count * it.half_ms for it, count in counts.items()))
+    halves = [(count * it.shared_half_ms, it.is_predicted) for it, count in counts.items()]
+    together = [math.fsum(it for it, predicted in halves if not predicted and sign * it > 0) for sign in (1, -1)]
+    predicted = math.fsum(abs(it) for it, predicted in halves if predicted)
+    slower = abs(math.fsum(count * it.ms * (it.slowdown - 1.0) for it, count in counts.items()))
+    half = math.hypot(apart, *together) + predicted + slower
+    return (
+        Timing(value_ms=was.ms, low_ms=was.ms, high_ms=was.ms),
+        Timing(value_ms=now.ms, low_ms=max(0.0, now.ms - half), high_ms=now.ms + half),
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,7 +200,8 @@ def memory_need(asked: LanguageQuestion, found: Decoder) -> MemoryNeed:
     largest = max(it.size_bytes for layer in layers for it in layer.weights)
     # Arrays of logits that are there at once: a cap divides, bounds and multiplies them.
     logits = 3 if model.logit_cap else 2 if model.logit_scale != 1.0 else 1
-    running = asked.prompt * _FLOAT_BYTES * (model.vocabulary * logits + _block_floats(model, precision))
+    scored = 1 if model.scores_last_only else asked.prompt
+    running = _FLOAT_BYTES * (scored * model.vocabulary * logits + asked.prompt * _block_floats(model, precision))
     # All experts count: sooner or later each has a token.
     weights = 0
     for layer in layers:

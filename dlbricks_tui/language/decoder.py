@@ -212,11 +212,15 @@ _GPT_OSS = {"activation_alpha": 1.702, "activation_beta": 1.0, "swiglu_limit": 7
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One run of the model: it reads so many tokens behind so many others, into caches for `buffer` tokens."""
+    """One run of the model: it reads so many tokens behind so many others, into caches for `buffer` tokens.
+
+    A `batch` of several sequences does so at once, each with caches of its own.
+    """
 
     tokens: int
     past: int
     buffer: int
+    batch: int = 1
 
     @property
     def total(self) -> int:
@@ -227,15 +231,19 @@ class Step:
         return cls(prompt, 0, max(prompt, buffer))
 
     @classmethod
-    def decode(cls, context: int) -> Step:
-        """Return the step that makes a token behind a context of so many tokens."""
-        return cls(1, context, context + 1)
+    def decode(cls, context: int, batch: int = 1) -> Step:
+        """Return the step that makes a token behind a context of so many tokens, in each of so many sequences."""
+        return cls(1, context, context + 1, batch)
 
 
-def steps_for(prompt: int, generate: int) -> tuple[Step, ...]:
-    """Return the steps from which the whole answer follows: the prompt, the first token behind it, and the last."""
-    contexts = dict.fromkeys((prompt, prompt + max(1, generate - 1) - 1))
-    return (Step.prefill(prompt), *map(Step.decode, contexts))
+def steps_for(prompt: int, generate: int, batches: Sequence[int] = (1,)) -> tuple[Step, ...]:
+    """Return the steps from which the whole answer follows: the prompt, the first token behind it, and the last.
+
+    A batch of several sequences has one step, in the middle of the answer.
+    """
+    first, last = prompt, prompt + max(1, generate - 1) - 1
+    together = [Step.decode((first + last) // 2, it) for it in batches if it > 1]
+    return (Step.prefill(prompt), *map(Step.decode, dict.fromkeys((first, last))), *together)
 
 
 class Extent(Enum):
@@ -310,7 +318,7 @@ class _Decoder:
     in_place: dict[int, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self.state = float_type(1, self.step.tokens, self.model.hidden)
+        self.state = float_type(self.step.batch, self.step.tokens, self.model.hidden)
 
     def decoder(self, name: str, extent: Extent) -> Decoder:
         out = self.out
@@ -335,9 +343,9 @@ class _Decoder:
         )
         most = model.vocabulary if self.whole_table else max(1, _MOST_TABLE_BYTES // bytes_per_row)
         rows = min(model.vocabulary, most)
-        numbers = tuple([place * _ROW_STEP % rows for place in range(step.tokens)])
-        tokens = out.input("input_ids", TensorType((1, step.tokens), "int64"), numbers)
-        mask = out.input("attention_mask", TensorType((1, step.total), "int64"), (1,))
+        numbers = tuple([place * _ROW_STEP % rows for place in range(step.batch * step.tokens)])
+        tokens = out.input("input_ids", TensorType((step.batch, step.tokens), "int64"), numbers)
+        mask = out.input("attention_mask", TensorType((step.batch, step.total), "int64"), (1,))
         self.lengths = self._attention_lengths(mask)
         state = self._table(tokens, rows, is_packed=shares_table)
         residual: Made | None = None
@@ -355,10 +363,10 @@ class _Decoder:
 
     def _attention_lengths(self, mask: Made) -> tuple[Made, Made]:
         """Return the tokens that each sequence has had before the newest, and the tokens in all."""
-        out, one = self.out, Constant((1,))
-        ones = out.one("ReduceSum", [mask, one], TensorType((1,), "int64"), keepdims=0)
-        before = out.one("Sub", [ones, one], TensorType((1,), "int64"))
-        past = out.one("Cast", [before], TensorType((1,), "int32"), to=6)
+        out, one, batch = self.out, Constant((1,)), self.step.batch
+        ones = out.one("ReduceSum", [mask, one], TensorType((batch,), "int64"), keepdims=0)
+        before = out.one("Sub", [ones, one], TensorType((batch,), "int64"))
+        past = out.one("Cast", [before], TensorType((batch,), "int32"), to=6)
         shape = out.one("Shape", [mask], TensorType((2,), "int64"))
         total = out.one("Gather", [shape, Constant((1,), is_single=True)], TensorType((), "int64"), axis=0)
         return past, out.one("Cast", [total], TensorType((), "int32"), to=6)
@@ -456,7 +464,7 @@ class _Decoder:
         if model.qk_norm:
             sizes = (queries, keys, keys)
             parts = out.add(
-                "Split", [packed, Constant(sizes)], [float_type(1, step.tokens, it) for it in sizes], axis=-1
+                "Split", [packed, Constant(sizes)], [float_type(step.batch, step.tokens, it) for it in sizes], axis=-1
             )
             read = [self._head_norm(number, parts[0], "q"), self._head_norm(number, parts[1], "k"), parts[2]]
         window = model.window if model.windowed and model.windowed[number] else 0
@@ -464,7 +472,7 @@ class _Decoder:
         # The kernel wants room for the window. What a short context leaves empty is added, which costs no time: the
         # length tells how full it is, so that bricks of different contexts have different keys.
         length = window + WINDOW_SLACK + max(0, window - step.total) if is_short else step.buffer
-        cache = float_type(1, model.kv_heads, length, model.head_size)
+        cache = float_type(step.batch, model.kv_heads, length, model.head_size)
         caches = []
         for what in ("key", "value"):
             caches.append(out.input(f"past_key_values.{number}.{what}", cache))
@@ -476,7 +484,7 @@ class _Decoder:
         attended, *present = out.add(
             ATTENTION,
             [*read, *caches, *self.lengths, *angles, None, None, sinks],
-            [float_type(1, step.tokens, queries), cache, cache],
+            [float_type(step.batch, step.tokens, queries), cache, cache],
             MICROSOFT,
             num_heads=model.heads,
             kv_num_heads=model.kv_heads,
@@ -493,8 +501,8 @@ class _Decoder:
     def _head_norm(self, number: int, part: Made, which: str) -> Made:
         """Normalise each head of queries or keys by itself."""
         out, size = self.out, self.model.head_size
-        (_, tokens, width) = part.type.shape or ()
-        rows = float_type(1, tokens * width // size, size)
+        (batch, tokens, width) = part.type.shape or ()
+        rows = float_type(batch, tokens * width // size, size)
         heads = out.one("Reshape", [part, Constant((0, -1, size))], rows)
         normed = self._norm(heads, f"{number} {which}")
         out.part = ModelPart.ATTENTION
@@ -517,7 +525,7 @@ class _Decoder:
         """Write a mixture: a router, and the experts that it chooses for each token."""
         model, out = self.model, self.out
         chosen = self._product(normed, model.experts, f"{number} router", model.inner_bias, ModelPart.EXPERTS)
-        scores = float_type(self.step.tokens, model.experts)
+        scores = float_type(self.step.batch * self.step.tokens, model.experts)
         read: list[Read] = [normed, out.one("Reshape", [chosen, Constant((-1, model.experts))], scores)]
         read += self._expert_weights(f"{number} experts gate up", 2 * model.inner, model.hidden)
         read += self._expert_weights(f"{number} experts down", model.hidden, model.inner)
@@ -540,7 +548,7 @@ class _Decoder:
 
     def _head(self, normed: Made) -> Made:
         model, out = self.model, self.out
-        if self.traits.has_short_head:
+        if self.traits.has_short_head or model.scores_last_only:
             out.part = ModelPart.HEAD
             last = [Constant((it,)) for it in (-1, _END, 1)]
             normed = out.one("Slice", [normed, *last], float_type(1, 1, model.hidden))

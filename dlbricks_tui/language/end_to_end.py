@@ -11,7 +11,7 @@ import os
 import shutil
 import tempfile
 from base64 import b64decode
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from functools import cache
@@ -35,11 +35,21 @@ from dlbricks_tui.measure.stopping import Adaptive, samples_of
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.runtime.errors import FrameworkMissingError, WorkerDiedError, WorkerError, WorkerRefusedError
 from dlbricks_tui.runtime.process import INSIDE, Worker
-from dlbricks_tui.runtime.protocol import Answer, Generate, Generated, OpenEngine, Reason, Request
+from dlbricks_tui.runtime.protocol import (
+    Answer,
+    Generate,
+    Generated,
+    OpenEngine,
+    Reason,
+    Request,
+    Serve,
+    ServedAnswer,
+)
 from dlbricks_tui.runtime.runtime import Runtime
+from dlbricks_tui.scenarios.tokens import Pauses
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.index import SHARED_COLUMN
-from dlbricks_tui.store.records import EndToEnd, Record, System, utc_now
+from dlbricks_tui.store.records import EndToEnd, Record, RuntimeRecord, System, utc_now
 from dlbricks_tui.store.selections import OLDEST_FIRST, equal
 
 if TYPE_CHECKING:
@@ -73,6 +83,18 @@ def engine_of(runtime: Runtime) -> str:
     return _ENGINES[runtime.framework]
 
 
+def engine_record(runtime: Runtime, engine: WholeModelEngine, system: System) -> RuntimeRecord:
+    """Return the record of an engine on top of the runtime whose kernels it calls."""
+    name, version = engine.name, engine.version
+    identity, kept = f"{name}-{version} {runtime.identity}", runtime_record(runtime, system)
+    return replace(kept, id=identity, name=name, framework=name, version=version)
+
+
+def engine_title(identity: str) -> str:
+    """Return the name and version of an engine, by the identity of its record."""
+    return " ".join(identity.partition(" ")[0].rsplit("-", 1))
+
+
 def _keys(asked: LanguageQuestion) -> tuple[str, str]:
     """Return the keys of prefill and decode in the store; equal blocks count as often as the model has them."""
     first, *later = map(asked.decoder, asked.steps)
@@ -91,7 +113,7 @@ def engine_results(store: ResultsDatabase, system: str, asked: LanguageQuestion)
     prefill, decode = (newest.get(key) for key in _keys(asked))
     if prefill is None or decode is None:
         return None
-    engine = " ".join(decode.runtime.partition(" ")[0].rsplit("-", 1))
+    engine = engine_title(decode.runtime)
     rate, when = 1000.0 / decode.trimmed_mean_ms, decode.when
     return MeasuredEngine(engine=engine, prefill_ms=prefill.trimmed_mean_ms, decode_tokens_per_second=rate, when=when)
 
@@ -133,9 +155,15 @@ class WholeModelEngine(Worker):
             wait_until_idle(self.pid)
         return found
 
-    def _asked(self, request: Request[Answer], seconds_per_gigabyte: float) -> Answer:
+    def serve(self, prompt: int, generate: int, batch: int, pauses: Pauses) -> Sequence[ServedAnswer]:
+        """Serve users, each with pauses before all requests, by batches of so many answers at most."""
+        paused, count = max(map(sum, pauses)), sum(map(len, pauses))
+        seconds = count * (_SECONDS_PER_PROMPT_TOKEN * prompt + _SECONDS_PER_TOKEN * generate)
+        return self._asked(Serve(prompt, generate, batch, pauses), seconds, paused).answers
+
+    def _asked(self, request: Request[Answer], seconds_per_gigabyte: float, paused_seconds: float = 0.0) -> Answer:
         with _told(self.name), self._waiting():
-            return self.ask(request, _SECONDS + seconds_per_gigabyte * self._gigabytes)
+            return self.ask(request, _SECONDS + paused_seconds + seconds_per_gigabyte * self._gigabytes)
 
 
 @contextmanager
@@ -195,11 +223,8 @@ class WholeModelRuns:
             self.sample(track.now)
         if self.failure is not None:
             return []
-        asked, runtime = self._asked, self._asked.runtime
-        # On top of the runtime whose kernels it calls.
-        name, version = self._engine.name, self._engine.version
-        identity, kept = f"{name}-{version} {runtime.identity}", runtime_record(runtime, system)
-        records: list[Record] = [system, replace(kept, id=identity, name=name, framework=name, version=version)]
+        asked, engine = self._asked, engine_record(self._asked.runtime, self._engine, system)
+        records: list[Record] = [system, engine]
         # Each step is a sample: a run of seconds may be partly on a slow host, as carriers are in some rounds.
         # The first one is often slower, right behind the prompt.
         prefill = [(it.first_ns, moment) for it, moment in self._runs]
@@ -216,7 +241,7 @@ class WholeModelRuns:
                     model=key,
                     name=f"{asked.model.name} {words}",
                     system=system.id,
-                    runtime=identity,
+                    runtime=engine.id,
                     protocol=PROTOCOL,
                     level=Level.FUSED,
                     run=run,
@@ -269,21 +294,21 @@ def open_whole_model(
     check: Callable[[], None],
     tell: Callable[[int], None],
     memory_bytes: int,
-) -> Iterator[WholeModelRuns]:
+) -> Iterator[WholeModelEngine]:
     """Write the whole model to a folder of its own, and load it; leaving the block removes both.
 
     `tell` takes the size of its files.
     """
     runtime, sizes, precision = asked.runtime, asked.sizes, asked.precision
     longest = asked.prompt + asked.generate
-    needed = memory_need(asked, asked.decoder(asked.steps[0])).total
-    require_memory(needed, memory_bytes)
+    need = memory_need(asked, asked.decoder(asked.steps[0]))
+    require_memory(need.weights + max(asked.batches) * (need.cache + need.buffers), memory_bytes)
     files = whole_model_files(sizes, precision, longest, runtime.traits)
     with folder_for_models(data.cache) as folder:
         tell(files.size_bytes)
         files.write(folder, check)
         with WholeModelEngine(runtime, folder, data.log / LANGUAGE_LOG, waiting) as engine:
-            yield WholeModelRuns(asked, engine)
+            yield engine
 
 
 MODEL_FILE, DATA_FILE, CONFIG_FILE = "model.onnx", "model.onnx.data", "genai_config.json"

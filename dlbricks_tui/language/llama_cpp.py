@@ -21,7 +21,7 @@ from dlbricks_tui.language.composing import MemoryNeed, StepTime
 from dlbricks_tui.language.decoder import ModelPart, Step, decoder, distinct_blocks
 from dlbricks_tui.language.gguf_files import GgufTensor, gguf_tensors, rich_blocks, size_bytes
 from dlbricks_tui.language.orders import LanguageQuestion, MeasuredEngine
-from dlbricks_tui.language.predicting import BrickWork, HostRates, usual_ms, work_of
+from dlbricks_tui.language.predicting import OTHER_HOST, BrickWork, HostRates, usual_ms, work_of
 from dlbricks_tui.runtime.llama_bench import LlamaTest
 from dlbricks_tui.runtime.traits import LLAMA_CPP, runtime_title
 from dlbricks_tui.runtime.variant import FlashAttention, stated_flash_attention
@@ -65,6 +65,16 @@ class SmallModels:
     models: tuple[Rich, ...]
     whole: tuple[float, ...]
     outside: tuple[float, ...]
+
+
+def _ratios(records: Sequence[EndToEnd]) -> dict[bool, tuple[float, float]]:
+    """Return the median logarithm of measured to predicted, and its spread, by whether a prompt was read."""
+    ratios: defaultdict[bool, list[float]] = defaultdict(list)
+    for it in records:
+        predicted = dict(it.noise).get(PREDICTED_FACT)
+        if isinstance(predicted, int | float) and predicted > 0:
+            ratios[it.name.startswith("prefill")].append(math.log(it.statistics.trimmed_mean_ms / predicted))
+    return {is_prefill: (median(of), _spread(of)) for is_prefill, of in ratios.items()}
 
 
 def small_models(model: Architecture, precision: WeightPrecision) -> SmallModels:
@@ -211,24 +221,44 @@ def _head_bytes(tensors: Sequence[GgufTensor]) -> int:
 class LlamaHost:
     """Knows what models take in a variant of llama.cpp on a host: measured, or predicted."""
 
-    def __init__(self, rates: HostRates, records: Sequence[EndToEnd] = ()) -> None:
+    def __init__(
+        self,
+        rates: HostRates,
+        records: Sequence[EndToEnd] = (),
+        of_others: Sequence[EndToEnd] = (),
+        like: LlamaHost | None = None,
+    ) -> None:
         self.rates = rates
+        # What other hosts have shown, in place of models of this one.
+        self._elsewhere = _ratios(of_others)
         # Of each key the newest record of each run.
         self._found: defaultdict[str, dict[str, EndToEnd]] = defaultdict(dict)
-        ratios: defaultdict[bool, list[float]] = defaultdict(list)
         for it in sorted(records, key=lambda it: it.when):
             self._found[it.model][it.run] = it
-            predicted = dict(it.noise).get(PREDICTED_FACT)
-            if isinstance(predicted, int | float) and predicted > 0:
-                ratios[it.name.startswith("prefill")].append(math.log(it.statistics.trimmed_mean_ms / predicted))
-        # The median logarithm of measured to predicted, and how much it differs between models.
-        self._ratios = {is_prefill: (median(of), _spread(of)) for is_prefill, of in ratios.items()}
+        # Another execution tells what this one has not shown.
+        self._ratios: dict[bool, tuple[float, float]] = _ratios(records)
+        if like is not None:
+            self._ratios = like._ratios | self._ratios
 
     @classmethod
-    def of_host(cls, store: ResultsDatabase, system: str, runtime: str, rates: HostRates) -> LlamaHost:
-        """Return what the store knows of a variant on this host."""
-        query = equal(system=system, runtime=runtime, protocol=PROTOCOL)
-        return cls(rates, [it for it in store.records(EndToEnd, query) if it.good])
+    def of_host(
+        cls,
+        store: ResultsDatabase,
+        system: str,
+        runtime: str,
+        rates: HostRates,
+        without: LanguageQuestion | None = None,
+        like: LlamaHost | None = None,
+    ) -> LlamaHost:
+        """Return what the store knows of a variant on this host, `without` the measurements of a question."""
+        left_out: set[str] = set()
+        if without is not None:
+            sizes, bits, tests = without.sizes, without.precision, tests_of(without)
+            kinds = (*small_models(sizes, bits).models, rich_blocks(sizes, bits))
+            left_out = {model_key(sizes, bits, it, test) for it in kinds for test in tests}
+        found = [it for it in store.records(EndToEnd, equal(runtime=runtime, protocol=PROTOCOL)) if it.good]
+        own = [it for it in found if it.system == system and it.model not in left_out]
+        return cls(rates, own, [it for it in found if it.system != system], like)
 
     def measured(self, asked: LanguageQuestion, test: LlamaTest) -> StepTime | None:
         """Return what a test takes with the whole model, from its small models; None if it was not measured."""
@@ -271,6 +301,9 @@ class LlamaHost:
         elif (like := self._ratios.get(test.prompt > 0)) is not None:
             log_ratio, spread = like
             half = _DEVIATIONS * math.hypot(_LIKE, spread)
+        elif (there := self._elsewhere.get(test.prompt > 0)) is not None and self.rates.is_measured:
+            log_ratio, spread = there
+            half = _DEVIATIONS * math.hypot(OTHER_HOST, spread)
         else:
             log_ratio, half = 0.0, _DEVIATIONS * (_FOREIGN if self.rates.is_measured else _UNKNOWN_HOST)
         scale = math.exp(log_ratio)

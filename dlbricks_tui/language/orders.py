@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from enum import Enum
 
 from dlbricks_tui.host.queue import WorkKind
 from dlbricks_tui.jobs.events import Event, event_kinds
@@ -22,6 +23,7 @@ from dlbricks_tui.runtime.variant import (
     stated_flash_attention,
     threads_in_words,
 )
+from dlbricks_tui.scenarios.tokens import Pauses, TokenLoad, TokenScenario, TokenServing
 
 # This version of ONNX Runtime has caches of windowed blocks that hold their window only; 1.23 has not.
 _SHORT_CACHES = (1, 32)
@@ -68,15 +70,27 @@ def stored_precision(runtime: Runtime, wanted: WeightPrecision) -> WeightPrecisi
     return found
 
 
+class LanguagePhase(str, Enum):
+    """What an execution may be best for: a whole answer, its prompt, or each token that is generated."""
+
+    TOTAL = "total"
+    PREFILL = "prefill"
+    DECODE = "decode"
+
+
 @dataclass(frozen=True, slots=True)
 class LanguageQuestion:
-    """A model in a runtime with its number of threads, for one prompt and so many generated tokens."""
+    """A model in a runtime with its number of threads, for one prompt and so many generated tokens.
+
+    `batches` are the numbers of answers that are made together.
+    """
 
     model: NamedModel
     runtime: Runtime
     precision: WeightPrecision
     prompt: int
     generate: int
+    batches: tuple[int, ...] = (1,)
 
     @property
     def threads(self) -> int:
@@ -102,8 +116,13 @@ class LanguageQuestion:
         return self.model.architecture if is_short else replace(self.model.architecture, has_short_caches=False)
 
     @property
+    def scores_last_only(self) -> bool:
+        """True if the head reads only the last token of a prompt."""
+        return self.runtime.traits.has_short_head or self.model.architecture.scores_last_only
+
+    @property
     def steps(self) -> tuple[Step, ...]:
-        return steps_for(self.prompt, self.generate)
+        return steps_for(self.prompt, self.generate, self.batches)
 
     def decoder(
         self, step: Step, blocks: Sequence[int] | None = None, name: str = "decoder", extent: Extent = Extent.ALL
@@ -113,11 +132,39 @@ class LanguageQuestion:
 
 
 @dataclass(frozen=True, slots=True)
+class Drive:
+    """Users that ask the whole model in its engine, with the pauses before their requests."""
+
+    scenario: TokenScenario
+    serving: TokenServing
+    pauses: Pauses
+    # Until the last answer, about.
+    seconds: float
+
+    @property
+    def users(self) -> int:
+        return len(self.pauses)
+
+    @property
+    def words(self) -> str:
+        """The users and how they are served, such as "4 users, static batches"."""
+        batches = "" if self.serving is TokenServing.SINGLE else " batches"
+        return f"{self.users} user{'s' * (self.users > 1)}, {self.serving.value}{batches}"
+
+
+@dataclass(frozen=True, slots=True)
 class LanguageOrder:
-    """The language models to measure; with `end_to_end`, the whole models, too."""
+    """The language models to measure; with `end_to_end`, the whole models, too, and with drives, their load.
+
+    Of a probe, a block of each.
+    """
 
     questions: tuple[LanguageQuestion, ...]
     end_to_end: bool = False
+    probe: bool = False
+    # Those to measure; empty: as the speed of the host suggests.
+    steps: tuple[Step, ...] = ()
+    drives: tuple[Drive, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -128,6 +175,16 @@ class MeasuredEngine:
     engine: str
     prefill_ms: float
     decode_tokens_per_second: float
+    when: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DrivenLoad:
+    """The load of the whole model with random weights in an engine that people use."""
+
+    # Its name and version.
+    engine: str
+    load: TokenLoad
     when: str
 
 

@@ -1,17 +1,18 @@
 """Latencies of bricks that were not measured: from the bytes that they move, their operations, and the host's speed.
 
-Where the host has measured bricks of the class, their ratios to this model correct it.
+Where the host has measured bricks of the class, their ratios to this model correct it; else those of other hosts do.
 """
 
 from __future__ import annotations
 
 import json
 import math
+import re
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
-from statistics import median
+from statistics import fmean, median, pstdev
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -20,25 +21,31 @@ from tinydb import where
 from dlbricks_tui.bricks.identity import brick_of
 from dlbricks_tui.host.peaks import MEMORY, PeaksError, quick_peaks
 from dlbricks_tui.language.architecture import WINDOW_SLACK
-from dlbricks_tui.language.composing import BrickTime, known_bricks
-from dlbricks_tui.language.decoder import ATTENTION, TABLES, Decoder, Step
+from dlbricks_tui.language.composing import PROTOCOL, BrickTime, known_bricks
+from dlbricks_tui.language.decoder import ATTENTION, TABLES, Decoder, Extent, Step, distinct_blocks
 from dlbricks_tui.language.orders import LanguageQuestion
 from dlbricks_tui.models.graph import Layer, LayerGraph, Params, Shape, TensorType
 from dlbricks_tui.recorded_host import processors_here
+from dlbricks_tui.runtime.variant import stated_threads
 from dlbricks_tui.store.records import BrickForm, Peaks
+from dlbricks_tui.store.selections import combinations, equal
 
 if TYPE_CHECKING:
     from dlbricks_tui.store.database import ResultsDatabase
+    from dlbricks_tui.store.records import System
 
 Types = Sequence[TensorType]
 _FLOAT_BYTES, _FLOAT_BITS = 4, 32
 # Operators by the last part of their neutral names.
 _PRODUCT_OPS, _EXPERT_OPS = frozenset({"MatMul", "MatMulNBits"}), frozenset({"MoE", "QMoE"})
 
+# What differs between identities of one runtime on several hosts.
+_OF_HOST = re.compile(r" (python|threads)-\S+")
+
 # They tell a type or a shape, or give an array another shape, and move nothing.
 _FREE = frozenset({"Shape", "reshape", "Reshape"})
 # One run of the carrier of a prompt takes at most so long, unless the prompt is as short as this.
-_MOST_MS, _FEWEST_TOKENS = 4000.0, 32
+_MOST_MS, _MOST_MS_OF_PROBE, _FEWEST_TOKENS = 4000.0, 400.0, 32
 # 95 % of a normal distribution lie within so many standard deviations.
 _DEVIATIONS = 1.96
 # From the median of absolute deviations to a standard deviation, of which an outlier is more than so many away.
@@ -48,6 +55,8 @@ _TO_DEVIATION, _OUTLIER = 1.4826, 2.0
 _FOREIGN = 0.35
 # The same, if the speed of the host is not known either.
 _UNKNOWN_HOST = 0.45
+# Another host with the same runtime has shown the shares of the class: its caches and instructions may differ.
+OTHER_HOST = 0.25
 # Bricks of the same class with other sizes, and with sizes twice as far away.
 _CLASS, _PER_DOUBLING = 0.08, 0.04
 # A class that was not measured, where one like it was.
@@ -61,7 +70,7 @@ class BrickWork(NamedTuple):
     op: str
     # Those of a stored weight.
     bits: int
-    # The tokens that it computes for: 1 when decoding.
+    # The tokens that it computes for; of attention, those of a sequence: 1 when decoding.
     tokens: int
     # Of weights, only what is read: rows of a table that are looked up, and experts that have a token.
     weight_bytes: int
@@ -136,7 +145,7 @@ def _experts_work(op: str, numbers: Mapping[str, int], data: Types, weights: Typ
 
 def _attention_work(numbers: Mapping[str, int], data: Types) -> BrickWork:
     tokens = _shape(data[0])[1]
-    _, kv_heads, buffer, size = next(_shape(it) for it in data if len(_shape(it)) == 4)
+    batch, kv_heads, buffer, size = next(_shape(it) for it in data if len(_shape(it)) == 4)
     heads, window = numbers["num_heads"], numbers.get("local_window_size", -1)
     if tokens == 1:
         # The cache is full, or its length tells how much of it is.
@@ -146,8 +155,9 @@ def _attention_work(numbers: Mapping[str, int], data: Types) -> BrickWork:
         # A prompt is read at once, and the kernel computes what lies outside of a window, too.
         seen, pairs = tokens, tokens * (tokens + 1) // 2
     row = 2 * kv_heads * size * _FLOAT_BYTES
-    moved = _bytes([it for it in data if len(_shape(it)) == 3]) + tokens * (row + heads * size * _FLOAT_BYTES)
-    return BrickWork(ATTENTION, _FLOAT_BITS, tokens, 0, seen * row, moved, 4 * heads * size * pairs)
+    made = batch * tokens * (row + heads * size * _FLOAT_BYTES)
+    moved = _bytes([it for it in data if len(_shape(it)) == 3]) + made
+    return BrickWork(ATTENTION, _FLOAT_BITS, tokens, 0, batch * seen * row, moved, batch * 4 * heads * size * pairs)
 
 
 def _shape(found: TensorType) -> Shape:
@@ -178,6 +188,25 @@ class HostRates:
     @classmethod
     def of_peaks(cls, peaks: Peaks) -> HostRates:
         return cls(dict(peaks.bandwidth)[MEMORY] * 1e6, max(dict(peaks.arithmetic).values()) * 1e6)
+
+    @classmethod
+    def stored(cls, store: ResultsDatabase, system: str, threads: int) -> HostRates | None:
+        """Return the rates of a system by its peaks, scaled from the nearest number of threads; None without any."""
+        peaks = [it for it in store.peaks() if it.system == system]
+        if not peaks:
+            return None
+        nearest = min(peaks, key=lambda it: abs(math.log(it.threads / threads)))
+        found, guess, there = cls.of_peaks(nearest), cls.guessed(threads), cls.guessed(nearest.threads)
+        return cls(
+            found.bytes_per_ms * guess.bytes_per_ms / there.bytes_per_ms,
+            found.operations_per_ms * guess.operations_per_ms / there.operations_per_ms,
+            is_measured=nearest.threads == threads,
+        )
+
+    @classmethod
+    def guessed(cls, threads: int) -> HostRates:
+        """Return the rates of a host of which nothing is known: few threads are enough for all of its bandwidth."""
+        return cls(10e6 * min(threads, 4), 60e6 * threads, is_measured=False)
 
 
 class _Shares(NamedTuple):
@@ -248,15 +277,24 @@ class BrickPredictor:
         rates: HostRates,
         measured: Iterable[tuple[BrickWork, BrickTime]] = (),
         known: Mapping[str, BrickTime] = MappingProxyType({}),
+        others: Sequence[BrickPredictor] = (),
+        system: str = "",
+        cache_share: float = 1.0,
     ) -> None:
         self.rates = rates
+        self.system = system
+        # What other hosts, and other executions on this one, have shown by the same runtime.
+        self.others = others
+        # The bytes of caches over those that the operators tell.
+        self._cache_share = cache_share
         # Measured bricks by their keys.
         self.known = known
         self._predicted = cache(self._prediction)
+        self._measured = tuple(measured)
         peers: defaultdict[tuple[str, int, bool], list[_Peer]] = defaultdict(list)
-        for work, time in measured:
+        for work, time in self._measured:
             if time.ms > 0:
-                ratio = math.log(time.ms / usual_ms(work, rates))
+                ratio = math.log(time.ms / self._usual(work)[0])
                 peers[work.kind].append(_Peer(work, ratio, time.shared_half_ms / time.ms))
         self._peers: dict[tuple[str, int, bool], Sequence[_Peer]] = {}
         for kind, found in peers.items():
@@ -269,13 +307,39 @@ class BrickPredictor:
     @classmethod
     def of_host(cls, store: ResultsDatabase, system: str, runtime: str, threads: int) -> BrickPredictor:
         """Return what the store knows of a runtime variant on this host; without peaks, they are measured quickly."""
-        known = known_bricks(store, system, runtime)
-        forms = store.records(BrickForm, where("key").one_of(list(known))) if known else []
-        measured = [(work_of(it.canonical), known[it.key]) for it in forms]
         threads = threads or processors_here().number
-        peaks = next((it for it in store.peaks() if (it.system, it.threads) == (system, threads)), None)
-        rates = HostRates.of_peaks(peaks) if peaks else _quick_rates(system, threads)
-        return cls(rates, measured, known)
+        has_peaks = any((it.system, it.threads) == (system, threads) for it in store.peaks())
+        rates = HostRates.stored(store, system, threads) if has_peaks else _quick_rates(system, threads)
+        return cls._stored(store, system, runtime, rates or HostRates.guessed(threads))
+
+    def without(
+        self, keys: Collection[str], others: Sequence[BrickPredictor] = (), cache_share: float = 1.0
+    ) -> BrickPredictor:
+        """Return what would be known without measured bricks of these keys, and with what other executions show."""
+        left_out = {self.known[it] for it in keys if it in self.known}
+        measured = [(work, time) for work, time in self._measured if time not in left_out]
+        known = {key: it for key, it in self.known.items() if key not in keys}
+        # Their ratios are those to the speed of the host alone.
+        shown = [BrickPredictor(it.rates, it._measured, system=it.system) for it in others]
+        return BrickPredictor(self.rates, measured, known, (*self.others, *shown), self.system, cache_share)
+
+    @classmethod
+    def of_system(cls, store: ResultsDatabase, system: System, runtime: str, threads: int) -> BrickPredictor:
+        """Return what the store knows of a runtime variant on any system."""
+        threads = threads or system.cores or 1
+        rates = HostRates.stored(store, system.id, threads) or HostRates.guessed(threads)
+        return cls._stored(store, system.id, runtime, rates)
+
+    @classmethod
+    def _stored(cls, store: ResultsDatabase, system: str, runtime: str, rates: HostRates) -> BrickPredictor:
+        others = []
+        for other, identity in measured_ways(store, runtime):
+            threads = stated_threads(identity)
+            there = HostRates.stored(store, other, threads) if threads else None
+            # Ratios to a speed that is not known say nothing about another host.
+            if (other, identity) != (system, runtime) and there is not None and there.is_measured:
+                others.append(cls(there, *_measured(store, other, identity), system=other))
+        return cls(rates, *_measured(store, system, runtime), others, system)
 
     def time_of(self, graph: LayerGraph, layer: int) -> BrickTime:
         """Return the latency of a layer: measured, or predicted."""
@@ -287,10 +351,9 @@ class BrickPredictor:
         return self._predicted(work_of(layer))
 
     def _prediction(self, work: BrickWork) -> BrickTime:
-        usual = usual_ms(work, self.rates)
+        usual, deviation = self._usual(work)
         peers, foreign = self._peers_of(work)
         if not peers:
-            deviation = _FOREIGN if self.rates.is_measured else _UNKNOWN_HOST
             return BrickTime(usual, 0.0, _DEVIATIONS * deviation * usual)
         distances = [it.distance(work) for it in peers]
         # Bricks of other sizes count, too, so that a larger brick is hardly ever predicted to be faster.
@@ -302,6 +365,23 @@ class BrickPredictor:
         measured = _mean([it.shared_half for it in peers], weights)
         return BrickTime(ms, _DEVIATIONS * spread * ms, math.hypot(shared, measured) * ms)
 
+    def _usual(self, work: BrickWork) -> tuple[float, float]:
+        """Return the latency by the speed of the host and the ratios of other hosts, and its deviation."""
+        held = work._replace(cache_bytes=int(self._cache_share * work.cache_bytes))
+        usual = usual_ms(held, self.rates)
+        shown = [ratio for it in self.others if (ratio := it.ratio_of_class(work)) is not None]
+        ms = usual * math.exp(fmean(shown)) if shown else usual
+        if not self.rates.is_measured:
+            return ms, _UNKNOWN_HOST
+        return ms, math.hypot(OTHER_HOST, pstdev(shown)) if shown else _FOREIGN
+
+    def ratio_of_class(self, work: BrickWork) -> float | None:
+        """Return the logarithm of the ratio to usual latencies of measured bricks of the class; None without any."""
+        peers, _ = self._peers_of(work)
+        if not peers:
+            return None
+        return _mean([it.log_ratio for it in peers], [2.0 ** -it.distance(work) for it in peers])
+
     def _peers_of(self, work: BrickWork) -> tuple[Sequence[_Peer], float]:
         """Return measured bricks of the class, or of one like it, and the deviation that this adds."""
         if (own := work.kind) in self._peers:
@@ -310,17 +390,45 @@ class BrickPredictor:
         alike = [of for (op, _, is_decoding), of in self._peers.items() if (_family(op), is_decoding) == like]
         return [peer for of in alike for peer in of], _SIBLING
 
+    def has_measured(self, asked: LanguageQuestion) -> bool:
+        """Return whether there is every brick that a measurement of a model takes."""
+        return bool(self.known) and all(
+            key in self.known for it in measured_steps(asked, self) for key in asked.decoder(it).keys
+        )
 
-def measured_steps(asked: LanguageQuestion, host: BrickPredictor) -> tuple[Step, ...]:
-    """Return the steps to measure.
 
-    A prompt that takes many seconds in its carrier stands for fewer of its tokens, and one context for both.
+def measured_ways(store: ResultsDatabase, runtime: str, protocol: str = PROTOCOL) -> list[tuple[str, str]]:
+    """Return the systems with results by a runtime, each with its identity there: in any Python, with any threads."""
+    found = combinations(store.select(equal(protocol=protocol, good=True), order=()))
+    alike = [it for it in found if _OF_HOST.sub("", it.runtime) == _OF_HOST.sub("", runtime)]
+    return [(it.system, it.runtime) for it in alike]
+
+
+def _measured(
+    store: ResultsDatabase, system: str, runtime: str
+) -> tuple[list[tuple[BrickWork, BrickTime]], Mapping[str, BrickTime]]:
+    """Return the measured bricks by their work, and by their keys."""
+    known = known_bricks(store, system, runtime)
+    forms = store.records(BrickForm, where("key").one_of(list(known))) if known else []
+    return [(work_of(it.canonical), known[it.key]) for it in forms], known
+
+
+def measured_steps(asked: LanguageQuestion, host: BrickPredictor, *, is_probe: bool = False) -> tuple[Step, ...]:
+    """Return the steps to measure, of a probe in one block.
+
+    A prompt that takes too long in its carrier stands for fewer of its tokens, and one context for both.
     """
     prefill, *others = asked.steps
+    most_ms, given = _MOST_MS, dict[str, Any]()
+    if is_probe:
+        most_ms, others = _MOST_MS_OF_PROBE, others[-1:]
+        given = {"blocks": distinct_blocks(asked.sizes, fewest=True), "extent": Extent.BLOCKS}
     while prefill.tokens > _FEWEST_TOKENS:
-        if sum(host.predicted(layer).ms for layer in asked.decoder(prefill).graph.layers) <= _MOST_MS:
+        if sum(host.predicted(layer).ms for layer in asked.decoder(prefill, **given).graph.layers) <= most_ms:
             break
-        prefill, others = Step.prefill(max(_FEWEST_TOKENS, prefill.tokens // 2)), others[-1:]
+        last = max(it.past for it in others if it.batch == 1)
+        others = [it for it in others if it.batch > 1 or it.past == last]
+        prefill = Step.prefill(max(_FEWEST_TOKENS, prefill.tokens // 2))
     return (prefill, *others)
 
 
@@ -337,4 +445,4 @@ def _quick_rates(system: str, threads: int) -> HostRates:
     try:
         return HostRates.of_peaks(quick_peaks(system, threads))
     except PeaksError:
-        return HostRates(10e6 * min(threads, 4), 60e6 * threads, is_measured=False)
+        return HostRates.guessed(threads)

@@ -167,7 +167,14 @@ _READERS: dict[str, Reader] = {
     "Reason": _reason,
 }
 # Each reader needs those of its parts.
-for _part in (protocol.Tensor, protocol.ArrayType, protocol.Held, protocol.Said, protocol.TracedOperator):
+for _part in (
+    protocol.Tensor,
+    protocol.ArrayType,
+    protocol.Held,
+    protocol.Said,
+    protocol.TracedOperator,
+    protocol.ServedAnswer,
+):
     _READERS[_part.__name__] = _row(_part)
 for _whole in (protocol.Network, protocol.Program, protocol.TracedRun):
     _READERS[_whole.__name__] = _record(_whole)

@@ -196,6 +196,22 @@ class Generated(Reply):
     peak_bytes: int
 
 
+class ServedAnswer(NamedTuple):
+    """The answer to a request of a user: when it was due, had its first token, and ended."""
+
+    user: int
+    asked_ns: int
+    first_ns: int
+    ended_ns: int
+
+
+@dataclass(frozen=True)
+class Served(Reply):
+    """The answers to all requests, by their ends."""
+
+    answers: tuple[ServedAnswer, ...]
+
+
 @dataclass(frozen=True)
 class Loaded(Reply):
     """The program is loaded and has run. `bytes` is the size of its inputs, weights and outputs.
@@ -330,6 +346,20 @@ class Generate(Request[Generated]):
 
     prompt: int
     tokens: int
+
+
+@dataclass(frozen=True)
+class Serve(Request[Served]):
+    """Let the engine serve users, who each wait for their answer of so many tokens before they ask again.
+
+    It makes at most a `batch` of answers together. `pauses_s` has the seconds before each request of a user: since the
+    start, or since the answer before it.
+    """
+
+    prompt: int
+    tokens: int
+    batch: int
+    pauses_s: tuple[tuple[float, ...], ...]
 
 
 @dataclass(frozen=True)

@@ -72,13 +72,13 @@ class Traits:
     # The precisions in which its engine keeps keys and values of language models, the usual one first; empty: it has no
     # such engine. The worker finds a precision that is not the usual one in `DLBRICKS_CACHE`.
     caches: tuple[CachePrecision, ...] = ()
-    # That engine has flash attention, which users can switch on and off.
-    has_flash_attention: bool = False
     # Its language models have 8 bits with a scale for each row, also in table and head of models of 4 bits, whose other
     # weights share a scale and a zero by 128. Without this, all weights share scales by 32.
     packs_by_row: bool = False
     # Of a prompt, the head of a language model computes scores for the last token only.
     has_short_head: bool = False
+    # That engine has flash attention, which users can switch on and off.
+    has_flash_attention: bool = False
     # It has fast kernels for quantised matrix products that find the ranges of their inputs in each run.
     quantises_dynamically: bool = False
     # By default it starts one thread per two logical processors on x86, instead of one per core.

@@ -237,6 +237,11 @@ def threads_in_words(threads: int | None) -> str:
     return f"{threads} thread{'' if threads == 1 else 's'}"
 
 
+def stated_python(identity: str) -> str:
+    """Return the version of Python in the identity of a runtime; empty for one without."""
+    return next((it.removeprefix("python-") for it in identity.split() if it.startswith("python-")), "")
+
+
 def stated_threads(identity: str) -> int | None:
     """Return the number of threads in the identity of a runtime; None if the framework decides it."""
     found = _THREADS.search(identity)

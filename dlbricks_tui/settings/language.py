@@ -1,6 +1,9 @@
 """The settings of questions about language models."""
 
+from dataclasses import replace
+
 from dlbricks_tui.language.architecture import WeightPrecision
+from dlbricks_tui.language.orders import LanguagePhase
 from dlbricks_tui.runtime.variant import CachePrecision, FlashAttention
 from dlbricks_tui.settings.setting import Setting, number, one_of, whole
 
@@ -32,6 +35,15 @@ WEIGHTS = Setting(
     usual="int4",
     kept_in="precisions",
 )
+BEST_FOR = Setting(
+    name="for",
+    kind=one_of(*LanguagePhase),
+    about="what the best of several executions is best for: the whole answer, its prompt, or generating tokens",
+    meaning="decides which is the best",
+    default=LanguagePhase.TOTAL,
+    usual="total",
+    kept_in="best_for",
+)
 CACHE = Setting(
     name="cache",
     kind=one_of(*CachePrecision),
@@ -47,6 +59,8 @@ FLASH_ATTENTION = Setting(
     meaning="of llama.cpp",
     usual="llama.cpp decides",
 )
+# Beside the precision of other models.
+WEIGHTS_BESIDE = replace(WEIGHTS, spelled="weights")
 AT_LEAST = Setting(
     name="at least",
     kind=number(1e6),

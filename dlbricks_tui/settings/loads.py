@@ -1,11 +1,16 @@
 """The settings of a scenario: how requests arrive, and how they are served."""
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from enum import Enum
 
+from dlbricks_tui.language.architecture import WeightPrecision
+from dlbricks_tui.runtime.variant import CHOSEN_PRECISIONS
 from dlbricks_tui.scenarios.scenario import ScenarioKind
+from dlbricks_tui.scenarios.tokens import MOST_USERS
+from dlbricks_tui.settings.language import GENERATE, PROMPT, WEIGHTS
 from dlbricks_tui.settings.setting import Setting, flag, number, one_of, percentile, whole
-from dlbricks_tui.settings.variant import BATCH_SIZES
+from dlbricks_tui.settings.variant import BATCH_SIZES, PRECISION
 
 # Each size is a program of its own in each instance.
 _MOST_REQUESTS_IN_A_BATCH = 256
@@ -67,6 +72,60 @@ FULL = Setting(
     usual="the fewest requests that are enough for a verdict",
     default=False,
 )
+
+
+class UserLoad(str, Enum):
+    """Kinds of load beside the scenarios of MLPerf."""
+
+    # Users of a language model.
+    TOKENS = "tokens"
+
+
+ANY_KIND = replace(
+    KIND,
+    kind=one_of(*ScenarioKind, *UserLoad),
+    about=f"{KIND.about}; `tokens`, by users of a language model",
+)
+_PRECISIONS: tuple[Enum, ...] = (*CHOSEN_PRECISIONS, WeightPrecision.INT4)
+ANY_PRECISION: Setting[Enum] = replace(  # type: ignore[assignment]
+    PRECISION,
+    kind=one_of(*_PRECISIONS),  # type: ignore[arg-type]
+    about=f"{PRECISION.about}; with `tokens`, {WEIGHTS.about}",
+)
+_MOST_DELAY_MS, _MOST_TOKEN_MS, _MOST_PAUSE_S = 1e7, 1e6, 1e5
+FIRST_TOKEN = Setting(
+    name="first token",
+    kind=number(_MOST_DELAY_MS, 500.0, 1000.0, 2000.0, 5000.0, sign="MS"),
+    about="with `tokens`: the bound of the time to the first token in milliseconds",
+    default=2000.0,
+    usual="2000",
+    spelled="first-token-ms",
+    kept_in="first_token_ms",
+)
+PER_TOKEN = Setting(
+    name="per token",
+    kind=number(_MOST_TOKEN_MS, 50.0, 100.0, 200.0, sign="MS"),
+    about="with `tokens`: the bound of the time for each later token in milliseconds, the mean of an answer",
+    default=100.0,
+    usual="100",
+    spelled="per-token-ms",
+    kept_in="per_token_ms",
+)
+USERS = Setting(
+    name="users",
+    kind=whole(1, MOST_USERS, 1, 2, 4, 8),
+    about="with `tokens`: so many users, who each wait for their answer before they ask again",
+    usual="the most within both bounds",
+)
+THINK = Setting(
+    name="think",
+    kind=number(_MOST_PAUSE_S, 1.0, 10.0, 30.0, sign="S"),
+    about="with `tokens`: users pause for so many seconds between an answer and their next request, at random",
+    usual="no pause, the hardest case",
+    spelled="think-s",
+    kept_in="think_s",
+)
+TOKENS = (USERS, PROMPT, GENERATE, FIRST_TOKEN, PER_TOKEN, THINK)
 # How requests arrive, and how they are served beside their batches.
 ARRIVAL = (KIND, PERCENTILE, BOUND, RATE)
 SERVING = (INSTANCES, FULL)

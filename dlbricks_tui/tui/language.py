@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -16,24 +15,31 @@ from textual.app import ComposeResult
 from textual.containers import Horizontal
 
 from dlbricks_tui.api import language_models as asking
+from dlbricks_tui.api import token_loads
+from dlbricks_tui.api.documents import taken
 from dlbricks_tui.api.followed_jobs import LanguageJob
+from dlbricks_tui.api.language_comparing import LanguageWhatIf
 from dlbricks_tui.api.language_models import LanguageAnswer, LanguageOptions
+from dlbricks_tui.api.language_systems import LanguageOnSystem, language_on_systems
+from dlbricks_tui.api.open_models import Choices
+from dlbricks_tui.api.token_loads import TokenLoadOptions
 from dlbricks_tui.documents.language import (
     curve_parts,
     execution_words,
-    executions_parts,
     language_command,
     language_parts,
     language_plots,
     library_columns,
     line_of,
 )
+from dlbricks_tui.documents.language_comparison import executions_parts, what_if_columns, what_if_line
 from dlbricks_tui.documents.lines import Line, Span, line
-from dlbricks_tui.documents.parts import BLANK_LINE, Column, Heading
-from dlbricks_tui.settings.language import AT_LEAST, CACHE, FLASH_ATTENTION, GENERATE, PROMPT, WEIGHTS
+from dlbricks_tui.documents.parts import BLANK_LINE, Column, Heading, Sentence
+from dlbricks_tui.documents.token_loads import token_load_parts, token_load_plots
+from dlbricks_tui.settings.language import AT_LEAST, BEST_FOR, CACHE, FLASH_ATTENTION, GENERATE, PROMPT, WEIGHTS
 from dlbricks_tui.settings.measuring import END_TO_END
-from dlbricks_tui.settings.setting import with_own
 from dlbricks_tui.settings.variant import RUNTIME, THREADS
+from dlbricks_tui.tui.dialogs.dialog import ConfirmingScreen
 from dlbricks_tui.tui.dialogs.notices import WritingScreen
 from dlbricks_tui.tui.dialogs.paths import PathScreen
 from dlbricks_tui.tui.keys import scopes
@@ -42,14 +48,19 @@ from dlbricks_tui.tui.run.work_screen import WorkScreen
 from dlbricks_tui.tui.widgets.form import FormPanel, FormRow
 from dlbricks_tui.tui.widgets.panel import DocumentPanel, Orders, TablePanel, counts_text
 from dlbricks_tui.tui.widgets.text import PictureView
+from dlbricks_tui.wording.changes import what_if_words
+from dlbricks_tui.wording.numbers import counted, duration
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+    from dlbricks_tui.api.token_loads import TokenLoadAnswer
     from dlbricks_tui.api.workbench_session import WorkbenchSession
     from dlbricks_tui.config.config import Config
+    from dlbricks_tui.documents.pictures import Plot
     from dlbricks_tui.folders import DataFolder
     from dlbricks_tui.language.opening import NamedModel
+    from dlbricks_tui.language.orders import LanguagePhase
 
     Answers = tuple[LanguageAnswer, ...]
 
@@ -137,12 +148,63 @@ class LanguageAnswerPanel(DocumentPanel):
     REACHED_BY = "language.go_to_answer"
     ABOUT = "All figures of the model, where its time goes, its memory, and other ways to execute it."
 
-    def show(self, *answers: LanguageAnswer) -> None:
-        """Show an answer, and the executions after it."""
+    def show(self, best_for: LanguagePhase, *answers: LanguageAnswer) -> None:
+        """Show an answer, and the executions after it, the best first."""
         parts = [part for it in answers[:1] for part in language_parts(it, on_screen=True)]
         if len(answers) > 1:
-            parts += [BLANK_LINE, Heading("Other executions"), *executions_parts(answers[1:])]
+            parts += [BLANK_LINE, Heading("All executions"), *executions_parts(answers[1:], best_for)]
         self.show_parts(parts, answers[0].model if answers else None)
+
+
+class LanguageWhatIfsPanel(TablePanel[LanguageWhatIf]):
+    scope = scopes.LANGUAGE_WHAT_IFS
+    ID = "language-what-ifs"
+    TITLE = "What could be faster"
+    REACHED_BY = "language.go_to_what_ifs"
+    SEARCH_HINT = "change or setting"
+    PLACEHOLDER = (Hint("Predicting what changes of the execution would gain.", "muted"),)
+    NOUN = "what-if"
+    IDENTITY = attrgetter("id")
+    NOTHING_TO_COPY = "There is no what-if to copy."
+    ABOUT = (
+        "Changes of the execution in the settings. The gain is the share of the time that a change saves, for the "
+        "prompt and for each token: ~ is predicted from what was measured before the change, and measured is what "
+        "{language.prove} finds, with its verdict."
+    )
+    ORDERS: ClassVar[Orders] = {
+        f"by {name}": partial(lambda place, it: it.predicted[place].ratio, place)
+        for place, name in enumerate(("all", "prefill", "decode"))
+    }
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._proving = ""
+
+    def columns(self) -> tuple[Column[LanguageWhatIf], ...]:
+        return what_if_columns(self.items, self._proving, is_panel=True)
+
+    def show_proving(self, identity: str) -> None:
+        self._proving = identity
+        self.columns_changed()
+
+    def searched(self, item: LanguageWhatIf) -> str:
+        return f"{item.id} {what_if_words(item.id)} {item.how}"
+
+    def copied(self) -> str | None:
+        return self.selected.how if self.selected else None
+
+    def show_counts(self) -> None:
+        self.show_title(f" {counts_text(len(self.found), len(self.items))}, {self.order}" if self.items else "")
+
+
+class CompareLanguageScreen(ConfirmingScreen):
+    scope = scopes.COMPARE_LANGUAGE
+    HEADING = "Compare all executions"
+    ABOUT = "What is measured is kept, also if you cancel: the comparison then has predictions in its place."
+
+    def __init__(self, name: str, lacking: int, seconds: float) -> None:
+        told = f"{name} was not measured in {counted(lacking, 'execution')}; that takes about {duration(seconds)}."
+        super().__init__(Sentence(told))
 
 
 class LanguageCurvesPanel(DocumentPanel):
@@ -166,9 +228,17 @@ class LanguageCurvesPanel(DocumentPanel):
 
     def show(self, answer: LanguageAnswer) -> None:
         self.show_title(f" of {answer.title}")
-        for view, picture in zip_longest((self.picture, self._second), language_plots(answer)):
-            view.show(picture)
+        self._show_plots(language_plots(answer))
         self.show_parts(curve_parts(answer))
+
+    def show_load(self, load: TokenLoadAnswer) -> None:
+        self.show_title(f": users of {load.title or load.model}")
+        self._show_plots(token_load_plots(load))
+        self.show_parts(())
+
+    def _show_plots(self, plots: tuple[Plot, ...]) -> None:
+        for view, picture in zip_longest((self.picture, self._second), plots):
+            view.show(picture)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -182,9 +252,8 @@ class LanguageSettings(LanguageOptions):
 
     @property
     def alternatives(self) -> LanguageOptions:
-        """The options that compare all precisions and runtimes, and one thread with all cores."""
-        threads = with_own((1, os.cpu_count() or 1), next(iter(self.threads), None))
-        return replace(self, precisions=WEIGHTS.kind.offered, threads=threads, runtimes=self.registered)
+        """The options that compare all executions of this host."""
+        return self.with_every_execution(self.registered)
 
 
 class LanguageSettingsPanel(FormPanel):
@@ -206,6 +275,7 @@ class LanguageSettingsPanel(FormPanel):
             meaning="of this host",
             offered=lambda it: [(name,) for name in it.registered],
         ),
+        FormRow(setting=BEST_FOR, label="best for"),
         FormRow(
             setting=END_TO_END,
             label="measure",
@@ -222,11 +292,22 @@ class LanguageSettingsPanel(FormPanel):
 
 
 def read_details(model: NamedModel | str, settings: LanguageSettings, data: DataFolder) -> Iterator[Answers]:
-    """Yield the answer of a model with its curves, then the same before those of other executions."""
+    """Yield the answer of a model with its curves, then the same with what-ifs before those of all executions."""
     named = asking.named_model(model)
     (answer,) = asking.stored_answers([named], settings, data)
     yield (answer,)
-    yield (answer, *asking.stored_answers([named], settings.alternatives, data))
+    others = asking.stored_answers([named], settings.alternatives, data)
+    (answer,) = asking.stored_answers([named], replace(settings, what_ifs=True), data)
+    yield (answer, *others)
+
+
+def read_load(model: NamedModel | str, settings: LanguageSettings, data: DataFolder) -> TokenLoadAnswer:
+    return token_loads.token_load(asking.named_model(model), taken(TokenLoadOptions, settings), data)
+
+
+def on_systems(model: NamedModel | str, settings: LanguageSettings, data: DataFolder) -> tuple[LanguageOnSystem, ...]:
+    """Return a model on this host and on all systems of the store."""
+    return language_on_systems([asking.named_model(model)], settings, data)
 
 
 def _ignore(_: str) -> None:
@@ -266,10 +347,14 @@ class LanguageScreen(WorkScreen[None, LanguageJob]):
         self._settings = LanguageSettings(threads=() if config.threads is None else (config.threads,))
         self._models = LanguageModelsPanel()
         self._answer = LanguageAnswerPanel()
+        self._what_ifs = LanguageWhatIfsPanel()
         self._curves = LanguageCurvesPanel()
         self._form = LanguageSettingsPanel(self._settings)
-        super().__init__(self._models, self._answer, self._curves, self._form)
+        super().__init__(self._models, self._answer, self._what_ifs, self._curves, self._form)
+        self._session, self._config = session, config
         self._data = session.data
+        # All executions of the selected model.
+        self._executions: Sequence[LanguageAnswer] = ()
         # The models that the user has opened, by their names.
         self._opened: dict[str, NamedModel] = {}
         # Why there are no models.
@@ -307,7 +392,9 @@ class LanguageScreen(WorkScreen[None, LanguageJob]):
     @on(LanguageModelsPanel.Settled, "#language-models")
     def _model_selected(self) -> None:
         answer = self._models.selected
-        self._answer.show(*([] if answer is None else [answer]))
+        self._answer.show(self._settings.best_for, *([] if answer is None else [answer]))
+        self._executions = ()
+        self._what_ifs.show_items(())
         if answer is not None:
             read = partial(read_details, self._named(answer), self._settings, self._data)
             self.run_steps_in_thread(read, "details", self._show_details, _ignore)
@@ -315,15 +402,45 @@ class LanguageScreen(WorkScreen[None, LanguageJob]):
 
     def _show_details(self, answers: tuple[LanguageAnswer, ...]) -> None:
         if self._models.selected is not None and self._models.selected.model == answers[0].model:
-            self._answer.show(*answers)
+            self._answer.show(self._settings.best_for, *answers)
+            self._what_ifs.show_items(answers[0].what_ifs)
             self._curves.show(answers[0])
+            self._executions = answers[1:]
+
+    @on(LanguageWhatIfsPanel.Opened, "#language-what-ifs")
+    def _what_if_opened(self) -> None:
+        if chosen := self._what_ifs.selected:
+            self.notify(what_if_line(chosen))
 
     @on(LanguageModelsPanel.Opened, "#language-models")
     def _model_opened(self) -> None:
         self.go_to(self._answer)
 
+    def action_show_load(self) -> None:
+        if (answer := self._models.selected) is None:
+            self.notify("Select a model first.")
+        else:
+            read = partial(read_load, self._named(answer), self._settings, self._data)
+            self.run_in_thread(read, "load", self._show_load)
+
+    def _show_load(self, load: TokenLoadAnswer) -> None:
+        if self._models.selected is not None and self._models.selected.model == load.model:
+            self._answer.show_parts(token_load_parts(load, on_screen=True), f"users of {load.model}")
+            self._curves.show_load(load)
+            self.go_to(self._answer)
+
     def _named(self, answer: LanguageAnswer) -> NamedModel | str:
         return self._opened.get(answer.model, answer.model)
+
+    def action_show_systems(self) -> None:
+        from dlbricks_tui.tui.systems import AskedLanguageModel, SystemsScreen
+
+        if (answer := self._models.selected) is None:
+            self.notify("Select a model first.")
+            return
+        ask = partial(on_systems, self._named(answer), self._settings, self._data)
+        asked = AskedLanguageModel(answer.model, ask)
+        self.app.push_screen(SystemsScreen(self._session, None, Choices(), self._config, asked))
 
     def action_open_path(self) -> None:
         self.ask(OpenLanguageModelScreen(), self._open)
@@ -383,18 +500,45 @@ class LanguageScreen(WorkScreen[None, LanguageJob]):
     # The measurement
 
     def action_measure(self) -> None:
-        answer, how = self._models.selected, self._settings
+        self._measure(self._settings)
+
+    def action_compare(self) -> None:
+        answer, lacking = self._models.selected, [it for it in self._executions if not it.is_measured]
         if answer is None:
             self.notify("Select a model to measure.")
+        elif not self._executions:
+            self.notify("The executions are still being looked up.")
+        elif not lacking:
+            self.notify("All executions of this host are measured.")
         elif not self.says_under_way():
-            new = partial(LanguageJob.new, self._named(answer), how, self._data, end_to_end=how.end_to_end)
-            self.run_in_thread(new, "order", self.follow, self._fail)
+            box = CompareLanguageScreen(answer.title, len(lacking), asking.seconds_to_measure(lacking))
+            self.ask(box, lambda _: self._measure(self._settings.alternatives))
+
+    def action_prove(self) -> None:
+        chosen = self._what_ifs.selected
+        if chosen is None:
+            self.notify("There is no what-if to prove.")
+        elif self._measure(replace(self._settings, prove=(chosen.id,))):
+            self._what_ifs.show_proving(chosen.id)
+
+    def _measure(self, how: LanguageOptions) -> bool:
+        """Measure the selected model, and return whether that begins."""
+        answer = self._models.selected
+        if answer is None:
+            self.notify("Select a model to measure.")
+        if answer is None or self.says_under_way():
+            return False
+        end_to_end = self._settings.end_to_end
+        new = partial(LanguageJob.new, self._named(answer), how, self._data, end_to_end=end_to_end)
+        self.run_in_thread(new, "order", self.follow, self._fail)
+        return True
 
     def _fail(self, reason: str) -> None:
         self.failure = reason
         self.head_changed()
 
     def job_ended(self, job: LanguageJob) -> None:
+        self._what_ifs.show_proving("")
         self.head_changed()
         self.look()
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 from textual import on
 
+from dlbricks_tui.api.language_systems import LanguageOnSystem
 from dlbricks_tui.api.open_models import Choices, ComparableRow, ModelSpec
 from dlbricks_tui.api.sides import PairKind
 from dlbricks_tui.api.store_contents import (
@@ -20,6 +21,7 @@ from dlbricks_tui.api.store_contents import (
 )
 from dlbricks_tui.api.workbench_session import WorkbenchSession, options_of
 from dlbricks_tui.config.config import Config
+from dlbricks_tui.documents.language_systems import language_systems_answer, language_systems_columns
 from dlbricks_tui.documents.lines import Line, Span, line
 from dlbricks_tui.documents.parts import Column, Sentence
 from dlbricks_tui.documents.systems import (
@@ -122,11 +124,41 @@ class MachinesPanel(TablePanel["Candidate"]):
         return ComparableRow(PairKind.SYSTEM, system, system, system)
 
 
+class LanguageMachinesPanel(TablePanel[LanguageOnSystem]):
+    scope = scopes.MACHINES
+    ID = "machines"
+    TITLE = "Which machine"
+    REACHED_BY = "systems.go_to_machines"
+    PLACEHOLDER = (Hint("Predicting.", "muted"),)
+    IDENTITY = attrgetter("system")
+    ABOUT = (
+        "The language model on each system: tokens per second, its first token, its memory, and the cost of a million"
+        " generated tokens, one request after another. ~: a prediction, and what it rests on."
+    )
+    ORDERS: ClassVar[Orders] = {
+        "speed": lambda it: (not it.fits, not it.competes, -(it.decode_tokens_per_second or 0.0)),
+        "cost": lambda it: (not it.fits, it.cost is None, it.cost.dollars_per_million if it.cost else 0.0),
+    }
+
+    def columns(self) -> tuple[Column[LanguageOnSystem], ...]:
+        return language_systems_columns(self.items)
+
+    def show_counts(self) -> None:
+        self.show_title()
+
+
 class TakenSystem(NamedTuple):
     """A system whose results the user wants estimates from, and the level measured there."""
 
     system: str
     level: Level
+
+
+class AskedLanguageModel(NamedTuple):
+    """The name of a language model, and the function that asks for it on all systems, which takes a while."""
+
+    model: str
+    on_systems: Callable[[], Sequence[LanguageOnSystem]]
 
 
 class SystemsScreen(AnswerScreen[TakenSystem]):
@@ -142,24 +174,38 @@ class SystemsScreen(AnswerScreen[TakenSystem]):
         "this host."
     )
 
-    def __init__(self, session: WorkbenchSession, spec: ModelSpec | None, choices: Choices, config: Config) -> None:
+    def __init__(
+        self,
+        session: WorkbenchSession,
+        spec: ModelSpec | None,
+        choices: Choices,
+        config: Config,
+        language: AskedLanguageModel | None = None,
+    ) -> None:
         self._systems = SystemsPanel()
         self._system = SystemPanel()
-        self._model = spec.source.name if spec else ""
+        self._language = language
+        self._model = spec.source.name if spec else language.model if language else ""
         self._machines = MachinesPanel(self._model)
+        self._language_machines = LanguageMachinesPanel()
         self._doctor = DoctorPanel()
-        super().__init__(self._systems, self._system, self._machines, self._doctor)
+        machines = self._language_machines if language else self._machines
+        super().__init__(self._systems, self._system, machines, self._doctor)
         self._session = session
         self._spec = spec
         self._choices, self._config = choices, config
         self._runtimes: Mapping[str, RuntimeRecord] = {}
         self._found: Sequence[Candidate] | None = None
+        self._found_language: Sequence[LanguageOnSystem] = ()
 
     def question(self) -> str:
         return machines_question(self._model)
 
     def answer(self) -> Iterable[Line]:
-        if self._spec is None:
+        if self._language is not None:
+            told = language_systems_answer(self._found_language) or "No system is known to be the quickest."
+            yield line(Span(f" {told}", "strong"))
+        elif self._spec is None:
             yield line(Span(" Open a model on the workbench to compare the systems for it.", "muted"))
         elif self._found is None:
             yield line(Span(" Estimating.", "muted"))
@@ -175,6 +221,8 @@ class SystemsScreen(AnswerScreen[TakenSystem]):
             ).line
 
     def on_mount(self) -> None:
+        if self._language is not None:
+            return
         self._machines.show_counts()
         if self._spec is not None:
             self._machines.show_placeholder(Hint("Estimating.", "muted"))
@@ -197,7 +245,7 @@ class SystemsScreen(AnswerScreen[TakenSystem]):
 
     @on(MachinesPanel.Opened, "#machines")
     def _machine_taken(self) -> None:
-        if (machine := self._machines.selected) is not None:
+        if self._language is None and (machine := self._machines.selected) is not None:
             self.dismiss(TakenSystem(machine.estimate.way.system, machine.estimate.way.level))
 
     def look(self) -> None:
@@ -212,6 +260,8 @@ class SystemsScreen(AnswerScreen[TakenSystem]):
         if self._spec is not None:
             options = options_of(self._spec, self._choices, self._config)
             yield partial(self._show_machines, rank_systems(self._spec.source, options, self._session.data))
+        if self._language is not None:
+            yield partial(self._show_language, self._language.on_systems())
         yield partial(self._show_findings, examine_host())
 
     def _show_systems(self, found: Systems) -> None:
@@ -226,6 +276,11 @@ class SystemsScreen(AnswerScreen[TakenSystem]):
             Hint("{workbench.show_results} {results.import_file} imports results of other hosts.", "muted"),
         )
         self._machines.show_items(found)
+        self.head_changed()
+
+    def _show_language(self, found: Sequence[LanguageOnSystem]) -> None:
+        self._found_language = found
+        self._language_machines.show_items(found)
         self.head_changed()
 
     def _show_findings(self, found: Sequence[Finding]) -> None:

@@ -70,6 +70,8 @@ _BY_ID = {
     "kernels-default": "use all kernels",
     "fusion": "fuse more layers",
     "fusion-off": "fuse no layers",
+    "head-last": "score the last token",
+    "vocabulary-half": "halve the vocabulary",
 }
 _OPTIMISATIONS = {it.value for it in Optimisation}
 
@@ -85,4 +87,10 @@ def what_if_words(what_if: str) -> str:
         WhatIfKind.THREADS: f"use {threads_in_words(int(name))}" if name.isdecimal() else "",
         WhatIfKind.BATCH: f"use batches of {name}",
     }
+    if kind in ("weights", "cache"):
+        return f"{kind} as {name}"
+    if kind == "flash":
+        return f"flash attention {name}"
+    if len(both := name.split("-")) == 2 and kind == WhatIfKind.THREADS.value:
+        return f"{threads_in_words(int(both[0]))}, {both[1]} for decode"
     return _BY_ID.get(what_if) or next((it for each, it in words.items() if each.value == kind), "") or what_if

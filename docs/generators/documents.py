@@ -43,6 +43,7 @@ RECORDED = {
     "dlbricks results compare": "dlbricks results compare threads=1 threads=2",
     "dlbricks systems": "dlbricks systems",
     "dlbricks systems compare": "dlbricks systems compare squeezenet1.1",
+    "dlbricks systems llm": "dlbricks systems llm smollm2-135m",
     "dlbricks fleet": "dlbricks fleet",
     "dlbricks fleet status": "dlbricks fleet status",
     "dlbricks runtimes": "dlbricks runtimes",

@@ -47,6 +47,7 @@ EXAMPLES = {
     "dlbricks systems": "dlbricks systems",
     "dlbricks systems list": "dlbricks systems list --json",
     "dlbricks systems compare": "dlbricks systems compare squeezenet1.1 resnet18_v1",
+    "dlbricks systems llm": "dlbricks systems llm llama-3.2-1b --precision int4,int8",
     "dlbricks fleet": "dlbricks fleet",
     "dlbricks fleet list": "dlbricks fleet list --json",
     "dlbricks fleet run": "dlbricks fleet run squeezenet1.1 --hosts hosts.toml --question which-host",

@@ -3,6 +3,7 @@
 from dataclasses import fields, replace
 from typing import Any
 
+from dlbricks_tui.api.language_comparing import LanguageChange, LanguageWhatIf
 from dlbricks_tui.api.language_models import (
     Bounds,
     DelayOfPrompt,
@@ -12,7 +13,8 @@ from dlbricks_tui.api.language_models import (
     SpeedAtContext,
 )
 from dlbricks_tui.language.composing import MemoryNeed
-from dlbricks_tui.language.orders import MeasuredEngine
+from dlbricks_tui.language.orders import LanguagePhase, MeasuredEngine
+from dlbricks_tui.store.change import Verdict
 
 WHEN = "2026-11-28T20:46:00+00:00"
 ENGINE = MeasuredEngine(
@@ -133,6 +135,56 @@ def variants() -> tuple[LanguageAnswer, ...]:
         answer(),
         replace(slow, precision="int8"),
         predicted(1.1, **large),
+    )
+
+
+def changes(
+    total: float, prefill: float, decode: float, verdict: Verdict = Verdict.UNKNOWN, reason: str = ""
+) -> tuple[LanguageChange, ...]:
+    """Return the changes to an execution with these ratios, within 4 % more or less."""
+    ratios = zip(LanguagePhase, (total, prefill, decode), strict=True)
+    return tuple(
+        LanguageChange(of=of, ratio=ratio, interval=(ratio * 0.96, ratio * 1.04), verdict=verdict, reason=reason)
+        for of, ratio in ratios
+    )
+
+
+def compared(best: LanguageAnswer, *others: LanguageAnswer) -> tuple[LanguageAnswer, ...]:
+    """Return executions with made-up changes from the first one."""
+
+    def from_best(it: LanguageAnswer) -> tuple[LanguageChange, ...]:
+        ratios = it.total_ms / best.total_ms, it.prefill_ms / best.prefill_ms
+        decode = best.decode_tokens_per_second / it.decode_tokens_per_second
+        told = (Verdict.UNKNOWN, "it is predicted") if it.is_predicted else (Verdict.SLOWER, "")
+        return changes(*ratios, decode, *told)
+
+    return (best, *(replace(it, changes=from_best(it)) for it in others))
+
+
+def what_ifs() -> tuple[LanguageWhatIf, ...]:
+    """Return a change that was proved, one that was not, and one whose proof refutes the prediction."""
+    predicted = "it is predicted"
+    return (
+        LanguageWhatIf(
+            id="weights-int4",
+            how="--precision int4",
+            predicted=changes(0.6, 0.8, 0.55, reason=predicted),
+            measured=changes(0.62, 0.83, 0.56, Verdict.FASTER),
+            end_to_end_prefill=0.85,
+            end_to_end_decode=0.58,
+        ),
+        LanguageWhatIf(
+            id="head-last",
+            how="the option prune_lm_head of onnxruntime-genai's builder",
+            predicted=changes(0.9, 0.8, 1.0, reason=predicted),
+            measured=(),
+        ),
+        LanguageWhatIf(
+            id="threads-1-2",
+            how="an engine that takes one number of threads for each phase",
+            predicted=changes(0.95, 0.7, 1.0, reason=predicted),
+            measured=changes(1.3, 1.1, 1.0, reason="it may be chance, as p is not below 0.05"),
+        ),
     )
 
 

@@ -9,13 +9,15 @@ from typing import Any
 import pytest
 
 from dlbricks_tui.api.jobs import words_of
+from dlbricks_tui.api.language_comparing import LanguageWhatIf
 from dlbricks_tui.api.language_models import LanguageAnswer, LanguageIntervals, LanguageOptions
 from dlbricks_tui.cli.progress import JobNarration
 from dlbricks_tui.jobs.errors import JobError
 from dlbricks_tui.jobs.events import Event, Waiting
-from dlbricks_tui.language.orders import LanguageMeasured, LanguageMessage, LanguageRound
+from dlbricks_tui.language.architecture import WeightPrecision
+from dlbricks_tui.language.orders import LanguageMeasured, LanguageMessage, LanguagePhase, LanguageRound
 from dlbricks_tui.wording import numbers
-from tests.api.language_answers import ENGINE, WHEN, answer, library, predicted
+from tests.api.language_answers import ENGINE, WHEN, answer, library, predicted, what_ifs
 from tests.cli.people import Command, document, one_line, schema_kept
 
 MODEL, OTHER = "llama-3.2-1b", "smollm2-135m"
@@ -42,8 +44,9 @@ class Asked:
         self.messages: Sequence[Event] = MESSAGES
         self.raises: BaseException | None = None
         self.options = LanguageOptions()
-        self.end_to_end = False
+        self.end_to_end = self.probe = False
         self.has_measured = False
+        self.what_ifs: tuple[LanguageWhatIf, ...] = ()
 
     def answers(
         self, models: Sequence[Any], options: LanguageOptions, make: Callable[..., LanguageAnswer]
@@ -51,6 +54,8 @@ class Asked:
         self.options = options
         return tuple(
             make(14.2 / threads, model=it.name, title=it.title, precision=precision.value, threads=threads)
+            if not self.what_ifs
+            else make(7.1, model=it.name, title=it.title, what_ifs=self.what_ifs)
             for it in models
             for precision in options.precisions
             for threads in options.threads or (2,)
@@ -67,8 +72,9 @@ class Asked:
         take: Callable[[Event], None],
         *,
         end_to_end: bool,
+        probe: bool,
     ) -> tuple[LanguageAnswer, ...]:
-        self.has_measured, self.end_to_end = True, end_to_end
+        self.has_measured, self.end_to_end, self.probe = True, end_to_end, probe
         for message in self.messages:
             take(message)
         if self.raises is not None:
@@ -120,14 +126,47 @@ def test_options_reach_the_question(asked: Asked, dlbricks: Command) -> None:
     words = "--prompt 64 --generate 16 --precision int8,f32 --threads 1,2 --runtime onnxruntime --end-to-end"
     status, out, _ = dlbricks("llm", MODEL, *words.split(), "--cache", "int8,f32")
     options = asked.options
+    assert (status, asked.end_to_end, asked.probe) == (0, True, False)
+    assert dlbricks("llm", MODEL, "--probe")[0] == 0
+    assert (asked.end_to_end, asked.probe) == (False, True)
+    assert dlbricks("llm", MODEL, "--probe", "--predict")[0] == dlbricks("llm", "--list", "--probe")[0] == 2
     assert [it.value for it in options.caches] == ["int8", "f32"]
-    assert (status, asked.end_to_end) == (0, True)
     assert (options.prompt, options.generate, options.threads) == (64, 16, (1, 2))
     assert [it.value for it in options.precisions] == ["int8", "f32"]
     assert options.runtimes == ("onnxruntime",)
-    assert "BEST FOR" in out, "several executions are compared"
+    assert "AGAINST BEST" in out, "several executions are compared"
     dlbricks("--set", "run.threads=1", "llm", MODEL)
     assert asked.options.threads == (1,)
+
+
+def test_all_executions_are_compared_after_an_estimate_of_the_time(
+    asked: Asked, dlbricks: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(f"{ASKING}.runtimes_here", lambda _: ("onnxruntime", "openvino"))
+    status, out, told = dlbricks("llm", MODEL, "--compare", "--for", "decode")
+    options = asked.options
+    assert status == 0 and "AGAINST BEST" in out
+    assert told.startswith("14 executions: 14 to measure, about ")
+    assert options.runtimes == ("onnxruntime", "openvino") and len(options.threads) == 2
+    assert options.precisions == tuple(WeightPrecision)
+    assert options.best_for is LanguagePhase.DECODE
+    dlbricks("llm", MODEL, "--compare", "--precision", "int8", "--threads", "3", "--runtime", "openvino", "--predict")
+    options = asked.options
+    assert ([it.value for it in options.precisions], options.threads) == (["int8"], (3,))
+    assert options.runtimes == ("openvino",)
+
+
+def test_what_ifs_follow_the_answer_and_some_are_proved(asked: Asked, dlbricks: Command) -> None:
+    asked.what_ifs = what_ifs()
+    status, out, _ = dlbricks("llm", MODEL, "--what-if")
+    assert status == 0 and asked.options.what_ifs and not asked.options.prove
+    assert "What could be faster" in out and "(--prove head-last)" in out
+    dlbricks("llm", MODEL, "--prove", "head-last,threads-1", "--quiet")
+    assert asked.options.what_ifs and asked.options.prove == ("head-last", "threads-1")
+    (found,) = json.loads(dlbricks("llm", MODEL, "--what-if", "--predict", "--json")[1])
+    schema_kept([found], "llm")
+    assert [it["id"] for it in found["what_ifs"]] == ["weights-int4", "head-last", "threads-1-2"]
+    assert found["what_ifs"][0]["measured"][0]["verdict"] == "faster"
 
 
 def test_several_models_are_answered_one_after_another(asked: Asked, dlbricks: Command) -> None:
@@ -168,6 +207,11 @@ def test_bad_input_gets_one_line(asked: Asked, dlbricks: Command) -> None:
         (MODEL, "--end-to-end", "--predict"): "not allowed with argument --end-to-end",
         ("nonsense",): "nonsense",
         ("nonsense", "gibberish"): "nonsense",
+        (MODEL, "--compare", "--what-if"): "not allowed with argument --compare",
+        (MODEL, "--what-if", "--threads", "1,2"): "what-ifs change one execution",
+        (MODEL, "--prove", "head-last", "--predict"): "--predict measures nothing, and --prove measures",
+        ("--list", "--compare"): "--list shows all models",
+        (MODEL, "--for", "speed"): "'speed': give one of total, prefill, decode",
         (OTHER, "--prompt", 8192): f"{OTHER} holds 8,192 tokens",
     }
     for words, complaint in refused.items():

@@ -7,22 +7,26 @@ import pytest
 
 from dlbricks_tui.documents.language import (
     basis_sentence,
-    comparison_parts,
     curve_parts,
     execution_words,
-    executions_parts,
     fastest_first,
     language_command,
     language_parts,
     language_plots,
     library_parts,
     line_of,
+)
+from dlbricks_tui.documents.language_comparison import (
+    comparison_parts,
+    executions_parts,
     threads_sentence,
+    what_ifs_parts,
 )
 from dlbricks_tui.documents.layout import laid_out
 from dlbricks_tui.documents.parts import Part
+from dlbricks_tui.language.orders import LanguagePhase
 from dlbricks_tui.wording import numbers
-from tests.api.language_answers import ENGINE, WHEN, answer, library, predicted, too_large, variants
+from tests.api.language_answers import ENGINE, WHEN, answer, compared, library, predicted, too_large, variants, what_ifs
 from tests.documents.snapshots import check
 
 
@@ -65,17 +69,25 @@ def test_a_bound_far_above_the_points_is_left_out() -> None:
 
 
 @pytest.mark.parametrize("width", [80, 120])
-def test_executions_are_compared_with_the_best_for_each_phase(width: int) -> None:
-    one, two, *_ = variants()
+def test_executions_are_compared_with_the_best_one(width: int) -> None:
+    one, two, slow, large = variants()
     by_two = replace(two, runtime="openvino-2025.3 python-3.11 threads-2")
     cases = {
-        "precisions and threads": comparison_parts(variants()),
-        "runtimes": comparison_parts([replace(one, threads=2), by_two]),
-        "end to end": comparison_parts([one, replace(two, measured=ENGINE)]),
-        "the same for both": comparison_parts([two, replace(variants()[2], threads=2)]),
-        "none fits": comparison_parts([too_large(), replace(too_large(), precision="int8")]),
+        "precisions and threads": comparison_parts(compared(two, one, slow, large), LanguagePhase.TOTAL),
+        "for decoding": comparison_parts(compared(one, two, slow), LanguagePhase.DECODE),
+        "runtimes": comparison_parts(compared(by_two, replace(one, threads=2)), LanguagePhase.TOTAL),
+        "end to end": comparison_parts(compared(replace(two, measured=ENGINE), one), LanguagePhase.TOTAL),
+        "none fits": comparison_parts(
+            compared(too_large(), replace(too_large(), precision="int8")), LanguagePhase.PREFILL
+        ),
     }
     check(f"language-comparison-{width}", cases, width)
+
+
+@pytest.mark.parametrize("width", [80, 120])
+def test_what_ifs_tell_the_predicted_and_the_measured_gain_of_each_phase(width: int) -> None:
+    check(f"language-what-ifs-{width}", {"what-ifs": what_ifs_parts(answer(what_ifs=what_ifs()))}, width)
+    assert not list(what_ifs_parts(answer()))
 
 
 def test_threads_that_are_best_for_one_phase_each_gain_together() -> None:
@@ -113,9 +125,9 @@ def test_only_models_that_fit_are_fast_enough() -> None:
 
 
 def test_a_panel_has_everything_but_the_answer_in_a_line_and_the_curves_as_rows() -> None:
-    told = text_of([*language_parts(answer(), on_screen=True), *executions_parts(variants())], 100)
+    told = text_of([*language_parts(answer(), on_screen=True), *executions_parts(variants(), LanguagePhase.TOTAL)], 100)
     assert told.startswith("Llama 3.1 8B: 8.03 billion parameters\n") and line_of(answer()) not in told
-    assert all(each in told for each in ("Where the time goes", "Memory", "best for"))
+    assert all(each in told for each in ("Where the time goes", "Memory", "against best"))
     rows = text_of(list(curve_parts(answer())), 60).split("\n")
     assert any(it.split()[:2] == ["4,096", "~5.5"] for it in rows) and any("263 ms" in it for it in rows)
 
@@ -127,7 +139,9 @@ def test_a_share_that_nobody_would_notice_is_not_called_measured() -> None:
 
 
 def test_no_line_is_wider_than_the_terminal() -> None:
-    parts = [*language_parts(answer(measured=ENGINE)), *comparison_parts(variants()), *library_parts(library())]
+    one = answer(measured=ENGINE, what_ifs=what_ifs())
+    parts = [*language_parts(one), *what_ifs_parts(one), *library_parts(library())]
+    parts += comparison_parts(compared(*variants()), LanguagePhase.TOTAL)
     for width in (60, 80, 100):
         found = text_of([it for it in parts if not hasattr(it, "plots")], width)
         assert max(map(len, found.split("\n"))) <= width

@@ -15,7 +15,7 @@ from dlbricks_tui.fleet.at_host import carry_out_task, parcel_file, take
 from dlbricks_tui.fleet.messages import HostMessage, Parcel, ResultFound, Task, TaskProgress
 from dlbricks_tui.fleet.parcels import MXNET_SUFFIX, network_of
 from dlbricks_tui.folders import DataFolder
-from dlbricks_tui.jobs.folder import RunFolder
+from dlbricks_tui.jobs.folder import JobFolder, RunFolder
 from dlbricks_tui.measure.jobs import cut_model
 from dlbricks_tui.measure.method import Method
 from dlbricks_tui.measure.plan import keys_of
@@ -80,15 +80,17 @@ class FakeHost:
         ended = carry_out_task(self.data, task, self.told.append, start, look_again)
         return [*(it for it in self.told if not isinstance(it, TaskProgress)), ended]
 
-    def _execute(self, folder: RunFolder, _: DataFolder) -> None:
+    def _execute(self, folder: JobFolder, _: DataFolder) -> None:
         self.started.append(folder.run)
+        assert isinstance(folder, RunFolder)
         request = read_request(folder.request_file)
         # The outcome is told by events.
         with suppress(UserError):
             execute(folder, request, self.site.place, self.site.queue, with_estimates=False)
 
-    def _detach(self, folder: RunFolder, _: DataFolder) -> None:
+    def _detach(self, folder: JobFolder, _: DataFolder) -> None:
         self.started.append(folder.run)
+        assert isinstance(folder, RunFolder)
         process = self.site.start(folder)
         self.processes.append(process)
         while folder.state().process.pid != process.pid and process.poll() is None:

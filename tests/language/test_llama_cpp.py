@@ -15,9 +15,14 @@ from typing import Any
 import pytest
 
 from dlbricks_tui.api import language_models as asking
+from dlbricks_tui.api.fleets import FleetOptions, fleet_request
 from dlbricks_tui.api.language_models import LanguageAnswer, LanguageOptions
+from dlbricks_tui.api.language_systems import language_on_systems
+from dlbricks_tui.api.measuring import MeasureOptions
 from dlbricks_tui.api.runtimes import added_runtime, forget_runtime, runtimes_of
+from dlbricks_tui.fleet.errors import FleetError
 from dlbricks_tui.folders import DataFolder
+from dlbricks_tui.host.fingerprint import fingerprint
 from dlbricks_tui.language import end_to_end, llama_rounds
 from dlbricks_tui.language.architecture import Architecture, LanguageError, WeightPrecision
 from dlbricks_tui.language.config_file import GgufHeader, architecture_of_gguf
@@ -41,8 +46,9 @@ from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.records import EndToEnd
 from tests.language.fake_llama_bench import OF_PROMPT, token_ms
 from tests.language.test_decoder import library
-from tests.language.test_measuring import Bench
+from tests.language.test_measuring import Bench, peaks_here
 from tests.language.test_whole_model import small
+from tests.store.samples import system
 
 GGUF = tuple(it for it in WeightPrecision if it not in ("int4", "int8", "f32", "bf16"))
 # Some of its blocks are windowed, and some have more bits.
@@ -157,6 +163,32 @@ def test_other_models_are_predicted_from_small_ones_of_the_engine(bench: Bench) 
     assert width[1] < width[0] / 1.5
     # The engine of this test is slow.
     assert after.total_ms > 3 * before.total_ms
+
+
+def test_another_system_is_predicted_from_what_the_engine_reached_of_its_peaks(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("dlbricks_tui.language.predicting.quick_peaks", peaks_here)
+    assert measured(bench)
+    with ResultsDatabase(bench.data.store) as store:
+        store.add(system("other"), peaks_here("other", 1), system("silent"))
+    found = {it.system: it for it in language_on_systems([TINY], OPTIONS, bench.data)}
+    here, other, silent = found[fingerprint().id], found["other"], found["silent"]
+    assert [it.rests_on for it in (here, other, silent)] == ["bricks", "peaks", "description"]
+    assert other.compared_with == (here.system,) and here.decode_tokens_per_second
+    assert other.decode_tokens_per_second == pytest.approx(here.decode_tokens_per_second, rel=0.5)
+
+
+def test_probes_and_fleets_refuse_an_engine_that_tells_no_times_of_layers(bench: Bench) -> None:
+    asked = replace(bench.question(TINY, PROMPT, GENERATE), precision=WeightPrecision.Q4_K_M)
+    assert bench.measure(bench.order(asked, probe=True))
+    (failure,) = [it for it in bench.told if isinstance(it, LanguageFailed)]
+    assert "leave --probe out" in failure.line
+    options = FleetOptions(
+        scheduler="tcp://127.0.0.1:1", language_models=("smollm2-135m",), measuring=MeasureOptions(runtime="llama.cpp")
+    )
+    with pytest.raises(FleetError, match="choose another runtime"):
+        fleet_request(options, (), bench.data)
 
 
 def test_models_of_other_sizes_and_variants_share_no_result(bench: Bench, engine: Path) -> None:
@@ -297,10 +329,22 @@ def test_an_engine_says_which_precisions_it_has(bench: Bench) -> None:
     # Where another runtime has it, the others are left out, and the same precision is asked once.
     both = replace(OPTIONS, precisions=tuple(WeightPrecision), runtimes=("onnxruntime", "llama.cpp"))
     answers = asking.stored_answers([TINY], both, bench.data)
-    assert [(it.runtime.partition("-")[0], it.precision) for it in answers] == [
-        *(("onnxruntime", it) for it in ("int4", "int8", "f32")),
-        *(("llama.cpp", it) for it in ("q4_k_m", "q8_0", "q4_0", "f16")),
+    assert sorted((it.runtime.partition("-")[0], it.precision) for it in answers) == [
+        *(("llama.cpp", it) for it in ("f16", "q4_0", "q4_k_m", "q8_0")),
+        *(("onnxruntime", it) for it in ("f32", "int4", "int8")),
     ]
+
+
+def test_flash_attention_and_the_cache_are_what_ifs_that_a_measurement_of_them_proves(bench: Bench) -> None:
+    assert measured(bench)
+    before = {it.id: it for it in answered(bench, what_ifs=True).what_ifs}
+    assert {"flash-on", "flash-off", "cache-int8", "vocabulary-half", "runtime-onnxruntime"} <= before.keys()
+    assert "head-last" not in before, "it scores the last token anyway"
+    assert not any(it.measured for it in before.values())
+    assert measured(bench, runtime=bench.runtime.with_flash_attention(FlashAttention.OFF))
+    after = {it.id: it for it in answered(bench, what_ifs=True).what_ifs}
+    assert {name for name, it in after.items() if it.measured} == {"flash-off"}
+    assert after["flash-off"].predicted == before["flash-off"].predicted
 
 
 def test_results_of_small_models_name_their_method(bench: Bench) -> None:
@@ -422,7 +466,7 @@ def check_bindings(folder: Path, place: Path) -> None:
         some |= {"experts": 8, "active_experts": 2} if library(name).experts else {}
         sizes: dict[str, Any] = {"hidden": 256, "heads": 8, "kv_heads": 2, "head_size": 32, "inner": 256}
         model = as_llama_cpp_reads(replace(small(name, **some), **sizes))
-        for precision in GGUF:
+        for precision in GGUF if name == "llama-3.2-1b" else GGUF[:1]:
             path = folder / f"{name}.gguf"
             write_gguf(path, model, precision, rich_blocks(model, precision))
             for test in (LlamaTest(20, 0, 0), LlamaTest(0, 4, 20)):

@@ -13,6 +13,7 @@ from dlbricks_tui.api import language_measuring as measuring
 from dlbricks_tui.api import language_models as asking
 from dlbricks_tui.api.language_measuring import carrier_jobs, measure_models
 from dlbricks_tui.api.language_models import LanguageOptions
+from dlbricks_tui.errors import UserError
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.host.fingerprint import fingerprint
 from dlbricks_tui.host.peaks import PeaksError
@@ -22,7 +23,7 @@ from dlbricks_tui.jobs.process import JobAtWork
 from dlbricks_tui.language import predicting
 from dlbricks_tui.language.architecture import LanguageError, WeightPrecision
 from dlbricks_tui.language.composing import known_bricks
-from dlbricks_tui.language.decoder import Step, steps_for
+from dlbricks_tui.language.decoder import Extent, Step, steps_for
 from dlbricks_tui.language.opening import NamedModel, model_in_library
 from dlbricks_tui.language.orders import (
     LANGUAGE,
@@ -41,6 +42,7 @@ from dlbricks_tui.runs.work import Workplace
 from dlbricks_tui.runtime.errors import RegistryError
 from dlbricks_tui.runtime.registry import Registry
 from dlbricks_tui.runtime.variant import CachePrecision
+from dlbricks_tui.store.change import Verdict
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.records import Measurement, Peaks
 from tests.jobs.carrying import carried_out
@@ -70,6 +72,13 @@ def _few_rounds(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("dlbricks_tui.measure.inside.PATIENCE_SECONDS", 0.0)
     monkeypatch.setattr("dlbricks_tui.measure.carriers._ROUNDS_TO_BE_SURE", 8)
     monkeypatch.setattr("dlbricks_tui.measure.reference._BYTES_READ", 1 << 16)
+    monkeypatch.setattr(measuring, "measure_peaks", peaks_here)
+
+
+def peaks_here(system: str, threads: int) -> Peaks:
+    arithmetic, bandwidth = (("avx2", 60.0),), (("memory", 15.0),)
+    when = "2026-11-29T08:00:00+00:00"
+    return Peaks(when=when, system=system, threads=threads, arithmetic=arithmetic, bandwidth=bandwidth)
 
 
 def named(name: str) -> NamedModel:
@@ -88,8 +97,8 @@ class Bench:
     def question(self, model: NamedModel = TINY, prompt: int = 24, generate: int = 9) -> LanguageQuestion:
         return LanguageQuestion(model, self.runtime, WeightPrecision.INT4, prompt, generate)
 
-    def order(self, *asked: LanguageQuestion, end_to_end: bool = False) -> LanguageOrder:
-        return LanguageOrder(asked or (self.question(),), end_to_end)
+    def order(self, *asked: LanguageQuestion, end_to_end: bool = False, probe: bool = False) -> LanguageOrder:
+        return LanguageOrder(asked or (self.question(),), end_to_end, probe)
 
     def measure(self, order: LanguageOrder) -> bool:
         self.told = []
@@ -145,12 +154,63 @@ def test_a_model_is_measured_once_and_answered_from_the_store(bench: Bench) -> N
     assert keys <= known.keys()
 
 
+def test_a_what_if_is_predicted_and_proved_by_the_bricks_of_the_change(bench: Bench) -> None:
+    options = LanguageOptions(prompt=24, generate=9, threads=(1,), runtimes=("onnxruntime",), prove=("head-last",))
+    order = asking.language_order([TINY], options, bench.data)
+    assert [it.scores_last_only for it in order.questions] == [False, True]
+    assert bench.measure(order), bench.told
+    (answer,) = asking.stored_answers([TINY], replace(options, what_ifs=True), bench.data)
+    found = {it.id: it for it in answer.what_ifs}
+    assert {name for name, it in found.items() if it.measured} == {"head-last"}
+    prefill, decode = found["head-last"].measured[1:]
+    assert prefill.ratio < 1.0 and decode.ratio == pytest.approx(1.0, abs=0.2)
+    with pytest.raises(UserError, match="no what-if 'magic' of tiny; there are "):
+        asking.language_order([TINY], replace(options, prove=("magic",)), bench.data)
+
+
+def test_a_probe_measures_a_block_and_predicts_the_head(bench: Bench) -> None:
+    # The widest part of most models is their head.
+    model = replace(TINY, architecture=replace(TINY.architecture, vocabulary=4096))
+    assert bench.measure(bench.order(bench.question(model), probe=True)), bench.told
+    options = LanguageOptions(prompt=24, generate=9, threads=(1,))
+    (probed,) = asking.stored_answers([model], options, bench.data)
+    assert 0.1 < probed.coverage < 1.0 and not probed.is_measured
+    with ResultsDatabase(bench.data.store) as store:
+        known = known_bricks(store, fingerprint().id, bench.runtime.identity)
+        assert [it.threads for it in store.peaks()] == [1], "other systems compare their peaks"
+    prefill, decode = (bench.question(model).decoder(it, (0, 2), extent=Extent.BLOCKS) for it in probed_steps(bench))
+    assert {*prefill.keys, *decode.keys} == {*known}
+    # A measurement takes the rest.
+    assert bench.measure(bench.order(bench.question(model)))
+    (answer,) = asking.stored_answers([model], options, bench.data)
+    assert answer.coverage == 1.0 and answer.is_measured
+    low, high = probed.intervals.decode_tokens_per_second
+    assert low < answer.decode_tokens_per_second < high
+
+
+def probed_steps(bench: Bench) -> tuple[Step, ...]:
+    predictor = BrickPredictor(HostRates(1e7, 1e8))
+    return measured_steps(bench.question(), predictor, is_probe=True)
+
+
+def test_a_probe_of_a_large_model_has_one_block_and_a_short_prompt(bench: Bench) -> None:
+    asked = bench.question(named("llama-3.1-70b"), 512, 128)
+    steps = measured_steps(asked, BrickPredictor(HostRates(1e7, 1e8)), is_probe=True)
+    assert [32 <= it.tokens < 128 for it in steps] == [True, False]
+    jobs = carrier_jobs(asked, steps, {}, is_probe=True)
+    assert [len(it.program.network.in_place) for it in jobs] == [2, 2]
+    whole = carrier_jobs(asked, asked.steps, {})
+    sizes = [sum(it.carrier.graph.weight_bytes for it in found) for found in (jobs, whole)]
+    assert 2 * sizes[0] < sizes[1]
+
+
 def test_an_empty_store_is_answered_by_predictions(bench: Bench) -> None:
     options = LanguageOptions(prompt=24, generate=9, threads=(1, 2), precisions=tuple(WeightPrecision))
     found = asking.stored_answers([TINY], options, bench.data)
-    assert [(it.precision, it.threads) for it in found] == [
-        (precision, threads) for precision in ("int4", "int8", "f32") for threads in (1, 2)
-    ]
+    everything = [(precision, threads) for precision in ("int4", "int8", "f32") for threads in (1, 2)]
+    assert sorted((it.precision, it.threads) for it in found) == sorted(everything)
+    assert [it.total_ms for it in found] == sorted(it.total_ms for it in found), "the best is first"
+    assert {change.verdict for it in found[1:] for change in it.changes} == {Verdict.UNKNOWN}
     assert {it.coverage for it in found} == {0.0}
     assert {it.measured_when for it in found} == {None}
 
@@ -199,8 +259,8 @@ def test_a_model_that_cannot_run_or_does_not_fit_is_told_and_its_bricks_and_the_
 ) -> None:
     monkeypatch.setattr("dlbricks_tui.language.end_to_end.HostFiles.fields", lambda *_: {"MemAvailable": "100 kB"})
 
-    def refused(asked: LanguageQuestion, *given: Any) -> list[CarrierJob]:
-        found = carrier_jobs(asked, *given)
+    def refused(asked: LanguageQuestion, *given: Any, is_probe: bool) -> list[CarrierJob]:
+        found = carrier_jobs(asked, *given, is_probe=is_probe)
         if asked.model.name != "bad":
             return found
         broken = replace(found[0].program.network, symbol="bm90IGEgbW9kZWw=")

@@ -143,3 +143,15 @@ def test_a_token_reads_the_weights_of_the_model_and_its_cache() -> None:
     weights = (model.parameters - model.vocabulary * model.hidden) * (0.5 + 4 / 32)
     assert read[0] == pytest.approx(weights, rel=0.01)
     assert read[1000] - read[0] == pytest.approx(1000 * 2 * 32 * 8 * 128 * 4, rel=0.01)
+
+
+def test_a_batch_reads_weights_once_and_the_cache_of_each_answer() -> None:
+    alone, together = (works(LLAMA, WeightPrecision.INT4, Step.decode(300, batch))[1] for batch in (1, 4))
+    for one, four in zip(alone, together, strict=True):
+        if one.op == ATTENTION:
+            # It still is the kernel of a decoding step.
+            assert (four.kind, four.tokens) == (one.kind, 1)
+            assert (four.cache_bytes, four.operations) == (4 * one.cache_bytes, 4 * one.operations)
+        elif one.op == "MatMulNBits":
+            assert (four.tokens, four.weight_bytes) == (4, one.weight_bytes)
+            assert four.operations == 4 * one.operations

@@ -5,12 +5,16 @@ from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from textual.pilot import Pilot
 
 from dlbricks_tui.api import language_models as asking
+from dlbricks_tui.api import token_loads
 from dlbricks_tui.api.language_models import LanguageAnswer, LanguageOptions
+from dlbricks_tui.api.language_systems import LanguageOnSystem
+from dlbricks_tui.api.token_loads import TokenLoadAnswer, TokenLoadOptions
 from dlbricks_tui.config.config import Config
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.host.queue import WorkKind
@@ -23,15 +27,17 @@ from dlbricks_tui.language.orders import (
     LanguageMeasured,
     LanguageMessage,
     LanguageOrder,
+    LanguagePhase,
     LanguageQuestion,
     LanguageRound,
 )
 from dlbricks_tui.runtime.runtime import Runtime, Settings
 from dlbricks_tui.runtime.variant import CachePrecision
 from dlbricks_tui.tui.dialogs.notices import ErrorScreen
-from dlbricks_tui.tui.language import LanguageScreen, OpenLanguageModelScreen
+from dlbricks_tui.tui.language import CompareLanguageScreen, LanguageScreen, OpenLanguageModelScreen
 from dlbricks_tui.tui.workbench.screen import WorkbenchScreen
-from tests.api.language_answers import answer, library, predicted
+from tests.api.language_answers import answer, library, predicted, what_ifs
+from tests.api.token_load_answers import token_load_answer
 from tests.tui.application import MEDIUM, NARROW, WIDE, app_on, eventually, press, running, screen_text, showing, told
 from tests.tui.processes import Process, all_seen, failed
 from tests.tui.snapshots import check_all, resize
@@ -41,6 +47,7 @@ from tests.tui.test_run_screens import shows
 LIBRARY = {it.model: replace(it, measured_when=None, coverage=0.0) for it in library()}
 SMALL = "llama-3.2-1b"
 WHEN = "2026-11-21T08:30:00+00:00"
+PANELS = ("language-models", "language-answer", "language-what-ifs", "language-curves", "language-settings")
 VARIANT = "int4, 2 threads"
 BEGINS = LanguageMessage(f"{SMALL}, {VARIANT}: measuring")
 ROUND = LanguageRound(f"{SMALL}: round 3, about 20 s left")
@@ -84,6 +91,7 @@ class Answers:
                     prompt_tokens=options.prompt,
                     generated_tokens=options.generate,
                     decode_tokens_per_second=rate,
+                    what_ifs=what_ifs() if options.what_ifs else (),
                 )
 
 
@@ -131,16 +139,16 @@ async def test_the_library_is_predicted_sorted_filtered_and_each_model_has_an_an
         shown = screen_text(pilot)
         assert "How fast does Llama 3.2 1B run on this host?" in shown
         assert "~38.2 tokens per second, the first after ~727 ms; 1.1 GB of 23 GB" in shown.splitlines()[1]
-        assert "1 Language models 7, by speed" in shown and "3 Speed by length of Llama 3.2 1B" in shown
+        assert "1 Language models 7, by speed" in shown and "4 Speed by length of Llama 3.2 1B" in shown
         # Those that do not fit come last.
         assert listed(pilot)[0] == "smollm2-135m" and listed(pilot)[-1] == "llama-3.3-70b"
         await press(pilot, "y")
         assert pilot.app.clipboard == f"dlbricks llm {SMALL} --threads 2"
         await check_all(pilot, "language")
-        await visit(pilot, ("language-models", "language-answer", "language-curves", "language-settings"))
+        await visit(pilot, PANELS)
         await press(pilot, "2", "G")
-        assert "Other executions" in screen_text(pilot) and "best for" in screen_text(pilot)
-        await press(pilot, "3", "G")
+        assert "All executions" in screen_text(pilot) and "against best" in screen_text(pilot)
+        await press(pilot, "4", "G")
         assert "first token" in screen_text(pilot)
         await press(pilot, "1", "enter", "g")
         assert "prefill speed" in screen_text(pilot)
@@ -205,15 +213,16 @@ async def test_models_are_opened_by_path_and_name_and_settings_lead_to_other_ans
         assert "no language model 'nosuch'" in screen_text(pilot)
         await press(pilot, "escape", "o", "escape")
 
-        await press(pilot, "4", "l", "equals_sign", "ctrl+u", '"3000"', "enter", "j", "l", "h", "j", "l")
+        await press(pilot, "5", "l", "equals_sign", "ctrl+u", '"3000"', "enter", "j", "l", "h", "j", "l")
         assert answers.asked[-1].prompt == 3000 and answers.asked[-1].generate == 128
         assert answers.asked[-1].precisions == (WeightPrecision.INT8,)
         assert "int8, 2 threads; a prompt of 3,000 tokens, 128 generated" in screen_text(pilot)
         await press(pilot, "j", "l", "l", "l", "l")
         assert answers.asked[-1].caches == (CachePrecision.INT8,)
-        await press(pilot, "j", "enter", '"3"', "enter", "j", "l")
+        await press(pilot, "j", "j", "enter", '"3"', "enter", "j", "l")
         assert (answers.asked[-1].threads, answers.asked[-1].runtimes) == ((3,), ("onnxruntime",))
-        await press(pilot, "k", "equals_sign", "ctrl+u", "enter", "j", "j", "right")
+        await press(pilot, "k", "equals_sign", "ctrl+u", "enter", "j", "j", "l", "j", "right")
+        assert answers.asked[-1].best_for is LanguagePhase.PREFILL
         assert answers.asked[-1].threads == () and "blocks and whole" in screen_text(pilot)
 
 
@@ -261,6 +270,40 @@ async def test_the_selected_model_is_measured_in_a_process_that_goes_on_without_
         await eventually(pilot, lambda: "The measurement is cancelled; what it has stored is kept." in told(pilot))
 
 
+async def test_all_executions_are_measured_after_a_question_and_a_what_if_is_proved(
+    new: DataFolder, answers: Answers, process: Process
+) -> None:
+    async with language_screen(new, WIDE) as pilot:
+        await press(pilot, "j", "c")
+        assert isinstance(pilot.app.screen, CompareLanguageScreen)
+        assert "Llama 3.2 1B was not measured in " in screen_text(pilot)
+        await check_all(pilot, "language-compare")
+        await press(pilot, "escape")
+        assert not process.has_begun()
+        await press(pilot, "3", "s")
+        shown = screen_text(pilot)
+        assert "3 What could be faster 3, by prefill" in shown and "weights as int4" in shown
+        # The first one by its gain for the prompt.
+        await press(pilot, "y", "enter")
+        assert pilot.app.clipboard == "an engine that takes one number of threads for each phase"
+        assert "measured -30.0 %. The proof refutes the prediction" in told(pilot)[-1]
+        await press(pilot, "G")
+        await pilot.press("v")
+        await eventually(pilot, process.has_begun)
+        order = process.order(LanguageOrder)
+        base, changed = order.questions
+        assert changed.precision is base.precision and changed.model.architecture.scores_last_only
+        await shows(pilot, "running")
+        process.write(DONE)
+        process.end()
+        await eventually(pilot, lambda: "running" not in screen_text(pilot))
+
+        process.write(DONE, number=2)
+        process.end(number=2)
+        await press(pilot, "c", "enter")
+        assert process.has_begun(2)
+
+
 async def test_a_measurement_that_fails_is_one_line(
     new: DataFolder, answers: Answers, process: Process, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -290,3 +333,53 @@ async def test_a_measurement_that_fails_is_one_line(
         await press(pilot, "m")
         assert " a demonstration measures nothing: quit it, and start `dlbricks` itself" in screen_text(pilot)
         assert isinstance(pilot.app.screen, LanguageScreen)
+
+
+async def test_the_systems_of_the_store_are_compared_for_the_selected_model(
+    tmp_path: Path, answers: Answers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wanted: list[tuple[list[str], int]] = []
+
+    def on_systems(
+        models: Sequence[NamedModel], options: LanguageOptions, _: DataFolder
+    ) -> tuple[LanguageOnSystem, ...]:
+        wanted.append(([it.name for it in models], options.prompt))
+        return ()
+
+    monkeypatch.setattr("dlbricks_tui.tui.language.language_on_systems", on_systems)
+    async with language_screen(DataFolder(tmp_path)) as pilot:
+        first = listed(pilot)[0]
+        await press(pilot, "S")
+        await eventually(pilot, lambda: bool(wanted))
+        assert wanted == [([first], 512)]
+        assert f"Which system is quickest and cheapest for {first}?" in screen_text(pilot)
+        await press(pilot, "escape")
+        assert isinstance(pilot.app.screen, LanguageScreen)
+
+
+async def test_a_key_shows_how_many_users_the_selected_model_serves(
+    new: DataFolder, answers: Answers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[TokenLoadOptions] = []
+
+    def load(model: NamedModel, options: TokenLoadOptions, _: DataFolder) -> TokenLoadAnswer:
+        asked.append(options)
+        return replace(token_load_answer(), model=model.name)
+
+    monkeypatch.setattr(token_loads, "token_load", load)
+    async with language_screen(new, WIDE) as pilot:
+        await press(pilot, "u")
+        shown = screen_text(pilot)
+        assert "~4 users (4 to 4) by static batches; ~2 one after another" in shown
+        assert "First token (s) by users, p90" in shown and "Later tokens (ms) by users, p90" in shown
+        assert (asked[0].prompt, asked[0].threads) == (512, ())
+        # Another model has its answer again.
+        await press(pilot, "1", "j")
+        assert "by static batches" not in screen_text(pilot)
+
+        def refuse(*_: Any) -> TokenLoadAnswer:
+            raise LanguageError("users are served by ONNX Runtime only")
+
+        monkeypatch.setattr(token_loads, "token_load", refuse)
+        await press(pilot, "u")
+        assert "users are served by ONNX Runtime only" in screen_text(pilot)

@@ -7,12 +7,15 @@ import pytest
 from textual.pilot import Pilot
 
 from dlbricks_tui.api import store_contents as work
+from dlbricks_tui.api.language_systems import language_on_systems
 from dlbricks_tui.config.config import Config
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.host.noise import Finding, NoiseVerdict
+from dlbricks_tui.language.opening import open_language_model
 from dlbricks_tui.store.database import ResultsDatabase
-from dlbricks_tui.tui.systems import MachinesPanel, SystemsScreen
+from dlbricks_tui.tui.systems import AskedLanguageModel, LanguageMachinesPanel, MachinesPanel, SystemsScreen
 from dlbricks_tui.tui.workbench.screen import WorkbenchScreen
+from tests.api.test_language_systems import ON_ALL, OPTIONS, stored_systems
 from tests.store.samples import measurement, system
 from tests.tui.application import NARROW, WIDE, WRITTEN, app_on, press, running, screen_text, showing
 from tests.tui.results import OTHER_SYSTEM
@@ -115,3 +118,22 @@ async def test_without_results_only_this_host_is_listed_and_invalid_prices_are_r
         (new.path / "prices.toml").write_text("nonsense")
         await press(pilot, "r")
         assert "prices.toml" in screen_text(pilot)
+
+
+async def test_a_language_model_is_compared_on_every_system(tmp_path: Path) -> None:
+    data = stored_systems(tmp_path)
+    rows = language_on_systems([open_language_model("llama-3.2-1b")], OPTIONS, data, ON_ALL)
+    asked = AskedLanguageModel("llama-3.2-1b", lambda: rows)
+    async with showing(data, lambda session: SystemsScreen(session, None, WRITTEN, Config(), asked), WIDE) as pilot:
+        await press(pilot, "3")
+        shown = screen_text(pilot)
+        question, answered, *_ = shown.splitlines()
+        assert question.strip() == "Which system is quickest and cheapest for llama-3.2-1b?"
+        assert "fast is the quickest: " in answered and "fast is the cheapest: $ " in answered
+        panel = pilot.app.screen.query_one(LanguageMachinesPanel)
+        assert [it.system for it in panel.found] == ["fast", "peaked", "silent"]
+        await press(pilot, "s")
+        assert panel.order == "cost"
+        # Estimates of other models are not taken from here.
+        await press(pilot, "enter")
+        assert isinstance(pilot.app.screen, SystemsScreen)

@@ -19,6 +19,7 @@ from dlbricks_tui.fleet.driving.orders import (
     seconds_inside,
 )
 from dlbricks_tui.fleet.driving.pools import BrickPool, HostWork, SharedPools
+from dlbricks_tui.fleet.language import LanguageOnHost, LanguagePart
 from dlbricks_tui.fleet.request import FleetHostState, HostEstimate, OrderFound
 from dlbricks_tui.jobs.events import Event
 from dlbricks_tui.measure.jobs import CutModel, Job, JobKey
@@ -55,7 +56,7 @@ class Answering:
     def __post_init__(self) -> None:
         self._not_before = 0.0
         # The models whose estimates have changed, by name; the pool that changed first comes first.
-        self._changed: dict[BrickPool, dict[str, CutModel]] = {}
+        self._changed: dict[BrickPool, dict[str, CutModel | LanguagePart]] = {}
         # The newest estimates by model and runtime, and then by host; those since the orders were looked at.
         self._latest: defaultdict[_Key, dict[str, HostEstimate]] = defaultdict(dict)
         self._new: set[_Key] = set()
@@ -74,8 +75,10 @@ class Answering:
 
     def note(self, pool: BrickPool, keys: Iterable[JobKey] | None = None) -> None:
         """Note that bricks of a pool have new results or failures, or that all of its estimates are wanted."""
-        models: dict[str, CutModel] = {model.name: model for model in pool.part.models}
-        if keys is not None:
+        models: dict[str, CutModel | LanguagePart] = {model.name: model for model in pool.part.models}
+        if isinstance(pool.part, LanguagePart):
+            models = {pool.part.name: pool.part}
+        elif keys is not None:
             users = {use.model for key in keys if (job := pool.part.jobs.get(key)) is not None for use in job.uses}
             models = {name: model for name, model in models.items() if name in users}
         # Without any result of its system, an estimate says little, and its interval often fails.
@@ -86,6 +89,9 @@ class Answering:
         """Return the free bricks of a pool that the answer needs, the most informative first."""
         if self.question is Question.EVERYTHING:
             return pool.free.values()
+        if isinstance(part := pool.part, LanguagePart):
+            order = self._orders.get((part.name, part.request.runtime.identity))
+            return () if order is not None and order.settled else pool.free.values()
         runtime = pool.part.request.runtime.identity
         settled = {model for (model, of), found in self._orders.items() if of == runtime and found.settled}
         open_jobs = [job for job in pool.free.values() if any(use.model not in settled for use in job.uses)]
@@ -113,11 +119,7 @@ class Answering:
             begin = self.clock()
             pool = next(iter(self._changed))
             for name, model in self._changed.pop(pool).items():
-                inquiry = Inquiry(self.store, model.decomposition, None, self.predictors)
-                way = pool.conditions.system, pool.conditions.runtime
-                found = self._found[pool, name] = inquiry.on(*way) or inquiry.empty(*way)
-                for host in self.pools.members[pool]:
-                    told = self._told(pool, name, found, host)
+                for told in self._estimates(pool, name, model):
                     latest = self._latest[told.model, told.runtime]
                     known = latest.get(told.host)
                     if known is None or replace(known, when=told.when) != told:
@@ -126,6 +128,46 @@ class Answering:
                         self.told(told)
             end = self.clock()
             self._not_before = end + (end - begin) / _SHARE_OF_TIME
+
+    def _estimates(self, pool: BrickPool, name: str, model: CutModel | LanguagePart) -> Iterator[HostEstimate]:
+        """Yield the estimate of a model on each host of a pool."""
+        way = pool.conditions.system, pool.conditions.runtime
+        if isinstance(model, LanguagePart):
+            for host in self.pools.members[pool]:
+                if host.system is not None:
+                    found = model.on_host(self.store, host.system, pool.conditions.runtime)
+                    yield self._told_of_tokens(model, found, host)
+            return
+        inquiry = Inquiry(self.store, model.decomposition, None, self.predictors)
+        estimate = self._found[pool, name] = inquiry.on(*way) or inquiry.empty(*way)
+        for host in self.pools.members[pool]:
+            yield self._told(pool, name, estimate, host)
+
+    def _told_of_tokens(self, part: LanguagePart, found: LanguageOnHost, host: HostWork) -> HostEstimate:
+        """Return the estimate of a generated token; a model that does not fit has none."""
+        ms, (low_ms, high_ms) = found.decode.ms, found.decode.bounds_ms
+        price = self._price(host)
+        return HostEstimate(
+            host=host.name,
+            model=part.name,
+            runtime=part.request.runtime.identity,
+            sequential_ms=ms if found.fits else None,
+            low_ms=low_ms if found.fits else None,
+            high_ms=high_ms if found.fits else None,
+            measured_layers=found.measured,
+            predicted_layers=found.predicted,
+            missing_layers=0,
+            per_second=_MS_PER_SECOND / ms if found.fits else None,
+            dollars_per_million=cost_of(ms, price) if found.fits and price is not None else None,
+            first_token_ms=found.prefill.ms if found.fits else None,
+            fits=found.fits,
+        )
+
+    def _price(self, host: HostWork) -> float | None:
+        price = host.entry.price_per_hour
+        if price is None and host.system is not None:
+            price = self.prices.of(names_of(host.system.id, {host.system.id: host.system}))
+        return price
 
     def _new_orders(self) -> Iterator[OrderFound]:
         states = self._states()
@@ -202,10 +244,7 @@ class Answering:
     def _told(self, pool: BrickPool, model: str, found: SystemEstimate, host: HostWork) -> HostEstimate:
         # A sum that leaves layers out tells nothing about the model.
         composed = None if found.estimate.is_partial else found.estimate.composed
-        coverage, per_second = found.estimate.coverage, found.per_second
-        price = host.entry.price_per_hour
-        if price is None and host.system is not None:
-            price = self.prices.of(names_of(host.system.id, {host.system.id: host.system}))
+        coverage, per_second, price = found.estimate.coverage, found.per_second, self._price(host)
         return HostEstimate(
             host=host.name,
             model=model,

@@ -46,6 +46,7 @@ from dlbricks_tui.fleet.engine.engine import (
 )
 from dlbricks_tui.fleet.errors import FleetError
 from dlbricks_tui.fleet.folder import FleetControl, HostAdded, HostCommanded
+from dlbricks_tui.fleet.language import LanguagePart
 from dlbricks_tui.fleet.messages import (
     HostMessage,
     HostReport,
@@ -93,7 +94,7 @@ class Driver:
     def __post_init__(self) -> None:
         self.hosts: dict[str, HostWork] = {}
         # All parts together take the time of the probe.
-        self._probe_seconds = self.request.probe_seconds / len(self.request.run.parts)
+        self._probe_seconds = self.request.probe_seconds / len(self.workload.parts)
         self._results = FleetResults(self.store, self.control.state.run, self.workload.digests)
         self.pools = SharedPools(self.workload, self.store, self.control.state)
         question = self.request.question
@@ -418,7 +419,7 @@ class Driver:
             if self._probe_seconds and not pool.is_probed:
                 pool.is_probed = True
                 # What fits in a task needs no probe before it.
-                is_probe = pool.free_seconds > TASK_SECONDS
+                is_probe = pool.free_seconds > TASK_SECONDS or isinstance(pool.part, LanguagePart)
             if is_probe:
                 jobs = probe_bricks(pool, self.store, self._probe_seconds, host.most_bricks)
             else:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from dlbricks_tui.estimate.prediction.choice import Limit
 from dlbricks_tui.estimate.prediction.stored import OtherSystems
 from dlbricks_tui.fleet.driving.results import Allowed, MessageMeter, identity_there, is_of
+from dlbricks_tui.fleet.language import LanguagePart
 from dlbricks_tui.fleet.messages import HostReport, Parcel, Task, TaskProgress
 from dlbricks_tui.fleet.parcels import FleetPart, FleetWorkload
 from dlbricks_tui.fleet.request import FleetHostState, HostChanged, HostEntry, HostProgress
@@ -16,7 +17,6 @@ from dlbricks_tui.jobs.folder import JobState, Tally
 from dlbricks_tui.measure.jobs import Job, JobKey
 from dlbricks_tui.measure.known import Conditions, Known, known_in
 from dlbricks_tui.measure.method import Method
-from dlbricks_tui.measure.plan import plan
 from dlbricks_tui.measure.stopping import StoppingRule
 from dlbricks_tui.measure.time_left import expected_seconds
 from dlbricks_tui.runs.planning import PROBE_RULE, informative
@@ -40,7 +40,7 @@ class BrickPool:
     def __init__(self, part: FleetPart, conditions: Conditions, known: Known, fleet: str) -> None:
         self.part = part
         self.conditions = conditions
-        found = plan(part.models, known, part.request.rule, False, (), part.request.method)
+        found = part.plan(known)
         # The bricks that still need samples, and those of them that are in no task.
         self.left: dict[JobKey, Job] = {job.key: part.jobs[job.key] for job in found.jobs if job.key in part.jobs}
         self.free = dict(self.left)
@@ -148,6 +148,9 @@ def next_bricks(
 
     Inside of networks a brick costs the time of its network, so the other bricks of that come along.
     """
+    if isinstance(pool.part, LanguagePart):
+        # One job measures all that is left.
+        return pool.part.chosen(pool.free, is_probe=False) if tuple(wanted) else ()
     request = pool.part.request
     rule = rule or request.rule
 
@@ -177,6 +180,8 @@ def probe_bricks(
     Where no other system has results of the bricks, these are the ones that are expected to take most of the time.
     """
     part, conditions = pool.part, pool.conditions
+    if isinstance(part, LanguagePart):
+        return part.chosen(pool.free, is_probe=True)
     levels = {model.decomposition.graph.level for model in part.models}
     level = levels.pop() if len(levels) == 1 else part.request.level
     others = OtherSystems(store, conditions.at(level))
@@ -195,6 +200,8 @@ def probe_bricks(
 def holding(pool: BrickPool, jobs: Iterable[Job]) -> tuple[Parcel, ...]:
     """Return the parcels for some bricks, as few as a greedy choice finds."""
     found: dict[str, Parcel] = {}
+    if isinstance(pool.part, LanguagePart):
+        return ()
     # Bricks of a single model leave no choice, so they come first.
     for job in sorted(jobs, key=lambda it: len(it.uses)):
         holders = pool.part.holders(job)
@@ -211,7 +218,9 @@ def task_of(
     keys = tuple(dict.fromkeys(job.key.brick for job in jobs))
     rule = PROBE_RULE if is_probe else request.rule
     run = replace(request, rule=rule, time_budget_seconds=seconds, only=keys)
-    return Task(id=new_uuid(), request=run, parcels=tuple(it.sha256 for it in parcels), bricks=keys)
+    order = pool.part.order(is_probe=is_probe) if isinstance(pool.part, LanguagePart) else None
+    sent = tuple(it.sha256 for it in parcels)
+    return Task(id=new_uuid(), request=run, parcels=sent, bricks=keys, language=order)
 
 
 def _groups(pool: BrickPool, wanted: Iterable[Job]) -> Iterator[list[Job]]:
@@ -366,7 +375,7 @@ class SharedPools:
         for number, part in enumerate(self._workload.parts):
             # The report was checked: the host has the runtime.
             identity = numbered_identity(identity_there(part.request.runtime, report) or "", processors_of(system))
-            conditions = Conditions(system.id, identity, part.request.method.id)
+            conditions = Conditions(system.id, identity, part.protocol)
             if (number, conditions) not in self._pools:
                 known = known_in(self._store, conditions, part.jobs, self._started if part.request.again else "")
                 known = replace(known, failed={}) if part.request.retry_failed else known

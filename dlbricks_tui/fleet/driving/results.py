@@ -18,6 +18,7 @@ from dlbricks_tui.models.graph import Level
 from dlbricks_tui.printable import printable
 from dlbricks_tui.runs.request import RunRequest
 from dlbricks_tui.runtime.runtime import Runtime
+from dlbricks_tui.runtime.variant import stated_python
 from dlbricks_tui.share.checked_records import LONGEST_TEXT, checked_record
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.documents import TABLES, BrokenDocumentError
@@ -27,6 +28,7 @@ from dlbricks_tui.store.records import (
     Facts,
     Failure,
     Measurement,
+    Peaks,
     Provenance,
     Record,
     RuntimeRecord,
@@ -38,7 +40,7 @@ from dlbricks_tui.store.statistics import mean_statistics
 from dlbricks_tui.store.verification import check_plausible
 
 # The records that hosts return.
-Returned = Measurement | Failure | System | RuntimeRecord
+Returned = Measurement | Failure | System | RuntimeRecord | Peaks
 _MOST_FACTS, _MOST_RUNTIMES = 64, 100
 # The newest result of a brick counts, so clocks must not differ much.
 _CLOCK_TOLERANCE = timedelta(minutes=10)
@@ -104,15 +106,14 @@ def identity_there(requested: Runtime, report: HostReport) -> str | None:
     """
     for it in report.runtimes:
         if (it.framework, it.version) == (requested.framework, requested.version):
-            python = next((word for word in it.identity.split(" ") if word.startswith("python-")), "python-")
-            return replace(requested, python_version=python.removeprefix("python-")).identity
+            return replace(requested, python_version=stated_python(it.identity)).identity
     return None
 
 
 def check_result(document: Mapping[str, Any], allowed: Allowed) -> Returned:
     """Return the record in a document of a host; raise ImpossibleError if the host cannot have measured it."""
     kind = TABLES.get(str(document.get("table")))
-    if kind not in (Measurement, Failure, System, RuntimeRecord):
+    if kind not in (Measurement, Failure, System, RuntimeRecord, Peaks):
         raise ImpossibleError(f"a record of the kind {_short(str(document.get('table')))!r}")
     try:
         record: Record = checked_record(kind, document)
@@ -123,6 +124,8 @@ def check_result(document: Mapping[str, Any], allowed: Allowed) -> Returned:
     match record:
         case System() if record.id != conditions.system:
             raise ImpossibleError(f"a system {_short(record.id)!r} that is not its own")
+        case Peaks() if record.system != conditions.system:
+            raise ImpossibleError(f"peaks of {_short(record.system)!r}, which is another system")
         case RuntimeRecord():
             if record.id != conditions.runtime:
                 raise ImpossibleError(f"a runtime {_short(record.id)!r} that is not its own")
@@ -260,7 +263,7 @@ class FleetResults:
             # The report has described the system.
             if isinstance(record, System):
                 continue
-            if isinstance(record, RuntimeRecord):
+            if isinstance(record, RuntimeRecord | Peaks):
                 kept.append(record)
                 continue
             key, record = JobKey(record.brick, record.context), replace(record, run=run_of(self._fleet, host))

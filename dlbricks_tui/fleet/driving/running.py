@@ -4,7 +4,7 @@ import sys
 import time
 from collections.abc import Callable, Iterable
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from queue import SimpleQueue
 
@@ -17,6 +17,7 @@ from dlbricks_tui.fleet.driving.pools import HostWork
 from dlbricks_tui.fleet.engine.engine import Engine, News
 from dlbricks_tui.fleet.engine.scheduler import PLAIN, check_address, set_up
 from dlbricks_tui.fleet.folder import FleetControl, FleetFolder, read_fleet_request
+from dlbricks_tui.fleet.language import LanguagePart
 from dlbricks_tui.fleet.parcels import FleetWorkload, read_workload
 from dlbricks_tui.fleet.request import FleetEnded, FleetHostState, FleetRequest, FleetStarted, HostEntry
 from dlbricks_tui.folders import DataFolder
@@ -90,8 +91,8 @@ def execute_fleet(
             FleetStarted(
                 fleet=folder.run,
                 pid=this_process().pid,
-                models=request.run.model_names,
-                runtimes=tuple(dict.fromkeys(part.runtime.identity for part in request.run.parts)),
+                models=request.model_names,
+                runtimes=request.runtimes,
                 level=request.run.level.value,
                 question=request.question.value,
                 hosts=tuple(host.name for host in hosts),
@@ -102,7 +103,11 @@ def execute_fleet(
                 # Hosts are reached while the models are read. A wrong address is told before that.
                 calls.start()
                 with signals.waiting():
-                    workload = place.read_models(request.run, place.data, folder.worker_log, events.tell)
+                    workload = FleetWorkload(())
+                    if request.run.model_names:
+                        workload = place.read_models(request.run, place.data, folder.worker_log, events.tell)
+                language = [LanguagePart.of(asked, request.run) for asked in request.language]
+                workload = replace(workload, parts=(*workload.parts, *language))
                 with ResultsDatabase(place.data.store) as store:
                     driver = Driver(
                         *(request, workload, calls, store, Predictors(store, place.data.cache)),

@@ -35,7 +35,7 @@ def _answer(
 
             return write_quantised(request)
         if type(request) not in performers:
-            is_of_engine = isinstance(request, (protocol.OpenEngine, protocol.Generate))
+            is_of_engine = isinstance(request, (protocol.OpenEngine, protocol.Generate, protocol.Serve))
             performers.update(_engine_performers(framework) if is_of_engine else _performers(BACKENDS[framework]()))
         return performers[type(request)](request)
     except RefusalError as refusal:
@@ -83,7 +83,7 @@ def _engine_performers(framework: str) -> dict[type[protocol.Request[Any]], Call
     from dlbricks_tui.runtime.inside.genai_engine import GenaiEngine, load_genai
 
     engine = GenaiEngine(load_genai())
-    return {protocol.OpenEngine: engine.open, protocol.Generate: engine.generate}
+    return {protocol.OpenEngine: engine.open, protocol.Generate: engine.generate, protocol.Serve: engine.serve}
 
 
 def _performers(backend: Backend) -> dict[type[protocol.Request[Any]], Callable[[Any], protocol.Reply]]:

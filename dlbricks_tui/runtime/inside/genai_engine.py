@@ -9,6 +9,7 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from heapq import heapify, heappop, heappush
 from pathlib import Path
 from typing import Any
 
@@ -16,10 +17,20 @@ import numpy
 
 from dlbricks_tui.runtime.inside.backend import RefusalError
 from dlbricks_tui.runtime.inside.ort_session import first_line, lacks_memory
-from dlbricks_tui.runtime.protocol import EngineOpened, Generate, Generated, OpenEngine, Reason
+from dlbricks_tui.runtime.protocol import (
+    EngineOpened,
+    Generate,
+    Generated,
+    OpenEngine,
+    Reason,
+    Serve,
+    Served,
+    ServedAnswer,
+)
 
 # Tokens of a prompt lie so far apart in the vocabulary.
 _TOKEN_STEP = 7919
+_NS_PER_SECOND = 1e9
 
 
 def load_genai() -> Any:
@@ -60,16 +71,9 @@ class GenaiEngine:
 
         The engine computes the prompt when it is given to it, and chooses the first token when it is asked for it.
         """
-        if self._model is None:
-            raise RefusalError(Reason.MALFORMED, "no model is loaded into the engine")
-        prompt = prompt_of(request.prompt, self._vocabulary).astype(numpy.int32)
-        tokens = max(1, request.tokens)
-        total = max(len(prompt) + tokens, self._shortest)
+        prompt, tokens = self._prompt(request.prompt), max(1, request.tokens)
         with _refusing():
-            params = self._genai.GeneratorParams(self._model)
-            # The shortest length is the longest one: no token ends the text early.
-            params.set_search_options(max_length=total, min_length=total, do_sample=False)
-            generator = self._genai.Generator(self._model, params)
+            generator = self._generator(len(prompt), tokens)
             processor_ns, began = time.process_time_ns(), time.perf_counter_ns()
             generator.append_tokens(prompt)
             taken = []
@@ -80,6 +84,49 @@ class GenaiEngine:
                 began = ended
             processor_ns = time.process_time_ns() - processor_ns
         return Generated(taken[0], tuple(taken[1:]), processor_ns, peak_bytes())
+
+    def serve(self, request: Serve) -> Served:
+        """Serve users in batches: when one has ended, the requests that wait by then are the next one."""
+        pauses = request.pauses_s
+        prompt = self._prompt(request.prompt)
+        answers: list[ServedAnswer] = []
+        # By their times: the user, and the number of the request.
+        due = [(int(of[0] * _NS_PER_SECOND), user, 0) for user, of in enumerate(pauses) if of]
+        heapify(due)
+        began = time.perf_counter_ns()
+        while due:
+            time.sleep(max(0.0, (due[0][0] + began - time.perf_counter_ns()) / _NS_PER_SECOND))
+            now = time.perf_counter_ns() - began
+            batch: list[tuple[int, int, int]] = []
+            while due and due[0][0] <= now and len(batch) < request.batch:
+                batch.append(heappop(due))
+            if not batch:
+                continue
+            with _refusing():
+                generator = self._generator(len(prompt), request.tokens, len(batch))
+                generator.append_tokens(numpy.tile(prompt, len(batch)))
+                generator.generate_next_token()
+                first = time.perf_counter_ns() - began
+                for _ in range(request.tokens - 1):
+                    generator.generate_next_token()
+                ended = time.perf_counter_ns() - began
+            for asked, user, number in batch:
+                answers.append(ServedAnswer(user, asked, first, ended))
+                for pause_s in pauses[user][number + 1 : number + 2]:
+                    heappush(due, (ended + int(pause_s * _NS_PER_SECOND), user, number + 1))
+        return Served(tuple(answers))
+
+    def _prompt(self, tokens: int) -> Any:
+        if self._model is None:
+            raise RefusalError(Reason.MALFORMED, "no model is loaded into the engine")
+        return prompt_of(tokens, self._vocabulary).astype(numpy.int32)
+
+    def _generator(self, prompt: int, tokens: int, batch: int = 1) -> Any:
+        total = max(prompt + tokens, self._shortest)
+        params = self._genai.GeneratorParams(self._model)
+        # The shortest length is the longest one: no token ends the text early.
+        params.set_search_options(max_length=total, min_length=total, do_sample=False, batch_size=batch)
+        return self._genai.Generator(self._model, params)
 
 
 def prompt_of(tokens: int, vocabulary: int) -> Any:

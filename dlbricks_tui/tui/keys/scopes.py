@@ -568,13 +568,18 @@ CANCEL_TRACE = _box("""cancel_trace: Before a trace is cancelled
 
 LANGUAGE = _screen("""language: On the screen of language models
     measure         m       *measure   Measure the selected model on this host.
+    compare         c       *compare   Measure the model in all runtimes and precisions, to compare them.
+    prove           v       *prove     Measure the selected what-if.
     cancel          x       *cancel    Cancel the measurement; what it has stored is kept.
     open_path       o       *open      Add a model: its config.json, folder, GGUF file or name.
+    show_load       u       *users     Show how many users the selected model serves.
+    show_systems    S       systems    Compare the systems of the store for the selected model.
     look_again      r       refresh    Read the results stored by now.
     go_to_models    1       models     Go to the language models.
     go_to_answer    2       *answer    Go to the answer of the selected model.
-    go_to_curves    3       *curves    Go to the speed by context and by prompt.
-    go_to_settings  4       *settings  Go to the prompt and the execution.
+    go_to_what_ifs  3       *what-ifs  Go to what changes of the execution would gain.
+    go_to_curves    4       *curves    Go to the speed by context and by prompt.
+    go_to_settings  5       *settings  Go to the prompt and the execution.
     PANEL_STEPS
     leave           escape  *back      Go back to the workbench; a measurement goes on.
 """)
@@ -585,6 +590,16 @@ LANGUAGE_MODELS = LANGUAGE.panel("""language_models: In the list of language mod
     only_fitting  f              *that fit     Show only models that fit, or all.
     at_least      =              *at least     Show only models of so many tokens/s.
     copy          y              copy command  Copy the command that measures the model.
+""")
+
+LANGUAGE_WHAT_IFS = LANGUAGE.panel("""language_what_ifs: In the what-ifs of a language model
+    open  enter l right  *how   Tell how the change is made, and what it brings to a whole answer.
+    copy  y              *copy  Copy the command or setting of the selected what-if.
+    sort  s              *sort  Sort by the gain in all, for the prompt or for each token.
+""")
+
+COMPARE_LANGUAGE = _box("""compare_language: Before the executions of a language model are measured
+    confirm  enter  *measure  Measure them, one after another.
 """)
 
 LANGUAGE_SETTINGS = LANGUAGE.panel("""language_settings: In the settings of language models
