@@ -41,7 +41,7 @@ from dlbricks_tui.recorded_host import processors_here
 from dlbricks_tui.runtime.registry import Registry
 from dlbricks_tui.runtime.runtime import Runtime
 from dlbricks_tui.runtime.traits import Format
-from dlbricks_tui.runtime.variant import CachePrecision, FlashAttention
+from dlbricks_tui.runtime.variant import CachePrecision, FlashAttention, Precision
 from dlbricks_tui.settings.language import CACHE, FLASH_ATTENTION, GENERATE, PROMPT
 from dlbricks_tui.settings.setting import require_allowed, with_own
 from dlbricks_tui.settings.variant import THREADS
@@ -159,7 +159,8 @@ class LanguageAnswer:
     active_parameters: int
     system: str
     runtime: str
-    # How the weights are stored: `int4`, `int8` or `f32`; in llama.cpp `q4_k_m`, `q4_0`, `q8_0` or `f16`.
+    # How the weights are stored: `int4`, `int8` or `f32`; in OpenVINO `bf16`; in llama.cpp `q4_k_m`, `q4_0`, `q8_0` or
+    # `f16`.
     precision: str
     # How the engine keeps keys and values: `f32`, `f16`, `bf16` or `int8`; null if that is not known.
     cache: str | None
@@ -338,7 +339,8 @@ def questions(models: Sequence[NamedModel], options: LanguageOptions, data: Data
     for model, on, wanted_bits, count in product(models, runtimes, options.precisions, options.threads or (None,)):
         try:
             bits = stored_precision(on, wanted_bits)
-            asked = LanguageQuestion(model, on.with_threads(count), bits, options.prompt, options.generate)
+            computing = on.with_precision(Precision.BF16 if bits is WeightPrecision.BF16 else None)
+            asked = LanguageQuestion(model, computing.with_threads(count), bits, options.prompt, options.generate)
             # Raises if the runtime cannot have the model.
             _ = asked.sizes
             found[asked] = None
@@ -487,7 +489,7 @@ class _Asked:
         return memory_need(self.question, self._decoder(self.question.steps[0]))
 
     def _bytes_read(self, step: Step) -> int:
-        return bytes_read(self._decoder(step))
+        return bytes_read(self.question, self._decoder(step))
 
     @property
     def is_measured(self) -> bool:

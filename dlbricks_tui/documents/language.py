@@ -27,7 +27,7 @@ from dlbricks_tui.documents.parts import (
 from dlbricks_tui.documents.pictures import Axis, Plot, Series, StraightLine
 from dlbricks_tui.language.architecture import BLOCK_SIZE, WeightPrecision
 from dlbricks_tui.language.decoder import ModelPart
-from dlbricks_tui.runtime.traits import LLAMA_CPP, ONNX_RUNTIME
+from dlbricks_tui.runtime.traits import LLAMA_CPP, ONNX_RUNTIME, OPENVINO
 from dlbricks_tui.runtime.variant import (
     cache_in_words,
     flash_attention_in_words,
@@ -239,14 +239,14 @@ def _shares(answer: LanguageAnswer) -> Iterator[Part]:
     )
     yield Figures(tuple(rows))
     difference = memory_text(abs(answer.host_memory_bytes - answer.memory_bytes))
-    if answer.precision != WeightPrecision.F32.value:
+    if WeightPrecision(answer.precision) not in (WeightPrecision.F32, WeightPrecision.BF16):
         each, own = need.weights * 8 / answer.parameters, WeightPrecision(answer.precision).bits
         told = f"its own {own}, scales of each {BLOCK_SIZE} weights, and what ONNX Runtime keeps twice"
         if answer.runtime.startswith(LLAMA_CPP.framework):
             told = "with scales, and more bits of some tensors; what llama.cpp repacks may be there twice at first"
+        if answer.runtime.startswith(OPENVINO.framework):
+            told = "with scales and zeros; table and head have 8; OpenVINO packs a copy, and keeps the file mapped"
         yield Sentence(f"a weight takes {each:.1f} bits of memory: {told}", "muted")
-    if answer.runtime.startswith("openvino"):
-        yield Sentence("memory as ONNX Runtime takes it: OpenVINO keeps the file of weights mapped besides", "muted")
     fits = f"it fits: {difference} are left" if answer.fits else f"it does not fit: {difference} are missing"
     yield Sentence(fits, "good" if answer.fits else "bad")
 

@@ -33,6 +33,8 @@ class WeightPrecision(str, Enum):
     INT4 = "int4"
     INT8 = "int8"
     F32 = "f32"
+    # Computed in bfloat16, too.
+    BF16 = "bf16"
     Q4_K_M = "q4_k_m"
     Q4_0 = "q4_0"
     Q8_0 = "q8_0"

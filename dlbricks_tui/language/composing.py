@@ -1,4 +1,4 @@
-"""Compose the latency of a language model from those of its bricks, and its memory in onnxruntime-genai on CPUs.
+"""Compose the latency of a language model from those of its bricks, and its memory in onnxruntime-genai and OpenVINO.
 
 Each layer counts as often as the model has it.
 """
@@ -17,6 +17,8 @@ from dlbricks_tui.language.decoder import ATTENTION, Decoder, ModelPart
 from dlbricks_tui.language.orders import LanguagePhase, LanguageQuestion
 from dlbricks_tui.models.graph import LayerGraph
 from dlbricks_tui.models.kinds import Kind
+from dlbricks_tui.runtime.traits import OPENVINO
+from dlbricks_tui.runtime.variant import CachePrecision
 from dlbricks_tui.store.change import Timing
 from dlbricks_tui.store.columns import Summary
 from dlbricks_tui.store.database import ResultsDatabase
@@ -33,6 +35,8 @@ _FLOAT_BYTES = 4
 _PROCESS_BYTES = 62 << 20
 # The kernel maps about so much of a file around each row that is looked up.
 _MAPPED_PIECE = 1 << 20
+# The same of OpenVINO with openvino-genai, and the bytes beside a row of 8 bits in its cache.
+_OPENVINO_BYTES, _SCALE_AND_ZERO = 176 << 20, 8
 # For each scale in the file: itself, and one with a sum in the packed weights.
 _FLOATS_PER_SCALE = 3
 
@@ -184,6 +188,8 @@ class MemoryNeed:
 
 def memory_need(asked: LanguageQuestion, found: Decoder) -> MemoryNeed:
     """Return the memory for prompt and generated tokens, by the decoder of a step."""
+    if asked.runtime.framework == OPENVINO.framework:
+        return _need_in_openvino(asked, found)
     model, precision, context = asked.sizes, asked.precision, asked.prompt + asked.generate
     windowed = sum(model.windowed)
     held = model.window + WINDOW_SLACK if model.has_short_caches else context
@@ -204,11 +210,38 @@ def memory_need(asked: LanguageQuestion, found: Decoder) -> MemoryNeed:
         # Tables of angles, which all blocks share, count below.
         weights += found.counts[layer.index] * (sum(it.size_bytes for it in layer.weights) + (kept - 1) * rows)
     angles, table = context * model.rotary_size * _FLOAT_BYTES, model.vocabulary * model.hidden
-    # It is a copy of the head's weights, or stays in its file. Tokens lie anywhere in it.
-    file = table * _FLOAT_BYTES
-    mapped = int(file * -math.expm1(-context * _MAPPED_PIECE / file))
+    # It is a copy of the head's weights, or stays in its file.
+    mapped = _mapped(table * _FLOAT_BYTES, context)
     weights += angles + (table * precision.bits // 8 if model.is_tied else mapped)
     return MemoryNeed(weights, cache, _PROCESS_BYTES + max(running, largest - cache, 0))
+
+
+def _mapped(file: int, tokens: int) -> int:
+    """Return the bytes of a table in a file that are in memory after so many tokens, which lie anywhere in it."""
+    return int(file * -math.expm1(-tokens * _MAPPED_PIECE / file))
+
+
+def _need_in_openvino(asked: LanguageQuestion, found: Decoder) -> MemoryNeed:
+    """Return the memory for OpenVINO: it maps the file of weights, and packs a copy of all that is multiplied."""
+    model, cache, context = asked.sizes, asked.runtime.cache, asked.prompt + asked.generate
+    stored = 0
+    for layer in found.graph.layers:
+        if layer.kind is Kind.EMBEDDING or layer.op.endswith(ATTENTION):
+            continue
+        # Scales have 16 bits, and so do weights of that precision.
+        is_short = layer.op.endswith("MatMulNBits") or asked.precision is WeightPrecision.BF16
+        floats = sum(it.size_bytes for it in layer.weights if it.dtype == "float32" and len(it.shape or ()) == 2)
+        stored += found.counts[layer.index] * (sum(it.size_bytes for it in layer.weights) - is_short * floats // 2)
+    bits = asked.precision.bits
+    table = model.vocabulary * model.hidden * (bits // 8 if bits > 8 else 1)
+    # The same weights as the head; as floats, the table is its copy the other way around.
+    own_table = (table if bits > 8 else 0) if model.is_tied else _mapped(table, context)
+    row = model.head_size if cache is None else model.head_size * cache.bits // 8
+    row += _SCALE_AND_ZERO if cache is CachePrecision.INT8 else 0
+    scores = asked.prompt**2 * _FLOAT_BYTES
+    running = asked.prompt * _FLOAT_BYTES * _block_floats(model, asked.precision) + scores
+    kept = 2 * model.blocks * context * model.kv_heads * row
+    return MemoryNeed(2 * stored + own_table, kept, _OPENVINO_BYTES + running)
 
 
 def _block_floats(model: Architecture, precision: WeightPrecision) -> int:
@@ -224,4 +257,4 @@ def _block_floats(model: Architecture, precision: WeightPrecision) -> int:
     inner = 3 * model.inner * max(1, model.active_experts)
     # Products round their inputs to 8 bits, with a scale for each block.
     rounded = (2 * model.hidden + queries + model.inner) * (BLOCK_SIZE + _FLOAT_BYTES) // BLOCK_SIZE // 4
-    return states + attention + inner + (0 if precision is WeightPrecision.F32 else rounded)
+    return states + attention + inner + (0 if precision.bits > 8 else rounded)

@@ -302,7 +302,7 @@ def decoder(
     A large table is shortened unless it is to be whole.
     """
     blocks = distinct_blocks(model) if blocks is None else blocks
-    return _Decoder(model, precision, step, blocks, whole_table, traits).decoder(name, extent)
+    return _Decoder(model, precision.layout, step, blocks, whole_table, traits).decoder(name, extent)
 
 
 @dataclass

@@ -12,10 +12,11 @@ from dlbricks_tui.language.decoder import Decoder, Extent, Step, decoder, steps_
 from dlbricks_tui.language.gguf_files import as_llama_cpp_reads
 from dlbricks_tui.language.opening import NamedModel
 from dlbricks_tui.runtime.runtime import Runtime
-from dlbricks_tui.runtime.traits import LLAMA_CPP
+from dlbricks_tui.runtime.traits import LLAMA_CPP, OPENVINO
 from dlbricks_tui.runtime.variant import (
     CachePrecision,
     FlashAttention,
+    Precision,
     cache_in_words,
     flash_attention_in_words,
     stated_cache,
@@ -28,6 +29,7 @@ from dlbricks_tui.scenarios.tokens import Pauses, TokenLoad, TokenScenario, Toke
 _SHORT_CACHES = (1, 32)
 _OF_GGUF = (WeightPrecision.Q4_K_M, WeightPrecision.Q4_0, WeightPrecision.Q8_0, WeightPrecision.F16)
 _OF_OTHERS = (WeightPrecision.INT4, WeightPrecision.INT8, WeightPrecision.F32)
+_OF_OPENVINO = (*_OF_OTHERS, WeightPrecision.BF16)
 # What people use in llama.cpp for weights of so many bits.
 _IN_GGUF = {WeightPrecision.INT4: WeightPrecision.Q4_K_M, WeightPrecision.INT8: WeightPrecision.Q8_0}
 
@@ -42,7 +44,8 @@ def stored_precision(runtime: Runtime, wanted: WeightPrecision) -> WeightPrecisi
 
     Raise LanguageError if it has no such weights, or cannot have its cache.
     """
-    own = _OF_GGUF if is_llama_cpp(runtime) else _OF_OTHERS
+    has_bf16 = runtime.computes_in(Precision.BF16)
+    own = _OF_GGUF if is_llama_cpp(runtime) else _OF_OPENVINO if has_bf16 else _OF_OTHERS
     found = _IN_GGUF.get(wanted, wanted) if is_llama_cpp(runtime) else wanted
     if found not in own:
         names = ", ".join(it.value for it in own)
@@ -55,6 +58,14 @@ def stored_precision(runtime: Runtime, wanted: WeightPrecision) -> WeightPrecisi
         raise LanguageError(
             f"{runtime.traits.title} has caches of 8 bits with flash attention only: choose another --cache, or leave "
             "--flash-attention out"
+        )
+    computed, other = CachePrecision.F32, CachePrecision.BF16
+    if found is WeightPrecision.BF16:
+        computed, other = other, computed
+    if runtime.framework == OPENVINO.framework and runtime.cache is other:
+        raise LanguageError(
+            f"{OPENVINO.title} computes {found.value} weights in {computed.value}, and makes that of a cache in "
+            f"{other.value}: choose --cache {computed.value}, f16 or int8"
         )
     return found
 
@@ -98,6 +109,8 @@ class LanguageQuestion:
         """The sizes of the model, with windows and caches of windowed blocks as the runtime has them."""
         if is_llama_cpp(self.runtime):
             return as_llama_cpp_reads(self.model.architecture)
+        if self.runtime.framework == OPENVINO.framework and self.model.architecture.experts:
+            raise LanguageError(f"{OPENVINO.title} lacks the operator for mixtures of experts: choose another runtime")
         version = tuple([int(it) for it in self.runtime.version.split(".")[:2] if it.isdecimal()])
         is_short = self.runtime.framework == "onnxruntime" and version >= _SHORT_CACHES
         return self.model.architecture if is_short else replace(self.model.architecture, has_short_caches=False)

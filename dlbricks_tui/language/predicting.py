@@ -168,10 +168,13 @@ def _bytes(found: Types) -> int:
     return sum(it.size_bytes for it in found)
 
 
-def bytes_read(found: Decoder) -> int:
+def bytes_read(asked: LanguageQuestion, found: Decoder) -> int:
     """Return the bytes of weights and caches that one step of the model reads."""
-    layers = zip(found.graph.layers, found.counts, strict=True)
-    return sum(count * work_of(layer).bytes_read for layer, count in layers)
+    works = [(count, work_of(layer)) for layer, count in zip(found.graph.layers, found.counts, strict=True)]
+    # Layers have caches of 32 bits, and weights of 32 where there are 16.
+    cache = 32 if asked.runtime.cache is None else asked.runtime.cache.bits
+    weights = sum(count * it.weight_bytes for count, it in works) // (2 if asked.precision.bits == 16 else 1)
+    return weights + sum(count * it.cache_bytes for count, it in works) * cache // 32
 
 
 @dataclass(frozen=True, slots=True)

@@ -134,7 +134,10 @@ class Reply:
 
 @dataclass(frozen=True)
 class Described(Reply):
-    """The versions in the interpreter. `packages` has those of all that computes, by name, as far as they are known."""
+    """The versions in the interpreter. `packages` has those of all that computes, by name, as far as they are known.
+
+    Beside them are settings that the framework has chosen itself.
+    """
 
     python: str
     framework: str

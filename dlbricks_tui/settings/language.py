@@ -29,7 +29,8 @@ GENERATE = Setting(
 WEIGHTS = Setting(
     name="precision",
     kind=one_of(*WeightPrecision),
-    about="how the weights are stored: int4, int8 or f32; in llama.cpp q4_k_m (also as int4), q4_0, q8_0 or f16",
+    about="how the weights are stored: int4, int8 or f32; in OpenVINO also bf16; in llama.cpp q4_k_m (also as int4), "
+    "q4_0, q8_0 or f16",
     meaning="of the weights",
     usual="int4",
     kept_in="precisions",

@@ -201,7 +201,7 @@ def test_bad_input_gets_one_line(asked: Asked, dlbricks: Command) -> None:
         (MODEL, "--prompt", 0): "--prompt: '0': give a whole number from 1 to 1,048,576",
         (MODEL, "--prompt", 10**9): "give a whole number from 1 to 1,048,576",
         (MODEL, "--generate", 0): "--generate: '0': give a whole number from 1 to 1,048,576",
-        (MODEL, "--precision", "bf16"): "'bf16': give one of int4, int8, f32",
+        (MODEL, "--precision", "int3"): "'int3': give one of int4, int8, f32, bf16",
         (MODEL, "--cache", "int2"): "'int2': give one of f32, f16, bf16, int8",
         (MODEL, "--threads", "0"): "give a whole number from 1 to",
         (MODEL, "--end-to-end", "--predict"): "not allowed with argument --end-to-end",

@@ -159,8 +159,8 @@ def test_memory_that_is_left_or_missing_is_told() -> None:
     assert text_of([*language_parts(too_large())], 80).endswith("it does not fit: 25 GB are missing")
 
 
-def test_the_memory_of_openvino_is_told_to_be_that_of_onnx_runtime() -> None:
-    remark = "memory as ONNX Runtime takes it: OpenVINO keeps the file of weights mapped besides"
+def test_weights_of_openvino_are_told_to_be_there_twice() -> None:
+    remark = "with scales and zeros; table and head have 8"
     told = [text_of([*language_parts(answer(runtime=it))], 120) for it in ("openvino-2026.4", "onnxruntime-1.32.0")]
     assert [remark in it for it in told] == [True, False]
 

@@ -50,7 +50,7 @@ from tests.language.test_measuring import Bench, peaks_here
 from tests.language.test_whole_model import small
 from tests.store.samples import system
 
-GGUF = tuple(it for it in WeightPrecision if it not in ("int4", "int8", "f32"))
+GGUF = tuple(it for it in WeightPrecision if it not in ("int4", "int8", "f32", "bf16"))
 # Some of its blocks are windowed, and some have more bits.
 TINY = NamedModel(
     "tiny",

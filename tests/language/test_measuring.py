@@ -21,10 +21,10 @@ from dlbricks_tui.host.queue import HostQueue
 from dlbricks_tui.jobs.events import Event, JobEnded
 from dlbricks_tui.jobs.process import JobAtWork
 from dlbricks_tui.language import predicting
-from dlbricks_tui.language.architecture import WeightPrecision
+from dlbricks_tui.language.architecture import LanguageError, WeightPrecision
 from dlbricks_tui.language.composing import known_bricks
 from dlbricks_tui.language.decoder import Extent, Step, steps_for
-from dlbricks_tui.language.opening import NamedModel
+from dlbricks_tui.language.opening import NamedModel, model_in_library
 from dlbricks_tui.language.orders import (
     LANGUAGE,
     LanguageFailed,
@@ -33,6 +33,7 @@ from dlbricks_tui.language.orders import (
     LanguageOrder,
     LanguageQuestion,
     LanguageRound,
+    stored_precision,
 )
 from dlbricks_tui.language.predicting import BrickPredictor, HostRates, measured_steps, work_of
 from dlbricks_tui.measure.carriers import CarrierJob
@@ -223,6 +224,20 @@ def test_a_cache_is_that_of_the_engine_and_one_that_it_lacks_is_refused(bench: B
     assert asked() == asked(CachePrecision.F32) == [("f32", False)]
     with pytest.raises(RegistryError, match="has no choice of precisions of the cache: leave int8 out"):
         asked(CachePrecision.F32, CachePrecision.INT8)
+
+
+def test_openvino_computes_in_bf16_and_refuses_mixtures_of_experts(bench: Bench) -> None:
+    openvino = replace(bench.runtime, framework="openvino")
+    assert stored_precision(openvino, WeightPrecision.BF16) is WeightPrecision.BF16
+    with pytest.raises(LanguageError, match="stores weights as int4, int8, f32, and not as bf16"):
+        stored_precision(bench.runtime, WeightPrecision.BF16)
+    for precision, cache, other in (("bf16", "f32", "bf16"), ("int4", "bf16", "f32")):
+        with pytest.raises(LanguageError, match=f"{cache}: choose --cache {other}, f16 or int8"):
+            stored_precision(openvino.with_cache(CachePrecision(cache)), WeightPrecision(precision))
+    mixture = model_in_library("qwen3-30b-a3b")
+    assert mixture is not None
+    with pytest.raises(LanguageError, match="OpenVINO lacks the operator for mixtures of experts"):
+        _ = replace(bench.question(), model=mixture, runtime=openvino).sizes
 
 
 def test_a_bandwidth_that_cannot_be_measured_bounds_nothing(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:

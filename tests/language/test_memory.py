@@ -9,15 +9,18 @@ from dlbricks_tui.language.composing import MemoryNeed, memory_need
 from dlbricks_tui.language.opening import NamedModel
 from dlbricks_tui.language.orders import LanguageQuestion
 from dlbricks_tui.runtime.runtime import Runtime
+from dlbricks_tui.runtime.variant import CachePrecision
 from tests.language.test_decoder import library
 
 INT4, F32 = WeightPrecision.INT4, WeightPrecision.F32
 RUNTIME = Runtime("here", "python", "onnxruntime", "1.32", "3.11")
 
 
-def need(model: Architecture, precision: WeightPrecision, context: int, prompt: int) -> MemoryNeed:
+def need(
+    model: Architecture, precision: WeightPrecision, context: int, prompt: int, runtime: Runtime = RUNTIME
+) -> MemoryNeed:
     """Return the memory of a context with a prompt at its beginning."""
-    asked = LanguageQuestion(NamedModel("model", model), RUNTIME, precision, prompt, context - prompt)
+    asked = LanguageQuestion(NamedModel("model", model), runtime, precision, prompt, context - prompt)
     return memory_need(asked, asked.decoder(asked.steps[0]))
 
 
@@ -90,6 +93,29 @@ def test_the_engine_holds_as_much_of_known_models(
     name: str, precision: WeightPrecision, prompt: int, peak: int
 ) -> None:
     assert need(library(name), precision, prompt + 3, prompt).total / 2**20 == pytest.approx(peak, rel=0.05)
+
+
+# The same of openvino-genai 2026.4.1 with one thread.
+@pytest.mark.parametrize(
+    ("name", "precision", "cache", "prompt", "peak"),
+    [
+        ("smollm2-135m", INT4, CachePrecision.INT8, 16, 344),
+        ("smollm2-135m", INT4, CachePrecision.INT8, 512, 372),
+        ("smollm2-135m", INT4, CachePrecision.INT8, 2000, 465),
+        ("smollm2-135m", INT4, CachePrecision.F32, 512, 388),
+        ("smollm2-135m", INT4, CachePrecision.F32, 2000, 529),
+        ("smollm2-135m", WeightPrecision.INT8, CachePrecision.INT8, 512, 456),
+        ("smollm2-135m", F32, CachePrecision.INT8, 512, 1427),
+        ("qwen2.5-0.5b", INT4, CachePrecision.INT8, 16, 799),
+        ("qwen2.5-0.5b", INT4, CachePrecision.INT8, 512, 860),
+    ],
+)
+def test_openvino_holds_as_much_of_known_models(
+    name: str, precision: WeightPrecision, cache: CachePrecision, prompt: int, peak: int
+) -> None:
+    runtime = replace(RUNTIME, framework="openvino").with_cache(cache)
+    found = need(library(name), precision, prompt + 3, prompt, runtime)
+    assert found.total / 2**20 == pytest.approx(peak, rel=0.08)
 
 
 def test_the_cache_grows_with_the_context_and_in_windowed_blocks_only_up_to_the_window() -> None:

@@ -8,9 +8,12 @@ from dlbricks_tui.bricks.identity import brick_of
 from dlbricks_tui.language.architecture import Architecture, WeightPrecision
 from dlbricks_tui.language.composing import BrickTime, StepTime, step_time, steps_time
 from dlbricks_tui.language.decoder import ATTENTION, Decoder, ModelPart, Step, decoder
+from dlbricks_tui.language.opening import NamedModel
+from dlbricks_tui.language.orders import LanguageQuestion
 from dlbricks_tui.language.predicting import BrickWork, bytes_read, work_of
 from dlbricks_tui.models.graph import LayerGraph
 from tests.language.test_decoder import ONNX_RUNTIME, library
+from tests.language.test_memory import RUNTIME
 
 LLAMA = library("llama-3.2-1b")
 
@@ -135,10 +138,8 @@ def test_decoding_takes_the_mean_of_its_first_and_last_step() -> None:
 
 def test_a_token_reads_the_weights_of_the_model_and_its_cache() -> None:
     model = library("llama-3.1-8b")
-    read = {
-        context: bytes_read(decoder(model, WeightPrecision.INT4, Step.decode(context), ONNX_RUNTIME))
-        for context in (0, 1000)
-    }
+    asked = LanguageQuestion(NamedModel("model", model), RUNTIME, WeightPrecision.INT4, 1, 1)
+    read = {context: bytes_read(asked, asked.decoder(Step.decode(context))) for context in (0, 1000)}
     weights = (model.parameters - model.vocabulary * model.hidden) * (0.5 + 4 / 32)
     assert read[0] == pytest.approx(weights, rel=0.01)
     assert read[1000] - read[0] == pytest.approx(1000 * 2 * 32 * 8 * 128 * 4, rel=0.01)

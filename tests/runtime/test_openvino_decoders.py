@@ -31,6 +31,7 @@ FAMILIES = {
     "norms of queries and keys": small("qwen3-0.6b"),
     "biases": small("qwen2.5-0.5b"),
     "windows": small("gemma-3-270m", windowed=(True, False, True), **WINDOW),
+    "factors": small("granite-3.3-2b"),
     "partly rotated": replace(LLAMA, rotary_size=16),
     "caps": small("gemma-2-2b", windowed=(True, False, True), **WINDOW),
 }

@@ -92,7 +92,7 @@ def _performers(backend: Backend) -> dict[type[protocol.Request[Any]], Callable[
 
     def described(request: protocol.Describe) -> protocol.Described:
         found = backend.describe()
-        return replace(found, packages=packages_of(found.framework))
+        return replace(found, packages={**packages_of(found.framework), **found.packages})
 
     programs = LoadedPrograms(backend)
     return {

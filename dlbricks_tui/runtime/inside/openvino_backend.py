@@ -20,6 +20,7 @@ from dlbricks_tui.runtime.inside.openvino_models import (
     ModelText,
     ask,
     compiled,
+    effective_settings,
     model_in_file,
     refuse_missing_precision,
 )
@@ -46,7 +47,8 @@ class OpenVino(OnnxBackend):
     def describe(self) -> protocol.Described:
         # The version of the package, without the number of the build.
         version = self._openvino.__version__.split("-")[0]
-        return protocol.Described(platform.python_version(), "openvino", version)
+        told = effective_settings(self._openvino, self._core)
+        return protocol.Described(platform.python_version(), "openvino", version, told)
 
     def infer(self, request: protocol.Infer) -> protocol.Inferred:
         found = []

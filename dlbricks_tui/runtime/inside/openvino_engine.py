@@ -102,7 +102,9 @@ class OpenVinoGenaiEngine(OpenVinoEngine):
     def _load(self, folder: Path) -> None:
         if not (folder / _MODEL).exists():
             _, model = self._read(folder)
-            ask(lambda: self._openvino.save_model(model, folder / _MODEL, False), Reason.UNBUILDABLE)
+            # People have files of 16 bits where the plugin computes with so many.
+            is_short = settings()["INFERENCE_PRECISION_HINT"] != "f32"
+            ask(lambda: self._openvino.save_model(model, folder / _MODEL, is_short), Reason.UNBUILDABLE)
             del model
             forget_peak()
         # The same attention as in carriers: the usual one has pages of caches, for many users at once.

@@ -22,6 +22,10 @@ from dlbricks_tui.runtime.protocol import ArrayType, Reason
 
 PRECISION_VARIABLE = "DLBRICKS_PRECISION"
 CACHE_VARIABLE = "DLBRICKS_CACHE"
+# A user can give it to a runtime: the activations that share a scale in products of packed weights, 32 by default.
+GROUP_VARIABLE = "OV_DYNAMIC_QUANTIZATION_GROUP_SIZE"
+# Of its settings, beside those of caches, those that change the speed of language models.
+_TOLD = ("DYNAMIC_QUANTIZATION_GROUP_SIZE", "INFERENCE_PRECISION_HINT")
 INSTRUCTIONS_VARIABLE = "DNNL_MAX_CPU_ISA"
 # Limits with which OpenVINO compiles nothing but single precision, although it lists others.
 _NARROW = ("sse41", "avx", "avx2", "avx2_vnni")
@@ -175,10 +179,25 @@ def settings() -> dict[str, str]:
         "INFERENCE_NUM_THREADS": threads if threads.isdecimal() else "0",
         "INFERENCE_PRECISION_HINT": _precision(),
     }
+    group = os.environ.get(GROUP_VARIABLE)
+    if group:
+        found["DYNAMIC_QUANTIZATION_GROUP_SIZE"] = group
     cache = os.environ.get(CACHE_VARIABLE)
     if cache:
         found["KV_CACHE_PRECISION"] = _TYPES_OF_CACHES.get(cache, cache)
     return found
+
+
+def effective_settings(openvino: Any, core: Any) -> dict[str, str]:
+    """Return what the plugin makes of these settings: the types and groups of caches, and of activations it rounds."""
+    given = openvino.opset13.parameter([1], numpy.float32)
+    found = compiled(core, openvino.Model([openvino.opset13.relu(given)], [given]), Reason.UNBUILDABLE)
+    told = {}
+    for name in found.get_property("SUPPORTED_PROPERTIES"):
+        if name in _TOLD or "_CACHE_" in name:
+            value = found.get_property(name)
+            told[name] = str(value.get_type_name()) if hasattr(value, "get_type_name") else str(value)
+    return told
 
 
 def _precision() -> str:
