@@ -147,7 +147,7 @@ async def test_the_library_is_predicted_sorted_filtered_and_each_model_has_an_an
         await check_all(pilot, "language")
         await visit(pilot, PANELS)
         await press(pilot, "2", "G")
-        assert "All executions" in screen_text(pilot) and "against best" in screen_text(pilot)
+        assert "the best for a whole answer comes first" in screen_text(pilot)
         await press(pilot, "4", "G")
         assert "first token" in screen_text(pilot)
         await press(pilot, "1", "enter", "g")
