@@ -105,13 +105,17 @@ class LanguageVariant(NamedTuple):
 
 def variants_of(asked: LanguageQuestion, runtimes: Sequence[Runtime]) -> Iterator[LanguageVariant]:
     """Yield all changes of one choice; `runtimes` are those that run language models here."""
+    known = {asked}
     for name, how, change in _changes(asked, runtimes):
         # A runtime may not have such weights, or the model.
         with suppress(LanguageError):
             question = change()
-            stored_precision(question.runtime, question.precision)
+            question = replace(question, precision=stored_precision(question.runtime, question.precision))
             _ = question.sizes
-            yield LanguageVariant(name, question, question, how)
+            # Two names may stand for the same weights.
+            if question not in known:
+                known.add(question)
+                yield LanguageVariant(name, question, question, how)
     for number in _other_threads(asked):
         question = replace(asked, runtime=asked.runtime.with_threads(number))
         for first, second in ((asked, question), (question, asked)):

@@ -16,6 +16,7 @@ import pytest
 
 from dlbricks_tui.api import language_models as asking
 from dlbricks_tui.api.fleets import FleetOptions, fleet_request
+from dlbricks_tui.api.language_comparing import variants_of
 from dlbricks_tui.api.language_models import LanguageAnswer, LanguageOptions
 from dlbricks_tui.api.language_systems import language_on_systems
 from dlbricks_tui.api.measuring import MeasureOptions
@@ -339,6 +340,9 @@ def test_flash_attention_and_the_cache_are_what_ifs_that_a_measurement_of_them_p
     assert measured(bench)
     before = {it.id: it for it in answered(bench, what_ifs=True).what_ifs}
     assert {"flash-on", "flash-off", "cache-int8", "vocabulary-half", "runtime-onnxruntime"} <= before.keys()
+    (eight,) = asking.questions([TINY], replace(OPTIONS, precisions=(WeightPrecision.INT8,)), bench.data)
+    weights = {it.id: it.prefill.precision.value for it in variants_of(eight, ()) if it.id.startswith("weights")}
+    assert weights == {"weights-int4": "q4_k_m", "weights-q4_0": "q4_0"}
     assert "head-last" not in before, "it scores the last token anyway"
     assert not any(it.measured for it in before.values())
     assert measured(bench, runtime=bench.runtime.with_flash_attention(FlashAttention.OFF))
