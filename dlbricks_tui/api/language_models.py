@@ -25,7 +25,7 @@ from dlbricks_tui.language import llama_cpp
 from dlbricks_tui.language.architecture import LanguageError, WeightPrecision
 from dlbricks_tui.language.composing import MemoryNeed, PhaseTimes, StepTime, memory_need, phase_times, step_time
 from dlbricks_tui.language.decoder import Decoder, Step, distinct_blocks
-from dlbricks_tui.language.llama_cpp import LlamaHost
+from dlbricks_tui.language.llama_cpp import LikeLlama, LlamaHost
 from dlbricks_tui.language.opening import NamedModel, library_models, open_language_model
 from dlbricks_tui.language.orders import (
     LANGUAGE,
@@ -537,7 +537,7 @@ class _AskedOfLlama(_Asked):
         identity, was = self.question.runtime.identity, self.was
         if was is None:
             return LlamaHost.of_host(self.store, self.system.id, identity, self.host.rates)
-        like = was._llama if isinstance(was, _AskedOfLlama) else None
+        like = LikeLlama(was._llama, was.question) if isinstance(was, _AskedOfLlama) else None
         return LlamaHost.of_host(self.store, self.system.id, identity, self.host.rates, self.question, like)
 
     def _changed_from(self, was: _Asked) -> _Asked:

@@ -33,7 +33,9 @@ def register_runtimes(parser: Parser) -> None:
 
     parser.add_listing("list the runtimes", list_runtimes)
     adding = parser.add_action("add", "register an interpreter after a check that it works", add_runtime)
-    adding.add_argument("python", metavar="PATH", help="a Python interpreter, or the virtual environment that holds it")
+    adding.add_argument(
+        "python", metavar="PATH", help="a Python interpreter, its virtual environment, or a llama-bench"
+    )
     adding.add_argument("--name", help="its name (default: its framework, version and Python)")
     about = "number of threads that it computes with (default: its own)"
     adding.add_argument("--threads", metavar="N", type=Typed(THREADS.kind), help=about)

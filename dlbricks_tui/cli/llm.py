@@ -83,6 +83,8 @@ def answer_models(args: argparse.Namespace) -> int:
         raise UsageError("--at-least filters the library: give --list with it")
     if args.list and (args.compare or args.what_if or args.prove):
         raise UsageError("--list shows all models: give --compare, --what-if and --prove with a MODEL")
+    if args.prove and args.compare:
+        raise UsageError("--prove measures changes of one execution, and --compare all of them: give one of them")
     if args.prove and args.predict:
         raise UsageError("--predict measures nothing, and --prove measures: give one of them")
     options = _options(args)

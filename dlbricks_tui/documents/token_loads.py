@@ -52,7 +52,8 @@ def token_load_parts(answer: TokenLoadAnswer, *, on_screen: bool = False) -> Ite
     yield Table(_way_columns(), answer.ways)
     loads = [_Load(way, load) for way in answer.ways for load in way.loads]
     yield BLANK_LINE
-    yield Table(tuple(_load_columns(answer, has_driven=any(it.load.driven for it in loads))), loads)
+    # A panel has room for the verdicts of drives only.
+    yield Table(tuple(_load_columns(has_driven=not on_screen and any(it.load.driven for it in loads))), loads)
     yield BLANK_LINE
     yield Table(_step_columns(), answer.steps)
     if answer.coverage < 1.0 and not on_screen:
@@ -113,13 +114,12 @@ def _way_columns() -> tuple[Column[ServedUsers], ...]:
     )
 
 
-def _load_columns(answer: TokenLoadAnswer, *, has_driven: bool) -> Iterator[Column[_Load]]:
-    name = percentile_name(answer.scenario.percentile)
+def _load_columns(*, has_driven: bool) -> Iterator[Column[_Load]]:
     yield name_column("batches", lambda it: it.way.serving)
     yield Column("users", lambda it: it.load.predicted.users, is_key=True)
     for title, value, text in (
-        (f"first token {name}", _first_ms, delay_text),
-        (f"later {name}", _later_ms, delay_text),
+        ("first token", _first_ms, delay_text),
+        ("later", _later_ms, delay_text),
         ("tokens/s", _rate, rate_text),
     ):
         # In a narrow terminal the delays stay.

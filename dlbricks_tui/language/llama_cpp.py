@@ -218,6 +218,13 @@ def _head_bytes(tensors: Sequence[GgufTensor]) -> int:
     return others[0].size_bytes if others else table.size_bytes
 
 
+class LikeLlama(NamedTuple):
+    """Another execution of a model, which tells how far predictions are off."""
+
+    host: LlamaHost
+    asked: LanguageQuestion
+
+
 class LlamaHost:
     """Knows what models take in a variant of llama.cpp on a host: measured, or predicted."""
 
@@ -226,19 +233,16 @@ class LlamaHost:
         rates: HostRates,
         records: Sequence[EndToEnd] = (),
         of_others: Sequence[EndToEnd] = (),
-        like: LlamaHost | None = None,
+        like: LikeLlama | None = None,
     ) -> None:
-        self.rates = rates
+        self.rates, self._like = rates, like
         # What other hosts have shown, in place of models of this one.
         self._elsewhere = _ratios(of_others)
         # Of each key the newest record of each run.
         self._found: defaultdict[str, dict[str, EndToEnd]] = defaultdict(dict)
         for it in sorted(records, key=lambda it: it.when):
             self._found[it.model][it.run] = it
-        # Another execution tells what this one has not shown.
-        self._ratios: dict[bool, tuple[float, float]] = _ratios(records)
-        if like is not None:
-            self._ratios = like._ratios | self._ratios
+        self._ratios = _ratios(records)
 
     @classmethod
     def of_host(
@@ -248,7 +252,7 @@ class LlamaHost:
         runtime: str,
         rates: HostRates,
         without: LanguageQuestion | None = None,
-        like: LlamaHost | None = None,
+        like: LikeLlama | None = None,
     ) -> LlamaHost:
         """Return what the store knows of a variant on this host, `without` the measurements of a question."""
         left_out: set[str] = set()
@@ -290,14 +294,11 @@ class LlamaHost:
         if found is not None:
             return found
         ms, parts = self._usual(asked, test)
-        own = [(it, known) for it in tests_of(asked) if (known := self.measured(asked, it)) is not None]
-        alike = [(it, known) for it, known in own if (it.prompt > 0) == (test.prompt > 0)]
-        if alike:
+        if (nearest := self._nearest(asked, test)) is not None:
             # The same model with another length.
-            nearest, known = min(alike, key=lambda it: abs(_doublings(it[0], test)))
-            log_ratio = math.log(known.ms / self._usual(asked, nearest)[0])
-            deviation = _PER_DOUBLING * abs(_doublings(nearest, test))
-            half = math.hypot(known.half_ms / known.ms, _DEVIATIONS * deviation)
+            log_ratio, half = nearest
+        elif self._like and (nearest := self._like.host._nearest(self._like.asked, test)) is not None:
+            log_ratio, half = nearest[0], math.hypot(nearest[1], _DEVIATIONS * _LIKE)
         elif (like := self._ratios.get(test.prompt > 0)) is not None:
             log_ratio, spread = like
             half = _DEVIATIONS * math.hypot(_LIKE, spread)
@@ -308,6 +309,17 @@ class LlamaHost:
             log_ratio, half = 0.0, _DEVIATIONS * (_FOREIGN if self.rates.is_measured else _UNKNOWN_HOST)
         scale = math.exp(log_ratio)
         return StepTime(scale * ms, half * scale * ms, {it: scale * of for it, of in parts.items()}, 0.0, "")
+
+    def _nearest(self, asked: LanguageQuestion, test: LlamaTest) -> tuple[float, float] | None:
+        """Return the logarithm of measured to predicted of the nearest test of a kind, and its half interval."""
+        own = [(it, known) for it in tests_of(asked) if (known := self.measured(asked, it)) is not None]
+        alike = [(it, known) for it, known in own if (it.prompt > 0) == (test.prompt > 0)]
+        if not alike:
+            return None
+        nearest, known = min(alike, key=lambda it: abs(_doublings(it[0], test)))
+        log_ratio = math.log(known.ms / self._usual(asked, nearest)[0])
+        deviation = _PER_DOUBLING * abs(_doublings(nearest, test))
+        return log_ratio, math.hypot(known.half_ms / known.ms, _DEVIATIONS * deviation)
 
     def scale(self, *, is_prefill: bool) -> float:
         """Return by how much models take longer here than on a usual host with these rates."""
@@ -328,14 +340,14 @@ class LlamaHost:
 
 def composed(samples_ms: Sequence[Sequence[float]], small: SmallModels, when: str) -> StepTime:
     """Return a step of the whole model from samples of the small ones, of which those of a round stand together."""
-    rounds = list(zip(*samples_ms, strict=False))
-    totals = [sum(weight * it for weight, it in zip(small.whole, of, strict=True)) for of in rounds]
-    outside = [sum(weight * it for weight, it in zip(small.outside, of, strict=True)) for of in rounds]
-    found = summarise(totals)
+    means = [summarise(it).trimmed_mean_ms for it in samples_ms]
     # Noise can make much of the weights negative; a step takes some time all the same.
-    ms = max(found.trimmed_mean_ms, 1e-6)
+    ms = max(_weighted(small.whole, means), 1e-6)
+    head = min(max(_weighted(small.outside, means), 0.0), ms)
+    # What makes a round slow hits all models, so rounds tell the interval.
+    rounds = [_weighted(small.whole, it) for it in zip(*samples_ms, strict=False)]
+    found = summarise(rounds)
     spread = (found.high_ms - found.low_ms) / 2 * (1 + _FEW_ROUNDS / len(rounds))
-    head = min(max(summarise(outside).trimmed_mean_ms, 0.0), ms)
     parts = {ModelPart.BLOCKS: ms - head, ModelPart.HEAD: head}
     return StepTime(ms, math.hypot(spread, _DEVIATIONS * _METHOD * ms), parts, 1.0, when)
 
@@ -386,6 +398,10 @@ def memory_need(asked: LanguageQuestion) -> MemoryNeed:
     return MemoryNeed(
         size_bytes(tensors), int(cache), _PROCESS_BYTES + model.vocabulary * (_BYTES_PER_WORD + _FLOAT_BYTES) + running
     )
+
+
+def _weighted(weights: Sequence[float], values: Sequence[float]) -> float:
+    return sum(weight * it for weight, it in zip(weights, values, strict=True))
 
 
 def _padded(tokens: int) -> int:

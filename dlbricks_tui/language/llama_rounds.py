@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from statistics import median
 
 from dlbricks_tui.language.architecture import LanguageError
 from dlbricks_tui.language.composing import StepTime
@@ -28,11 +29,11 @@ from dlbricks_tui.language.llama_cpp import (
 )
 from dlbricks_tui.language.orders import LanguageQuestion
 from dlbricks_tui.measure.results import runtime_record
-from dlbricks_tui.measure.stopping import Adaptive, samples_of
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.runtime.errors import WorkerError
 from dlbricks_tui.runtime.llama_bench import LlamaTest, run_test
 from dlbricks_tui.store.records import EndToEnd, Record, System, utc_now
+from dlbricks_tui.store.statistics import summarise
 
 # Rounds: at least, at most, for about so long unless the fewest take longer, and until intervals are so narrow.
 _FEWEST, _MOST, _MOST_SECONDS, _NARROW = 5, 15, 120.0, 0.04
@@ -114,7 +115,7 @@ class LlamaRounds:
                 self.samples = {key: of for key, of in self.samples.items() if key[0] != rich}
                 self._file(rich).unlink(missing_ok=True)
                 return
-            ms = sum(found.samples_ns) / len(found.samples_ns) / _NS_PER_MS / max(1, test.generate)
+            ms = median(found.samples_ns) / _NS_PER_MS / max(1, test.generate)
             self.samples.setdefault((rich, test), []).append(ms)
             self.peaks[rich] = max(self.peaks.get(rich, 0), found.peak_bytes)
 
@@ -132,7 +133,6 @@ class LlamaRounds:
         asked, runtime = self.asked, self.asked.runtime
         found: list[Record] = [system, runtime_record(runtime, system)]
         for (rich, test), samples_ms in self.samples.items():
-            statistics = samples_of(samples_ms, Adaptive())
             model = with_blocks(asked.sizes, len(rich))
             predicted, _ = usual_time(self.host.rates, model, asked.precision, test, cache_bits(asked))
             words = f"prefill {test.prompt}" if test.prompt else f"decode {test.depth}"
@@ -146,8 +146,9 @@ class LlamaRounds:
                     level=Level.FUSED,
                     run=run,
                     when=utc_now(),
-                    statistics=statistics.statistics,
-                    samples_ms=statistics.samples_ms,
+                    # No sample is warm-up: each process has run before it counts.
+                    statistics=summarise(samples_ms),
+                    samples_ms=tuple(samples_ms),
                     noise=((PREDICTED_FACT, predicted), ("peak_bytes", self.peaks[rich])),
                 )
             )

@@ -209,6 +209,7 @@ def test_bad_input_gets_one_line(asked: Asked, dlbricks: Command) -> None:
         ("nonsense", "gibberish"): "nonsense",
         (MODEL, "--compare", "--what-if"): "not allowed with argument --compare",
         (MODEL, "--what-if", "--threads", "1,2"): "what-ifs change one execution",
+        (MODEL, "--prove", "head-last", "--compare"): "--prove measures changes of one execution",
         (MODEL, "--prove", "head-last", "--predict"): "--predict measures nothing, and --prove measures",
         ("--list", "--compare"): "--list shows all models",
         (MODEL, "--for", "speed"): "'speed': give one of total, prefill, decode",

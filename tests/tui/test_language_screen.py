@@ -147,7 +147,7 @@ async def test_the_library_is_predicted_sorted_filtered_and_each_model_has_an_an
         await check_all(pilot, "language")
         await visit(pilot, PANELS)
         await press(pilot, "2", "G")
-        assert "All executions" in screen_text(pilot) and "against best" in screen_text(pilot)
+        assert "the best for a whole answer comes first" in screen_text(pilot)
         await press(pilot, "4", "G")
         assert "first token" in screen_text(pilot)
         await press(pilot, "1", "enter", "g")
@@ -219,7 +219,7 @@ async def test_models_are_opened_by_path_and_name_and_settings_lead_to_other_ans
         assert "int8, 2 threads; a prompt of 3,000 tokens, 128 generated" in screen_text(pilot)
         await press(pilot, "j", "l", "l", "l", "l")
         assert answers.asked[-1].caches == (CachePrecision.INT8,)
-        await press(pilot, "j", "j", "enter", '"3"', "enter", "j", "l")
+        await press(pilot, "j", "enter", '"3"', "enter", "j", "l")
         assert (answers.asked[-1].threads, answers.asked[-1].runtimes) == ((3,), ("onnxruntime",))
         await press(pilot, "k", "equals_sign", "ctrl+u", "enter", "j", "j", "l", "j", "right")
         assert answers.asked[-1].best_for is LanguagePhase.PREFILL
