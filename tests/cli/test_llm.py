@@ -146,7 +146,7 @@ def test_all_executions_are_compared_after_an_estimate_of_the_time(
     status, out, told = dlbricks("llm", MODEL, "--compare", "--for", "decode")
     options = asked.options
     assert status == 0 and "AGAINST BEST" in out
-    assert told.startswith("14 executions: 14 to measure, about ")
+    assert told.startswith("16 executions: 16 to measure, about ")
     assert options.runtimes == ("onnxruntime", "openvino") and len(options.threads) == 2
     assert options.precisions == tuple(WeightPrecision)
     assert options.best_for is LanguagePhase.DECODE
