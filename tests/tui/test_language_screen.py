@@ -300,8 +300,11 @@ async def test_all_executions_are_measured_after_a_question_and_a_what_if_is_pro
 
         process.write(DONE, number=2)
         process.end(number=2)
+        screen = pilot.app.screen
+        assert isinstance(screen, LanguageScreen)
+        await eventually(pilot, lambda: screen.job is None and bool(screen._executions))
         await press(pilot, "c", "enter")
-        assert process.has_begun(2)
+        await eventually(pilot, lambda: process.has_begun(2))
 
 
 async def test_a_measurement_that_fails_is_one_line(
