@@ -29,7 +29,7 @@ from dlbricks_tui.settings.loads import (
     USERS,
     UserLoad,
 )
-from dlbricks_tui.settings.setting import Setting, ValueRefusedError, fields_of
+from dlbricks_tui.settings.setting import Setting, fields_of
 from dlbricks_tui.settings.variant import KERNELS, PRECISION, RUNTIME, SYSTEM, THREADS
 
 if TYPE_CHECKING:
@@ -137,10 +137,7 @@ def _answer_users(args: argparse.Namespace) -> int:
     given = values_of(args, (*TOKENS, PERCENTILE))
     given |= {"threads": args.threads and (args.threads,), "runtimes": args.runtime and (args.runtime,)}
     if args.precision is not None:
-        try:
-            given["precisions"] = (WEIGHTS.kind.read(args.precision.value),)
-        except ValueRefusedError as refusal:
-            raise UsageError(f"--precision with --kind tokens: {refusal}") from None
+        given["precisions"] = (WEIGHTS.kind.read(args.precision.value),)
     if args.batch:
         (given["batch"],) = args.batch[-1:]
     options = TokenLoadOptions(**{name: value for name, value in given.items() if value is not None})

@@ -105,7 +105,10 @@ def test_an_engine_that_failed_is_told_and_the_prediction_shown(dlbricks: Comman
     [
         ("smollm2-135m --kind tokens --rate 3", "--rate is not for --kind tokens: leave it out"),
         ("smollm2-135m --kind tokens --bound-ms 3", "--bound-ms is not for --kind tokens: leave it out"),
-        ("smollm2-135m --kind tokens --precision bf16", "--precision with --kind tokens: give one of int4, int8, f32"),
+        (
+            "smollm2-135m --kind tokens --precision bf16",
+            "ONNX Runtime stores weights as int4, int8, f32, and not as bf16",
+        ),
         ("smollm2-135m --kind tokens --users 0", "give a whole number from 1 to 256"),
         ("squeezenet1.1 --kind single --users 3", "--users is for --kind tokens: leave it out"),
         ("squeezenet1.1 --kind single --precision int4", "--precision int4 is for --kind tokens"),
