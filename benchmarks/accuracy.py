@@ -26,7 +26,7 @@ from pathlib import Path
 
 from benchmarks import made_up_networks, onnx_models
 from benchmarks.accuracy_picture import picture
-from benchmarks.accuracy_report import TITLES, Compared, Figure, read_figures, with_tables, write_figures
+from benchmarks.accuracy_report import TITLES, Figure, read_figures, with_table, write_figures
 from benchmarks.command_line import ROOT, told
 from dlbricks_tui.folders import SAMPLE_MODELS
 from dlbricks_tui.models.graph import Level
@@ -35,7 +35,7 @@ from dlbricks_tui.runtime.traits import Format
 
 PAGE, PUBLISHED = ROOT / "docs" / "accuracy.md", ROOT / "docs" / "accuracy"
 DEFAULT_DATA = ROOT / "build" / "accuracy"
-FIGURES, FIGURES_OF_ALONE, PICTURE = "inside.csv", "alone.csv", "estimates.svg"
+FIGURES, PICTURE = "inside.csv", "estimates.svg"
 TABLE1, GLUON, ONNX, MADE_UP, OTHER = "table1", "gluon", "onnx", "made-up", "other"
 USUAL = (TABLE1, GLUON, ONNX)
 
@@ -55,12 +55,12 @@ def main() -> int:
     arguments = parsed()
     new = arguments.data_dir / FIGURES
     if arguments.publish:
-        publish(read_figures(new, Figure))
+        publish(read_figures(new))
         return 0
     failed = False
     for network in networks(arguments.groups or USUAL, arguments.data_dir):
-        figures = read_figures(new, Figure)
-        known = [*figures, *read_figures(PUBLISHED / FIGURES, Figure)]
+        figures = read_figures(new)
+        known = [*figures, *read_figures(PUBLISHED / FIGURES)]
         if not arguments.again and any(it.answers(network.model, *asked_of(arguments)) for it in known):
             continue
         figure = measured(network, arguments)
@@ -162,12 +162,11 @@ def together(known: Sequence[Figure], new: Sequence[Figure]) -> list[Figure]:
 
 
 def publish(new: Sequence[Figure]) -> None:
-    """Add figures to the published ones, and write the tables and the picture of the page."""
-    inside = together(read_figures(PUBLISHED / FIGURES, Figure), new)
-    alone = read_figures(PUBLISHED / FIGURES_OF_ALONE, Compared)
-    write_figures(PUBLISHED / FIGURES, inside)
-    (PUBLISHED / PICTURE).write_text(picture(inside, alone), encoding="utf-8")
-    PAGE.write_text(with_tables(PAGE.read_text(encoding="utf-8"), inside, alone), encoding="utf-8")
+    """Add figures to the published ones, and write the table and the picture of the page."""
+    found = together(read_figures(PUBLISHED / FIGURES), new)
+    write_figures(PUBLISHED / FIGURES, found)
+    (PUBLISHED / PICTURE).write_text(picture(found), encoding="utf-8")
+    PAGE.write_text(with_table(PAGE.read_text(encoding="utf-8"), found), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -3,22 +3,21 @@
 import math
 from collections.abc import Iterator, Sequence
 
-from benchmarks.accuracy_report import Compared
+from benchmarks.accuracy_report import Figure
 
 _WIDTH, _HEIGHT, _MARGIN = 720, 560, 64
 _GREY = "#8888"
-# Both colours can be told apart without colour vision, on light and on dark pages.
-_COLOURS = ("#e07b00", "#3b7dd8")
+# It can be seen on light and on dark pages.
+_COLOUR = "#e07b00"
 
 
-def picture(inside: Sequence[Compared], alone: Sequence[Compared]) -> str:
+def picture(figures: Sequence[Figure]) -> str:
     """Return an SVG with a point for each model, a line where both latencies are equal, and lines 10 % beside it."""
-    return "\n".join(_lines(inside, alone)) + "\n"
+    return "\n".join(_lines(figures)) + "\n"
 
 
-def _lines(inside: Sequence[Compared], alone: Sequence[Compared]) -> Iterator[str]:
-    every = [*inside, *alone]
-    latencies = [ms for it in every for ms in (it.estimate_ms, it.measured_ms)]
+def _lines(figures: Sequence[Figure]) -> Iterator[str]:
+    latencies = [ms for it in figures for ms in (it.estimate_ms, it.measured_ms)]
     low, high = math.floor(math.log10(min(latencies))), math.ceil(math.log10(max(latencies)))
 
     def x(ms: float) -> float:
@@ -31,7 +30,7 @@ def _lines(inside: Sequence[Compared], alone: Sequence[Compared]) -> Iterator[st
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {_HEIGHT}" width="{_WIDTH}" height="{_HEIGHT}" '
         'font-family="sans-serif" font-size="13" fill="#888">'
     )
-    yield f"<title>Estimate against end-to-end latency of {len(every)} models</title>"
+    yield f"<title>Estimate against end-to-end latency of {len(figures)} models</title>"
     for power in range(low, high + 1):
         ms = 10.0**power
         yield _line(x(ms), y(10.0**low), x(ms), y(10.0**high), _GREY, 0.5)
@@ -41,18 +40,13 @@ def _lines(inside: Sequence[Compared], alone: Sequence[Compared]) -> Iterator[st
     for factor, dashes in ((1.0, ""), (1.1, ' stroke-dasharray="4 4"'), (1 / 1.1, ' stroke-dasharray="4 4"')):
         begin, end = 10.0**low * max(1.0, 1 / factor), 10.0**high / max(1.0, factor)
         yield _line(x(begin), y(begin * factor), x(end), y(end * factor), "#888", 1.0, dashes)
-    for figures, colour in zip((alone, inside), reversed(_COLOURS), strict=True):
-        for it in figures:
-            yield (
-                f'<circle cx="{x(it.measured_ms):.1f}" cy="{y(it.estimate_ms):.1f}" r="2.5" fill="{colour}" '
-                'fill-opacity=".6"/>'
-            )
-    for place, (name, figures, colour) in enumerate(
-        (("inside", inside, _COLOURS[0]), ("alone", alone, _COLOURS[1])), start=1
-    ):
-        yield f'<circle cx="{_MARGIN + 16}" cy="{_MARGIN + 20 * place - 4}" r="4" fill="{colour}"/>'
-        yield f'<text x="{_MARGIN + 26}" y="{_MARGIN + 20 * place}">{name}: {len(figures)} models</text>'
-    yield f'<text x="{_MARGIN + 12}" y="{_MARGIN + 60}">dashed: 10 % more or less</text>'
+    for it in figures:
+        yield (
+            f'<circle cx="{x(it.measured_ms):.1f}" cy="{y(it.estimate_ms):.1f}" r="2.5" fill="{_COLOUR}" '
+            'fill-opacity=".6"/>'
+        )
+    yield f'<text x="{_MARGIN + 12}" y="{_MARGIN + 20}">{len(figures)} models</text>'
+    yield f'<text x="{_MARGIN + 12}" y="{_MARGIN + 40}">dashed: 10 % more or less</text>'
     yield f'<text x="{_WIDTH / 2}" y="{_HEIGHT - 16}" text-anchor="middle">end-to-end latency in ms</text>'
     yield (
         f'<text x="18" y="{_HEIGHT / 2}" text-anchor="middle" transform="rotate(-90 18 {_HEIGHT / 2})">'

@@ -1,4 +1,4 @@
-"""The page docs/accuracy.md: tables of estimates beside end-to-end latencies, from the figures in docs/accuracy."""
+"""The page docs/accuracy.md: a table of estimates beside end-to-end latencies, from the figures in docs/accuracy."""
 
 import csv
 import math
@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, fields
 from itertools import groupby
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 TITLES = {
     "table1": "The fifty of the paper",
@@ -24,31 +24,8 @@ HOSTS = {
 # The largest mean error, the limit of a single error, and the least share of models within it.
 _OF_THE_FIFTY, _OF_OTHERS = (0.02, 0.06, 1.0), (0.03, 0.05, 0.8)
 HELD = 0.85
-BEGIN, END = "<!-- {}: written by python -m benchmarks.accuracy --publish -->", "<!-- end of {} -->"
+BEGIN, END = "<!-- written by python -m benchmarks.accuracy --publish -->", "<!-- end of the table -->"
 _DIGITS = 6
-
-
-@dataclass(frozen=True)
-class Compared:
-    """The estimate of a model beside its end-to-end latency."""
-
-    group: str
-    model: str
-    level: str
-    system: str
-    estimate_ms: float
-    low_ms: float
-    high_ms: float
-    measured_ms: float
-
-    @property
-    def error(self) -> float:
-        return self.estimate_ms / self.measured_ms - 1
-
-    @property
-    def holds(self) -> bool:
-        """True if the interval holds the measured latency."""
-        return self.low_ms <= self.measured_ms <= self.high_ms
 
 
 class Place(NamedTuple):
@@ -62,9 +39,17 @@ class Place(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Figure(Compared):
-    """An estimate by the method `inside`, with the command that measured it."""
+class Figure:
+    """The estimate of a model beside its end-to-end latency, with the command that measured both."""
 
+    group: str
+    model: str
+    level: str
+    system: str
+    estimate_ms: float
+    low_ms: float
+    high_ms: float
+    measured_ms: float
     # The number of models that are this network.
     models: int
     # What the command named: the model, the framework, and the number of threads; None: the usual.
@@ -80,6 +65,15 @@ class Figure(Compared):
     seconds: float
 
     @property
+    def error(self) -> float:
+        return self.estimate_ms / self.measured_ms - 1
+
+    @property
+    def holds(self) -> bool:
+        """True if the interval holds the measured latency."""
+        return self.low_ms <= self.measured_ms <= self.high_ms
+
+    @property
     def place(self) -> tuple[Place, str]:
         """The row of the table that it belongs to, and its network."""
         return Place(self.group, self.level, self.runtime, self.batch, self.system), self.asked
@@ -91,18 +85,17 @@ class Figure(Compared):
         return asked == (name, framework, threads, batch, level)
 
 
-AnyFigure = TypeVar("AnyFigure", bound=Compared)
-
-
-def read_figures(path: Path, kind: type[AnyFigure]) -> list[AnyFigure]:
+def read_figures(path: Path) -> list[Figure]:
     """Return the figures in a CSV file; none if it does not exist."""
     if not path.exists():
         return []
     with path.open(newline="", encoding="utf-8") as file:
-        return [kind(**{it.name: _value(it.type, row[it.name]) for it in fields(kind)}) for row in csv.DictReader(file)]
+        return [
+            Figure(**{it.name: _value(it.type, row[it.name]) for it in fields(Figure)}) for row in csv.DictReader(file)
+        ]
 
 
-def write_figures(path: Path, figures: Sequence[Compared]) -> None:
+def write_figures(path: Path, figures: Sequence[Figure]) -> None:
     """Write figures as a CSV file."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("w", newline="", encoding="utf-8") as file:
@@ -111,18 +104,15 @@ def write_figures(path: Path, figures: Sequence[Compared]) -> None:
         writer.writerows([_cell(it) for it in asdict(figure).values()] for figure in figures)
 
 
-def with_tables(page: str, inside: Sequence[Figure], alone: Sequence[Compared]) -> str:
-    """Return the page with its tables written anew."""
-    for name, lines in (("inside", inside_table(inside)), ("alone", alone_table(alone))):
-        begin, end = BEGIN.format(name), END.format(name)
-        head, _, rest = page.partition(begin)
-        _, _, tail = rest.partition(end)
-        page = f"{head}{begin}\n\n" + "\n".join(lines) + f"\n\n{end}{tail}"
-    return page
+def with_table(page: str, figures: Sequence[Figure]) -> str:
+    """Return the page with its table written anew."""
+    head, _, rest = page.partition(BEGIN)
+    _, _, tail = rest.partition(END)
+    return f"{head}{BEGIN}\n\n" + "\n".join(accuracy_table(figures)) + f"\n\n{END}{tail}"
 
 
-def inside_table(figures: Iterable[Figure]) -> Iterator[str]:
-    """Yield the lines of the table of the method `inside`: one row for each group, host and execution."""
+def accuracy_table(figures: Iterable[Figure]) -> Iterator[str]:
+    """Yield the lines of the table: one row for each group, host and execution."""
     heads = (
         "networks | runtime | batch | host | number | mean error | but own carriers | worst | within 5 % | in interval"
     )
@@ -141,54 +131,32 @@ def inside_table(figures: Iterable[Figure]) -> Iterator[str]:
         )
 
 
-def alone_table(figures: Iterable[Compared]) -> Iterator[str]:
-    """Yield the lines of the table of the method `alone`: one row for each group and host, with both levels."""
-    yield "| networks | host | number | mean error | worst | within 5 % | in interval |"
-    yield "|---|---|--:|--:|--:|--:|--:|"
-
-    def row(it: Compared) -> tuple[int, str]:
-        return list(TITLES).index(it.group), it.system
-
-    for (_, system), those in groupby(sorted(figures, key=lambda it: (*row(it), it.level)), key=row):
-        levels = [list(found) for _, found in groupby(those, key=lambda it: it.level)]
-        group = levels[0][0].group
-        cells = (
-            [str(len(levels[0]))],
-            [_mean_cell(group, it) for it in levels],
-            [f"{worst(it):+.1%}" for it in levels],
-            [_within_cell(group, it) for it in levels],
-            [_held_cell(it) for it in levels],
-        )
-        texts = (", ".join(it) for it in cells)
-        yield f"| {TITLES[group]} | {HOSTS.get(system, system)} | {' | '.join(texts)} |"
-
-
-def mean_error(figures: Sequence[Compared]) -> float:
+def mean_error(figures: Sequence[Figure]) -> float:
     """Return the mean of the absolute errors."""
     return math.fsum(abs(it.error) for it in figures) / len(figures)
 
 
-def worst(figures: Sequence[Compared]) -> float:
+def worst(figures: Sequence[Figure]) -> float:
     """Return the largest error, with its sign."""
     return max((it.error for it in figures), key=abs)
 
 
-def within(limit: float, figures: Sequence[Compared]) -> float:
+def within(limit: float, figures: Sequence[Figure]) -> float:
     """Return the share of models whose error is no larger."""
     return sum(abs(it.error) <= limit for it in figures) / len(figures)
 
 
-def _mean_cell(group: str, figures: Sequence[Compared]) -> str:
+def _mean_cell(group: str, figures: Sequence[Figure]) -> str:
     found = mean_error(figures)
     return _marked(f"{found:.1%}", found <= _promised(group)[0])
 
 
-def _within_cell(group: str, figures: Sequence[Compared]) -> str:
+def _within_cell(group: str, figures: Sequence[Figure]) -> str:
     _, limit, share = _promised(group)
     return _marked(f"{within(0.05, figures):.0%}", within(limit, figures) >= share)
 
 
-def _held_cell(figures: Sequence[Compared]) -> str:
+def _held_cell(figures: Sequence[Figure]) -> str:
     held = sum(it.holds for it in figures) / len(figures)
     return _marked(f"{held:.0%}", held >= HELD)
 

@@ -19,6 +19,7 @@ from dlbricks_tui.api.language_comparing import (
 )
 from dlbricks_tui.errors import UserError
 from dlbricks_tui.host.fingerprint import fingerprint
+from dlbricks_tui.host.processor import HostFiles, instruction_sets
 from dlbricks_tui.jobs.errors import JobError
 from dlbricks_tui.jobs.events import Event
 from dlbricks_tui.language import llama_cpp
@@ -41,7 +42,7 @@ from dlbricks_tui.recorded_host import processors_here
 from dlbricks_tui.runtime.registry import Registry
 from dlbricks_tui.runtime.runtime import Runtime
 from dlbricks_tui.runtime.traits import Format
-from dlbricks_tui.runtime.variant import CachePrecision, FlashAttention, Precision
+from dlbricks_tui.runtime.variant import CachePrecision, FlashAttention, InstructionSet, Precision
 from dlbricks_tui.settings.language import CACHE, FLASH_ATTENTION, GENERATE, PROMPT
 from dlbricks_tui.settings.setting import require_allowed, with_own
 from dlbricks_tui.settings.variant import THREADS
@@ -84,10 +85,10 @@ class LanguageOptions:
             raise LanguageError("weights have a precision: name one or more")
 
     def with_every_execution(self, runtimes: Sequence[str]) -> LanguageOptions:
-        """Return the options that compare these runtimes, all precisions, and one thread with all cores."""
+        """Return the options that compare these runtimes in all precisions, and one thread with all cores."""
         cores = sorted({1, processors_here().number})
         threads = with_own(cores, next(iter(self.threads), None))
-        return replace(self, precisions=tuple(WeightPrecision), threads=threads, runtimes=tuple(runtimes))
+        return replace(self, precisions=precisions_here(), threads=threads, runtimes=tuple(runtimes))
 
     def require_context(self, model: str, positions: int) -> None:
         """Raise LanguageError if prompt and generated tokens are more than a model can hold in its context."""
@@ -373,6 +374,13 @@ def seconds_to_measure(answers: Sequence[LanguageAnswer]) -> float:
         for it in answers
         if not it.is_measured
     )
+
+
+def precisions_here() -> tuple[WeightPrecision, ...]:
+    """Return the precisions in which the processor of this host computes; all of them if it does not tell."""
+    lacks_bf16 = InstructionSet.AVX512_CORE_BF16 not in (known := instruction_sets(HostFiles()))
+    without = {WeightPrecision.BF16} if lacks_bf16 and len(known) > 1 else set()
+    return tuple(it for it in WeightPrecision if it not in without)
 
 
 def language_runtimes(data: DataFolder) -> tuple[Runtime, ...]:

@@ -98,11 +98,11 @@ class LanguageQuestion:
 
     @property
     def words(self) -> str:
-        """The model and its execution, such as "llama-3.2-1b, int4, 2 threads"."""
+        """The model and its execution, such as "llama-3.2-1b, ONNX Runtime, int4, 2 threads"."""
         cache, flash = stated_cache(self.runtime.identity), stated_flash_attention(self.runtime.identity)
         stored = [self.precision.value, *([] if cache is None else [cache_in_words(cache)])]
         stored += [] if flash is None else [flash_attention_in_words(flash)]
-        return ", ".join([self.model.name, *stored, threads_in_words(self.threads)])
+        return ", ".join([self.model.name, self.runtime.traits.title, *stored, threads_in_words(self.threads)])
 
     @property
     def sizes(self) -> Architecture:

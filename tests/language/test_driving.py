@@ -119,7 +119,7 @@ def test_an_engine_that_ends_is_told_and_the_prediction_stays(bench: Bench, engi
     asked = question(bench, generate=9, batches=(1, 2))
     assert bench.measure(LanguageOrder((asked,), drives=(drive_of(TokenServing.SINGLE, 3),)))
     (failed,) = (it for it in bench.told if isinstance(it, LanguageFailed))
-    assert failed.line == "tiny, int4, 1 thread: not measured: the engine has ended"
+    assert failed.line == "tiny, ONNX Runtime, int4, 1 thread: not measured: the engine has ended"
     with ResultsDatabase(bench.data.store) as store:
         assert driven_load(store, fingerprint().id, asked, ASKED, TokenServing.SINGLE, 3) is None
 

@@ -215,7 +215,7 @@ def test_variants_are_passed_on_and_told(bench: Bench, engine: Path) -> None:
     assert measured(bench, runtime=runtime)
     lines = commands(engine)
     assert all(re.search(r"-o json -r \d -t 1 -fa 1 -ctk q8_0 -ctv q8_0$", it) for it in lines), lines
-    assert bench.told[0].line == "tiny, q4_k_m, int8 cache, flash attention on, 1 thread: measuring"  # type: ignore[attr-defined]
+    assert bench.told[0].line == "tiny, llama.cpp, q4_k_m, int8 cache, flash attention on, 1 thread: measuring"  # type: ignore[attr-defined]
     answer = answered(bench, caches=(CachePrecision.INT8,), flash_attention=(FlashAttention.ON,))
     assert answer.coverage == 1 and answer.memory.cache < answered(bench).memory.cache
 
@@ -236,7 +236,7 @@ def test_an_engine_that_fails_is_told_in_one_line(
     monkeypatch.setattr(llama_rounds, "_PATIENCE", 0.0)
     assert measured(bench)
     (failed,) = [it for it in bench.told if isinstance(it, LanguageFailed)]
-    assert re.fullmatch(f"tiny, q4_k_m, 1 thread: not measured: {reason}", failed.line.replace("0 s", "1 s"))
+    assert re.fullmatch(f"tiny, llama.cpp, q4_k_m, 1 thread: not measured: {reason}", failed.line.replace("0 s", "1 s"))
     assert not list(bench.data.cache.glob("whole-model-*"))
     assert answered(bench).is_predicted
 

@@ -125,8 +125,10 @@ def bench(tmp_path: Path) -> Bench:
 def test_a_model_is_measured_once_and_answered_from_the_store(bench: Bench) -> None:
     assert bench.measure(bench.order()), bench.told
     begins, *rounds, done = bench.told
-    assert begins == LanguageMessage("tiny, int4, 1 thread: measuring")
-    assert isinstance(done, LanguageMeasured) and done.line.startswith("tiny, int4, 1 thread: measured in ")
+    assert begins == LanguageMessage("tiny, ONNX Runtime, int4, 1 thread: measuring")
+    assert isinstance(done, LanguageMeasured) and done.line.startswith(
+        "tiny, ONNX Runtime, int4, 1 thread: measured in "
+    )
     assert {*map(type, rounds)} == {LanguageRound} and isinstance(rounds[-1], LanguageRound)
     assert re.fullmatch(r"tiny: round \d+, prefill [\d.]+ ms, [\d,.]+ tokens per second(, .*)?", rounds[-1].line)
 
@@ -273,8 +275,8 @@ def test_a_model_that_cannot_run_or_does_not_fit_is_told_and_its_bricks_and_the_
     first, failure, second = (it for it in bench.told if isinstance(it, LanguageFailed))
     assert "GB of memory" in first.line and "GB of memory" in second.line, "a whole model is not written"
     assert not list(bench.data.cache.glob("whole-model-*"))
-    assert begins == LanguageMessage("bad, int4, 1 thread: measuring (1 of 2)")
-    assert failure.line.startswith("bad, int4, 1 thread: not measured: ")
+    assert begins == LanguageMessage("bad, ONNX Runtime, int4, 1 thread: measuring (1 of 2)")
+    assert failure.line.startswith("bad, ONNX Runtime, int4, 1 thread: not measured: ")
     assert "protobuf" in failure.line
     assert isinstance(bench.told[-1], LanguageMeasured)
 

@@ -100,20 +100,42 @@ def test_attention_is_one_operator_and_products_unpack_their_weights(openvino: A
     assert kinds["FullyConnected"] == 3 * 5 + 1
 
 
-def test_caches_grow_from_run_to_run_and_begin_anew(openvino: Any) -> None:
-    found = decoder(LLAMA, WeightPrecision.INT4, Step.decode(20), TRAITS["openvino"])
+def carrier(openvino: Any, step: Step) -> Any:
+    """Return the carrier of a step, ready to run."""
+    found = decoder(LLAMA, WeightPrecision.INT4, step, TRAITS["openvino"])
     program = carrier_program(found.graph).program
     names = list(program.network.inputs)
     in_place = {names[given]: place for given, place in found.in_place.items()}
-    bound = OpenVino(openvino).bind(replace(program.network, in_place=in_place, distinct=True))
-    lengths = []
+    return OpenVino(openvino).bind(replace(program.network, in_place=in_place, distinct=True))
+
+
+def cached(bound: Any) -> int:
+    """Return the tokens in the caches of a carrier."""
+    length: int = bound._request.request.query_state()[0].state.shape[2]
+    return length
+
+
+def test_caches_grow_from_run_to_run_and_begin_anew(openvino: Any) -> None:
+    bound, lengths = carrier(openvino, Step.decode(20)), []
     for _ in range(2):
         bound.begin()
         bound.run()
+        bound.prepare()
         bound.run()
-        lengths.append(bound._request.request.query_state()[0].state.shape[2])  # type: ignore[attr-defined]
+        lengths.append(cached(bound))
     # The run that puts caches where they grow, and both others.
     assert lengths == [23, 23]
+
+
+def test_a_prompt_is_read_behind_a_step_of_one_token(openvino: Any) -> None:
+    bound, lengths = carrier(openvino, Step.prefill(9)), []
+    for _ in range(2):
+        bound.begin()
+        bound.prepare()
+        lengths.append(cached(bound))
+        bound.run()
+        lengths.append(cached(bound))
+    assert lengths == [1, 9, 1, 9]
 
 
 def test_zeros_of_a_row_begin_in_a_byte_of_their_own() -> None:

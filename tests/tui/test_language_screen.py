@@ -102,6 +102,7 @@ def answers(monkeypatch: pytest.MonkeyPatch) -> Answers:
     monkeypatch.setattr(asking, "stored_answers", made.stored)
     # Not every host has each runtime.
     monkeypatch.setattr(asking, "runtimes_here", lambda _: ("onnxruntime", "openvino"))
+    monkeypatch.setattr(asking, "precisions_here", lambda: tuple(WeightPrecision))
     return made
 
 

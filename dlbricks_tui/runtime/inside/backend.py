@@ -69,6 +69,9 @@ class BoundNetwork(ABC):
     def run(self) -> None:
         """Compute the outputs and wait for them. Nothing is copied out of the framework."""
 
+    def prepare(self) -> None:  # noqa: B027
+        """Run something else that an engine runs ahead of each run, if that changes how long the run takes."""
+
     def begin(self) -> None:  # noqa: B027
         """Make what runs have changed as it was before the first run, ahead of several runs."""
 

@@ -175,6 +175,7 @@ def _durations_ns(network: BoundNetwork, warm: int, repeat: int, before: Callabl
     durations = []
     network.begin()
     for _ in range(warm + repeat):
+        network.prepare()
         before()
         durations.append(_duration_ns(network))
     return durations[warm:]

@@ -138,6 +138,9 @@ class _BoundModel(OnnxNetwork):
         if not self.outputs:
             self.outputs = [self._request.request.get_output_tensor(number) for number in range(self._results)]
 
+    def prepare(self) -> None:
+        ask(self._request.prepare, protocol.Reason.UNBUILDABLE)
+
     def begin(self) -> None:
         ask(self._request.begin, protocol.Reason.UNBUILDABLE)
 

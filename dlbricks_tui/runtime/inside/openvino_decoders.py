@@ -229,7 +229,11 @@ class ModelRequest:
     def __init__(self, model: Any, request: Any) -> None:
         self.request = request
         self.has_caches = bool(request.query_state())
-        self._reads_prompt = self.has_caches and not tokens_before(model)
+        held = [it.input_value(0).get_shape()[2] for it in model.get_ops() if it.get_type_name() == "ReadValue"]
+        self._reads_prompt = self.has_caches and not any(held)
+        # The inputs whose length is open.
+        self._open = [place for place, it in enumerate(model.inputs) if it.get_partial_shape().is_dynamic]
+        self._short: Any = None
 
     def feed(self, keys: Sequence[str | int], tensors: Sequence[Any], in_place: Mapping[int, Any]) -> None:
         """Let the model read these tensors as its inputs, each known by name or place, and write outputs to some.
@@ -255,6 +259,22 @@ class ModelRequest:
         # It copies the caches to where they can grow.
         self.request.infer(share_outputs=True)
         return 1
+
+    def prepare(self) -> None:
+        """Run with a single token, if a prompt comes next: an engine that reads one has made tokens before.
+
+        All nodes then adapt to the other length.
+        """
+        if not self._reads_prompt or not self._open:
+            return
+        tensors = [self.request.get_input_tensor(it) for it in self._open]
+        if self._short is None:
+            self._short = importlib.import_module("openvino").Tensor(numpy.zeros((1, 1), numpy.int64))
+        for place in self._open:
+            self.request.set_input_tensor(place, self._short)
+        self.run()
+        for place, tensor in zip(self._open, tensors, strict=True):
+            self.request.set_input_tensor(place, tensor)
 
     def run(self) -> None:
         if self._reads_prompt:
@@ -288,15 +308,23 @@ def with_state(model: Any, *, is_whole: bool = False) -> Any:
     results = [it for it in model.get_results() if it.input_value(0).get_node().get_friendly_name() not in written]
     # Caches have four axes.
     given = [it for it in model.get_parameters() if not is_whole or len(it.get_partial_shape()) < 4]
-    return openvino.Model(results, sinks, [*given, beams], "decoder")
+    made = openvino.Model(results, sinks, [*given, beams], "decoder")
+    if not is_whole:
+        # Their length is open, as in an engine.
+        made.reshape({place: [1, -1] for place, it in enumerate(made.inputs) if _is_row(it)})
+    return made
 
 
 def tokens_before(model: Any) -> int:
     """Return the tokens in the caches of a model before its first run."""
     # The tokens of a run, and those that the mask counts: both are rows of whole numbers.
-    whole = [it.get_partial_shape() for it in model.inputs if it.get_element_type().get_type_name() == "i64"]
-    rows = [it[1].get_length() for it in whole if it.is_static]
+    rows = [it.get_partial_shape()[1].get_length() for it in model.inputs if _is_row(it)]
     return max(rows, default=0) - min(rows, default=0)
+
+
+def _is_row(given: Any) -> bool:
+    shape = given.get_partial_shape()
+    return given.get_element_type().get_type_name() == "i64" and shape.is_static and len(shape) == 2
 
 
 def _grown(gather: Any) -> Any:
