@@ -154,7 +154,9 @@ def test_what_a_host_cannot_measure_is_told(data: DataFolder, host: Host, monkey
 
     monkeypatch.setattr("dlbricks_tui.api.language_measuring.carrier_jobs", refuse)
     *told, ended = host.carry_out(task_of(data))
-    assert [it.text for it in told if isinstance(it, TaskNote)] == ["model, int4, 1 thread: not measured: no room"]
+    assert [it.text for it in told if isinstance(it, TaskNote)] == [
+        "model, ONNX Runtime, int4, 1 thread: not measured: no room"
+    ]
     assert ended.state == "finished"
 
 
