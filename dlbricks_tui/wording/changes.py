@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from dlbricks_tui.analysis.what_if import WhatIfKind
 from dlbricks_tui.models.graph import Level
-from dlbricks_tui.runtime.traits import TRAITS
+from dlbricks_tui.runtime.traits import ENGINES, TRAITS
 from dlbricks_tui.runtime.variant import Optimisation, Precision, Variant, batch_in_words, threads_in_words
 from dlbricks_tui.store.change import Verdict
 from dlbricks_tui.wording.numbers import counted, in_ms, p_words, percent, signed_percent
@@ -79,9 +79,10 @@ _OPTIMISATIONS = {it.value for it in Optimisation}
 def what_if_words(what_if: str) -> str:
     """Return a what-if, given its id, in plain words: `parallel-2` is `run 2 branches at once`."""
     kind, _, name = what_if.partition("-")
+    known = {**TRAITS, **ENGINES}
     words = {
         WhatIfKind.PARALLEL: f"run {name} branches at once",
-        WhatIfKind.RUNTIME: f"run it in {TRAITS[name].title}" if name in TRAITS else "",
+        WhatIfKind.RUNTIME: f"run it in {known[name].title}" if name in known else "",
         WhatIfKind.KERNELS: f"optimise less: {name}" if name in _OPTIMISATIONS else f"use {name} kernels",
         WhatIfKind.PRECISION: f"compute in {name}",
         WhatIfKind.THREADS: f"use {threads_in_words(int(name))}" if name.isdecimal() else "",

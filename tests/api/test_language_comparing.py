@@ -115,6 +115,7 @@ def test_what_ifs_change_one_choice_and_have_names_and_words() -> None:
         "head-last": "score the last token",
         "vocabulary-half": "halve the vocabulary",
     }
+    assert what_if_words("runtime-llama.cpp") == "run it in llama.cpp"
     own = replace(ASKED, runtime=OPENVINO.with_cache(CachePrecision.F32))
     caches = [it for it in variants_of(own, (OPENVINO,)) if it.id.startswith("cache")]
     assert ("cache-int8", "--cache int8") in [(it.id, it.how) for it in caches]
