@@ -1,4 +1,4 @@
-"""How many users a language model serves within bounds of both delays: predicted, and driven in its engine."""
+"""Predict how many users a language model serves within bounds of both delays, and drive them in its engine."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ _ENDS: tuple[Callable[[StepTime], float], ...] = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TokenLoadOptions(LanguageOptions):
-    """What users ask of a language model in its first execution, and how long they wait at most."""
+    """The requests of users, the bounds of their delays, and the execution of the model: the first of several."""
 
     first_token_ms: float = 2000.0
     per_token_ms: float = 100.0
@@ -121,7 +121,7 @@ class BatchStep:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TokenLoadAnswer:
-    """How many users a language model serves on a system within bounds of both delays."""
+    """The users that a language model serves on a system within bounds of both delays."""
 
     model: str
     # The published name; empty for a file.

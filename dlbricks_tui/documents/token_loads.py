@@ -1,4 +1,4 @@
-"""How many users a language model serves: in each way, predicted and driven, and both delays by users."""
+"""Lay out the users that a language model serves, and both delays by the number of users."""
 
 from __future__ import annotations
 

@@ -5,14 +5,12 @@ from __future__ import annotations
 from hashlib import sha256
 
 from dlbricks_tui.bricks.identity import whole_model
-from dlbricks_tui.language.composing import PROTOCOL
-from dlbricks_tui.language.end_to_end import WholeModelEngine, engine_record, engine_title
+from dlbricks_tui.language.end_to_end import WholeModelEngine, engine_record, engine_title, result_of_engine
 from dlbricks_tui.language.orders import Drive, DrivenLoad, LanguageQuestion
 from dlbricks_tui.measure.stopping import FixedRuns, samples_of
-from dlbricks_tui.models.graph import Level
 from dlbricks_tui.scenarios.tokens import TokenLoad, TokenSamples, TokenScenario, TokenServing
 from dlbricks_tui.store.database import ResultsDatabase
-from dlbricks_tui.store.records import EndToEnd, Record, System, utc_now
+from dlbricks_tui.store.records import EndToEnd, Record, System
 from dlbricks_tui.store.selections import equal
 
 _RATE = "tokens_per_second"
@@ -33,18 +31,14 @@ def drive(asked: LanguageQuestion, drive: Drive, engine: WholeModelEngine, syste
     for key, (words, delays_ms) in zip(keys, delays.items(), strict=True):
         samples = samples_of(delays_ms, FixedRuns(len(delays_ms)))
         records.append(
-            EndToEnd(
-                model=key,
-                name=f"{asked.model.name} {words}, {drive.words}",
-                system=system.id,
-                runtime=record.id,
-                protocol=PROTOCOL,
-                level=Level.FUSED,
-                run=run,
-                when=utc_now(),
-                statistics=samples.statistics,
-                samples_ms=samples.samples_ms,
-                noise=((_RATE, found.tokens_per_second),),
+            result_of_engine(
+                key,
+                f"{asked.model.name} {words}, {drive.words}",
+                record,
+                system,
+                run,
+                samples,
+                ((_RATE, found.tokens_per_second),),
             )
         )
     return records

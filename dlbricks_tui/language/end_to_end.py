@@ -31,7 +31,7 @@ from dlbricks_tui.language.decoder import Decoder, Step, decoder
 from dlbricks_tui.language.orders import LanguageQuestion, MeasuredEngine
 from dlbricks_tui.measure.noise import HostTrack, counting
 from dlbricks_tui.measure.results import runtime_record
-from dlbricks_tui.measure.stopping import Adaptive, samples_of
+from dlbricks_tui.measure.stopping import Adaptive, Samples, samples_of
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.runtime.errors import FrameworkMissingError, WorkerDiedError, WorkerError, WorkerRefusedError
 from dlbricks_tui.runtime.process import INSIDE, Worker
@@ -49,7 +49,7 @@ from dlbricks_tui.runtime.runtime import Runtime
 from dlbricks_tui.scenarios.tokens import Pauses
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.index import SHARED_COLUMN
-from dlbricks_tui.store.records import EndToEnd, Record, RuntimeRecord, System, utc_now
+from dlbricks_tui.store.records import EndToEnd, Facts, Record, RuntimeRecord, System, utc_now
 from dlbricks_tui.store.selections import OLDEST_FIRST, equal
 
 if TYPE_CHECKING:
@@ -237,21 +237,36 @@ class WholeModelRuns:
             counted = counting(samples_ms, moments, track)
             found = samples_of(counted.of(samples_ms), Adaptive())
             records.append(
-                EndToEnd(
-                    model=key,
-                    name=f"{asked.model.name} {words}",
-                    system=system.id,
-                    runtime=engine.id,
-                    protocol=PROTOCOL,
-                    level=Level.FUSED,
-                    run=run,
-                    when=utc_now(),
-                    statistics=found.statistics,
-                    samples_ms=found.samples_ms,
-                    noise=(*counted.facts(len(samples_ms)), (SHARED_COLUMN, counted.doubt), ("peak_bytes", peak)),
+                result_of_engine(
+                    key,
+                    f"{asked.model.name} {words}",
+                    engine,
+                    system,
+                    run,
+                    found,
+                    (*counted.facts(len(samples_ms)), (SHARED_COLUMN, counted.doubt), ("peak_bytes", peak)),
                 )
             )
         return records
+
+
+def result_of_engine(
+    key: str, name: str, engine: RuntimeRecord, system: System, run: str, samples: Samples, noise: Facts
+) -> EndToEnd:
+    """Return the samples of an engine as a result for the store."""
+    return EndToEnd(
+        model=key,
+        name=name,
+        system=system.id,
+        runtime=engine.id,
+        protocol=PROTOCOL,
+        level=Level.FUSED,
+        run=run,
+        when=utc_now(),
+        statistics=samples.statistics,
+        samples_ms=samples.samples_ms,
+        noise=noise,
+    )
 
 
 @contextmanager

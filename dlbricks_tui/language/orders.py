@@ -71,7 +71,7 @@ def stored_precision(runtime: Runtime, wanted: WeightPrecision) -> WeightPrecisi
 
 
 class LanguagePhase(str, Enum):
-    """What an execution may be best for: a whole answer, its prompt, or each token that is generated."""
+    """The parts of an answer whose latency is compared: all of it, its prompt, or each generated token."""
 
     TOTAL = "total"
     PREFILL = "prefill"

@@ -55,7 +55,7 @@ class LlamaTest(NamedTuple):
 
 
 class LlamaRun(NamedTuple):
-    """What a test took, each time, and the most memory that its process had."""
+    """The durations of a test, and the peak memory of its process."""
 
     samples_ns: tuple[int, ...]
     peak_bytes: int

@@ -39,7 +39,7 @@ class TokenServing(str, Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TokenScenario:
-    """What users ask for, and the bounds within which a share of the answers has to be."""
+    """The requests of users, and the bounds that a share of the answers has to meet."""
 
     prompt: int
     generate: int

@@ -1,4 +1,4 @@
-"""What is said of users that a language model serves."""
+"""The document about users of a language model."""
 
 import pytest
 
