@@ -24,7 +24,6 @@ from tinydb import where
 from dlbricks_tui import __version__
 from dlbricks_tui.atomic_write import replace_file, write_atomically
 from dlbricks_tui.errors import UserError
-from dlbricks_tui.fleet.errors import HostError, MessageError
 from dlbricks_tui.fleet.messages import (
     MOST_PARCEL_BYTES,
     EndState,
@@ -39,6 +38,7 @@ from dlbricks_tui.fleet.messages import (
     message_in,
     text_of,
 )
+from dlbricks_tui.fleet.request import HostError, MessageError
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.host.fingerprint import fingerprint
 from dlbricks_tui.host.queue import host_queue

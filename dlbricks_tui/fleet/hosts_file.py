@@ -22,8 +22,7 @@ from typing import Any
 from dlbricks_tui.evaluations.evaluation import EvaluationError
 from dlbricks_tui.evaluations.faults import Fault, Place, key_shown, offset_of, offsets_of, position_at, shown
 from dlbricks_tui.evaluations.file import content_of, parsed, shown_path, text_in
-from dlbricks_tui.fleet.errors import FleetError
-from dlbricks_tui.fleet.request import HostEntry
+from dlbricks_tui.fleet.request import FleetError, HostEntry
 from dlbricks_tui.printable import printable
 
 MOST_HOSTS = 10_000

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from dlbricks_tui import __version__
-from dlbricks_tui.fleet.engine.engine import Engine, HostJoined, HostLeft, HostSaid, News, Reported, TaskOver
+from dlbricks_tui.fleet.engine import Engine, HostJoined, HostLeft, HostSaid, News, Reported, TaskOver
 from dlbricks_tui.fleet.messages import (
     EndState,
     HostReport,

@@ -22,10 +22,9 @@ from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from dlbricks_tui.errors import UserError
-from dlbricks_tui.fleet.engine.scheduler import SECONDS_TO_CONNECT, connect, reason_of, set_up
-from dlbricks_tui.fleet.errors import FleetError, HostError
 from dlbricks_tui.fleet.messages import MOST_MESSAGE_BYTES, Parcel, Task, text_of
-from dlbricks_tui.fleet.request import HostEntry
+from dlbricks_tui.fleet.request import FleetError, HostEntry, HostError
+from dlbricks_tui.fleet.scheduler import SECONDS_TO_CONNECT, connect, reason_of, set_up
 from dlbricks_tui.folders import data_folder
 from dlbricks_tui.printable import printable
 
@@ -33,7 +32,7 @@ if TYPE_CHECKING:
     from distributed import Client
     from distributed.security import Security
 
-    from dlbricks_tui.fleet.engine.cluster import FleetCluster
+    from dlbricks_tui.fleet.cluster import FleetCluster
 
 # Dask tells when hosts come and go. It is asked as well, should that message be lost.
 _SECONDS_BETWEEN_LOOKS = 15.0

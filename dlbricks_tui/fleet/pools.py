@@ -7,11 +7,10 @@ from dataclasses import dataclass, field, replace
 
 from dlbricks_tui.estimate.prediction.choice import Limit
 from dlbricks_tui.estimate.prediction.stored import OtherSystems
-from dlbricks_tui.fleet.driving.results import Allowed, MessageMeter, identity_there, is_of
-from dlbricks_tui.fleet.language import LanguagePart
 from dlbricks_tui.fleet.messages import HostReport, Parcel, Task, TaskProgress
-from dlbricks_tui.fleet.parcels import FleetPart, FleetWorkload
 from dlbricks_tui.fleet.request import FleetHostState, HostChanged, HostEntry, HostProgress
+from dlbricks_tui.fleet.results import Allowed, MessageMeter, identity_there, is_of
+from dlbricks_tui.fleet.workload import FleetPart, FleetWorkload, LanguagePart
 from dlbricks_tui.jobs.errors import JobError
 from dlbricks_tui.jobs.folder import JobState, Tally
 from dlbricks_tui.measure.jobs import Job, JobKey

@@ -12,10 +12,9 @@ from typing import Any
 
 import pytest
 
-from dlbricks_tui.fleet.certificates import Certificates
-from dlbricks_tui.fleet.engine import engine as engine_module
-from dlbricks_tui.fleet.engine import scheduler
-from dlbricks_tui.fleet.engine.engine import (
+from dlbricks_tui.fleet import engine as engine_module
+from dlbricks_tui.fleet import scheduler
+from dlbricks_tui.fleet.engine import (
     Engine,
     HostJoined,
     HostLeft,
@@ -26,8 +25,9 @@ from dlbricks_tui.fleet.engine.engine import (
     fault_of,
     name_of,
 )
-from dlbricks_tui.fleet.errors import FleetError
 from dlbricks_tui.fleet.messages import Parcel, Task
+from dlbricks_tui.fleet.request import FleetError
+from dlbricks_tui.fleet.scheduler import Certificates
 from dlbricks_tui.folders import DATA_FOLDER_VARIABLE
 from tests.fleet.cluster import ROOT, SchedulerProcess
 from tests.fleet.fake_hosts import REQUEST

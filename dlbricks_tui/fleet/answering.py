@@ -9,7 +9,7 @@ from typing import TypeAlias
 from dlbricks_tui.estimate.comparison import Prices, cost_of, names_of
 from dlbricks_tui.estimate.inquiry import Inquiry, Predictors
 from dlbricks_tui.estimate.system_estimate import SystemEstimate
-from dlbricks_tui.fleet.driving.orders import (
+from dlbricks_tui.fleet.orders import (
     HostComparison,
     HostLatency,
     ModelOnHost,
@@ -18,9 +18,9 @@ from dlbricks_tui.fleet.driving.orders import (
     plan_for,
     seconds_inside,
 )
-from dlbricks_tui.fleet.driving.pools import BrickPool, HostWork, SharedPools
-from dlbricks_tui.fleet.language import LanguageOnHost, LanguagePart
+from dlbricks_tui.fleet.pools import BrickPool, HostWork, SharedPools
 from dlbricks_tui.fleet.request import FleetHostState, HostEstimate, OrderFound
+from dlbricks_tui.fleet.workload import LanguageOnHost, LanguagePart
 from dlbricks_tui.jobs.events import Event
 from dlbricks_tui.measure.jobs import CutModel, Job, JobKey
 from dlbricks_tui.measure.method import Method

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dlbricks_tui.fleet.driving.orders import (
+from dlbricks_tui.fleet.orders import (
     EQUAL_SHARE,
     HostComparison,
     HostLatency,

@@ -15,18 +15,16 @@ import asyncssh
 import pytest
 
 from dlbricks_tui import __version__
-from dlbricks_tui.fleet.certificates import Certificates
-from dlbricks_tui.fleet.driving.running import FleetPlace, execute_fleet
-from dlbricks_tui.fleet.engine import cluster as cluster_module
-from dlbricks_tui.fleet.engine import engine as engine_module
-from dlbricks_tui.fleet.engine import ssh as connecting
-from dlbricks_tui.fleet.engine import worker as worker_module
-from dlbricks_tui.fleet.engine.cluster import FleetCluster, HostWorker, seconds_before_retry
-from dlbricks_tui.fleet.engine.engine import HostUnreachable
-from dlbricks_tui.fleet.engine.scheduler import check_address
-from dlbricks_tui.fleet.engine.ssh import Connect, HostRefusedError, SshError, check_hosts, connected
-from dlbricks_tui.fleet.errors import FleetError
-from dlbricks_tui.fleet.request import HostEntry
+from dlbricks_tui.fleet import cluster as cluster_module
+from dlbricks_tui.fleet import engine as engine_module
+from dlbricks_tui.fleet import ssh as connecting
+from dlbricks_tui.fleet import worker as worker_module
+from dlbricks_tui.fleet.cluster import FleetCluster, HostWorker, seconds_before_retry
+from dlbricks_tui.fleet.driver import FleetPlace, execute_fleet
+from dlbricks_tui.fleet.engine import HostUnreachable
+from dlbricks_tui.fleet.request import FleetError, HostEntry
+from dlbricks_tui.fleet.scheduler import Certificates, check_address
+from dlbricks_tui.fleet.ssh import Connect, HostRefusedError, SshError, check_hosts, connected
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.jobs.folder import State
 from tests.fleet.ssh_server import USER, Person, SshServer, is_alive, on_host, served
