@@ -19,13 +19,12 @@ from dlbricks_tui.estimate.inquiry import Predictors
 from dlbricks_tui.fleet.answering import Answering
 from dlbricks_tui.fleet.engine import (
     Engine,
+    HostAnswered,
     HostJoined,
     HostLeft,
     HostSaid,
     HostUnreachable,
     News,
-    Reported,
-    TaskOver,
 )
 from dlbricks_tui.fleet.folder import FleetControl, FleetFolder, HostAdded, HostCommanded, read_fleet_request
 from dlbricks_tui.fleet.messages import (
@@ -228,11 +227,11 @@ class Driver:
         match event:
             case HostJoined(fault=fault):
                 self._joined(host, fault)
-            case Reported(text=text, error=error):
+            case HostAnswered(task="", text=text, error=error):
                 self._reported(host, text, error)
             case HostLeft(is_gone=is_gone):
                 self._left(host, is_gone=is_gone)
-            case TaskOver(task=task, text=text, error=error):
+            case HostAnswered(task=task, text=text, error=error):
                 self._over(host, task, text, error)
             case HostUnreachable(reason=reason, is_final=is_final) if not host.is_there and not host.is_over:
                 state = FleetHostState.LOST if host.pools else FleetHostState.CONNECTING

@@ -38,8 +38,6 @@ _HOP = re.compile(rf"({_USER.pattern}@)?[A-Za-z0-9_][A-Za-z0-9._-]{{0,252}}(:[0-
 
 _COMMAND = r"[A-Za-z0-9._+][A-Za-z0-9._+-]*"
 
-_COMMAND = r"[A-Za-z0-9._+][A-Za-z0-9._+-]*"
-
 
 class HostsFileError(FleetError):
     """A hosts file cannot be used."""

@@ -368,7 +368,9 @@ class SharedPools:
 
     def join(self, host: HostWork, report: HostReport, system: System) -> None:
         """Give a host the pools of its system."""
-        self.leave(host)
+        # Its system may have changed.
+        for pool in host.pools:
+            self.members[pool].remove(host)
         host.system = system
         found = []
         for number, part in enumerate(self._workload.parts):
@@ -383,12 +385,6 @@ class SharedPools:
         host.pools = tuple(found)
         for pool in found:
             self.members[pool].append(host)
-
-    def leave(self, host: HostWork) -> None:
-        """Take a host out of its pools, as its system may have changed."""
-        for pool in host.pools:
-            self.members[pool].remove(host)
-        host.pools = ()
 
     @property
     def all(self) -> Sequence[BrickPool]:

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from dlbricks_tui.fleet.answering import seconds_inside
 from dlbricks_tui.fleet.driver import FleetPlace, execute_fleet
 from dlbricks_tui.fleet.engine import HostUnreachable
 from dlbricks_tui.fleet.folder import FleetFolder, create_fleet, read_fleet_request
@@ -566,3 +567,8 @@ def test_a_detached_fleet_run_outlives_its_terminal(tmp_path: Path, small_worklo
     other = fleet_of(tmp_path / "other", small_workload, honest("one"))
     at_step(other.engine, {2: partial(os.kill, os.getpid(), signal.SIGHUP)})
     assert other.drive().state is State.INTERRUPTED
+
+
+def test_a_parcel_takes_seconds_and_a_slow_one_some_runs() -> None:
+    for latency_ms, least, most in ((0.1, 0.1, 1), (10, 1, 4), (1_000, 5, 6), (60_000, 300, 301)):
+        assert least <= seconds_inside(latency_ms) <= most
