@@ -199,21 +199,17 @@ def refusal(address: str, certificates: Certificates | None) -> str:
     return str(found.value)
 
 
-def test_certificates_of_another_fleet_are_refused_in_one_line(cluster: Cluster, tmp_path: Path) -> None:
+def test_a_scheduler_of_another_fleet_or_of_none_is_refused_in_one_line(
+    cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     stranger = Certificates(tmp_path / "other")
     stranger.create()
     assert "is of another fleet: its certificate is not signed by" in refusal(cluster.address, stranger)
     # This one trusts the scheduler, which does not trust it.
     (tmp_path / "other" / "authority.pem").write_bytes(cluster.certificates.authority.read_bytes())
     assert "refuses the certificate of this machine" in refusal(cluster.address, stranger)
-
-
-def test_a_scheduler_with_tls_is_not_used_without(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(scheduler, "_SECONDS_TO_GREET", 0.1)
     assert "try tls://" in refusal(cluster.address.replace("tls:", "tcp:"), None)
-
-
-def test_an_address_without_a_scheduler_is_told_in_one_line(cluster: Cluster) -> None:
     with socket.socket() as server:
         server.bind(("127.0.0.1", 0))
         port = server.getsockname()[1]

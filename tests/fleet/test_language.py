@@ -232,11 +232,10 @@ def test_the_question_which_host_ends_after_the_probes_of_hosts_that_differ_much
     assert all(it.predicted_layers for it in found.models[0].estimates), "the rest was not measured"
 
 
-@pytest.mark.parametrize("columns", [80, 120])
-def test_words_name_tokens_and_what_does_not_fit(data: DataFolder, columns: int) -> None:
+def test_words_name_tokens_and_what_does_not_fit(data: DataFolder) -> None:
     folder, found = fleet(data, measurer(data, "quick", 1.0), measurer(data, "tiny", 2.0, memory_bytes=1 << 26))
-    text = drawn([*fleet_parts(found, tuple(folder.progress().hosts.values()))], columns)
-    assert max(map(len, text.splitlines())) <= columns
+    text = drawn([*fleet_parts(found, tuple(folder.progress().hosts.values()))], 80)
+    assert max(map(len, text.splitlines())) <= 80
     assert "TOKENS/S" in text.upper() and "does not fit" in text
     assert "prices are of a million generated tokens" in " ".join(text.split())
     tiny = next(it for it in found.models[0].estimates if it.host == "tiny")

@@ -27,9 +27,8 @@ from dlbricks_tui.runs.request import InputShape, RunRequest, chosen
 from dlbricks_tui.runtime.registry import Registry
 from dlbricks_tui.runtime.traits import Format
 from dlbricks_tui.runtime.variant import Precision
-from dlbricks_tui.share.errors import UnsuitableLayersError
 from tests.fleet.fake_hosts import bricks_of, written
-from tests.models.onnx_models import floats, integers, loaded, model, saved, small, with_everything
+from tests.models.onnx_models import floats, integers, model, saved, small, with_everything
 from tests.models.symbols import content, node, small_network, variable
 from tests.models.table_framework import TableFramework
 
@@ -242,26 +241,18 @@ def of_trees() -> ModelProto:
     return made
 
 
-@pytest.mark.parametrize(
-    ("made", "reason"),
-    [
-        (of_a_custom_domain(), "holds com.example.Sigmoid, which is no operator of ONNX or ONNX Runtime"),
-        (of_trees(), "has a Scaler whose attributes hold weights"),
-    ],
-)
-def test_layers_that_hold_weights_or_texts_do_not_travel(tmp_path: Path, made: ModelProto, reason: str) -> None:
-    with pytest.raises(UnsuitableLayersError, match=reason):
-        network_of(loaded(tmp_path, made))
-
-
-def test_a_model_that_cannot_travel_is_left_out_with_the_reason_and_others_are_packed(tmp_path: Path) -> None:
+def test_a_model_whose_layers_hold_weights_or_texts_is_left_out_with_the_reason_and_others_are_packed(
+    tmp_path: Path,
+) -> None:
     told: list[Event] = []
-    files = [saved(tmp_path, of_trees(), "trees"), saved(tmp_path, small(), "small")]
+    made = {"trees": of_trees(), "custom": of_a_custom_domain(), "small": small()}
+    files = [saved(tmp_path, each, name) for name, each in made.items()]
     (found,) = packed(tmp_path, files, told)
     assert found.model.name == "small"
-    (left_out,) = [it for it in told if isinstance(it, ModelLeftOut)]
-    assert left_out.model == "trees"
-    assert "attributes hold weights" in left_out.reason
+    reasons = {it.model: it.reason for it in told if isinstance(it, ModelLeftOut)}
+    assert reasons.keys() == {"trees", "custom"}
+    assert "has a Scaler whose attributes hold weights" in reasons["trees"]
+    assert "com.example" in reasons["custom"]
     with pytest.raises(ParcelError):
         packed(tmp_path, files[:1])
 
