@@ -27,12 +27,10 @@ from dlbricks_tui.tui.diff_driver import DiffDriver
 from dlbricks_tui.tui.door import Connection, IdleCollections, has_shell, leave_without_terminal, stop_job
 from dlbricks_tui.tui.keys import scopes
 from dlbricks_tui.tui.keys.keyboard import KeyDone, KeyQueue, use_key_parser
-from dlbricks_tui.tui.keys.keymap import key
-from dlbricks_tui.tui.keys.places import HelpPlace, actions_here, actions_on, places_around
-from dlbricks_tui.tui.marking import MARKABLE, TWO, WHAT_IF, Marks
+from dlbricks_tui.tui.keys.keymap import HelpPlace, actions_here, actions_on, key, places_around
 from dlbricks_tui.tui.messages import Failed
 from dlbricks_tui.tui.preferences import LivePreferences
-from dlbricks_tui.tui.run.updates import RunUpdates
+from dlbricks_tui.tui.run.host import RunUpdates
 from dlbricks_tui.tui.saving import (
     SavedCopy,
     SavingError,
@@ -45,7 +43,7 @@ from dlbricks_tui.tui.saving import (
     show_message,
 )
 from dlbricks_tui.tui.widgets.panel import Panel
-from dlbricks_tui.tui.widgets.rows import RowsView
+from dlbricks_tui.tui.widgets.rows import MARKABLE, TWO, WHAT_IF, Marks, RowsView
 from dlbricks_tui.tui.widgets.screens import LAYOUTS, PanelledScreen
 from dlbricks_tui.tui.workbench.screen import WorkbenchScreen
 
@@ -67,7 +65,7 @@ class DlbricksApp(HelpPlace, App[None], inherit_bindings=False):
 
     TITLE = "dlbricks"
     # Textual does not load the style sheet of the default screen by itself.
-    CSS_PATH: ClassVar[list[str | PurePath]] = ["app.tcss", "workbench/workbench.tcss"]
+    CSS_PATH: ClassVar[list[str | PurePath]] = ["app.tcss"]
     ENABLE_COMMAND_PALETTE = False
     HORIZONTAL_BREAKPOINTS = LAYOUTS
     scope = scopes.EVERYWHERE

@@ -17,16 +17,16 @@ from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.jobs.folder import State, store_request
 from dlbricks_tui.settings.fleets import Question
 from dlbricks_tui.tui.dialogs.notices import ErrorScreen
-from dlbricks_tui.tui.fleet.panels import (
+from dlbricks_tui.tui.fleet import (
     AllFleetsScreen,
     CancelFleetScreen,
     FleetModelsPanel,
+    FleetScreen,
     HostsFileScreen,
     HostsPanel,
     RankingPanel,
     StartFleetScreen,
 )
-from dlbricks_tui.tui.fleet.screen import FleetScreen
 from tests.fleet.sample_fleet import RUN, changed, estimate, progress, sample_fleet, tell
 from tests.runs.runs import Site
 from tests.tui.application import NARROW, WIDE, app_on, press, running, screen_text, settled, showing, told
@@ -185,7 +185,7 @@ async def test_a_new_fleet_run_asks_for_hosts_and_settings_and_starts(
         await press(pilot, f'"{file}"', "enter", "enter")
         assert isinstance(pilot.app.screen, ErrorScreen)
         assert "this host has no name" in screen_text(pilot)
-        monkeypatch.setattr("dlbricks_tui.tui.fleet.screen.start_fleet", start)
+        monkeypatch.setattr("dlbricks_tui.tui.fleet.start_fleet", start)
         await press(pilot, "escape", "m", f'"{file}"', "enter")
         assert isinstance(pilot.app.screen, StartFleetScreen)
         await press(pilot, "j", "j", "j", "h", "k", "k", "k", "l", "enter")

@@ -406,7 +406,11 @@ class StartRunScreen(FormDialog[RunSettings]):
     """Returns the settings to start the run with."""
 
     scope = scopes.START_RUN
-    CSS_PATH = "run.tcss"
+    CSS = """
+    StartRunScreen Box { max-height: 100%; padding: 0 2; }
+    Box .run-preview { height: auto; min-height: 4; }
+    StartRunScreen RowsView { height: auto; margin-top: 0; }
+    """
     ABOUT = (
         "Bricks that were measured on this system in the same way are not run again, unless you ask for it. The run is"
         " a separate process that continues if you quit. You can cancel it at any time; its measurements are kept."
