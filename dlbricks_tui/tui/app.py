@@ -160,8 +160,20 @@ class DlbricksApp(HelpPlace, App[None], inherit_bindings=False):
     def on_run_begun(self, event: messages.RunBegun) -> None:
         self._runs.watch.follow(event.run)
 
-    def on_replay_wanted(self, event: messages.ReplayWanted) -> None:
-        self._runs.watch.follow(Replayed(event.run))
+    def on_job_wanted(self, event: messages.JobWanted) -> None:
+        from dlbricks_tui.api.jobs import is_run
+        from dlbricks_tui.tui.fleet import FleetScreen
+        from dlbricks_tui.tui.run.screen import RunScreen
+
+        workbench, in_front = self.screen_stack[0], self.screen
+        if is_run(event.kind):
+            self._runs.watch.follow(Replayed(event.run) if event.replayed else event.run)
+            if not isinstance(in_front, RunScreen):
+                self.push_screen(RunScreen(self._session.data, None))
+        elif isinstance(in_front, FleetScreen):
+            in_front.watch_fleet(event.run)
+        elif isinstance(workbench, WorkbenchScreen):
+            workbench.show_fleet(event.run)
 
     def on_replay_changed(self, event: messages.ReplayChanged) -> None:
         self._runs.watch.change_replay(event.change)

@@ -18,8 +18,8 @@ from dlbricks_tui.api.fleets import (
     FleetView,
     newest_fleet,
     start_fleet,
-    stored_fleets,
 )
+from dlbricks_tui.api.jobs import pause_or_resume
 from dlbricks_tui.api.new_runs import registered_runtimes
 from dlbricks_tui.documents.fleet import (
     dollars,
@@ -40,7 +40,6 @@ from dlbricks_tui.tui.dialogs.dialog import ConfirmingScreen
 from dlbricks_tui.tui.dialogs.paths import PathScreen
 from dlbricks_tui.tui.keys import scopes
 from dlbricks_tui.tui.keys.keymap import Hint, key
-from dlbricks_tui.tui.run.boxes import StoredRunsScreen
 from dlbricks_tui.tui.widgets.form import FormDialog, FormRow
 from dlbricks_tui.tui.widgets.panel import Orders, TablePanel
 from dlbricks_tui.tui.widgets.screens import WorkScreen
@@ -54,7 +53,6 @@ if TYPE_CHECKING:
 
     from dlbricks_tui.api.workbench_session import WorkbenchSession
     from dlbricks_tui.fleet.request import HostRow
-    from dlbricks_tui.jobs.folder import JobState
     from dlbricks_tui.models.library import ModelSource
 
 
@@ -197,18 +195,6 @@ class StartFleetScreen(FormDialog[FleetSettings]):
         super().__init__(rows, FleetSettings(), heading=f"Measure {names_of(models)} on a fleet")
 
 
-class AllFleetsScreen(StoredRunsScreen[str]):
-    """Returns the id of the fleet run to watch."""
-
-    scope = scopes.FLEETS
-    HEADING = "Fleet runs"
-    NOUN, STARTED_BY = "fleet run", "{fleet.start}"
-    ABOUT = "All fleet runs, the newest first, including those that were started in other terminals."
-
-    def result_for(self, job: JobState) -> str:
-        return job.run
-
-
 class CancelFleetScreen(ConfirmingScreen):
     HEADING = "Cancel the fleet run?"
     scope = scopes.CANCEL_FLEET
@@ -233,25 +219,35 @@ class FleetScreen(WorkScreen[None, Any]):
     """
     ABOUT = (
         "Many hosts that measure for you: the models stay here, and only their layers travel. {fleet.start} starts a "
-        "fleet run of the marked or open models on the hosts of a hosts file. {fleet.show_fleets} lists all fleet runs."
+        "fleet run of the marked or open models on the hosts of a hosts file. {fleet.show_fleets} leads to other fleet "
+        "runs."
     )
 
-    def __init__(self, session: WorkbenchSession, sources: tuple[ModelSource, ...]) -> None:
+    def __init__(self, session: WorkbenchSession, sources: tuple[ModelSource, ...], run: str = "") -> None:
+        """`run` is the id of the fleet run to watch; empty: the newest one."""
         self._hosts = HostsPanel()
         self._models = FleetModelsPanel()
         self._ranking = RankingPanel()
         super().__init__(self._hosts, self._models, self._ranking)
         self._data = session.data
         self._sources = sources
+        self._first = run
         self._fleet: FleetJob | None = None
         self._view: FleetView | None = None
         self._is_looking = False
 
     def on_mount(self) -> None:
-        self.run_in_thread(partial(newest_fleet, self._data), "open", self._watch)
+        if self._first:
+            self.watch_fleet(self._first)
+        else:
+            self.run_in_thread(partial(newest_fleet, self._data), "open", self._watch)
         self.set_interval(_SECONDS_BETWEEN_LOOKS, self.look)
 
     # Watching
+
+    def watch_fleet(self, run: str) -> None:
+        """Watch a fleet run in place of the one before."""
+        self.run_in_thread(partial(FleetJob.find, run, self._data), "open", self._watch)
 
     def _watch(self, fleet: FleetJob | None) -> None:
         if fleet is not None:
@@ -333,14 +329,12 @@ class FleetScreen(WorkScreen[None, Any]):
             self.ask(HostsFileScreen(), ask_settings)
 
     def action_show_fleets(self) -> None:
-        def find(run: str) -> FleetJob:
-            return FleetJob.find(run, self._data)
+        from dlbricks_tui.tui.run.boxes import AllJobsScreen
 
-        box = AllFleetsScreen(partial(stored_fleets, self._data), lambda run: find(run).resume_apart())
-        self.ask(box, lambda run: self._watch(find(run)))
+        self.app.push_screen(AllJobsScreen(self._data))
 
     def action_pause(self) -> None:
-        self._tell(FleetJob.pause_or_resume)
+        self._tell(lambda fleet: pause_or_resume(fleet.folder.run, self._data))
 
     def action_cancel(self) -> None:
         if self._view is not None:

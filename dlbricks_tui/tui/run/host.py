@@ -134,8 +134,7 @@ class RunHostScreen(PanelledScreen[None]):
         from dlbricks_tui.api.jobs import is_run
 
         if is_run(place.kind):
-            self.post_message(messages.RunBegun(place.id))
-            self._show(None)
+            self.post_message(messages.JobWanted(place.id, place.kind))
         else:
             self.follow_job(place.kind, place.title)
 
@@ -144,32 +143,21 @@ class RunHostScreen(PanelledScreen[None]):
         raise NotImplementedError
 
     def action_close_run_bar(self) -> None:
-        self._end_seen(self._run)
+        if self._run is not None:
+            self.post_message(messages.RunEndSeen(self._run.run))
 
     def action_show_run(self) -> None:
+        from dlbricks_tui.tui.run.screen import RunScreen
+
         if self._run is None:
             self.action_show_runs()
         else:
-            self._show(self._run)
+            self.app.push_screen(RunScreen(self.session.data, self._run))
 
     def action_show_runs(self) -> None:
         from dlbricks_tui.tui.run.boxes import AllJobsScreen
 
-        def chosen(wanted: messages.RunBegun | messages.ReplayWanted) -> None:
-            self.post_message(wanted)
-            self._show(None)
-
-        self.ask(AllJobsScreen(self.session.data), chosen)
-
-    def _show(self, run: RunSnapshot | None) -> None:
-        from dlbricks_tui.tui.run.screen import RunScreen
-
-        self.app.push_screen(RunScreen(self.session.data, run), self._end_seen)
-
-    def _end_seen(self, run: RunSnapshot | None) -> None:
-        """Tell nothing more of a run that has ended, unless it is resumed."""
-        if run is not None and not run.active:
-            self.app.post_message(messages.RunEndSeen(run.run))
+        self.app.push_screen(AllJobsScreen(self.session.data))
 
     def _settings(self, sources: Sequence[ModelSource]) -> RunSettings:
         from dlbricks_tui.api.new_runs import settings_for

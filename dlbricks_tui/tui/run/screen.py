@@ -12,7 +12,7 @@ from dlbricks_tui.documents.lines import BLANK, Line, Span, contains_all, line, 
 from dlbricks_tui.documents.run import how_far, joined, state_of, what_now
 from dlbricks_tui.tui.keys import scopes
 from dlbricks_tui.tui.keys.keymap import Hint, key
-from dlbricks_tui.tui.messages import ReplayChanged
+from dlbricks_tui.tui.messages import ReplayChanged, RunEndSeen
 from dlbricks_tui.tui.widgets.panel import Panel, counts_text
 from dlbricks_tui.tui.widgets.rows import (
     DrawnRows,
@@ -309,7 +309,7 @@ def _drift(run: RunSnapshot) -> Line:
     return (Span(f"  host {percent(abs(run.drift), 1)} {how} than at the start ", style),)
 
 
-class RunScreen(WorkScreen[RunSnapshot, Any]):
+class RunScreen(WorkScreen[None, Any]):
     """Shows the followed run; leaving the screen does not affect the run."""
 
     scope = scopes.RUN
@@ -375,10 +375,13 @@ class RunScreen(WorkScreen[RunSnapshot, Any]):
     def action_show_runs(self) -> None:
         from dlbricks_tui.tui.run.boxes import AllJobsScreen
 
-        self.ask(AllJobsScreen(self._data), self.post_message)
+        self.app.push_screen(AllJobsScreen(self._data))
 
     def action_leave(self) -> None:
-        self.leave_with(self._run)
+        # Nothing more is told of a run that has ended, unless it is resumed.
+        if self._run is not None and not self._run.active:
+            self.app.post_message(RunEndSeen(self._run.run))
+        super().action_leave()
 
 
 def _controls(run: RunSnapshot | None) -> Mapping[str, bool]:

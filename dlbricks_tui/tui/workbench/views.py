@@ -286,10 +286,14 @@ class ViewsScreen(RunHostScreen):
         self.app.push_screen(LanguageScreen(self.session, self._config()))
 
     def action_show_fleet(self) -> None:
+        self.show_fleet()
+
+    def show_fleet(self, run: str = "") -> None:
+        """Show a fleet run, or the newest one."""
         from dlbricks_tui.tui.fleet import FleetScreen
 
         sources = self._models.marked or ((self._spec.source,) if self._spec is not None else ())
-        self.app.push_screen(FleetScreen(self.session, sources))
+        self.app.push_screen(FleetScreen(self.session, sources, run))
 
     def _system_taken(self, taken: tuple[str, Level]) -> None:
         system, level = taken
