@@ -315,7 +315,10 @@ class CorpusScreen(AnswerScreen[None]):
     """Reads the models in a thread, then compares them."""
 
     scope = scopes.CORPUS
-    CSS_PATH = "corpus.tcss"
+    CSS = """
+    CorpusScreen.-wide .panels { grid-columns: 3fr 2fr; grid-rows: 1fr 1fr; }
+    .likeness-foot { height: auto; }
+    """
     WANTS_NEW_RESULTS = True
     WAITS_FOR_RUN = True
     ABOUT = (

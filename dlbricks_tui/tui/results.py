@@ -1,4 +1,4 @@
-"""The screen of all results."""
+"""The screen of all results: find, read, compare, exchange and delete them."""
 
 from __future__ import annotations
 
@@ -18,8 +18,7 @@ from dlbricks_tui.tui import messages
 from dlbricks_tui.tui.dialogs.notices import ask_which_marked
 from dlbricks_tui.tui.keys import scopes
 from dlbricks_tui.tui.keys.keymap import Hint, key, with_keys
-from dlbricks_tui.tui.marking import TWO
-from dlbricks_tui.tui.results.table import (
+from dlbricks_tui.tui.result_table import (
     DeleteScreen,
     ExportScreen,
     HistoryPanel,
@@ -29,6 +28,7 @@ from dlbricks_tui.tui.results.table import (
     result_row,
 )
 from dlbricks_tui.tui.saving import show_message
+from dlbricks_tui.tui.widgets.rows import TWO
 from dlbricks_tui.tui.widgets.screens import AnswerScreen
 from dlbricks_tui.wording.numbers import counted, names_of
 
@@ -47,7 +47,11 @@ class ResultsScreen(AnswerScreen[None]):
     """Connects the panels with the worker threads."""
 
     scope = scopes.RESULTS
-    CSS_PATH = "results.tcss"
+    CSS = """
+    #result-table { row-span: 2; }
+    ResultsScreen.-medium .panels { grid-columns: 1fr 40; grid-rows: 3fr 2fr; }
+    ResultsScreen.-wide .panels { grid-columns: 1fr 60; grid-rows: 3fr 2fr; }
+    """
     WANTS_NEW_RESULTS = True
     ABOUT = (
         "Find results, read one with all its samples, and see its history. To compare two selections, find the first "

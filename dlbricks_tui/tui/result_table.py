@@ -29,9 +29,8 @@ from dlbricks_tui.tui.dialogs.dialog import ConfirmingScreen, SearchedDialog
 from dlbricks_tui.tui.dialogs.paths import ANY_FILE, NewFileScreen, PathScreen
 from dlbricks_tui.tui.keys import scopes
 from dlbricks_tui.tui.keys.keymap import Hint
-from dlbricks_tui.tui.marking import MARK
 from dlbricks_tui.tui.widgets.panel import Copyable, DocumentPanel, Panel, TablePanel, counts_text, marks_text
-from dlbricks_tui.tui.widgets.rows import CheckedRows, RowsView, place_of
+from dlbricks_tui.tui.widgets.rows import MARK, CheckedRows, RowsView, place_of
 from dlbricks_tui.wording.numbers import counted
 from dlbricks_tui.wording.plain_text import TextTable
 
@@ -41,7 +40,6 @@ if TYPE_CHECKING:
     from dlbricks_tui.api.stored_results import ResultRead
     from dlbricks_tui.store.columns import Summary
     from dlbricks_tui.store.selections import Selection
-
 
 NO_RESULT = "No result is selected."
 
