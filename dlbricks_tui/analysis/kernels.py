@@ -14,7 +14,7 @@ from dlbricks_tui.host import processor
 from dlbricks_tui.host.processor import HostFiles
 from dlbricks_tui.models.graph import Layer, LayerGraph
 from dlbricks_tui.models.kinds import Kind
-from dlbricks_tui.models.onnx.execution_graph import COMPILED
+from dlbricks_tui.models.onnx.layer_graph import COMPILED
 from dlbricks_tui.runtime.process import INSIDE, Worker
 from dlbricks_tui.runtime.protocol import Explain, Said
 from dlbricks_tui.runtime.runtime import Runtime

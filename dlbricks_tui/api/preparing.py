@@ -11,7 +11,7 @@ from typing import Any
 from dlbricks_tui.api.from_run import FoundResult, found_result, timed_by
 from dlbricks_tui.api.measuring import MeasureOptions, request_by
 from dlbricks_tui.api.opening import library
-from dlbricks_tui.bricks.ordering import LayerOrder
+from dlbricks_tui.bricks.cutting import LayerOrder
 from dlbricks_tui.errors import UserError
 from dlbricks_tui.evaluations.evaluation import EvaluatedModel, EvaluatedRuntime, Evaluation
 from dlbricks_tui.evaluations.matching import (

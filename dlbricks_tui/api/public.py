@@ -59,8 +59,7 @@ from dlbricks_tui.api.questions import (
 from dlbricks_tui.api.scenarios import ScenarioOptions
 from dlbricks_tui.api.scope import EstimateOptions
 from dlbricks_tui.api.traces import TraceFormat, TraceOptions, TraceResult
-from dlbricks_tui.bricks.cutting import Cut
-from dlbricks_tui.bricks.ordering import LayerOrder
+from dlbricks_tui.bricks.cutting import Cut, LayerOrder
 from dlbricks_tui.errors import UserError
 from dlbricks_tui.estimate.errors import EstimateError
 from dlbricks_tui.estimate.estimate import Coverage

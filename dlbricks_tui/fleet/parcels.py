@@ -32,7 +32,7 @@ from dlbricks_tui.models.graph import Feed, LayerGraph, Level
 from dlbricks_tui.models.input_shapes import ShapeMemory
 from dlbricks_tui.models.library import ONNX_SUFFIX, Library, ModelSource, source_of
 from dlbricks_tui.models.loading import Loader
-from dlbricks_tui.models.onnx.branches import is_if
+from dlbricks_tui.models.onnx.constants import is_if
 from dlbricks_tui.models.onnx.model_file import OnnxFile, graphs_inside, reads
 from dlbricks_tui.runs.events import ModelLeftOut, ModelLoading
 from dlbricks_tui.runs.planning import label_of_model, loaded_graph

@@ -39,7 +39,7 @@ from dlbricks_tui.wording.plain_text import TextTable
 
 if TYPE_CHECKING:
     from dlbricks_tui.api.library_scans import GroupAccuracy
-    from dlbricks_tui.bricks.corpus import Corpus, RepeatedType, Uniqueness
+    from dlbricks_tui.bricks.decomposition import Corpus, RepeatedType, Uniqueness
 
 
 class UniquenessPanel(TablePanel[CountedLayers]):

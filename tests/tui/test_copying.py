@@ -12,8 +12,7 @@ from textual.pilot import Pilot
 from textual.screen import Screen
 
 from dlbricks_tui.api.workbench_session import WorkbenchSession
-from dlbricks_tui.bricks.corpus import compare, model_bricks
-from dlbricks_tui.bricks.decomposition import decompose
+from dlbricks_tui.bricks.decomposition import compare, decompose, model_bricks
 from dlbricks_tui.documents.results import RESULT_COLUMNS
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.tui import saving
