@@ -21,7 +21,7 @@ from dlbricks_tui.fleet.request import EVENTS
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.host.queue import Place, WorkKind, host_queue
 from dlbricks_tui.jobs.errors import JobError
-from dlbricks_tui.jobs.events import Event, EventReader, Waiting, follow
+from dlbricks_tui.jobs.events import Event, EventReader, Replay, Waiting, events_so_far, follow
 from dlbricks_tui.jobs.folder import (
     FolderList,
     JobFolder,
@@ -35,7 +35,6 @@ from dlbricks_tui.jobs.folder import (
 )
 from dlbricks_tui.jobs.kinds import JobKind
 from dlbricks_tui.jobs.process import start_detached
-from dlbricks_tui.jobs.replay import Replay, events_so_far
 from dlbricks_tui.language.orders import LANGUAGE, LanguageFailed, LanguageRound
 from dlbricks_tui.runs.control import create_run
 from dlbricks_tui.runs.events import RunEvents
@@ -135,7 +134,7 @@ def start_apart(folder: JobFolder, data: DataFolder) -> None:
     if isinstance(folder, RunFolder):
         function = "dlbricks_tui.share.suites.running"
     elif isinstance(folder, FleetFolder):
-        function = "dlbricks_tui.fleet.driving.running"
+        function = "dlbricks_tui.fleet.driver"
     else:
         function = _kind_of(folder)[0].function
     start_detached(folder, data, function)

@@ -67,7 +67,7 @@ from dlbricks_tui.estimate.explanation import Residual
 from dlbricks_tui.evaluations.baseline import Difference
 from dlbricks_tui.evaluations.evaluation import Evaluation, EvaluationError
 from dlbricks_tui.evaluations.matching import Match
-from dlbricks_tui.fleet.errors import FleetError
+from dlbricks_tui.fleet.request import FleetError
 from dlbricks_tui.jobs.errors import JobError
 from dlbricks_tui.jobs.folder import State
 from dlbricks_tui.language.architecture import LanguageError, WeightPrecision

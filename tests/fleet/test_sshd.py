@@ -18,10 +18,10 @@ from typing import Any
 import asyncssh
 import pytest
 
-from dlbricks_tui.fleet.certificates import Certificates
-from dlbricks_tui.fleet.engine.cluster import FleetCluster
-from dlbricks_tui.fleet.engine.engine import HostUnreachable
+from dlbricks_tui.fleet.cluster import FleetCluster
+from dlbricks_tui.fleet.engine import HostUnreachable
 from dlbricks_tui.fleet.request import HostEntry
+from dlbricks_tui.fleet.scheduler import Certificates
 from tests.fleet.ssh_server import Person, is_alive
 from tests.runs.killing import eventually
 

@@ -12,22 +12,21 @@ from typing import Any
 
 import pytest
 
-from dlbricks_tui.fleet.certificates import Certificates
-from dlbricks_tui.fleet.engine import engine as engine_module
-from dlbricks_tui.fleet.engine import scheduler
-from dlbricks_tui.fleet.engine.engine import (
+from dlbricks_tui.fleet import engine as engine_module
+from dlbricks_tui.fleet import scheduler
+from dlbricks_tui.fleet.engine import (
     Engine,
+    HostAnswered,
     HostJoined,
     HostLeft,
     HostSaid,
     News,
-    Reported,
-    TaskOver,
     fault_of,
     name_of,
 )
-from dlbricks_tui.fleet.errors import FleetError
 from dlbricks_tui.fleet.messages import Parcel, Task
+from dlbricks_tui.fleet.request import FleetError
+from dlbricks_tui.fleet.scheduler import Certificates
 from dlbricks_tui.folders import DATA_FOLDER_VARIABLE
 from tests.fleet.cluster import ROOT, SchedulerProcess
 from tests.fleet.fake_hosts import REQUEST
@@ -93,10 +92,10 @@ def next_news(engine: Engine, *kinds: type[News]) -> Any:
     raise TimeoutError
 
 
-def reported(engine: Engine, host: str) -> Reported | HostLeft:
+def reported(engine: Engine, host: str) -> HostAnswered | HostLeft:
     """Ask a host for its report."""
     engine.report(host, [])
-    found: Reported | HostLeft = next_news(engine, Reported, HostLeft)
+    found: HostAnswered | HostLeft = next_news(engine, HostAnswered, HostLeft)
     return found
 
 
@@ -105,10 +104,10 @@ def task(*words: str) -> Task:
     return Task(id=" ".join(words), request=REQUEST, parcels=(PARCEL.sha256,), bricks=("b",))
 
 
-def carried_out(engine: Engine, host: str, *words: str, parcel: Parcel = PARCEL) -> TaskOver:
+def carried_out(engine: Engine, host: str, *words: str, parcel: Parcel = PARCEL) -> HostAnswered:
     """Let a host carry out a task, and return its end."""
     engine.carry_out(host, task(*words), [parcel])
-    found: TaskOver = next_news(engine, TaskOver)
+    found: HostAnswered = next_news(engine, HostAnswered)
     return found
 
 
@@ -125,14 +124,14 @@ def test_a_host_gets_parcels_with_its_task_and_others_of_the_fleet_go_on(cluster
     assert (cluster.data_of("one") / PARCEL.sha256).read_bytes() == PARCEL.content
     second.close()
     found = reported(engine, "one")
-    assert isinstance(found, Reported) and found.error == ""
+    assert isinstance(found, HostAnswered) and found.error == ""
     assert json.loads(found.text)["data"] == str(cluster.data_of("one"))
 
 
 def test_messages_of_a_task_come_in_order_before_its_end(engine: Engine) -> None:
     engine.carry_out("two", task("talk", "messages=5", "seconds=0.05"), [PARCEL])
     said = []
-    while isinstance(event := next_news(engine, HostSaid, TaskOver), HostSaid):
+    while isinstance(event := next_news(engine, HostSaid, HostAnswered), HostSaid):
         assert event.host == "two"
         said.append(json.loads(event.text)["number"])
     assert said == [0, 1, 2, 3, 4]
@@ -141,7 +140,7 @@ def test_messages_of_a_task_come_in_order_before_its_end(engine: Engine) -> None
 
 def test_errors_of_a_host_are_one_line(engine: Engine) -> None:
     other = Parcel(sha256="b" * 64, suffix=".exe", content=b"")
-    assert carried_out(engine, "one", "refused", parcel=other) == TaskOver(
+    assert carried_out(engine, "one", "refused", parcel=other) == HostAnswered(
         "one", "refused", "", "a parcel is no model file of any kind"
     )
     assert carried_out(engine, "one", "fault", "fault=of").error == "ZeroDivisionError: of the host"
@@ -154,8 +153,8 @@ def test_hosts_work_at_the_same_time_and_a_task_is_controlled_while_it_runs(clus
     eventually(lambda: all(f"long-{host}" in started(cluster, host) for host in HOSTS))
     for host in HOSTS:
         engine.control(host, tasks[host].id, "cancel")
-    ended = {next_news(engine, TaskOver) for _ in HOSTS}
-    assert ended == {TaskOver(host, tasks[host].id, json.dumps({"ended": f"long-{host}"})) for host in HOSTS}
+    ended = {next_news(engine, HostAnswered) for _ in HOSTS}
+    assert ended == {HostAnswered(host, tasks[host].id, json.dumps({"ended": f"long-{host}"})) for host in HOSTS}
 
 
 def test_what_hosts_print_does_not_reach_the_terminal(engine: Engine, capfd: pytest.CaptureFixture[str]) -> None:
@@ -171,13 +170,13 @@ def test_a_host_that_dies_loses_its_task_once_and_is_found_again(
     eventually(lambda: "lethal" in started(cluster, "two"))
     cluster.end_process("two")
     # There is no news of its task and the report, but that they may be lost.
-    assert next_news(engine, HostLeft, TaskOver, Reported) == HostLeft("two")
+    assert next_news(engine, HostLeft, HostAnswered) == HostLeft("two")
     assert reported(engine, "two") == HostLeft("two", is_gone=False)
     # The others go on.
     assert reported(engine, "one") == reported(engine, "one")
     cluster.start_worker("two")
     assert next_news(engine, HostJoined) == HostJoined("two")
-    assert isinstance(reported(engine, "two"), Reported)
+    assert isinstance(reported(engine, "two"), HostAnswered)
     assert started(cluster, "two").count("lethal") == 1
     assert engine.wait(0.2) == []
     assert capfd.readouterr() == ("", "")
@@ -239,7 +238,7 @@ def test_a_worker_and_the_engine_return_to_a_scheduler_that_was_away_and_end_soo
     cluster.start_scheduler()
     assert cluster.address == address
     assert {next_news(engine, HostJoined) for _ in HOSTS} == {HostJoined(host) for host in HOSTS}
-    assert isinstance(reported(engine, "one"), Reported)
+    assert isinstance(reported(engine, "one"), HostAnswered)
     # Another driver and a worker end although the scheduler hangs.
     monkeypatch.setattr(engine_module, "_SECONDS_TO_CLOSE", 1.1)
     cluster.processes[""].send_signal(signal.SIGSTOP)

@@ -18,11 +18,8 @@ from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import canonicalize_name
 
 import dlbricks_tui
-from dlbricks_tui.fleet.engine.ssh import Connect, SshConnection
-from dlbricks_tui.fleet.errors import FleetError, last_line
-from dlbricks_tui.fleet.request import HostEntry, shell_path
-from dlbricks_tui.fleet.setting_up import host_script
-from dlbricks_tui.fleet.setting_up.doctor import (
+from dlbricks_tui.fleet import host_script
+from dlbricks_tui.fleet.doctor import (
     BYTES_TO_INSTALL,
     Examination,
     FindingVerdict,
@@ -36,7 +33,9 @@ from dlbricks_tui.fleet.setting_up.doctor import (
     in_bytes,
     script,
 )
-from dlbricks_tui.fleet.setting_up.host_script import PACKAGE, content_of, package_files
+from dlbricks_tui.fleet.host_script import PACKAGE, content_of, package_files
+from dlbricks_tui.fleet.request import FleetError, HostEntry, last_line, shell_path
+from dlbricks_tui.fleet.ssh import Connect, SshConnection
 from dlbricks_tui.folders import SAMPLE_MODELS, THEMES
 from dlbricks_tui.printable import printable
 from dlbricks_tui.runtime.runtime import Runtime

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from dlbricks_tui.fleet.certificates import Certificates
+from dlbricks_tui.fleet.scheduler import Certificates
 from tests.fleet.ssh_server import Person, SshServer, served
 
 

@@ -14,8 +14,8 @@ from typing import Any
 
 import pytest
 
-from dlbricks_tui.fleet.setting_up import host_script
-from dlbricks_tui.fleet.setting_up.doctor import HostFacts, facts_from, script
+from dlbricks_tui.fleet import host_script
+from dlbricks_tui.fleet.doctor import HostFacts, facts_from, script
 from dlbricks_tui.host import queue
 from dlbricks_tui.host.queue import HostQueue, QueuedWork, WorkKind
 from tests.fleet.facts import hasty

@@ -18,9 +18,8 @@ from typing import TypeAlias
 
 import asyncssh
 
-from dlbricks_tui.fleet.engine.scheduler import LOOPBACK
-from dlbricks_tui.fleet.errors import FleetError, first_line, last_line
-from dlbricks_tui.fleet.request import HostEntry
+from dlbricks_tui.fleet.request import FleetError, HostEntry, first_line, last_line
+from dlbricks_tui.fleet.scheduler import LOOPBACK
 from dlbricks_tui.printable import printable
 
 SECONDS_TO_CONNECT = 30.0

@@ -12,11 +12,11 @@ from typing import Any
 
 import pytest
 
-from dlbricks_tui.fleet.driving.running import FleetPlace, execute_fleet
-from dlbricks_tui.fleet.engine.engine import HostUnreachable
+from dlbricks_tui.fleet.answering import seconds_inside
+from dlbricks_tui.fleet.driver import FleetPlace, execute_fleet
+from dlbricks_tui.fleet.engine import HostUnreachable
 from dlbricks_tui.fleet.folder import FleetFolder, create_fleet, read_fleet_request
 from dlbricks_tui.fleet.messages import Parcel, RuntimeReport, Task, TaskNote, text_of
-from dlbricks_tui.fleet.parcels import FleetPart, FleetWorkload
 from dlbricks_tui.fleet.request import (
     FleetEnded,
     FleetHostState,
@@ -30,6 +30,7 @@ from dlbricks_tui.fleet.request import (
     ResultStored,
     TaskGiven,
 )
+from dlbricks_tui.fleet.workload import FleetPart, FleetWorkload
 from dlbricks_tui.folders import SAMPLE_MODELS
 from dlbricks_tui.jobs.events import Event
 from dlbricks_tui.jobs.folder import JobState, State
@@ -505,7 +506,7 @@ def test_a_host_that_has_removed_its_parcels_gets_them_again(tmp_path: Path, sma
 def test_a_host_is_probed_before_it_measures_the_rest(
     tmp_path: Path, workload: FleetWorkload, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("dlbricks_tui.fleet.driving.driver.TASK_SECONDS", 5.0)
+    monkeypatch.setattr("dlbricks_tui.fleet.driver.TASK_SECONDS", 5.0)
     fleet = fleet_of(tmp_path, workload, honest("one"), probe_seconds=14.0)
     assert fleet.drive().state is State.FINISHED
     first, second, *_ = fleet.engine.hosts["one"].tasks
@@ -519,7 +520,7 @@ def test_a_host_is_probed_before_it_measures_the_rest(
 def test_which_host_ends_before_everything_is_measured(
     tmp_path: Path, workload: FleetWorkload, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("dlbricks_tui.fleet.driving.driver.TASK_SECONDS", 5.0)
+    monkeypatch.setattr("dlbricks_tui.fleet.driver.TASK_SECONDS", 5.0)
     # Hosts of one system share its bricks and have one rank.
     twin = another_system("twin")
     hosts = (honest("slow", latency_ms=50.0), FakeHost("fast", twin), FakeHost("other", twin))
@@ -566,3 +567,8 @@ def test_a_detached_fleet_run_outlives_its_terminal(tmp_path: Path, small_worklo
     other = fleet_of(tmp_path / "other", small_workload, honest("one"))
     at_step(other.engine, {2: partial(os.kill, os.getpid(), signal.SIGHUP)})
     assert other.drive().state is State.INTERRUPTED
+
+
+def test_a_parcel_takes_seconds_and_a_slow_one_some_runs() -> None:
+    for latency_ms, least, most in ((0.1, 0.1, 1), (10, 1, 4), (1_000, 5, 6), (60_000, 300, 301)):
+        assert least <= seconds_inside(latency_ms) <= most

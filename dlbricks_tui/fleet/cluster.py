@@ -23,15 +23,13 @@ from distributed.core import Status
 from distributed.deploy.spec import ProcessInterface, SpecCluster
 
 from dlbricks_tui import __version__
-from dlbricks_tui.fleet.certificates import Certificates
-from dlbricks_tui.fleet.engine import worker as worker_module
-from dlbricks_tui.fleet.engine.engine import HostUnreachable
-from dlbricks_tui.fleet.engine.scheduler import LOOPBACK, SETTINGS
-from dlbricks_tui.fleet.engine.ssh import SECONDS_TO_CLOSE, HostRefusedError, SshError, connected
-from dlbricks_tui.fleet.engine.worker import MARK, SECONDS_BETWEEN_SIGNS
-from dlbricks_tui.fleet.errors import FleetError, last_line
-from dlbricks_tui.fleet.request import HostEntry, shell_path
-from dlbricks_tui.fleet.setting_up.host_script import ENVIRONMENT
+from dlbricks_tui.fleet import worker as worker_module
+from dlbricks_tui.fleet.engine import HostUnreachable
+from dlbricks_tui.fleet.host_script import ENVIRONMENT
+from dlbricks_tui.fleet.request import FleetError, HostEntry, last_line, shell_path
+from dlbricks_tui.fleet.scheduler import LOOPBACK, SETTINGS, Certificates
+from dlbricks_tui.fleet.ssh import SECONDS_TO_CLOSE, HostRefusedError, SshError, connected
+from dlbricks_tui.fleet.worker import MARK, SECONDS_BETWEEN_SIGNS
 from dlbricks_tui.printable import printable
 from dlbricks_tui.regular_files import open_log
 

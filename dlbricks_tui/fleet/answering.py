@@ -7,32 +7,34 @@ from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from dlbricks_tui.estimate.comparison import Prices, cost_of, names_of
+from dlbricks_tui.estimate.estimate import Coverage
 from dlbricks_tui.estimate.inquiry import Inquiry, Predictors
-from dlbricks_tui.estimate.system_estimate import SystemEstimate
-from dlbricks_tui.fleet.driving.orders import (
+from dlbricks_tui.estimate.orders import (
     HostComparison,
     HostLatency,
     ModelOnHost,
     ParcelWork,
     model_on_host,
     plan_for,
-    seconds_inside,
 )
-from dlbricks_tui.fleet.driving.pools import BrickPool, HostWork, SharedPools
-from dlbricks_tui.fleet.language import LanguageOnHost, LanguagePart
+from dlbricks_tui.estimate.system_estimate import SystemEstimate
+from dlbricks_tui.fleet.pools import BrickPool, HostWork, SharedPools
 from dlbricks_tui.fleet.request import FleetHostState, HostEstimate, OrderFound
+from dlbricks_tui.fleet.workload import LanguagePart
 from dlbricks_tui.jobs.events import Event
 from dlbricks_tui.measure.jobs import CutModel, Job, JobKey
 from dlbricks_tui.measure.method import Method
-from dlbricks_tui.measure.time_left import expected_seconds
+from dlbricks_tui.measure.time_left import expected_seconds, most_seconds_per_carrier
 from dlbricks_tui.settings.fleets import Question
 from dlbricks_tui.store.database import ResultsDatabase
 
 # The share of time that composing estimates may take.
 _SHARE_OF_TIME = 0.02
-_MS_PER_SECOND = 1000
 # Hosts in these states have no place in an order.
 _OUT = frozenset({FleetHostState.REFUSED, FleetHostState.DISTRUSTED, FleetHostState.FAILED, FleetHostState.CANCELLED})
+# The runs of a carrier until it is finished: at most, and of a slow one. The fewest seconds that loading it takes.
+_RUNS_OF_A_CARRIER, _RUNS_OF_A_SLOW_CARRIER, _LOAD_SECONDS = 200, 5, 0.3
+_MANY_CARRIERS = 8
 # A model and its runtime at home, by their names.
 _Key: TypeAlias = tuple[str, str]
 
@@ -134,40 +136,52 @@ class Answering:
         way = pool.conditions.system, pool.conditions.runtime
         if isinstance(model, LanguagePart):
             for host in self.pools.members[pool]:
-                if host.system is not None:
-                    found = model.on_host(self.store, host.system, pool.conditions.runtime)
-                    yield self._told_of_tokens(model, found, host)
+                if host.system is None:
+                    continue
+                token = model.on_host(self.store, host.system, pool.conditions.runtime)
+                layers = Coverage(token.measured, missing=0, unmeasurable=0, predicted=token.predicted)
+                if not token.fits:
+                    yield replace(self._told(pool, name, host, None, layers, None), fits=False)
+                    continue
+                ms = token.decode.ms
+                told = self._told(pool, name, host, (ms, *token.decode.bounds_ms), layers, 1000 / ms)
+                yield replace(told, first_token_ms=token.prefill.ms, fits=True)
             return
         inquiry = Inquiry(self.store, model.decomposition, None, self.predictors)
-        estimate = self._found[pool, name] = inquiry.on(*way) or inquiry.empty(*way)
+        found = self._found[pool, name] = inquiry.on(*way) or inquiry.empty(*way)
+        # A sum that leaves layers out tells nothing about the model.
+        composed = None if found.estimate.is_partial else found.estimate.composed
+        latency = composed and (composed.sequential_ms, composed.interval.low_ms, composed.interval.high_ms)
         for host in self.pools.members[pool]:
-            yield self._told(pool, name, estimate, host)
+            yield self._told(pool, name, host, latency, found.estimate.coverage, found.per_second)
 
-    def _told_of_tokens(self, part: LanguagePart, found: LanguageOnHost, host: HostWork) -> HostEstimate:
-        """Return the estimate of a generated token; a model that does not fit has none."""
-        ms, (low_ms, high_ms) = found.decode.ms, found.decode.bounds_ms
-        price = self._price(host)
-        return HostEstimate(
-            host=host.name,
-            model=part.name,
-            runtime=part.request.runtime.identity,
-            sequential_ms=ms if found.fits else None,
-            low_ms=low_ms if found.fits else None,
-            high_ms=high_ms if found.fits else None,
-            measured_layers=found.measured,
-            predicted_layers=found.predicted,
-            missing_layers=0,
-            per_second=_MS_PER_SECOND / ms if found.fits else None,
-            dollars_per_million=cost_of(ms, price) if found.fits and price is not None else None,
-            first_token_ms=found.prefill.ms if found.fits else None,
-            fits=found.fits,
-        )
-
-    def _price(self, host: HostWork) -> float | None:
+    def _told(
+        self,
+        pool: BrickPool,
+        model: str,
+        host: HostWork,
+        latency: tuple[float, float, float] | None,
+        coverage: Coverage,
+        per_second: float | None,
+    ) -> HostEstimate:
         price = host.entry.price_per_hour
         if price is None and host.system is not None:
             price = self.prices.of(names_of(host.system.id, {host.system.id: host.system}))
-        return price
+        sequential_ms, low_ms, high_ms = latency or (None, None, None)
+        return HostEstimate(
+            host=host.name,
+            model=model,
+            # One name for all hosts, whatever their Python.
+            runtime=pool.part.request.runtime.identity,
+            sequential_ms=sequential_ms,
+            low_ms=low_ms,
+            high_ms=high_ms,
+            measured_layers=coverage.measured,
+            predicted_layers=coverage.predicted,
+            missing_layers=coverage.missing,
+            per_second=per_second,
+            dollars_per_million=cost_of(1000 / per_second, price) if per_second and price is not None else None,
+        )
 
     def _new_orders(self) -> Iterator[OrderFound]:
         states = self._states()
@@ -241,26 +255,12 @@ class Answering:
                 found.append(model_on_host(host, model.name, known.estimate, shared))
         return found
 
-    def _told(self, pool: BrickPool, model: str, found: SystemEstimate, host: HostWork) -> HostEstimate:
-        # A sum that leaves layers out tells nothing about the model.
-        composed = None if found.estimate.is_partial else found.estimate.composed
-        coverage, per_second, price = found.estimate.coverage, found.per_second, self._price(host)
-        return HostEstimate(
-            host=host.name,
-            model=model,
-            # One name for all hosts, whatever their Python.
-            runtime=pool.part.request.runtime.identity,
-            sequential_ms=None if composed is None else composed.sequential_ms,
-            low_ms=None if composed is None else composed.interval.low_ms,
-            high_ms=None if composed is None else composed.interval.high_ms,
-            measured_layers=coverage.measured,
-            predicted_layers=coverage.predicted,
-            missing_layers=coverage.missing,
-            per_second=per_second,
-            dollars_per_million=cost_of(_MS_PER_SECOND / per_second, price)
-            if per_second and price is not None
-            else None,
-        )
+
+def seconds_inside(latency_ms: float) -> float:
+    """Return the expected time of measuring a parcel by method `inside`, from the latency of all of its layers."""
+    run = latency_ms / 1000
+    most = most_seconds_per_carrier(_MANY_CARRIERS)
+    return _LOAD_SECONDS + max(min(_RUNS_OF_A_CARRIER * run, most), _RUNS_OF_A_SLOW_CARRIER * run)
 
 
 def _works(pool: BrickPool, jobs: Iterable[Job]) -> list[ParcelWork]:

@@ -22,10 +22,9 @@ from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from dlbricks_tui.errors import UserError
-from dlbricks_tui.fleet.engine.scheduler import SECONDS_TO_CONNECT, connect, reason_of, set_up
-from dlbricks_tui.fleet.errors import FleetError, HostError
 from dlbricks_tui.fleet.messages import MOST_MESSAGE_BYTES, Parcel, Task, text_of
-from dlbricks_tui.fleet.request import HostEntry
+from dlbricks_tui.fleet.request import FleetError, HostEntry, HostError
+from dlbricks_tui.fleet.scheduler import SECONDS_TO_CONNECT, connect, reason_of, set_up
 from dlbricks_tui.folders import data_folder
 from dlbricks_tui.printable import printable
 
@@ -33,7 +32,7 @@ if TYPE_CHECKING:
     from distributed import Client
     from distributed.security import Security
 
-    from dlbricks_tui.fleet.engine.cluster import FleetCluster
+    from dlbricks_tui.fleet.cluster import FleetCluster
 
 # Dask tells when hosts come and go. It is asked as well, should that message be lost.
 _SECONDS_BETWEEN_LOOKS = 15.0
@@ -85,17 +84,8 @@ class HostSaid:
 
 
 @dataclass(frozen=True, slots=True)
-class Reported:
-    """The report of a host as JSON, or the reason why it has none."""
-
-    host: str
-    text: str = field(repr=False)
-    error: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class TaskOver:
-    """The end of a task of a host as JSON, or the reason why there is none."""
+class HostAnswered:
+    """The end of a task of a host as JSON, or without a task its report, or the reason why there is none."""
 
     host: str
     task: str
@@ -103,15 +93,15 @@ class TaskOver:
     error: str = ""
 
 
-News: TypeAlias = HostJoined | HostLeft | HostUnreachable | HostSaid | Reported | TaskOver
+News: TypeAlias = HostJoined | HostLeft | HostUnreachable | HostSaid | HostAnswered
 
 
 @dataclass(slots=True, eq=False)
 class _Call:
-    """A call of a host that is not over, and the news of its end: of an answer, or of an error."""
+    """A call of a host that is not over."""
 
     host: str
-    news: Callable[[str, str], News]
+    task: str
     future: Any = None
     messages: int = 0
     is_answered: bool = False
@@ -171,13 +161,13 @@ class Engine:
         self._cluster.add_hosts([entry])
 
     def report(self, host: str, parcels: Sequence[str]) -> None:
-        """Ask a host for its report, with those of the parcels that it lacks: `Reported`, unless the host goes away."""
-        self._call(host, partial(Reported, host), "report", list(parcels))
+        """Ask a host for its report, with those of the parcels that it lacks."""
+        self._call(host, "", "report", list(parcels))
 
     def carry_out(self, host: str, task: Task, parcels: Sequence[Parcel]) -> None:
-        """Send a host some parcels and a task: `TaskOver`, unless the host goes away."""
+        """Send a host some parcels and a task."""
         sent = [(it.sha256, it.suffix, it.content) for it in parcels]
-        self._call(host, partial(TaskOver, host, task.id), "carry_out", text_of(task), sent)
+        self._call(host, task.id, "carry_out", text_of(task), sent)
 
     def control(self, host: str, task: str, what: str) -> None:
         """Pause, resume or cancel a task by its id; a host that is gone ignores it."""
@@ -194,12 +184,13 @@ class Engine:
                 found.append(self.events.get_nowait())
         return found
 
-    def _call(self, host: str, news: Callable[[str, str], News], function: str, *arguments: Any) -> None:
+    def _call(self, host: str, task: str, function: str, *arguments: Any) -> None:
+        """Call a function of a host: `HostAnswered`, unless the host goes away."""
         client, worker, token = self._client, self._workers.get(host), secrets.token_hex(16)
         if client is None or worker is None:
             self.events.put(HostLeft(host, is_gone=False))
             return
-        self._calls[token] = called = _Call(host, news)
+        self._calls[token] = called = _Call(host, task)
         where: Any = {"workers": [worker], "allow_other_workers": False, "retries": 0, "pure": False}
         asked = (self._topic, token, function, *arguments)
         try:
@@ -227,7 +218,7 @@ class Engine:
         ):
             return
         called.is_answered |= bool(is_answer)
-        self.events.put(called.news(text, "") if is_answer else HostSaid(called.host, text))
+        self.events.put(HostAnswered(called.host, called.task, text) if is_answer else HostSaid(called.host, text))
 
     def _ended(self, token: str, future: Any) -> None:
         """Tell the end of a call without an answer; a thread of dask calls this."""
@@ -238,13 +229,13 @@ class Engine:
         if called is None or called.is_answered:
             return
         error = future.exception(timeout=SECONDS_TO_CONNECT) if future.status == "error" else None
-        if future.status == "finished":
-            self.events.put(called.news("", "the host answered with something else than text"))
-        elif error is None or isinstance(error, KilledWorker):
+        if future.status != "finished" and (error is None or isinstance(error, KilledWorker)):
             self.events.put(HostLeft(called.host, is_gone=False))
-        else:
+            return
+        reason = "the host answered with something else than text"
+        if error is not None:
             reason = str(error) if isinstance(error, HostError) else reason_of(error)
-            self.events.put(called.news("", printable(reason)[:_LONGEST_REASON]))
+        self.events.put(HostAnswered(called.host, called.task, "", printable(reason)[:_LONGEST_REASON]))
 
     def _connect(self) -> None:
         hear: dict[str, Callable[[Any], object]] = {self._topic: self._hear, "all": lambda _: self._changed.set()}
@@ -368,27 +359,17 @@ def calm(dask_worker: Any) -> None:
 
     Nearly everything that it does by the clock would disturb what its host measures.
     """
-    for name, callback in dask_worker.periodic_callbacks.items():
+    from tornado.ioloop import PeriodicCallback
+
+    callbacks, rarely_ms = dask_worker.periodic_callbacks, 1000 * HEARTBEAT_SECONDS
+    for name, callback in tuple(callbacks.items()):
         if name in ("tick", "ticks"):
             # Slower ones would each log that the process is busy.
             callback.stop()
         elif name != "heartbeat":
-            callback.callback_time = max(callback.callback_time, 1000 * HEARTBEAT_SECONDS)
+            callback.callback_time = max(callback.callback_time, rarely_ms)
         elif callback.is_running():
-            # The scheduler sets the interval of this one with each answer.
+            # The scheduler sets the interval of this one with each answer. A worker stops all of them at its end.
             callback.stop()
-            _heartbeats(dask_worker).start()
-
-
-def _heartbeats(worker: Any) -> Any:
-    from tornado.ioloop import PeriodicCallback
-
-    async def beat() -> None:
-        if worker.status.name in ("running", "paused"):
-            await worker.heartbeat()
-        else:
-            # A worker stops its own callbacks only.
-            callback.stop()
-
-    callback = PeriodicCallback(beat, 1000 * HEARTBEAT_SECONDS)
-    return callback
+            callbacks["rare heartbeat"] = PeriodicCallback(dask_worker.heartbeat, rarely_ms)
+            callbacks["rare heartbeat"].start()

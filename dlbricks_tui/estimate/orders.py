@@ -1,4 +1,4 @@
-"""The order of the hosts of a fleet for a model, the certainty of it, and the bricks that decide most about it.
+"""The order of hosts for a model, the certainty of it, and the bricks that decide most about it.
 
 An order has ranks. It is *settled* if these claims hold together with 95 % confidence, for each model by itself:
 
@@ -35,7 +35,6 @@ from statistics import NormalDist
 from typing import NamedTuple
 
 from dlbricks_tui.estimate.estimate import Estimate
-from dlbricks_tui.measure.time_left import most_seconds_per_carrier
 
 CONFIDENCE = 0.95
 # Hosts that differ by at most this share are equally fast.
@@ -57,9 +56,6 @@ _PLANNED, _LEAST_PLANNED_SECONDS = 1 / 3, 120.0
 _LEAST_CHANCE = 0.01
 # A work is chosen if no other one is worth more than it by this factor.
 _ABOUT = 0.8
-# The runs of a carrier until it is finished: at most, and of a slow one. The fewest seconds that loading it takes.
-_RUNS_OF_A_CARRIER, _RUNS_OF_A_SLOW_CARRIER, _LOAD_SECONDS = 200, 5, 0.3
-_MANY_CARRIERS = 8
 
 
 class HostLatency(NamedTuple):
@@ -267,13 +263,6 @@ def model_on_host(host: str, model: str, found: Estimate, shared: float) -> Mode
     interval = composed.interval
     latency = HostLatency(host, composed.sequential_ms, interval.low_ms, interval.high_ms)
     return ModelOnHost(model, latency, halves, shared)
-
-
-def seconds_inside(latency_ms: float) -> float:
-    """Return the expected time of measuring a parcel by method `inside`, from the latency of all of its layers."""
-    run = latency_ms / 1000
-    most = most_seconds_per_carrier(_MANY_CARRIERS)
-    return _LOAD_SECONDS + max(min(_RUNS_OF_A_CARRIER * run, most), _RUNS_OF_A_SLOW_CARRIER * run)
 
 
 def plan_for(

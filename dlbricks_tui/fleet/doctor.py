@@ -19,19 +19,18 @@ from packaging.markers import Marker
 from packaging.specifiers import SpecifierSet
 from packaging.version import InvalidVersion, Version
 
-from dlbricks_tui.fleet.driving.results import ImpossibleError, check_report
-from dlbricks_tui.fleet.errors import FleetError, MessageError, last_line
+from dlbricks_tui.fleet import host_script
+from dlbricks_tui.fleet.host_script import ENVIRONMENT
 from dlbricks_tui.fleet.messages import HostReport, message_in
-from dlbricks_tui.fleet.request import USUAL_PYTHON, HostEntry, shell_path
-from dlbricks_tui.fleet.setting_up import host_script
-from dlbricks_tui.fleet.setting_up.host_script import ENVIRONMENT
+from dlbricks_tui.fleet.request import USUAL_PYTHON, FleetError, HostEntry, MessageError, last_line, shell_path
+from dlbricks_tui.fleet.results import ImpossibleError, check_report
 from dlbricks_tui.jobs.codec import decoded, from_others
 from dlbricks_tui.printable import printable
 from dlbricks_tui.runtime.traits import traits_of
 from dlbricks_tui.untrusted_json import parsed_document
 
 if TYPE_CHECKING:
-    from dlbricks_tui.fleet.engine.ssh import Connect, Finished, SshConnection
+    from dlbricks_tui.fleet.ssh import Connect, Finished, SshConnection
 
 GIBIBYTE, MEBIBYTE = 1 << 30, 1 << 20
 # An environment with three frameworks takes 0.9 GiB, and the files for it as much again while it is made.

@@ -1,4 +1,4 @@
-"""The order of the hosts of a fleet is settled only if it is right; a host measures what decides most about it."""
+"""The order of hosts is settled only if it is right; a host measures what decides most about it."""
 
 import math
 import random
@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dlbricks_tui.fleet.driving.orders import (
+from dlbricks_tui.estimate.orders import (
     EQUAL_SHARE,
     HostComparison,
     HostLatency,
@@ -19,7 +19,6 @@ from dlbricks_tui.fleet.driving.orders import (
     ParcelWork,
     UnmeasuredPart,
     plan_for,
-    seconds_inside,
     sigmas_for,
 )
 
@@ -269,10 +268,3 @@ def test_enough_bricks_are_planned_for_the_pair_and_no_more() -> None:
     after = on_host("a", "m", 0.1, left, 100)
     assert 0 < len(left) < len(parts)
     assert comparison_of(after, other).order.settled
-
-
-@pytest.mark.parametrize(
-    ("latency_ms", "least", "most"), [(0.1, 0.1, 1), (10, 1, 4), (1_000, 5, 6), (60_000, 300, 301)]
-)
-def test_a_parcel_takes_seconds_and_a_slow_one_some_runs(latency_ms: float, least: float, most: float) -> None:
-    assert least <= seconds_inside(latency_ms) <= most

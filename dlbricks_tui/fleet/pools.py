@@ -7,11 +7,10 @@ from dataclasses import dataclass, field, replace
 
 from dlbricks_tui.estimate.prediction.choice import Limit
 from dlbricks_tui.estimate.prediction.stored import OtherSystems
-from dlbricks_tui.fleet.driving.results import Allowed, MessageMeter, identity_there, is_of
-from dlbricks_tui.fleet.language import LanguagePart
 from dlbricks_tui.fleet.messages import HostReport, Parcel, Task, TaskProgress
-from dlbricks_tui.fleet.parcels import FleetPart, FleetWorkload
 from dlbricks_tui.fleet.request import FleetHostState, HostChanged, HostEntry, HostProgress
+from dlbricks_tui.fleet.results import Allowed, MessageMeter, identity_there, is_of
+from dlbricks_tui.fleet.workload import FleetPart, FleetWorkload, LanguagePart
 from dlbricks_tui.jobs.errors import JobError
 from dlbricks_tui.jobs.folder import JobState, Tally
 from dlbricks_tui.measure.jobs import Job, JobKey
@@ -369,7 +368,9 @@ class SharedPools:
 
     def join(self, host: HostWork, report: HostReport, system: System) -> None:
         """Give a host the pools of its system."""
-        self.leave(host)
+        # Its system may have changed.
+        for pool in host.pools:
+            self.members[pool].remove(host)
         host.system = system
         found = []
         for number, part in enumerate(self._workload.parts):
@@ -384,12 +385,6 @@ class SharedPools:
         host.pools = tuple(found)
         for pool in found:
             self.members[pool].append(host)
-
-    def leave(self, host: HostWork) -> None:
-        """Take a host out of its pools, as its system may have changed."""
-        for pool in host.pools:
-            self.members[pool].remove(host)
-        host.pools = ()
 
     @property
     def all(self) -> Sequence[BrickPool]:

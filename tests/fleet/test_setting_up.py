@@ -19,12 +19,8 @@ from zipfile import ZipFile
 import pytest
 
 from dlbricks_tui import __version__
-from dlbricks_tui.fleet.engine.ssh import Finished, SshConnection
-from dlbricks_tui.fleet.errors import FleetError
-from dlbricks_tui.fleet.messages import HostReport, text_of
-from dlbricks_tui.fleet.request import HostEntry, shell_path
-from dlbricks_tui.fleet.setting_up import host_script, installing
-from dlbricks_tui.fleet.setting_up.doctor import (
+from dlbricks_tui.fleet import host_script, installing
+from dlbricks_tui.fleet.doctor import (
     Examination,
     FindingVerdict,
     HostFacts,
@@ -35,8 +31,8 @@ from dlbricks_tui.fleet.setting_up.doctor import (
     facts_from,
     judged,
 )
-from dlbricks_tui.fleet.setting_up.host_script import content_of
-from dlbricks_tui.fleet.setting_up.installing import (
+from dlbricks_tui.fleet.host_script import content_of
+from dlbricks_tui.fleet.installing import (
     InstallError,
     Wheels,
     own_files,
@@ -45,6 +41,9 @@ from dlbricks_tui.fleet.setting_up.installing import (
     wanted,
     write_wheel,
 )
+from dlbricks_tui.fleet.messages import HostReport, text_of
+from dlbricks_tui.fleet.request import FleetError, HostEntry, shell_path
+from dlbricks_tui.fleet.ssh import Finished, SshConnection
 from dlbricks_tui.jobs.process import PACKAGE_PARENT
 from dlbricks_tui.runtime.runtime import Runtime
 from dlbricks_tui.store.documents import to_document
@@ -66,7 +65,7 @@ def test_the_wheel_has_the_files_that_run_here(wheel: Path, tmp_path: Path) -> N
     unpacked = {name: tmp_path / name for name in own_files()}
     assert content_of(unpacked) == content_of(own_files())
     assert {
-        "dlbricks_tui/fleet/setting_up/installing.py",
+        "dlbricks_tui/fleet/installing.py",
         "dlbricks_tui/sample_models/manifest.json",
     } <= unpacked.keys()
 
@@ -166,7 +165,7 @@ class SmallDlbricks:
 @pytest.fixture
 def small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> SmallDlbricks:
     # These environments are small.
-    monkeypatch.setattr("dlbricks_tui.fleet.setting_up.doctor.BYTES_TO_INSTALL", 1 << 20)
+    monkeypatch.setattr("dlbricks_tui.fleet.doctor.BYTES_TO_INSTALL", 1 << 20)
     return SmallDlbricks(tmp_path / "source", monkeypatch)
 
 
@@ -332,7 +331,7 @@ def test_a_step_that_fails_becomes_one_line_with_a_cure(step: str, output: str, 
     ("name", "value", "said"),
     [
         (
-            "dlbricks_tui.fleet.setting_up.installing.DISTRIBUTION",
+            "dlbricks_tui.fleet.installing.DISTRIBUTION",
             "dlbricks-tui-of-nobody",
             "never installed",
         ),
@@ -424,7 +423,7 @@ def test_a_worker_that_was_started_through_the_link_runs_in_the_folder_itself(tm
     link.symlink_to(folder)
     path = [str(PACKAGE_PARENT), *(it for it in sys.path if it.endswith("site-packages"))]
     code = (
-        f"import sys; sys.path += {path!r}; from dlbricks_tui.fleet.engine.worker import start_from_folder; "
+        f"import sys; sys.path += {path!r}; from dlbricks_tui.fleet.worker import start_from_folder; "
         "start_from_folder(); print(sys.prefix, *sys.argv[1:])"
     )
     started = subprocess.run(

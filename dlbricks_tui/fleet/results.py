@@ -10,8 +10,8 @@ from datetime import datetime, timedelta, timezone
 from typing import Any
 
 from dlbricks_tui import __version__
-from dlbricks_tui.fleet.errors import FleetError, MessageError
 from dlbricks_tui.fleet.messages import HostReport, Message, TaskProgress, message_in
+from dlbricks_tui.fleet.request import FleetError, MessageError
 from dlbricks_tui.measure.jobs import Job, JobKey
 from dlbricks_tui.measure.known import Conditions
 from dlbricks_tui.models.graph import Level

@@ -25,11 +25,18 @@ from urllib.parse import urlsplit
 
 from dlbricks_tui import __version__
 from dlbricks_tui.errors import UserError
-from dlbricks_tui.fleet.certificates import Certificates
-from dlbricks_tui.fleet.engine.engine import calm
-from dlbricks_tui.fleet.engine.scheduler import LOOPBACK, PLAIN, check_address, check_scheduler, reason_of, set_up
-from dlbricks_tui.fleet.errors import FleetError
-from dlbricks_tui.fleet.setting_up.host_script import ENVIRONMENT
+from dlbricks_tui.fleet.engine import calm
+from dlbricks_tui.fleet.host_script import ENVIRONMENT
+from dlbricks_tui.fleet.request import FleetError
+from dlbricks_tui.fleet.scheduler import (
+    LOOPBACK,
+    PLAIN,
+    Certificates,
+    check_address,
+    check_scheduler,
+    reason_of,
+    set_up,
+)
 from dlbricks_tui.folders import DATA_FOLDER_VARIABLE
 
 if TYPE_CHECKING:
