@@ -185,7 +185,7 @@ def _run(handler: Handler, args: argparse.Namespace) -> int:
     except Exception as error:
         if was_interrupted():
             raise
-        from dlbricks_tui.crash_log import keep_traceback
+        from dlbricks_tui.errors import keep_traceback
 
         file = keep_traceback(error, args.data.log)
         if isinstance(error, OSError) and error.filename is not None:

@@ -172,7 +172,7 @@ class DlbricksApp(HelpPlace, App[None], inherit_bindings=False):
         self._runs.take_results()
 
     def on_failed(self, event: Failed) -> None:
-        from dlbricks_tui.crash_log import keep_traceback
+        from dlbricks_tui.errors import keep_traceback
         from dlbricks_tui.tui.dialogs.notices import ErrorScreen
 
         if isinstance(event.error, UserError):

@@ -23,6 +23,7 @@ from distributed.core import Status
 from distributed.deploy.spec import ProcessInterface, SpecCluster
 
 from dlbricks_tui import __version__
+from dlbricks_tui.files import open_log
 from dlbricks_tui.fleet.certificates import Certificates
 from dlbricks_tui.fleet.engine import worker as worker_module
 from dlbricks_tui.fleet.engine.engine import HostUnreachable
@@ -33,7 +34,6 @@ from dlbricks_tui.fleet.errors import FleetError, last_line
 from dlbricks_tui.fleet.request import HostEntry, shell_path
 from dlbricks_tui.fleet.setting_up.host_script import ENVIRONMENT
 from dlbricks_tui.printable import printable
-from dlbricks_tui.regular_files import open_log
 
 if TYPE_CHECKING:
     import asyncssh
