@@ -38,7 +38,7 @@ from dlbricks_tui.store.selections import LEAST_FIRST, Way, by_id, combinations,
 
 if TYPE_CHECKING:
     from dlbricks_tui.api.open_models import Available, Choices
-    from dlbricks_tui.api.workbench_session import SharedStore
+    from dlbricks_tui.api.session import SharedStore
     from dlbricks_tui.estimate.knowledge import Pair
     from dlbricks_tui.estimate.prediction.score import Score
     from dlbricks_tui.measure.jobs import JobKey

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from dlbricks_tui.api.estimating import ModelReading
     from dlbricks_tui.api.model_reading import ModelReader
     from dlbricks_tui.api.open_models import Choices, ModelSpec
-    from dlbricks_tui.api.workbench_session import WorkbenchSession
+    from dlbricks_tui.api.session import WorkbenchSession
     from dlbricks_tui.bricks.decomposition import Decomposition
     from dlbricks_tui.estimate.system_estimate import SystemEstimate
     from dlbricks_tui.folders import DataFolder

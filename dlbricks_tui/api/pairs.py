@@ -53,7 +53,7 @@ if TYPE_CHECKING:
     from dlbricks_tui.api.estimating import Answer
     from dlbricks_tui.api.open_models import ComparableRow
     from dlbricks_tui.api.scope import EstimateOptions
-    from dlbricks_tui.api.workbench_session import WorkbenchSession
+    from dlbricks_tui.api.session import WorkbenchSession
     from dlbricks_tui.estimate.knowledge import Latency
     from dlbricks_tui.estimate.parts import Part
     from dlbricks_tui.estimate.system_estimate import SystemEstimate

@@ -1,9 +1,10 @@
-"""`dlbricks jobs` and `dlbricks runs`: list jobs of all kinds or runs, watch, replay, pause, cancel or resume one."""
+"""`dlbricks jobs`, `runs` and `demo`: list, watch, replay, pause, cancel or resume jobs; replay a recorded run."""
 
 from __future__ import annotations
 
 import argparse
 import math
+import os
 from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import closing
 from typing import TYPE_CHECKING, Any
@@ -47,6 +48,14 @@ def register_runs(parser: Parser) -> None:
     _add_options(watching, replaying, resuming)
     about = "another time budget in seconds, `inf` for none (default: that of the run, anew)"
     resuming.add_argument("--time-budget", metavar="S", type=budget, help=about)
+
+
+def register_demo(parser: Parser) -> None:
+    """Add the options of `demo`."""
+    parser.add_speed(default=4.0)
+    parser.add_quiet()
+    parser.end(demonstrate, "measuring.ReplayedRun")
+    parser.set_defaults(reads_config=False)
 
 
 def _add_options(watching: Parser, replaying: Parser, resuming: Parser) -> None:
@@ -309,3 +318,20 @@ def _confirm_run(folder: RunFolder, what: str, args: argparse.Namespace) -> int:
         write_json(run_summary(folder.state()))
     narrate(f"run {folder.run} {what}")
     return Status.DONE
+
+
+def demonstrate(args: argparse.Namespace) -> int:
+    """Open the workbench on recorded results; without a terminal, replay a run and print its estimates."""
+    from dlbricks_tui.api.demonstration import open_demonstration
+    from dlbricks_tui.api.measuring import find_run
+    from dlbricks_tui.config.config import Sources
+
+    with open_demonstration() as found:
+        if args.demonstrate is not None and not args.json:
+            # The user's own settings may name runtimes that were not recorded.
+            sources = Sources(found.data.config, os.environ, args.settings)
+            status: int = args.demonstrate(found, sources, args.speed)
+            return status
+        if not args.quiet:
+            narrate(f"a demonstration: all numbers were {found.host.origin}")
+        return replay_run(find_run(found.replayed, found.data), args)

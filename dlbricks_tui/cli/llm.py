@@ -152,8 +152,7 @@ def _answers(args: argparse.Namespace, options: LanguageOptions) -> tuple[Sequen
         return language.stored_answers(models, options, args.data), len(failures)
     from dlbricks_tui.api.jobs import words_of
     from dlbricks_tui.api.measuring import variant_remarks
-    from dlbricks_tui.cli.progress import JobNarration
-    from dlbricks_tui.cli.signals import signals_interrupt
+    from dlbricks_tui.cli.progress import JobNarration, signals_interrupt
 
     for remark in variant_remarks(options.threads):
         narrate(remark)

@@ -6,10 +6,11 @@ import argparse
 import gc
 import os
 import shlex
+import signal
 import sys
 import time
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -17,7 +18,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from dlbricks_tui import __version__
 from dlbricks_tui.cli.output import ReaderGoneError, forget_remarks, narrate, write
 from dlbricks_tui.cli.parser import FromConfig, Handler, Parser, Status, UsageError, with_hyphens_joined
-from dlbricks_tui.cli.signals import was_interrupted
 from dlbricks_tui.errors import UserError
 from dlbricks_tui.folders import DATA_FOLDER_VARIABLE, DataFolder, NoHomeFolderError, data_folder
 
@@ -60,12 +60,14 @@ def _loaded(name: str) -> Any:
     return sys.modules[module]
 
 
+# True since SIGINT has arrived.
+_interrupted = False
 # The options before a command that take the next word.
 _WITH_A_VALUE = ("--data-dir", "--set")
 
 # In the order in which `--help` lists them.
 COMMANDS = (
-    _command("demo", "look around in recorded results: needs no framework, and measures nothing"),
+    _command("demo", "look around in recorded results: needs no framework, and measures nothing", "jobs"),
     _command("models", "list the models of the library, add or remove files and folders"),
     _command("tree", "show the layer sequences of a model, and which of them repeat", "models"),
     _command("corpus", "show how much of one model, or of several, is the same", "models"),
@@ -85,7 +87,7 @@ COMMANDS = (
     _command("check", "measure models again, and say which are slower than a file says: for nightly jobs", "evaluate"),
     _command("results", "list, show, compare, export, import, delete, verify and compact stored results"),
     _command("suite", "have the bricks of private models measured where the models are not"),
-    _command("systems", "list the systems of the store, or compare them for some models"),
+    _command("systems", "list the systems of the store, or compare them for some models", "compare"),
     _command("fleet", "measure on many hosts, find the best one, and set hosts up"),
     _command("report", "draw the paper's figures from stored results, as one page"),
     _command("runtimes", "list, add, check or remove interpreters that have a framework", "doctor"),
@@ -266,3 +268,32 @@ class _Version(argparse.Action):
     def __call__(self, parser: argparse.ArgumentParser, *_: Any) -> None:
         write(f"dlbricks {__version__}\n")
         parser.exit()
+
+
+@contextmanager
+def interrupts_raise(leave: Callable[[], None]) -> Iterator[None]:
+    """Let SIGINT raise KeyboardInterrupt in the block, and be remembered; `leave` ends the program at once."""
+
+    def interrupt(*_: object) -> None:
+        global _interrupted
+        _interrupted = True
+        raise KeyboardInterrupt
+
+    def unraisable(told: sys.UnraisableHookArgs) -> None:
+        # Python would print a traceback, and go on as if nothing had happened.
+        if issubclass(told.exc_type, KeyboardInterrupt):
+            leave()
+        hook(told)
+
+    before, hook = signal.signal(signal.SIGINT, interrupt), sys.unraisablehook
+    sys.unraisablehook = unraisable
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+        sys.unraisablehook = hook
+
+
+def was_interrupted() -> bool:
+    """Return whether SIGINT has arrived: modules that are imported then may raise something else in its place."""
+    return _interrupted

@@ -11,7 +11,7 @@ from dlbricks_tui.cli.jobs import detach
 from dlbricks_tui.cli.options import USUAL_RUNTIME, add_models_argument, estimate_options_of, open_estimator, values_of
 from dlbricks_tui.cli.output import data_console, narrate, narrate_once, write_json, write_lines
 from dlbricks_tui.cli.parser import Parser, Status, Typed, UsageError
-from dlbricks_tui.cli.signals import signals_interrupt
+from dlbricks_tui.cli.progress import signals_interrupt
 from dlbricks_tui.errors import UserError
 from dlbricks_tui.settings.cutting import CUTTING
 from dlbricks_tui.settings.language import WEIGHTS

@@ -121,8 +121,7 @@ def _order(args: argparse.Namespace) -> TraceOrder:
 def _traced(args: argparse.Namespace) -> Trace:
     from dlbricks_tui.api.jobs import words_of
     from dlbricks_tui.api.traces import trace_model
-    from dlbricks_tui.cli.progress import JobNarration
-    from dlbricks_tui.cli.signals import signals_interrupt
+    from dlbricks_tui.cli.progress import JobNarration, signals_interrupt
     from dlbricks_tui.wording.answers import runtime_words
 
     order = _order(args)

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from dlbricks_tui.api.fleets import FleetJob, FleetSettings
-from dlbricks_tui.api.workbench_session import WorkbenchSession
+from dlbricks_tui.api.session import WorkbenchSession
 from dlbricks_tui.fleet.folder import FleetFolder, FleetFolders
 from dlbricks_tui.fleet.request import (
     FleetHostState,

@@ -10,7 +10,7 @@ from dlbricks_tui.analysis.what_if import Execution
 from dlbricks_tui.api import scenarios
 from dlbricks_tui.api.followed_jobs import LoadJob
 from dlbricks_tui.api.scenarios import ScenarioSettings
-from dlbricks_tui.api.workbench_session import WorkbenchSession
+from dlbricks_tui.api.session import WorkbenchSession
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.jobs.events import Event, Waiting
 from dlbricks_tui.scenarios.scenario import (

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
     from pathlib import Path
 
-    from dlbricks_tui.api.workbench_session import WorkbenchSession
+    from dlbricks_tui.api.session import WorkbenchSession
     from dlbricks_tui.models.library import ModelSource
 
 # Over SSH each change of the screen costs time.

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from dlbricks_tui.api.followed_runs import RunSnapshot
     from dlbricks_tui.api.new_runs import RunPreview, RunSettings, WantedCombination
     from dlbricks_tui.api.open_models import Choices, ModelId
-    from dlbricks_tui.api.workbench_session import WorkbenchSession
+    from dlbricks_tui.api.session import WorkbenchSession
     from dlbricks_tui.config.config import Config
     from dlbricks_tui.host.queue import Place
     from dlbricks_tui.models.library import ModelSource

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from dlbricks_tui.api.library_scans import BrickIndex
     from dlbricks_tui.api.model_reading import ModelReader, Refusal
     from dlbricks_tui.api.open_models import Available, Choices, ComparableRow, CutAt, KnownLatency
-    from dlbricks_tui.api.workbench_session import WorkbenchSession
+    from dlbricks_tui.api.session import WorkbenchSession
     from dlbricks_tui.config.config import Config
     from dlbricks_tui.documents.lines import Line
     from dlbricks_tui.documents.part_details import PartLatencies
