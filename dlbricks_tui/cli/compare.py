@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 from typing import TYPE_CHECKING, Any
 
 from dlbricks_tui.cli.options import (
@@ -10,13 +9,11 @@ from dlbricks_tui.cli.options import (
     add_measured_only_option,
     add_models_argument,
     estimate_options_of,
-    narrated_remarks,
-    open_estimator,
     usual_of,
     values_of,
 )
 from dlbricks_tui.cli.output import narrate, write_json
-from dlbricks_tui.cli.parser import Parser, Status, UsageError
+from dlbricks_tui.cli.parser import Arguments, Parser, Status, UsageError
 from dlbricks_tui.settings.cutting import CUTTING, LEVEL
 from dlbricks_tui.settings.language import CACHE, GENERATE, PROMPT, WEIGHTS
 from dlbricks_tui.settings.variant import RUNTIME, SYSTEM, THREADS, VARIANT
@@ -52,19 +49,16 @@ def register(parser: Parser) -> None:
     parser.end(compare_combinations, "pairs.CompareDocument")
 
 
-def compare_combinations(args: argparse.Namespace) -> int:
+def compare_combinations(args: Arguments) -> int:
     """Print the combinations of one model, and the runs that measure what is missing; or compare two things."""
     if args.other is not None:
         return compare_two(args)
     # Loaded here, as below: the help needs no store.
-    from dlbricks_tui.api.combinations import CompareOptions, compare
+    from dlbricks_tui.api.combinations import CompareOptions
     from dlbricks_tui.api.estimates import comparison
-    from dlbricks_tui.api.opening import model_named, open_store
 
-    source = model_named(args.model, args.data)
     options = CompareOptions(**_model_options(args), **values_of(args, VARIANT))
-    with open_store(args.data, narrate) as store:
-        ranking = compare(source, options, args.data, store, narrated_remarks(), named=args.model)
+    ranking = args.session.ranking(args.model, options)
     if args.json:
         write_json(comparison(ranking))
     else:
@@ -92,17 +86,17 @@ def compare_combinations(args: argparse.Namespace) -> int:
     return Status.of(ranking.refusals or not measured)
 
 
-def compare_two(args: argparse.Namespace) -> int:
+def compare_two(args: Arguments) -> int:
     """Print two things of one kind side by side."""
-    from dlbricks_tui.api.opening import model_or_none, open_store
+    from dlbricks_tui.api.opening import model_or_none
     from dlbricks_tui.api.pairs import compare_models, compare_named, named_side
     from dlbricks_tui.cli.rendering import show_parts
     from dlbricks_tui.documents.comparison import comparison_parts
 
     names = args.model, args.other
-    models = [model_or_none(name, args.data) for name in names]
+    models = [model_or_none(name, args.session.data) for name in names]
     if models[0] is not None and models[1] is not None:
-        found = compare_models(models[0], models[1], _one_variant(args), args.data, narrated_remarks())
+        found = compare_models(models[0], models[1], _one_variant(args), args.session.data, args.session.remarks)
     elif models[0] is not None or models[1] is not None:
         model, other = names if models[0] is not None else names[::-1]
         raise UsageError(
@@ -110,7 +104,7 @@ def compare_two(args: argparse.Namespace) -> int:
         )
     else:
         _refuse_variants(args)
-        with open_store(args.data, narrate) as store:
+        with args.session.open_store() as store:
             found = compare_named(store, *(named_side(store, name) for name in names))
     if args.json:
         write_json(found)
@@ -121,7 +115,7 @@ def compare_two(args: argparse.Namespace) -> int:
     return Status.DONE
 
 
-def _one_variant(args: argparse.Namespace) -> EstimateOptions:
+def _one_variant(args: Arguments) -> EstimateOptions:
     """Return the options of an estimate with one value each."""
     from dlbricks_tui.api.scope import EstimateOptions
 
@@ -133,12 +127,12 @@ def _one_variant(args: argparse.Namespace) -> EstimateOptions:
     return EstimateOptions(**_model_options(args), **one)
 
 
-def _model_options(args: argparse.Namespace) -> dict[str, Any]:
+def _model_options(args: Arguments) -> dict[str, Any]:
     """Return the options of both comparisons that are not those of a variant."""
     return {**values_of(args, (*CUTTING, LEVEL, SYSTEM)), **usual_of(args)}
 
 
-def _refuse_variants(args: argparse.Namespace) -> None:
+def _refuse_variants(args: Arguments) -> None:
     given = [field for field, value in values_of(args, (*VARIANT, SYSTEM)).items() if value]
     if given:
         raise UsageError(
@@ -177,17 +171,16 @@ def _add_language_settings(parser: Parser) -> None:
     parser.add_setting(RUNTIME, many=True, default=(), usual="ONNX Runtime")
 
 
-def list_systems(args: argparse.Namespace) -> int:
+def list_systems(args: Arguments) -> int:
     """List the systems with their prices and the numbers of their results."""
     # Loaded here, as below: the help needs no store.
-    from dlbricks_tui.api.opening import open_store
     from dlbricks_tui.api.store_contents import known_system_document, known_systems, prices_file
     from dlbricks_tui.cli.rendering import show_parts
     from dlbricks_tui.documents.parts import Table
     from dlbricks_tui.documents.systems import system_columns
 
-    with open_store(args.data, narrate) as store:
-        known = known_systems(store, args.data)
+    with args.session.open_store() as store:
+        known = known_systems(store, args.session.data)
     if args.json:
         write_json([known_system_document(it) for it in known])
     elif known:
@@ -195,21 +188,20 @@ def list_systems(args: argparse.Namespace) -> int:
         for it in known:
             if it.imported:
                 narrate(f"imported results of {it.system.id}: {', '.join(it.imported)}")
-        narrate(f"you can change the prices in {prices_file(args.data)}")
+        narrate(f"you can change the prices in {prices_file(args.session.data)}")
     else:
         narrate("no system has results yet: `dlbricks run MODEL` measures this one")
     return Status.DONE
 
 
-def compare_systems(args: argparse.Namespace) -> int:
+def compare_systems(args: Arguments) -> int:
     """Rank the systems for each model, by the answer of each system."""
-    from dlbricks_tui.api.opening import library
     from dlbricks_tui.api.store_contents import candidate_documents, ranked_systems
     from dlbricks_tui.cli.rendering import show_parts
     from dlbricks_tui.documents.systems import comparison_parts
 
-    sources = library(args.data).find_all(args.models)
-    with open_estimator(estimate_options_of(args, *CUTTING, LEVEL), args.data) as estimator:
+    sources = args.session.sources(args.models)
+    with args.session.open_estimator(estimate_options_of(args, *CUTTING, LEVEL)) as estimator:
         ranked = ranked_systems(estimator, sources, args.systems)
     if args.json:
         write_json([document for found in ranked.values() for document in candidate_documents(found)])
@@ -221,7 +213,7 @@ def compare_systems(args: argparse.Namespace) -> int:
     return Status.of(without)
 
 
-def compare_for_language_models(args: argparse.Namespace) -> int:
+def compare_for_language_models(args: Arguments) -> int:
     """Rank this host and the systems of the store for each language model; nothing is measured."""
     from dlbricks_tui.api.language_models import LanguageOptions, opened_models
     from dlbricks_tui.api.language_systems import language_on_systems
@@ -233,7 +225,7 @@ def compare_for_language_models(args: argparse.Namespace) -> int:
     )
     refused: list[str] = []
     models = opened_models(args.models, options, refused.append)
-    found = language_on_systems(models, options, args.data, args.systems)
+    found = language_on_systems(models, options, args.session.data, args.systems)
     if args.json:
         write_json(found)
     else:

@@ -9,21 +9,22 @@ import shlex
 import signal
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from dlbricks_tui import __version__
-from dlbricks_tui.cli.output import ReaderGoneError, forget_remarks, narrate, write
-from dlbricks_tui.cli.parser import FromConfig, Handler, Parser, Status, UsageError, with_hyphens_joined
+from dlbricks_tui.cli.output import ReaderGoneError, forget_remarks, narrate, narrate_once, write
+from dlbricks_tui.cli.parser import Arguments, FromConfig, Handler, Parser, Status, UsageError, with_hyphens_joined
 from dlbricks_tui.errors import UserError
 from dlbricks_tui.folders import DATA_FOLDER_VARIABLE, DataFolder, NoHomeFolderError, data_folder
 
 if TYPE_CHECKING:
     from dlbricks_tui.api.demonstration import Demonstration
     from dlbricks_tui.config.config import Config, Sources
+    from dlbricks_tui.models.graph import Numbers
     from dlbricks_tui.models.library import ModelSource
 
 
@@ -116,7 +117,7 @@ def main(
         parser, names = command_parser(commands), [command.name for command in commands]
         words, word = _without_model(arguments, names)
         try:
-            args = parser.parse_args(with_hyphens_joined(words))
+            args = parser.parse_args(with_hyphens_joined(words), Arguments())
         except UsageError:
             # The word before the options of a command may be the error.
             if word is not None:
@@ -125,8 +126,12 @@ def main(
         if args.handler is None and word is None and without_command is None:
             parser.print_help()
             return Status.DONE
-        args.data = _data_folder(args.data_dir)
-        model = None if word is None else _model_called(word, args.data, names)
+        # Loaded here: the help needs none.
+        from dlbricks_tui.api.session import Remarks, Session
+
+        args.session = Session(_data_folder(args.data_dir))
+        args.session.remarks = Remarks(narrate, lambda error: error.in_command, _narrate_inputs, narrate_once)
+        model = None if word is None else _model_called(word, args.session.data, names)
         if model is not None and without_command is None:
             shown = str(model) if isinstance(model, Path) else f"{word}"
             hint = f"`dlbricks tree {shlex.quote(shown)}` prints its layer sequences"
@@ -136,7 +141,7 @@ def main(
         args.began = began
         _take_config(args)
         if args.handler is None and without_command is not None:
-            return _run(lambda args: without_command(args.data, args.sources, model), args)
+            return _run(lambda args: without_command(args.session.data, args.sources, model), args)
         return _run(args.handler, args)
     except ReaderGoneError:
         return Status.DONE
@@ -179,7 +184,7 @@ def _model_called(word: str, data: DataFolder, commands: Sequence[str]) -> Model
     return model_or_path(word, data, refusal)
 
 
-def _run(handler: Handler, args: argparse.Namespace) -> int:
+def _run(handler: Handler, args: Arguments) -> int:
     try:
         return handler(args)
     except (UserError, ReaderGoneError):
@@ -189,7 +194,7 @@ def _run(handler: Handler, args: argparse.Namespace) -> int:
             raise
         from dlbricks_tui.errors import keep_traceback
 
-        file = keep_traceback(error, args.data.log)
+        file = keep_traceback(error, args.session.data.log)
         if isinstance(error, OSError) and error.filename is not None:
             # Such as a name that is too long, or a folder that may not be read: no fault of dlbricks.
             raise UsageError(f"{os.fsdecode(error.filename)}: {error.strerror}") from error
@@ -198,10 +203,17 @@ def _run(handler: Handler, args: argparse.Namespace) -> int:
         return Status.DONE_WITH_FAILURES
 
 
-def _take_config(args: argparse.Namespace) -> None:
+def _narrate_inputs(source: ModelSource, given: Mapping[str, Numbers]) -> None:
+    """Narrate that a model has inputs as given before."""
+    from dlbricks_tui.api.opening import inputs_used_line
+
+    narrate_once(f"{inputs_used_line(source, given)}; --input or --value gives others")
+
+
+def _take_config(args: Arguments) -> None:
     from dlbricks_tui.config.config import Sources
 
-    args.sources = Sources(args.data.config, os.environ, args.settings)
+    args.sources = Sources(args.session.data.config, os.environ, args.settings)
     if args.reads_config:
         args.config = args.sources.read()
         # The options that the command line leaves to the settings.
