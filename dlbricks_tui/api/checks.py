@@ -17,7 +17,6 @@ from typing import Any
 from dlbricks_tui import __version__
 from dlbricks_tui.api.measuring import MeasureOptions, request_of
 from dlbricks_tui.api.opening import InputOptions, ModelLoaders, files_for, library
-from dlbricks_tui.atomic_write import write_named
 from dlbricks_tui.bricks.identity import end_to_end_keys
 from dlbricks_tui.errors import UserError
 from dlbricks_tui.evaluations.baseline import (
@@ -29,6 +28,7 @@ from dlbricks_tui.evaluations.baseline import (
     differences,
 )
 from dlbricks_tui.evaluations.evaluation import EvaluationError
+from dlbricks_tui.files import write_named
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.host.fingerprint import fingerprint
 from dlbricks_tui.jobs.folder import RunFolder

@@ -37,7 +37,7 @@ from dlbricks_tui.wording.fleets import import_outcome
 from dlbricks_tui.wording.numbers import counted
 
 if TYPE_CHECKING:
-    from dlbricks_tui.api.workbench_session import SharedStore
+    from dlbricks_tui.api.session import SharedStore
     from dlbricks_tui.folders import DataFolder
     from dlbricks_tui.store.columns import Summary
     from dlbricks_tui.store.records import Result

@@ -8,7 +8,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from dlbricks_tui import regular_files
+from dlbricks_tui import files
 from dlbricks_tui.estimate.compositions import FREELY, Sharing
 from dlbricks_tui.estimate.errors import EstimateError
 from dlbricks_tui.models.graph import Layer
@@ -117,7 +117,7 @@ else:
 def read_text(path: Path, what: str) -> str:
     """Return the text of a file; `what` names the file in error messages."""
     try:
-        return regular_files.read_text(path)
+        return files.read_text(path)
     except OSError as error:
         raise EstimateError(f"{what} {path} cannot be read: {error.strerror}") from None
     except UnicodeDecodeError as error:

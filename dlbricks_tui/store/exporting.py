@@ -12,7 +12,7 @@ from typing import BinaryIO, cast
 
 import numpy as np
 
-from dlbricks_tui.atomic_write import write_named
+from dlbricks_tui.files import write_named
 from dlbricks_tui.printable import printable
 from dlbricks_tui.store.columns import COLUMNS, Mask
 from dlbricks_tui.store.database import ResultsDatabase

@@ -13,8 +13,8 @@ from pathlib import Path
 from tempfile import TemporaryFile
 from typing import BinaryIO
 
+from dlbricks_tui.files import open_regular
 from dlbricks_tui.printable import printable
-from dlbricks_tui.regular_files import open_regular
 from dlbricks_tui.store.database import ResultsDatabase, Source, numbered
 from dlbricks_tui.store.documents import (
     FORMER_TABLE,

@@ -18,8 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dlbricks_tui.atomic_write import replace_file
-from dlbricks_tui.regular_files import open_regular
+from dlbricks_tui.files import open_regular, replace_file
 from dlbricks_tui.store.documents import TABLES, Document
 from dlbricks_tui.store.files import Damage
 from dlbricks_tui.store.labels import label_of

@@ -17,8 +17,8 @@ from dlbricks_tui.api import store_contents as work
 from dlbricks_tui.api.analysing import MeasuringPlan
 from dlbricks_tui.api.jobs import ToldJob
 from dlbricks_tui.api.open_models import ModelSpec
+from dlbricks_tui.api.session import WorkbenchSession
 from dlbricks_tui.api.traces import TraceSettings
-from dlbricks_tui.api.workbench_session import WorkbenchSession
 from dlbricks_tui.config.config import Config
 from dlbricks_tui.estimate.prediction.score import PredictionBasis, Score
 from dlbricks_tui.folders import DataFolder

@@ -14,7 +14,6 @@ from zipfile import BadZipFile, ZipFile
 
 import numpy as np
 
-from dlbricks_tui.atomic_write import replace_file, write_atomically
 from dlbricks_tui.estimate.knowledge import Latency, Unmeasured
 from dlbricks_tui.estimate.prediction.nearest import (
     FEWEST,
@@ -25,8 +24,8 @@ from dlbricks_tui.estimate.prediction.nearest import (
     first_known,
 )
 from dlbricks_tui.estimate.prediction.transfer import BrickInCommon, KnownBrick
+from dlbricks_tui.files import open_regular, read_json, replace_file, write_atomically
 from dlbricks_tui.models.graph import Level
-from dlbricks_tui.regular_files import open_regular, read_json
 
 # Files of another format are trained again.
 _FORMAT = 1

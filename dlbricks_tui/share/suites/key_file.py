@@ -13,13 +13,12 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from dlbricks_tui.files import open_regular, parsed_document
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.jobs.codec import ReadingRules, decoded
 from dlbricks_tui.models.graph import Level
-from dlbricks_tui.regular_files import open_regular
 from dlbricks_tui.share.errors import ShareError
 from dlbricks_tui.share.suites.suite_files import ID_DIGITS, is_id
-from dlbricks_tui.untrusted_json import parsed_document
 
 FORMAT = "dlbricks-suite-key"
 SCHEMA = 2

@@ -6,10 +6,10 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TypeVar
 
-from dlbricks_tui.atomic_write import write_atomically
 from dlbricks_tui.bricks.contexts import COLD
 from dlbricks_tui.bricks.decomposition import decompose
 from dlbricks_tui.bricks.programs import Excerpt
+from dlbricks_tui.files import read_json, write_atomically
 from dlbricks_tui.jobs.codec import decoded, encoded
 from dlbricks_tui.jobs.events import Event
 from dlbricks_tui.jobs.folder import RunFolder
@@ -18,7 +18,6 @@ from dlbricks_tui.measure.plan import keys_of
 from dlbricks_tui.models.frameworks import WorkerFramework
 from dlbricks_tui.models.graph import LayerGraph
 from dlbricks_tui.models.loading import Loader
-from dlbricks_tui.regular_files import read_json
 from dlbricks_tui.runs.events import ModelLeftOut, ModelLoading
 from dlbricks_tui.runs.planning import Workload
 from dlbricks_tui.runs.work import RunSession

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from dlbricks_tui.atomic_write import write_named
+from dlbricks_tui.files import check_fields, open_regular, parsed_document, write_named
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.host.fingerprint import fingerprint
 from dlbricks_tui.jobs.folder import RunFolder
@@ -18,7 +18,6 @@ from dlbricks_tui.measure.jobs import JobKey
 from dlbricks_tui.measure.known import Conditions, known_in, results_of_newest_run
 from dlbricks_tui.measure.method import Method
 from dlbricks_tui.measure.results import conditions_of, runtime_record
-from dlbricks_tui.regular_files import open_regular
 from dlbricks_tui.runs.request import RunRequest
 from dlbricks_tui.runtime.traits import TRAITS, Format
 from dlbricks_tui.share.checked_records import LONGEST_TEXT, checked_record
@@ -30,7 +29,6 @@ from dlbricks_tui.store.database import ResultsDatabase, Source, numbered
 from dlbricks_tui.store.documents import BrokenDocumentError, to_document
 from dlbricks_tui.store.records import BrickForm, Failure, Measurement, Record, RuntimeRecord, System, utc_now
 from dlbricks_tui.store.verification import check_date, check_samples
-from dlbricks_tui.untrusted_json import check_fields, parsed_document
 
 FORMAT = "dlbricks-suite-results"
 SCHEMA = 2
