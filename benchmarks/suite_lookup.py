@@ -28,9 +28,9 @@ from dlbricks_tui.models.library import Library, ModelSource
 from dlbricks_tui.models.loading import Loader
 from dlbricks_tui.runtime.registry import Registry
 from dlbricks_tui.runtime.traits import Format
-from dlbricks_tui.share.suites.exporting import chosen_decoys
-from dlbricks_tui.share.suites.key_file import seed_of
-from dlbricks_tui.share.suites.packing import SuiteModel
+from dlbricks_tui.share.exporting import chosen_decoys
+from dlbricks_tui.share.packing import SuiteModel
+from dlbricks_tui.share.suite_files import seed_of
 
 DECOYS = 3
 # A network counts as found when so many of its bricks are in the suite: a few are in every network.

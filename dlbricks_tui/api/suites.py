@@ -40,7 +40,7 @@ from dlbricks_tui.runtime.variant import Precision, several
 from dlbricks_tui.settings.cutting import CUTTING, LEVEL
 from dlbricks_tui.settings.setting import fields_of
 from dlbricks_tui.share.errors import ShareError
-from dlbricks_tui.share.suites.exporting import (
+from dlbricks_tui.share.exporting import (
     BricksChecked,
     ExportNoted,
     SuiteWritten,
@@ -48,12 +48,20 @@ from dlbricks_tui.share.suites.exporting import (
     chosen_decoys,
     write_assembled,
 )
-from dlbricks_tui.share.suites.key_file import Seed, fresh_seed, key_path, read_key, seed_of
-from dlbricks_tui.share.suites.onnx_excerpts import OnnxPacking, OnnxReader
-from dlbricks_tui.share.suites.packing import MXNetPacking, Packing, SuiteModel
-from dlbricks_tui.share.suites.results_file import SuiteImport, import_results, method_of, read_results
-from dlbricks_tui.share.suites.suite_files import Manifest, open_suite, refuse_existing
-from dlbricks_tui.share.suites.unpacking import Unpacker
+from dlbricks_tui.share.onnx_excerpts import OnnxPacking, OnnxReader
+from dlbricks_tui.share.packing import MXNetPacking, Packing, SuiteModel
+from dlbricks_tui.share.results_file import SuiteImport, import_results, method_of, read_results
+from dlbricks_tui.share.suite_files import (
+    Manifest,
+    Seed,
+    fresh_seed,
+    key_path,
+    open_suite,
+    read_key,
+    refuse_existing,
+    seed_of,
+)
+from dlbricks_tui.share.unpacking import Unpacker
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.wording.numbers import counted
 

@@ -43,8 +43,8 @@ from dlbricks_tui.runtime.runtime import Runtime
 from dlbricks_tui.runtime.traits import Format
 from dlbricks_tui.runtime.variant import Precision
 from dlbricks_tui.share.errors import UnsuitableLayersError
-from dlbricks_tui.share.networks.mxnet_network import packed_network
-from dlbricks_tui.share.networks.onnx_network import file_of, onnx_network
+from dlbricks_tui.share.mxnet_network import packed_network
+from dlbricks_tui.share.onnx_network import file_of, onnx_network
 from dlbricks_tui.store.records import Facts
 
 MXNET_SUFFIX = "-symbol.json"

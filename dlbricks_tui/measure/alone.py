@@ -20,11 +20,10 @@ from dlbricks_tui.jobs.events import Event
 from dlbricks_tui.measure.events import BatchRestarted, BatchStarted, DriftNoted, RoundDone, RoundRepeated
 from dlbricks_tui.measure.jobs import Job, JobKey
 from dlbricks_tui.measure.noise import BatchNoise, NoiseMonitor, Round
-from dlbricks_tui.measure.reference import REFERENCE, RUNS_PER_READING, reference_ms
 from dlbricks_tui.measure.results import Checkpoints, ResultSink
 from dlbricks_tui.measure.rounds import Batch, BatchLimits, JobSamples, Rounds, batches, in_turn, single
 from dlbricks_tui.measure.stopping import FEWEST_SAMPLES, StoppingRule
-from dlbricks_tui.measure.supervised_worker import SupervisedWorker
+from dlbricks_tui.measure.supervised_worker import REFERENCE, RUNS_PER_READING, SupervisedWorker, reference_ms
 from dlbricks_tui.measure.time_left import Pace
 from dlbricks_tui.runtime.protocol import Program, Reason
 from dlbricks_tui.store.records import Statistics

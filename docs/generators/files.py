@@ -10,8 +10,7 @@ from dlbricks_tui.jobs.folder import JobState, State, Tally
 from dlbricks_tui.language.orders import LANGUAGE
 from dlbricks_tui.runs.events import EVENTS
 from dlbricks_tui.scenarios.scenario import LOAD_TEST
-from dlbricks_tui.share.suites.key_file import Meaning
-from dlbricks_tui.share.suites.suite_files import SuiteBrick
+from dlbricks_tui.share.suite_files import Meaning, SuiteBrick
 from dlbricks_tui.store.documents import TABLES
 from dlbricks_tui.store.records import Statistics
 from dlbricks_tui.traces.trace import TRACE

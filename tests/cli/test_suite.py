@@ -16,7 +16,7 @@ from onnx import ModelProto
 
 from dlbricks_tui.runtime.registry import Registry
 from dlbricks_tui.runtime.variant import Precision
-from dlbricks_tui.share.suites.suite_files import sha256
+from dlbricks_tui.share.suite_files import sha256
 from tests.cli.people import People, document, one_line
 from tests.models.onnx_models import saved
 from tests.models.table_framework import TableFramework
@@ -216,7 +216,7 @@ def test_an_export_that_is_stopped_writes_nothing_and_is_listed_as_a_job(
         assert key.exists()
         os.kill(os.getpid(), number)
 
-    monkeypatch.setattr("dlbricks_tui.share.suites.exporting.write_suite", stop)
+    monkeypatch.setattr("dlbricks_tui.share.exporting.write_suite", stop)
     status, out, told = people.export("--level", "written", "--key", str(key))
     assert (status, out) == (130, "") and told.endswith(f"{why}; nothing was written\n")
     assert not key.exists() and not Path(people.suite).exists()

@@ -13,11 +13,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dlbricks_tui.models.graph import Level
+from dlbricks_tui.share import results_file, suite_files
 from dlbricks_tui.share.errors import BrokenBrickError, BrokenSuiteError, ShareError
-from dlbricks_tui.share.suites import results_file, suite_files
-from dlbricks_tui.share.suites.results_file import read_results
-from dlbricks_tui.share.suites.suite_files import SuiteFolder, network_name, read_manifest, sha256
-from dlbricks_tui.share.suites.unpacking import Unpacker
+from dlbricks_tui.share.results_file import read_results
+from dlbricks_tui.share.suite_files import SuiteFolder, network_name, read_manifest, sha256
+from dlbricks_tui.share.unpacking import Unpacker
 from tests.models.table_framework import TableFramework
 from tests.share.trio import GIBIBYTE, Trio
 

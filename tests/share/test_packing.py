@@ -26,13 +26,13 @@ from dlbricks_tui.models.mxnet.symbol_file import Framework
 from dlbricks_tui.runtime.protocol import Program
 from dlbricks_tui.runtime.registry import Registry
 from dlbricks_tui.runtime.traits import Format
+from dlbricks_tui.share import packing
 from dlbricks_tui.share.errors import UnsuitableLayersError
-from dlbricks_tui.share.networks.mxnet_network import known_operator, packed, spelled
-from dlbricks_tui.share.suites import packing
-from dlbricks_tui.share.suites.onnx_checks import check_network
-from dlbricks_tui.share.suites.onnx_excerpts import MOST_HOPS, OnnxExcerpts
-from dlbricks_tui.share.suites.packing import joined, joined_excerpts
-from dlbricks_tui.share.suites.unpacking import Unpacker
+from dlbricks_tui.share.mxnet_network import known_operator, packed, spelled
+from dlbricks_tui.share.onnx_checks import check_network
+from dlbricks_tui.share.onnx_excerpts import MOST_HOPS, OnnxExcerpts
+from dlbricks_tui.share.packing import joined, joined_excerpts
+from dlbricks_tui.share.unpacking import Unpacker
 from tests.bricks.graphs import DATA, Spec, after, built
 from tests.bricks.programs import nameless
 from tests.models.onnx_models import floats, loaded, model, small

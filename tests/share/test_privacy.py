@@ -24,10 +24,10 @@ from dlbricks_tui.models.graph import LayerGraph, Level, Shape
 from dlbricks_tui.models.library import Library, ModelSource, source_of
 from dlbricks_tui.models.loading import Loader
 from dlbricks_tui.runtime.traits import Format
-from dlbricks_tui.share.suites.exporting import Assembled, assemble, chosen_decoys
-from dlbricks_tui.share.suites.key_file import seed_of
-from dlbricks_tui.share.suites.onnx_excerpts import OnnxPacking
-from dlbricks_tui.share.suites.packing import MXNetPacking, PackedBrick, Packing, SuiteModel, SuitePair
+from dlbricks_tui.share.exporting import Assembled, assemble, chosen_decoys
+from dlbricks_tui.share.onnx_excerpts import OnnxPacking
+from dlbricks_tui.share.packing import MXNetPacking, PackedBrick, Packing, SuiteModel, SuitePair
+from dlbricks_tui.share.suite_files import seed_of
 from tests.models.onnx_models import saved
 from tests.models.table_framework import TableFramework
 from tests.share import onnx_network

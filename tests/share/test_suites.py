@@ -14,14 +14,13 @@ from dlbricks_tui.jobs.folder import RunFolder, RunFolders, State
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.runs.events import ModelLeftOut, Planned
 from dlbricks_tui.runs.request import SuiteChoice, read_request
+from dlbricks_tui.share import exporting
 from dlbricks_tui.share.errors import ShareError
-from dlbricks_tui.share.suites import exporting
-from dlbricks_tui.share.suites.exporting import BricksChecked, assemble, write_assembled
-from dlbricks_tui.share.suites.key_file import key_path, read_key, seed_of
-from dlbricks_tui.share.suites.packing import SuiteModel
-from dlbricks_tui.share.suites.results_file import read_results
-from dlbricks_tui.share.suites.running import execute_any
-from dlbricks_tui.share.suites.suite_files import open_suite, sha256
+from dlbricks_tui.share.exporting import BricksChecked, assemble, write_assembled
+from dlbricks_tui.share.packing import SuiteModel
+from dlbricks_tui.share.results_file import read_results
+from dlbricks_tui.share.suite_files import key_path, open_suite, read_key, seed_of, sha256
+from dlbricks_tui.share.suite_runs import execute_any
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.records import Measurement
 from dlbricks_tui.store.selections import equal

@@ -15,13 +15,12 @@ from dlbricks_tui.models.library import source_of
 from dlbricks_tui.models.loading import Loader
 from dlbricks_tui.runs.control import create_run
 from dlbricks_tui.runs.request import RunRequest, SuiteChoice
-from dlbricks_tui.share.suites.exporting import Assembled, assemble, write_assembled
-from dlbricks_tui.share.suites.key_file import key_path, read_key, seed_of
-from dlbricks_tui.share.suites.packing import MXNetPacking, Packing, SuiteModel
-from dlbricks_tui.share.suites.results_file import SuiteImport, import_results, read_results
-from dlbricks_tui.share.suites.running import execute_any
-from dlbricks_tui.share.suites.suite_files import open_suite
-from dlbricks_tui.share.suites.unpacking import Unpacker
+from dlbricks_tui.share.exporting import Assembled, assemble, write_assembled
+from dlbricks_tui.share.packing import MXNetPacking, Packing, SuiteModel
+from dlbricks_tui.share.results_file import SuiteImport, import_results, read_results
+from dlbricks_tui.share.suite_files import key_path, open_suite, read_key, seed_of
+from dlbricks_tui.share.suite_runs import execute_any
+from dlbricks_tui.share.unpacking import Unpacker
 from dlbricks_tui.store.database import ResultsDatabase
 from tests.models.table_framework import TableFramework
 from tests.runs.runs import FAKE, Site

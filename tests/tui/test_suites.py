@@ -11,8 +11,7 @@ from dlbricks_tui.bricks.cutting import Cut
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.jobs.folder import JobFolders
 from dlbricks_tui.models.library import source_of
-from dlbricks_tui.share.suites.key_file import key_path, read_key
-from dlbricks_tui.share.suites.suite_files import open_suite
+from dlbricks_tui.share.suite_files import key_path, open_suite, read_key
 from dlbricks_tui.tui.dialogs.dialog import Box
 from dlbricks_tui.tui.dialogs.notices import ErrorScreen
 from dlbricks_tui.tui.results.screen import ResultsScreen
@@ -51,7 +50,7 @@ WAITS = """
 import signal, sys
 from dlbricks_tui.api.suites import EXPORT
 from dlbricks_tui.jobs.process import work_in_process
-from dlbricks_tui.share.suites.exporting import BricksChecked
+from dlbricks_tui.share.exporting import BricksChecked
 def work(job):
     job.tell(BricksChecked(7, 20, 12.0))
     with job.signals.waiting():

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     from dlbricks_tui.estimate.prediction.score import Score
-    from dlbricks_tui.share.suites.exporting import SuiteWritten
+    from dlbricks_tui.share.exporting import SuiteWritten
 
 _MOST_NAMED = 4
 

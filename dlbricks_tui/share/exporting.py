@@ -17,15 +17,18 @@ from dlbricks_tui.models.graph import Level, Shape
 from dlbricks_tui.models.library import ModelSource
 from dlbricks_tui.runtime.variant import Precision
 from dlbricks_tui.share.errors import ShareError
-from dlbricks_tui.share.suites.key_file import Meaning, Seed, SuiteKey, write_key
-from dlbricks_tui.share.suites.packing import Packing, SuiteModel, SuitePair
-from dlbricks_tui.share.suites.suite_files import (
+from dlbricks_tui.share.packing import Packing, SuiteModel, SuitePair
+from dlbricks_tui.share.suite_files import (
     MOST_BRICKS,
     MOST_NETWORK_BYTES,
     Manifest,
+    Meaning,
+    Seed,
     SuiteBrick,
+    SuiteKey,
     is_archive,
     sha256,
+    write_key,
     write_suite,
 )
 from dlbricks_tui.store.labels import label_of

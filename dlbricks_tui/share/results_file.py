@@ -5,32 +5,51 @@ of them are the owner's.
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
-from dlbricks_tui.atomic_write import write_named
-from dlbricks_tui.folders import DataFolder
-from dlbricks_tui.host.fingerprint import fingerprint
-from dlbricks_tui.jobs.folder import RunFolder
-from dlbricks_tui.measure.jobs import JobKey
-from dlbricks_tui.measure.known import Conditions, known_in, results_of_newest_run
 from dlbricks_tui.measure.method import Method
-from dlbricks_tui.measure.results import conditions_of, runtime_record
 from dlbricks_tui.regular_files import open_regular
-from dlbricks_tui.runs.request import RunRequest
 from dlbricks_tui.runtime.traits import TRAITS, Format
-from dlbricks_tui.share.checked_records import LONGEST_TEXT, checked_record
 from dlbricks_tui.share.errors import ShareError
-from dlbricks_tui.share.suites.key_file import SuiteKey
-from dlbricks_tui.share.suites.preparation import PreparedPart, read_prepared
-from dlbricks_tui.share.suites.suite_files import is_id, is_key, sha256
+from dlbricks_tui.share.suite_files import SuiteKey, is_id, is_key, sha256
 from dlbricks_tui.store.database import ResultsDatabase, Source, numbered
-from dlbricks_tui.store.documents import BrokenDocumentError, to_document
+from dlbricks_tui.store.documents import BrokenDocumentError, to_document, to_record
 from dlbricks_tui.store.records import BrickForm, Failure, Measurement, Record, RuntimeRecord, System, utc_now
 from dlbricks_tui.store.verification import check_date, check_samples
 from dlbricks_tui.untrusted_json import check_fields, parsed_document
+
+LONGEST_TEXT = 1000
+
+Kind = TypeVar("Kind", bound=Record)
+
+
+def checked_record(kind: type[Kind], document: Any) -> Kind:
+    """Return the record in a document; raise ValueError or BrokenDocumentError, whose message completes "it ..."."""
+    if not isinstance(document, dict):
+        raise ValueError(f"has a {kind.__name__} that is not an object")
+    record = to_record(document)
+    if not isinstance(record, kind):
+        raise ValueError(f"has a {type(record).__name__} where a {kind.__name__} belongs")
+    texts = [text for text in _texts(to_document(record)) if len(text) > LONGEST_TEXT]
+    if texts:
+        raise ValueError(f"has a {kind.__name__} with a text of {len(texts[0]):,} letters")
+    return record
+
+
+def _texts(value: object) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict):
+        for name, each in value.items():
+            yield name
+            yield from _texts(each)
+    elif isinstance(value, list | tuple):
+        for each in value:
+            yield from _texts(each)
+
 
 FORMAT = "dlbricks-suite-results"
 SCHEMA = 2
@@ -67,30 +86,6 @@ class SuiteResults:
 def method_of(framework: str) -> Method:
     """Return how suites time the bricks of a framework."""
     return Method.INSIDE if TRAITS[framework].format is Format.ONNX else Method.ALONE
-
-
-def write_results(path: Path, folder: RunFolder, request: RunRequest, data: DataFolder) -> int:
-    """Write all stored results of a suite that was run, and return the number of bricks with results."""
-    prepared = read_prepared(folder)
-    if prepared is None:
-        return 0
-    system = fingerprint()
-    parts: list[PartResults] = []
-    with ResultsDatabase(data.store) as store:
-        for part in request.parts:
-            found = prepared.parts.get(part.runtime.identity)
-            if found is not None:
-                conditions = conditions_of(system.id, part.runtime, part.method)
-                parts.append(_results(store, found, runtime_record(part.runtime, system), conditions))
-    results = SuiteResults(prepared.suite, prepared.manifest_sha256, system, tuple(parts))
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        write_named(path, lambda file: file.write(rendered(results).encode()))
-    except OSError as error:
-        raise ShareError(
-            f"cannot write {path}: {error.strerror}; the results are stored: run the same command with another -o"
-        ) from error
-    return sum(len(part.measured) for part in parts)
 
 
 def rendered(results: SuiteResults) -> str:
@@ -146,24 +141,6 @@ def read_results(path: Path) -> SuiteResults:
         return _checked(parsed_document(content, FORMAT, SCHEMA))
     except (ValueError, BrokenDocumentError) as error:
         raise ShareError(f"{path} {error}; nothing was imported") from None
-
-
-def _results(
-    store: ResultsDatabase, prepared: PreparedPart, runtime: RuntimeRecord, conditions: Conditions
-) -> PartResults:
-    targets = {name: JobKey(*pair) for name, pair in prepared.bricks.items()}
-    failed = known_in(store, conditions, targets.values()).failed
-    measured: dict[str, tuple[Measurement, ...]] = {}
-    reasons = dict(prepared.refused)
-    for name, target in targets.items():
-        found = results_of_newest_run(store, conditions, target)
-        if found:
-            measured[name] = tuple(
-                replace(each, brick=name, context="") for each in found if isinstance(each, Measurement)
-            )
-        elif target in failed:
-            reasons[name] = failed[target]
-    return PartResults(runtime, measured, {name: reason[:LONGEST_TEXT] for name, reason in reasons.items()})
 
 
 def _checked(document: dict[str, Any]) -> SuiteResults:

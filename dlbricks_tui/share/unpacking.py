@@ -22,7 +22,7 @@ from dlbricks_tui.models.mxnet.symbol_file import (
 from dlbricks_tui.models.mxnet.variables import SHAPE_ATTRIBUTE, Role
 from dlbricks_tui.runtime.errors import WorkerLostError, WorkerRefusedError
 from dlbricks_tui.share.errors import BrokenBrickError, UnsuitableLayersError
-from dlbricks_tui.share.networks.mxnet_network import (
+from dlbricks_tui.share.mxnet_network import (
     CONSTANT,
     DATA,
     DTYPE_ATTRIBUTE,

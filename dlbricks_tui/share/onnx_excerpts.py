@@ -23,9 +23,9 @@ from dlbricks_tui.models.onnx.model_file import reads
 from dlbricks_tui.models.onnx.stored_arrays import declared
 from dlbricks_tui.runtime.errors import WorkerLostError, WorkerRefusedError
 from dlbricks_tui.share.errors import BrokenBrickError, ShareError, UnsuitableLayersError
-from dlbricks_tui.share.networks.onnx_network import file_of, onnx_network
-from dlbricks_tui.share.suites.onnx_checks import check_network
-from dlbricks_tui.share.suites.packing import PackedBrick, SuiteModel, SuitePair
+from dlbricks_tui.share.onnx_checks import check_network
+from dlbricks_tui.share.onnx_network import file_of, onnx_network
+from dlbricks_tui.share.packing import PackedBrick, SuiteModel, SuitePair
 
 if TYPE_CHECKING:
     from onnx import NodeProto, ValueInfoProto

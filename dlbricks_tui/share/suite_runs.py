@@ -1,36 +1,52 @@
-"""Prepare a run of a suite: read its bricks, and keep which brick and context each id is on this host."""
+"""Runs of suites: their bricks are read, and their results are written to a file for the owner.
 
+A run keeps which brick and context each id is on this host.
+"""
+
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TypeVar
 
-from dlbricks_tui.atomic_write import write_atomically
+from dlbricks_tui.atomic_write import write_atomically, write_named
 from dlbricks_tui.bricks.contexts import COLD
 from dlbricks_tui.bricks.decomposition import decompose
 from dlbricks_tui.bricks.programs import Excerpt
+from dlbricks_tui.errors import UserError
+from dlbricks_tui.folders import DataFolder
+from dlbricks_tui.host.fingerprint import fingerprint
+from dlbricks_tui.host.queue import HostQueue, host_queue
 from dlbricks_tui.jobs.codec import decoded, encoded
 from dlbricks_tui.jobs.events import Event
 from dlbricks_tui.jobs.folder import RunFolder
 from dlbricks_tui.measure.jobs import CutModel, Job, JobKey, cut_model, expected_ms, memory_bytes
+from dlbricks_tui.measure.known import Conditions, known_in, results_of_newest_run
 from dlbricks_tui.measure.plan import keys_of
+from dlbricks_tui.measure.results import conditions_of, runtime_record
 from dlbricks_tui.models.frameworks import WorkerFramework
 from dlbricks_tui.models.graph import LayerGraph
 from dlbricks_tui.models.loading import Loader
 from dlbricks_tui.regular_files import read_json
 from dlbricks_tui.runs.events import ModelLeftOut, ModelLoading
 from dlbricks_tui.runs.planning import Workload
-from dlbricks_tui.runs.work import RunSession
+from dlbricks_tui.runs.request import RunRequest, read_request
+from dlbricks_tui.runs.run import RunOutcome, execute
+from dlbricks_tui.runs.work import RunSession, Workplace
 from dlbricks_tui.runtime.runtime import Runtime
 from dlbricks_tui.runtime.traits import Format
 from dlbricks_tui.runtime.variant import Precision
 from dlbricks_tui.share.errors import BrokenBrickError, ShareError
-from dlbricks_tui.share.suites.onnx_excerpts import OnnxReader
-from dlbricks_tui.share.suites.packing import joined_excerpts
-from dlbricks_tui.share.suites.suite_files import Suite, SuiteBrick, open_suite
-from dlbricks_tui.share.suites.unpacking import Unpacker
+from dlbricks_tui.share.onnx_excerpts import OnnxReader
+from dlbricks_tui.share.packing import joined_excerpts
+from dlbricks_tui.share.results_file import LONGEST_TEXT, PartResults, SuiteResults, rendered
+from dlbricks_tui.share.suite_files import Suite, SuiteBrick, open_suite
+from dlbricks_tui.share.unpacking import Unpacker
+from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.labels import label_of
+from dlbricks_tui.store.records import Measurement, RuntimeRecord
 
 Parsed = TypeVar("Parsed")
 
@@ -166,3 +182,73 @@ def _networks(reading: _Reading, session: RunSession) -> tuple[CutModel, ...]:
 def _framework(session: RunSession, runtime: Runtime) -> WorkerFramework:
     limited = runtime.limited_to(session.memory_limit_bytes)
     return WorkerFramework(limited, session.folder.worker_log, session.place.worker_program)
+
+
+def execute_any(
+    folder: RunFolder,
+    request: RunRequest,
+    place: Workplace,
+    queue: HostQueue,
+    listener: Callable[[Event], None] | None = None,
+    *,
+    detached: bool = False,
+) -> RunOutcome:
+    """Execute a run in this process and return its outcome; a suite's file has the results up to then."""
+    if request.suite is None:
+        return execute(folder, request, place, queue, listener, detached=detached)
+    read = partial(read_suite, request.suite.folder)
+    outcome = execute(folder, request, place, queue, listener, detached=detached, with_estimates=False, read=read)
+    write_results(request.suite.results, folder, request, place.data)
+    return outcome
+
+
+def main(folder: str, data: str) -> None:
+    """Execute a detached run; the entry point of its process."""
+    run = RunFolder(Path(folder))
+    place = Workplace(DataFolder(Path(data)))
+    try:
+        execute_any(run, read_request(run.request_file), place, host_queue(), detached=True)
+    except UserError as error:
+        sys.exit(str(error))
+
+
+def write_results(path: Path, folder: RunFolder, request: RunRequest, data: DataFolder) -> int:
+    """Write all stored results of a suite that was run, and return the number of bricks with results."""
+    prepared = read_prepared(folder)
+    if prepared is None:
+        return 0
+    system = fingerprint()
+    parts: list[PartResults] = []
+    with ResultsDatabase(data.store) as store:
+        for part in request.parts:
+            found = prepared.parts.get(part.runtime.identity)
+            if found is not None:
+                conditions = conditions_of(system.id, part.runtime, part.method)
+                parts.append(_results(store, found, runtime_record(part.runtime, system), conditions))
+    results = SuiteResults(prepared.suite, prepared.manifest_sha256, system, tuple(parts))
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_named(path, lambda file: file.write(rendered(results).encode()))
+    except OSError as error:
+        raise ShareError(
+            f"cannot write {path}: {error.strerror}; the results are stored: run the same command with another -o"
+        ) from error
+    return sum(len(part.measured) for part in parts)
+
+
+def _results(
+    store: ResultsDatabase, prepared: PreparedPart, runtime: RuntimeRecord, conditions: Conditions
+) -> PartResults:
+    targets = {name: JobKey(*pair) for name, pair in prepared.bricks.items()}
+    failed = known_in(store, conditions, targets.values()).failed
+    measured: dict[str, tuple[Measurement, ...]] = {}
+    reasons = dict(prepared.refused)
+    for name, target in targets.items():
+        found = results_of_newest_run(store, conditions, target)
+        if found:
+            measured[name] = tuple(
+                replace(each, brick=name, context="") for each in found if isinstance(each, Measurement)
+            )
+        elif target in failed:
+            reasons[name] = failed[target]
+    return PartResults(runtime, measured, {name: reason[:LONGEST_TEXT] for name, reason in reasons.items()})

@@ -15,8 +15,8 @@ from dlbricks_tui.models.errors import ModelError
 from dlbricks_tui.models.graph import Feed, GraphInput, Layer, LayerGraph
 from dlbricks_tui.runtime.traits import Format
 from dlbricks_tui.share.errors import BrokenBrickError, UnsuitableLayersError
-from dlbricks_tui.share.networks.mxnet_network import packed
-from dlbricks_tui.share.suites.unpacking import Unpacker
+from dlbricks_tui.share.mxnet_network import packed
+from dlbricks_tui.share.unpacking import Unpacker
 
 
 class SuitePair(NamedTuple):
