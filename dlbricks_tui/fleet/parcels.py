@@ -249,7 +249,7 @@ class FleetPart:
 
     def plan(self, known: Known) -> Plan:
         """Return what is left to measure, and what is known."""
-        return plan(self.models, known, self.request.rule, False, (), self.request.method)
+        return plan(self.models, known, self.request.rule, False, self.request.method)
 
     @cached_property
     def jobs(self) -> Mapping[JobKey, Job]:

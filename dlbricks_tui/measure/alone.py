@@ -270,6 +270,6 @@ def program_of(job: Job, *, with_file: bool, side_by_side: bool) -> Program:
     independent operators at the same time.
     """
     if not job.whole:
-        return sequence_program(job.graph, job.layers, job.kept, job.cold)
+        return sequence_program(job.graph, job.layers)
     program = file_program(job.graph, job.file) if job.file and with_file else model_program(job.graph)
     return replace(program, side_by_side=side_by_side)

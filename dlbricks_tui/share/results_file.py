@@ -1,7 +1,7 @@
 """The results of a suite as a file: written for the owner of the models, checked and imported by the owner.
 
-The file names bricks by the ids of the suite, and those of ONNX excerpts by their keys. The owner's key tells which
-of them are the owner's.
+The file names bricks by their keys, and networks that could not be read by the ids of the suite. The owner's key tells
+which of them are the owner's.
 """
 
 import json
@@ -12,12 +12,21 @@ from typing import Any, TypeVar
 
 from dlbricks_tui.measure.method import Method
 from dlbricks_tui.regular_files import open_regular
-from dlbricks_tui.runtime.traits import TRAITS, Format
+from dlbricks_tui.runtime.traits import TRAITS
 from dlbricks_tui.share.errors import ShareError
 from dlbricks_tui.share.suite_files import SuiteKey, is_id, is_key, sha256
 from dlbricks_tui.store.database import ResultsDatabase, Source, numbered
 from dlbricks_tui.store.documents import BrokenDocumentError, to_document, to_record
-from dlbricks_tui.store.records import BrickForm, Failure, Measurement, Record, RuntimeRecord, System, utc_now
+from dlbricks_tui.store.records import (
+    ANY_CONTEXT,
+    BrickForm,
+    Failure,
+    Measurement,
+    Record,
+    RuntimeRecord,
+    System,
+    utc_now,
+)
 from dlbricks_tui.store.verification import check_date, check_samples
 from dlbricks_tui.untrusted_json import check_fields, parsed_document
 
@@ -81,11 +90,6 @@ class SuiteResults:
     manifest_sha256: str
     system: System
     parts: tuple[PartResults, ...]
-
-
-def method_of(framework: str) -> Method:
-    """Return how suites time the bricks of a framework."""
-    return Method.INSIDE if TRAITS[framework].format is Format.ONNX else Method.ALONE
 
 
 def rendered(results: SuiteResults) -> str:
@@ -168,8 +172,7 @@ def _checked_part(part: Any, system: System) -> PartResults:
     runtime = checked_record(RuntimeRecord, part["runtime"])
     if runtime.framework not in TRAITS:
         raise ValueError(f"has results of the unknown framework {runtime.framework[:40]!r}")
-    is_name = is_key if method_of(runtime.framework) is Method.INSIDE else is_id
-    if not all(map(is_name, part["measured"])) or not all(is_name(name) or is_id(name) for name in part["failed"]):
+    if not all(is_key(name) or is_id(name) for name in (*part["measured"], *part["failed"])):
         raise ValueError("has results for an id that no suite has")
     if not all(isinstance(found, list) and 0 < len(found) <= _MOST_OCCURRENCES for found in part["measured"].values()):
         raise ValueError("has a brick without a list of results, or with a very long one")
@@ -185,6 +188,9 @@ def _checked_part(part: Any, system: System) -> PartResults:
         except BrokenDocumentError as error:
             raise ValueError(f"has a result of brick {name} that {error}") from None
         _check_way(measurement, system, runtime)
+    # Those of earlier versions were refused for their method.
+    if not all(map(is_key, measured)):
+        raise ValueError("has results for an id that no suite has")
     if not all(isinstance(reason, str) and len(reason) <= LONGEST_TEXT for reason in part["failed"].values()):
         raise ValueError("has a failure without a reason, or with a very long one")
     there = [system]
@@ -198,10 +204,9 @@ def _checked_part(part: Any, system: System) -> PartResults:
 def _check_way(record: Measurement, system: System, runtime: RuntimeRecord) -> None:
     if (record.system, record.runtime) != (system.id, runtime.id):
         raise ValueError(f"has a result of another system or runtime than {system.id} and {runtime.id}")
-    method = method_of(runtime.framework)
-    if record.protocol != method.id:
+    if record.protocol != Method.INSIDE.id:
         raise ValueError(
-            f"was measured by the method {record.protocol[:40]!r}, this version uses {method.id!r}; "
+            f"was measured by the method {record.protocol[:40]!r}, this version uses {Method.INSIDE.id!r}; "
             "use the same version of dlbricks on both sides"
         )
     try:
@@ -253,21 +258,21 @@ def import_results(store: ResultsDatabase, key: SuiteKey, results: SuiteResults,
         _refuse_strangers(key, part, where)
         # The owner's bricks that the framework of the part runs.
         own = {name: it for name, it in key.meanings.items() if it.framework == part.runtime.framework}
-        by_name = own | {it.brick: it for it in own.values() if method_of(it.framework) is Method.INSIDE}
+        by_name = own | {it.brick: it for it in own.values()}
         mine = {name: by_name[name] for name in part.measured if name in by_name}
         failed = {name: by_name[name] for name in part.failed if name in by_name}
         described += [part.runtime, *(BrickForm(key=it.brick, canonical=it.canonical) for it in mine.values())]
         for name, it in mine.items():
-            bricks.append([replace(each, brick=it.brick, context=it.context, run=run) for each in part.measured[name]])
+            bricks.append([replace(each, brick=it.brick, run=run) for each in part.measured[name]])
         for name, it in failed.items():
             failures.append(
                 Failure(
                     brick=it.brick,
-                    context=it.context,
+                    context=ANY_CONTEXT,
                     system=results.system.id,
                     runtime=part.runtime.id,
                     level=key.level,
-                    protocol=method_of(it.framework).id,
+                    protocol=Method.INSIDE.id,
                     when=utc_now(),
                     run=run,
                     reason=_FAILED_THERE,
@@ -275,7 +280,7 @@ def import_results(store: ResultsDatabase, key: SuiteKey, results: SuiteResults,
                 )
             )
         decoys += len(part.measured) - len(mine)
-        missing += len({*own.values()} - {*mine.values(), *failed.values()})
+        missing += len({it.brick for it in own.values()} - {it.brick for it in (*mine.values(), *failed.values())})
     store.add(results.system, *described)
     index = store.generation.index
     new = sum(any(index.row_of_uuid(each.uuid) is None for each in measured) for measured in bricks)

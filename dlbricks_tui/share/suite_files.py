@@ -42,7 +42,6 @@ SCHEMA = 2
 MOST_BRICKS = 50_000
 MOST_NETWORK_BYTES = 4 * 2**20
 MOST_MANIFEST_BYTES = 32 * 2**20
-_MOST_LAYERS = 10_000
 _ID = re.compile(rf"[0-9a-f]{{{ID_DIGITS}}}", re.ASCII)
 _SHA256 = re.compile(r"[0-9a-f]{64}", re.ASCII)
 NETWORKS = "bricks"
@@ -64,9 +63,8 @@ _ENCRYPTED = 1
 class SuiteBrick:
     """A brick under its random id.
 
-    `layers` is the number of the last layers in its file that belong to it; the others are its context. For ONNX it is
-    1, and the file does not tell which layer. The weights of a `cold` brick are in no cache when it runs. `bytes` and
-    `sha256` are of its file.
+    It is one of the layers in its file, which does not tell which one; `layers` is always 1. The weights of a `cold`
+    brick are in no cache when it runs. `bytes` and `sha256` are of its file.
     """
 
     id: str
@@ -160,10 +158,10 @@ def _brick(number: int, raw: Any) -> SuiteBrick:
         raise ValueError(f"has a brick {number} of the unknown format {raw['format'][:20]!r}")
     if not _SHA256.fullmatch(raw["sha256"]):
         raise ValueError(f"has a brick {number} without a hash")
-    if not 1 <= raw["layers"] <= _MOST_LAYERS or not 1 <= raw["bytes"] <= MOST_NETWORK_BYTES:
-        raise ValueError(
-            f"has a brick {number} of {raw['layers']} layers and {raw['bytes']} bytes, which is impossible"
-        )
+    if raw["layers"] != 1:
+        raise ValueError(f"has bricks of {raw['layers']} layers, as earlier versions of dlbricks wrote: export it anew")
+    if not 1 <= raw["bytes"] <= MOST_NETWORK_BYTES:
+        raise ValueError(f"has a brick {number} of {raw['bytes']} bytes, which is impossible")
     return SuiteBrick(**{**raw, "format": Format(raw["format"])})
 
 

@@ -9,12 +9,9 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TypeVar
 
 from dlbricks_tui.atomic_write import write_atomically, write_named
-from dlbricks_tui.bricks.contexts import COLD
 from dlbricks_tui.bricks.decomposition import decompose
-from dlbricks_tui.bricks.programs import Excerpt
 from dlbricks_tui.errors import UserError
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.host.fingerprint import fingerprint
@@ -22,7 +19,7 @@ from dlbricks_tui.host.queue import HostQueue, host_queue
 from dlbricks_tui.jobs.codec import decoded, encoded
 from dlbricks_tui.jobs.events import Event
 from dlbricks_tui.jobs.folder import RunFolder
-from dlbricks_tui.measure.jobs import CutModel, Job, JobKey, cut_model, expected_ms, memory_bytes
+from dlbricks_tui.measure.jobs import CutModel, JobKey, cut_model
 from dlbricks_tui.measure.known import Conditions, known_in, results_of_newest_run
 from dlbricks_tui.measure.plan import keys_of
 from dlbricks_tui.measure.results import conditions_of, runtime_record
@@ -39,16 +36,13 @@ from dlbricks_tui.runtime.runtime import Runtime
 from dlbricks_tui.runtime.traits import Format
 from dlbricks_tui.runtime.variant import Precision
 from dlbricks_tui.share.errors import BrokenBrickError, ShareError
+from dlbricks_tui.share.mxnet_excerpts import MXNetReader
 from dlbricks_tui.share.onnx_excerpts import OnnxReader
-from dlbricks_tui.share.packing import joined_excerpts
+from dlbricks_tui.share.packing import Read, joined_excerpts
 from dlbricks_tui.share.results_file import LONGEST_TEXT, PartResults, SuiteResults, rendered
 from dlbricks_tui.share.suite_files import Suite, SuiteBrick, open_suite
-from dlbricks_tui.share.unpacking import Unpacker
 from dlbricks_tui.store.database import ResultsDatabase
-from dlbricks_tui.store.labels import label_of
 from dlbricks_tui.store.records import Measurement, RuntimeRecord
-
-Parsed = TypeVar("Parsed")
 
 _FILE = "suite-bricks.json"
 # The number of progress events while bricks are read.
@@ -57,9 +51,9 @@ _PROGRESS_EVENTS = 100
 
 @dataclass(frozen=True, slots=True)
 class PreparedPart:
-    """The bricks of a suite as one runtime has them: by id, or by key those of excerpts; and what cannot be read."""
+    """The bricks of a suite as one runtime has them, and the networks, by id, that cannot be read."""
 
-    # Each with its key and its context.
+    # By key, each with its key and its context.
     bricks: Mapping[str, tuple[str, str]] = field(default_factory=dict)
     refused: Mapping[str, str] = field(default_factory=dict)
 
@@ -80,14 +74,8 @@ def read_suite(path: Path, session: RunSession) -> Workload:
     with open_suite(path) as suite:
         bricks = [brick for brick in suite.manifest.bricks if brick.format is form]
         reading = _Reading(suite, bricks, session.tell)
-        if form is Format.ONNX:
-            models = _networks(reading, session)
-            workload = Workload(models=models)
-            keys = {key.brick: key for key in keys_of(models, method=session.request.method) if key.brick}
-        else:
-            jobs = _jobs(reading, session)
-            workload = Workload(bricks=tuple(jobs.values()))
-            keys = {name: job.key for name, job in jobs.items()}
+        models = _networks(reading, session)
+        keys = {key.brick: key for key in keys_of(models, method=session.request.method) if key.brick}
         # Beside the parts that the run has read before.
         earlier = read_prepared(session.folder)
         part = PreparedPart({name: (key.brick, key.context) for name, key in keys.items()}, reading.refused)
@@ -96,7 +84,7 @@ def read_suite(path: Path, session: RunSession) -> Workload:
             write_atomically(file, encoded(PreparedSuite(suite.manifest.suite, suite.sha256, parts)) + "\n")
         except OSError as error:
             raise ShareError(f"cannot write {file}: {error.strerror}; free some space") from error
-    return workload
+    return Workload(models)
 
 
 def read_prepared(folder: RunFolder) -> PreparedSuite | None:
@@ -119,13 +107,13 @@ class _Reading:
         self._tell = tell
         self.refused: dict[str, str] = {}
 
-    def read(self, parse: Callable[[SuiteBrick, bytes], Parsed]) -> Iterator[tuple[SuiteBrick, Parsed]]:
-        """Yield each brick with what its file is; leave out those that cannot be read, and tell why."""
+    def read(self, parse: Read) -> Iterator[tuple[SuiteBrick, LayerGraph]]:
+        """Yield each brick with the layers in its file; leave out those that cannot be read, and tell why."""
         for number, brick in enumerate(self._bricks, start=1):
             if (number - 1) % max(1, len(self._bricks) // _PROGRESS_EVENTS) == 0:
                 self._tell(ModelLoading(model=f"brick {brick.id}", number=number, of=len(self._bricks)))
             try:
-                found = parse(brick, self._suite.network(brick))
+                found = parse(self._suite.network(brick))
             except BrokenBrickError as error:
                 self.refused[brick.id] = str(error)
                 self._tell(ModelLeftOut(model=f"brick {brick.id}", reason=f"brick {brick.id} {error}"))
@@ -133,35 +121,9 @@ class _Reading:
                 yield brick, found
 
 
-def _jobs(reading: _Reading, session: RunSession) -> Mapping[str, Job]:
-    """Return the bricks that are timed alone, by id."""
-    with _framework(session, session.request.runtime) as framework:
-        unpacker = Unpacker(framework, session.request.level, session.memory_limit_bytes)
-        read = reading.read(lambda brick, content: unpacker.unpacked(content, brick.layers, brick.cold))
-        return {brick.id: _job(alone) for brick, alone in read}
-
-
-def _job(alone: Excerpt) -> Job:
-    brick = alone.brick
-    label = label_of(brick.canonical)
-    return Job(
-        JobKey(brick.key, alone.context),
-        # The suite may hold one brick twice, cold and warm: the label tells them apart.
-        f"{label}, {COLD}" if alone.cold else label,
-        brick.canonical,
-        alone.graph,
-        alone.layers,
-        (),
-        expected_ms(brick.canonical),
-        memory_bytes(alone.graph.layers),
-        kept=alone.kept,
-        cold=alone.cold,
-    )
-
-
 def _networks(reading: _Reading, session: RunSession) -> tuple[CutModel, ...]:
     """Return networks of excerpts, in which bricks are timed."""
-    runtime, limit = session.request.runtime, session.memory_limit_bytes
+    runtime, limit, level = session.request.runtime, session.memory_limit_bytes, session.request.level
     # Excerpts of quantised models are quantised in their files.
     if runtime.settings.precision is Precision.INT8:
         runtime = replace(runtime, settings=replace(runtime.settings, precision=Precision.F32))
@@ -172,8 +134,9 @@ def _networks(reading: _Reading, session: RunSession) -> tuple[CutModel, ...]:
         TemporaryDirectory(prefix="excerpts-", dir=session.folder.path) as drafts,
     ):
         loader = Loader(cache, framework, framework)
-        reader = OnnxReader(loader, session.request.level, Path(drafts), limit)
-        for brick, graph in reading.read(lambda _, content: reader.read(content)):
+        of_onnx, of_mxnet = OnnxReader(loader, level, Path(drafts), limit), MXNetReader(framework, level, limit)
+        reader = of_onnx if runtime.traits.format is Format.ONNX else of_mxnet
+        for brick, graph in reading.read(reader.read):
             found[brick.cold].append(graph)
         joined = joined_excerpts(found[False], found[True])
         return tuple(replace(cut_model(decompose(it.graph, cache=loader.cache)), edges=it.edges) for it in joined)
