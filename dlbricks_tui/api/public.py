@@ -73,7 +73,7 @@ from dlbricks_tui.jobs.folder import State
 from dlbricks_tui.language.architecture import LanguageError, WeightPrecision
 from dlbricks_tui.language.composing import MemoryNeed
 from dlbricks_tui.language.orders import LanguagePhase, MeasuredEngine
-from dlbricks_tui.measure.errors import MeasureError
+from dlbricks_tui.measure.events import MeasureError
 from dlbricks_tui.measure.method import Method
 from dlbricks_tui.models.errors import ModelError
 from dlbricks_tui.models.graph import Layer, LayerGraph, Level

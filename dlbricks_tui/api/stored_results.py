@@ -204,7 +204,7 @@ def import_file(shared: SharedStore, path: Path, data: DataFolder) -> ImportTold
     # Loaded here: imports are rare.
     from dlbricks_tui.api.store_contents import imported
     from dlbricks_tui.api.suites import import_suite_results
-    from dlbricks_tui.share.suites.results_file import has_suite_results
+    from dlbricks_tui.share.results_file import has_suite_results
 
     # An import takes long, so it opens the store a second time instead of locking the shared one.
     with ResultsDatabase(shared.folder) as store:

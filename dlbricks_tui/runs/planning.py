@@ -53,10 +53,9 @@ from dlbricks_tui.store.records import ANY_CONTEXT
 
 @dataclass(frozen=True, slots=True)
 class Workload:
-    """The models that a run estimates, and bricks of private models."""
+    """The models that a run estimates, or networks of excerpts from private ones."""
 
     models: tuple[CutModel, ...] = ()
-    bricks: tuple[Job, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,15 +186,13 @@ def plan_run(
 ) -> PlannedRun:
     """Return the jobs of a workload that have no results in the store; `earlier` parts of the run come before it."""
     request, conditions = session.request, session.conditions
-    keys = keys_of(workload.models, request.end_to_end, request.method) + tuple(job.key for job in workload.bricks)
+    keys = keys_of(workload.models, request.end_to_end, request.method)
     # A resumed run goes on from its own results. Their dates do not tell: a clock may have been ahead.
     known = known_in(store, conditions, keys, run=session.folder.run if request.again else None)
     if request.retry_failed:
         known = replace(known, failed={})
     first = sum(len(each.jobs) for each in earlier)
-    found = plan(
-        workload.models, known, request.rule, request.end_to_end, workload.bricks, request.method, first_number=first
-    )
+    found = plan(workload.models, known, request.rule, request.end_to_end, request.method, first_number=first)
     if not request.bricks:
         found = _part(found, lambda key: not key.brick)
     if request.only:

@@ -29,7 +29,7 @@ from dlbricks_tui.jobs.folder import JobFolder, State
 from dlbricks_tui.models.errors import ModelError
 from dlbricks_tui.models.library import ModelSource
 from dlbricks_tui.settings.setting import several, whole
-from dlbricks_tui.share.suites.exporting import OmittedBrick, SuiteWritten
+from dlbricks_tui.share.exporting import OmittedBrick, SuiteWritten
 from dlbricks_tui.tui.analysis import MeasureScreen
 from dlbricks_tui.tui.dialogs.notices import DemonstrationScreen, WritingScreen
 from dlbricks_tui.tui.fleet import CancelFleetScreen, HostsFileScreen, StartFleetScreen
