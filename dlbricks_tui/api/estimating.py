@@ -17,7 +17,7 @@ from dlbricks_tui.api.scope import (
 )
 from dlbricks_tui.bricks.decomposition import Decomposition, decompose
 from dlbricks_tui.errors import UserError
-from dlbricks_tui.estimate.errors import EstimateError
+from dlbricks_tui.estimate.compositions import EstimateError
 from dlbricks_tui.estimate.estimate import Options
 from dlbricks_tui.estimate.inquiry import Inquiry, Predictors, of_usual_variant
 from dlbricks_tui.estimate.lookup import levels_measured
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from dlbricks_tui.api.open_models import Available, Choices
     from dlbricks_tui.api.workbench_session import SharedStore
     from dlbricks_tui.estimate.knowledge import Pair
-    from dlbricks_tui.estimate.prediction.score import Score
+    from dlbricks_tui.estimate.score import Score
     from dlbricks_tui.measure.jobs import JobKey
     from dlbricks_tui.measure.known import Conditions, Known
     from dlbricks_tui.store.change import Timing
@@ -381,7 +381,7 @@ class Estimator:
 
     def scores(self, sources: Sequence[ModelSource], scope: MeasurementScope) -> "list[tuple[Way, Score]]":
         """Return how well each model that was measured in full would have been predicted, by way of measuring."""
-        from dlbricks_tui.estimate.prediction.score import scores_on
+        from dlbricks_tui.estimate.score import scores_on
 
         asked = self.inquiries(sources, scope.level, scope.format)
         models = ((inquiry.decomposition, scope.runtime_for(source)) for source, inquiry in asked)

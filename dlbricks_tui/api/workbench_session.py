@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from dlbricks_tui.api.scope import EstimateOptions
     from dlbricks_tui.bricks.decomposition import Decomposition
     from dlbricks_tui.config.config import Config
-    from dlbricks_tui.estimate.prediction.score import Score
+    from dlbricks_tui.estimate.score import Score
     from dlbricks_tui.store.database import ResultsDatabase
 
 
@@ -132,7 +132,7 @@ class WorkbenchSession:
 
     def scores(self, specs: Sequence[ModelSpec], choices: Choices) -> tuple[Score, ...]:
         """Return how well the models that were read before would have been predicted."""
-        from dlbricks_tui.estimate.prediction.score import scores_on
+        from dlbricks_tui.estimate.score import scores_on
 
         found = ((self.reader.decompose_cached(spec), choices.runtime) for spec in specs)
         models = [(model, runtime) for model, runtime in found if model is not None]

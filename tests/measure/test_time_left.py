@@ -34,8 +34,7 @@ from dlbricks_tui.measure.time_left import (
     stages,
 )
 from dlbricks_tui.runs.control import Control, create_run
-from dlbricks_tui.runs.events import Planned, ProgramUnfinished
-from dlbricks_tui.runs.progress import TellsTimeLeft
+from dlbricks_tui.runs.events import Planned, ProgramUnfinished, TellsTimeLeft
 from dlbricks_tui.runs.request import RunRequest
 from dlbricks_tui.runs.run import execute
 from dlbricks_tui.runtime.protocol import Loaded, Profiled, Program

@@ -5,8 +5,8 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from dlbricks_tui.estimate.prediction.choice import Limit
-from dlbricks_tui.estimate.prediction.stored import OtherSystems
+from dlbricks_tui.estimate.choice import Limit
+from dlbricks_tui.estimate.predictors import OtherSystems
 from dlbricks_tui.fleet.driving.results import Allowed, MessageMeter, identity_there, is_of
 from dlbricks_tui.fleet.language import LanguagePart
 from dlbricks_tui.fleet.messages import HostReport, Parcel, Task, TaskProgress

@@ -28,7 +28,7 @@ from dlbricks_tui.share.suites.suite_files import (
     sha256,
     write_suite,
 )
-from dlbricks_tui.store.labels import label_of
+from dlbricks_tui.store.index import label_of
 
 # The share of decoys with other image sizes: published networks alone could be recognised.
 _SHARE_VARIED = 0.5

@@ -30,7 +30,7 @@ from dlbricks_tui.share.suites.onnx_excerpts import OnnxReader
 from dlbricks_tui.share.suites.packing import joined_excerpts
 from dlbricks_tui.share.suites.suite_files import Suite, SuiteBrick, open_suite
 from dlbricks_tui.share.suites.unpacking import Unpacker
-from dlbricks_tui.store.labels import label_of
+from dlbricks_tui.store.index import label_of
 
 Parsed = TypeVar("Parsed")
 

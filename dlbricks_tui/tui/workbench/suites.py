@@ -17,7 +17,7 @@ from dlbricks_tui.wording.numbers import counted
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    from dlbricks_tui.estimate.prediction.score import Score
+    from dlbricks_tui.estimate.score import Score
     from dlbricks_tui.share.suites.exporting import SuiteWritten
 
 _MOST_NAMED = 4
