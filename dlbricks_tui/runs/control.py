@@ -99,6 +99,7 @@ class Control:
             self._later_seconds = event.later_seconds
         elif isinstance(event, TellsTimeLeft) and event.seconds_left is not None:
             left = event.seconds_left + self._later_seconds
+            left = left if self.seconds_left is None else min(left, self.seconds_left)
         if left is not None and self._ticket is not None:
             spent = self.seconds
             self._ticket.progress(spent / (spent + left) if spent + left > 0 else None, left)

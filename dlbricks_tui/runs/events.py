@@ -116,12 +116,16 @@ class Planned(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartStarted(Event):
-    """The run goes on with another runtime or number of threads; `later_seconds` are expected for those after it."""
+    """The run goes on with another runtime or number of threads; `later_seconds` are expected for those after it.
+
+    `budget_seconds` are left of the time budget.
+    """
 
     part: str
     number: int
     of: int
     later_seconds: float
+    budget_seconds: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -310,6 +314,8 @@ class RunProgress:
     runtimes: set[str] = field(default_factory=set)
     # The seconds that later parts of the run are expected to take.
     later_seconds: float = 0.0
+    # What is left of the time budget, as told by the last part; None without one.
+    budget_left: float | None = None
     batch: BatchStarted | None = None
     programs: dict[int, ProgramProgress] = field(default_factory=dict)
     failed: list[ProgramFailed] = field(default_factory=list)
@@ -373,11 +379,15 @@ class RunProgress:
     def _let_time_pass(self, event: Event) -> None:
         now = datetime.fromisoformat(event.when)
         waits = self.state in (State.PAUSED, State.WAITING)
-        if self.newest is not None and self.seconds_left is not None and not waits:
-            self.seconds_left = max(0.0, self.seconds_left - (now - self.newest).total_seconds())
+        passed = 0.0 if self.newest is None or waits else (now - self.newest).total_seconds()
         self.newest = now
+        if self.seconds_left is not None:
+            self.seconds_left = max(0.0, self.seconds_left - passed)
+        if self.budget_left is not None:
+            self.budget_left = max(0.0, self.budget_left - passed)
         if isinstance(event, TellsTimeLeft) and event.seconds_left is not None:
-            self.seconds_left = event.seconds_left + self.later_seconds
+            left = event.seconds_left + self.later_seconds
+            self.seconds_left = left if self.budget_left is None else min(left, self.budget_left)
 
     def _fold(self, event: Event) -> None:
         match event:
@@ -408,7 +418,7 @@ class RunProgress:
                 self.runtimes.add(event.runtime)
                 self.loading, self.seconds_left = None, self.planned.expected_seconds
             case PartStarted():
-                self.batch, self.later_seconds = None, event.later_seconds
+                self.batch, self.later_seconds, self.budget_left = None, event.later_seconds, event.budget_seconds
             case BatchStarted():
                 self._run_on()
                 self.batch = event
