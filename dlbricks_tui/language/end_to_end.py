@@ -25,8 +25,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from dlbricks_tui.bricks.identity import whole_model
 from dlbricks_tui.bricks.programs import carrier_program
 from dlbricks_tui.folders import DataFolder
-from dlbricks_tui.host.load import wait_until_idle
-from dlbricks_tui.host.processor import HostFiles
+from dlbricks_tui.host.fingerprint import HostFiles
+from dlbricks_tui.host.noise import wait_until_idle
 from dlbricks_tui.language.architecture import Architecture, LanguageError, WeightPrecision
 from dlbricks_tui.language.composing import PROTOCOL, memory_need
 from dlbricks_tui.language.decoder import Decoder, Step, decoder
@@ -37,16 +37,7 @@ from dlbricks_tui.measure.stopping import Adaptive, FixedRuns, Samples, samples_
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.runtime.errors import FrameworkMissingError, WorkerDiedError, WorkerError, WorkerRefusedError
 from dlbricks_tui.runtime.process import INSIDE, Worker
-from dlbricks_tui.runtime.protocol import (
-    Answer,
-    Generate,
-    Generated,
-    OpenEngine,
-    Reason,
-    Request,
-    Serve,
-    ServedAnswer,
-)
+from dlbricks_tui.runtime.protocol import Answer, Generate, Generated, OpenEngine, Reason, Request, Serve, ServedAnswer
 from dlbricks_tui.runtime.runtime import Runtime
 from dlbricks_tui.scenarios.tokens import Pauses, TokenLoad, TokenSamples, TokenScenario, TokenServing
 from dlbricks_tui.store.database import ResultsDatabase

@@ -10,7 +10,7 @@ from functools import partial
 from types import TracebackType
 from typing import NamedTuple, TypeVar
 
-from dlbricks_tui.host.load import Contention, contention, wait_until_idle
+from dlbricks_tui.host.noise import Contention, contention, wait_until_idle
 from dlbricks_tui.measure.errors import MeasureError
 from dlbricks_tui.runtime.errors import WorkerGarbledError, WorkerHungError, WorkerLostError, WorkerRefusedError
 from dlbricks_tui.runtime.process import Worker

@@ -5,10 +5,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dlbricks_tui.bricks.contexts import MEBIBYTE, context_key, is_cold, is_cold_in
-from dlbricks_tui.bricks.cutting import Cut, cut
+from dlbricks_tui.bricks.cutting import Cut, LayerOrder, cut
 from dlbricks_tui.bricks.identity import brick_of
 from dlbricks_tui.bricks.layouts import output_layouts
-from dlbricks_tui.bricks.ordering import LayerOrder
 from dlbricks_tui.bricks.programs import excerpt, sequence_program
 from dlbricks_tui.models.graph import Feed, LayerGraph, Origin, Shape, TensorType, Wire
 from tests.bricks.convolutions import convolving, named, with_layer

@@ -11,11 +11,10 @@ import pytest
 from onnx import ModelProto, TensorProto
 from onnx.helper import make_graph, make_node, make_tensor_value_info
 
-from dlbricks_tui.bricks.cutting import Cut
+from dlbricks_tui.bricks.cutting import Cut, LayerOrder
 from dlbricks_tui.bricks.decomposition import Cutting, Decomposition, decompose
 from dlbricks_tui.bricks.identity import brick_of
 from dlbricks_tui.bricks.layouts import output_layouts
-from dlbricks_tui.bricks.ordering import LayerOrder
 from dlbricks_tui.bricks.programs import Excerpt, excerpt, sequence_program
 from dlbricks_tui.folders import SAMPLE_MODELS
 from dlbricks_tui.models.frameworks import WorkerFramework

@@ -15,10 +15,10 @@ from dlbricks_tui.share.suites.key_file import key_path, read_key
 from dlbricks_tui.share.suites.suite_files import open_suite
 from dlbricks_tui.tui.dialogs.dialog import Box
 from dlbricks_tui.tui.dialogs.notices import ErrorScreen
-from dlbricks_tui.tui.results.screen import ResultsScreen
+from dlbricks_tui.tui.results import ResultsScreen
 from dlbricks_tui.tui.run.boxes import JobScreen
+from dlbricks_tui.tui.workbench.boxes import ExportSuiteScreen, ScoresScreen, SuiteWrittenScreen
 from dlbricks_tui.tui.workbench.screen import WorkbenchScreen
-from dlbricks_tui.tui.workbench.suites import ExportSuiteScreen, ScoresScreen, SuiteWrittenScreen
 from tests.jobs.carrying import stands_for_processes
 from tests.runs.live_runs import in_the_middle, put_run
 from tests.runs.runs import ROOT
