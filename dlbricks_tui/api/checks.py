@@ -49,9 +49,9 @@ from dlbricks_tui.runtime.variant import AskedVariant, Precision, Variant
 from dlbricks_tui.settings.variant import KERNELS, USUAL_EXECUTION
 from dlbricks_tui.store.change import FEWEST_PROCESSES, USUAL_SHARE, Change, Verdict, changes_from, known_changes
 from dlbricks_tui.store.database import ResultsDatabase
-from dlbricks_tui.store.errors import DamagedResultError, StoreError
+from dlbricks_tui.store.documents import DamagedResultError, StoreError
+from dlbricks_tui.store.exchange import read_export
 from dlbricks_tui.store.files import Damage
-from dlbricks_tui.store.importing import read_export
 from dlbricks_tui.store.records import EndToEnd, Provenance, RuntimeRecord, System
 from dlbricks_tui.store.selections import OLDEST_FIRST, equal
 from dlbricks_tui.wording.changes import change_words, short_combination, unmeasured_line, verdict_line

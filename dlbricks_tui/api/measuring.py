@@ -15,7 +15,7 @@ from dlbricks_tui.api.estimating import measured_models
 from dlbricks_tui.api.opening import CutOptions, InputOptions, RuntimeOptions
 from dlbricks_tui.bricks.identity import brick_in
 from dlbricks_tui.estimate.parts import Part
-from dlbricks_tui.estimate.prediction.stored import ways_of_others
+from dlbricks_tui.estimate.predictors import ways_of_others
 from dlbricks_tui.estimate.ranking import Point
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.host.fingerprint import HostFiles, fingerprint, instruction_sets
@@ -35,11 +35,11 @@ from dlbricks_tui.runs.events import (
     Planned,
     ProgramMeasured,
     RunEnded,
+    RunProgress,
     ShapesRemembered,
     WorkerReplaced,
 )
 from dlbricks_tui.runs.planning import PROBE_RULE
-from dlbricks_tui.runs.progress import RunProgress
 from dlbricks_tui.runs.request import (
     InputShape,
     InputValue,

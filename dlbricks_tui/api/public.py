@@ -61,7 +61,7 @@ from dlbricks_tui.api.session import Session
 from dlbricks_tui.api.traces import TraceFormat, TraceOptions, TraceResult
 from dlbricks_tui.bricks.cutting import Cut, LayerOrder
 from dlbricks_tui.errors import UserError
-from dlbricks_tui.estimate.errors import EstimateError
+from dlbricks_tui.estimate.compositions import EstimateError
 from dlbricks_tui.estimate.estimate import Coverage
 from dlbricks_tui.estimate.explanation import Residual
 from dlbricks_tui.evaluations.baseline import Difference
@@ -84,7 +84,7 @@ from dlbricks_tui.settings.fleets import Question as FleetQuestion
 from dlbricks_tui.store.change import Verdict
 from dlbricks_tui.store.columns import Summary
 from dlbricks_tui.store.database import ResultsDatabase, open_results
-from dlbricks_tui.store.errors import StoreError
+from dlbricks_tui.store.documents import StoreError
 from dlbricks_tui.store.records import RuntimeRecord as Runtime
 from dlbricks_tui.store.records import System
 from dlbricks_tui.store.selections import Selection

@@ -38,7 +38,7 @@ from dlbricks_tui.jobs.folder import State
 from dlbricks_tui.language.opening import open_language_model
 from dlbricks_tui.models.errors import ModelError
 from dlbricks_tui.models.graph import LayerGraph, Level, Numbers, Shape
-from dlbricks_tui.runs.progress import RunProgress
+from dlbricks_tui.runs.events import RunProgress
 from dlbricks_tui.runs.request import RunRequest
 from dlbricks_tui.runs.run import RunOutcome
 from dlbricks_tui.settings.variant import BATCH

@@ -19,7 +19,7 @@ from dlbricks_tui.api.session import Remarks
 from dlbricks_tui.bricks.decomposition import Corpus, Cutting, Decomposition, compare, decompose, model_bricks
 from dlbricks_tui.bricks.identity import end_to_end_keys
 from dlbricks_tui.estimate.comparison import Accuracy, accuracy
-from dlbricks_tui.estimate.errors import EstimateError
+from dlbricks_tui.estimate.compositions import EstimateError
 from dlbricks_tui.estimate.estimate import estimate
 from dlbricks_tui.estimate.lookup import BrickResults, beside, end_to_end
 from dlbricks_tui.estimate.system_estimate import SystemEstimate, find_system, format_of

@@ -60,8 +60,8 @@ from dlbricks_tui.runs.events import (
     ProgramMeasured,
     ProgramUnfinished,
     RunEvents,
+    RunProgress,
 )
-from dlbricks_tui.runs.progress import RunProgress
 from dlbricks_tui.runs.request import ModelChoice, RunRequest, read_request
 from dlbricks_tui.runs.run import execute
 from dlbricks_tui.runs.work import Workplace

@@ -14,9 +14,8 @@ from typing import Any, NamedTuple
 
 from dlbricks_tui import __version__
 from dlbricks_tui.errors import UserError
-from dlbricks_tui.estimate.estimate import estimate
+from dlbricks_tui.estimate.estimate import estimate, is_wide
 from dlbricks_tui.estimate.inquiry import Predictors
-from dlbricks_tui.estimate.intervals import is_wide
 from dlbricks_tui.estimate.knowledge import Knowledge, Latency, MeasuredLatency, Pair, Predictor, Unmeasured
 from dlbricks_tui.estimate.lookup import BrickResults
 from dlbricks_tui.files import read_text, write_atomically

@@ -20,7 +20,7 @@ from dlbricks_tui.api.open_models import ModelSpec
 from dlbricks_tui.api.session import WorkbenchSession
 from dlbricks_tui.api.traces import TraceSettings
 from dlbricks_tui.config.config import Config
-from dlbricks_tui.estimate.prediction.score import PredictionBasis, Score
+from dlbricks_tui.estimate.score import PredictionBasis, Score
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.host.noise import Finding, NoiseVerdict
 from dlbricks_tui.host.queue import Place

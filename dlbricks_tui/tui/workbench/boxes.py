@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from dlbricks_tui.api.open_models import AskedShape
-    from dlbricks_tui.estimate.prediction.score import Score
+    from dlbricks_tui.estimate.score import Score
     from dlbricks_tui.models.graph import Numbers
     from dlbricks_tui.share.exporting import SuiteWritten
 
