@@ -123,7 +123,7 @@ def check_file(file: Path, data: DataFolder) -> CheckedEvaluation:
 
 def schema_of_files() -> Mapping[str, Any]:
     """Return the JSON schema of evaluation files."""
-    from dlbricks_tui.evaluations.schema import schema
+    from dlbricks_tui.evaluations.evaluation import schema
 
     return schema()
 
