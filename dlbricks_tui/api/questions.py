@@ -14,7 +14,7 @@ from typing import Concatenate, ParamSpec, TypeAlias, TypeVar
 
 from dlbricks_tui.api import language_models as language_answers
 from dlbricks_tui.api import loads, measuring, traces
-from dlbricks_tui.api.checks import CheckedModel, CheckOptions, check_plan, checked, measure_again
+from dlbricks_tui.api.checks import CheckedModel, CheckOptions, check_plan, checked, measured_by
 from dlbricks_tui.api.combinations import CompareOptions
 from dlbricks_tui.api.combinations import compare as ranking_of
 from dlbricks_tui.api.documents import taken
@@ -329,9 +329,7 @@ def check(
     session = _session_at(data)
     _require_main_thread()
     plan = check_plan(_names_of(models), Path(against), options or CheckOptions(), session.folder)
-    measured = measure_again(
-        plan, session.folder, lambda request: session._executed(request, time.monotonic(), progress)
-    )
+    measured = measured_by(plan, session.folder, lambda request: session._executed(request, time.monotonic(), progress))
     if measured.stopped:
         raise JobError("the check was stopped before its verdicts; what was measured is kept in the store")
     return checked(plan, measured, session.folder)
@@ -352,10 +350,12 @@ def evaluate(
     _require_main_thread()
     session, began, path = _session_at(data), time.monotonic(), Path(file)
 
-    def run(request: RunRequest) -> None:
-        state = session._executed(request, began, progress).state
+    def run(request: RunRequest) -> RunOutcome:
+        outcome = session._executed(request, began, progress)
+        state = outcome.state
         if state.was_stopped:
             raise JobError(f"run {state.run} was {state.state.value}: evaluate {path} again to go on with the rest")
+        return outcome
 
     steps = EvaluationSteps(_LOG.info, run, lambda order: loads.measure(order, session.folder, lambda _: None).test)
     checked_file = check_file(path, session.folder)

@@ -152,12 +152,14 @@ def _carry_out(args: argparse.Namespace) -> int:
     return _conclude(result, checked)
 
 
-def _run(request: RunRequest, data: DataFolder, *, quiet: bool) -> None:
+def _run(request: RunRequest, data: DataFolder, *, quiet: bool) -> RunOutcome:
     """Carry a run of an evaluation out, and narrate its progress."""
     from dlbricks_tui.cli.run import created_run, execute_shown, tell_end
 
-    if tell_end(*execute_shown(created_run(request, data), quiet=quiet)) == Status.INTERRUPTED:
+    outcome, run = execute_shown(created_run(request, data), quiet=quiet)
+    if tell_end(outcome, run) == Status.INTERRUPTED:
         raise KeyboardInterrupt
+    return outcome
 
 
 def _measure_load(order: ScenarioOrder, data: DataFolder, *, quiet: bool) -> LoadTest:
@@ -195,7 +197,7 @@ def check(args: argparse.Namespace) -> int:
         checked,
         days_of,
         line_of,
-        measure_again,
+        measured_by,
         other_system,
         refuse_unwritable,
         write_junit,
@@ -224,7 +226,7 @@ def check(args: argparse.Namespace) -> int:
             narrate(f"run {number}: {names_of(request.model_names)} by {runtime_words(request.runtime.identity)}")
         return execute_shown(RunJob.create(request, args.data), quiet=args.quiet)[0]
 
-    measured = measure_again(plan, args.data, execute)
+    measured = measured_by(plan, args.data, execute)
     if measured.stopped:
         narrate("the check was stopped before its verdicts; what was measured is kept in the store")
         return Status.INTERRUPTED
