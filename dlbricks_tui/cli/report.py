@@ -89,7 +89,7 @@ def report_models(args: argparse.Namespace) -> int:
             "no model of the library has results: measure some with `dlbricks run`, or name models with --models, "
             "such as table1 for the paper's fifty"
         )
-    options = ReportOptions(models, args.systems, args.runtime, **inputs_of(args))
+    options = ReportOptions(models=models, systems=args.systems, runtime=args.runtime, **inputs_of(args))
     asked = [*models, *given_options(args), *(("--runtime", args.runtime) if args.runtime else ())]
     with open_store(args.data, narrate) as store, open_loaders(args.data, narrate_inputs, narrate) as loader_of:
         progress = _Progress(f"reporting on {names_of(models)}")
