@@ -5,7 +5,7 @@ import math
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cache
 from importlib.resources import files
 from typing import Any, NamedTuple
@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from dlbricks_tui.api.analyses import ModelRow, model_row
 from dlbricks_tui.api.analysing import Analyser
 from dlbricks_tui.api.estimating import measured_models, open_estimator
-from dlbricks_tui.api.opening import ModelLoaders, library
+from dlbricks_tui.api.opening import InputOptions, ModelLoaders, library
 from dlbricks_tui.api.scope import EstimateOptions, named_runtime
 from dlbricks_tui.api.session import Remarks
 from dlbricks_tui.bricks.decomposition import Corpus, Cutting, Decomposition, compare, decompose, model_bricks
@@ -277,15 +277,13 @@ def _graphs_of(identity: str, runtimes: Sequence[Runtime]) -> Runtime | None:
     return None
 
 
-@dataclass(frozen=True, slots=True)
-class ReportOptions:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReportOptions(InputOptions):
     """The models of a report, by their names, and the systems and the runtime whose results count; none: all."""
 
     models: Sequence[str]
     systems: Sequence[str] = ()
     runtime: str | None = None
-    inputs: Mapping[str, Shape] = field(default_factory=dict)
-    values: Mapping[str, Numbers] = field(default_factory=dict)
 
 
 class ReportBasis(NamedTuple):
