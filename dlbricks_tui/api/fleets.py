@@ -391,13 +391,6 @@ class FleetJob:
         if self.resume():
             self.drive_apart()
 
-    def pause_or_resume(self) -> None:
-        """Pause a fleet run, or let one go on that is paused or has ended early."""
-        if self.folder.state().active and not self.folder.pause_file.exists():
-            self.folder.pause()
-        else:
-            self.resume_apart()
-
     def control_host(self, host: HostRow, what: str) -> None:
         """Cancel the work of a host, pause it, or let it go on: `what` is `cancel` or `pause`."""
         is_paused = host.state is FleetHostState.PAUSED

@@ -15,7 +15,7 @@ from dlbricks_tui.api.estimating import measured_models
 from dlbricks_tui.api.opening import CutOptions, InputOptions, RuntimeOptions
 from dlbricks_tui.bricks.identity import brick_in
 from dlbricks_tui.estimate.parts import Part
-from dlbricks_tui.estimate.prediction.stored import ways_of_others
+from dlbricks_tui.estimate.predictors import ways_of_others
 from dlbricks_tui.estimate.ranking import Point
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.host.fingerprint import HostFiles, fingerprint, instruction_sets
@@ -35,11 +35,11 @@ from dlbricks_tui.runs.events import (
     Planned,
     ProgramMeasured,
     RunEnded,
+    RunProgress,
     ShapesRemembered,
     WorkerReplaced,
 )
 from dlbricks_tui.runs.planning import PROBE_RULE
-from dlbricks_tui.runs.progress import RunProgress
 from dlbricks_tui.runs.request import (
     InputShape,
     InputValue,
@@ -224,7 +224,7 @@ class RunJob:
     def execute(self, take: Callable[[Event], None] | None, spent_seconds: float = 0.0) -> RunOutcome:
         """Carry it out in this process; so many seconds of its time budget are spent."""
         # Loaded here: other runs need no suites.
-        from dlbricks_tui.share.suites.running import execute_any
+        from dlbricks_tui.share.suite_runs import execute_any
 
         place = Workplace(self.data, spent_seconds=spent_seconds)
         return execute_any(self.folder, self.request, place, host_queue(), take)
