@@ -216,7 +216,7 @@ def test_a_worker_that_cannot_start_is_told_in_one_line(
             told.append(change)
             ended.set()
 
-        worker = HostWorker("tls://127.0.0.1:1", "h", server.entry(), certificates, tmp_path / "h.log", tell)
+        worker = HostWorker("tls://127.0.0.1:1", "h", server.entry(), certificates, tmp_path, tell)
         await worker
         await asyncio.wait_for(ended.wait(), _SECONDS)
         await worker.close()
