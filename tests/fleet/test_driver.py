@@ -277,7 +277,6 @@ def test_a_host_that_is_added_while_it_runs_takes_part_and_does_so_when_it_is_re
     tmp_path: Path, small_workload: FleetWorkload
 ) -> None:
     fleet = Fleet(tmp_path, small_workload, honest("one"))
-    fleet.engine.reach = lambda entry: fleet.engine.join(honest(entry.name))
     fleet.at_step({3: lambda: fleet.folder.add_hosts([HostEntry(name="two", price_per_hour=3.6)])})
     assert fleet.drive().state is State.FINISHED
     assert fleet.has_everything_once()

@@ -55,11 +55,8 @@ class Cluster(SchedulerProcess):
 
 
 @pytest.fixture(scope="module")
-def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    path = tmp_path_factory.mktemp("cluster")
-    certificates = Certificates(path / "certificates")
-    certificates.create()
-    cluster = Cluster(path, certificates)
+def cluster(tmp_path_factory: pytest.TempPathFactory, certificates: Certificates) -> Iterator[Cluster]:
+    cluster = Cluster(tmp_path_factory.mktemp("cluster"), certificates)
     try:
         cluster.start_scheduler()
         for name in HOSTS:
@@ -74,7 +71,7 @@ def engine(cluster: Cluster) -> Iterator[Engine]:
     engine = cluster.engine()
     engine.start()
     joined = {next_news(engine, HostJoined) for _ in HOSTS}
-    assert joined == {HostJoined(host) for host in HOSTS}
+    assert joined == {*map(HostJoined, HOSTS)}
     yield engine
     engine.close()
 
@@ -228,12 +225,12 @@ def test_a_worker_and_the_engine_return_to_a_scheduler_that_was_away_and_end_soo
     cluster: Cluster, engine: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     cluster.end_process("")
-    assert {next_news(engine, HostLeft) for _ in HOSTS} == {HostLeft(host) for host in HOSTS}
+    assert {next_news(engine, HostLeft) for _ in HOSTS} == {*map(HostLeft, HOSTS)}
     # Soon enough for the first try of each to return.
     address = cluster.address
     cluster.start_scheduler()
     assert cluster.address == address
-    assert {next_news(engine, HostJoined) for _ in HOSTS} == {HostJoined(host) for host in HOSTS}
+    assert {next_news(engine, HostJoined) for _ in HOSTS} == {*map(HostJoined, HOSTS)}
     assert isinstance(reported(engine, "one"), HostAnswered)
     # Another driver and a worker end although the scheduler hangs.
     monkeypatch.setattr(engine_module, "_SECONDS_TO_CLOSE", 1.1)
