@@ -1,5 +1,6 @@
 """Hosts are examined and judged, and environments made for real there, from a wheel that needs no other package."""
 
+import asyncio
 import base64
 import csv
 import hashlib
@@ -8,8 +9,9 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Iterable
-from dataclasses import replace
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import asdict, dataclass, field, replace
 from email import message_from_bytes
 from importlib import metadata
 from pathlib import Path
@@ -24,6 +26,7 @@ from dlbricks_tui.fleet.doctor import (
     Examination,
     FindingVerdict,
     HostFacts,
+    HostFinding,
     Readiness,
     Wanted,
     WantedPackage,
@@ -42,23 +45,121 @@ from dlbricks_tui.fleet.installing import (
 )
 from dlbricks_tui.fleet.messages import HostReport, text_of
 from dlbricks_tui.fleet.request import FleetError, HostEntry, shell_path
-from dlbricks_tui.fleet.ssh import Finished, SshConnection
+from dlbricks_tui.fleet.ssh import Connect, Finished, SshConnection
 from dlbricks_tui.jobs.process import PACKAGE_PARENT
 from dlbricks_tui.runtime.runtime import Runtime
 from dlbricks_tui.store.documents import to_document
-from tests.fleet.facts import BARE, HOST, READY, LocalHost, connecting, printed, refusal
-from tests.fleet.facts import WANTED as WANTED_ON_PYTHON_3_11
-from tests.fleet.facts import found as finding_of
 from tests.store.samples import system
+
+HOST = HostEntry(name="big")
+WANTED_ON_PYTHON_3_11 = Wanted(
+    dlbricks="0.2.0",
+    content="c" * 64,
+    packages=(
+        WantedPackage(name="onnxruntime", version="1.32.0", pythons=">=3.11"),
+        WantedPackage(name="mxnet", version="1.9.1", condition="python_version < '3.13'"),
+        WantedPackage(name="distributed", version="2026.8.0", pythons=">=3.10", condition="extra == 'fleet'"),
+    ),
+    extras=("fleet",),
+    frameworks=("onnxruntime", "mxnet"),
+    python="3.11",
+)
+READY = HostFacts(
+    python="3.11.2",
+    implementation="CPython",
+    executable="/usr/bin/python3",
+    others=("python3.11",),
+    makes_environments=True,
+    operating_system="Linux",
+    machine="x86_64",
+    libc="glibc 2.36",
+    cpu="A processor",
+    cores=8,
+    vectors="avx2",
+    governors=("performance",),
+    busy=0.01,
+    stolen=0.0,
+    free_memory=16 << 30,
+    measuring="",
+    folder="/home/me/.local/share/dlbricks",
+    obstacle="",
+    free_disk=100 << 30,
+    replaceable=True,
+    interpreter="/home/me/.local/share/dlbricks/venvs/3.11.2-0/bin/python",
+    environment_python="3.11.2",
+    dlbricks="0.2.0",
+    content="c" * 64,
+    packages={"onnxruntime": "1.32.0", "mxnet": "1.9.1", "distributed": "2026.8.0"},
+    # Its clock agrees with any: it began before and ended after.
+    clock_first=1 << 45,
+    clock_last=0,
+)
+# A host on which nothing was installed yet.
+BARE = replace(READY, interpreter="", environment_python="", dlbricks="", content="", packages={})
+
+
+def finding_of(facts: HostFacts, subject: str, **changes: Any) -> HostFinding:
+    (finding,) = [
+        it for it in judged(HOST, replace(facts, **changes), 0.0, WANTED_ON_PYTHON_3_11) if it.subject == subject
+    ]
+    return finding
+
+
+def printed(facts: HostFacts) -> bytes:
+    return json.dumps({"format": host_script.FORMAT, "schema": host_script.SCHEMA, **asdict(facts)}).encode()
+
+
+def refusal(found: Examination) -> str:
+    return f"{found.lacks[0].subject}: {found.lacks[0].state}; {found.lacks[0].cure}" if found.lacks else ""
+
+
+@dataclass
+class LocalHost(SshConnection):
+    """A connection to a host that is this machine; it keeps what was sent."""
+
+    home: Path
+    sent: list[str] = field(default_factory=list)
+
+    async def run(self, command: str, given: bytes | Iterable[bytes] = b"", *, seconds: float | None) -> Finished:
+        process = await asyncio.create_subprocess_shell(
+            command,
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE,
+            cwd=self.home,
+            env={**os.environ, "HOME": str(self.home)},
+        )
+        assert isinstance(given, bytes)
+        out, err = await asyncio.wait_for(
+            process.communicate(given.replace(b"_SECONDS_TO_WATCH = 0.5", b"_SECONDS_TO_WATCH = 0.02")), seconds
+        )
+        assert process.returncode is not None
+        return Finished(process.returncode, out, err)
+
+    async def send(self, source: Path, target: str) -> None:
+        self.sent.append(target)
+        shutil.copyfile(source, target)
+
+
+def connecting(hosts: Mapping[str, SshConnection]) -> Connect:
+    """Return how connections to these hosts are opened, by name; no other host can be reached."""
+
+    @asynccontextmanager
+    async def connect(host: HostEntry) -> AsyncIterator[SshConnection]:
+        if host.name not in hosts:
+            raise FleetError(f"{host.name} cannot be reached: no route to host; is it running?")
+        yield hosts[host.name]
+
+    return connect
+
 
 DIST_INFO = f"dlbricks_tui-{__version__}.dist-info"
 
 
 def test_the_wheel_has_the_command_the_extras_and_a_record_of_hashes(tmp_path: Path) -> None:
     with ZipFile(write_wheel(tmp_path)) as opened:
-        rows = {
-            name: digest for name, digest, _ in csv.reader(opened.read(f"{DIST_INFO}/RECORD").decode().splitlines())
-        }
+        record = csv.reader(opened.read(f"{DIST_INFO}/RECORD").decode().splitlines())
+        rows = {name: digest for name, digest, _ in record}
         assert rows.keys() == set(opened.namelist())
         described = message_from_bytes(opened.read(f"{DIST_INFO}/METADATA"))
         assert "dlbricks = dlbricks_tui.__main__:main" in opened.read(f"{DIST_INFO}/entry_points.txt").decode()
