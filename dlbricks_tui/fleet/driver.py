@@ -58,7 +58,6 @@ from dlbricks_tui.fleet.request import (
     TaskGiven,
 )
 from dlbricks_tui.fleet.results import (
-    Allowed,
     FleetResults,
     ImpossibleError,
     MessageMeter,
@@ -216,8 +215,7 @@ class Driver:
 
     def _host(self, name: str, entry: HostEntry | None = None) -> HostWork:
         if name not in self.hosts:
-            stray = MessageMeter(0, self.clock)
-            self.hosts[name] = HostWork(entry or HostEntry(name=name), stray, self.clock())
+            self.hosts[name] = HostWork(entry or HostEntry(name=name), MessageMeter(self.clock), self.clock())
             self.tell(self.hosts[name].changed())
         return self.hosts[name]
 
@@ -260,7 +258,7 @@ class Driver:
             self._change(host, FleetHostState.FAILED, error)
             return
         with self._distrusting(host):
-            (report,) = read_messages(host.stray, [text], HostReport)
+            (report,) = read_messages(host.meter, [text], HostReport)
             system = check_report(report)
             if against := reason_against(report, [part.request for part in self.workload.parts]):
                 self._change(host, FleetHostState.REFUSED, against)
@@ -465,9 +463,8 @@ class Driver:
         task = task_of(pool, jobs, parcels, min(limits, default=None), is_probe=is_probe)
         pool.take(host.name, [job.key for job in jobs])
         levels = {job.key.brick: job.graph.level for job in jobs}
-        meter = MessageMeter(len(levels), self.clock)
-        allowed = Allowed(pool.conditions, levels)
-        host.current = CurrentTask(task, pool, allowed, meter, is_probe, self.clock())
+        host.meter.bricks += len(levels)
+        host.current = CurrentTask(task, pool, levels, is_probe, self.clock())
         # A driver that resumes the fleet run ends what its predecessor has left behind.
         self.tell(TaskGiven(host=host.name, task=task.id))
         self.calls.carry_out(host.name, task, [it for it in parcels if it.sha256 in host.lacks])
@@ -489,7 +486,8 @@ class Driver:
             return
         # Those about earlier tasks of the host say nothing new.
         messages = [message for message in messages if message.task == current.task.id]
-        records = [check_result(it.record, current.allowed) for it in messages if isinstance(it, ResultFound)]
+        results = [it.record for it in messages if isinstance(it, ResultFound)]
+        records = [check_result(it, current.pool.conditions, current.levels) for it in results]
         for message in messages:
             match message:
                 case TaskProgress():
