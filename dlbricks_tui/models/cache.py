@@ -24,10 +24,9 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
-from dlbricks_tui.atomic_write import DRAFT_SUFFIX, write_atomically
+from dlbricks_tui.files import DRAFT_SUFFIX, open_regular, read_bytes, read_text, write_atomically
 from dlbricks_tui.models.content import without_cycle_search
 from dlbricks_tui.models.graph import Layer, LayerGraph, Numbers, Operator, Shape, TensorType
-from dlbricks_tui.regular_files import open_regular, read_bytes, read_text
 
 # Entries of a thousand models take a tenth of it.
 MOST_BYTES = 2**28

@@ -15,7 +15,7 @@ from onnx.helper import make_node, make_opsetid
 from onnx.numpy_helper import from_array
 
 from dlbricks_tui.bricks.decomposition import decompose
-from dlbricks_tui.estimate.prediction.features import features_of
+from dlbricks_tui.estimate.features import features_of
 from dlbricks_tui.models.errors import FusionRefusedError, ModelError
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.models.library import source_of
@@ -23,7 +23,7 @@ from dlbricks_tui.models.loading import Loader
 from dlbricks_tui.models.onnx.model_file import parse_onnx
 from dlbricks_tui.runtime.traits import ONNX_RUNTIME
 from dlbricks_tui.runtime.variant import Precision
-from dlbricks_tui.store.labels import label_of
+from dlbricks_tui.store.index import label_of
 from tests.models.hostile_files import adding, billion_nodes, calling, mutated, nested
 from tests.models.onnx_models import floats, integers, kept_in, loaded, model, saved, small, with_everything
 from tests.models.symbols import refusal
