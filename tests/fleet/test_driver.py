@@ -126,6 +126,15 @@ class Fleet:
         return self.measured() == Counter((it, brick) for it in systems for brick in wanted)
 
 
+FleetOf = Callable[..., Fleet]
+
+
+@pytest.fixture
+def fleet_of(tmp_path: Path, small_workload: FleetWorkload) -> FleetOf:
+    """Return a function that makes the fleet run of a model with hosts."""
+    return partial(Fleet, tmp_path, small_workload)
+
+
 def honest(name: str, **changes: Any) -> FakeHost:
     return FakeHost(name, another_system(name), **changes)
 
@@ -164,10 +173,8 @@ def test_each_host_measures_each_brick_once_and_results_are_durable_before_they_
     assert dict(found[0].packages)["mxnet"] == "1.9.1"
 
 
-def test_a_host_that_dies_costs_the_brick_in_flight_and_continues_when_it_returns(
-    tmp_path: Path, small_workload: FleetWorkload
-) -> None:
-    fleet = Fleet(tmp_path, small_workload, honest("one"), honest("two"))
+def test_a_host_that_dies_costs_the_brick_in_flight_and_continues_when_it_returns(fleet_of: FleetOf) -> None:
+    fleet = fleet_of(honest("one"), honest("two"))
     engine = fleet.engine
     fleet.at_step({4: partial(engine.lose, "one"), 30: partial(engine.bring_back, "one")})
     state = fleet.drive()
@@ -176,9 +183,9 @@ def test_a_host_that_dies_costs_the_brick_in_flight_and_continues_when_it_return
     assert fleet.has_everything_once()
 
 
-def test_a_brick_that_takes_its_host_away_is_found_and_given_up(tmp_path: Path, small_workload: FleetWorkload) -> None:
-    deadly = sorted(job.key.brick for job in small_workload.parts[0].jobs.values())[3]
-    fleet = Fleet(tmp_path, small_workload, honest("one", deadly=frozenset([deadly])))
+def test_a_brick_that_takes_its_host_away_is_given_up(fleet_of: FleetOf, small_workload: FleetWorkload) -> None:
+    deadly = sorted(key.brick for key in small_workload.parts[0].jobs)[3]
+    fleet = fleet_of(honest("one", deadly=frozenset([deadly])))
     engine = fleet.engine
     engine.before_step = lambda _: None if engine.hosts["one"].is_there else engine.bring_back("one")
     state = fleet.drive()
@@ -189,20 +196,16 @@ def test_a_brick_that_takes_its_host_away_is_found_and_given_up(tmp_path: Path, 
     assert len(fleet.measured()) == fleet.bricks - 1
 
 
-def test_a_brick_without_a_result_is_asked_for_twice_and_then_given_up(
-    tmp_path: Path, small_workload: FleetWorkload
-) -> None:
-    lacking = sorted(job.key.brick for job in small_workload.parts[0].jobs.values())[0]
-    fleet = Fleet(tmp_path, small_workload, honest("one", unknown=frozenset([lacking])))
+def test_a_brick_without_a_result_is_asked_for_twice(fleet_of: FleetOf, small_workload: FleetWorkload) -> None:
+    lacking = min(key.brick for key in small_workload.parts[0].jobs)
+    fleet = fleet_of(honest("one", unknown=frozenset([lacking])))
     fleet.drive()
     assert [it.brick for it in fleet.told(HostBrickFailed)] == [lacking]
     assert sum(lacking in task.bricks for task in fleet.engine.hosts["one"].tasks) == 2
 
 
-def test_a_driver_that_dies_resumes_and_asks_only_for_what_it_lacks(
-    tmp_path: Path, small_workload: FleetWorkload
-) -> None:
-    fleet = Fleet(tmp_path, small_workload, honest("one"), honest("two"))
+def test_a_driver_that_dies_resumes_and_asks_only_for_what_it_lacks(fleet_of: FleetOf) -> None:
+    fleet = fleet_of(honest("one"), honest("two"))
 
     class KilledError(BaseException):
         """Stands for the end of the process."""
@@ -226,8 +229,8 @@ def test_a_driver_that_dies_resumes_and_asks_only_for_what_it_lacks(
         assert not asked & {brick for system, brick in stored if system == host.system.id}
 
 
-def test_a_fleet_run_that_is_driven_again_keeps_its_tally(tmp_path: Path, small_workload: FleetWorkload) -> None:
-    fleet = Fleet(tmp_path, small_workload, honest("one"), honest("two"))
+def test_a_fleet_run_that_is_driven_again_keeps_its_tally(fleet_of: FleetOf) -> None:
+    fleet = fleet_of(honest("one"), honest("two"))
     first = fleet.drive()
     assert (first.bricks.measured, first.bricks.reused) == (2 * fleet.bricks, 0)
     again = fleet.drive()
@@ -244,10 +247,8 @@ def test_a_fleet_run_that_is_driven_again_keeps_its_tally(tmp_path: Path, small_
     assert (away.state, away.bricks) == (State.FAILED, reused)
 
 
-def test_a_paused_host_and_a_paused_fleet_run_get_no_work_until_they_are_resumed(
-    tmp_path: Path, small_workload: FleetWorkload
-) -> None:
-    fleet = Fleet(tmp_path, small_workload, honest("one"), honest("two"))
+def test_a_paused_host_and_a_paused_fleet_run_get_no_work_until_they_are_resumed(fleet_of: FleetOf) -> None:
+    fleet = fleet_of(honest("one"), honest("two"))
     sent: list[tuple[State, int]] = []
 
     def count() -> None:
@@ -264,8 +265,8 @@ def test_a_paused_host_and_a_paused_fleet_run_get_no_work_until_they_are_resumed
     assert fleet.has_everything_once()
 
 
-def test_a_cancelled_host_ends_and_the_others_continue(tmp_path: Path, small_workload: FleetWorkload) -> None:
-    fleet = Fleet(tmp_path, small_workload, honest("one"), honest("two"))
+def test_a_cancelled_host_ends_and_the_others_continue(fleet_of: FleetOf) -> None:
+    fleet = fleet_of(honest("one"), honest("two"))
     fleet.at_step({3: lambda: fleet.folder.command_host("one", "cancel")})
     state = fleet.drive()
     assert state.state is State.FINISHED
@@ -273,10 +274,8 @@ def test_a_cancelled_host_ends_and_the_others_continue(tmp_path: Path, small_wor
     assert "one: cancelled" in state.message
 
 
-def test_a_host_that_is_added_while_it_runs_takes_part_and_does_so_when_it_is_resumed(
-    tmp_path: Path, small_workload: FleetWorkload
-) -> None:
-    fleet = Fleet(tmp_path, small_workload, honest("one"))
+def test_a_host_that_is_added_while_it_runs_takes_part_and_does_so_when_it_is_resumed(fleet_of: FleetOf) -> None:
+    fleet = fleet_of(honest("one"))
     fleet.at_step({3: lambda: fleet.folder.add_hosts([HostEntry(name="two", price_per_hour=3.6)])})
     assert fleet.drive().state is State.FINISHED
     assert fleet.has_everything_once()
@@ -402,10 +401,10 @@ def test_a_host_that_lacks_something_or_reports_nonsense_gets_no_work(crowd: Fle
     assert not crowd.engine.hosts[name].tasks
 
 
-def test_a_full_disk_at_home_ends_in_a_line_and_the_run_can_be_resumed(
-    tmp_path: Path, small_workload: FleetWorkload, monkeypatch: pytest.MonkeyPatch
+def test_a_full_disk_at_home_ends_in_a_line_and_the_run_goes_on_later(
+    fleet_of: FleetOf, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    fleet = Fleet(tmp_path, small_workload, honest("one"))
+    fleet = fleet_of(honest("one"))
     add = ResultsDatabase.add
 
     def full(store: ResultsDatabase, *records: Record) -> int:
@@ -426,8 +425,8 @@ def test_a_full_disk_at_home_ends_in_a_line_and_the_run_can_be_resumed(
     assert fleet.has_everything_once()
 
 
-def test_a_host_that_stays_away_is_given_up_after_a_while(tmp_path: Path, small_workload: FleetWorkload) -> None:
-    fleet = Fleet(tmp_path, small_workload, honest("one"), honest("two", is_there=False))
+def test_a_host_that_stays_away_is_given_up_after_a_while(fleet_of: FleetOf) -> None:
+    fleet = fleet_of(honest("one"), honest("two", is_there=False))
     fleet.at_step({3: partial(fleet.engine.lose, "one")})
     state = fleet.drive()
     assert state.state is State.FAILED
@@ -437,8 +436,8 @@ def test_a_host_that_stays_away_is_given_up_after_a_while(tmp_path: Path, small_
     assert isinstance(fleet.events[-1], FleetEnded)
 
 
-def test_a_time_budget_is_that_of_each_host(tmp_path: Path, small_workload: FleetWorkload) -> None:
-    fleet = Fleet(tmp_path, small_workload, honest("one"))
+def test_a_time_budget_is_that_of_each_host(fleet_of: FleetOf) -> None:
+    fleet = fleet_of(honest("one"))
     request = read_fleet_request(fleet.folder.request_file)
     request = replace(request, run=replace(request.run, time_budget_seconds=2.0))
     fleet.folder = create_fleet(request, fleet.site.data)
@@ -446,9 +445,9 @@ def test_a_time_budget_is_that_of_each_host(tmp_path: Path, small_workload: Flee
     assert fleet.engine.hosts["one"].tasks[0].request.time_budget_seconds == 2.0
 
 
-def test_a_host_that_has_removed_its_parcels_gets_them_again(tmp_path: Path, small_workload: FleetWorkload) -> None:
+def test_a_host_that_has_removed_its_parcels_gets_them_again(fleet_of: FleetOf, small_workload: FleetWorkload) -> None:
     parcels = {it.sha256 for it in small_workload.parts[0].parcels.values()}
-    fleet = Fleet(tmp_path, small_workload, honest("one", parcels=parcels))
+    fleet = fleet_of(honest("one", parcels=parcels))
     # After its report, which says that it has them.
     fleet.watch = lambda event: parcels.clear() if len(fleet.told(TaskGiven)) == 1 else None
     assert fleet.drive().state is State.FINISHED
@@ -486,10 +485,8 @@ def test_which_host_ends_before_everything_is_measured(
     assert sum(len(host.store) for host in hosts) < 2 * fleet.bricks
 
 
-def test_a_host_whose_connection_is_refused_is_left_out_with_the_reason(
-    tmp_path: Path, small_workload: FleetWorkload
-) -> None:
-    fleet = Fleet(tmp_path, small_workload, honest("one", is_there=False), honest("two"))
+def test_a_host_whose_connection_is_refused_is_left_out_with_the_reason(fleet_of: FleetOf) -> None:
+    fleet = fleet_of(honest("one", is_there=False), honest("two"))
     fleet.engine.waiting.append(HostUnreachable("one", "nothing answers"))
     fleet.engine.waiting.append(HostUnreachable("one", "its key is not the known one", is_final=True))
     assert fleet.drive().state is State.FINISHED
@@ -501,8 +498,8 @@ def test_a_host_whose_connection_is_refused_is_left_out_with_the_reason(
     assert fleet.states()["two"] is FleetHostState.DONE
 
 
-def test_a_signal_cancels_all_tasks_and_keeps_what_was_measured(tmp_path: Path, small_workload: FleetWorkload) -> None:
-    fleet = Fleet(tmp_path, small_workload, honest("one"), honest("two"))
+def test_a_signal_cancels_all_tasks_and_keeps_what_was_measured(fleet_of: FleetOf) -> None:
+    fleet = fleet_of(honest("one"), honest("two"))
     fleet.at_step({3: partial(os.kill, os.getpid(), signal.SIGTERM)})
     state = fleet.drive()
     assert (state.state, state.message) == (State.CANCELLED, "it was cancelled")

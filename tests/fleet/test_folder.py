@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from dlbricks_tui.fleet.folder import create_fleet, read_fleet_request
+from dlbricks_tui.fleet.folder import FleetFolder, create_fleet, read_fleet_request
 from dlbricks_tui.fleet.request import FleetError, FleetRequest, HostEntry
 from dlbricks_tui.fleet.scheduler import Certificates
 from dlbricks_tui.jobs.errors import JobError
@@ -27,8 +27,12 @@ def request_(site: Site) -> FleetRequest:
     return FleetRequest(run=site.request(), hosts=HOSTS, question=Question.WHICH_HOST, probe_seconds=5.0)
 
 
-def test_a_request_reads_as_it_was_written_and_another_is_refused(site: Site, request_: FleetRequest) -> None:
-    folder = create_fleet(request_, site.data)
+@pytest.fixture
+def folder(site: Site, request_: FleetRequest) -> FleetFolder:
+    return create_fleet(request_, site.data)
+
+
+def test_a_request_reads_as_it_was_written_and_another_is_refused(folder: FleetFolder, request_: FleetRequest) -> None:
     assert read_fleet_request(folder.request_file) == request_
     for text in ("{}", "[", '{"schema": 99}', '{"schema": 1, "run": {}}'):
         folder.request_file.write_text(text)
@@ -36,8 +40,7 @@ def test_a_request_reads_as_it_was_written_and_another_is_refused(site: Site, re
             read_fleet_request(folder.request_file)
 
 
-def test_hosts_that_are_added_are_kept_for_later(site: Site, request_: FleetRequest) -> None:
-    folder = create_fleet(request_, site.data)
+def test_hosts_that_are_added_are_kept_for_later(folder: FleetFolder) -> None:
     folder.add_hosts([HostEntry(name="three", user="me", port=22)])
     with folder.commands_file.open("ab") as file:
         # A torn command loses no other one.
@@ -50,10 +53,7 @@ def test_hosts_that_are_added_are_kept_for_later(site: Site, request_: FleetRequ
         folder.add_hosts([HostEntry(name="three")])
 
 
-def test_a_command_for_an_unknown_host_or_a_fleet_run_that_has_ended_is_refused(
-    site: Site, request_: FleetRequest
-) -> None:
-    folder = create_fleet(request_, site.data)
+def test_a_command_for_an_unknown_host_or_a_fleet_run_that_has_ended_is_refused(folder: FleetFolder) -> None:
     with pytest.raises(FleetError, match="has no host 'nine'; its hosts are one, two"):
         folder.command_host("nine", "pause")
     folder.set_state(replace(folder.state(), state=State.FINISHED))
