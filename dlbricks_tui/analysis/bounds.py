@@ -20,7 +20,7 @@ from dlbricks_tui.analysis.groups import (
 )
 from dlbricks_tui.analysis.what_if import Gain
 from dlbricks_tui.estimate.compositions import SequenceTask, critical_path, milliseconds, picoseconds
-from dlbricks_tui.estimate.intervals import doubt_about
+from dlbricks_tui.estimate.estimate import doubt_about
 from dlbricks_tui.estimate.knowledge import Latency
 from dlbricks_tui.estimate.parts import Part
 from dlbricks_tui.models.graph import digraph_of, topological_order

@@ -9,7 +9,7 @@ from dlbricks_tui.analysis.bounds import fastest
 from dlbricks_tui.analysis.groups import Groups, MeasuredExecution, is_conversion
 from dlbricks_tui.bricks.identity import brick_of, times_paid
 from dlbricks_tui.estimate.compositions import milliseconds, picoseconds
-from dlbricks_tui.estimate.prediction.features import features_of
+from dlbricks_tui.estimate.features import features_of
 from dlbricks_tui.host.peaks import MEMORY, SHARED_CACHE
 from dlbricks_tui.models.graph import LayerGraph, bytes_read
 from dlbricks_tui.models.kinds import Kind

@@ -1,25 +1,37 @@
 """The comparison of one model in several combinations of runtime and variant."""
-
-from collections.abc import Callable, Collection, Iterator, Sequence
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
-from itertools import product
-from typing import NamedTuple
-
-from tinydb import where
-
+from collections.abc import Callable
+from collections.abc import Collection
+from collections.abc import Iterator
+from collections.abc import Sequence
+from contextlib import contextmanager
+from contextlib import suppress
+from dataclasses import dataclass
+from dataclasses import replace
 from dlbricks_tui.api.estimates import next_step
-from dlbricks_tui.api.estimating import Estimator, ModelReading
-from dlbricks_tui.api.open_models import Choices, ModelSpec
-from dlbricks_tui.api.opening import ModelLoaders, run_command
-from dlbricks_tui.api.scope import EstimateOptions, MeasuredRuntimes, RuntimeVariants, SelectionOptions
-from dlbricks_tui.api.session import SILENT, Remarks
+from dlbricks_tui.api.estimating import Estimator
+from dlbricks_tui.api.estimating import ModelReading
+from dlbricks_tui.api.open_models import Choices
+from dlbricks_tui.api.open_models import ModelSpec
+from dlbricks_tui.api.opening import ModelLoaders
+from dlbricks_tui.api.opening import run_command
+from dlbricks_tui.api.scope import EstimateOptions
+from dlbricks_tui.api.scope import MeasuredRuntimes
+from dlbricks_tui.api.scope import RuntimeVariants
+from dlbricks_tui.api.scope import SelectionOptions
+from dlbricks_tui.api.session import Remarks
+from dlbricks_tui.api.session import SILENT
 from dlbricks_tui.errors import UserError
-from dlbricks_tui.estimate.errors import EstimateError
-from dlbricks_tui.estimate.inquiry import Inquiry, Predictors
+from dlbricks_tui.estimate.compositions import EstimateError
+from dlbricks_tui.estimate.inquiry import Inquiry
+from dlbricks_tui.estimate.inquiry import Predictors
 from dlbricks_tui.estimate.lookup import levels_measured
-from dlbricks_tui.estimate.ranking import Comparable, Point, Ranked, Ranking, ranked
-from dlbricks_tui.estimate.system_estimate import SystemEstimate, preferred_level
+from dlbricks_tui.estimate.ranking import Comparable
+from dlbricks_tui.estimate.ranking import Point
+from dlbricks_tui.estimate.ranking import Ranked
+from dlbricks_tui.estimate.ranking import Ranking
+from dlbricks_tui.estimate.ranking import ranked
+from dlbricks_tui.estimate.system_estimate import SystemEstimate
+from dlbricks_tui.estimate.system_estimate import preferred_level
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.host.fingerprint import fingerprint
 from dlbricks_tui.models.library import ModelSource
@@ -27,31 +39,30 @@ from dlbricks_tui.models.loading import UNLOADABLE
 from dlbricks_tui.runtime.errors import RegistryError
 from dlbricks_tui.runtime.registry import Registry
 from dlbricks_tui.runtime.runtime import Runtime
-from dlbricks_tui.runtime.variant import (
-    USUAL_KERNELS,
-    USUAL_VARIANT,
-    AskedVariants,
-    Precision,
-    Variant,
-    several,
-    stated_variant,
-    states,
-)
+from dlbricks_tui.runtime.variant import AskedVariants
+from dlbricks_tui.runtime.variant import Precision
+from dlbricks_tui.runtime.variant import USUAL_KERNELS
+from dlbricks_tui.runtime.variant import USUAL_VARIANT
+from dlbricks_tui.runtime.variant import Variant
+from dlbricks_tui.runtime.variant import several
+from dlbricks_tui.runtime.variant import stated_variant
+from dlbricks_tui.runtime.variant import states
 from dlbricks_tui.settings.cutting import CUTTING
-from dlbricks_tui.settings.setting import fields_of, require_allowed
-from dlbricks_tui.settings.variant import (
-    BATCH,
-    BATCH_SIZES,
-    KERNELS,
-    PRECISION,
-    SYSTEM,
-    THREADS,
-    THREADS_DOUBLED,
-    VARIANT,
-)
+from dlbricks_tui.settings.setting import fields_of
+from dlbricks_tui.settings.setting import require_allowed
+from dlbricks_tui.settings.variant import BATCH
+from dlbricks_tui.settings.variant import BATCH_SIZES
+from dlbricks_tui.settings.variant import KERNELS
+from dlbricks_tui.settings.variant import PRECISION
+from dlbricks_tui.settings.variant import SYSTEM
+from dlbricks_tui.settings.variant import THREADS
+from dlbricks_tui.settings.variant import THREADS_DOUBLED
+from dlbricks_tui.settings.variant import VARIANT
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.selections import equal
-
+from itertools import product
+from tinydb import where
+from typing import NamedTuple
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompareOptions(AskedVariants, SelectionOptions):

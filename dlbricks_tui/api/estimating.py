@@ -1,49 +1,79 @@
 """Estimates of models from a user's store, and the choice of the combination that answers."""
-
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable
+from collections.abc import Collection
+from collections.abc import Iterable
+from collections.abc import Iterator
+from collections.abc import Mapping
+from collections.abc import Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
-from functools import cached_property, partial
-from itertools import product
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
-
-from dlbricks_tui.api.opening import ModelLoaders, library, load_all
-from dlbricks_tui.api.scope import (
-    EstimateOptions,
-    MeasuredRuntimes,
-    MeasurementScope,
-    named_runtime,
-    usual_runtimes,
-)
-from dlbricks_tui.api.session import SILENT, Remarks
-from dlbricks_tui.bricks.decomposition import Decomposition, decompose
+from dataclasses import dataclass
+from dataclasses import replace
+from dlbricks_tui.api.opening import ModelLoaders
+from dlbricks_tui.api.opening import library
+from dlbricks_tui.api.opening import load_all
+from dlbricks_tui.api.scope import EstimateOptions
+from dlbricks_tui.api.scope import MeasuredRuntimes
+from dlbricks_tui.api.scope import MeasurementScope
+from dlbricks_tui.api.scope import named_runtime
+from dlbricks_tui.api.scope import usual_runtimes
+from dlbricks_tui.api.session import Remarks
+from dlbricks_tui.api.session import SILENT
+from dlbricks_tui.bricks.decomposition import Decomposition
+from dlbricks_tui.bricks.decomposition import decompose
 from dlbricks_tui.errors import UserError
-from dlbricks_tui.estimate.errors import EstimateError
+from dlbricks_tui.estimate.compositions import EstimateError
 from dlbricks_tui.estimate.estimate import Options
-from dlbricks_tui.estimate.inquiry import Inquiry, Predictors, of_usual_variant
+from dlbricks_tui.estimate.inquiry import Inquiry
+from dlbricks_tui.estimate.inquiry import Predictors
+from dlbricks_tui.estimate.inquiry import of_usual_variant
 from dlbricks_tui.estimate.lookup import levels_measured
-from dlbricks_tui.estimate.system_estimate import SystemEstimate, format_of, preferred_level
+from dlbricks_tui.estimate.system_estimate import SystemEstimate
+from dlbricks_tui.estimate.system_estimate import format_of
+from dlbricks_tui.estimate.system_estimate import preferred_level
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.host.fingerprint import fingerprint
 from dlbricks_tui.models.errors import FusionRefusedError
-from dlbricks_tui.models.graph import LayerGraph, Level
+from dlbricks_tui.models.graph import LayerGraph
+from dlbricks_tui.models.graph import Level
 from dlbricks_tui.models.library import ModelSource
-from dlbricks_tui.models.loading import UNLOADABLE, Loader, UnloadedModels
+from dlbricks_tui.models.loading import Loader
+from dlbricks_tui.models.loading import UNLOADABLE
+from dlbricks_tui.models.loading import UnloadedModels
 from dlbricks_tui.runtime.registry import Registry
 from dlbricks_tui.runtime.runtime import Runtime
-from dlbricks_tui.runtime.traits import TRAITS, Format
-from dlbricks_tui.runtime.variant import Precision, stated_kernels, stated_precision, states, without_variant
+from dlbricks_tui.runtime.traits import Format
+from dlbricks_tui.runtime.traits import TRAITS
+from dlbricks_tui.runtime.variant import Precision
+from dlbricks_tui.runtime.variant import stated_kernels
+from dlbricks_tui.runtime.variant import stated_precision
+from dlbricks_tui.runtime.variant import states
+from dlbricks_tui.runtime.variant import without_variant
 from dlbricks_tui.store.database import ResultsDatabase
-from dlbricks_tui.store.records import LoadTest, Measurement, Proof
-from dlbricks_tui.store.selections import LEAST_FIRST, Way, by_id, combinations, equal, noop
+from dlbricks_tui.store.records import LoadTest
+from dlbricks_tui.store.records import Measurement
+from dlbricks_tui.store.records import Proof
+from dlbricks_tui.store.selections import LEAST_FIRST
+from dlbricks_tui.store.selections import Way
+from dlbricks_tui.store.selections import by_id
+from dlbricks_tui.store.selections import combinations
+from dlbricks_tui.store.selections import equal
+from dlbricks_tui.store.selections import noop
+from functools import cached_property
+from functools import partial
+from itertools import product
+from typing import NamedTuple
+from typing import TYPE_CHECKING
+from typing import TypeVar
 
 if TYPE_CHECKING:
-    from dlbricks_tui.api.open_models import Available, Choices
+    from dlbricks_tui.api.open_models import Available
+    from dlbricks_tui.api.open_models import Choices
     from dlbricks_tui.api.session import SharedStore
     from dlbricks_tui.estimate.knowledge import Pair
-    from dlbricks_tui.estimate.prediction.score import Score
+    from dlbricks_tui.estimate.score import Score
     from dlbricks_tui.measure.jobs import JobKey
-    from dlbricks_tui.measure.known import Conditions, Known
+    from dlbricks_tui.measure.known import Conditions
+    from dlbricks_tui.measure.known import Known
     from dlbricks_tui.store.change import Timing
 
 Found = TypeVar("Found")
@@ -369,7 +399,7 @@ class Estimator:
 
     def scores(self, sources: Sequence[ModelSource], scope: MeasurementScope) -> "list[tuple[Way, Score]]":
         """Return how well each model that was measured in full would have been predicted, by way of measuring."""
-        from dlbricks_tui.estimate.prediction.score import scores_on
+        from dlbricks_tui.estimate.score import scores_on
 
         asked = self.inquiries(sources, scope.level, scope.format)
         models = ((inquiry.decomposition, scope.runtime_for(source)) for source, inquiry in asked)

@@ -1,65 +1,99 @@
 """The process that measures language models: by their carriers, in rounds, and each brick goes to the store."""
 
 from __future__ import annotations
-
-import sys
-import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack, suppress
-from dataclasses import dataclass, field, replace
-from statistics import fmean
-
+from collections.abc import Callable
+from collections.abc import Iterator
+from collections.abc import Mapping
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
+from contextlib import ExitStack
+from contextlib import suppress
+from dataclasses import dataclass
+from dataclasses import field
+from dataclasses import replace
 from dlbricks_tui.analysis.whole_models import turn_on_host
 from dlbricks_tui.bricks.carriers import whole
 from dlbricks_tui.bricks.identity import brick_of
 from dlbricks_tui.bricks.programs import carrier_program
 from dlbricks_tui.host.fingerprint import fingerprint
-from dlbricks_tui.host.peaks import PeaksError, measure_peaks
-from dlbricks_tui.host.queue import HostQueue, QueuedWork, WorkKind, arrival, host_queue
+from dlbricks_tui.host.peaks import PeaksError
+from dlbricks_tui.host.peaks import measure_peaks
+from dlbricks_tui.host.queue import HostQueue
+from dlbricks_tui.host.queue import QueuedWork
+from dlbricks_tui.host.queue import WorkKind
+from dlbricks_tui.host.queue import arrival
+from dlbricks_tui.host.queue import host_queue
 from dlbricks_tui.jobs.control import StopSignals
-from dlbricks_tui.jobs.events import Event, Waiting
+from dlbricks_tui.jobs.events import Event
+from dlbricks_tui.jobs.events import Waiting
 from dlbricks_tui.jobs.process import work_in_process
 from dlbricks_tui.language.architecture import LanguageError
-from dlbricks_tui.language.composing import PROTOCOL, StepTime
-from dlbricks_tui.language.decoder import Decoder, Extent, Step, distinct_blocks
-from dlbricks_tui.language.driving import drive
-from dlbricks_tui.language.end_to_end import (
-    LANGUAGE_LOG,
-    WholeModelEngine,
-    WholeModelRuns,
-    engine_of,
-    engine_results,
-    open_whole_model,
-)
-from dlbricks_tui.language.llama_cpp import LlamaHost, measured_tests
-from dlbricks_tui.language.llama_rounds import LlamaRounds, open_rounds
-from dlbricks_tui.language.orders import (
-    LANGUAGE,
-    LanguageFailed,
-    LanguageMeasured,
-    LanguageMessage,
-    LanguageOrder,
-    LanguageQuestion,
-    LanguageRound,
-    is_llama_cpp,
-)
-from dlbricks_tui.language.predicting import BrickPredictor, measured_steps, work_of
-from dlbricks_tui.measure.carriers import CarrierJob, groups
+from dlbricks_tui.language.composing import PROTOCOL
+from dlbricks_tui.language.composing import StepTime
+from dlbricks_tui.language.decoder import Decoder
+from dlbricks_tui.language.decoder import Extent
+from dlbricks_tui.language.decoder import Step
+from dlbricks_tui.language.decoder import distinct_blocks
+from dlbricks_tui.language.end_to_end import LANGUAGE_LOG
+from dlbricks_tui.language.end_to_end import WholeModelEngine
+from dlbricks_tui.language.end_to_end import WholeModelRuns
+from dlbricks_tui.language.end_to_end import drive
+from dlbricks_tui.language.end_to_end import engine_of
+from dlbricks_tui.language.end_to_end import engine_results
+from dlbricks_tui.language.end_to_end import open_whole_model
+from dlbricks_tui.language.llama_cpp import LlamaHost
+from dlbricks_tui.language.llama_cpp import measured_tests
+from dlbricks_tui.language.llama_rounds import LlamaRounds
+from dlbricks_tui.language.llama_rounds import open_rounds
+from dlbricks_tui.language.orders import LANGUAGE
+from dlbricks_tui.language.orders import LanguageFailed
+from dlbricks_tui.language.orders import LanguageMeasured
+from dlbricks_tui.language.orders import LanguageMessage
+from dlbricks_tui.language.orders import LanguageOrder
+from dlbricks_tui.language.orders import LanguageQuestion
+from dlbricks_tui.language.orders import LanguageRound
+from dlbricks_tui.language.orders import is_llama_cpp
+from dlbricks_tui.language.predicting import BrickPredictor
+from dlbricks_tui.language.predicting import measured_steps
+from dlbricks_tui.language.predicting import work_of
+from dlbricks_tui.measure.carriers import CarrierJob
+from dlbricks_tui.measure.carriers import groups
 from dlbricks_tui.measure.events import RoundDone
 from dlbricks_tui.measure.inside import Inside
-from dlbricks_tui.measure.jobs import Job, JobKey, Use, expected_ms, memory_bytes
-from dlbricks_tui.measure.known import Conditions, known_in
+from dlbricks_tui.measure.jobs import Job
+from dlbricks_tui.measure.jobs import JobKey
+from dlbricks_tui.measure.jobs import Use
+from dlbricks_tui.measure.jobs import expected_ms
+from dlbricks_tui.measure.jobs import memory_bytes
+from dlbricks_tui.measure.known import Conditions
+from dlbricks_tui.measure.known import known_in
 from dlbricks_tui.measure.noise import NoiseMonitor
-from dlbricks_tui.measure.results import CarrierOccurrence, Recorder, ResultSink, runtime_record
+from dlbricks_tui.measure.results import CarrierOccurrence
+from dlbricks_tui.measure.results import Recorder
+from dlbricks_tui.measure.results import ResultSink
+from dlbricks_tui.measure.results import runtime_record
 from dlbricks_tui.measure.stopping import Adaptive
-from dlbricks_tui.measure.supervised_worker import TimeLimits, memory_reference
-from dlbricks_tui.measure.time_left import Agenda, stages
-from dlbricks_tui.runs.results import keep_provenance, provenance
-from dlbricks_tui.runs.work import Workplace, open_worker
+from dlbricks_tui.measure.supervised_worker import TimeLimits
+from dlbricks_tui.measure.supervised_worker import memory_reference
+from dlbricks_tui.measure.time_left import Agenda
+from dlbricks_tui.measure.time_left import stages
+from dlbricks_tui.runs.results import keep_provenance
+from dlbricks_tui.runs.results import provenance
+from dlbricks_tui.runs.work import Workplace
+from dlbricks_tui.runs.work import open_worker
 from dlbricks_tui.runtime.llama_bench import LlamaTest
 from dlbricks_tui.store.database import ResultsDatabase
-from dlbricks_tui.store.records import Facts, Statistics, System, new_uuid
-from dlbricks_tui.wording.numbers import delay_text, duration, memory_text, rate_words
+from dlbricks_tui.store.records import Facts
+from dlbricks_tui.store.records import Statistics
+from dlbricks_tui.store.records import System
+from dlbricks_tui.store.records import new_uuid
+from dlbricks_tui.wording.numbers import delay_text
+from dlbricks_tui.wording.numbers import duration
+from dlbricks_tui.wording.numbers import memory_text
+from dlbricks_tui.wording.numbers import rate_words
+from statistics import fmean
+import sys
+import time
 
 # One carrier and what the runtime makes of it may take this share of the memory.
 _MOST_MEMORY = 0.8

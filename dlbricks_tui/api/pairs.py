@@ -1,56 +1,67 @@
 """Two models, variants, systems, runtimes, days, runs or results side by side, with one verdict."""
 
 from __future__ import annotations
-
-import re
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable
+from collections.abc import Iterable
+from collections.abc import Iterator
+from collections.abc import Mapping
+from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
-from datetime import datetime, timezone
-from itertools import chain
-from math import hypot
-from typing import TYPE_CHECKING
-
-from dlbricks_tui.api.changes import (
-    GroupComparison,
-    ResultPair,
-    compare,
-    not_compared_lines,
-    overall,
-    require_comparable,
-    runs_of,
-    timing_of_results,
-)
+from dataclasses import dataclass
+from dataclasses import replace
+from datetime import datetime
+from datetime import timezone
+from dlbricks_tui.api.changes import GroupComparison
+from dlbricks_tui.api.changes import ResultPair
+from dlbricks_tui.api.changes import compare
+from dlbricks_tui.api.changes import not_compared_lines
+from dlbricks_tui.api.changes import overall
+from dlbricks_tui.api.changes import require_comparable
+from dlbricks_tui.api.changes import runs_of
+from dlbricks_tui.api.changes import timing_of_results
 from dlbricks_tui.api.documents import taken
 from dlbricks_tui.api.estimates import Comparison
 from dlbricks_tui.api.estimating import open_estimator
-from dlbricks_tui.api.session import Remarks, WorkbenchSession
-from dlbricks_tui.api.sides import (
-    KINDS,
-    Found,
-    NamedSelection,
-    NotComparableError,
-    PairKind,
-    Side,
-    differing,
-    select_named,
-    side_of_selection,
-)
+from dlbricks_tui.api.session import Remarks
+from dlbricks_tui.api.session import WorkbenchSession
+from dlbricks_tui.api.sides import Found
+from dlbricks_tui.api.sides import KINDS
+from dlbricks_tui.api.sides import NamedSelection
+from dlbricks_tui.api.sides import NotComparableError
+from dlbricks_tui.api.sides import PairKind
+from dlbricks_tui.api.sides import Side
+from dlbricks_tui.api.sides import differing
+from dlbricks_tui.api.sides import select_named
+from dlbricks_tui.api.sides import side_of_selection
 from dlbricks_tui.estimate.compositions import milliseconds as in_milliseconds
 from dlbricks_tui.models.library import ModelSource
 from dlbricks_tui.printable import printable
-from dlbricks_tui.runtime.variant import kernels_in_words, stated_threads, threads_in_words
-from dlbricks_tui.store.change import BRICKS, MODELS, Change, Timing, Verdict, all_compared, compared
+from dlbricks_tui.runtime.variant import kernels_in_words
+from dlbricks_tui.runtime.variant import stated_threads
+from dlbricks_tui.runtime.variant import threads_in_words
+from dlbricks_tui.store.change import BRICKS
+from dlbricks_tui.store.change import Change
+from dlbricks_tui.store.change import MODELS
+from dlbricks_tui.store.change import Timing
+from dlbricks_tui.store.change import Verdict
+from dlbricks_tui.store.change import all_compared
+from dlbricks_tui.store.change import compared
 from dlbricks_tui.store.database import ResultsDatabase
-from dlbricks_tui.store.errors import DamagedResultError
-from dlbricks_tui.store.labels import kind_of_label, label_of
-from dlbricks_tui.store.selections import Selection, equal
-from dlbricks_tui.wording.numbers import counted, minute_of
+from dlbricks_tui.store.documents import DamagedResultError
+from dlbricks_tui.store.index import kind_of_label
+from dlbricks_tui.store.index import label_of
+from dlbricks_tui.store.selections import Selection
+from dlbricks_tui.store.selections import equal
+from dlbricks_tui.wording.numbers import counted
+from dlbricks_tui.wording.numbers import minute_of
+from itertools import chain
+from math import hypot
+from typing import TYPE_CHECKING
+import re
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-
     from dlbricks_tui.api.estimating import Answer
     from dlbricks_tui.api.open_models import ComparableRow
     from dlbricks_tui.api.scope import EstimateOptions
@@ -59,7 +70,6 @@ if TYPE_CHECKING:
     from dlbricks_tui.estimate.system_estimate import SystemEstimate
     from dlbricks_tui.folders import DataFolder
     from dlbricks_tui.store.columns import Summary
-
 
 @dataclass(frozen=True, slots=True)
 class ComparedSide:

@@ -1,34 +1,54 @@
 """One function for each question about models; each is a method of a session, too."""
 
 from __future__ import annotations
-
-import os
-import threading
-import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
+from collections.abc import Mapping
+from collections.abc import Sequence
 from dataclasses import dataclass
-from logging import getLogger
-from pathlib import Path
-
 from dlbricks_tui.api import language_models as language_answers
-from dlbricks_tui.api import loads, measuring, traces
-from dlbricks_tui.api.checks import CheckedModel, CheckOptions, check_plan, checked, measure_again
+from dlbricks_tui.api import loads
+from dlbricks_tui.api import measuring
+from dlbricks_tui.api import traces
+from dlbricks_tui.api.checks import CheckOptions
+from dlbricks_tui.api.checks import CheckedModel
+from dlbricks_tui.api.checks import check_plan
+from dlbricks_tui.api.checks import checked
+from dlbricks_tui.api.checks import measure_again
 from dlbricks_tui.api.combinations import CompareOptions
 from dlbricks_tui.api.documents import taken
-from dlbricks_tui.api.estimates import Comparison, ModelEstimate, comparison, model_estimate
-from dlbricks_tui.api.evaluating import EvaluateOptions, EvaluationResult, EvaluationSteps
+from dlbricks_tui.api.estimates import Comparison
+from dlbricks_tui.api.estimates import ModelEstimate
+from dlbricks_tui.api.estimates import comparison
+from dlbricks_tui.api.estimates import model_estimate
+from dlbricks_tui.api.evaluating import EvaluateOptions
+from dlbricks_tui.api.evaluating import EvaluationResult
+from dlbricks_tui.api.evaluating import EvaluationSteps
 from dlbricks_tui.api.evaluating import evaluate as evaluation_result
-from dlbricks_tui.api.fleets import FleetJob, FleetOptions, FleetResult, fleet_request
+from dlbricks_tui.api.fleets import FleetJob
+from dlbricks_tui.api.fleets import FleetOptions
+from dlbricks_tui.api.fleets import FleetResult
+from dlbricks_tui.api.fleets import fleet_request
 from dlbricks_tui.api.from_run import written_evaluation
-from dlbricks_tui.api.language_models import LanguageAnswer, LanguageOptions
-from dlbricks_tui.api.loads import ScenarioResult, scenario_result
-from dlbricks_tui.api.measuring import MeasureOptions, ProbeOptions, ProbeResult, RunResult
+from dlbricks_tui.api.language_models import LanguageAnswer
+from dlbricks_tui.api.language_models import LanguageOptions
+from dlbricks_tui.api.loads import ScenarioResult
+from dlbricks_tui.api.loads import scenario_result
+from dlbricks_tui.api.measuring import MeasureOptions
+from dlbricks_tui.api.measuring import ProbeOptions
+from dlbricks_tui.api.measuring import ProbeResult
+from dlbricks_tui.api.measuring import RunResult
 from dlbricks_tui.api.opening import ModelLoaders
 from dlbricks_tui.api.preparing import check_file
 from dlbricks_tui.api.scenarios import ScenarioOptions
 from dlbricks_tui.api.scope import EstimateOptions
-from dlbricks_tui.api.session import Data, Model, Session, make_methods, names_of
-from dlbricks_tui.api.traces import TraceFormat, TraceOptions, TraceResult
+from dlbricks_tui.api.session import Data
+from dlbricks_tui.api.session import Model
+from dlbricks_tui.api.session import Session
+from dlbricks_tui.api.session import make_methods
+from dlbricks_tui.api.session import names_of
+from dlbricks_tui.api.traces import TraceFormat
+from dlbricks_tui.api.traces import TraceOptions
+from dlbricks_tui.api.traces import TraceResult
 from dlbricks_tui.evaluations.evaluation import Evaluation
 from dlbricks_tui.fleet.request import FleetProgress
 from dlbricks_tui.host.fingerprint import fingerprint
@@ -37,16 +57,26 @@ from dlbricks_tui.jobs.events import Event
 from dlbricks_tui.jobs.folder import State
 from dlbricks_tui.language.opening import open_language_model
 from dlbricks_tui.models.errors import ModelError
-from dlbricks_tui.models.graph import LayerGraph, Level, Numbers, Shape
-from dlbricks_tui.runs.progress import RunProgress
+from dlbricks_tui.models.graph import LayerGraph
+from dlbricks_tui.models.graph import Level
+from dlbricks_tui.models.graph import Numbers
+from dlbricks_tui.models.graph import Shape
+from dlbricks_tui.runs.events import RunProgress
 from dlbricks_tui.runs.request import RunRequest
 from dlbricks_tui.runs.run import RunOutcome
 from dlbricks_tui.settings.variant import BATCH
 from dlbricks_tui.wording import scenarios
-from dlbricks_tui.wording.events import doing_now, note_of
-from dlbricks_tui.wording.fleets import fleet_line, note_line
+from dlbricks_tui.wording.events import doing_now
+from dlbricks_tui.wording.events import note_of
+from dlbricks_tui.wording.fleets import fleet_line
+from dlbricks_tui.wording.fleets import note_line
 from dlbricks_tui.wording.jobs import language_line
 from dlbricks_tui.wording.scenarios import trace_line
+from logging import getLogger
+from pathlib import Path
+import os
+import threading
+import time
 
 _LOG = getLogger("dlbricks_tui")
 

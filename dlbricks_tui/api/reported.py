@@ -1,43 +1,76 @@
 """The contents of a report: estimates, measurements, and what the paper has published of the same models."""
-
-import csv
-import math
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable
+from collections.abc import Collection
+from collections.abc import Iterable
+from collections.abc import Iterator
+from collections.abc import Mapping
+from collections.abc import Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
-from functools import cache
-from importlib.resources import files
-from typing import Any, NamedTuple
-
-from dlbricks_tui.api.analyses import ModelRow, model_row
+from dataclasses import dataclass
+from dataclasses import field
+from dataclasses import replace
+from dlbricks_tui.api.analyses import ModelRow
+from dlbricks_tui.api.analyses import model_row
 from dlbricks_tui.api.analysing import Analyser
-from dlbricks_tui.api.estimating import measured_models, open_estimator
-from dlbricks_tui.api.opening import ModelLoaders, library
-from dlbricks_tui.api.scope import EstimateOptions, named_runtime
+from dlbricks_tui.api.estimating import measured_models
+from dlbricks_tui.api.estimating import open_estimator
+from dlbricks_tui.api.opening import ModelLoaders
+from dlbricks_tui.api.opening import library
+from dlbricks_tui.api.scope import EstimateOptions
+from dlbricks_tui.api.scope import named_runtime
 from dlbricks_tui.api.session import Remarks
-from dlbricks_tui.bricks.decomposition import Corpus, Cutting, Decomposition, compare, decompose, model_bricks
+from dlbricks_tui.bricks.decomposition import Corpus
+from dlbricks_tui.bricks.decomposition import Cutting
+from dlbricks_tui.bricks.decomposition import Decomposition
+from dlbricks_tui.bricks.decomposition import compare
+from dlbricks_tui.bricks.decomposition import decompose
+from dlbricks_tui.bricks.decomposition import model_bricks
 from dlbricks_tui.bricks.identity import end_to_end_keys
-from dlbricks_tui.estimate.comparison import Accuracy, accuracy
-from dlbricks_tui.estimate.errors import EstimateError
+from dlbricks_tui.estimate.comparison import Accuracy
+from dlbricks_tui.estimate.comparison import accuracy
+from dlbricks_tui.estimate.compositions import EstimateError
 from dlbricks_tui.estimate.estimate import estimate
-from dlbricks_tui.estimate.lookup import BrickResults, beside, end_to_end
-from dlbricks_tui.estimate.system_estimate import SystemEstimate, find_system, format_of
+from dlbricks_tui.estimate.lookup import BrickResults
+from dlbricks_tui.estimate.lookup import beside
+from dlbricks_tui.estimate.lookup import end_to_end
+from dlbricks_tui.estimate.system_estimate import SystemEstimate
+from dlbricks_tui.estimate.system_estimate import find_system
+from dlbricks_tui.estimate.system_estimate import format_of
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.host.fingerprint import fingerprint
 from dlbricks_tui.models.content import without_cycle_search
-from dlbricks_tui.models.graph import LayerGraph, Level, Numbers, Shape
-from dlbricks_tui.models.library import TABLE1_PREFIX, ModelSource
-from dlbricks_tui.models.loading import UNLOADABLE, Loader, UnloadedModels
+from dlbricks_tui.models.graph import LayerGraph
+from dlbricks_tui.models.graph import Level
+from dlbricks_tui.models.graph import Numbers
+from dlbricks_tui.models.graph import Shape
+from dlbricks_tui.models.library import ModelSource
+from dlbricks_tui.models.library import TABLE1_PREFIX
+from dlbricks_tui.models.loading import Loader
+from dlbricks_tui.models.loading import UNLOADABLE
+from dlbricks_tui.models.loading import UnloadedModels
 from dlbricks_tui.printable import printable
 from dlbricks_tui.runtime.registry import Registry
 from dlbricks_tui.runtime.runtime import Runtime
 from dlbricks_tui.runtime.traits import Format
-from dlbricks_tui.runtime.variant import Precision, stated_kernels, stated_precision
+from dlbricks_tui.runtime.variant import Precision
+from dlbricks_tui.runtime.variant import stated_kernels
+from dlbricks_tui.runtime.variant import stated_precision
 from dlbricks_tui.store.database import ResultsDatabase
-from dlbricks_tui.store.records import LoadTest, Provenance, Run
-from dlbricks_tui.store.selections import Way, by_id, combinations
-from dlbricks_tui.wording.numbers import counted, model_label
+from dlbricks_tui.store.records import LoadTest
+from dlbricks_tui.store.records import Provenance
+from dlbricks_tui.store.records import Run
+from dlbricks_tui.store.selections import Way
+from dlbricks_tui.store.selections import by_id
+from dlbricks_tui.store.selections import combinations
+from dlbricks_tui.wording.numbers import counted
+from dlbricks_tui.wording.numbers import model_label
+from functools import cache
+from importlib.resources import files
+from typing import Any
+from typing import NamedTuple
+import csv
+import math
 
 LONGEST_LABEL = 40
 # Returns the loader of models as a runtime has them, by its identity.

@@ -1,51 +1,68 @@
 """The contents of the store: its systems, and imports of files and galleries."""
 
 from __future__ import annotations
-
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
-
-from dlbricks_tui.api.doctor import peaks_document, system_document
+from collections.abc import Iterator
+from collections.abc import Mapping
+from collections.abc import Sequence
+from dataclasses import dataclass
+from dataclasses import field
+from dlbricks_tui.api.doctor import peaks_document
+from dlbricks_tui.api.doctor import system_document
 from dlbricks_tui.api.documents import taken
-from dlbricks_tui.api.estimating import Estimator, open_estimator
+from dlbricks_tui.api.estimating import Estimator
+from dlbricks_tui.api.estimating import open_estimator
 from dlbricks_tui.api.opening import library
-from dlbricks_tui.estimate.comparison import (
-    PRICES_FILE,
-    Candidate,
-    against_quickest,
-    candidates,
-    cheapest,
-    names_of,
-    quickest,
-    read_prices,
-)
+from dlbricks_tui.estimate.comparison import Candidate
+from dlbricks_tui.estimate.comparison import PRICES_FILE
+from dlbricks_tui.estimate.comparison import against_quickest
+from dlbricks_tui.estimate.comparison import candidates
+from dlbricks_tui.estimate.comparison import cheapest
+from dlbricks_tui.estimate.comparison import names_of
+from dlbricks_tui.estimate.comparison import quickest
+from dlbricks_tui.estimate.comparison import read_prices
 from dlbricks_tui.estimate.system_estimate import find_system
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.host.fingerprint import fingerprint
-from dlbricks_tui.host.noise import Finding, NoiseVerdict, findings
+from dlbricks_tui.host.noise import Finding
+from dlbricks_tui.host.noise import NoiseVerdict
+from dlbricks_tui.host.noise import findings
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.models.library import ModelSource
 from dlbricks_tui.models.loading import Loader
-from dlbricks_tui.share.galleries import Imported, ImportedFile, ImportedPath, Trust, import_paths
+from dlbricks_tui.share.galleries import Imported
+from dlbricks_tui.share.galleries import ImportedFile
+from dlbricks_tui.share.galleries import ImportedPath
+from dlbricks_tui.share.galleries import Trust
+from dlbricks_tui.share.galleries import import_paths
 from dlbricks_tui.share.signatures import signers_of
 from dlbricks_tui.store.claims import Claim
+from dlbricks_tui.store.exchange import ImportReport
 from dlbricks_tui.store.files import Damage
-from dlbricks_tui.store.importing import ImportReport
 from dlbricks_tui.store.index import OWN
-from dlbricks_tui.store.published import PublishedModels, SystemReport, import_checkout
-from dlbricks_tui.store.selections import OLDEST_FIRST, Combination, by_id, combinations, equal
-from dlbricks_tui.wording.numbers import counted, in_ms
+from dlbricks_tui.store.published import PublishedModels
+from dlbricks_tui.store.published import SystemReport
+from dlbricks_tui.store.published import import_checkout
+from dlbricks_tui.store.selections import Combination
+from dlbricks_tui.store.selections import OLDEST_FIRST
+from dlbricks_tui.store.selections import by_id
+from dlbricks_tui.store.selections import combinations
+from dlbricks_tui.store.selections import equal
+from dlbricks_tui.wording.numbers import counted
+from dlbricks_tui.wording.numbers import in_ms
 from dlbricks_tui.wording.numbers import names_of as listed_names
+from pathlib import Path
+from typing import Any
+from typing import NamedTuple
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from dlbricks_tui.api.scope import EstimateOptions
     from dlbricks_tui.api.session import WorkbenchSession
     from dlbricks_tui.store.database import ResultsDatabase
-    from dlbricks_tui.store.records import Peaks, RuntimeRecord, System
-
+    from dlbricks_tui.store.records import Peaks
+    from dlbricks_tui.store.records import RuntimeRecord
+    from dlbricks_tui.store.records import System
 
 @dataclass(frozen=True, slots=True)
 class KnownSystem:

@@ -1,40 +1,50 @@
 """Stored results: list, find, read, delete, restore, export, import and verify them."""
 
 from __future__ import annotations
-
-import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
-
-import numpy as np
-from tinydb import where
-from tinydb.queries import QueryInstance
-
 from dlbricks_tui.api.documents import document
-from dlbricks_tui.runtime.variant import remarks_on, stated_precision
-from dlbricks_tui.store.columns import COLUMNS, Content
+from dlbricks_tui.runtime.variant import remarks_on
+from dlbricks_tui.runtime.variant import stated_precision
+from dlbricks_tui.store.columns import COLUMNS
+from dlbricks_tui.store.columns import Content
 from dlbricks_tui.store.database import ResultsDatabase
-from dlbricks_tui.store.documents import TABLES, fields_of, to_document
-from dlbricks_tui.store.errors import DamagedResultError, ExchangeError, QueryError
-from dlbricks_tui.store.exporting import export_all, export_format, export_selection
-from dlbricks_tui.store.index import OWN, RESULT_TABLES
-from dlbricks_tui.store.records import BrickForm, LoadTest, Provenance
-from dlbricks_tui.store.selections import (
-    NEWEST_FIRST,
-    OLDEST_FIRST,
-    Selection,
-    SortOrder,
-    checked_columns,
-    equal,
-    parse_filter,
-    parse_order,
-)
-from dlbricks_tui.store.verification import Verification, verify
+from dlbricks_tui.store.documents import DamagedResultError
+from dlbricks_tui.store.documents import ExchangeError
+from dlbricks_tui.store.documents import QueryError
+from dlbricks_tui.store.documents import TABLES
+from dlbricks_tui.store.documents import fields_of
+from dlbricks_tui.store.documents import to_document
+from dlbricks_tui.store.exchange import export_all
+from dlbricks_tui.store.exchange import export_format
+from dlbricks_tui.store.exchange import export_selection
+from dlbricks_tui.store.index import OWN
+from dlbricks_tui.store.index import RESULT_TABLES
+from dlbricks_tui.store.records import BrickForm
+from dlbricks_tui.store.records import LoadTest
+from dlbricks_tui.store.records import Provenance
+from dlbricks_tui.store.selections import NEWEST_FIRST
+from dlbricks_tui.store.selections import OLDEST_FIRST
+from dlbricks_tui.store.selections import Selection
+from dlbricks_tui.store.selections import SortOrder
+from dlbricks_tui.store.selections import checked_columns
+from dlbricks_tui.store.selections import equal
+from dlbricks_tui.store.selections import parse_filter
+from dlbricks_tui.store.selections import parse_order
+from dlbricks_tui.store.verification import Verification
+from dlbricks_tui.store.verification import verify
 from dlbricks_tui.wording.fleets import import_outcome
 from dlbricks_tui.wording.numbers import counted
+from pathlib import Path
+from tinydb import where
+from tinydb.queries import QueryInstance
+from typing import Any
+from typing import NamedTuple
+from typing import TYPE_CHECKING
+import numpy as np
+import re
 
 if TYPE_CHECKING:
     from dlbricks_tui.api.session import SharedStore

@@ -4,74 +4,91 @@ A task is an ordinary run in a process of its own, whose results are sent as the
 the process that follows it dies, a later task with the same bricks waits for the host, and then finds the results in
 the store.
 """
-
+from collections.abc import Callable
+from collections.abc import Collection
+from collections.abc import Iterable
+from collections.abc import Iterator
+from collections.abc import Mapping
+from collections.abc import Sequence
+from contextlib import contextmanager
+from contextlib import suppress
+from dataclasses import replace
+from datetime import datetime
+from datetime import timezone
+from dlbricks_tui import __version__
+from dlbricks_tui.errors import UserError
+from dlbricks_tui.files import read_bytes
+from dlbricks_tui.files import read_text
+from dlbricks_tui.files import replace_file
+from dlbricks_tui.files import write_atomically
+from dlbricks_tui.fleet.messages import EndState
+from dlbricks_tui.fleet.messages import HostMessage
+from dlbricks_tui.fleet.messages import HostReport
+from dlbricks_tui.fleet.messages import MOST_PARCEL_BYTES
+from dlbricks_tui.fleet.messages import ResultFound
+from dlbricks_tui.fleet.messages import RuntimeReport
+from dlbricks_tui.fleet.messages import Task
+from dlbricks_tui.fleet.messages import TaskEnded
+from dlbricks_tui.fleet.messages import TaskNote
+from dlbricks_tui.fleet.messages import TaskProgress
+from dlbricks_tui.fleet.messages import message_in
+from dlbricks_tui.fleet.messages import text_of
+from dlbricks_tui.fleet.request import HostError
+from dlbricks_tui.fleet.request import MessageError
+from dlbricks_tui.folders import DataFolder
+from dlbricks_tui.host.fingerprint import fingerprint
+from dlbricks_tui.host.queue import host_queue
+from dlbricks_tui.jobs.folder import JobFolder
+from dlbricks_tui.jobs.folder import JobState
+from dlbricks_tui.jobs.folder import RunFolder
+from dlbricks_tui.jobs.folder import State
+from dlbricks_tui.jobs.process import start_detached
+from dlbricks_tui.language.composing import PROTOCOL
+from dlbricks_tui.language.orders import LANGUAGE
+from dlbricks_tui.language.orders import LanguageFailed
+from dlbricks_tui.measure.known import Conditions
+from dlbricks_tui.measure.method import Method
+from dlbricks_tui.measure.results import conditions_of
+from dlbricks_tui.measure.results import runtime_record
+from dlbricks_tui.models.cache import remove_oldest
+from dlbricks_tui.models.library import MODEL_SUFFIXES
+from dlbricks_tui.models.library import source_of
+from dlbricks_tui.recorded_host import processors_here
+from dlbricks_tui.runs.control import create_run
+from dlbricks_tui.runs.events import LevelLowered
+from dlbricks_tui.runs.events import ModelLeftOut
+from dlbricks_tui.runs.events import ProgramFailed
+from dlbricks_tui.runs.events import ProgramMeasured
+from dlbricks_tui.runs.events import ProgramUnfinished
+from dlbricks_tui.runs.events import RunEvents
+from dlbricks_tui.runs.events import RunProgress
+from dlbricks_tui.runs.request import ModelChoice
+from dlbricks_tui.runs.request import RunRequest
+from dlbricks_tui.runs.request import read_request
+from dlbricks_tui.runs.run import execute
+from dlbricks_tui.runs.work import Workplace
+from dlbricks_tui.runtime.registry import NOT_INSTALLED
+from dlbricks_tui.runtime.registry import Registry
+from dlbricks_tui.runtime.runtime import Runtime
+from dlbricks_tui.runtime.runtime import UNTUNED
+from dlbricks_tui.runtime.traits import traits_of
+from dlbricks_tui.store.database import ResultsDatabase
+from dlbricks_tui.store.documents import to_document
+from dlbricks_tui.store.records import Failure
+from dlbricks_tui.store.records import Measurement
+from dlbricks_tui.store.records import Record
+from dlbricks_tui.store.selections import OLDEST_FIRST
+from dlbricks_tui.store.selections import equal
+from functools import partial
+from pathlib import Path
+from tinydb import where
+from typing import TypeAlias
 import hashlib
 import os
 import platform
 import re
 import sys
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
-from dataclasses import replace
-from datetime import datetime, timezone
-from functools import partial
-from pathlib import Path
-from typing import TypeAlias
-
-from tinydb import where
-
-from dlbricks_tui import __version__
-from dlbricks_tui.errors import UserError
-from dlbricks_tui.files import read_bytes, read_text, replace_file, write_atomically
-from dlbricks_tui.fleet.messages import (
-    MOST_PARCEL_BYTES,
-    EndState,
-    HostMessage,
-    HostReport,
-    ResultFound,
-    RuntimeReport,
-    Task,
-    TaskEnded,
-    TaskNote,
-    TaskProgress,
-    message_in,
-    text_of,
-)
-from dlbricks_tui.fleet.request import HostError, MessageError
-from dlbricks_tui.folders import DataFolder
-from dlbricks_tui.host.fingerprint import fingerprint
-from dlbricks_tui.host.queue import host_queue
-from dlbricks_tui.jobs.folder import JobFolder, JobState, RunFolder, State
-from dlbricks_tui.jobs.process import start_detached
-from dlbricks_tui.language.composing import PROTOCOL
-from dlbricks_tui.language.orders import LANGUAGE, LanguageFailed
-from dlbricks_tui.measure.known import Conditions
-from dlbricks_tui.measure.method import Method
-from dlbricks_tui.measure.results import conditions_of, runtime_record
-from dlbricks_tui.models.cache import remove_oldest
-from dlbricks_tui.models.library import MODEL_SUFFIXES, source_of
-from dlbricks_tui.recorded_host import processors_here
-from dlbricks_tui.runs.control import create_run
-from dlbricks_tui.runs.events import (
-    LevelLowered,
-    ModelLeftOut,
-    ProgramFailed,
-    ProgramMeasured,
-    ProgramUnfinished,
-    RunEvents,
-)
-from dlbricks_tui.runs.progress import RunProgress
-from dlbricks_tui.runs.request import ModelChoice, RunRequest, read_request
-from dlbricks_tui.runs.run import execute
-from dlbricks_tui.runs.work import Workplace
-from dlbricks_tui.runtime.registry import NOT_INSTALLED, Registry
-from dlbricks_tui.runtime.runtime import UNTUNED, Runtime
-from dlbricks_tui.runtime.traits import traits_of
-from dlbricks_tui.store.database import ResultsDatabase
-from dlbricks_tui.store.documents import to_document
-from dlbricks_tui.store.records import Failure, Measurement, Record
-from dlbricks_tui.store.selections import OLDEST_FIRST, equal
 
 # Bytes of all parcels that a host keeps.
 MOST_KEPT_BYTES = 1 << 30

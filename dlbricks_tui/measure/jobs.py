@@ -1,18 +1,20 @@
 """Programs to time (bricks in a context, or whole models), their expected latencies and numbers of untimed runs."""
-
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import chain
-from pathlib import Path
-from typing import Any, NamedTuple
-
 from dlbricks_tui.bricks.contexts import is_cold_in
 from dlbricks_tui.bricks.decomposition import Decomposition
-from dlbricks_tui.bricks.identity import as_optimised, whole_model
-from dlbricks_tui.estimate.prediction.features import features_of
-from dlbricks_tui.models.graph import Layer, LayerGraph
-from dlbricks_tui.store.records import ANY_CONTEXT, Result
+from dlbricks_tui.bricks.identity import as_optimised
+from dlbricks_tui.bricks.identity import whole_model
+from dlbricks_tui.estimate.features import features_of
+from dlbricks_tui.models.graph import Layer
+from dlbricks_tui.models.graph import LayerGraph
+from dlbricks_tui.store.records import ANY_CONTEXT
+from dlbricks_tui.store.records import Result
+from itertools import chain
+from pathlib import Path
+from typing import Any
+from typing import NamedTuple
+import math
 
 # The throughput of any current machine with two cores, within a factor of some tens.
 _MULTIPLICATIONS_PER_MS = 5e7

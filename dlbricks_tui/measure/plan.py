@@ -1,19 +1,30 @@
 """The plan of a run: the jobs that models still need for their estimates, in the best order."""
-
-from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from itertools import starmap
-
+from collections import Counter
+from collections import defaultdict
+from collections.abc import Iterable
+from collections.abc import Iterator
+from collections.abc import Mapping
+from collections.abc import Sequence
+from dataclasses import dataclass
+from dataclasses import field
+from dataclasses import replace
 from dlbricks_tui.bricks.decomposition import Occurrence
 from dlbricks_tui.bricks.identity import times_paid
-from dlbricks_tui.measure.jobs import CutModel, Job, JobKey, Use, expected_ms, memory_bytes
-from dlbricks_tui.measure.known import Known, Why
+from dlbricks_tui.measure.jobs import CutModel
+from dlbricks_tui.measure.jobs import Job
+from dlbricks_tui.measure.jobs import JobKey
+from dlbricks_tui.measure.jobs import Use
+from dlbricks_tui.measure.jobs import expected_ms
+from dlbricks_tui.measure.jobs import memory_bytes
+from dlbricks_tui.measure.known import Known
+from dlbricks_tui.measure.known import Why
 from dlbricks_tui.measure.method import Method
-from dlbricks_tui.measure.stopping import StoppingRule, half_width_ms
+from dlbricks_tui.measure.stopping import StoppingRule
+from dlbricks_tui.measure.stopping import half_width_ms
 from dlbricks_tui.models.graph import LayerGraph
-from dlbricks_tui.store.labels import label_of
+from dlbricks_tui.store.index import label_of
 from dlbricks_tui.store.records import ANY_CONTEXT
+from itertools import starmap
 
 # Bricks that another run may improve are measured again if their errors together are a larger share of a model.
 _NEGLIGIBLE = 0.01

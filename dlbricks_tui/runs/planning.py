@@ -1,55 +1,85 @@
 """The models of a run, read and cut, and its plan: the jobs that the store lacks, those of a probe, or of a target."""
-
-import math
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable
+from collections.abc import Collection
+from collections.abc import Iterable
+from collections.abc import Iterator
+from collections.abc import Mapping
+from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import astuple, dataclass, replace
-from pathlib import Path
-from statistics import fmean
-
-from dlbricks_tui.bricks.carriers import Carrier, carrier_of, whole
+from dataclasses import astuple
+from dataclasses import dataclass
+from dataclasses import replace
+from dlbricks_tui.bricks.carriers import Carrier
+from dlbricks_tui.bricks.carriers import carrier_of
+from dlbricks_tui.bricks.carriers import whole
 from dlbricks_tui.bricks.decomposition import decompose
 from dlbricks_tui.bricks.identity import brick_of
 from dlbricks_tui.errors import UserError
-from dlbricks_tui.estimate.inquiry import Inquiry, Predictors
-from dlbricks_tui.estimate.knowledge import Pair, Unmeasured
-from dlbricks_tui.estimate.prediction.choice import Limit, Trial, most_informative, needed_for
-from dlbricks_tui.estimate.prediction.stored import OtherSystems
+from dlbricks_tui.estimate.choice import Limit
+from dlbricks_tui.estimate.choice import Trial
+from dlbricks_tui.estimate.choice import most_informative
+from dlbricks_tui.estimate.choice import needed_for
+from dlbricks_tui.estimate.inquiry import Inquiry
+from dlbricks_tui.estimate.inquiry import Predictors
+from dlbricks_tui.estimate.knowledge import Pair
+from dlbricks_tui.estimate.knowledge import Unmeasured
+from dlbricks_tui.estimate.predictors import OtherSystems
 from dlbricks_tui.host.fingerprint import fingerprint
 from dlbricks_tui.jobs.errors import JobError
 from dlbricks_tui.jobs.events import Event
 from dlbricks_tui.jobs.folder import Tally
-from dlbricks_tui.measure.jobs import CutModel, Job, JobKey, cut_model, expected_ms, timed_runs, untimed_runs
-from dlbricks_tui.measure.known import Why, known_in, with_earlier
+from dlbricks_tui.measure.jobs import CutModel
+from dlbricks_tui.measure.jobs import Job
+from dlbricks_tui.measure.jobs import JobKey
+from dlbricks_tui.measure.jobs import cut_model
+from dlbricks_tui.measure.jobs import expected_ms
+from dlbricks_tui.measure.jobs import timed_runs
+from dlbricks_tui.measure.jobs import untimed_runs
+from dlbricks_tui.measure.known import Why
+from dlbricks_tui.measure.known import known_in
+from dlbricks_tui.measure.known import with_earlier
 from dlbricks_tui.measure.method import Method
-from dlbricks_tui.measure.plan import Plan, keys_of, plan, uses_of
+from dlbricks_tui.measure.plan import Plan
+from dlbricks_tui.measure.plan import keys_of
+from dlbricks_tui.measure.plan import plan
+from dlbricks_tui.measure.plan import uses_of
 from dlbricks_tui.measure.results import runtime_record
 from dlbricks_tui.measure.stopping import Adaptive
-from dlbricks_tui.measure.time_left import WORKER_START_SECONDS, expected_seconds
-from dlbricks_tui.models.errors import FusionRefusedError, ModelError, WrongRuntimeError
+from dlbricks_tui.measure.time_left import WORKER_START_SECONDS
+from dlbricks_tui.measure.time_left import expected_seconds
+from dlbricks_tui.models.errors import FusionRefusedError
+from dlbricks_tui.models.errors import ModelError
+from dlbricks_tui.models.errors import WrongRuntimeError
 from dlbricks_tui.models.frameworks import WorkerFramework
-from dlbricks_tui.models.graph import LayerGraph, Level, Numbers, unmeasurable_layers
-from dlbricks_tui.models.input_shapes import ShapeMemory, listed, spelled
-from dlbricks_tui.models.library import Library, ModelSource
+from dlbricks_tui.models.graph import LayerGraph
+from dlbricks_tui.models.graph import Level
+from dlbricks_tui.models.graph import Numbers
+from dlbricks_tui.models.graph import unmeasurable_layers
+from dlbricks_tui.models.input_shapes import ShapeMemory
+from dlbricks_tui.models.input_shapes import listed
+from dlbricks_tui.models.input_shapes import spelled
+from dlbricks_tui.models.library import Library
+from dlbricks_tui.models.library import ModelSource
 from dlbricks_tui.models.loading import Loader
-from dlbricks_tui.runs.events import (
-    FailedBefore,
-    LayerUnmeasurable,
-    LevelLowered,
-    ModelLeftOut,
-    ModelLoading,
-    Planned,
-    ShapesRemembered,
-)
+from dlbricks_tui.runs.events import FailedBefore
+from dlbricks_tui.runs.events import LayerUnmeasurable
+from dlbricks_tui.runs.events import LevelLowered
+from dlbricks_tui.runs.events import ModelLeftOut
+from dlbricks_tui.runs.events import ModelLoading
+from dlbricks_tui.runs.events import Planned
+from dlbricks_tui.runs.events import ShapesRemembered
 from dlbricks_tui.runs.request import RunRequest
 from dlbricks_tui.runs.results import RunCounts
-from dlbricks_tui.runs.work import KnownGraphs, RunSession
+from dlbricks_tui.runs.work import KnownGraphs
+from dlbricks_tui.runs.work import RunSession
 from dlbricks_tui.runtime.errors import WorkerLostError
 from dlbricks_tui.runtime.variant import batch_in_words
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.records import ANY_CONTEXT
-
+from pathlib import Path
+from statistics import fmean
+import math
 
 @dataclass(frozen=True, slots=True)
 class Workload:
@@ -63,7 +93,7 @@ class PlannedRun:
     """The plan of a part of a run."""
 
     found: Plan
-    # The expected time, as far as the time budget allows.
+    # The expected time, without the limit of the time budget.
     seconds: float
 
     @property
@@ -181,18 +211,15 @@ def loaded_graph(
         return loaded(Level.WRITTEN)
 
 
-def plan_run(
-    session: RunSession, workload: Workload, store: ResultsDatabase, earlier: Sequence[PlannedRun] = ()
-) -> PlannedRun:
-    """Return the jobs of a workload that have no results in the store; `earlier` parts of the run come before it."""
+def plan_run(session: RunSession, workload: Workload, store: ResultsDatabase, first_number: int = 0) -> PlannedRun:
+    """Return the jobs of a workload that have no results in the store; `first_number` is the number of the first."""
     request, conditions = session.request, session.conditions
     keys = keys_of(workload.models, request.end_to_end, request.method)
     # A resumed run goes on from its own results. Their dates do not tell: a clock may have been ahead.
     known = known_in(store, conditions, keys, run=session.folder.run if request.again else None)
     if request.retry_failed:
         known = replace(known, failed={})
-    first = sum(len(each.jobs) for each in earlier)
-    found = plan(workload.models, known, request.rule, request.end_to_end, request.method, first_number=first)
+    found = plan(workload.models, known, request.rule, request.end_to_end, request.method, first_number=first_number)
     if not request.bricks:
         found = _part(found, lambda key: not key.brick)
     if request.only:
@@ -202,8 +229,6 @@ def plan_run(
         found = replace(found, jobs=_informative(session, workload, found.jobs, store, request.probe_bricks))
     jobs = with_earlier(found.jobs, store, conditions, known)
     seconds = expected_seconds(request.method, request.rule, jobs, session.competing)
-    if session.control.seconds_left is not None:
-        seconds = min(seconds, max(0.0, session.control.seconds_left - sum(each.seconds for each in earlier)))
     store.add(session.system, runtime_record(request.runtime, session.system))
     return PlannedRun(replace(found, jobs=jobs), seconds)
 
@@ -237,6 +262,7 @@ def tell_plans(sessions: Sequence[RunSession], workloads: Sequence[Workload], pl
     Return the counts of all parts together.
     """
     told: list[Planned] = []
+    left = math.inf if sessions[0].control.seconds_left is None else sessions[0].control.seconds_left
     for session, workload, planned in zip(sessions, workloads, plans, strict=True):
         for model in workload.models:
             for reason, layers in unmeasurable_layers(model.decomposition.graph).items():
@@ -244,7 +270,9 @@ def tell_plans(sessions: Sequence[RunSession], workloads: Sequence[Workload], pl
                 session.tell(LayerUnmeasurable(model=model.name, layer=named, reason=reason))
         for job, reason in planned.found.failed.items():
             session.tell(FailedBefore(label=job.label, reason=reason, **job.key._asdict()))
-        told += _combinations(session, workload, planned)
+        seconds = min(planned.seconds, left)
+        left -= seconds
+        told += _combinations(session, workload, planned.found, seconds)
     for number, event in enumerate(told, start=1):
         sessions[0].tell(replace(event, number=number, of=len(told)))
     tallies = zip(*[each.counts for each in plans], strict=True)
@@ -253,9 +281,9 @@ def tell_plans(sessions: Sequence[RunSession], workloads: Sequence[Workload], pl
     return counts
 
 
-def _combinations(session: RunSession, workload: Workload, planned: PlannedRun) -> Iterator[Planned]:
-    """Yield the plan of each batch size of a part."""
-    request, found = session.request, planned.found
+def _combinations(session: RunSession, workload: Workload, found: Plan, seconds: float) -> Iterator[Planned]:
+    """Yield the plan of each batch size of a part, which is expected to take so many seconds."""
+    request = session.request
     parts = _by_batch_size(request, workload) or {None: frozenset(_keys(found))}
     expected = {
         size: expected_seconds(request.method, request.rule, [job for job in found.jobs if job.key in keys])
@@ -275,7 +303,7 @@ def _combinations(session: RunSession, workload: Workload, planned: PlannedRun) 
             models=models.total,
             models_reused=models.reused,
             models_failed_before=models.failed,
-            expected_seconds=planned.seconds * (expected[size] / in_all if in_all else number == 0),
+            expected_seconds=seconds * (expected[size] / in_all if in_all else number == 0),
             bricks_imprecise=again[Why.IMPRECISE],
             bricks_of_slow_host=again[Why.SLOW_HOST],
             combination=", ".join(words),

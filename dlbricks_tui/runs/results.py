@@ -1,44 +1,70 @@
 """Results of a run and their provenance: stored first, then counted in the estimates, then told as events."""
-
-import hashlib
-import re
-import time
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable
+from collections.abc import Iterable
+from collections.abc import Mapping
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
-from functools import partial
-from itertools import chain
-from pathlib import Path
-from typing import Any, NamedTuple
-
 from dlbricks_tui import __version__
 from dlbricks_tui.errors import UserError
 from dlbricks_tui.estimate.estimate import estimate
+from dlbricks_tui.estimate.estimate import is_wide
 from dlbricks_tui.estimate.inquiry import Predictors
-from dlbricks_tui.estimate.intervals import is_wide
-from dlbricks_tui.estimate.knowledge import Knowledge, Latency, MeasuredLatency, Pair, Predictor, Unmeasured
+from dlbricks_tui.estimate.knowledge import Knowledge
+from dlbricks_tui.estimate.knowledge import Latency
+from dlbricks_tui.estimate.knowledge import MeasuredLatency
+from dlbricks_tui.estimate.knowledge import Pair
+from dlbricks_tui.estimate.knowledge import Predictor
+from dlbricks_tui.estimate.knowledge import Unmeasured
 from dlbricks_tui.estimate.lookup import BrickResults
-from dlbricks_tui.files import read_text, write_atomically
+from dlbricks_tui.files import read_text
+from dlbricks_tui.files import write_atomically
 from dlbricks_tui.host.fingerprint import host_facts
 from dlbricks_tui.jobs.events import Event
 from dlbricks_tui.jobs.folder import Tally
 from dlbricks_tui.measure.events import Stop
-from dlbricks_tui.measure.jobs import CutModel, Job, JobKey
+from dlbricks_tui.measure.jobs import CutModel
+from dlbricks_tui.measure.jobs import Job
+from dlbricks_tui.measure.jobs import JobKey
 from dlbricks_tui.measure.known import Conditions
-from dlbricks_tui.measure.results import CarrierOccurrence, Recorder, ResultSink
-from dlbricks_tui.measure.stopping import Samples, half_width_ms
+from dlbricks_tui.measure.results import CarrierOccurrence
+from dlbricks_tui.measure.results import Recorder
+from dlbricks_tui.measure.results import ResultSink
+from dlbricks_tui.measure.stopping import Samples
+from dlbricks_tui.measure.stopping import half_width_ms
 from dlbricks_tui.measure.supervised_worker import reference_program
 from dlbricks_tui.models.content import content_sha256
-from dlbricks_tui.runs.events import EstimateChanged, ProgramFailed, ProgramLoaded, ProgramMeasured, ProgramUnfinished
+from dlbricks_tui.runs.events import EstimateChanged
+from dlbricks_tui.runs.events import ProgramFailed
+from dlbricks_tui.runs.events import ProgramLoaded
+from dlbricks_tui.runs.events import ProgramMeasured
+from dlbricks_tui.runs.events import ProgramUnfinished
 from dlbricks_tui.runtime.errors import WorkerError
-from dlbricks_tui.runtime.process import INSIDE, Worker
-from dlbricks_tui.runtime.protocol import Described, Explain, Reason
-from dlbricks_tui.runtime.runtime import UNTUNED, Runtime
+from dlbricks_tui.runtime.process import INSIDE
+from dlbricks_tui.runtime.process import Worker
+from dlbricks_tui.runtime.protocol import Described
+from dlbricks_tui.runtime.protocol import Explain
+from dlbricks_tui.runtime.protocol import Reason
+from dlbricks_tui.runtime.runtime import Runtime
+from dlbricks_tui.runtime.runtime import UNTUNED
 from dlbricks_tui.store.database import ResultsDatabase
-from dlbricks_tui.store.records import ANY_CONTEXT, Facts, Provenance, Statistics, System, utc_now
+from dlbricks_tui.store.records import ANY_CONTEXT
+from dlbricks_tui.store.records import Facts
+from dlbricks_tui.store.records import Provenance
+from dlbricks_tui.store.records import Statistics
+from dlbricks_tui.store.records import System
+from dlbricks_tui.store.records import utc_now
 from dlbricks_tui.store.selections import Way
 from dlbricks_tui.store.statistics import mean_statistics
+from functools import partial
+from itertools import chain
+from pathlib import Path
+from typing import Any
+from typing import NamedTuple
+import hashlib
+import re
+import time
 
 # The share of time that composing estimates may take: nothing is measured meanwhile.
 _SHARE_OF_TIME = 0.02

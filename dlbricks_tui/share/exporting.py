@@ -2,37 +2,38 @@
 
 Decoys are models from a pool, some with another image size.
 """
-
-import random
-import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable
+from collections.abc import Iterator
+from collections.abc import Mapping
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from pathlib import Path
-from typing import NamedTuple
-
 from dlbricks_tui.jobs.events import Event
 from dlbricks_tui.models.errors import ModelError
-from dlbricks_tui.models.graph import Level, Shape
+from dlbricks_tui.models.graph import Level
+from dlbricks_tui.models.graph import Shape
 from dlbricks_tui.models.library import ModelSource
 from dlbricks_tui.runtime.variant import Precision
 from dlbricks_tui.share.errors import ShareError
-from dlbricks_tui.share.packing import Packing, SuiteModel
-from dlbricks_tui.share.suite_files import (
-    MOST_BRICKS,
-    MOST_NETWORK_BYTES,
-    Manifest,
-    Meaning,
-    Seed,
-    SuiteBrick,
-    SuiteKey,
-    is_archive,
-    sha256,
-    write_key,
-    write_suite,
-)
-from dlbricks_tui.store.labels import label_of
+from dlbricks_tui.share.packing import Packing
+from dlbricks_tui.share.packing import SuiteModel
+from dlbricks_tui.share.suite_files import MOST_BRICKS
+from dlbricks_tui.share.suite_files import MOST_NETWORK_BYTES
+from dlbricks_tui.share.suite_files import Manifest
+from dlbricks_tui.share.suite_files import Meaning
+from dlbricks_tui.share.suite_files import Seed
+from dlbricks_tui.share.suite_files import SuiteBrick
+from dlbricks_tui.share.suite_files import SuiteKey
+from dlbricks_tui.share.suite_files import is_archive
+from dlbricks_tui.share.suite_files import sha256
+from dlbricks_tui.share.suite_files import write_key
+from dlbricks_tui.share.suite_files import write_suite
+from dlbricks_tui.store.index import label_of
 from dlbricks_tui.store.records import ANY_CONTEXT
+from pathlib import Path
+from typing import NamedTuple
+import random
+import time
 
 # The share of decoys with other image sizes: published networks alone could be recognised.
 _SHARE_VARIED = 0.5

@@ -1,23 +1,31 @@
 """Import files of results, one by one or all of a folder: a gallery, in which a team publishes them."""
-
-import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
+from collections.abc import Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass, field
-from pathlib import Path
-from typing import BinaryIO
-
+from dataclasses import dataclass
+from dataclasses import field
 from dlbricks_tui.files import open_regular
 from dlbricks_tui.host.fingerprint import fingerprint
 from dlbricks_tui.printable import printable
-from dlbricks_tui.share.errors import GalleryError, SignatureError
+from dlbricks_tui.share.errors import GalleryError
+from dlbricks_tui.share.errors import SignatureError
 from dlbricks_tui.share.results_file import has_suite_results
-from dlbricks_tui.share.signatures import Signers, signature_beside, verified
-from dlbricks_tui.store.claims import Claim, conflicting_claims
-from dlbricks_tui.store.database import ResultsDatabase, Source
-from dlbricks_tui.store.errors import ExchangeError, OtherVersionError
-from dlbricks_tui.store.importing import ImportReport, import_file, is_export
+from dlbricks_tui.share.signatures import Signers
+from dlbricks_tui.share.signatures import signature_beside
+from dlbricks_tui.share.signatures import verified
+from dlbricks_tui.store.claims import Claim
+from dlbricks_tui.store.claims import conflicting_claims
+from dlbricks_tui.store.database import ResultsDatabase
+from dlbricks_tui.store.database import Source
+from dlbricks_tui.store.documents import ExchangeError
+from dlbricks_tui.store.documents import OtherVersionError
+from dlbricks_tui.store.exchange import ImportReport
+from dlbricks_tui.store.exchange import import_file
+from dlbricks_tui.store.exchange import is_export
 from dlbricks_tui.store.verification import References
+from pathlib import Path
+from typing import BinaryIO
+import os
 
 _ENDINGS = (".json", ".json.gz")
 _MOST_FILES = 100_000

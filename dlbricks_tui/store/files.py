@@ -15,24 +15,32 @@ Each line of a journal is an entry. It begins with its checksum and its schema: 
 | `{"cleared":"runs"}` | the table has no documents |
 | `{"dropped":"runs"}` | there is no such table |
 """
-
+from collections.abc import Callable
+from collections.abc import Iterable
+from collections.abc import Iterator
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from dlbricks_tui.files import sync_folder
+from dlbricks_tui.store.documents import BrokenDocumentError
+from dlbricks_tui.store.documents import Document
+from dlbricks_tui.store.documents import SCHEMA
+from dlbricks_tui.store.documents import cannot_read
+from dlbricks_tui.store.documents import cannot_write
+from dlbricks_tui.store.documents import written_before_0_2
+from dlbricks_tui.store.documents import written_by_newer
+from enum import Enum
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+from typing import BinaryIO
+from typing import NamedTuple
 import fcntl
 import json
 import os
 import re
 import sys
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import suppress
-from dataclasses import dataclass
-from enum import Enum
-from functools import lru_cache
-from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple
-
-from dlbricks_tui.files import sync_folder
-from dlbricks_tui.store.documents import SCHEMA, BrokenDocumentError, Document
-from dlbricks_tui.store.errors import cannot_read, cannot_write, written_before_0_2, written_by_newer
 
 _NUMBERED = re.compile(r"(results|journal)-(\d+)\.jsonl?")
 

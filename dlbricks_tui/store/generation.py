@@ -1,31 +1,39 @@
 """The files of the store at a moment, opened together with their index."""
-
+from collections.abc import Callable
+from collections.abc import Iterable
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from dataclasses import replace
+from dlbricks_tui.files import open_regular
+from dlbricks_tui.store.documents import BrokenDocumentError
+from dlbricks_tui.store.documents import DamagedResultError
+from dlbricks_tui.store.documents import Document
+from dlbricks_tui.store.documents import cannot_read
+from dlbricks_tui.store.documents import record_of
+from dlbricks_tui.store.documents import written_before_0_2
+from dlbricks_tui.store.files import Damage
+from dlbricks_tui.store.files import END
+from dlbricks_tui.store.files import EntryKind
+from dlbricks_tui.store.files import FORMAT
+from dlbricks_tui.store.files import HEAD
+from dlbricks_tui.store.files import JournalEntry
+from dlbricks_tui.store.files import Layout
+from dlbricks_tui.store.files import Line
+from dlbricks_tui.store.files import complete_lines
+from dlbricks_tui.store.files import document_on
+from dlbricks_tui.store.files import entry_on
+from dlbricks_tui.store.files import layout_of
+from dlbricks_tui.store.index import Index
+from dlbricks_tui.store.index import IndexedPart
+from dlbricks_tui.store.index import load_index
+from dlbricks_tui.store.index import save_index
+from dlbricks_tui.store.index import to_iso
+from dlbricks_tui.store.records import DatedRecord
+from dlbricks_tui.store.records import Record
+from pathlib import Path
 import os
 import weakref
-from collections.abc import Callable, Iterable, Sequence
-from contextlib import suppress
-from dataclasses import dataclass, replace
-from pathlib import Path
-
-from dlbricks_tui.files import open_regular
-from dlbricks_tui.store.documents import BrokenDocumentError, Document, record_of
-from dlbricks_tui.store.errors import DamagedResultError, cannot_read, written_before_0_2
-from dlbricks_tui.store.files import (
-    END,
-    FORMAT,
-    HEAD,
-    Damage,
-    EntryKind,
-    JournalEntry,
-    Layout,
-    Line,
-    complete_lines,
-    document_on,
-    entry_on,
-    layout_of,
-)
-from dlbricks_tui.store.index import Index, IndexedPart, load_index, save_index, to_iso
-from dlbricks_tui.store.records import DatedRecord, Record
 
 # Indexing this many lines takes 20 ms. Fewer are not worth a file.
 _WORTH_SAVING = 1000

@@ -4,38 +4,40 @@ TinyDB's own storage rewrites the whole file at each change, in place and withou
 contract, `read` and `write`, and adds the finer operations of a table with an index: it appends changes, and reads one
 document at its place.
 """
-
+from collections.abc import Iterable
+from collections.abc import Iterator
+from collections.abc import Mapping
+from contextlib import contextmanager
+from contextlib import suppress
+from dlbricks_tui.files import DRAFT_SUFFIX
+from dlbricks_tui.files import replace_file
+from dlbricks_tui.store.documents import SCHEMA
+from dlbricks_tui.store.documents import StoreBusyError
+from dlbricks_tui.store.documents import StoreError
+from dlbricks_tui.store.documents import TABLES
+from dlbricks_tui.store.documents import cannot_write
+from dlbricks_tui.store.files import EntryKind
+from dlbricks_tui.store.files import HEAD
+from dlbricks_tui.store.files import JournalEntry
+from dlbricks_tui.store.files import MIGRATIONS
+from dlbricks_tui.store.files import Migration
+from dlbricks_tui.store.files import NumberedDocument
+from dlbricks_tui.store.files import append
+from dlbricks_tui.store.files import base_name
+from dlbricks_tui.store.files import head_of
+from dlbricks_tui.store.files import journal_name
+from dlbricks_tui.store.files import layout_of
+from dlbricks_tui.store.files import line_of
+from dlbricks_tui.store.files import sealed
+from dlbricks_tui.store.files import unsealed
+from dlbricks_tui.store.files import write_tinydb_file
+from dlbricks_tui.store.generation import Generation
+from pathlib import Path
+from tinydb.storages import Storage
+from typing import Any
 import fcntl
 import os
 import time
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
-from pathlib import Path
-from typing import Any
-
-from tinydb.storages import Storage
-
-from dlbricks_tui.files import DRAFT_SUFFIX, replace_file
-from dlbricks_tui.store.documents import SCHEMA, TABLES
-from dlbricks_tui.store.errors import StoreBusyError, StoreError, cannot_write
-from dlbricks_tui.store.files import (
-    HEAD,
-    MIGRATIONS,
-    EntryKind,
-    JournalEntry,
-    Migration,
-    NumberedDocument,
-    append,
-    base_name,
-    head_of,
-    journal_name,
-    layout_of,
-    line_of,
-    sealed,
-    unsealed,
-    write_tinydb_file,
-)
-from dlbricks_tui.store.generation import Generation
 
 # Longer than compacting a million results takes: a process that still holds the lock hangs.
 PATIENCE_SECONDS = 60.0

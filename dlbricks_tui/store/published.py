@@ -1,5 +1,34 @@
 """The authors' times as results: a layer's as a measurement of its brick, a model's as end to end; their import."""
-
+from collections import Counter
+from collections.abc import Callable
+from collections.abc import Iterable
+from collections.abc import Iterator
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from dataclasses import field
+from dlbricks_tui.bricks.identity import Brick
+from dlbricks_tui.bricks.identity import brick_of
+from dlbricks_tui.bricks.identity import whole_model
+from dlbricks_tui.files import open_regular
+from dlbricks_tui.models.graph import LayerGraph
+from dlbricks_tui.models.graph import Level
+from dlbricks_tui.models.library import ModelSource
+from dlbricks_tui.store.database import ResultsDatabase
+from dlbricks_tui.store.documents import ExchangeError
+from dlbricks_tui.store.documents import StoreError
+from dlbricks_tui.store.records import ANY_CONTEXT
+from dlbricks_tui.store.records import BrickForm
+from dlbricks_tui.store.records import EndToEnd
+from dlbricks_tui.store.records import Measurement
+from dlbricks_tui.store.records import PUBLISHED
+from dlbricks_tui.store.records import Result
+from dlbricks_tui.store.records import RuntimeRecord
+from dlbricks_tui.store.records import System
+from dlbricks_tui.store.statistics import summarise
+from pathlib import Path
+from typing import Any
+from typing import NamedTuple
 import csv
 import hashlib
 import io
@@ -7,30 +36,6 @@ import json
 import math
 import re
 import unicodedata
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import suppress
-from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Any, NamedTuple
-
-from dlbricks_tui.bricks.identity import Brick, brick_of, whole_model
-from dlbricks_tui.files import open_regular
-from dlbricks_tui.models.graph import LayerGraph, Level
-from dlbricks_tui.models.library import ModelSource
-from dlbricks_tui.store.database import ResultsDatabase
-from dlbricks_tui.store.errors import ExchangeError, StoreError
-from dlbricks_tui.store.records import (
-    ANY_CONTEXT,
-    PUBLISHED,
-    BrickForm,
-    EndToEnd,
-    Measurement,
-    Result,
-    RuntimeRecord,
-    System,
-)
-from dlbricks_tui.store.statistics import summarise
 
 _MODELS = Path("data", "mxnet_model")
 _LAYERS = Path("data", "mxnet_layer_sequence", "seq_0")

@@ -1,13 +1,10 @@
 """The code that decides latencies cannot change without a decision about the ids of the methods."""
-
-import ast
-import hashlib
-from pathlib import Path
-
-import pytest
-
-import dlbricks_tui
 from dlbricks_tui.measure.method import Method
+from pathlib import Path
+import ast
+import dlbricks_tui
+import hashlib
+import pytest
 
 _PACKAGE = Path(dlbricks_tui.__file__).parent
 _DIGITS = 8

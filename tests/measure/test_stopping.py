@@ -1,21 +1,19 @@
-import random
 
-import pytest
+from dlbricks_tui.estimate.estimate import is_wide
+from dlbricks_tui.measure.events import MeasureError
+from dlbricks_tui.measure.events import Stop
+from dlbricks_tui.measure.stopping import Adaptive
+from dlbricks_tui.measure.stopping import FixedRuns
+from dlbricks_tui.measure.stopping import StoppingRule
+from dlbricks_tui.measure.stopping import half_width_ms
+from dlbricks_tui.measure.stopping import outliers
+from dlbricks_tui.measure.stopping import samples_of
+from dlbricks_tui.measure.stopping import warm_up_length
+from dlbricks_tui.store.statistics import summarise
 from hypothesis import given
 from hypothesis import strategies as st
-
-from dlbricks_tui.estimate.intervals import is_wide
-from dlbricks_tui.measure.events import MeasureError, Stop
-from dlbricks_tui.measure.stopping import (
-    Adaptive,
-    FixedRuns,
-    StoppingRule,
-    half_width_ms,
-    outliers,
-    samples_of,
-    warm_up_length,
-)
-from dlbricks_tui.store.statistics import summarise
+import pytest
+import random
 
 LATENCIES = st.lists(st.floats(1e-3, 1e3), min_size=1, max_size=150)
 

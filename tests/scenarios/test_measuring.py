@@ -44,7 +44,7 @@ from dlbricks_tui.scenarios.scenario import (
 )
 from dlbricks_tui.scenarios.serving import Serving
 from dlbricks_tui.store.database import ResultsDatabase
-from dlbricks_tui.store.errors import NoRoomError, StoreError
+from dlbricks_tui.store.documents import NoRoomError, StoreError
 from dlbricks_tui.store.records import LoadTest, Record
 from dlbricks_tui.store.statistics import unpack_latencies
 from dlbricks_tui.store.verification import verify

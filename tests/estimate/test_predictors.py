@@ -13,27 +13,30 @@ from typing import Any
 import pytest
 
 from dlbricks_tui.bricks.decomposition import Decomposition, decompose
+from dlbricks_tui.estimate import nearest, predictors, transfer
 from dlbricks_tui.estimate.inquiry import Inquiry, Predictors
 from dlbricks_tui.estimate.knowledge import Latency, Pair, Unmeasured
-from dlbricks_tui.estimate.prediction import nearest, stored, transfer
-from dlbricks_tui.estimate.prediction.nearest import NearestBricks
-from dlbricks_tui.estimate.prediction.saved import PRIORS, Trained, read_trained, write_trained
-from dlbricks_tui.estimate.prediction.stored import (
+from dlbricks_tui.estimate.nearest import NearestBricks
+from dlbricks_tui.estimate.predictors import (
     FEWEST_IN_COMMON,
+    PRIORS,
     OtherSystems,
+    Trained,
     examples_of,
+    read_trained,
     ways_of_others,
     with_others,
+    write_trained,
 )
-from dlbricks_tui.estimate.prediction.transfer import KnownBrick
 from dlbricks_tui.estimate.system_estimate import SystemEstimate
+from dlbricks_tui.estimate.transfer import KnownBrick
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.runtime.traits import MXNET, Traits
-from dlbricks_tui.store.labels import kind_of_label, label_of
+from dlbricks_tui.store.index import kind_of_label, label_of
 from dlbricks_tui.store.records import ANY_CONTEXT, BrickForm, Record, utc_now
 from dlbricks_tui.store.selections import Way
 from tests.estimate.knowledge_of import Guessing
-from tests.estimate.prediction.simulated import ON, conv, example, latency_ms, law_ms, models, moment, records_of, relu
+from tests.estimate.simulated import ON, conv, example, latency_ms, law_ms, models, moment, records_of, relu
 from tests.estimate.stored import store_of, timed
 from tests.estimate.table1 import table1
 from tests.store.samples import measurement, runtime
@@ -56,7 +59,7 @@ def trainings(monkeypatch: pytest.MonkeyPatch) -> list[int]:
         return original(held)
 
     original = nearest.train
-    monkeypatch.setattr(stored, "train", train)
+    monkeypatch.setattr(predictors, "train", train)
     return counted
 
 
@@ -278,7 +281,7 @@ def test_bricks_in_common_are_compared_once_and_kept(tmp_path: Path, monkeypatch
         compared.append(pair[0])
         return transfer.known_brick(pair, *rest)
 
-    monkeypatch.setattr(stored, "known_brick", known_brick)
+    monkeypatch.setattr(predictors, "known_brick", known_brick)
 
     def predicted() -> tuple[Sequence[Latency | None], set[str]]:
         compared.clear()

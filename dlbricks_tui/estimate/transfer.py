@@ -19,9 +19,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from dlbricks_tui.estimate.features import features_of
 from dlbricks_tui.estimate.knowledge import Latency, Pair
-from dlbricks_tui.estimate.prediction.features import features_of
-from dlbricks_tui.estimate.prediction.nearest import LEAST_MS, conformal_quantile
+from dlbricks_tui.estimate.nearest import LEAST_MS, conformal_quantile
 
 Numbers = NDArray[np.float64]
 Places = NDArray[np.intp]

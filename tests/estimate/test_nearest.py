@@ -6,10 +6,10 @@ from itertools import chain
 import numpy as np
 import pytest
 
+from dlbricks_tui.estimate import nearest as training
 from dlbricks_tui.estimate.knowledge import Unmeasured
-from dlbricks_tui.estimate.prediction import nearest as training
-from dlbricks_tui.estimate.prediction.nearest import _NEAREST, Example, NearestBricks, nearest, train
-from tests.estimate.prediction.simulated import a_brick, conv, example, form, latency_ms, models, relu
+from dlbricks_tui.estimate.nearest import _NEAREST, Example, NearestBricks, nearest, train
+from tests.estimate.simulated import a_brick, conv, example, form, latency_ms, models, relu
 
 
 @cache

@@ -9,8 +9,8 @@ from dlbricks_tui.estimate.compositions import milliseconds
 from dlbricks_tui.estimate.estimate import Options, estimate
 from dlbricks_tui.estimate.knowledge import Pair
 from dlbricks_tui.estimate.lookup import BrickResults
-from dlbricks_tui.estimate.prediction.nearest import Example, train
-from dlbricks_tui.estimate.prediction.stored import examples_of
+from dlbricks_tui.estimate.nearest import Example, train
+from dlbricks_tui.estimate.predictors import examples_of
 from dlbricks_tui.estimate.system_estimate import Offer, best_offer, offers_for
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.selections import Way, by_id

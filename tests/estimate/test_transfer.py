@@ -10,10 +10,10 @@ from typing import NamedTuple
 import pytest
 
 from dlbricks_tui.bricks.decomposition import decompose
+from dlbricks_tui.estimate.choice import Limit, Trial, most_informative, needed_for
 from dlbricks_tui.estimate.estimate import Estimate, estimate
 from dlbricks_tui.estimate.knowledge import Knowledge, Latency, Pair, Unmeasured
-from dlbricks_tui.estimate.prediction.choice import Limit, Trial, most_informative, needed_for
-from dlbricks_tui.estimate.prediction.transfer import Deviations, KnownBrick, deviations, known_brick
+from dlbricks_tui.estimate.transfer import Deviations, KnownBrick, deviations, known_brick
 from tests.estimate.knowledge_of import measured
 from tests.estimate.table1 import table1
 

@@ -17,8 +17,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from dlbricks_tui.estimate.features import DEPTHWISE, Features, Sizes, features_of, multiplies
 from dlbricks_tui.estimate.knowledge import Latency, Pair, Unmeasured
-from dlbricks_tui.estimate.prediction.features import DEPTHWISE, Features, Sizes, features_of, multiplies
 from dlbricks_tui.models.kinds import kind_of
 
 Numbers = NDArray[np.float64]

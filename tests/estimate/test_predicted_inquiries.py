@@ -7,18 +7,18 @@ from typing import Any
 import pytest
 
 from dlbricks_tui.bricks.decomposition import Decomposition, decompose
+from dlbricks_tui.estimate import predictors
 from dlbricks_tui.estimate.estimate import Estimate, Options
 from dlbricks_tui.estimate.explanation import unpredicted_operators
 from dlbricks_tui.estimate.inquiry import Inquiry, Predictors
 from dlbricks_tui.estimate.knowledge import Latency, Pair, Unmeasured
-from dlbricks_tui.estimate.prediction import stored
-from dlbricks_tui.estimate.prediction.nearest import train
-from dlbricks_tui.estimate.prediction.saved import PRIORS, WithPrior, prior_of, speed_by
+from dlbricks_tui.estimate.nearest import train
+from dlbricks_tui.estimate.predictors import PRIORS, WithPrior, prior_of, speed_by
 from dlbricks_tui.estimate.system_estimate import SystemEstimate
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.records import Measurement, Record
-from tests.estimate.prediction.simulated import form, law_ms, lawful_records
+from tests.estimate.simulated import form, law_ms, lawful_records
 from tests.estimate.stored import store_of
 from tests.estimate.table1 import table1
 from tests.store.samples import WAY, runtime, system
@@ -41,7 +41,7 @@ def asked(
 
 
 def test_missing_bricks_are_predicted_from_the_store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(stored, "prior_of", lambda *_: None)
+    monkeypatch.setattr(predictors, "prior_of", lambda *_: None)
     gone = sorted(SQUEEZENET.suite)[::2]
     found = asked(tmp_path, SQUEEZENET, [*records_of(VGG), *records_of(SQUEEZENET, 1, gone)]).estimate
     predicted = [part for part in found.parts if part.predicted]

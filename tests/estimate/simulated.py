@@ -8,9 +8,9 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from dlbricks_tui.bricks.decomposition import Decomposition
+from dlbricks_tui.estimate.features import features_of
 from dlbricks_tui.estimate.knowledge import Unmeasured
-from dlbricks_tui.estimate.prediction.features import features_of
-from dlbricks_tui.estimate.prediction.nearest import Example
+from dlbricks_tui.estimate.nearest import Example
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.store.records import BrickForm, Record
 from tests.estimate.stored import timed

@@ -4,11 +4,11 @@ from typing import Any
 import pytest
 
 from dlbricks_tui.bricks.decomposition import decompose
-from dlbricks_tui.estimate.prediction.score import PredictionBasis, Score, scores, scores_on
+from dlbricks_tui.estimate.score import PredictionBasis, Score, scores, scores_on
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.store.records import Measurement
 from dlbricks_tui.store.selections import Way
-from tests.estimate.prediction.simulated import lawful_records
+from tests.estimate.simulated import lawful_records
 from tests.estimate.stored import store_of
 from tests.estimate.table1 import table1
 from tests.store.samples import WAY, runtime, system

@@ -3,9 +3,9 @@ import math
 
 import pytest
 
-from dlbricks_tui.estimate.prediction.features import Features, Sizes, features_of
+from dlbricks_tui.estimate.features import Features, Sizes, features_of
 from dlbricks_tui.models.kinds import Kind
-from tests.estimate.prediction.simulated import conv, form, linear
+from tests.estimate.simulated import conv, form, linear
 
 
 def of(canonical: str, context: str = "plain") -> Features:
