@@ -42,7 +42,7 @@ from dlbricks_tui.store.change import (
     compared,
     timing_of,
 )
-from dlbricks_tui.store.importing import read_export
+from dlbricks_tui.store.exchange import read_export
 from dlbricks_tui.store.records import EndToEnd, RuntimeRecord, System
 from dlbricks_tui.store.statistics import summarise
 

@@ -22,13 +22,12 @@ from dlbricks_tui.analysis.groups import (
 from dlbricks_tui.analysis.what_if import Gain
 from dlbricks_tui.bricks.identity import brick_of, times_paid
 from dlbricks_tui.estimate.compositions import SequenceTask, critical_path, milliseconds, picoseconds
-from dlbricks_tui.estimate.intervals import doubt_about
+from dlbricks_tui.estimate.estimate import doubt_about
+from dlbricks_tui.estimate.features import features_of
 from dlbricks_tui.estimate.knowledge import Latency
 from dlbricks_tui.estimate.parts import Part
-from dlbricks_tui.estimate.prediction.features import features_of
 from dlbricks_tui.host.peaks import MEMORY, SHARED_CACHE
-from dlbricks_tui.models.digraphs import digraph_of, topological_order
-from dlbricks_tui.models.graph import LayerGraph, bytes_read
+from dlbricks_tui.models.graph import LayerGraph, bytes_read, digraph_of, topological_order
 from dlbricks_tui.models.kinds import Kind
 from dlbricks_tui.runtime.variant import Precision, stated_precision
 from dlbricks_tui.store.records import Peaks, System

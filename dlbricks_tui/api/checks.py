@@ -17,7 +17,6 @@ from typing import Any, NamedTuple
 from dlbricks_tui import __version__
 from dlbricks_tui.api.measuring import MeasureOptions, request_of
 from dlbricks_tui.api.opening import InputOptions, ModelLoaders, files_for, library
-from dlbricks_tui.atomic_write import write_named
 from dlbricks_tui.bricks.identity import end_to_end_keys
 from dlbricks_tui.errors import UserError
 from dlbricks_tui.evaluations.baseline import (
@@ -29,6 +28,7 @@ from dlbricks_tui.evaluations.baseline import (
     judged,
 )
 from dlbricks_tui.evaluations.evaluation import EvaluationError
+from dlbricks_tui.files import write_named
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.host.fingerprint import fingerprint
 from dlbricks_tui.jobs.folder import RunFolder
@@ -49,9 +49,9 @@ from dlbricks_tui.runtime.variant import AskedVariant, Precision, Variant
 from dlbricks_tui.settings.variant import KERNELS, USUAL_EXECUTION
 from dlbricks_tui.store.change import FEWEST_PROCESSES, USUAL_SHARE, Change, Verdict
 from dlbricks_tui.store.database import ResultsDatabase
-from dlbricks_tui.store.errors import DamagedResultError, StoreError
+from dlbricks_tui.store.documents import DamagedResultError, StoreError
+from dlbricks_tui.store.exchange import read_export
 from dlbricks_tui.store.files import Damage
-from dlbricks_tui.store.importing import read_export
 from dlbricks_tui.store.records import EndToEnd, Provenance, RuntimeRecord, System
 from dlbricks_tui.store.selections import OLDEST_FIRST, equal
 from dlbricks_tui.wording.changes import change_words, short_combination, unmeasured_line, verdict_line
@@ -210,7 +210,7 @@ class VerdictOptions:
             raise EvaluationError(f"processes {self.processes}: give a number from 1 to {MOST_PROCESSES}")
 
 
-class TimedModel(NamedTuple):
+class ModelOfRun(NamedTuple):
     """A whole model that a run times: the identity of its runtime, its name and its batch size."""
 
     runtime: str
@@ -223,7 +223,7 @@ class TimedTogether:
     """The whole models that one run times, by their places among those of all runs."""
 
     request: RunRequest
-    models: Mapping[int, TimedModel]
+    models: Mapping[int, ModelOfRun]
 
     def request_for(self, places: Iterable[int]) -> RunRequest:
         """Return the request for the runtimes of these places."""
@@ -303,7 +303,7 @@ def measure_again(
                 return
 
 
-def _results_of(outcome: RunOutcome, data: DataFolder) -> Mapping[TimedModel, EndToEnd]:
+def _results_of(outcome: RunOutcome, data: DataFolder) -> Mapping[ModelOfRun, EndToEnd]:
     """Return the results of a run by their models; several models can be the same network."""
     by_key: dict[tuple[str, str], EndToEnd] = {}
     with ResultsDatabase(data.store) as store:
@@ -314,12 +314,12 @@ def _results_of(outcome: RunOutcome, data: DataFolder) -> Mapping[TimedModel, En
                 result = selection.result(position)
                 if isinstance(result, EndToEnd):
                     by_key[result.runtime, result.model] = result
-    found: dict[TimedModel, EndToEnd] = {}
+    found: dict[ModelOfRun, EndToEnd] = {}
     for decomposition, estimate in outcome.estimates or ():
         graph, runtime = decomposition.graph, estimate.way.runtime
         for key in end_to_end_keys(graph).values():
             if (runtime, key) in by_key:
-                found[TimedModel(runtime, graph.name, graph.batch_size)] = by_key[runtime, key]
+                found[ModelOfRun(runtime, graph.name, graph.batch_size)] = by_key[runtime, key]
     return found
 
 
@@ -457,7 +457,7 @@ def _groups(items: Sequence[Item], options: CheckOptions) -> Iterator[TimedToget
             alike[replace(request, bricks=False)][place] = item.source
     for request, sources in alike.items():
         batches = {place: was.result.batch for place in sources if (was := items[place].baseline) is not None}
-        models = {place: TimedModel(request.runtime.identity, sources[place].name, it) for place, it in batches.items()}
+        models = {place: ModelOfRun(request.runtime.identity, sources[place].name, it) for place, it in batches.items()}
         yield TimedTogether(replace(request, models=chosen(list(sources.values()))), models)
 
 

@@ -9,11 +9,11 @@ from itertools import count
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from dlbricks_tui.api.checks import TimedModel, TimedTogether, request_of_parts
+from dlbricks_tui.api.checks import ModelOfRun, TimedTogether, request_of_parts
 from dlbricks_tui.api.from_run import FoundResult, found_result
 from dlbricks_tui.api.measuring import MeasureOptions, request_by
 from dlbricks_tui.api.opening import library
-from dlbricks_tui.bricks.ordering import LayerOrder
+from dlbricks_tui.bricks.cutting import LayerOrder
 from dlbricks_tui.errors import UserError
 from dlbricks_tui.evaluations.evaluation import EvaluatedModel, EvaluatedRuntime, Evaluation
 from dlbricks_tui.evaluations.matching import (
@@ -31,10 +31,8 @@ from dlbricks_tui.evaluations.matching import (
     version_fits,
 )
 from dlbricks_tui.folders import SAMPLE_MODELS, DataFolder
-from dlbricks_tui.host import processor
-from dlbricks_tui.host.fingerprint import fingerprint
+from dlbricks_tui.host.fingerprint import HostFiles, fingerprint, instruction_sets
 from dlbricks_tui.host.noise import disturbances
-from dlbricks_tui.host.processor import HostFiles
 from dlbricks_tui.jobs.events import Event
 from dlbricks_tui.measure.jobs import CutModel
 from dlbricks_tui.measure.known import known_in
@@ -132,7 +130,7 @@ def schema_of_files() -> Mapping[str, Any]:
 
 def check_evaluation(evaluation: Evaluation, file: Path, data: DataFolder) -> CheckedEvaluation:
     """Return what of this host matches an evaluation, and the runs for it. Nothing is measured."""
-    instructions = processor.instruction_sets(HostFiles())
+    instructions = instruction_sets(HostFiles())
     watched = disturbances() if evaluation.system.quiet else None
     of_host = list(host_matches(evaluation.system, host_state(fingerprint(), instructions, watched)))
     read = {traits_of(it.framework).format for it in evaluation.runtimes}
@@ -370,7 +368,7 @@ def shared_runs(read: Sequence[ReadVariant]) -> list[SharedRun]:
     """
     alike: defaultdict[tuple[RunRequest, int], list[ReadVariant]] = defaultdict(list)
     taken: Counter[tuple[RunRequest, str]] = Counter()
-    places: dict[RunRequest, Mapping[int, TimedModel]] = {}
+    places: dict[RunRequest, Mapping[int, ModelOfRun]] = {}
     numbers = count()
     for it in read:
         first, identity = read[0].request, it.request.runtime.identity
@@ -378,7 +376,7 @@ def shared_runs(read: Sequence[ReadVariant]) -> list[SharedRun]:
         alike[shared, taken[shared, identity]].append(it)
         taken[shared, identity] += 1
         graphs = [model.decomposition.graph for _, model in it.models]
-        places[it.request] = {next(numbers): TimedModel(identity, each.name, each.batch_size) for each in graphs}
+        places[it.request] = {next(numbers): ModelOfRun(identity, each.name, each.batch_size) for each in graphs}
     found: list[SharedRun] = []
     for variants in alike.values():
         models = {place: model for it in variants for place, model in places[it.request].items()}

@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from dlbricks_tui.bricks.cutting import Cut
-from dlbricks_tui.estimate.errors import EstimateError
-from dlbricks_tui.estimate.rules import parse_toml, read_text
+from dlbricks_tui.estimate.compositions import EstimateError, parse_toml, read_text
 from dlbricks_tui.estimate.system_estimate import FigureBasis, SystemEstimate
 from dlbricks_tui.store.change import BESIDE_BEST, Change, Timing, known_changes
 from dlbricks_tui.store.records import System

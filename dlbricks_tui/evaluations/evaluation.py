@@ -5,8 +5,7 @@ from dataclasses import MISSING, dataclass, field, fields
 from functools import cache
 from typing import Any
 
-from dlbricks_tui.bricks.cutting import Cut
-from dlbricks_tui.bricks.ordering import LayerOrder
+from dlbricks_tui.bricks.cutting import Cut, LayerOrder
 from dlbricks_tui.errors import UserError
 from dlbricks_tui.models.graph import Numbers, Shape
 from dlbricks_tui.runtime.runtime import TUNING_PREFIXES

@@ -9,10 +9,11 @@ import pytest
 from onnx import ModelProto
 from onnx.helper import make_node
 
-from dlbricks_tui.api.estimating import Estimator, Remarks, open_estimator
+from dlbricks_tui.api.estimating import Estimator, open_estimator
 from dlbricks_tui.api.opening import library
 from dlbricks_tui.api.scenarios import ScenarioAnswer, ScenarioOptions, scenario_answer
 from dlbricks_tui.api.scope import EstimateOptions
+from dlbricks_tui.api.session import Remarks
 from dlbricks_tui.bricks.decomposition import Decomposition, decompose
 from dlbricks_tui.bricks.identity import whole_model
 from dlbricks_tui.folders import DataFolder

@@ -4,8 +4,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from dlbricks_tui.bricks.cutting import Cut
-from dlbricks_tui.bricks.ordering import LayerOrder
+from dlbricks_tui.bricks.cutting import Cut, LayerOrder
 from dlbricks_tui.evaluations.baseline import Baseline, baseline_of_one_process
 from dlbricks_tui.evaluations.evaluation import (
     EvaluatedModel,
