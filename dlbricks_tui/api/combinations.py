@@ -15,7 +15,7 @@ from dlbricks_tui.api.opening import ModelLoaders, run_command
 from dlbricks_tui.api.scope import EstimateOptions, MeasuredRuntimes, RuntimeVariants, SelectionOptions
 from dlbricks_tui.api.session import SILENT, Remarks
 from dlbricks_tui.errors import UserError
-from dlbricks_tui.estimate.errors import EstimateError
+from dlbricks_tui.estimate.compositions import EstimateError
 from dlbricks_tui.estimate.inquiry import Inquiry, Predictors
 from dlbricks_tui.estimate.lookup import levels_measured
 from dlbricks_tui.estimate.ranking import Comparable, Point, Ranked, Ranking, ranked

@@ -5,9 +5,8 @@ from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any
 
 from dlbricks_tui.api.documents import document, taken
-from dlbricks_tui.bricks.cutting import Cut
+from dlbricks_tui.bricks.cutting import Cut, LayerOrder
 from dlbricks_tui.bricks.decomposition import Decomposition
-from dlbricks_tui.bricks.ordering import LayerOrder
 from dlbricks_tui.estimate.estimate import Coverage
 from dlbricks_tui.estimate.explanation import Residual, by_region, by_type, costliest, residual, unpredicted_operators
 from dlbricks_tui.estimate.parts import SlowPart, slowest
@@ -19,8 +18,8 @@ from dlbricks_tui.wording.doubts import doubts_about
 
 if TYPE_CHECKING:
     from dlbricks_tui.estimate.comparison import Accuracy, SharedSettings
-    from dlbricks_tui.estimate.prediction.score import Score
     from dlbricks_tui.estimate.ranking import Ranked, Ranking
+    from dlbricks_tui.estimate.score import Score
     from dlbricks_tui.store.selections import Way
 
 # The number of slowest sequences that a document lists unless it is asked for another.

@@ -8,17 +8,11 @@ from itertools import product
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from dlbricks_tui.api.opening import ModelLoaders, library, load_all
-from dlbricks_tui.api.scope import (
-    EstimateOptions,
-    MeasuredRuntimes,
-    MeasurementScope,
-    named_runtime,
-    usual_runtimes,
-)
+from dlbricks_tui.api.scope import EstimateOptions, MeasuredRuntimes, MeasurementScope, named_runtime, usual_runtimes
 from dlbricks_tui.api.session import SILENT, Remarks
 from dlbricks_tui.bricks.decomposition import Decomposition, decompose
 from dlbricks_tui.errors import UserError
-from dlbricks_tui.estimate.errors import EstimateError
+from dlbricks_tui.estimate.compositions import EstimateError
 from dlbricks_tui.estimate.estimate import Options
 from dlbricks_tui.estimate.inquiry import Inquiry, Predictors, of_usual_variant
 from dlbricks_tui.estimate.lookup import levels_measured
@@ -41,7 +35,7 @@ if TYPE_CHECKING:
     from dlbricks_tui.api.open_models import Available, Choices
     from dlbricks_tui.api.session import SharedStore
     from dlbricks_tui.estimate.knowledge import Pair
-    from dlbricks_tui.estimate.prediction.score import Score
+    from dlbricks_tui.estimate.score import Score
     from dlbricks_tui.measure.jobs import JobKey
     from dlbricks_tui.measure.known import Conditions, Known
     from dlbricks_tui.store.change import Timing
@@ -369,7 +363,7 @@ class Estimator:
 
     def scores(self, sources: Sequence[ModelSource], scope: MeasurementScope) -> "list[tuple[Way, Score]]":
         """Return how well each model that was measured in full would have been predicted, by way of measuring."""
-        from dlbricks_tui.estimate.prediction.score import scores_on
+        from dlbricks_tui.estimate.score import scores_on
 
         asked = self.inquiries(sources, scope.level, scope.format)
         models = ((inquiry.decomposition, scope.runtime_for(source)) for source, inquiry in asked)

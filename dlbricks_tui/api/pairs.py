@@ -43,8 +43,8 @@ from dlbricks_tui.printable import printable
 from dlbricks_tui.runtime.variant import kernels_in_words, stated_threads, threads_in_words
 from dlbricks_tui.store.change import BRICKS, MODELS, Change, Timing, Verdict, all_compared, compared
 from dlbricks_tui.store.database import ResultsDatabase
-from dlbricks_tui.store.errors import DamagedResultError
-from dlbricks_tui.store.labels import kind_of_label, label_of
+from dlbricks_tui.store.documents import DamagedResultError
+from dlbricks_tui.store.index import kind_of_label, label_of
 from dlbricks_tui.store.selections import Selection, equal
 from dlbricks_tui.wording.numbers import counted, minute_of
 

@@ -59,22 +59,21 @@ from dlbricks_tui.api.scope import EstimateOptions
 from dlbricks_tui.api.session import Model as Model
 from dlbricks_tui.api.session import Session
 from dlbricks_tui.api.traces import TraceFormat, TraceOptions, TraceResult
-from dlbricks_tui.bricks.cutting import Cut
-from dlbricks_tui.bricks.ordering import LayerOrder
+from dlbricks_tui.bricks.cutting import Cut, LayerOrder
 from dlbricks_tui.errors import UserError
-from dlbricks_tui.estimate.errors import EstimateError
+from dlbricks_tui.estimate.compositions import EstimateError
 from dlbricks_tui.estimate.estimate import Coverage
 from dlbricks_tui.estimate.explanation import Residual
 from dlbricks_tui.evaluations.baseline import Difference
 from dlbricks_tui.evaluations.evaluation import Evaluation, EvaluationError
 from dlbricks_tui.evaluations.matching import Match
-from dlbricks_tui.fleet.errors import FleetError
+from dlbricks_tui.fleet.request import FleetError
 from dlbricks_tui.jobs.errors import JobError
 from dlbricks_tui.jobs.folder import State
 from dlbricks_tui.language.architecture import LanguageError, WeightPrecision
 from dlbricks_tui.language.composing import MemoryNeed
 from dlbricks_tui.language.orders import LanguagePhase, MeasuredEngine
-from dlbricks_tui.measure.errors import MeasureError
+from dlbricks_tui.measure.events import MeasureError
 from dlbricks_tui.measure.method import Method
 from dlbricks_tui.models.errors import ModelError
 from dlbricks_tui.models.graph import Layer, LayerGraph, Level
@@ -85,7 +84,7 @@ from dlbricks_tui.settings.fleets import Question as FleetQuestion
 from dlbricks_tui.store.change import Verdict
 from dlbricks_tui.store.columns import Summary
 from dlbricks_tui.store.database import ResultsDatabase, open_results
-from dlbricks_tui.store.errors import StoreError
+from dlbricks_tui.store.documents import StoreError
 from dlbricks_tui.store.records import RuntimeRecord as Runtime
 from dlbricks_tui.store.records import System
 from dlbricks_tui.store.selections import Selection

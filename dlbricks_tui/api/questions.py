@@ -12,7 +12,7 @@ from pathlib import Path
 
 from dlbricks_tui.api import language_models as language_answers
 from dlbricks_tui.api import loads, measuring, traces
-from dlbricks_tui.api.checks import CheckedModel, CheckOptions, check_plan, checked, measure_again
+from dlbricks_tui.api.checks import CheckedModel, CheckOptions, check_plan, checked, measured_by
 from dlbricks_tui.api.combinations import CompareOptions
 from dlbricks_tui.api.documents import taken
 from dlbricks_tui.api.estimates import Comparison, ModelEstimate, comparison, model_estimate
@@ -38,7 +38,7 @@ from dlbricks_tui.jobs.folder import State
 from dlbricks_tui.language.opening import open_language_model
 from dlbricks_tui.models.errors import ModelError
 from dlbricks_tui.models.graph import LayerGraph, Level, Numbers, Shape
-from dlbricks_tui.runs.progress import RunProgress
+from dlbricks_tui.runs.events import RunProgress
 from dlbricks_tui.runs.request import RunRequest
 from dlbricks_tui.runs.run import RunOutcome
 from dlbricks_tui.settings.variant import BATCH
@@ -299,9 +299,7 @@ def check(
     session = _session_at(data)
     _require_main_thread()
     plan = check_plan(names_of(models), Path(against), options or CheckOptions(), session.data)
-    measured = measure_again(
-        plan, session.data, lambda request: _executed(session, request, time.monotonic(), progress)
-    )
+    measured = measured_by(plan, session.data, lambda request: _executed(session, request, time.monotonic(), progress))
     if measured.stopped:
         raise JobError("the check was stopped before its verdicts; what was measured is kept in the store")
     return checked(plan, measured, session.data)
@@ -322,10 +320,12 @@ def evaluate(
     _require_main_thread()
     session, began, path = _session_at(data), time.monotonic(), Path(file)
 
-    def run(request: RunRequest) -> None:
-        state = _executed(session, request, began, progress).state
+    def run(request: RunRequest) -> RunOutcome:
+        outcome = _executed(session, request, began, progress)
+        state = outcome.state
         if state.was_stopped:
             raise JobError(f"run {state.run} was {state.state.value}: evaluate {path} again to go on with the rest")
+        return outcome
 
     steps = EvaluationSteps(_LOG.info, run, lambda order: loads.measure(order, session.data, lambda _: None).test)
     checked_file = check_file(path, session.data)

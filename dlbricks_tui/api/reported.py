@@ -5,7 +5,7 @@ import math
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cache
 from importlib.resources import files
 from typing import Any, NamedTuple
@@ -13,14 +13,13 @@ from typing import Any, NamedTuple
 from dlbricks_tui.api.analyses import ModelRow, model_row
 from dlbricks_tui.api.analysing import Analyser
 from dlbricks_tui.api.estimating import measured_models, open_estimator
-from dlbricks_tui.api.opening import ModelLoaders, library
+from dlbricks_tui.api.opening import InputOptions, ModelLoaders, library
 from dlbricks_tui.api.scope import EstimateOptions, named_runtime
 from dlbricks_tui.api.session import Remarks
-from dlbricks_tui.bricks.corpus import Corpus, compare, model_bricks
-from dlbricks_tui.bricks.decomposition import Cutting, Decomposition, decompose
+from dlbricks_tui.bricks.decomposition import Corpus, Cutting, Decomposition, compare, decompose, model_bricks
 from dlbricks_tui.bricks.identity import end_to_end_keys
 from dlbricks_tui.estimate.comparison import Accuracy, accuracy
-from dlbricks_tui.estimate.errors import EstimateError
+from dlbricks_tui.estimate.compositions import EstimateError
 from dlbricks_tui.estimate.estimate import estimate
 from dlbricks_tui.estimate.lookup import BrickResults, beside, end_to_end
 from dlbricks_tui.estimate.system_estimate import SystemEstimate, find_system, format_of
@@ -278,15 +277,13 @@ def _graphs_of(identity: str, runtimes: Sequence[Runtime]) -> Runtime | None:
     return None
 
 
-@dataclass(frozen=True, slots=True)
-class ReportOptions:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReportOptions(InputOptions):
     """The models of a report, by their names, and the systems and the runtime whose results count; none: all."""
 
     models: Sequence[str]
     systems: Sequence[str] = ()
     runtime: str | None = None
-    inputs: Mapping[str, Shape] = field(default_factory=dict)
-    values: Mapping[str, Numbers] = field(default_factory=dict)
 
 
 class ReportBasis(NamedTuple):

@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from dlbricks_tui.api.traces import TraceOptions
     from dlbricks_tui.bricks.decomposition import Decomposition
     from dlbricks_tui.config.config import Config
-    from dlbricks_tui.estimate.prediction.score import Score
     from dlbricks_tui.estimate.ranking import Ranking
+    from dlbricks_tui.estimate.score import Score
     from dlbricks_tui.models.graph import Numbers
     from dlbricks_tui.models.library import Library, ModelSource
     from dlbricks_tui.models.loading import Loader
@@ -321,7 +321,7 @@ class WorkbenchSession(Session):
 
     def scores(self, specs: Sequence[ModelSpec], choices: Choices) -> tuple[Score, ...]:
         """Return how well the models that were read before would have been predicted."""
-        from dlbricks_tui.estimate.prediction.score import scores_on
+        from dlbricks_tui.estimate.score import scores_on
 
         found = ((self.reader.decompose_cached(spec), choices.runtime) for spec in specs)
         models = [(model, runtime) for model, runtime in found if model is not None]

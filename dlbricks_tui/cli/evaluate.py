@@ -148,12 +148,14 @@ def _carry_out(args: Arguments) -> int:
     return _conclude(result, checked)
 
 
-def _run(request: RunRequest, session: Session, *, quiet: bool) -> None:
+def _run(request: RunRequest, session: Session, *, quiet: bool) -> RunOutcome:
     """Carry a run of an evaluation out, and narrate its progress."""
     from dlbricks_tui.cli.run import execute_shown, tell_end
 
-    if tell_end(*execute_shown(session.new_run(request), quiet=quiet)) == Status.INTERRUPTED:
+    outcome, run = execute_shown(session.new_run(request), quiet=quiet)
+    if tell_end(outcome, run) == Status.INTERRUPTED:
         raise KeyboardInterrupt
+    return outcome
 
 
 def _measure_load(order: ScenarioOrder, session: Session, *, quiet: bool) -> LoadTest:
@@ -191,7 +193,7 @@ def check(args: Arguments) -> int:
         checked,
         days_of,
         line_of,
-        measure_again,
+        measured_by,
         other_system,
         refuse_unwritable,
         write_junit,
@@ -220,7 +222,7 @@ def check(args: Arguments) -> int:
             narrate(f"run {number}: {names_of(request.model_names)} by {runtime_words(request.runtime.identity)}")
         return execute_shown(RunJob.create(request, args.session.data), quiet=args.quiet)[0]
 
-    measured = measure_again(plan, args.session.data, execute)
+    measured = measured_by(plan, args.session.data, execute)
     if measured.stopped:
         narrate("the check was stopped before its verdicts; what was measured is kept in the store")
         return Status.INTERRUPTED

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from dlbricks_tui.api.measuring import FollowedRun
     from dlbricks_tui.fleet.request import FleetProgress
     from dlbricks_tui.jobs.events import Event
-    from dlbricks_tui.runs.progress import RunProgress
+    from dlbricks_tui.runs.events import RunProgress
 
 _SECONDS_PER_LINE = 10.0
 _MOST_MODELS, _MOST_HOSTS = 5, 30

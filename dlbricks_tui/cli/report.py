@@ -88,7 +88,7 @@ def report_models(args: Arguments) -> int:
             "no model of the library has results: measure some with `dlbricks run`, or name models with --models, "
             "such as table1 for the paper's fifty"
         )
-    options = ReportOptions(models, args.systems, args.runtime, **inputs_of(args))
+    options = ReportOptions(models=models, systems=args.systems, runtime=args.runtime, **inputs_of(args))
     asked = [*models, *given_options(args), *(("--runtime", args.runtime) if args.runtime else ())]
     with args.session.open_store() as store, open_loaders(args.session.data, args.session.remarks) as loader_of:
         progress = _Progress(f"reporting on {names_of(models)}")

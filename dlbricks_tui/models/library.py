@@ -9,7 +9,7 @@ from pathlib import Path
 from dlbricks_tui.files import in_turn, read_json, write_atomically
 from dlbricks_tui.models.errors import ModelError, UnknownModelError
 from dlbricks_tui.models.graph import Numbers, Shape
-from dlbricks_tui.models.literals import numbers_of
+from dlbricks_tui.models.neutral import numbers_of
 from dlbricks_tui.runtime.traits import Format
 
 TABLE1_PREFIX = "table1"

@@ -19,7 +19,7 @@ from dlbricks_tui.files import open_regular
 from dlbricks_tui.models.graph import LayerGraph, Level
 from dlbricks_tui.models.library import ModelSource
 from dlbricks_tui.store.database import ResultsDatabase
-from dlbricks_tui.store.errors import ExchangeError, StoreError
+from dlbricks_tui.store.documents import ExchangeError, StoreError
 from dlbricks_tui.store.records import (
     ANY_CONTEXT,
     PUBLISHED,

@@ -29,7 +29,7 @@ from dlbricks_tui.wording.numbers import percent
 from sample_models.builders.symbol_writer import SymbolWriter
 from tests.cli.people import Command, document, one_line
 from tests.estimate.knowledge_of import latency_of, measured
-from tests.estimate.prediction.simulated import lawful_records
+from tests.estimate.simulated import lawful_records
 from tests.estimate.stored import brick_records, model_record, store_of
 from tests.estimate.table1 import table1
 from tests.models.onnx_models import saved, small

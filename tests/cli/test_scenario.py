@@ -22,7 +22,7 @@ from dlbricks_tui.api.token_loads import TokenLoadAnswer, TokenLoadOptions
 from dlbricks_tui.bricks.decomposition import decompose
 from dlbricks_tui.bricks.identity import whole_model
 from dlbricks_tui.cli.progress import JobNarration
-from dlbricks_tui.estimate.prediction import stored as predictions
+from dlbricks_tui.estimate import predictors as predictions
 from dlbricks_tui.host.fingerprint import fingerprint
 from dlbricks_tui.jobs.events import Event
 from dlbricks_tui.language.architecture import WeightPrecision

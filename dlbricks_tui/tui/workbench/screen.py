@@ -19,11 +19,7 @@ from dlbricks_tui.tui.saving import show_message
 from dlbricks_tui.tui.widgets.screens import KeyBar
 from dlbricks_tui.tui.widgets.text import TextLines
 from dlbricks_tui.tui.workbench import work
-from dlbricks_tui.tui.workbench.estimate import (
-    EstimatePanel,
-    Headline,
-    problem_note,
-)
+from dlbricks_tui.tui.workbench.estimate import EstimatePanel, Headline, problem_note
 from dlbricks_tui.tui.workbench.models import ModelsPanel
 from dlbricks_tui.tui.workbench.tree import DetailsPanel, TreePanel
 from dlbricks_tui.tui.workbench.views import ViewsScreen
@@ -43,9 +39,8 @@ if TYPE_CHECKING:
     from dlbricks_tui.documents.lines import Line
     from dlbricks_tui.documents.part_details import PartLatencies
     from dlbricks_tui.models.library import ModelSource
-    from dlbricks_tui.tui.dialogs.input_shapes import Inputs
+    from dlbricks_tui.tui.workbench.boxes import Inputs
     from dlbricks_tui.tui.workbench.estimate import EstimateView
-
 
 # Small, with parallel branches, so that the compositions differ.
 FIRST_SAMPLE = "squeezenet1.1"
@@ -461,7 +456,7 @@ class WorkbenchScreen(ViewsScreen):
         self._show_shapes(source, asked, reason)
 
     def _show_shapes(self, source: ModelSource, inputs: Inputs | Callable[[], Inputs], reason: str = "") -> None:
-        from dlbricks_tui.tui.dialogs.input_shapes import InputShapesScreen
+        from dlbricks_tui.tui.workbench.boxes import InputShapesScreen
 
         def take(given: GivenInputs) -> None:
             self._library.take(source, given)
