@@ -24,7 +24,7 @@ from dlbricks_tui.language.orders import LanguageQuestion, is_llama_cpp
 from dlbricks_tui.models.library import ModelSource
 from dlbricks_tui.runtime.registry import Registry
 from dlbricks_tui.runtime.variant import several
-from dlbricks_tui.settings.fleets import PROBE, Question
+from dlbricks_tui.settings.measuring import PROBE, Question
 
 _EXTRA = "pip install 'dlbricks-tui[fleet]'"
 _NEEDED = ("distributed", "asyncssh", "cryptography")

@@ -26,7 +26,7 @@ from dlbricks_tui.scenarios.scenario import (
     ScenarioOrder,
 )
 from dlbricks_tui.traces.trace import TRACE, LevelDone, LevelStarted, RoundStarted, TraceDone, TraceOrder
-from dlbricks_tui.wording.changes import what_if_words
+from dlbricks_tui.wording.answers import what_if_words
 from dlbricks_tui.wording.jobs import language_line
 
 if TYPE_CHECKING:

@@ -49,11 +49,9 @@ from dlbricks_tui.runs.request import RunRequest
 from dlbricks_tui.runs.run import RunOutcome
 from dlbricks_tui.settings.variant import BATCH
 from dlbricks_tui.store.database import ResultsDatabase
-from dlbricks_tui.wording import scenarios
+from dlbricks_tui.wording import jobs
 from dlbricks_tui.wording.events import doing_now, inputs_given_before, note_of
-from dlbricks_tui.wording.fleets import fleet_line, note_line
-from dlbricks_tui.wording.jobs import language_line
-from dlbricks_tui.wording.scenarios import trace_line
+from dlbricks_tui.wording.jobs import fleet_line, language_line, note_line, trace_line
 
 # A path, a name of the library, or `table1:ID`.
 Model = str | os.PathLike[str]
@@ -241,7 +239,7 @@ def scenario(
     found = None
     if measure:
         order = loads.order_of(answer, is_system_named=execution.system is not None)
-        take = _telling(progress, lambda event: scenarios.message_line(event, order.scenario))
+        take = _telling(progress, lambda event: jobs.message_line(event, order.scenario))
         found = loads.measure(order, session.folder, take)
     return scenario_result(answer, found, session.folder, predicts=True)
 

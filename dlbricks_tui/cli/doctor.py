@@ -29,7 +29,7 @@ def register(parser: Parser) -> None:
 def register_runtimes(parser: Parser) -> None:
     """Add the actions of `runtimes`; without one it lists."""
     # Loaded here: other commands need no names of frameworks.
-    from dlbricks_tui.api.runtimes import FRAMEWORKS
+    from dlbricks_tui.api.doctor import FRAMEWORKS
 
     parser.add_listing("list the runtimes", list_runtimes)
     adding = parser.add_action("add", "register an interpreter after a check that it works", add_runtime)
@@ -87,7 +87,7 @@ def examine(args: argparse.Namespace) -> int:
 
 def list_runtimes(args: argparse.Namespace) -> int:
     """List the runtimes without starting any, and say if scenarios cannot be measured."""
-    from dlbricks_tui.api.runtimes import missing_loadgen, runtimes_of
+    from dlbricks_tui.api.doctor import missing_loadgen, runtimes_of
 
     _write_runtimes(runtimes_of(args.data), as_json=args.json)
     if missing := missing_loadgen():
@@ -97,7 +97,7 @@ def list_runtimes(args: argparse.Namespace) -> int:
 
 def add_runtime(args: argparse.Namespace) -> int:
     """Register a runtime."""
-    from dlbricks_tui.api.runtimes import added_runtime
+    from dlbricks_tui.api.doctor import added_runtime
 
     variables = [text.partition("=") for text in args.env]
     for name, equals, _ in variables:
@@ -119,7 +119,7 @@ def add_runtime(args: argparse.Namespace) -> int:
 
 def check_runtimes(args: argparse.Namespace) -> int:
     """Start one runtime, or all, and name those that do not work."""
-    from dlbricks_tui.api.runtimes import checked_runtimes
+    from dlbricks_tui.api.doctor import checked_runtimes
 
     working, broken = checked_runtimes(args.data, args.name)
     for line in broken:
@@ -130,7 +130,7 @@ def check_runtimes(args: argparse.Namespace) -> int:
 
 def remove_runtime(args: argparse.Namespace) -> int:
     """Forget a runtime."""
-    from dlbricks_tui.api.runtimes import forget_runtime
+    from dlbricks_tui.api.doctor import forget_runtime
 
     forget_runtime(args.name, args.data)
     narrate(f"{args.name} is forgotten")
@@ -139,7 +139,7 @@ def remove_runtime(args: argparse.Namespace) -> int:
 
 def _write_runtimes(runtimes: Sequence[Runtime], *, as_json: bool) -> None:
     if as_json:
-        from dlbricks_tui.api.runtimes import runtime_document
+        from dlbricks_tui.api.doctor import runtime_document
 
         write_json([runtime_document(runtime) for runtime in runtimes])
     elif runtimes:

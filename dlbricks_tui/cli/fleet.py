@@ -11,8 +11,8 @@ from dlbricks_tui.cli.options import add_cutting_options, add_models_argument, i
 from dlbricks_tui.cli.output import narrate, write, write_json
 from dlbricks_tui.cli.parser import Handler, Parser, Status, UsageError
 from dlbricks_tui.settings.cutting import CUTTING, LEVEL
-from dlbricks_tui.settings.fleets import PROBE, QUESTION
 from dlbricks_tui.settings.language import GENERATE, PROMPT, WEIGHTS, WEIGHTS_BESIDE
+from dlbricks_tui.settings.measuring import PROBE, QUESTION
 from dlbricks_tui.settings.variant import EXECUTION
 from dlbricks_tui.wording.numbers import counted
 
@@ -150,7 +150,7 @@ def list_fleets(args: argparse.Namespace) -> int:
     """List all fleet runs of the data folder."""
     from dlbricks_tui.api.fleets import fleet_summary, stored_fleets
     from dlbricks_tui.cli.jobs import show_list
-    from dlbricks_tui.documents.jobs import FLEET_COLUMNS
+    from dlbricks_tui.documents.run import FLEET_COLUMNS
 
     stored = stored_fleets(args.data)
     none = "no fleet run yet: `dlbricks fleet run MODEL --hosts FILE` makes the first"

@@ -105,7 +105,7 @@ def show_list(
 def list_jobs(args: argparse.Namespace) -> int:
     """List all jobs of the data folder."""
     from dlbricks_tui.api.jobs import job_summaries, stored_jobs
-    from dlbricks_tui.documents.jobs import JOB_COLUMNS
+    from dlbricks_tui.documents.run import JOB_COLUMNS
 
     stored = stored_jobs(args.data)
     none = "no job yet: `dlbricks run MODEL` makes the first"
@@ -216,7 +216,7 @@ def _confirm(folder: JobFolder, what: str, args: argparse.Namespace) -> int:
 def list_runs(args: argparse.Namespace) -> int:
     """List all runs of the data folder."""
     from dlbricks_tui.api.measuring import run_summary, stored_runs
-    from dlbricks_tui.documents.jobs import RUN_COLUMNS
+    from dlbricks_tui.documents.run import RUN_COLUMNS
 
     stored = stored_runs(args.data)
     found = [run_summary(state) for state in stored.states]
@@ -276,7 +276,7 @@ def replay_run(folder: RunFolder, args: argparse.Namespace) -> int:
     from dlbricks_tui.api.measuring import replayed_run
     from dlbricks_tui.cli.progress import shown
     from dlbricks_tui.cli.rendering import show_parts
-    from dlbricks_tui.documents.jobs import replay_parts
+    from dlbricks_tui.documents.run import replay_parts
 
     replay = replay_of(folder, reader_of(folder), args.speed)
     if not args.quiet:

@@ -73,7 +73,7 @@ def add_graph_files(parser: Parser, about: str) -> argparse._ArgumentGroup:
 
 def add(args: argparse.Namespace) -> int:
     """Add a model file to the library, or make it look into one more folder."""
-    from dlbricks_tui.api.cutting import add_to_library
+    from dlbricks_tui.api.opening import add_to_library
 
     narrate(f"{args.path}: {counted(add_to_library(args.path, args.data), 'model')} added")
     return Status.DONE
@@ -89,7 +89,7 @@ def remove(args: argparse.Namespace) -> int:
 
 def reset(args: argparse.Namespace) -> int:
     """Forget the shapes and values that were given for the inputs of a model."""
-    from dlbricks_tui.api.cutting import forget_inputs
+    from dlbricks_tui.api.opening import forget_inputs
 
     for line in forget_inputs(args.model, args.data):
         narrate(line)
@@ -98,8 +98,7 @@ def reset(args: argparse.Namespace) -> int:
 
 def list_models(args: argparse.Namespace) -> int:
     """List every model; the reason why one cannot be read goes to standard error."""
-    from dlbricks_tui.api.cutting import model_document, with_counts
-    from dlbricks_tui.api.opening import library
+    from dlbricks_tui.api.opening import library, model_document, with_counts
 
     models = library(args.data)
     for path in models.missing():
@@ -163,8 +162,15 @@ def _inputs(source: ModelSource) -> str:
 
 def show_tree(args: argparse.Namespace) -> int:
     """Cut one model and show the result."""
-    from dlbricks_tui.api.cutting import cut_model, runtime_in_precision, tree_document, unmeasurable_lines
-    from dlbricks_tui.api.opening import files_for, files_named, runtime_named
+    from dlbricks_tui.api.opening import (
+        cut_model,
+        files_for,
+        files_named,
+        runtime_in_precision,
+        runtime_named,
+        tree_document,
+        unmeasurable_lines,
+    )
 
     runtime, is_usual = runtime_named(args.runtime, args.data), is_usual_runtime(args)
     sources = files_named([args.model], runtime, args.data, is_usual=is_usual)
@@ -195,8 +201,7 @@ def show_tree(args: argparse.Namespace) -> int:
 
 def show_corpus(args: argparse.Namespace) -> int:
     """Cut all models, compare their layer sequences, and show the result."""
-    from dlbricks_tui.api.cutting import corpus_document, corpus_of, cut_all, speedup_here
-    from dlbricks_tui.api.opening import files_named, runtime_named
+    from dlbricks_tui.api.opening import corpus_document, corpus_of, cut_all, files_named, runtime_named, speedup_here
 
     runtime, how = runtime_named(args.runtime, args.data), cutting_of(args)
     sources = files_named(args.models, runtime, args.data, is_usual=is_usual_runtime(args))

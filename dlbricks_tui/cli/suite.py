@@ -64,7 +64,7 @@ def export_suite(args: argparse.Namespace) -> int:
     from dlbricks_tui.api.jobs import words_of
     from dlbricks_tui.api.suites import SuiteOptions, export_here, export_order
     from dlbricks_tui.cli.progress import JobNarration, live_console
-    from dlbricks_tui.wording.fleets import untravelled
+    from dlbricks_tui.wording.jobs import untravelled
 
     options = SuiteOptions(
         **values_of(args, (*CUTTING, LEVEL, BATCH, PRECISION)),
@@ -106,7 +106,7 @@ def import_suite(args: argparse.Namespace) -> int:
     """Import the results of the private models' bricks."""
     from dlbricks_tui.api.opening import open_store
     from dlbricks_tui.api.suites import import_suite_results
-    from dlbricks_tui.wording.fleets import import_outcome
+    from dlbricks_tui.wording.jobs import import_outcome
 
     with open_store(args.data, narrate) as store:
         found = import_suite_results(store, args.file, args.data, args.key)

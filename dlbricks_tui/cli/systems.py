@@ -101,7 +101,7 @@ def compare_for_language_models(args: argparse.Namespace) -> int:
     from dlbricks_tui.api.language_models import LanguageOptions, opened_models
     from dlbricks_tui.api.language_systems import language_on_systems
     from dlbricks_tui.cli.rendering import show_parts
-    from dlbricks_tui.documents.language_systems import language_systems_parts
+    from dlbricks_tui.documents.systems import language_systems_parts
 
     options = LanguageOptions(
         **values_of(args, (PROMPT, GENERATE, WEIGHTS, CACHE)), threads=args.threads, runtimes=args.runtime

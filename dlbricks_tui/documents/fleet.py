@@ -18,7 +18,7 @@ from dlbricks_tui.documents.parts import (
 from dlbricks_tui.documents.pictures import Axis, BarRow, LegendSign, Mark, Piece, Rows
 from dlbricks_tui.fleet.request import FleetHostState, HostRow
 from dlbricks_tui.wording.answers import runtime_words
-from dlbricks_tui.wording.fleets import WORKING
+from dlbricks_tui.wording.jobs import WORKING
 from dlbricks_tui.wording.numbers import (
     PARTLY,
     PREDICTED,

@@ -17,8 +17,7 @@ from textual.app import App
 from textual.screen import ModalScreen, Screen
 
 from dlbricks_tui.api.open_models import Choices, ComparableRow, choices_from
-from dlbricks_tui.api.run_watch import Replayed
-from dlbricks_tui.api.workbench_session import WorkbenchSession
+from dlbricks_tui.api.workbench_session import Replayed, WorkbenchSession
 from dlbricks_tui.config.config import Sources
 from dlbricks_tui.errors import UserError
 from dlbricks_tui.printable import printable

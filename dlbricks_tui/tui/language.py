@@ -15,14 +15,14 @@ from textual.app import ComposeResult
 from textual.containers import Horizontal
 
 from dlbricks_tui.api import language_models as asking
-from dlbricks_tui.api import token_loads
+from dlbricks_tui.api import loads
 from dlbricks_tui.api.documents import taken
 from dlbricks_tui.api.followed_jobs import LanguageJob
 from dlbricks_tui.api.language_comparing import LanguageWhatIf
 from dlbricks_tui.api.language_models import LanguageAnswer, LanguageOptions
 from dlbricks_tui.api.language_systems import LanguageOnSystem, language_on_systems
+from dlbricks_tui.api.loads import TokenLoadOptions
 from dlbricks_tui.api.open_models import Choices
-from dlbricks_tui.api.token_loads import TokenLoadOptions
 from dlbricks_tui.documents.language import (
     curve_parts,
     execution_words,
@@ -48,13 +48,13 @@ from dlbricks_tui.tui.run.work_screen import WorkScreen
 from dlbricks_tui.tui.widgets.form import FormPanel, FormRow
 from dlbricks_tui.tui.widgets.panel import DocumentPanel, Orders, TablePanel, counts_text
 from dlbricks_tui.tui.widgets.text import PictureView
-from dlbricks_tui.wording.changes import what_if_words
+from dlbricks_tui.wording.answers import what_if_words
 from dlbricks_tui.wording.numbers import counted, duration
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from dlbricks_tui.api.token_loads import TokenLoadAnswer
+    from dlbricks_tui.api.loads import TokenLoadAnswer
     from dlbricks_tui.api.workbench_session import WorkbenchSession
     from dlbricks_tui.config.config import Config
     from dlbricks_tui.documents.pictures import Plot
@@ -302,7 +302,7 @@ def read_details(model: NamedModel | str, settings: LanguageSettings, data: Data
 
 
 def read_load(model: NamedModel | str, settings: LanguageSettings, data: DataFolder) -> TokenLoadAnswer:
-    return token_loads.token_load(asking.named_model(model), taken(TokenLoadOptions, settings), data)
+    return loads.token_load(asking.named_model(model), taken(TokenLoadOptions, settings), data)
 
 
 def on_systems(model: NamedModel | str, settings: LanguageSettings, data: DataFolder) -> tuple[LanguageOnSystem, ...]:

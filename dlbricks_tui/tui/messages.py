@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from dlbricks_tui.api.followed_runs import ReplayChange
     from dlbricks_tui.api.open_models import ComparableRow
-    from dlbricks_tui.api.run_watch import News
+    from dlbricks_tui.api.workbench_session import News
 
 
 @dataclass

@@ -21,12 +21,13 @@ from dlbricks_tui.api.store_contents import (
 )
 from dlbricks_tui.api.workbench_session import WorkbenchSession, options_of
 from dlbricks_tui.config.config import Config
-from dlbricks_tui.documents.language_systems import language_systems_answer, language_systems_columns
 from dlbricks_tui.documents.lines import Line, Span, line
 from dlbricks_tui.documents.parts import Column, Sentence
 from dlbricks_tui.documents.systems import (
     OF_THE_LIVE_HOST,
     finding_parts,
+    language_systems_answer,
+    language_systems_columns,
     machine_columns,
     noisy_words,
     system_columns,
@@ -37,7 +38,7 @@ from dlbricks_tui.tui.keys import scopes
 from dlbricks_tui.tui.keys.keymap import Hint
 from dlbricks_tui.tui.widgets.panel import Copyable, DocumentPanel, Orders, TablePanel
 from dlbricks_tui.tui.widgets.screens import AnswerScreen
-from dlbricks_tui.wording.fleets import machines_answer, machines_question
+from dlbricks_tui.wording.jobs import machines_answer, machines_question
 
 if TYPE_CHECKING:
     from dlbricks_tui.estimate.comparison import Candidate

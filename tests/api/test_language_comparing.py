@@ -31,7 +31,7 @@ from dlbricks_tui.runtime.variant import CachePrecision
 from dlbricks_tui.store.change import Verdict
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.records import BrickForm, Peaks
-from dlbricks_tui.wording.changes import what_if_words
+from dlbricks_tui.wording.answers import what_if_words
 from tests.language.test_decoder import library
 from tests.store.samples import measurement, system
 

@@ -15,7 +15,7 @@ from dlbricks_tui.host.fingerprint import fingerprint
 from dlbricks_tui.runtime.registry import Registry
 from dlbricks_tui.runtime.variant import InstructionSet, Kernels
 from dlbricks_tui.store.records import Record
-from dlbricks_tui.wording.layers import slowest_in_words
+from dlbricks_tui.wording.answers import slowest_in_words
 from dlbricks_tui.wording.numbers import percent
 from tests.cli.people import Command, document, one_line
 from tests.estimate.knowledge_of import latency_of, measured

@@ -27,7 +27,7 @@ from dlbricks_tui.models.graph import Level
 from dlbricks_tui.scenarios.scenario import LoadProgress, LoadTestDone, LoadTestStarted, Scenario, ScenarioKind
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.records import LoadTest, Record
-from dlbricks_tui.wording.scenarios import LoadWords
+from dlbricks_tui.wording.jobs import LoadWords
 from tests.cli.people import Command as Answer
 from tests.cli.people import document, one_line, schema_kept
 from tests.estimate.stored import brick_records, model_record

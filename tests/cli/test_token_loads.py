@@ -5,14 +5,14 @@ from typing import Any
 
 import pytest
 
-from dlbricks_tui.api.token_loads import TokenLoadAnswer, TokenLoadOptions
+from dlbricks_tui.api.loads import TokenLoadAnswer, TokenLoadOptions
 from dlbricks_tui.jobs.events import Event
 from dlbricks_tui.language.architecture import WeightPrecision
 from dlbricks_tui.language.orders import LanguageFailed, LanguageMeasured
 from tests.api.token_load_answers import token_load_answer
 from tests.cli.people import Command, document, one_line, schema_kept
 
-ASKING = "dlbricks_tui.api.token_loads"
+ASKING = "dlbricks_tui.api.loads"
 USERS = ("scenario", "smollm2-135m", "--kind", "tokens")
 
 

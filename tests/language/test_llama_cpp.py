@@ -15,12 +15,12 @@ from typing import Any
 import pytest
 
 from dlbricks_tui.api import language_models as asking
+from dlbricks_tui.api.doctor import added_runtime, forget_runtime, runtimes_of
 from dlbricks_tui.api.fleets import FleetOptions, fleet_request
 from dlbricks_tui.api.language_comparing import variants_of
 from dlbricks_tui.api.language_models import LanguageAnswer, LanguageOptions
 from dlbricks_tui.api.language_systems import language_on_systems
 from dlbricks_tui.api.measuring import MeasureOptions
-from dlbricks_tui.api.runtimes import added_runtime, forget_runtime, runtimes_of
 from dlbricks_tui.fleet.errors import FleetError
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.host.fingerprint import fingerprint

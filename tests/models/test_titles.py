@@ -15,7 +15,7 @@ from dlbricks_tui.models.graph import (
     Wire,
 )
 from dlbricks_tui.models.kinds import kind_of
-from dlbricks_tui.wording.layers import layer_title, shape_text
+from dlbricks_tui.wording.answers import layer_title, shape_text
 
 IMAGE: Shape = (1, 64, 56, 56)
 FUSED = (

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from dlbricks_tui.api import followed_runs as following
-from dlbricks_tui.api import run_watch as watching
+from dlbricks_tui.api import workbench_session as watching
 from dlbricks_tui.api.followed_runs import (
     MOST_NOTES,
     MOST_WIDTHS,
@@ -18,7 +18,7 @@ from dlbricks_tui.api.followed_runs import (
     RunSnapshot,
     SnapshotBuilder,
 )
-from dlbricks_tui.api.run_watch import LoadSeen, Replayed, ResultsGrown, RunWatch
+from dlbricks_tui.api.workbench_session import LoadSeen, Replayed, ResultsGrown, RunWatch
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.host.load import HostLoad, LoadMeter
 from dlbricks_tui.jobs.errors import JobError

@@ -11,10 +11,10 @@ import pytest
 from textual.pilot import Pilot
 
 from dlbricks_tui.api import language_models as asking
-from dlbricks_tui.api import token_loads
+from dlbricks_tui.api import loads
 from dlbricks_tui.api.language_models import LanguageAnswer, LanguageOptions
 from dlbricks_tui.api.language_systems import LanguageOnSystem
-from dlbricks_tui.api.token_loads import TokenLoadAnswer, TokenLoadOptions
+from dlbricks_tui.api.loads import TokenLoadAnswer, TokenLoadOptions
 from dlbricks_tui.config.config import Config
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.host.queue import WorkKind
@@ -370,7 +370,7 @@ async def test_a_key_shows_how_many_users_the_selected_model_serves(
         asked.append(options)
         return replace(token_load_answer(), model=model.name)
 
-    monkeypatch.setattr(token_loads, "token_load", load)
+    monkeypatch.setattr(loads, "token_load", load)
     async with language_screen(new, WIDE) as pilot:
         await press(pilot, "u")
         shown = screen_text(pilot)
@@ -384,6 +384,6 @@ async def test_a_key_shows_how_many_users_the_selected_model_serves(
         def refuse(*_: Any) -> TokenLoadAnswer:
             raise LanguageError("users are served by ONNX Runtime only")
 
-        monkeypatch.setattr(token_loads, "token_load", refuse)
+        monkeypatch.setattr(loads, "token_load", refuse)
         await press(pilot, "u")
         assert "users are served by ONNX Runtime only" in screen_text(pilot)

@@ -12,8 +12,8 @@ import pytest
 
 from dlbricks_tui.analysis.proving import PROOF, ProofOrder, RoundsDone
 from dlbricks_tui.analysis.what_if import Gain
-from dlbricks_tui.api import run_watch
 from dlbricks_tui.api import store_contents as work
+from dlbricks_tui.api import workbench_session
 from dlbricks_tui.api.analysing import MeasuringPlan
 from dlbricks_tui.api.jobs import ToldJob
 from dlbricks_tui.api.open_models import ModelSpec
@@ -154,7 +154,7 @@ def one_host(one_host: None, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def same_everywhere(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Show the times of Greenwich, and no load of this host."""
-    monkeypatch.setattr(run_watch, "SECONDS_BETWEEN_LOADS", math.inf)
+    monkeypatch.setattr(workbench_session, "SECONDS_BETWEEN_LOADS", math.inf)
     monkeypatch.setenv("TZ", "UTC")
     time.tzset()
     yield

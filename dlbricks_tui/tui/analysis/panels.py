@@ -34,7 +34,7 @@ from dlbricks_tui.tui.keys.keymap import Hint
 from dlbricks_tui.tui.marking import WHAT_IF
 from dlbricks_tui.tui.widgets.panel import Copyable, DocumentPanel, Orders, TablePanel, counts_text
 from dlbricks_tui.tui.widgets.text import PictureView
-from dlbricks_tui.wording.layers import common_beginning
+from dlbricks_tui.wording.answers import common_beginning
 from dlbricks_tui.wording.numbers import counted, duration
 
 if TYPE_CHECKING:

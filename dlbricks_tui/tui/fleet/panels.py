@@ -18,7 +18,7 @@ from dlbricks_tui.documents.fleet import (
     latency_on,
 )
 from dlbricks_tui.documents.parts import BLANK_LINE, Column, Sentence, name_column
-from dlbricks_tui.settings.fleets import PROBE, QUESTION
+from dlbricks_tui.settings.measuring import PROBE, QUESTION
 from dlbricks_tui.settings.variant import RUNTIME, THREADS
 from dlbricks_tui.tui.dialogs.dialog import ConfirmingScreen
 from dlbricks_tui.tui.dialogs.paths import PathScreen

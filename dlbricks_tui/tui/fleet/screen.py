@@ -24,7 +24,7 @@ from dlbricks_tui.tui.fleet.panels import (
 from dlbricks_tui.tui.keys import scopes
 from dlbricks_tui.tui.keys.keymap import Hint, key
 from dlbricks_tui.tui.run.work_screen import WorkScreen
-from dlbricks_tui.wording.fleets import settled_line
+from dlbricks_tui.wording.jobs import settled_line
 from dlbricks_tui.wording.numbers import ago
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from weakref import WeakKeyDictionary
 
 from textual.screen import ModalScreen
 
-from dlbricks_tui.api.run_watch import LineSeen, LoadSeen, ResultsGrown, RunWatch
+from dlbricks_tui.api.workbench_session import LineSeen, LoadSeen, ResultsGrown, RunWatch
 from dlbricks_tui.recorded_host import recorded_host
 from dlbricks_tui.tui.messages import Failed, NewResults, WatchTold
 from dlbricks_tui.tui.run.status import HostNow, StatusLine
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from textual.screen import Screen
 
     from dlbricks_tui.api.followed_runs import RunSnapshot
-    from dlbricks_tui.api.run_watch import News
+    from dlbricks_tui.api.workbench_session import News
     from dlbricks_tui.folders import DataFolder
 
 RECORDED = "recorded results"

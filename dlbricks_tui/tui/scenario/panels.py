@@ -5,12 +5,16 @@ from __future__ import annotations
 from operator import attrgetter
 from typing import TYPE_CHECKING
 
-from dlbricks_tui.documents import load_progress
 from dlbricks_tui.documents.parts import BLANK_LINE, Heading, Sentence
 from dlbricks_tui.documents.scenario import (
+    histogram,
+    load_parts,
+    load_picture,
     load_test_columns,
     outcome_table,
     prediction_sentence,
+    progress_parts,
+    progress_picture,
     verdict_of,
     verdict_parts,
 )
@@ -20,8 +24,8 @@ from dlbricks_tui.tui.keys import scopes
 from dlbricks_tui.tui.keys.keymap import Hint
 from dlbricks_tui.tui.widgets.form import FormPanel, FormRow
 from dlbricks_tui.tui.widgets.panel import DocumentPanel, TablePanel
+from dlbricks_tui.wording.jobs import scenario_line, scenario_of
 from dlbricks_tui.wording.numbers import minute_of
-from dlbricks_tui.wording.scenarios import scenario_line, scenario_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -78,12 +82,12 @@ class LoadPanel(DocumentPanel):
 
     def show(self, found: ScenarioOfModel | None, job: LoadJob | None, test: LoadTest | None) -> None:
         """Show a prediction with the tests of a measurement, or with a stored one."""
-        picture = None if found is None else load_progress.load_picture(found, job, test)
+        picture = None if found is None else load_picture(found, job, test)
         self.show_picture(picture)
         if found is None:
             self.show_groups(())
         else:
-            self.show_parts(_nothing_yet(found) if picture is None else load_progress.load_parts(found, job))
+            self.show_parts(_nothing_yet(found) if picture is None else load_parts(found, job))
 
 
 def _nothing_yet(found: ScenarioOfModel) -> Iterator[Part]:
@@ -150,8 +154,8 @@ class LatenciesPanel(DocumentPanel):
         self.show_placeholder(Hint("The latencies of a test appear as its requests are answered.", "muted"))
         self._logs = job.ready.logs if job.ready else self._logs
         self.show_title(" of the test in progress")
-        self.show_picture(load_progress.progress_picture(job))
-        self.show_parts(load_progress.progress_parts(job), job)
+        self.show_picture(progress_picture(job))
+        self.show_parts(progress_parts(job), job)
 
     def show_test(
         self,
@@ -165,7 +169,7 @@ class LatenciesPanel(DocumentPanel):
         self.show_placeholder(_HOW_TO_MEASURE)
         self._logs = logs
         self.show_title("" if test is None else f" of {minute_of(test.when)}")
-        self.show_picture(None if test is None else load_progress.histogram(test, predicted))
+        self.show_picture(None if test is None else histogram(test, predicted))
         tested = () if test is None else _tested_parts(found, test, predicted, logs, warnings)
         self.show_parts([*tested, *(() if found is None else _predicted_parts(found, test))], test)
 

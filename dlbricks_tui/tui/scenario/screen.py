@@ -14,8 +14,7 @@ from dlbricks_tui.api.new_runs import runtimes_for
 from dlbricks_tui.api.scenarios import ScenarioOfModel, ScenarioSettings, predicted_scenario
 from dlbricks_tui.api.workbench_session import options_of
 from dlbricks_tui.documents.lines import Line, Span, line
-from dlbricks_tui.documents.load_progress import progress_words
-from dlbricks_tui.documents.scenario import load_answer, load_question
+from dlbricks_tui.documents.scenario import load_answer, load_question, progress_words
 from dlbricks_tui.tui.dialogs.dialog import ConfirmingScreen
 from dlbricks_tui.tui.keys import scopes
 from dlbricks_tui.tui.keys.keymap import Hint
@@ -26,8 +25,8 @@ from dlbricks_tui.tui.scenario.panels import (
     LoadTestsPanel,
     SettingsPanel,
 )
+from dlbricks_tui.wording.jobs import execution_line, scenario_line
 from dlbricks_tui.wording.numbers import measured_ago
-from dlbricks_tui.wording.scenarios import execution_line, scenario_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

@@ -22,7 +22,7 @@ from dlbricks_tui.documents.trace import (
     span_row,
     stored_columns,
 )
-from dlbricks_tui.settings.tracing import INFERENCES, LEVELS
+from dlbricks_tui.settings.analysing import INFERENCES, LEVELS
 from dlbricks_tui.settings.variant import BATCH, RUNTIME, THREADS
 from dlbricks_tui.tui.dialogs.dialog import ConfirmingScreen
 from dlbricks_tui.tui.dialogs.paths import NewFileScreen
@@ -32,8 +32,7 @@ from dlbricks_tui.tui.widgets.form import FormDialog, FormRow
 from dlbricks_tui.tui.widgets.panel import Copyable, DocumentPanel, Panel, TablePanel
 from dlbricks_tui.tui.widgets.rows import RowsView
 from dlbricks_tui.tui.widgets.text import TextLines, text_of
-from dlbricks_tui.wording.answers import runtime_words
-from dlbricks_tui.wording.layers import usual_beginning
+from dlbricks_tui.wording.answers import runtime_words, usual_beginning
 from dlbricks_tui.wording.numbers import milliseconds
 
 if TYPE_CHECKING:

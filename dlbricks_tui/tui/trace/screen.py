@@ -30,8 +30,8 @@ from dlbricks_tui.tui.trace.panels import (
     TracesPanel,
     WriteTraceScreen,
 )
+from dlbricks_tui.wording.jobs import trace_question
 from dlbricks_tui.wording.numbers import capitalised, in_ms, minute_of, signed_ms
-from dlbricks_tui.wording.scenarios import trace_question
 
 if TYPE_CHECKING:
     from dlbricks_tui.traces.file import StoredTrace, StoredTraces

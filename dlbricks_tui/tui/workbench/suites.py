@@ -11,7 +11,7 @@ from dlbricks_tui.documents.parts import BLANK_LINE, Fact, Part, Sentence
 from dlbricks_tui.tui.dialogs.dialog import TextDialog
 from dlbricks_tui.tui.dialogs.paths import ANY_FILE, PathScreen
 from dlbricks_tui.tui.keys.keymap import Hint
-from dlbricks_tui.wording.fleets import suite_contents, untravelled
+from dlbricks_tui.wording.jobs import suite_contents, untravelled
 from dlbricks_tui.wording.numbers import counted
 
 if TYPE_CHECKING:
