@@ -8,7 +8,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from dlbricks_tui.api.documents import taken
-from dlbricks_tui.api.language_models import LanguageOptions, questions
+from dlbricks_tui.api.language_answers import LanguageOptions, questions
 from dlbricks_tui.api.measuring import MeasureOptions, request_by, run_request
 from dlbricks_tui.fleet.certificates import Certificates
 from dlbricks_tui.fleet.engine.scheduler import SECURE, check_address

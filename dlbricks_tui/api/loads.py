@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dlbricks_tui.api.documents import taken
-from dlbricks_tui.api.language_models import LanguageOptions, questions
+from dlbricks_tui.api.language_answers import LanguageOptions, questions
 from dlbricks_tui.api.scenarios import ScenarioAnswer
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.host.fingerprint import fingerprint

@@ -27,12 +27,13 @@ from dlbricks_tui.api.evaluating import (
     EvaluationResult,
 )
 from dlbricks_tui.api.fleets import FleetEstimate, FleetHost, FleetModel, FleetOptions, FleetResult, LeftOutModel
-from dlbricks_tui.api.language_comparing import LanguageChange, LanguageWhatIf
-from dlbricks_tui.api.language_models import (
+from dlbricks_tui.api.language_answers import (
     DelayOfPrompt,
     LanguageAnswer,
+    LanguageChange,
     LanguageIntervals,
     LanguageOptions,
+    LanguageWhatIf,
     PartTime,
     SpeedAtContext,
 )

@@ -12,8 +12,7 @@ from logging import getLogger
 from pathlib import Path
 from typing import Concatenate, ParamSpec, TypeAlias, TypeVar
 
-from dlbricks_tui.api import language_models as language_answers
-from dlbricks_tui.api import loads, measuring, traces
+from dlbricks_tui.api import language_models, loads, measuring, traces
 from dlbricks_tui.api.checks import CheckedModel, CheckOptions, check_plan, checked, measure_again
 from dlbricks_tui.api.combinations import CompareOptions
 from dlbricks_tui.api.combinations import compare as ranking_of
@@ -24,7 +23,7 @@ from dlbricks_tui.api.evaluating import EvaluateOptions, EvaluationResult, Evalu
 from dlbricks_tui.api.evaluating import evaluate as evaluation_result
 from dlbricks_tui.api.fleets import FleetJob, FleetOptions, FleetResult, fleet_request
 from dlbricks_tui.api.from_run import written_evaluation
-from dlbricks_tui.api.language_models import LanguageAnswer, LanguageOptions
+from dlbricks_tui.api.language_answers import LanguageAnswer, LanguageOptions
 from dlbricks_tui.api.loads import ScenarioResult, scenario_result
 from dlbricks_tui.api.measuring import MeasureOptions, ProbeOptions, ProbeResult, RunResult
 from dlbricks_tui.api.opening import ModelLoaders, library, model_named
@@ -212,9 +211,9 @@ def language(
     for it in named:
         options.require_context(it.name, it.architecture.positions)
     if not measure:
-        return language_answers.stored_answers(named, options, session.folder)
+        return language_models.stored_answers(named, options, session.folder)
     take = _telling(progress, language_line)
-    return language_answers.measure(named, options, session.folder, take, end_to_end=end_to_end)
+    return language_models.measure(named, options, session.folder, take, end_to_end=end_to_end)
 
 
 def scenario(

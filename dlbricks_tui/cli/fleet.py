@@ -105,7 +105,7 @@ def _add(parser: Parser, name: str, about: str, handler: Handler, *, newest: boo
 def run_fleet(args: argparse.Namespace) -> int:
     """Start a fleet run, and drive it unless it is to be detached."""
     from dlbricks_tui.api.fleets import FleetJob, FleetOptions, fleet_request
-    from dlbricks_tui.api.language_models import LanguageOptions
+    from dlbricks_tui.api.language_answers import LanguageOptions
     from dlbricks_tui.api.measuring import remarks_on_run
     from dlbricks_tui.api.opening import library
     from dlbricks_tui.cli.output import narrate_once

@@ -18,7 +18,7 @@ from dlbricks_tui.settings.variant import RUNTIME, THREADS
 from dlbricks_tui.wording.numbers import counted, duration
 
 if TYPE_CHECKING:
-    from dlbricks_tui.api.language_models import LanguageAnswer, LanguageOptions
+    from dlbricks_tui.api.language_answers import LanguageAnswer, LanguageOptions
     from dlbricks_tui.documents.parts import Part
 
 # Pictures are no wider.
@@ -62,7 +62,7 @@ def register(parser: Parser) -> None:
     about = "build the whole model with random weights, too, and time it by onnxruntime-genai, if it fits"
     parser.add_flag("--end-to-end", about=about, to=how)
     parser.add_detach()
-    parser.end(answer_models, "language_models.LanguageAnswer", many=True, quiet=True)
+    parser.end(answer_models, "language_answers.LanguageAnswer", many=True, quiet=True)
 
 
 def answer_models(args: argparse.Namespace) -> int:
@@ -114,7 +114,7 @@ def answer_models(args: argparse.Namespace) -> int:
 
 
 def _options(args: argparse.Namespace) -> LanguageOptions:
-    from dlbricks_tui.api.language_models import LanguageOptions, runtimes_here
+    from dlbricks_tui.api.language_answers import LanguageOptions, runtimes_here
 
     threads = args.threads if isinstance(args.threads, tuple) else (args.threads,) * (args.threads is not None)
     named: dict[str, Any] = {"precisions": args.precision, "runtimes": args.runtime, "caches": args.cache}
@@ -134,8 +134,9 @@ def _options(args: argparse.Namespace) -> LanguageOptions:
 
 def _detach(args: argparse.Namespace, options: LanguageOptions) -> int:
     from dlbricks_tui.api import language_models as language
+    from dlbricks_tui.api.language_answers import opened_models
 
-    models = language.opened_models(args.models, options, narrate)
+    models = opened_models(args.models, options, narrate)
     order = language.language_order(models, options, args.data, end_to_end=args.end_to_end, probe=args.probe)
     return detach("language model", order, [it.name for it in models], args)
 
@@ -143,9 +144,10 @@ def _detach(args: argparse.Namespace, options: LanguageOptions) -> int:
 def _answers(args: argparse.Namespace, options: LanguageOptions) -> tuple[Sequence[LanguageAnswer], int]:
     """Return the answers, and the number of failures; each was narrated, and what it lacks is predicted."""
     from dlbricks_tui.api import language_models as language
+    from dlbricks_tui.api.language_answers import opened_models
 
     failures: list[str] = []
-    models = language.opened_models(args.models, options, failures.append)
+    models = opened_models(args.models, options, failures.append)
     for failure in failures:
         narrate(failure)
     if args.predict:

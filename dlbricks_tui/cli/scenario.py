@@ -128,7 +128,7 @@ def _refuse(args: argparse.Namespace, settings: Iterable[Setting[Any]], why: str
 def _answer_users(args: argparse.Namespace) -> int:
     """Say how many users of a language model are served, and whether those that were asked for are."""
     from dlbricks_tui.api.jobs import words_of
-    from dlbricks_tui.api.language_models import named_model
+    from dlbricks_tui.api.language_answers import named_model
     from dlbricks_tui.api.loads import TokenLoadOptions, measure_token_load, order_of_load, token_load
     from dlbricks_tui.cli.progress import JobNarration
     from dlbricks_tui.cli.rendering import show_parts

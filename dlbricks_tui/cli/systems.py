@@ -40,7 +40,7 @@ def register(parser: Parser) -> None:
     _add_language_settings(asking)
     asking.add_repeatable("--system", "S", _ONLY, dest="systems")
     asking.add_json()
-    asking.add_schema("language_systems.LanguageOnSystem", many=True)
+    asking.add_schema("language_models.LanguageOnSystem", many=True)
 
 
 def _add_language_settings(parser: Parser) -> None:
@@ -98,8 +98,8 @@ def compare_systems(args: argparse.Namespace) -> int:
 
 def compare_for_language_models(args: argparse.Namespace) -> int:
     """Rank this host and the systems of the store for each language model; nothing is measured."""
-    from dlbricks_tui.api.language_models import LanguageOptions, opened_models
-    from dlbricks_tui.api.language_systems import language_on_systems
+    from dlbricks_tui.api.language_answers import LanguageOptions, opened_models
+    from dlbricks_tui.api.language_models import language_on_systems
     from dlbricks_tui.cli.rendering import show_parts
     from dlbricks_tui.documents.systems import language_systems_parts
 

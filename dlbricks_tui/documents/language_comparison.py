@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 
 from dlbricks_tui.analysis.what_if import Gain
-from dlbricks_tui.api.language_comparing import LanguageChange, LanguageWhatIf
-from dlbricks_tui.api.language_models import LanguageAnswer
+from dlbricks_tui.api.language_answers import LanguageAnswer, LanguageChange, LanguageWhatIf
 from dlbricks_tui.documents.language import (
     AXES,
     differing,

@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from dlbricks_tui.api.doctor import ExaminedSystem
-    from dlbricks_tui.api.language_systems import LanguageOnSystem
+    from dlbricks_tui.api.language_models import LanguageOnSystem
     from dlbricks_tui.host.noise import Finding
     from dlbricks_tui.measure.denormals import DenormalCount
     from dlbricks_tui.store.records import RuntimeRecord

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 from textual import on
 
-from dlbricks_tui.api.language_systems import LanguageOnSystem
+from dlbricks_tui.api.language_models import LanguageOnSystem
 from dlbricks_tui.api.open_models import Choices, ComparableRow, ModelSpec
 from dlbricks_tui.api.sides import PairKind
 from dlbricks_tui.api.store_contents import (

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from dlbricks_tui.api.documents import document
-from dlbricks_tui.api.language_models import LanguageOptions
-from dlbricks_tui.api.language_systems import LanguageOnSystem, language_on_systems, ranked
+from dlbricks_tui.api.language_answers import LanguageOptions
+from dlbricks_tui.api.language_models import LanguageOnSystem, language_on_systems, ranked
 from dlbricks_tui.bricks.identity import brick_of
 from dlbricks_tui.cli.main import main
 from dlbricks_tui.documents.systems import language_systems_answer, language_systems_parts

@@ -9,9 +9,9 @@ import pytest
 
 from dlbricks_tui.api.documents import document
 from dlbricks_tui.api.fleets import FleetJob, FleetOptions, fleet_request, fleet_result
+from dlbricks_tui.api.language_answers import LanguageOptions
 from dlbricks_tui.api.language_measuring import measure_models
-from dlbricks_tui.api.language_models import LanguageOptions
-from dlbricks_tui.api.language_systems import language_on_systems
+from dlbricks_tui.api.language_models import language_on_systems
 from dlbricks_tui.cli.main import main
 from dlbricks_tui.documents.fleet import fleet_parts
 from dlbricks_tui.fleet.at_host import carry_out_task, control
