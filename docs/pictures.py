@@ -14,7 +14,8 @@ from typing import NamedTuple
 from unittest.mock import patch
 
 from dlbricks_tui.api.demonstration import Demonstration, open_demonstration
-from dlbricks_tui.api.workbench_session import Replayed, WorkbenchSession
+from dlbricks_tui.api.run_watch import Replayed
+from dlbricks_tui.api.session import WorkbenchSession
 from dlbricks_tui.documents import pictures
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.tui.app import DlbricksApp

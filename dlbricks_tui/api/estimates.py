@@ -14,9 +14,8 @@ from dlbricks_tui.api.documents import document, taken
 from dlbricks_tui.api.estimating import Answer, Estimator
 from dlbricks_tui.api.opening import reference_to
 from dlbricks_tui.api.scope import EstimateOptions, MeasurementScope
-from dlbricks_tui.bricks.cutting import Cut
+from dlbricks_tui.bricks.cutting import Cut, LayerOrder
 from dlbricks_tui.bricks.decomposition import Decomposition
-from dlbricks_tui.bricks.ordering import LayerOrder
 from dlbricks_tui.errors import UserError
 from dlbricks_tui.estimate.estimate import Coverage
 from dlbricks_tui.estimate.explanation import Residual, by_region, by_type, costliest, residual, unpredicted_operators
@@ -41,10 +40,9 @@ from dlbricks_tui.wording.numbers import counted, duration, names_of
 if TYPE_CHECKING:
     from dlbricks_tui.config.config import Config
     from dlbricks_tui.estimate.comparison import Accuracy, SharedSettings
-    from dlbricks_tui.estimate.prediction.score import Score
     from dlbricks_tui.estimate.ranking import Ranked, Ranking
+    from dlbricks_tui.estimate.score import Score
     from dlbricks_tui.store.selections import Way
-
 
 # The number of slowest sequences that a document lists unless it is asked for another.
 MOST_SLOW = 10

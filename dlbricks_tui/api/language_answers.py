@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from dlbricks_tui.api.documents import taken
 from dlbricks_tui.errors import UserError
-from dlbricks_tui.host.processor import HostFiles, instruction_sets
+from dlbricks_tui.host.fingerprint import HostFiles, instruction_sets
 from dlbricks_tui.language import llama_cpp
 from dlbricks_tui.language.architecture import LanguageError, WeightPrecision
 from dlbricks_tui.language.composing import (

@@ -29,11 +29,7 @@ from dlbricks_tui.host.fingerprint import fingerprint
 from dlbricks_tui.jobs.errors import JobError
 from dlbricks_tui.jobs.events import Event
 from dlbricks_tui.language.architecture import LanguageError, WeightPrecision
-from dlbricks_tui.language.composing import (
-    PhaseTimes,
-    phase_times,
-    timings,
-)
+from dlbricks_tui.language.composing import PhaseTimes, phase_times, timings
 from dlbricks_tui.language.llama_cpp import PROTOCOL as LLAMA_PROTOCOL
 from dlbricks_tui.language.opening import NamedModel, library_models
 from dlbricks_tui.language.orders import (
@@ -55,14 +51,13 @@ from dlbricks_tui.runtime.variant import (
     stated_python,
     stated_threads,
 )
-from dlbricks_tui.store.change import Timing, Verdict, all_compared, known_changes
+from dlbricks_tui.store.change import BESIDE_BEST, MODELS, Limits, Timing, Verdict, all_compared, known_changes
 from dlbricks_tui.store.database import ResultsDatabase, processors_of
 from dlbricks_tui.store.selections import by_id
 
 if TYPE_CHECKING:
     from dlbricks_tui.folders import DataFolder
     from dlbricks_tui.store.records import System
-
 
 PREFILL, DECODE = LanguagePhase.PREFILL, LanguagePhase.DECODE
 
@@ -75,12 +70,12 @@ _LLAMA_THREADS = "the options --threads and --threads-batch of llama.cpp"
 
 
 def changes_to(
-    was: PhaseTimes, others: Sequence[PhaseTimes], unknown: Sequence[str]
+    was: PhaseTimes, others: Sequence[PhaseTimes], unknown: Sequence[str], limits: Limits = MODELS
 ) -> list[tuple[LanguageChange, ...]]:
     """Return the changes from one execution to each of the others; `unknown` has why a verdict is not possible."""
     found: list[list[LanguageChange]] = [[] for _ in others]
     for phase in LanguagePhase:
-        changes = all_compared([timings(was[phase], it[phase]) for it in others])
+        changes = all_compared([timings(was[phase], it[phase]) for it in others], limits)
         for held, change, reason in zip(found, changes, unknown, strict=True):
             told = {"verdict": Verdict.UNKNOWN, "reason": reason} if reason else {}
             held.append(taken(LanguageChange, change, of=phase, interval=change.ratios, **told))
@@ -98,7 +93,7 @@ def changes_from_best(
     best = next((it for it in others if are_measured[it] and fit[it]), others[0])
     others.remove(best)
     unknown = ["" if are_measured[best] and are_measured[it] else _IS_PREDICTED for it in others]
-    changes = changes_to(times[best], [times[it] for it in others], unknown)
+    changes = changes_to(times[best], [times[it] for it in others], unknown, BESIDE_BEST)
     return [(best, ()), *zip(others, changes, strict=True)]
 
 
@@ -526,7 +521,7 @@ def ranked(found: Iterable[LanguageOnSystem]) -> Iterator[LanguageOnSystem]:
     priced = [(it.cost.dollars_per_million, it) for it in rows if it.competes and it.cost]
     thrifty = min(priced, key=lambda pair: pair[0])[1] if priced else None
     first = None if best is None else best.timing
-    changes = known_changes([(first, None if it is best else it.timing) for it in rows])
+    changes = known_changes([(first, None if it is best else it.timing) for it in rows], BESIDE_BEST)
     # A single system is neither the quickest nor the cheapest.
     is_several = len({it.system for it in rows}) > 1
     for it, change in zip(rows, changes, strict=True):

@@ -10,10 +10,16 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from dlbricks_tui.bricks.corpus import Corpus, compare, model_bricks
-from dlbricks_tui.bricks.cutting import Cut
-from dlbricks_tui.bricks.decomposition import Cutting, Decomposition, Occurrence, decompose
-from dlbricks_tui.bricks.ordering import LayerOrder
+from dlbricks_tui.bricks.cutting import Cut, LayerOrder
+from dlbricks_tui.bricks.decomposition import (
+    Corpus,
+    Cutting,
+    Decomposition,
+    Occurrence,
+    compare,
+    decompose,
+    model_bricks,
+)
 from dlbricks_tui.errors import UserError
 from dlbricks_tui.folders import SAMPLE_MODELS, DataFolder
 from dlbricks_tui.models import frameworks
@@ -31,7 +37,6 @@ from dlbricks_tui.wording.numbers import counted
 
 if TYPE_CHECKING:
     from dlbricks_tui.store.database import ResultsDatabase
-
 
 # Of the files that can be opened.
 FILE_ENDINGS = MODEL_SUFFIXES

@@ -49,12 +49,10 @@ from dlbricks_tui.wording.numbers import (
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from dlbricks_tui.api.doctor import ExaminedSystem
+    from dlbricks_tui.api.doctor import DenormalCount, ExaminedSystem
     from dlbricks_tui.api.language_models import LanguageOnSystem
     from dlbricks_tui.host.noise import Finding
-    from dlbricks_tui.measure.denormals import DenormalCount
     from dlbricks_tui.store.records import RuntimeRecord
-
 
 # Facts that have a name of their own.
 _FACTS = {"quota_cores": "limit of cores", "governor": "frequency", "vectors": "instructions", "kernel": "Linux kernel"}

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from dlbricks_tui.api.open_models import ComparableRow
 from dlbricks_tui.api.pairs import ComparedPart, ComparedTwo, compare_rows
-from dlbricks_tui.api.workbench_session import WorkbenchSession
+from dlbricks_tui.api.session import WorkbenchSession
 from dlbricks_tui.documents.comparison import (
     answer_words,
     difference_parts,
@@ -95,7 +95,11 @@ class MarkedScreen(AnswerScreen[None]):
     """Compares A with B in a thread."""
 
     scope = scopes.MARKED
-    CSS_PATH = "marks.tcss"
+    CSS = """
+    /* The circumstances are short: they stand beside the differences where there is room. */
+    MarkedScreen.-medium .panels, MarkedScreen.-wide .panels { grid-size: 2 1; grid-columns: 3fr 2fr; }
+    MarkedScreen .picture { height: 1.25fr; }
+    """
     WANTS_NEW_RESULTS = True
     WAITS_FOR_RUN = True
     ABOUT = (

@@ -21,7 +21,7 @@ from dlbricks_tui.settings.workbench import Switch
 
 if TYPE_CHECKING:
     from dlbricks_tui.api.demonstration import Demonstration
-    from dlbricks_tui.api.workbench_session import Replayed
+    from dlbricks_tui.api.run_watch import Replayed
     from dlbricks_tui.models.library import ModelSource
 
 _SIGNS_OF_SSH = ("SSH_TTY", "SSH_CONNECTION")
@@ -139,7 +139,7 @@ def open_workbench(data: DataFolder, sources: Sources, model: ModelSource | Path
 
 def open_demonstration(demonstration: Demonstration, sources: Sources, speed: float) -> int:
     """Run the application on recorded results until the user leaves, and return the exit status."""
-    from dlbricks_tui.api.workbench_session import Replayed
+    from dlbricks_tui.api.run_watch import Replayed
 
     replayed = Replayed(demonstration.replayed, speed)
     return _run(demonstration.data, demonstration.samples, sources, replayed)
@@ -156,7 +156,7 @@ def _run(
     # Textual reads this variable when it is imported.
     os.environ.setdefault("TEXTUAL_FPS", f"{behaving.repaints_per_second}")
 
-    from dlbricks_tui.api.workbench_session import WorkbenchSession
+    from dlbricks_tui.api.session import WorkbenchSession
     from dlbricks_tui.tui.app import DlbricksApp
 
     session = WorkbenchSession(data, samples)

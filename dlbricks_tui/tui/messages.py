@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from dlbricks_tui.api.followed_runs import ReplayChange
     from dlbricks_tui.api.open_models import ComparableRow
-    from dlbricks_tui.api.workbench_session import News
+    from dlbricks_tui.api.run_watch import News
 
 
 @dataclass
@@ -41,10 +41,12 @@ class RunBegun(Message):
 
 
 @dataclass
-class ReplayWanted(Message):
-    """Replay this run from its beginning."""
+class JobWanted(Message):
+    """Show a run or a fleet run on its screen, or replay a run there from its beginning."""
 
     run: str
+    kind: str
+    replayed: bool = False
 
 
 @dataclass

@@ -11,15 +11,9 @@ from textual import on
 
 from dlbricks_tui.api.language_models import LanguageOnSystem
 from dlbricks_tui.api.open_models import Choices, ComparableRow, ModelSpec
+from dlbricks_tui.api.session import WorkbenchSession, options_of
 from dlbricks_tui.api.sides import PairKind
-from dlbricks_tui.api.store_contents import (
-    KnownSystem,
-    Systems,
-    examine_host,
-    list_systems,
-    rank_systems,
-)
-from dlbricks_tui.api.workbench_session import WorkbenchSession, options_of
+from dlbricks_tui.api.store_contents import KnownSystem, Systems, examine_host, list_systems, rank_systems
 from dlbricks_tui.config.config import Config
 from dlbricks_tui.documents.lines import Line, Span, line
 from dlbricks_tui.documents.parts import Column, Sentence
@@ -166,7 +160,10 @@ class SystemsScreen(AnswerScreen[TakenSystem]):
     """Returns a system and the level measured there, if the user wants estimates from its results."""
 
     scope = scopes.SYSTEMS
-    CSS_PATH = "systems.tcss"
+    CSS = """
+    SystemsScreen.-medium .panels { grid-columns: 3fr 2fr; grid-rows: 4fr 5fr; }
+    SystemsScreen.-wide .panels { grid-columns: 1fr 1fr; grid-rows: 4fr 5fr; }
+    """
     AUTO_FOCUS = "#systems RowsView"
     WANTS_NEW_RESULTS = True
     WAITS_FOR_RUN = True

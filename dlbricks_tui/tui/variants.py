@@ -39,15 +39,14 @@ from dlbricks_tui.documents.variants import curve_pictures, variant_name, varian
 from dlbricks_tui.tui import messages
 from dlbricks_tui.tui.keys import scopes
 from dlbricks_tui.tui.keys.keymap import Hint, key
-from dlbricks_tui.tui.marking import TWO
 from dlbricks_tui.tui.widgets.panel import TablePanel, TableRows, marks_text
+from dlbricks_tui.tui.widgets.rows import TWO
 from dlbricks_tui.tui.widgets.screens import AnswerScreen
 from dlbricks_tui.tui.widgets.text import CURSOR, CURSOR_ELSEWHERE, PictureView, TextLines
 from dlbricks_tui.wording.numbers import measured_ago
 
 if TYPE_CHECKING:
     from dlbricks_tui.estimate.ranking import Ranking
-
 
 # The bounds to choose from, in milliseconds.
 BOUNDS_MS = tuple(step * 10.0**power for power in range(5) for step in (1, 2, 5))
@@ -69,7 +68,14 @@ class VariantsScreen(AnswerScreen[None]):
     """Shows the matrix of a model, and measures its cells."""
 
     scope = scopes.VARIANTS
-    CSS_PATH = "variants.tcss"
+    CSS = """
+    /* The pictures stand side by side below the matrix, in the room that it leaves. */
+    VariantsScreen .panels { grid-size: 1 1; }
+    VariantsPanel RowsView { max-height: 60%; }
+    VariantsPanel .pictures { height: 1fr; }
+    VariantsPanel .picture { height: 100%; }
+    VariantsPanel .below { height: auto; }
+    """
     WRAPS_STATE = True
     WANTS_NEW_RESULTS = True
     WAITS_FOR_RUN = True
@@ -77,7 +83,7 @@ class VariantsScreen(AnswerScreen[None]):
         "The open model by runtime, threads and batch size. The best cell has the highest measured throughput. "
         "{variants.measure} measures the marked cells, or else the selected one; {variants.measure_row} measures its "
         "row, {variants.measure_column} its column. {variants.raise_bound} and {variants.lower_bound} set a bound of "
-        "the latency, which the best cell has to keep. 'slower' needs p below 0.05 and a difference of at least 3 %: "
+        "the latency, which the best cell has to keep. 'slower' needs p below 0.035 and a difference of at least 3 %: "
         "of the samples (Mann-Whitney test) where both were measured end to end, else of the 95 % intervals. p is "
         "corrected for the number of comparisons. Repeat: samples or processes are too few, or differ too much, to "
         "tell the best from the next one."

@@ -23,6 +23,7 @@ from dlbricks_tui.scenarios.scenario import (
     ScenarioKind,
     latencies_ms,
 )
+from dlbricks_tui.share.exporting import SuiteWritten
 from dlbricks_tui.store.records import LoadTest
 from dlbricks_tui.traces.trace import LevelDone, RoundStarted
 from dlbricks_tui.wording.answers import combination_words, execution_words, figure_text, what_if_words
@@ -40,8 +41,8 @@ from dlbricks_tui.wording.plain_text import histogram_lines
 
 if TYPE_CHECKING:
     from dlbricks_tui.analysis.proving import ProofOrder
-    from dlbricks_tui.share.suites.exporting import OmittedBrick, SuiteWritten
-    from dlbricks_tui.share.suites.results_file import SuiteImport
+    from dlbricks_tui.share.exporting import OmittedBrick, SuiteWritten
+    from dlbricks_tui.share.results_file import SuiteImport
 
 
 def proof_line(event: Event, order: ProofOrder) -> str:
@@ -69,7 +70,7 @@ def proof_line(event: Event, order: ProofOrder) -> str:
 def export_line(event: Event) -> str:
     """Return how far an export is, or its end."""
     # Loaded here: other jobs need no networks.
-    from dlbricks_tui.share.suites.exporting import BricksChecked, ExportNoted, SuiteWritten
+    from dlbricks_tui.share.exporting import BricksChecked, ExportNoted, SuiteWritten
 
     match event:
         case ExportNoted():

@@ -9,10 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dlbricks_tui.analysis.bounds import best_measured, gap_of, over_best
+from dlbricks_tui.analysis.bounds import LayerPoint, Roof, Work, best_measured, gap_of, over_best
 from dlbricks_tui.analysis.groups import MeasuredExecution
 from dlbricks_tui.analysis.kernels import LayerKernel, TimedKernel
-from dlbricks_tui.analysis.roofline import LayerPoint, Roof, Work
 from dlbricks_tui.analysis.what_if import Correction, Gain, MeasuredGain, WhatIf, WhatIfKind
 from dlbricks_tui.analysis.what_ifs import what_ifs_of
 from dlbricks_tui.api.analyses import BestGain
@@ -26,7 +25,7 @@ from dlbricks_tui.documents.analysis import (
 )
 from dlbricks_tui.documents.layout import TEXT, laid_out
 from dlbricks_tui.documents.lines import width_of
-from dlbricks_tui.documents.parts import Table
+from dlbricks_tui.documents.parts import Part, Table
 from dlbricks_tui.documents.pictures import Plot
 from dlbricks_tui.documents.what_ifs import (
     ShownWhatIf,
@@ -353,7 +352,7 @@ def test_kernels_and_layers_are_ordered_by_their_time_with_the_reasons_against_o
     # Reasons that several layers share are told once, and whole.
     reason = ("a long reason " * 9,)
     shared = [TimedKernel(LayerKernel(number, "ref", "", (), reason), f"layer{number}", 1.0) for number in range(4)]
-    tables = {
+    tables: dict[str, Part] = {
         "by kernel": kernels_table(found),
         "by layer": layer_kernels_table(found),
         "silent": kernels_table([SILENT]),

@@ -73,8 +73,8 @@ def test_a_comparison_has_its_verdict_both_sides_the_parts_and_what_else_differs
 
 
 def test_the_question_and_the_answer_are_one_sentence_each() -> None:
-    cases = (Verdict.FASTER, 0.05), (Verdict.SLOWER, 12.34), (Verdict.SLOWER, 9.996), (Verdict.SLOWER, 100.0)
-    cases += (Verdict.SLOWER, 1234.5), (Verdict.SAME, 1.0)
+    cases = [(Verdict.SLOWER, ratio) for ratio in (12.34, 9.996, 100.0, 1234.5)]
+    cases = [(Verdict.FASTER, 0.05), *cases, (Verdict.SAME, 1.0)]
     unknown = replace(FOUND, verdict=Verdict.UNKNOWN, reason="it may be chance")
     told = [answer_words(replace(FOUND, verdict=verdict, ratio=ratio)) for verdict, ratio in cases]
     # Results and selections have no kind.
@@ -178,6 +178,7 @@ def evaluated(*results: EvaluatedResult, loads: tuple[EvaluatedLoad, ...] = (), 
 
 
 def test_results_and_scenarios_have_a_row_each_with_marks_of_what_they_did_not_meet() -> None:
+    lacking: dict[str, Any] = dict.fromkeys(("measured_ms", "measured_interval_ms", "estimate_ms", "when"))
     limited = replace(
         RESULT,
         framework="unheard-of",
@@ -186,7 +187,7 @@ def test_results_and_scenarios_have_a_row_each_with_marks_of_what_they_did_not_m
         optimisation=Optimisation.NONE,
         unmet=("4 cores, not 8", TURBO),
         samples=0,
-        **dict.fromkeys(("measured_ms", "measured_interval_ms", "estimate_ms", "when")),
+        **lacking,
     )
     offline = replace(LOAD, kind=ScenarioKind.OFFLINE, percentile=99.9, bound_ms=None, measured=None)
     loads = LOAD, replace(offline, unmet=(TURBO, "one more")), replace(LOAD, measured=replace(OUTCOME, valid=False))
@@ -196,7 +197,7 @@ def test_results_and_scenarios_have_a_row_each_with_marks_of_what_they_did_not_m
 
 
 def test_a_comparison_has_both_latencies_and_the_differences_of_each_result() -> None:
-    lacking = dict.fromkeys(("threads", "of", "was_ms", "is_ms", "change", "interval"))
+    lacking: dict[str, Any] = dict.fromkeys(("threads", "of", "was_ms", "is_ms", "change", "interval"))
     threads = (Difference("threads", "1", "2"), Difference("turbo", "on", "off"))
     found = (
         replace(COMPARED, verdict=Verdict.SLOWER, differences=threads),

@@ -193,7 +193,8 @@ def test_a_cell_says_what_is_known_of_it_or_why_there_is_no_latency() -> None:
         "no combination": (FULL, 2, 4, None),
         "refused": (replace(FULL, refusals=("its file fixes the batch",)), 2, 4, None),
     }
-    check("cells", {name: cell_parts(of, matrix_rows(of)[at], *more) for name, (of, at, *more) in cells.items()})
+    parts = {name: cell_parts(of, matrix_rows(of)[at], size, bound) for name, (of, at, size, bound) in cells.items()}
+    check("cells", parts)
 
 
 def test_a_best_cell_that_may_be_chance_asks_for_a_repetition() -> None:

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from datetime import datetime
+from typing import Any
 
 import pytest
 
@@ -91,8 +92,8 @@ def test_a_disturbance_has_its_effect_and_cure_below_and_others_a_line() -> None
 def estimate(
     ms: float | None, host: str = "a", *, predicted: int = 0, missing: int = 0, price: float | None = None
 ) -> FleetEstimate:
-    unknown = dict.fromkeys(("low_ms", "high_ms", "per_second"))
-    layers = {"measured_layers": 1, "predicted_layers": predicted, "missing_layers": missing}
+    unknown: dict[str, Any] = dict.fromkeys(("low_ms", "high_ms", "per_second"))
+    layers: dict[str, Any] = {"measured_layers": 1, "predicted_layers": predicted, "missing_layers": missing}
     return FleetEstimate(host=host, system="", sequential_ms=ms, dollars_per_million=price, **unknown, **layers)
 
 

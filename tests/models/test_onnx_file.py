@@ -14,7 +14,7 @@ from onnx.helper import make_node, make_opsetid
 from onnx.numpy_helper import from_array
 
 from dlbricks_tui.bricks.decomposition import decompose
-from dlbricks_tui.estimate.prediction.features import features_of
+from dlbricks_tui.estimate.features import features_of
 from dlbricks_tui.models.errors import FusionRefusedError, MissingShapeError, ModelError, UnreadableModelError
 from dlbricks_tui.models.graph import LayerGraph, Level
 from dlbricks_tui.models.library import source_of
@@ -22,7 +22,7 @@ from dlbricks_tui.models.loading import Loader
 from dlbricks_tui.models.onnx.model_file import parse_onnx
 from dlbricks_tui.runtime.traits import ONNX_RUNTIME
 from dlbricks_tui.runtime.variant import Precision
-from dlbricks_tui.store.labels import label_of
+from dlbricks_tui.store.index import label_of
 from tests.models.hostile_files import billion_nodes, calling, mutated, nested
 from tests.models.onnx_models import floats, integers, kept_in, loaded, model, saved, small, with_everything
 from tests.models.table_framework import TableFramework

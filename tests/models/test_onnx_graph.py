@@ -9,7 +9,7 @@ from onnx.helper import make_node, make_tensor
 from benchmarks.onnx_models import TOKENS, WIDTH, encoder
 from dlbricks_tui.bricks.decomposition import Cutting, decompose
 from dlbricks_tui.bricks.identity import brick_of
-from dlbricks_tui.estimate.prediction.features import features_of
+from dlbricks_tui.estimate.features import features_of
 from dlbricks_tui.models.errors import UnreadableModelError
 from dlbricks_tui.models.graph import Feed, LayerGraph, Level, Origin, TensorType, Wire
 from dlbricks_tui.models.kinds import Kind

@@ -8,14 +8,13 @@ from xml.dom.minidom import parseString
 
 import pytest
 
-from dlbricks_tui.analysis.bounds import Gap
-from dlbricks_tui.analysis.roofline import LayerPoint, Roof, Work
+from dlbricks_tui.analysis.bounds import Gap, LayerPoint, Roof, Work
 from dlbricks_tui.analysis.what_if import WhatIfKind
 from dlbricks_tui.api.analyses import BestGain
 from dlbricks_tui.api.changes import compare, hosts_of
 from dlbricks_tui.api.reported import ReportContents, ReportedModel
 from dlbricks_tui.api.sides import facts_of, side_of
-from dlbricks_tui.bricks.corpus import compare as compare_models
+from dlbricks_tui.bricks.decomposition import compare as compare_models
 from dlbricks_tui.documents.analysis import analyses_parts
 from dlbricks_tui.documents.parts import Table
 from dlbricks_tui.documents.pictures import LegendSign

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 import pytest
 
-from dlbricks_tui.host.load import Contention
+from dlbricks_tui.host.noise import Contention
 from dlbricks_tui.jobs.errors import JobError
 from dlbricks_tui.jobs.events import Event
 from dlbricks_tui.jobs.folder import JobState, RunFolder, RunFolders, State, Tally
@@ -28,9 +28,9 @@ from dlbricks_tui.runs.events import (
     ProgramFailed,
     ProgramLoaded,
     ProgramMeasured,
+    RunProgress,
     WorkerReplaced,
 )
-from dlbricks_tui.runs.progress import RunProgress
 from dlbricks_tui.runs.request import RunRequest
 from dlbricks_tui.runs.run import execute
 from dlbricks_tui.runtime.protocol import Load, Request, Sample

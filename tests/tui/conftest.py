@@ -16,9 +16,9 @@ from textual.css.model import RuleSet
 from textual.css.stylesheet import Stylesheet
 from textual.screen import Screen
 
-from dlbricks_tui.api import estimating, followed_runs, scope, store_contents, workbench_session
-from dlbricks_tui.api import library_scans as work
-from dlbricks_tui.api.workbench_session import RunWatch
+from dlbricks_tui.api import estimating, followed_runs, run_watch, scope, store_contents
+from dlbricks_tui.api import model_reading as work
+from dlbricks_tui.api.run_watch import RunWatch
 from dlbricks_tui.bricks.decomposition import decompose
 from dlbricks_tui.documents import pictures
 from dlbricks_tui.folders import DataFolder
@@ -60,10 +60,10 @@ def _no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(work, "BREATH_SECONDS", 0.0)
     monkeypatch.setattr(work, "SHARE_WHILE_MEASURING", 1.0)
     monkeypatch.setattr(rows, "SETTLE_SECONDS", 0.001)
-    monkeypatch.setattr(workbench_session, "SECONDS_BETWEEN_LOOKS", 0.05)
+    monkeypatch.setattr(run_watch, "SECONDS_BETWEEN_LOOKS", 0.05)
     # The runs of tests stay silent.
     monkeypatch.setattr(followed_runs, "COUNTDOWN_AFTER_SECONDS", math.inf)
-    monkeypatch.setattr(workbench_session, "SECONDS_BETWEEN_IDLE_LOOKS", 0.05)
+    monkeypatch.setattr(run_watch, "SECONDS_BETWEEN_IDLE_LOOKS", 0.05)
 
 
 @pytest.fixture(autouse=True)

@@ -10,16 +10,15 @@ from textual.pilot import Pilot
 
 from dlbricks_tui.api.followed_runs import SnapshotBuilder
 from dlbricks_tui.api.open_models import ModelSpec
-from dlbricks_tui.api.workbench_session import WorkbenchSession
+from dlbricks_tui.api.session import WorkbenchSession
 from dlbricks_tui.config.config import Config
 from dlbricks_tui.errors import UserError
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.jobs.folder import State
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.records import Peaks
-from dlbricks_tui.tui.analysis import screen as analysing
-from dlbricks_tui.tui.analysis.panels import LayersPanel, RooflineScreen, WhatIfsPanel
-from dlbricks_tui.tui.analysis.screen import AnalysisScreen
+from dlbricks_tui.tui import analysis as analysing
+from dlbricks_tui.tui.analysis import AnalysisScreen, LayersPanel, RooflineScreen, WhatIfsPanel
 from dlbricks_tui.tui.messages import NewResults
 from dlbricks_tui.tui.widgets.rows import LineRows
 from dlbricks_tui.tui.workbench.screen import WorkbenchScreen

@@ -11,13 +11,13 @@ from dataclasses import replace
 
 import pytest
 
-from dlbricks_tui.api import library_scans as work
+from dlbricks_tui.api import model_reading as work
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.jobs.folder import State
 from dlbricks_tui.tui.corpus import CorpusScreen
 from dlbricks_tui.tui.door import IdleCollections
 from dlbricks_tui.tui.messages import NewResults
-from dlbricks_tui.tui.run.updates import RunUpdates
+from dlbricks_tui.tui.run.host import RunUpdates
 from dlbricks_tui.tui.variants import VariantsScreen
 from dlbricks_tui.tui.widgets.screens import NOT_YET
 from tests.runs.live_runs import end, estimate, in_the_middle, put_run
@@ -96,7 +96,7 @@ _PROGRAM = """
 import os, sys, threading
 import numpy as np
 from pathlib import Path
-from dlbricks_tui.api.workbench_session import return_large_blocks
+from dlbricks_tui.api.session import return_large_blocks
 
 if sys.argv[1] == "return":
     return_large_blocks()

@@ -9,10 +9,9 @@ from threading import Event
 import pytest
 from textual.pilot import Pilot
 
-from dlbricks_tui.api.library_scans import compare_models
-from dlbricks_tui.api.model_reading import MOST_KEPT, ModelReader
+from dlbricks_tui.api.model_reading import MOST_KEPT, ModelReader, compare_models
 from dlbricks_tui.api.open_models import AskedShape, ModelSpec
-from dlbricks_tui.api.workbench_session import WorkbenchSession
+from dlbricks_tui.api.session import WorkbenchSession
 from dlbricks_tui.bricks.decomposition import Cutting, Decomposition
 from dlbricks_tui.folders import SAMPLE_MODELS, DataFolder
 from dlbricks_tui.jobs.folder import RunFolder
@@ -27,8 +26,8 @@ from dlbricks_tui.runtime.registry import Registry
 from dlbricks_tui.runtime.runtime import Runtime
 from dlbricks_tui.runtime.traits import MXNET, Format
 from dlbricks_tui.runtime.variant import Precision
-from dlbricks_tui.tui.dialogs.input_shapes import InputShapesScreen
 from dlbricks_tui.tui.widgets.panel import Field
+from dlbricks_tui.tui.workbench.boxes import InputShapesScreen
 from dlbricks_tui.tui.workbench.screen import WorkbenchScreen
 from sample_models.builders.symbol_writer import SymbolWriter
 from tests.documents.outlines import sample

@@ -116,8 +116,8 @@ def test_the_program_starts_without_what_only_later_screens_need() -> None:
         "import sys, dlbricks_tui.tui.app\n"
         f"loaded = {{*sys.modules}} & {{*{late}}}\n"
         "assert not loaded, loaded\n"
-        "import dlbricks_tui.tui.analysis.screen, dlbricks_tui.tui.fleet.screen\n"
-        "import dlbricks_tui.tui.scenario.screen, dlbricks_tui.tui.trace.screen, dlbricks_tui.tui.widgets.text\n"
+        "import dlbricks_tui.tui.analysis, dlbricks_tui.tui.fleet\n"
+        "import dlbricks_tui.tui.scenario, dlbricks_tui.tui.trace, dlbricks_tui.tui.widgets.text\n"
         "assert 'plotext' not in sys.modules\n"
     )
     subprocess.run([sys.executable, "-c", code], cwd=Path(__file__).parents[2], check=True)

@@ -10,7 +10,7 @@ from textual.pilot import Pilot
 
 from dlbricks_tui.api.open_models import ModelSpec
 from dlbricks_tui.api.scenarios import ScenarioOfModel
-from dlbricks_tui.api.workbench_session import WorkbenchSession
+from dlbricks_tui.api.session import WorkbenchSession
 from dlbricks_tui.bricks.identity import end_to_end_keys
 from dlbricks_tui.config.config import Config
 from dlbricks_tui.folders import DataFolder
@@ -22,10 +22,9 @@ from dlbricks_tui.settings.setting import Setting
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.records import LoadTest
 from dlbricks_tui.store.statistics import pack_latencies
+from dlbricks_tui.tui import scenario as work
 from dlbricks_tui.tui.dialogs.notices import WritingScreen
-from dlbricks_tui.tui.scenario import screen as work
-from dlbricks_tui.tui.scenario.panels import SCENARIO_ROWS, LoadTestsPanel, SettingsPanel
-from dlbricks_tui.tui.scenario.screen import ScenarioScreen
+from dlbricks_tui.tui.scenario import SCENARIO_ROWS, LoadTestsPanel, ScenarioScreen, SettingsPanel
 from dlbricks_tui.tui.workbench.screen import WorkbenchScreen
 from tests.store.samples import load_test
 from tests.tui.application import (

@@ -12,36 +12,36 @@ import pytest
 
 from dlbricks_tui.analysis.proving import PROOF, ProofOrder, RoundsDone
 from dlbricks_tui.analysis.what_if import Gain
+from dlbricks_tui.api import run_watch
 from dlbricks_tui.api import store_contents as work
-from dlbricks_tui.api import workbench_session
 from dlbricks_tui.api.analysing import MeasuringPlan
 from dlbricks_tui.api.jobs import ToldJob
 from dlbricks_tui.api.open_models import ModelSpec
+from dlbricks_tui.api.session import WorkbenchSession
 from dlbricks_tui.api.traces import TraceSettings
-from dlbricks_tui.api.workbench_session import WorkbenchSession
 from dlbricks_tui.config.config import Config
-from dlbricks_tui.estimate.prediction.score import PredictionBasis, Score
+from dlbricks_tui.estimate.score import PredictionBasis, Score
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.host.noise import Finding, NoiseVerdict
 from dlbricks_tui.host.queue import Place
 from dlbricks_tui.jobs.events import EventWriter, Waiting
-from dlbricks_tui.jobs.folder import JobFolder, State, StoredJobs
+from dlbricks_tui.jobs.folder import JobFolder, State
 from dlbricks_tui.models.errors import ModelError
 from dlbricks_tui.models.library import ModelSource
 from dlbricks_tui.settings.setting import several, whole
-from dlbricks_tui.share.suites.exporting import OmittedBrick, SuiteWritten
-from dlbricks_tui.tui.analysis.panels import MeasureScreen
+from dlbricks_tui.share.exporting import OmittedBrick, SuiteWritten
+from dlbricks_tui.tui.analysis import MeasureScreen
 from dlbricks_tui.tui.dialogs.notices import DemonstrationScreen, WritingScreen
-from dlbricks_tui.tui.fleet.panels import AllFleetsScreen, CancelFleetScreen, HostsFileScreen, StartFleetScreen
+from dlbricks_tui.tui.fleet import CancelFleetScreen, HostsFileScreen, StartFleetScreen
 from dlbricks_tui.tui.language import OpenLanguageModelScreen
 from dlbricks_tui.tui.messages import Failed
-from dlbricks_tui.tui.results.screen import ResultsScreen
+from dlbricks_tui.tui.results import ResultsScreen
 from dlbricks_tui.tui.run.boxes import CancelWorkScreen, JobScreen, QueueScreen
-from dlbricks_tui.tui.scenario.screen import CancelLoadScreen
+from dlbricks_tui.tui.scenario import CancelLoadScreen
 from dlbricks_tui.tui.systems import SystemsScreen
-from dlbricks_tui.tui.trace.panels import CancelTraceScreen, StartTraceScreen, WriteTraceScreen
+from dlbricks_tui.tui.trace import CancelTraceScreen, StartTraceScreen, WriteTraceScreen
+from dlbricks_tui.tui.workbench.boxes import ExportSuiteScreen, ScoresScreen, SuiteWrittenScreen
 from dlbricks_tui.tui.workbench.model_columns import ModelColumnsScreen
-from dlbricks_tui.tui.workbench.suites import ExportSuiteScreen, ScoresScreen, SuiteWrittenScreen
 from tests.runs.live_runs import in_the_middle, put_run
 from tests.tui import results
 from tests.tui.application import MEDIUM, NARROW, WRITTEN, AppWithoutWorkbench, app_on, press, running, settled
@@ -96,7 +96,6 @@ BOXES: Shown = {
     "demonstration": (lambda: DemonstrationScreen("measured on another host on 2026-11-27"), ()),
     "fleet-cancel": (lambda: CancelFleetScreen("20261127-163554-3059", ("squeezenet1.1", "alexnet")), ()),
     "fleet-hosts-file": (HostsFileScreen, ('"ho"',)),
-    "fleet-runs": (lambda: AllFleetsScreen(lambda: StoredJobs((), {}), lambda _: None), ()),
     "fleet-start": (lambda: StartFleetScreen(("squeezenet1.1", "alexnet"), ("onnxruntime",)), ("l", "j")),
     "job": (lambda: JobScreen(ToldJob(proofs()), DataFolder(Path())), ()),
     "model-columns": (lambda: ModelColumnsScreen(("estimate", "age")), ("j", "space")),
@@ -154,7 +153,7 @@ def one_host(one_host: None, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def same_everywhere(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Show the times of Greenwich, and no load of this host."""
-    monkeypatch.setattr(workbench_session, "SECONDS_BETWEEN_LOADS", math.inf)
+    monkeypatch.setattr(run_watch, "SECONDS_BETWEEN_LOADS", math.inf)
     monkeypatch.setenv("TZ", "UTC")
     time.tzset()
     yield

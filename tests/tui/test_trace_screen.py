@@ -12,14 +12,13 @@ from hypothesis import strategies as st
 from textual.pilot import Pilot
 
 from dlbricks_tui.api.open_models import ModelSpec
-from dlbricks_tui.api.workbench_session import WorkbenchSession
+from dlbricks_tui.api.session import WorkbenchSession
 from dlbricks_tui.config.config import Config
 from dlbricks_tui.documents.timeline_rows import TimelineState
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.traces.trace import Trace
 from dlbricks_tui.tui.dialogs.paths import PathScreen
-from dlbricks_tui.tui.trace.panels import TimelinePanel, TracesPanel
-from dlbricks_tui.tui.trace.screen import TraceScreen
+from dlbricks_tui.tui.trace import TimelinePanel, TraceScreen, TracesPanel
 from dlbricks_tui.tui.workbench.screen import WorkbenchScreen
 from dlbricks_tui.tui.workbench.tree import TreePanel
 from tests.traces.sample_traces import traces
