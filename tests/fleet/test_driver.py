@@ -37,7 +37,7 @@ from dlbricks_tui.jobs.folder import JobState, State
 from dlbricks_tui.measure.method import Method
 from dlbricks_tui.models.library import Library
 from dlbricks_tui.runs.planning import PROBE_RULE, cut_models
-from dlbricks_tui.settings.fleets import Question
+from dlbricks_tui.settings.measuring import Question
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.documents import NoRoomError
 from dlbricks_tui.store.records import Measurement, Provenance, Record

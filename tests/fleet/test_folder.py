@@ -11,7 +11,7 @@ from dlbricks_tui.fleet.request import FleetError, FleetRequest, HostEntry
 from dlbricks_tui.fleet.scheduler import Certificates
 from dlbricks_tui.jobs.errors import JobError
 from dlbricks_tui.jobs.folder import State
-from dlbricks_tui.settings.fleets import Question
+from dlbricks_tui.settings.measuring import Question
 from tests.runs.runs import Site
 
 HOSTS = (HostEntry(name="one", address="10.0.0.1", port=2222), HostEntry(name="two", price_per_hour=0.17))

@@ -9,9 +9,9 @@ import pytest
 
 from dlbricks_tui.api.documents import document
 from dlbricks_tui.api.fleets import FleetJob, FleetOptions, fleet_request, fleet_result
+from dlbricks_tui.api.language_answers import LanguageOptions
 from dlbricks_tui.api.language_measuring import measure_models
-from dlbricks_tui.api.language_models import LanguageOptions
-from dlbricks_tui.api.language_systems import language_on_systems
+from dlbricks_tui.api.language_models import language_on_systems
 from dlbricks_tui.cli.main import main
 from dlbricks_tui.documents.fleet import fleet_parts
 from dlbricks_tui.fleet import answering
@@ -38,7 +38,7 @@ from dlbricks_tui.runs.request import RunRequest
 from dlbricks_tui.runs.work import Workplace
 from dlbricks_tui.runtime.registry import Registry
 from dlbricks_tui.runtime.runtime import Runtime
-from dlbricks_tui.settings.fleets import Question
+from dlbricks_tui.settings.measuring import Question
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.records import Measurement, Peaks
 from tests.documents.test_language import text_of as drawn
