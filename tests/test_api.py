@@ -20,8 +20,8 @@ import dlbricks_tui
 from dlbricks_tui import api
 from dlbricks_tui.api import public
 from dlbricks_tui.cli.main import main
-from dlbricks_tui.fleet.driving import running
-from dlbricks_tui.fleet.driving.running import FleetPlace
+from dlbricks_tui.fleet import driver as running
+from dlbricks_tui.fleet.driver import FleetPlace
 from dlbricks_tui.fleet.folder import FleetFolder
 from dlbricks_tui.host.queue import HOST_LOCK_VARIABLE
 from dlbricks_tui.jobs.events import Event

@@ -23,7 +23,7 @@ from dlbricks_tui.estimate.compositions import SequenceTask, critical_path, mill
 from dlbricks_tui.estimate.intervals import doubt_about
 from dlbricks_tui.estimate.knowledge import Latency
 from dlbricks_tui.estimate.parts import Part
-from dlbricks_tui.models.digraphs import digraph_of, topological_order
+from dlbricks_tui.models.graph import digraph_of, topological_order
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,8 +8,15 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from dlbricks_tui.api.opening import library, load_all, loader_from_cache
-from dlbricks_tui.bricks.corpus import Corpus, compare, model_bricks
-from dlbricks_tui.bricks.decomposition import Cutting, Decomposition, Occurrence, decompose
+from dlbricks_tui.bricks.decomposition import (
+    Corpus,
+    Cutting,
+    Decomposition,
+    Occurrence,
+    compare,
+    decompose,
+    model_bricks,
+)
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.models.graph import Layer, LayerGraph, Level, unmeasurable_layers
 from dlbricks_tui.models.input_shapes import ShapeMemory, listed, spelled

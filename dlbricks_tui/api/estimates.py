@@ -5,9 +5,8 @@ from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any
 
 from dlbricks_tui.api.documents import document, taken
-from dlbricks_tui.bricks.cutting import Cut
+from dlbricks_tui.bricks.cutting import Cut, LayerOrder
 from dlbricks_tui.bricks.decomposition import Decomposition
-from dlbricks_tui.bricks.ordering import LayerOrder
 from dlbricks_tui.estimate.estimate import Coverage
 from dlbricks_tui.estimate.explanation import Residual, by_region, by_type, costliest, residual, unpredicted_operators
 from dlbricks_tui.estimate.parts import SlowPart, slowest

@@ -15,10 +15,9 @@ from statistics import median
 from typing import NamedTuple
 
 from dlbricks_tui.estimate.intervals import WIDEST_MS, WIDEST_SHARE
-from dlbricks_tui.host.load import HostLoad
-from dlbricks_tui.jobs.events import Event
+from dlbricks_tui.host.noise import HostLoad
+from dlbricks_tui.jobs.events import Event, Replay, events_so_far
 from dlbricks_tui.jobs.folder import ACTIVE, RunFolder, State
-from dlbricks_tui.jobs.replay import Replay, events_so_far
 from dlbricks_tui.measure.events import BatchRestarted, RoundDone
 from dlbricks_tui.runs.events import (
     AboutProgram,

@@ -21,7 +21,7 @@ from dlbricks_tui.fleet.request import EVENTS
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.host.queue import Place, WorkKind, host_queue
 from dlbricks_tui.jobs.errors import JobError
-from dlbricks_tui.jobs.events import Event, EventReader, Waiting, follow
+from dlbricks_tui.jobs.events import Event, EventReader, Replay, Waiting, events_so_far, follow
 from dlbricks_tui.jobs.folder import (
     FolderList,
     JobFolder,
@@ -35,7 +35,6 @@ from dlbricks_tui.jobs.folder import (
 )
 from dlbricks_tui.jobs.kinds import JobKind
 from dlbricks_tui.jobs.process import start_detached
-from dlbricks_tui.jobs.replay import Replay, events_so_far
 from dlbricks_tui.language.orders import LANGUAGE, LanguageFailed, LanguageRound
 from dlbricks_tui.runs.control import create_run
 from dlbricks_tui.runs.events import RunEvents
@@ -135,7 +134,7 @@ def start_apart(folder: JobFolder, data: DataFolder) -> None:
     if isinstance(folder, RunFolder):
         function = "dlbricks_tui.share.suite_runs"
     elif isinstance(folder, FleetFolder):
-        function = "dlbricks_tui.fleet.driving.running"
+        function = "dlbricks_tui.fleet.driver"
     else:
         function = _kind_of(folder)[0].function
     start_detached(folder, data, function)
@@ -160,7 +159,12 @@ def resume_job(job: str, data: DataFolder) -> None:
     """Let a paused job go on, or work again in a separate process on one that has ended early."""
     folder = find_job(job, data)
     state = folder.state()
-    if state.active and state.process.alive:
+    if isinstance(folder, FleetFolder):
+        # Loaded here: other jobs have no hosts that may refuse.
+        from dlbricks_tui.api.fleets import FleetJob
+
+        FleetJob(folder, data).resume_apart()
+    elif state.active and state.process.alive:
         folder.go_on()
     else:
         start_apart(folder, data)
@@ -181,13 +185,13 @@ def _places(data: DataFolder) -> tuple[FolderList[Any], ...]:
     return RunFolders(data.runs), FleetFolders(data.fleets), JobFolders(data.jobs)
 
 
-def stored_jobs(data: DataFolder, *, with_fleets: bool = True) -> StoredJobs:
+def stored_jobs(data: DataFolder) -> StoredJobs:
     """Return the states of all jobs, the newest last, and the jobs whose state cannot be read."""
     found = [place.stored() for place in _places(data)]
     # Of each place, later jobs come later although the clock was set back.
     latest = [accumulate((state.started for state in each.states), max) for each in found]
     dated = [pair for each, starts in zip(found, latest, strict=True) for pair in zip(starts, each.states, strict=True)]
-    states = tuple([it for _, it in sorted(dated, key=itemgetter(0)) if with_fleets or it.kind is not WorkKind.FLEET])
+    states = tuple([it for _, it in sorted(dated, key=itemgetter(0))])
     return StoredJobs(states, {run: line for each in found for run, line in each.unreadable.items()})
 
 
@@ -240,8 +244,13 @@ def job_summaries(states: Sequence[JobState]) -> tuple[JobSummary, ...]:
 
 
 def is_run(kind: str) -> bool:
-    """Return whether work of a kind is a run, which has a screen of its own."""
+    """Return whether work of a kind is a run."""
     return kind in (WorkKind.RUN, WorkKind.PROBE)
+
+
+def has_screen(kind: str) -> bool:
+    """Return whether a job of a kind has a screen of its own; a box shows the others."""
+    return is_run(kind) or kind == WorkKind.FLEET
 
 
 def can_be_followed(place: Place, data: DataFolder) -> bool:

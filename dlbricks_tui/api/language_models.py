@@ -18,8 +18,7 @@ from dlbricks_tui.api.language_comparing import (
     named_variants,
 )
 from dlbricks_tui.errors import UserError
-from dlbricks_tui.host.fingerprint import fingerprint
-from dlbricks_tui.host.processor import HostFiles, instruction_sets
+from dlbricks_tui.host.fingerprint import HostFiles, fingerprint, instruction_sets
 from dlbricks_tui.jobs.errors import JobError
 from dlbricks_tui.jobs.events import Event
 from dlbricks_tui.language import llama_cpp

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from dlbricks_tui import __version__
 from dlbricks_tui.api.open_models import KnownLatency, known_latency
 from dlbricks_tui.atomic_write import write_atomically
-from dlbricks_tui.bricks.corpus import Corpus, ModelBricks, compare, model_bricks
+from dlbricks_tui.bricks.decomposition import Corpus, ModelBricks, compare, model_bricks
 from dlbricks_tui.errors import UserError
 from dlbricks_tui.estimate.comparison import Accuracy, SharedSettings, accuracy, by_group
 from dlbricks_tui.estimate.inquiry import Inquiry

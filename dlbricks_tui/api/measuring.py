@@ -18,9 +18,7 @@ from dlbricks_tui.estimate.parts import Part
 from dlbricks_tui.estimate.prediction.stored import ways_of_others
 from dlbricks_tui.estimate.ranking import Point
 from dlbricks_tui.folders import DataFolder
-from dlbricks_tui.host import processor
-from dlbricks_tui.host.fingerprint import fingerprint
-from dlbricks_tui.host.processor import HostFiles
+from dlbricks_tui.host.fingerprint import HostFiles, fingerprint, instruction_sets
 from dlbricks_tui.host.queue import host_queue
 from dlbricks_tui.jobs.errors import JobError
 from dlbricks_tui.jobs.events import Event
@@ -176,7 +174,7 @@ def _method(options: MeasureOptions, runtime: Runtime) -> Method:
 def _runtimes(options: MeasureOptions, formats: Collection[Format], data: DataFolder) -> tuple[Runtime, ...]:
     """Return each runtime with each precision, each limit on its kernels, and each number of threads."""
     for instructions in several(options.instructions):
-        available = processor.instruction_sets(HostFiles())
+        available = instruction_sets(HostFiles())
         if instructions not in available:
             known = ", ".join(it.value for it in available)
             raise JobError(f"this processor has no {instructions.value} instructions: choose from {known}")

@@ -11,7 +11,7 @@ from typing import Any
 from dlbricks_tui.api.from_run import FoundResult, found_result, timed_by
 from dlbricks_tui.api.measuring import MeasureOptions, request_by
 from dlbricks_tui.api.opening import library
-from dlbricks_tui.bricks.ordering import LayerOrder
+from dlbricks_tui.bricks.cutting import LayerOrder
 from dlbricks_tui.errors import UserError
 from dlbricks_tui.evaluations.evaluation import EvaluatedModel, EvaluatedRuntime, Evaluation
 from dlbricks_tui.evaluations.matching import (
@@ -29,10 +29,8 @@ from dlbricks_tui.evaluations.matching import (
     version_fits,
 )
 from dlbricks_tui.folders import SAMPLE_MODELS, DataFolder
-from dlbricks_tui.host import processor
-from dlbricks_tui.host.fingerprint import fingerprint
+from dlbricks_tui.host.fingerprint import HostFiles, fingerprint, instruction_sets
 from dlbricks_tui.host.noise import disturbances
-from dlbricks_tui.host.processor import HostFiles
 from dlbricks_tui.jobs.events import Event
 from dlbricks_tui.measure.jobs import CutModel
 from dlbricks_tui.measure.known import known_in
@@ -130,7 +128,7 @@ def schema_of_files() -> Mapping[str, Any]:
 
 def check_evaluation(evaluation: Evaluation, file: Path, data: DataFolder) -> CheckedEvaluation:
     """Return what of this host matches an evaluation, and the runs for it. Nothing is measured."""
-    instructions = processor.instruction_sets(HostFiles())
+    instructions = instruction_sets(HostFiles())
     watched = disturbances() if evaluation.system.quiet else None
     of_host = list(host_matches(evaluation.system, host_state(fingerprint(), instructions, watched)))
     read = {traits_of(it.framework).format for it in evaluation.runtimes}

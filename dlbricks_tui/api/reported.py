@@ -15,8 +15,7 @@ from dlbricks_tui.api.analysing import Analyser
 from dlbricks_tui.api.estimating import Remarks, measured_models, open_estimator
 from dlbricks_tui.api.opening import InputsUsed, ModelLoaders, library
 from dlbricks_tui.api.scope import EstimateOptions, named_runtime
-from dlbricks_tui.bricks.corpus import Corpus, compare, model_bricks
-from dlbricks_tui.bricks.decomposition import Cutting, Decomposition, decompose
+from dlbricks_tui.bricks.decomposition import Corpus, Cutting, Decomposition, compare, decompose, model_bricks
 from dlbricks_tui.bricks.identity import end_to_end_keys
 from dlbricks_tui.estimate.comparison import Accuracy, accuracy
 from dlbricks_tui.estimate.errors import EstimateError

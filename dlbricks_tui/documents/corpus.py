@@ -13,7 +13,7 @@ from dlbricks_tui.wording.numbers import counted, percent, signed_percent
 
 if TYPE_CHECKING:
     from dlbricks_tui.api.library_scans import GroupAccuracy
-    from dlbricks_tui.bricks.corpus import Corpus, RepeatedType
+    from dlbricks_tui.bricks.decomposition import Corpus, RepeatedType
     from dlbricks_tui.store.selections import Way
 
 _TOGETHER = "all together"

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
 
     from dlbricks_tui.api.fleets import FleetEstimate, FleetModel, FleetResult
-    from dlbricks_tui.fleet.setting_up.doctor import Examination
+    from dlbricks_tui.fleet.doctor import Examination
 
 _STYLES: Mapping[FleetHostState, str] = {
     FleetHostState.PROBING: "good",

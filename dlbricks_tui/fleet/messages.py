@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, Literal, TypeAlias, TypeVar
 
-from dlbricks_tui.fleet.errors import MessageError
+from dlbricks_tui.fleet.request import MessageError
 from dlbricks_tui.jobs.codec import decoded, from_others, values_of
 from dlbricks_tui.language.architecture import LanguageError
 from dlbricks_tui.language.opening import NamedModel

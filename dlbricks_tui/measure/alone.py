@@ -14,7 +14,7 @@ from itertools import groupby
 from statistics import median
 
 from dlbricks_tui.bricks.programs import ProgramError, file_program, model_program, sequence_program
-from dlbricks_tui.host.load import contention_between
+from dlbricks_tui.host.noise import contention_between
 from dlbricks_tui.jobs.errors import Stopped
 from dlbricks_tui.jobs.events import Event
 from dlbricks_tui.measure.events import BatchRestarted, BatchStarted, DriftNoted, RoundDone, RoundRepeated

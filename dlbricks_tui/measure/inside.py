@@ -23,7 +23,7 @@ from statistics import fmean, median
 from typing import Protocol
 
 from dlbricks_tui.bricks.programs import ProgramError
-from dlbricks_tui.host.load import Contention, contention_between
+from dlbricks_tui.host.noise import Contention, contention_between
 from dlbricks_tui.jobs.errors import Stopped
 from dlbricks_tui.jobs.events import Event
 from dlbricks_tui.measure.alone import program_of

@@ -13,7 +13,7 @@ from statistics import median
 from types import TracebackType
 from typing import Any, NamedTuple, TypeVar
 
-from dlbricks_tui.host.load import Contention, contention, wait_until_idle
+from dlbricks_tui.host.noise import Contention, contention, wait_until_idle
 from dlbricks_tui.measure.events import MeasureError
 from dlbricks_tui.models.graph import TensorType
 from dlbricks_tui.models.onnx.neutral import native_node

@@ -12,9 +12,19 @@ from typing import TYPE_CHECKING, NamedTuple, NoReturn
 
 from dlbricks_tui.atomic_write import write_atomically
 from dlbricks_tui.models.cache import cache_key, remove_oldest
-from dlbricks_tui.models.digraphs import depth_first, topological_order
 from dlbricks_tui.models.errors import ModelError, UnreadableModelError
-from dlbricks_tui.models.graph import Feed, Layer, LayerGraph, LayerReads, Operator, Origin, TensorType, Wire
+from dlbricks_tui.models.graph import (
+    Feed,
+    Layer,
+    LayerGraph,
+    LayerReads,
+    Operator,
+    Origin,
+    TensorType,
+    Wire,
+    depth_first,
+    topological_order,
+)
 from dlbricks_tui.models.kinds import Kind, heaviest
 from dlbricks_tui.models.library import ONNX_SUFFIX, ModelSource
 from dlbricks_tui.regular_files import open_regular, read_text

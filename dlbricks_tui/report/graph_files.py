@@ -16,8 +16,7 @@ from dlbricks_tui.bricks.decomposition import Cutting, Decomposition, decompose
 from dlbricks_tui.estimate.compositions import milliseconds
 from dlbricks_tui.estimate.explanation import layer_latencies
 from dlbricks_tui.estimate.system_estimate import SystemEstimate
-from dlbricks_tui.models.digraphs import digraph_of, layer_digraph
-from dlbricks_tui.models.graph import Layer, LayerGraph, TensorType
+from dlbricks_tui.models.graph import Layer, LayerGraph, TensorType, digraph_of, layer_digraph
 from dlbricks_tui.models.onnx.model_file import parse_onnx, read_onnx
 from dlbricks_tui.printable import printable
 from dlbricks_tui.regular_files import read_bytes

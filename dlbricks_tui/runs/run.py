@@ -12,7 +12,7 @@ from dlbricks_tui.estimate.inquiry import Inquiry, Predictors
 from dlbricks_tui.estimate.system_estimate import SystemEstimate
 from dlbricks_tui.folders import SAMPLE_MODELS, DataFolder
 from dlbricks_tui.host.fingerprint import fingerprint
-from dlbricks_tui.host.load import competing_threads
+from dlbricks_tui.host.noise import competing_threads
 from dlbricks_tui.host.queue import HostQueue, QueuedWork, WorkKind, this_process
 from dlbricks_tui.jobs.control import JobStopped, StopSignals, only_process
 from dlbricks_tui.jobs.events import Event, EventWriter

@@ -27,12 +27,10 @@ from dlbricks_tui.tui.diff_driver import DiffDriver
 from dlbricks_tui.tui.door import Connection, IdleCollections, has_shell, leave_without_terminal, stop_job
 from dlbricks_tui.tui.keys import scopes
 from dlbricks_tui.tui.keys.keyboard import KeyDone, KeyQueue, use_key_parser
-from dlbricks_tui.tui.keys.keymap import key
-from dlbricks_tui.tui.keys.places import HelpPlace, actions_here, actions_on, places_around
-from dlbricks_tui.tui.marking import MARKABLE, TWO, WHAT_IF, Marks
+from dlbricks_tui.tui.keys.keymap import HelpPlace, actions_here, actions_on, key, places_around
 from dlbricks_tui.tui.messages import Failed
 from dlbricks_tui.tui.preferences import LivePreferences
-from dlbricks_tui.tui.run.updates import RunUpdates
+from dlbricks_tui.tui.run.host import RunUpdates
 from dlbricks_tui.tui.saving import (
     SavedCopy,
     SavingError,
@@ -45,7 +43,7 @@ from dlbricks_tui.tui.saving import (
     show_message,
 )
 from dlbricks_tui.tui.widgets.panel import Panel
-from dlbricks_tui.tui.widgets.rows import RowsView
+from dlbricks_tui.tui.widgets.rows import MARKABLE, TWO, WHAT_IF, Marks, RowsView
 from dlbricks_tui.tui.widgets.screens import LAYOUTS, PanelledScreen
 from dlbricks_tui.tui.workbench.screen import WorkbenchScreen
 
@@ -67,7 +65,7 @@ class DlbricksApp(HelpPlace, App[None], inherit_bindings=False):
 
     TITLE = "dlbricks"
     # Textual does not load the style sheet of the default screen by itself.
-    CSS_PATH: ClassVar[list[str | PurePath]] = ["app.tcss", "workbench/workbench.tcss"]
+    CSS_PATH: ClassVar[list[str | PurePath]] = ["app.tcss"]
     ENABLE_COMMAND_PALETTE = False
     HORIZONTAL_BREAKPOINTS = LAYOUTS
     scope = scopes.EVERYWHERE
@@ -162,8 +160,20 @@ class DlbricksApp(HelpPlace, App[None], inherit_bindings=False):
     def on_run_begun(self, event: messages.RunBegun) -> None:
         self._runs.watch.follow(event.run)
 
-    def on_replay_wanted(self, event: messages.ReplayWanted) -> None:
-        self._runs.watch.follow(Replayed(event.run))
+    def on_job_wanted(self, event: messages.JobWanted) -> None:
+        from dlbricks_tui.api.jobs import is_run
+        from dlbricks_tui.tui.fleet import FleetScreen
+        from dlbricks_tui.tui.run.screen import RunScreen
+
+        workbench, in_front = self.screen_stack[0], self.screen
+        if is_run(event.kind):
+            self._runs.watch.follow(Replayed(event.run) if event.replayed else event.run)
+            if not isinstance(in_front, RunScreen):
+                self.push_screen(RunScreen(self._session.data, None))
+        elif isinstance(in_front, FleetScreen):
+            in_front.watch_fleet(event.run)
+        elif isinstance(workbench, WorkbenchScreen):
+            workbench.show_fleet(event.run)
 
     def on_replay_changed(self, event: messages.ReplayChanged) -> None:
         self._runs.watch.change_replay(event.change)

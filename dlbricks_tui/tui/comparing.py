@@ -95,7 +95,11 @@ class MarkedScreen(AnswerScreen[None]):
     """Compares A with B in a thread."""
 
     scope = scopes.MARKED
-    CSS_PATH = "marks.tcss"
+    CSS = """
+    /* The circumstances are short: they stand beside the differences where there is room. */
+    MarkedScreen.-medium .panels, MarkedScreen.-wide .panels { grid-size: 2 1; grid-columns: 3fr 2fr; }
+    MarkedScreen .picture { height: 1.25fr; }
+    """
     WANTS_NEW_RESULTS = True
     WAITS_FOR_RUN = True
     ABOUT = (

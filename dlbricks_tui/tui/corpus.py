@@ -39,7 +39,7 @@ from dlbricks_tui.wording.plain_text import TextTable
 
 if TYPE_CHECKING:
     from dlbricks_tui.api.library_scans import GroupAccuracy
-    from dlbricks_tui.bricks.corpus import Corpus, RepeatedType, Uniqueness
+    from dlbricks_tui.bricks.decomposition import Corpus, RepeatedType, Uniqueness
 
 
 class UniquenessPanel(TablePanel[CountedLayers]):
@@ -315,7 +315,10 @@ class CorpusScreen(AnswerScreen[None]):
     """Reads the models in a thread, then compares them."""
 
     scope = scopes.CORPUS
-    CSS_PATH = "corpus.tcss"
+    CSS = """
+    CorpusScreen.-wide .panels { grid-columns: 3fr 2fr; grid-rows: 1fr 1fr; }
+    .likeness-foot { height: auto; }
+    """
     WANTS_NEW_RESULTS = True
     WAITS_FOR_RUN = True
     ABOUT = (

@@ -44,9 +44,9 @@ from dlbricks_tui.tui.dialogs.notices import WritingScreen
 from dlbricks_tui.tui.dialogs.paths import PathScreen
 from dlbricks_tui.tui.keys import scopes
 from dlbricks_tui.tui.keys.keymap import Hint
-from dlbricks_tui.tui.run.work_screen import WorkScreen
 from dlbricks_tui.tui.widgets.form import FormPanel, FormRow
 from dlbricks_tui.tui.widgets.panel import DocumentPanel, Orders, TablePanel, counts_text
+from dlbricks_tui.tui.widgets.screens import WorkScreen
 from dlbricks_tui.tui.widgets.text import PictureView
 from dlbricks_tui.wording.changes import what_if_words
 from dlbricks_tui.wording.numbers import counted, duration
@@ -334,7 +334,18 @@ class LanguageScreen(WorkScreen[None, LanguageJob]):
     """Predicts the models of the library in a thread, and measures one of them in a process."""
 
     scope = scopes.LANGUAGE
-    CSS_PATH = "language.tcss"
+    CSS = """
+    /* At the left the models above their curves, at the right the answer above what-ifs and settings. */
+    LanguageScreen.-medium .panels, LanguageScreen.-wide .panels { grid-size: 2 9; grid-columns: 13fr 7fr; }
+    #language-models { row-span: 5; }
+    #language-answer { row-span: 4; }
+    #language-what-ifs { row-span: 3; }
+    #language-curves { row-span: 4; }
+    #language-settings { row-span: 2; }
+    /* The pictures stand side by side above the rows. */
+    LanguageCurvesPanel .pictures { height: 5fr; }
+    LanguageCurvesPanel .picture { height: 100%; }
+    """
     AUTO_FOCUS = "#language-models RowsView"
     ABOUT = (
         "How fast language models run on this host, and whether they fit into its memory, before you download them. "

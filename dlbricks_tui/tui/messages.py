@@ -41,10 +41,12 @@ class RunBegun(Message):
 
 
 @dataclass
-class ReplayWanted(Message):
-    """Replay this run from its beginning."""
+class JobWanted(Message):
+    """Show a run or a fleet run on its screen, or replay a run there from its beginning."""
 
     run: str
+    kind: str
+    replayed: bool = False
 
 
 @dataclass

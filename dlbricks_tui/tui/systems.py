@@ -165,7 +165,10 @@ class SystemsScreen(AnswerScreen[TakenSystem]):
     """Returns a system and the level measured there, if the user wants estimates from its results."""
 
     scope = scopes.SYSTEMS
-    CSS_PATH = "systems.tcss"
+    CSS = """
+    SystemsScreen.-medium .panels { grid-columns: 3fr 2fr; grid-rows: 4fr 5fr; }
+    SystemsScreen.-wide .panels { grid-columns: 1fr 1fr; grid-rows: 4fr 5fr; }
+    """
     AUTO_FOCUS = "#systems RowsView"
     WANTS_NEW_RESULTS = True
     WAITS_FOR_RUN = True

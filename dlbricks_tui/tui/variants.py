@@ -39,8 +39,8 @@ from dlbricks_tui.documents.variants import curve_pictures, variant_name, varian
 from dlbricks_tui.tui import messages
 from dlbricks_tui.tui.keys import scopes
 from dlbricks_tui.tui.keys.keymap import Hint, key
-from dlbricks_tui.tui.marking import TWO
 from dlbricks_tui.tui.widgets.panel import TablePanel, TableRows, marks_text
+from dlbricks_tui.tui.widgets.rows import TWO
 from dlbricks_tui.tui.widgets.screens import AnswerScreen
 from dlbricks_tui.tui.widgets.text import CURSOR, CURSOR_ELSEWHERE, PictureView, TextLines
 from dlbricks_tui.wording.numbers import measured_ago
@@ -69,7 +69,14 @@ class VariantsScreen(AnswerScreen[None]):
     """Shows the matrix of a model, and measures its cells."""
 
     scope = scopes.VARIANTS
-    CSS_PATH = "variants.tcss"
+    CSS = """
+    /* The pictures stand side by side below the matrix, in the room that it leaves. */
+    VariantsScreen .panels { grid-size: 1 1; }
+    VariantsPanel RowsView { max-height: 60%; }
+    VariantsPanel .pictures { height: 1fr; }
+    VariantsPanel .picture { height: 100%; }
+    VariantsPanel .below { height: auto; }
+    """
     WRAPS_STATE = True
     WANTS_NEW_RESULTS = True
     WAITS_FOR_RUN = True

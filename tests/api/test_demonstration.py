@@ -22,9 +22,9 @@ from dlbricks_tui.api.demonstration import (
 from dlbricks_tui.api.opening import loader_from_cache
 from dlbricks_tui.host.fingerprint import fingerprint
 from dlbricks_tui.jobs.errors import JobError
+from dlbricks_tui.jobs.events import events_so_far
 from dlbricks_tui.jobs.folder import RunFolders
 from dlbricks_tui.jobs.process import JobProcess, start_detached
-from dlbricks_tui.jobs.replay import events_so_far
 from dlbricks_tui.models.errors import ModelError
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.models.library import Library

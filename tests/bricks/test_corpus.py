@@ -1,7 +1,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dlbricks_tui.bricks.corpus import ModelBricks, RepeatedType, compare
+from dlbricks_tui.bricks.decomposition import ModelBricks, RepeatedType, compare
 from dlbricks_tui.models.kinds import Kind
 
 KIND_OF = {"c3": Kind.CONVOLUTION, "c5": Kind.CONVOLUTION, "r": Kind.ELEMENTWISE, "p": Kind.POOLING}

@@ -9,10 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dlbricks_tui.bricks import decomposition as decomposition_module
-from dlbricks_tui.bricks.cutting import Cut, CuttingError, LayerSequence, cut, sequence_edges
+from dlbricks_tui.bricks.cutting import Cut, CuttingError, LayerOrder, LayerSequence, cut, layer_order, sequence_edges
 from dlbricks_tui.bricks.decomposition import Cutting, Decomposition, decompose
 from dlbricks_tui.bricks.identity import times_paid
-from dlbricks_tui.bricks.ordering import LayerOrder, layer_order
 from dlbricks_tui.bricks.regions import RegionTree, rows_of, tree_of
 from dlbricks_tui.models.cache import Cache
 from dlbricks_tui.models.graph import LayerGraph

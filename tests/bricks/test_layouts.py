@@ -6,8 +6,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dlbricks_tui.bricks.layouts import is_needed_after, layers_before, may_be_overwritten, output_layouts, way_up
-from dlbricks_tui.models.digraphs import layer_digraph
-from dlbricks_tui.models.graph import Feed, LayerGraph, Origin, Params, ParamValue, Shape, TensorType, Wire
+from dlbricks_tui.models.graph import (
+    Feed,
+    LayerGraph,
+    Origin,
+    Params,
+    ParamValue,
+    Shape,
+    TensorType,
+    Wire,
+    layer_digraph,
+)
 from tests.bricks.convolutions import convolving, named, with_layer
 from tests.bricks.graphs import DATA, Spec, after, built, chain, graphs
 

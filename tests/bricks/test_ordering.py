@@ -6,10 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dlbricks_tui.bricks.cutting import cut
-from dlbricks_tui.bricks.ordering import DominatorTree, LayerOrder, branch_order, continues_chain, layer_order
-from dlbricks_tui.models.digraphs import layer_digraph
-from dlbricks_tui.models.graph import LayerGraph
+from dlbricks_tui.bricks.cutting import DominatorTree, LayerOrder, branch_order, continues_chain, cut, layer_order
+from dlbricks_tui.models.graph import LayerGraph, layer_digraph
 from tests.bricks.graphs import (
     DATA,
     MANY_LAYERS,

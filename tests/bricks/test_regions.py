@@ -6,9 +6,8 @@ import pytest
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
-from dlbricks_tui.bricks.cutting import Cut
+from dlbricks_tui.bricks.cutting import Cut, LayerOrder
 from dlbricks_tui.bricks.decomposition import Cutting, decompose
-from dlbricks_tui.bricks.ordering import LayerOrder
 from dlbricks_tui.bricks.regions import (
     Chain,
     Irregular,
@@ -24,8 +23,7 @@ from dlbricks_tui.bricks.regions import (
     repeated_runs,
     walk,
 )
-from dlbricks_tui.models.digraphs import layer_digraph
-from dlbricks_tui.models.graph import Feed, LayerGraph
+from dlbricks_tui.models.graph import Feed, LayerGraph, layer_digraph
 from tests.bricks.graphs import (
     DATA,
     MANY_LAYERS,

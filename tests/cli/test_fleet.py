@@ -10,8 +10,10 @@ import pytest
 from rich.console import Console
 
 from dlbricks_tui.cli.progress import ShownFleet
-from dlbricks_tui.fleet.driving import running
-from dlbricks_tui.fleet.driving.running import FleetPlace
+from dlbricks_tui.fleet import doctor
+from dlbricks_tui.fleet import driver as running
+from dlbricks_tui.fleet.doctor import Examination, FindingVerdict, HostFinding, Readiness
+from dlbricks_tui.fleet.driver import FleetPlace
 from dlbricks_tui.fleet.folder import (
     COMMANDS,
     FleetFolder,
@@ -20,8 +22,6 @@ from dlbricks_tui.fleet.folder import (
     read_fleet_request,
 )
 from dlbricks_tui.fleet.request import FleetEnded, FleetHostState, FleetProgress, FleetRequest, HostEntry
-from dlbricks_tui.fleet.setting_up import doctor
-from dlbricks_tui.fleet.setting_up.doctor import Examination, FindingVerdict, HostFinding, Readiness
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.host.queue import this_process
 from dlbricks_tui.jobs.events import Event, EventReader

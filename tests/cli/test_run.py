@@ -17,7 +17,6 @@ from rich.console import Console
 from dlbricks_tui.api.measuring import FollowedRun
 from dlbricks_tui.cli.progress import ShownProgress
 from dlbricks_tui.cli.run import tell_end
-from dlbricks_tui.host import processor
 from dlbricks_tui.host.queue import host_queue, this_process
 from dlbricks_tui.jobs.events import Event, Waiting
 from dlbricks_tui.jobs.folder import JobState, State
@@ -576,7 +575,8 @@ def test_results_of_other_versions_are_no_basis_of_a_probe(dlbricks: Command, kn
 def test_limits_on_kernels_that_are_not_possible_are_refused_in_one_line(
     dlbricks: Command, monkeypatch: pytest.MonkeyPatch, limit: tuple[str, str], message: str
 ) -> None:
-    monkeypatch.setattr(processor, "instruction_sets", lambda _: (InstructionSet.SSE41, InstructionSet.ALL))
+    known = (InstructionSet.SSE41, InstructionSet.ALL)
+    monkeypatch.setattr("dlbricks_tui.api.measuring.instruction_sets", lambda _: known)
     status, out, told = dlbricks("probe", MODEL, *HOW, *limit)
     assert (status, out) == (2, "")
     assert message in told.splitlines()[-1]

@@ -17,7 +17,7 @@ from dlbricks_tui.cli.main import main
 from dlbricks_tui.documents import analysis
 from dlbricks_tui.documents.analysis import Bound
 from dlbricks_tui.folders import DataFolder
-from dlbricks_tui.tui.analysis.panels import _found_parts
+from dlbricks_tui.tui.analysis import _found_parts
 from tests.documents.test_analysis import BASELINE, FASTER, analysed
 from tests.documents.test_layout import texts
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from dlbricks_tui.api.library_scans import GroupAccuracy
-from dlbricks_tui.bricks.corpus import Corpus, ModelBricks, compare
 from dlbricks_tui.bricks.cutting import Cut
+from dlbricks_tui.bricks.decomposition import Corpus, ModelBricks, compare
 from dlbricks_tui.documents.corpus import common_words, corpus_parts, granularity_columns, model_columns, models_of
 from dlbricks_tui.documents.layout import TableLayout
 from dlbricks_tui.documents.parts import Part, Table

@@ -9,9 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from dlbricks_tui.bricks.cutting import Cut
+from dlbricks_tui.bricks.cutting import Cut, LayerOrder
 from dlbricks_tui.bricks.decomposition import Cutting, decompose
-from dlbricks_tui.bricks.ordering import LayerOrder
 from dlbricks_tui.bricks.regions import Repeat
 from dlbricks_tui.documents.layout import TEXT, laid_out
 from dlbricks_tui.documents.lines import Line

@@ -11,7 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from dlbricks_tui.fleet.certificates import Certificates
+from dlbricks_tui.fleet.scheduler import Certificates
 from dlbricks_tui.folders import DATA_FOLDER_VARIABLE, DataFolder
 from dlbricks_tui.host.queue import HOST_LOCK_VARIABLE
 from dlbricks_tui.jobs.folder import RunFolders

@@ -10,11 +10,10 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from dlbricks_tui.fleet.engine.ssh import Connect, Finished, SshConnection
-from dlbricks_tui.fleet.errors import FleetError
-from dlbricks_tui.fleet.request import HostEntry
-from dlbricks_tui.fleet.setting_up import host_script
-from dlbricks_tui.fleet.setting_up.doctor import Examination, HostFacts, HostFinding, Wanted, WantedPackage, judged
+from dlbricks_tui.fleet import host_script
+from dlbricks_tui.fleet.doctor import Examination, HostFacts, HostFinding, Wanted, WantedPackage, judged
+from dlbricks_tui.fleet.request import FleetError, HostEntry
+from dlbricks_tui.fleet.ssh import Connect, Finished, SshConnection
 
 HOST = HostEntry(name="big")
 WANTED = Wanted(

@@ -68,7 +68,7 @@ def stand_in() -> None:
 
 if __name__ == "__main__":
     stand_in()
-    from dlbricks_tui.fleet.engine import worker
+    from dlbricks_tui.fleet import worker
 
     # Nobody has to wait long for it.
     worker._FIRST_WAIT_SECONDS = 0.1

@@ -12,8 +12,8 @@ from typing import Any, TypeVar
 
 import asyncssh
 
-from dlbricks_tui.fleet.engine.ssh import SshConnection, connected
 from dlbricks_tui.fleet.request import HostEntry
+from dlbricks_tui.fleet.ssh import SshConnection, connected
 
 _T = TypeVar("_T")
 USER = "someone"

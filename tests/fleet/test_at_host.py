@@ -15,7 +15,6 @@ import pytest
 from dlbricks_tui import __version__
 from dlbricks_tui.fleet import at_host
 from dlbricks_tui.fleet.at_host import control, run_of, runtime_here, runtimes_here
-from dlbricks_tui.fleet.errors import HostError, MessageError
 from dlbricks_tui.fleet.messages import (
     MOST_PARCEL_BYTES,
     HostMessage,
@@ -30,6 +29,7 @@ from dlbricks_tui.fleet.messages import (
     message_in,
     text_of,
 )
+from dlbricks_tui.fleet.request import HostError, MessageError
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.host.fingerprint import fingerprint
 from dlbricks_tui.jobs.folder import State

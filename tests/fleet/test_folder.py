@@ -6,10 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from dlbricks_tui.fleet.certificates import Certificates
-from dlbricks_tui.fleet.errors import FleetError
 from dlbricks_tui.fleet.folder import FleetFolder, FleetFolders, create_fleet, read_fleet_request
-from dlbricks_tui.fleet.request import FleetRequest, HostEntry
+from dlbricks_tui.fleet.request import FleetError, FleetRequest, HostEntry
+from dlbricks_tui.fleet.scheduler import Certificates
 from dlbricks_tui.jobs.errors import JobError
 from dlbricks_tui.jobs.folder import State
 from dlbricks_tui.settings.fleets import Question

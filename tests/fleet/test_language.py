@@ -14,15 +14,14 @@ from dlbricks_tui.api.language_models import LanguageOptions
 from dlbricks_tui.api.language_systems import language_on_systems
 from dlbricks_tui.cli.main import main
 from dlbricks_tui.documents.fleet import fleet_parts
+from dlbricks_tui.fleet import answering
 from dlbricks_tui.fleet.at_host import carry_out_task, control
-from dlbricks_tui.fleet.certificates import Certificates
-from dlbricks_tui.fleet.driving import answering
-from dlbricks_tui.fleet.driving.running import FleetPlace, execute_fleet
-from dlbricks_tui.fleet.errors import MessageError
+from dlbricks_tui.fleet.driver import FleetPlace, execute_fleet
 from dlbricks_tui.fleet.folder import FleetFolder, create_fleet, read_fleet_request
-from dlbricks_tui.fleet.language import LanguagePart
 from dlbricks_tui.fleet.messages import HostMessage, RuntimeReport, Task, TaskEnded, TaskNote, message_in, text_of
-from dlbricks_tui.fleet.request import FleetHostState, FleetRequest, HostEntry
+from dlbricks_tui.fleet.request import FleetHostState, FleetRequest, HostEntry, MessageError
+from dlbricks_tui.fleet.scheduler import Certificates
+from dlbricks_tui.fleet.workload import LanguagePart
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.host.fingerprint import fingerprint
 from dlbricks_tui.host.queue import HostQueue

@@ -12,9 +12,9 @@ from onnx import ModelProto, TensorProto
 from onnx.helper import make_graph, make_node, make_opsetid, make_tensor_value_info
 from onnx.numpy_helper import from_array
 
-from dlbricks_tui.fleet.errors import ParcelError
 from dlbricks_tui.fleet.messages import Parcel
-from dlbricks_tui.fleet.parcels import PackedModel, network_of, pack
+from dlbricks_tui.fleet.request import ParcelError
+from dlbricks_tui.fleet.workload import PackedModel, network_of, pack
 from dlbricks_tui.folders import SAMPLE_MODELS, DataFolder
 from dlbricks_tui.jobs.events import Event
 from dlbricks_tui.measure.method import Method

@@ -1,7 +1,6 @@
 from pathlib import Path
 
-from dlbricks_tui.host.fingerprint import UNKNOWN, fingerprint, host_facts
-from dlbricks_tui.host.processor import HostFiles, instruction_sets
+from dlbricks_tui.host.fingerprint import UNKNOWN, HostFiles, fingerprint, host_facts, instruction_sets
 from tests.host.hosts import CPU, c5_large, host
 
 

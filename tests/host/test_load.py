@@ -3,7 +3,8 @@ from pathlib import Path
 
 import pytest
 
-from dlbricks_tui.host.load import (
+from dlbricks_tui.host.fingerprint import HostFiles
+from dlbricks_tui.host.noise import (
     Contention,
     HostLoad,
     LoadMeter,
@@ -12,7 +13,6 @@ from dlbricks_tui.host.load import (
     contention_between,
     wait_until_idle,
 )
-from dlbricks_tui.host.processor import HostFiles
 from dlbricks_tui.wording.runs import load_in_words
 
 

@@ -3,8 +3,8 @@ from pathlib import Path
 
 import pytest
 
+from dlbricks_tui.host.fingerprint import HostFiles
 from dlbricks_tui.host.noise import SOURCES, NoiseVerdict, disturbances, findings
-from dlbricks_tui.host.processor import HostFiles
 from tests.host.hosts import CPU, c5_large
 
 BY_NAME = {source.name: source for source in SOURCES}

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from dlbricks_tui.host import peak_program
+from dlbricks_tui.host.fingerprint import DataCache, caches
 from dlbricks_tui.host.peak_program import _copying, _multiplying, _reading, _together, _Window
 from dlbricks_tui.host.peaks import MEMORY, SHARED_CACHE, PeaksError, measure_peaks, quick_peaks
-from dlbricks_tui.host.processor import DataCache, caches
 from tests.host.hosts import CPU, c5_large
 
 CACHE = f"{CPU}/cpu0/cache"

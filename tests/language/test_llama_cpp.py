@@ -21,7 +21,7 @@ from dlbricks_tui.api.language_models import LanguageAnswer, LanguageOptions
 from dlbricks_tui.api.language_systems import language_on_systems
 from dlbricks_tui.api.measuring import MeasureOptions
 from dlbricks_tui.api.runtimes import added_runtime, forget_runtime, runtimes_of
-from dlbricks_tui.fleet.errors import FleetError
+from dlbricks_tui.fleet.request import FleetError
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.host.fingerprint import fingerprint
 from dlbricks_tui.language import end_to_end, llama_rounds

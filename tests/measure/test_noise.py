@@ -3,7 +3,7 @@ from dataclasses import replace
 
 import pytest
 
-from dlbricks_tui.host.load import Contention
+from dlbricks_tui.host.noise import Contention
 from dlbricks_tui.measure.noise import NoiseMonitor, Round
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 import pytest
 
-from dlbricks_tui.host.load import Contention
+from dlbricks_tui.host.noise import Contention
 from dlbricks_tui.measure import inside
 from dlbricks_tui.measure.events import RoundDone, RoundRepeated
 from dlbricks_tui.measure.jobs import Earlier

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from dlbricks_tui.host.load import Contention
+from dlbricks_tui.host.noise import Contention
 from dlbricks_tui.jobs.events import Event, Waiting
 from dlbricks_tui.jobs.folder import JobState, State
 from dlbricks_tui.measure import inside

@@ -7,9 +7,8 @@ import pytest
 from dlbricks_tui.models.errors import UnreadableModelError
 from dlbricks_tui.models.graph import Feed, LayerGraph, Origin, TensorType, Wire
 from dlbricks_tui.models.kinds import Kind
-from dlbricks_tui.models.mxnet.layer_graph import InferredFile, build_graph
+from dlbricks_tui.models.mxnet.layer_graph import InferredFile, build_graph, variable_roles
 from dlbricks_tui.models.mxnet.symbol_file import parse_symbol
-from dlbricks_tui.models.mxnet.variables import variable_roles
 from tests.models.symbols import Node, content, node, variable
 
 

@@ -2,8 +2,16 @@ import networkx as nx
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dlbricks_tui.models.digraphs import depth_first, digraph_of, layer_digraph, needed_for, topological_order
-from dlbricks_tui.models.graph import Feed, LayerGraph, TensorType
+from dlbricks_tui.models.graph import (
+    Feed,
+    LayerGraph,
+    TensorType,
+    depth_first,
+    digraph_of,
+    layer_digraph,
+    needed_for,
+    topological_order,
+)
 from tests.bricks.graphs import DATA, Spec, after, built, graphs, rewritten, topological_orders
 
 Sources = list[list[int]]

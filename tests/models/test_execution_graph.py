@@ -11,7 +11,7 @@ from onnx.helper import make_node
 from dlbricks_tui.bricks.identity import brick_of
 from dlbricks_tui.models.errors import FusionRefusedError
 from dlbricks_tui.models.graph import Feed, LayerGraph, Level
-from dlbricks_tui.models.onnx.execution_graph import executed_graph
+from dlbricks_tui.models.onnx.layer_graph import executed_graph
 from dlbricks_tui.models.onnx.writer import whole_model
 from tests.models.onnx_models import floats, loaded, model, small
 

@@ -18,9 +18,8 @@ from dlbricks_tui.models.graph import (
     Wire,
 )
 from dlbricks_tui.models.kinds import Kind
-from dlbricks_tui.models.mxnet.layer_graph import InferredFile, build_graph
+from dlbricks_tui.models.mxnet.layer_graph import InferredFile, build_graph, variable_roles
 from dlbricks_tui.models.mxnet.symbol_file import DEEPEST_NESTING, NodeOutput, SymbolFile, parse_symbol
-from dlbricks_tui.models.mxnet.variables import variable_roles
 from tests.models.symbols import Node, content, document, node, small_network, variable
 from tests.models.table_framework import TableFramework
 

@@ -7,9 +7,16 @@ from hypothesis import strategies as st
 
 from dlbricks_tui.models.graph import ParamValue, TensorType
 from dlbricks_tui.models.kinds import KIND_OF_OP, ONNX_KIND_OF_OP, Kind, heaviest, kind_of
-from dlbricks_tui.models.literals import LiteralError, guess_value, parse_value, single_precision
 from dlbricks_tui.models.mxnet.neutral import MXNET_PREFIX, neutral_operator, schema
-from dlbricks_tui.models.neutral import SHARED_OPS, Neutral, Site
+from dlbricks_tui.models.neutral import (
+    SHARED_OPS,
+    LiteralError,
+    Neutral,
+    Site,
+    guess_value,
+    parse_value,
+    single_precision,
+)
 
 Attributes = Mapping[str, str]
 

@@ -15,7 +15,7 @@ from dlbricks_tui.api.analyses import BestGain
 from dlbricks_tui.api.changes import compare, hosts_of
 from dlbricks_tui.api.reported import ReportContents, ReportedModel
 from dlbricks_tui.api.sides import facts_of, side_of
-from dlbricks_tui.bricks.corpus import compare as compare_models
+from dlbricks_tui.bricks.decomposition import compare as compare_models
 from dlbricks_tui.documents.analysis import analyses_parts
 from dlbricks_tui.documents.parts import Table
 from dlbricks_tui.documents.pictures import LegendSign

@@ -12,9 +12,23 @@ from hypothesis import strategies as st
 
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.jobs.errors import JobError
-from dlbricks_tui.jobs.events import Event, EventWriter, Paused, Resumed, Waiting, follow, from_line, to_line
+from dlbricks_tui.jobs.events import (
+    FASTEST,
+    MOST_IDLE_SECONDS,
+    SLOWEST,
+    Event,
+    EventWriter,
+    Paused,
+    Replay,
+    Resumed,
+    Waiting,
+    events_so_far,
+    follow,
+    from_line,
+    timed,
+    to_line,
+)
 from dlbricks_tui.jobs.folder import State
-from dlbricks_tui.jobs.replay import FASTEST, MOST_IDLE_SECONDS, SLOWEST, Replay, events_so_far, timed
 from dlbricks_tui.measure.events import BatchStarted, RoundDone, RoundRepeated
 from dlbricks_tui.runs.events import EVENTS, ProgramLoaded, RunEvents
 from dlbricks_tui.runs.progress import RunProgress

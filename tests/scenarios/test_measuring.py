@@ -17,7 +17,7 @@ from onnx.helper import make_node
 from dlbricks_tui.analysis.what_if import Execution
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.host.fingerprint import fingerprint
-from dlbricks_tui.host.load import Contention
+from dlbricks_tui.host.noise import Contention
 from dlbricks_tui.host.queue import Ticket
 from dlbricks_tui.jobs.events import Event, JobEnded, Waiting, follow
 from dlbricks_tui.jobs.process import command_of

@@ -17,9 +17,8 @@ from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.jobs.folder import State
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.records import Peaks
-from dlbricks_tui.tui.analysis import screen as analysing
-from dlbricks_tui.tui.analysis.panels import LayersPanel, RooflineScreen, WhatIfsPanel
-from dlbricks_tui.tui.analysis.screen import AnalysisScreen
+from dlbricks_tui.tui import analysis as analysing
+from dlbricks_tui.tui.analysis import AnalysisScreen, LayersPanel, RooflineScreen, WhatIfsPanel
 from dlbricks_tui.tui.messages import NewResults
 from dlbricks_tui.tui.widgets.rows import LineRows
 from dlbricks_tui.tui.workbench.screen import WorkbenchScreen

@@ -12,21 +12,20 @@ from textual.pilot import Pilot
 from textual.screen import Screen
 
 from dlbricks_tui.api.workbench_session import WorkbenchSession
-from dlbricks_tui.bricks.corpus import compare, model_bricks
-from dlbricks_tui.bricks.decomposition import decompose
+from dlbricks_tui.bricks.decomposition import compare, decompose, model_bricks
 from dlbricks_tui.documents.results import RESULT_COLUMNS
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.tui import saving
-from dlbricks_tui.tui.analysis.panels import LayersPanel, WhatIfsPanel
+from dlbricks_tui.tui.analysis import LayersPanel, WhatIfsPanel
 from dlbricks_tui.tui.corpus import GranularitiesPanel, KindsPanel, LikenessPanel, UniquenessPanel
 from dlbricks_tui.tui.dialogs.notices import CopyScreen, ErrorScreen
-from dlbricks_tui.tui.fleet.panels import FleetModelsPanel, HostsPanel, RankingPanel
-from dlbricks_tui.tui.results.screen import ResultsScreen
-from dlbricks_tui.tui.results.table import FIRST_COLUMNS, HistoryPanel, RecordPanel, ResultsPanel
+from dlbricks_tui.tui.fleet import FleetModelsPanel, HostsPanel, RankingPanel
+from dlbricks_tui.tui.result_table import FIRST_COLUMNS, HistoryPanel, RecordPanel, ResultsPanel
+from dlbricks_tui.tui.results import ResultsScreen
 from dlbricks_tui.tui.run.screen import BricksPanel, EstimatesPanel, NotesPanel
-from dlbricks_tui.tui.scenario.panels import LoadTestsPanel
+from dlbricks_tui.tui.scenario import LoadTestsPanel
 from dlbricks_tui.tui.systems import DoctorPanel, MachinesPanel, SystemsPanel
-from dlbricks_tui.tui.trace.panels import TimelinePanel, TracesPanel
+from dlbricks_tui.tui.trace import TimelinePanel, TracesPanel
 from dlbricks_tui.tui.variants import VariantsPanel
 from dlbricks_tui.tui.widgets.panel import Panel
 from dlbricks_tui.tui.workbench.estimate import EstimatePanel

@@ -17,7 +17,7 @@ from dlbricks_tui.jobs.folder import State
 from dlbricks_tui.tui.corpus import CorpusScreen
 from dlbricks_tui.tui.door import IdleCollections
 from dlbricks_tui.tui.messages import NewResults
-from dlbricks_tui.tui.run.updates import RunUpdates
+from dlbricks_tui.tui.run.host import RunUpdates
 from dlbricks_tui.tui.variants import VariantsScreen
 from dlbricks_tui.tui.widgets.screens import NOT_YET
 from tests.runs.live_runs import end, estimate, in_the_middle, put_run

@@ -17,16 +17,16 @@ from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.jobs.folder import State, store_request
 from dlbricks_tui.settings.fleets import Question
 from dlbricks_tui.tui.dialogs.notices import ErrorScreen
-from dlbricks_tui.tui.fleet.panels import (
-    AllFleetsScreen,
+from dlbricks_tui.tui.fleet import (
     CancelFleetScreen,
     FleetModelsPanel,
+    FleetScreen,
     HostsFileScreen,
     HostsPanel,
     RankingPanel,
     StartFleetScreen,
 )
-from dlbricks_tui.tui.fleet.screen import FleetScreen
+from dlbricks_tui.tui.run.boxes import AllJobsScreen
 from tests.fleet.sample_fleet import RUN, changed, estimate, progress, sample_fleet, tell
 from tests.runs.runs import Site
 from tests.tui.application import NARROW, WIDE, app_on, press, running, screen_text, settled, showing, told
@@ -135,7 +135,7 @@ async def test_keys_lead_through_the_panels_and_pause_add_and_cancel_hosts(
         assert asked[2:] == [("cancel",)] and screen.is_current
 
         await press(pilot, "J")
-        assert isinstance(pilot.app.screen, AllFleetsScreen)
+        assert isinstance(pilot.app.screen, AllJobsScreen)
         await press(pilot, "enter")
         assert screen.is_current
         await press(pilot, "escape")
@@ -185,7 +185,7 @@ async def test_a_new_fleet_run_asks_for_hosts_and_settings_and_starts(
         await press(pilot, f'"{file}"', "enter", "enter")
         assert isinstance(pilot.app.screen, ErrorScreen)
         assert "this host has no name" in screen_text(pilot)
-        monkeypatch.setattr("dlbricks_tui.tui.fleet.screen.start_fleet", start)
+        monkeypatch.setattr("dlbricks_tui.tui.fleet.start_fleet", start)
         await press(pilot, "escape", "m", f'"{file}"', "enter")
         assert isinstance(pilot.app.screen, StartFleetScreen)
         await press(pilot, "j", "j", "j", "h", "k", "k", "k", "l", "enter")
@@ -197,5 +197,10 @@ async def test_a_new_fleet_run_asks_for_hosts_and_settings_and_starts(
 
 async def test_the_screen_matches_its_snapshot(new: DataFolder, fleet: FleetFolder) -> None:
     async with running(app_on(new)) as pilot:
+        # From the list of all jobs, as any other job.
+        await press(pilot, "escape", "J")
+        assert "fleet run of resnet50_v1, squeezenet1.1" in screen_text(pilot)
+        await press(pilot, "enter")
+        assert isinstance(pilot.app.screen, FleetScreen)
         await press(pilot, "escape", "F")
         await check_all(pilot, "fleet")

@@ -20,13 +20,13 @@ from dlbricks_tui.api.followed_runs import (
 )
 from dlbricks_tui.api.run_watch import LoadSeen, Replayed, ResultsGrown, RunWatch
 from dlbricks_tui.folders import DataFolder
-from dlbricks_tui.host.load import HostLoad, LoadMeter
+from dlbricks_tui.host.noise import HostLoad, LoadMeter
 from dlbricks_tui.jobs.errors import JobError
 from dlbricks_tui.jobs.events import Event, Paused, Resumed
 from dlbricks_tui.jobs.folder import RunFolder, State
 from dlbricks_tui.measure.events import BatchRestarted, RoundRepeated
 from dlbricks_tui.runs.events import FailedBefore
-from dlbricks_tui.tui.messages import ReplayWanted
+from dlbricks_tui.tui.messages import JobWanted
 from dlbricks_tui.tui.run.screen import RunScreen, brick_row
 from dlbricks_tui.wording.runs import Done, Tone
 from tests.runs.live_runs import (
@@ -499,10 +499,10 @@ async def test_a_run_is_replayed_from_the_list_of_runs_without_a_trace_of_it(mea
     without_events = put_run(measured, [], State.INTERRUPTED, run="20261120-080000-0001")
     before = folder.events_file.read_bytes(), folder.state(), sorted(measured.store.iterdir())
     async with running(app_on(measured), NARROW) as pilot:
-        pilot.app.post_message(ReplayWanted(without_events.run))
+        pilot.app.post_message(JobWanted(without_events.run, "run", replayed=True))
         await shows(pilot, "has no events to replay")
         await press(pilot, "escape")
-        pilot.app.post_message(ReplayWanted(RUN))
+        pilot.app.post_message(JobWanted(RUN, "run", replayed=True))
         # The bar says that it is a replay.
         await shows(pilot, " replay 4x ")
         await press(pilot, "J", "w")

@@ -11,8 +11,8 @@ from dlbricks_tui.settings.loads import RATE
 from dlbricks_tui.settings.setting import ValueRefusedError
 from dlbricks_tui.tui.language import LanguageSettings, LanguageSettingsPanel
 from dlbricks_tui.tui.run.boxes import RUN_ROWS
-from dlbricks_tui.tui.scenario.panels import SCENARIO_ROWS
-from dlbricks_tui.tui.trace.panels import TRACE_ROWS
+from dlbricks_tui.tui.scenario import SCENARIO_ROWS
+from dlbricks_tui.tui.trace import TRACE_ROWS
 from dlbricks_tui.tui.widgets.form import FormRow
 
 _TWO = ("mxnet", "openvino")

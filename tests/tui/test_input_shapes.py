@@ -27,8 +27,8 @@ from dlbricks_tui.runtime.registry import Registry
 from dlbricks_tui.runtime.runtime import Runtime
 from dlbricks_tui.runtime.traits import MXNET, Format
 from dlbricks_tui.runtime.variant import Precision
-from dlbricks_tui.tui.dialogs.input_shapes import InputShapesScreen
 from dlbricks_tui.tui.widgets.panel import Field
+from dlbricks_tui.tui.workbench.boxes import InputShapesScreen
 from dlbricks_tui.tui.workbench.screen import WorkbenchScreen
 from sample_models.builders.symbol_writer import SymbolWriter
 from tests.documents.outlines import sample

@@ -12,8 +12,7 @@ from dlbricks_tui.api.analysing import Analysis
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.runtime.errors import WorkerDiedError
 from dlbricks_tui.runtime.process import Worker
-from dlbricks_tui.tui.analysis.panels import KernelsScreen
-from dlbricks_tui.tui.analysis.screen import AnalysisScreen
+from dlbricks_tui.tui.analysis import AnalysisScreen, KernelsScreen
 from tests.tui.application import MEDIUM, WIDE, eventually, press, screen_text, settled
 from tests.tui.results import store_run
 from tests.tui.snapshots import check_all

@@ -13,8 +13,8 @@ from dlbricks_tui.jobs.folder import State
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.tui.app import DlbricksApp
 from dlbricks_tui.tui.comparing import CircumstancesPanel, MarkedScreen, PartsPanel
-from dlbricks_tui.tui.marking import MARK as MARK_SIGN
-from dlbricks_tui.tui.results.screen import ResultsScreen
+from dlbricks_tui.tui.results import ResultsScreen
+from dlbricks_tui.tui.widgets.rows import MARK as MARK_SIGN
 from dlbricks_tui.tui.workbench.screen import WorkbenchScreen
 from tests.documents.test_ranking import MIXED
 from tests.runs.live_runs import in_the_middle, put_run

@@ -29,8 +29,8 @@ from dlbricks_tui.models.loading import Loader
 from dlbricks_tui.runtime.traits import Format
 from dlbricks_tui.scenarios import predicting
 from dlbricks_tui.store.database import ResultsDatabase
-from dlbricks_tui.tui.analysis.screen import analyse
-from dlbricks_tui.tui.scenario.screen import predict_scenario
+from dlbricks_tui.tui.analysis import analyse
+from dlbricks_tui.tui.scenario import predict_scenario
 from dlbricks_tui.tui.workbench.work import (
     OpenModel,
     estimate_model,

@@ -16,14 +16,14 @@ from dlbricks_tui.api.workbench_session import WorkbenchSession
 from dlbricks_tui.config.config import Config
 from dlbricks_tui.errors import UserError
 from dlbricks_tui.folders import DataFolder
-from dlbricks_tui.tui.analysis import screen as analysing
-from dlbricks_tui.tui.analysis.screen import AnalysisScreen
+from dlbricks_tui.tui import analysis as analysing
+from dlbricks_tui.tui.analysis import AnalysisScreen
 from dlbricks_tui.tui.app import DlbricksApp
 from dlbricks_tui.tui.dialogs.dialog import Box
 from dlbricks_tui.tui.keys.scopes import DIALOG
 from dlbricks_tui.tui.run.screen import RunScreen
-from dlbricks_tui.tui.scenario.screen import ScenarioScreen
-from dlbricks_tui.tui.trace.screen import TraceScreen
+from dlbricks_tui.tui.scenario import ScenarioScreen
+from dlbricks_tui.tui.trace import TraceScreen
 from dlbricks_tui.tui.widgets.panel import Panel
 from dlbricks_tui.tui.workbench.screen import WorkbenchScreen
 from tests.cli.test_hostile_names import HOSTILE, SPELLED

@@ -15,8 +15,8 @@ from dlbricks_tui.tui.dialogs.paths import (
     common_beginning,
     completions,
 )
-from dlbricks_tui.tui.results.screen import ResultsScreen
-from dlbricks_tui.tui.results.table import ExportScreen, ImportScreen
+from dlbricks_tui.tui.result_table import ExportScreen, ImportScreen
+from dlbricks_tui.tui.results import ResultsScreen
 from dlbricks_tui.tui.widgets.panel import Field
 from dlbricks_tui.tui.widgets.rows import CURSOR_SIGN
 from dlbricks_tui.tui.workbench.screen import WorkbenchScreen

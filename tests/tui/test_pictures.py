@@ -117,8 +117,8 @@ def test_the_program_starts_without_what_only_later_screens_need() -> None:
         "import sys, dlbricks_tui.tui.app\n"
         f"loaded = {{*sys.modules}} & {{*{late}}}\n"
         "assert not loaded, loaded\n"
-        "import dlbricks_tui.tui.analysis.screen, dlbricks_tui.tui.fleet.screen\n"
-        "import dlbricks_tui.tui.scenario.screen, dlbricks_tui.tui.trace.screen, dlbricks_tui.tui.widgets.text\n"
+        "import dlbricks_tui.tui.analysis, dlbricks_tui.tui.fleet\n"
+        "import dlbricks_tui.tui.scenario, dlbricks_tui.tui.trace, dlbricks_tui.tui.widgets.text\n"
         "assert 'plotext' not in sys.modules\n"
         "assert not any(name.endswith('documents.drawing') for name in sys.modules)\n"
     )

@@ -21,8 +21,7 @@ from dlbricks_tui.jobs.folder import State
 from dlbricks_tui.runs.request import RunRequest
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.records import Peaks
-from dlbricks_tui.tui.analysis.panels import RooflineScreen, WhatIfsPanel
-from dlbricks_tui.tui.analysis.screen import AnalysisScreen
+from dlbricks_tui.tui.analysis import AnalysisScreen, RooflineScreen, WhatIfsPanel
 from dlbricks_tui.tui.messages import NewResults
 from tests.tui.application import NARROW, WIDE, AppWithoutWorkbench, eventually, press, screen_text, settled, told
 from tests.tui.processes import Process, all_seen
@@ -167,7 +166,7 @@ async def test_a_key_starts_all_runs_that_the_what_ifs_lack_and_measures_the_pea
         started.append(request)
         return f"r{len(started)}"
 
-    monkeypatch.setattr("dlbricks_tui.tui.analysis.screen.peaks_job", process)
+    monkeypatch.setattr("dlbricks_tui.tui.analysis.peaks_job", process)
     monkeypatch.setattr("dlbricks_tui.api.jobs.start_run", start)
     async with analysis_screen(faster, WIDE) as pilot:
         screen = pilot.app.screen

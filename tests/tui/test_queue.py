@@ -14,7 +14,7 @@ from dlbricks_tui.jobs.folder import State
 from dlbricks_tui.tui.run.boxes import CancelWorkScreen, QueueScreen
 from dlbricks_tui.tui.run.screen import RunScreen
 from dlbricks_tui.tui.run.status import HostNow, status_line
-from dlbricks_tui.tui.scenario.screen import ScenarioScreen
+from dlbricks_tui.tui.scenario import ScenarioScreen
 from dlbricks_tui.tui.workbench.screen import WorkbenchScreen
 from tests.host.lines import Work
 from tests.runs.live_runs import put_run, started

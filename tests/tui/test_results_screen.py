@@ -15,8 +15,8 @@ from dlbricks_tui.store.statistics import summarise
 from dlbricks_tui.tui import messages
 from dlbricks_tui.tui.comparing import MarkedScreen
 from dlbricks_tui.tui.dialogs.notices import ErrorScreen, HiddenMarksScreen
-from dlbricks_tui.tui.results.screen import ResultsScreen
-from dlbricks_tui.tui.results.table import FIRST_COLUMNS, DeleteScreen, HistoryPanel, RecordPanel, ResultsPanel
+from dlbricks_tui.tui.result_table import FIRST_COLUMNS, DeleteScreen, HistoryPanel, RecordPanel, ResultsPanel
+from dlbricks_tui.tui.results import ResultsScreen
 from dlbricks_tui.tui.workbench.screen import WorkbenchScreen
 from tests.store.samples import end_to_end, form, measurement, provenance
 from tests.tui.application import MEDIUM, NARROW, WIDE, app_on, press, running, screen_text, settled, showing, told

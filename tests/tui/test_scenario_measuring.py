@@ -25,7 +25,7 @@ from dlbricks_tui.scenarios.scenario import (
 )
 from dlbricks_tui.settings.loads import KIND
 from dlbricks_tui.tui.messages import NewResults
-from dlbricks_tui.tui.scenario.screen import CancelLoadScreen, ScenarioScreen
+from dlbricks_tui.tui.scenario import CancelLoadScreen, ScenarioScreen
 from tests.tui.application import (
     NARROW,
     WIDE,

@@ -22,10 +22,9 @@ from dlbricks_tui.settings.setting import Setting
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.records import LoadTest
 from dlbricks_tui.store.statistics import pack_latencies
+from dlbricks_tui.tui import scenario as work
 from dlbricks_tui.tui.dialogs.notices import WritingScreen
-from dlbricks_tui.tui.scenario import screen as work
-from dlbricks_tui.tui.scenario.panels import SCENARIO_ROWS, LoadTestsPanel, SettingsPanel
-from dlbricks_tui.tui.scenario.screen import ScenarioScreen
+from dlbricks_tui.tui.scenario import SCENARIO_ROWS, LoadTestsPanel, ScenarioScreen, SettingsPanel
 from dlbricks_tui.tui.workbench.screen import WorkbenchScreen
 from tests.store.samples import load_test
 from tests.tui.application import (

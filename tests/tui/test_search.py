@@ -6,8 +6,8 @@ from textual.pilot import Pilot
 from dlbricks_tui.folders import SAMPLE_MODELS, DataFolder
 from dlbricks_tui.jobs.folder import State
 from dlbricks_tui.tui.dialogs.commands import HelpScreen
-from dlbricks_tui.tui.results.screen import ResultsScreen
-from dlbricks_tui.tui.results.table import FIRST_COLUMNS, ColumnsScreen, ResultsPanel
+from dlbricks_tui.tui.result_table import FIRST_COLUMNS, ColumnsScreen, ResultsPanel
+from dlbricks_tui.tui.results import ResultsScreen
 from dlbricks_tui.tui.run.boxes import AllJobsScreen
 from dlbricks_tui.tui.run.screen import RunScreen
 from dlbricks_tui.tui.widgets.panel import SearchLine

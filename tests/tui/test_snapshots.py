@@ -25,23 +25,23 @@ from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.host.noise import Finding, NoiseVerdict
 from dlbricks_tui.host.queue import Place
 from dlbricks_tui.jobs.events import EventWriter, Waiting
-from dlbricks_tui.jobs.folder import JobFolder, State, StoredJobs
+from dlbricks_tui.jobs.folder import JobFolder, State
 from dlbricks_tui.models.errors import ModelError
 from dlbricks_tui.models.library import ModelSource
 from dlbricks_tui.settings.setting import several, whole
 from dlbricks_tui.share.exporting import OmittedBrick, SuiteWritten
-from dlbricks_tui.tui.analysis.panels import MeasureScreen
+from dlbricks_tui.tui.analysis import MeasureScreen
 from dlbricks_tui.tui.dialogs.notices import DemonstrationScreen, WritingScreen
-from dlbricks_tui.tui.fleet.panels import AllFleetsScreen, CancelFleetScreen, HostsFileScreen, StartFleetScreen
+from dlbricks_tui.tui.fleet import CancelFleetScreen, HostsFileScreen, StartFleetScreen
 from dlbricks_tui.tui.language import OpenLanguageModelScreen
 from dlbricks_tui.tui.messages import Failed
-from dlbricks_tui.tui.results.screen import ResultsScreen
+from dlbricks_tui.tui.results import ResultsScreen
 from dlbricks_tui.tui.run.boxes import CancelWorkScreen, JobScreen, QueueScreen
-from dlbricks_tui.tui.scenario.screen import CancelLoadScreen
+from dlbricks_tui.tui.scenario import CancelLoadScreen
 from dlbricks_tui.tui.systems import SystemsScreen
-from dlbricks_tui.tui.trace.panels import CancelTraceScreen, StartTraceScreen, WriteTraceScreen
+from dlbricks_tui.tui.trace import CancelTraceScreen, StartTraceScreen, WriteTraceScreen
+from dlbricks_tui.tui.workbench.boxes import ExportSuiteScreen, ScoresScreen, SuiteWrittenScreen
 from dlbricks_tui.tui.workbench.model_columns import ModelColumnsScreen
-from dlbricks_tui.tui.workbench.suites import ExportSuiteScreen, ScoresScreen, SuiteWrittenScreen
 from tests.runs.live_runs import in_the_middle, put_run
 from tests.tui import results
 from tests.tui.application import MEDIUM, NARROW, WRITTEN, AppWithoutWorkbench, app_on, press, running, settled
@@ -96,7 +96,6 @@ BOXES: Shown = {
     "demonstration": (lambda: DemonstrationScreen("measured on another host on 2026-11-27"), ()),
     "fleet-cancel": (lambda: CancelFleetScreen("20261127-163554-3059", ("squeezenet1.1", "alexnet")), ()),
     "fleet-hosts-file": (HostsFileScreen, ('"ho"',)),
-    "fleet-runs": (lambda: AllFleetsScreen(lambda: StoredJobs((), {}), lambda _: None), ()),
     "fleet-start": (lambda: StartFleetScreen(("squeezenet1.1", "alexnet"), ("onnxruntime",)), ("l", "j")),
     "job": (lambda: JobScreen(ToldJob(proofs()), DataFolder(Path())), ()),
     "model-columns": (lambda: ModelColumnsScreen(("estimate", "age")), ("j", "space")),

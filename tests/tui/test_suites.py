@@ -12,10 +12,10 @@ from dlbricks_tui.jobs.folder import JobFolders
 from dlbricks_tui.share.suite_files import key_path, open_suite, read_key
 from dlbricks_tui.tui.dialogs.dialog import Box
 from dlbricks_tui.tui.dialogs.notices import ErrorScreen
-from dlbricks_tui.tui.results.screen import ResultsScreen
+from dlbricks_tui.tui.results import ResultsScreen
 from dlbricks_tui.tui.run.boxes import JobScreen
+from dlbricks_tui.tui.workbench.boxes import ExportSuiteScreen, ScoresScreen, SuiteWrittenScreen
 from dlbricks_tui.tui.workbench.screen import WorkbenchScreen
-from dlbricks_tui.tui.workbench.suites import ExportSuiteScreen, ScoresScreen, SuiteWrittenScreen
 from tests.jobs.carrying import stands_for_processes
 from tests.runs.live_runs import in_the_middle, put_run
 from tests.runs.runs import ROOT

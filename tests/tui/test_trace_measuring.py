@@ -20,8 +20,7 @@ from dlbricks_tui.traces.trace import (
     TraceLevel,
     TraceOrder,
 )
-from dlbricks_tui.tui.trace.panels import CancelTraceScreen, StartTraceScreen
-from dlbricks_tui.tui.trace.screen import TraceScreen
+from dlbricks_tui.tui.trace import CancelTraceScreen, StartTraceScreen, TraceScreen
 from tests.tui.application import NARROW, WIDE, eventually, press, screen_text, showing, told
 from tests.tui.processes import Process, all_seen, failed
 from tests.tui.test_run_screens import shows

@@ -18,8 +18,7 @@ from dlbricks_tui.documents.timeline_rows import TimelineState
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.traces.trace import Trace
 from dlbricks_tui.tui.dialogs.paths import PathScreen
-from dlbricks_tui.tui.trace.panels import TimelinePanel, TracesPanel
-from dlbricks_tui.tui.trace.screen import TraceScreen
+from dlbricks_tui.tui.trace import TimelinePanel, TraceScreen, TracesPanel
 from dlbricks_tui.tui.workbench.screen import WorkbenchScreen
 from dlbricks_tui.tui.workbench.tree import TreePanel
 from tests.traces.sample_traces import traces

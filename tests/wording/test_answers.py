@@ -4,9 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from dlbricks_tui.bricks.cutting import Cut
+from dlbricks_tui.bricks.cutting import Cut, LayerOrder
 from dlbricks_tui.bricks.decomposition import Cutting, decompose
-from dlbricks_tui.bricks.ordering import LayerOrder
 from dlbricks_tui.documents.parts import Sentence
 from dlbricks_tui.documents.variants import variant_remarks
 from dlbricks_tui.estimate.estimate import estimate

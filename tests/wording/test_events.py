@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from dlbricks_tui.fleet.request import FleetHostState, FleetProgress, HostBrickFailed, HostChanged, HostRow
-from dlbricks_tui.host.load import HostLoad
+from dlbricks_tui.host.noise import HostLoad
 from dlbricks_tui.host.queue import Place
 from dlbricks_tui.jobs.events import Event, Paused, Resumed, Waiting
 from dlbricks_tui.jobs.folder import State

@@ -1,16 +1,34 @@
-"""The keys of all actions: defaults, changes by the config file, and their labels."""
+"""The keys of all actions (defaults, changes by the config file, labels), and the places where they apply."""
 
 import difflib
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import ClassVar
 
+from textual.app import App
+from textual.binding import BindingType
+from textual.dom import DOMNode
 from textual.keys import _character_to_key, key_to_character
+from textual.screen import Screen
 
 from dlbricks_tui.config.config import KeysGiven
 from dlbricks_tui.documents.lines import Line, Span
 from dlbricks_tui.errors import UserError
-from dlbricks_tui.tui.keys.scopes import BY_ID, CHAINS, Action
+from dlbricks_tui.tui.keys.scopes import (
+    ACTIONS,
+    BOX,
+    BY_ID,
+    CHAINS,
+    DIALOG,
+    FORM,
+    LIST,
+    PALETTE,
+    PATH,
+    SEARCH,
+    Action,
+    Scope,
+)
 
 # Textual's names of keys with a sign.
 _SIGNS = {"plus": "+", "minus": "-", "slash": "/", "backslash": "\\", "at": "@", "underscore": "_"}
@@ -220,3 +238,52 @@ class Hint:
 def with_keys(text: str) -> str:
     """Return the text with the current keys in place of the action ids."""
     return _ACTION.sub(lambda found: key(found[1]), text)
+
+
+# The palette leaves out actions that only make sense while the user types or reads.
+_NOT_IN_PALETTE = frozenset({LIST, SEARCH, DIALOG, BOX, FORM, PALETTE, PATH})
+
+
+class HelpPlace:
+    """A node with its own paragraph in the help; one with a scope has the bindings of that scope."""
+
+    scope: ClassVar[Scope | None] = None
+    ABOUT: ClassVar[str] = ""
+    BINDINGS: ClassVar[list[BindingType]]
+
+    def __init_subclass__(cls, **options: bool) -> None:
+        own = vars(cls)
+        if "scope" in own and "BINDINGS" not in own:
+            cls.BINDINGS = own["scope"].bindings
+        super().__init_subclass__(**options)
+
+    @property
+    def about(self) -> str:
+        """The help paragraph with the current keys."""
+        return with_keys(self.ABOUT)
+
+
+def places_around(app: App[None]) -> Iterator[HelpPlace]:
+    """Return the places whose keys work now, the innermost first."""
+    start = app.screen.focused or app.screen
+    return (node for node in start.ancestors_with_self if isinstance(node, HelpPlace))
+
+
+def actions_on(screen: Screen[object]) -> Iterator[tuple[Action, DOMNode]]:
+    """Yield the actions that the palette offers on a screen, each with the node that runs it."""
+    everything: tuple[DOMNode, ...] = (screen.app, screen, *screen.query("*"))
+    nodes = {scope: node for node in everything if (scope := getattr(node, "scope", None)) is not None}
+    for action in ACTIONS:
+        node = nodes.get(action.scope)
+        if (
+            node is not None
+            and action.scope not in _NOT_IN_PALETTE
+            and node.check_action(action.call.partition("(")[0], ())
+        ):
+            yield action, node
+
+
+def actions_here(screen: Screen[object]) -> Iterator[Action]:
+    """Return the actions whose keys work now: those of the screen and of the focused place on it."""
+    found = {active.binding.id for active in screen.active_bindings.values() if active.enabled}
+    return (action for action in ACTIONS if action.id in found or action.always)

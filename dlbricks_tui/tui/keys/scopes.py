@@ -613,7 +613,7 @@ FLEET = _screen("""fleet: On the fleet screen
     pause          p       *pause/resume  Pause all hosts so that others can measure, or resume a fleet run.
     cancel         x       *cancel        Cancel the fleet run; what was measured is kept.
     add            o       *add hosts     Add the hosts of another hosts file.
-    show_fleets    J       *fleet runs    Show all fleet runs, to watch another one.
+    show_fleets    J       *jobs          Show all jobs, to watch another fleet run.
     go_to_hosts    1       hosts          Go to the hosts.
     go_to_models   2       models         Go to the models.
     go_to_ranking  3       ranking        Go to the hosts of the selected model.
@@ -629,11 +629,6 @@ FLEET_HOSTS = FLEET.panel("""fleet_hosts: In the hosts of a fleet
 
 FLEET_RANKING = FLEET.panel("""fleet_ranking: In the hosts of a model
     sort  s  *sort  Sort by latency or by cost.
-""")
-
-FLEETS = _searched_box("""fleets: In the list of fleet runs
-    show    enter l right  *watch         Show the selected fleet run.
-    resume  p              *pause/resume  Resume a fleet run that is not complete.
 """)
 
 START_FLEET = _box("""start_fleet: Before a fleet run starts

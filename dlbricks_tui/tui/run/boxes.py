@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from datetime import datetime
 from functools import partial
 from operator import attrgetter
-from typing import TYPE_CHECKING, ClassVar, Generic
+from typing import TYPE_CHECKING
 
 from dlbricks_tui.api.followed_runs import RunSnapshot
 from dlbricks_tui.api.jobs import (
@@ -14,9 +14,9 @@ from dlbricks_tui.api.jobs import (
     can_be_followed,
     end_work,
     find_job,
+    has_screen,
     is_run,
     pause_or_resume,
-    resume_job,
     stored_jobs,
 )
 from dlbricks_tui.api.measuring import MOST_MODELS_END_TO_END
@@ -47,10 +47,10 @@ from dlbricks_tui.settings.measuring import (
     TIME_BUDGET,
 )
 from dlbricks_tui.settings.variant import BATCH, INSTRUCTIONS, OPTIMISATION, PRECISION, RUNTIME, THREADS
-from dlbricks_tui.tui.dialogs.dialog import Box, ConfirmingScreen, Dialog, Result, SearchedDialog, TextDialog
+from dlbricks_tui.tui.dialogs.dialog import Box, ConfirmingScreen, Dialog, SearchedDialog, TextDialog
 from dlbricks_tui.tui.keys import scopes
 from dlbricks_tui.tui.keys.keymap import Hint
-from dlbricks_tui.tui.messages import ReplayWanted, RunBegun
+from dlbricks_tui.tui.messages import JobWanted
 from dlbricks_tui.tui.saving import show_message
 from dlbricks_tui.tui.widgets.form import FormDialog, FormRow
 from dlbricks_tui.tui.widgets.rows import DrawnRows, place_of
@@ -69,32 +69,46 @@ if TYPE_CHECKING:
 _ROOMY = 80
 
 
-class StoredRunsScreen(SearchedDialog[Result], Generic[Result]):
-    """Lists all jobs or fleet runs, the newest first, and returns the one to watch."""
+class AllJobsScreen(SearchedDialog[None]):
+    """Lists jobs of all kinds, the newest first; runs and fleet runs are shown on their screens, others in a box."""
 
-    SEARCH_HINT = "model, state, date or id"
-    # The word for one, and what starts the first.
-    NOUN: ClassVar[str]
-    STARTED_BY: ClassVar[str]
+    scope = scopes.RUNS
+    HEADING = "Jobs"
+    SEARCH_HINT = "model, kind, state, date or id"
+    ABOUT = (
+        "All runs, fleet runs, proofs, load tests, traces and exports, the newest first, including those that were "
+        "started in other terminals."
+    )
 
-    def __init__(self, stored: Callable[[], StoredJobs], resume: Callable[[str], None]) -> None:
-        self._list: DrawnRows[JobState] = DrawnRows(lambda index, width: _run_row(self._list.items[index], width))
-        self._list.show_placeholder(line(Span(f"Looking for {self.NOUN}s.", "muted")))
+    def __init__(self, data: DataFolder) -> None:
+        self._list: DrawnRows[JobState] = DrawnRows(lambda index, width: _job_row(self._list.items[index], width))
+        self._list.show_placeholder(line(Span("Looking for jobs.", "muted")))
+        self._list.stands_for = self._comparable
         super().__init__(self._list)
-        self._stored = stored
-        self._resume = resume
+        self._data = data
         self._states: tuple[JobState, ...] = ()
 
     def on_mount(self) -> None:
-        self.look()
+        self._look()
 
-    def look(self) -> None:
-        """Read the states."""
-        self.run_in_thread(self._stored, "runs", self._show_runs)
+    def _look(self) -> None:
+        self.run_in_thread(partial(stored_jobs, self._data), "jobs", self._show_jobs)
 
-    def result_for(self, job: JobState) -> Result:
-        """Return the result of the box for one to watch."""
-        raise NotImplementedError
+    def _show_jobs(self, found: StoredJobs) -> None:
+        self._states = found.states[::-1]
+        if self._states:
+            told = line("No job contains all of these words."), Hint("{find.clear} shows all jobs again.", "muted")
+        else:
+            how = Hint("{dialog.close} goes back; {workbench.start_run} on the workbench starts the first.")
+            told = line("There are no jobs yet."), how
+        self._list.show_placeholder(*told)
+        self.show_found(self.search_line.value.casefold().split())
+        self.refresh_bindings()
+        if found.unreadable:
+            # One is named, and the others are counted.
+            first, *others = found.unreadable.values()
+            more = f"; {counted(len(others), 'other')} cannot be read either" if others else ""
+            self.notify(f"{first}{more}", severity="warning", markup=False)
 
     def show_found(self, words: Sequence[str]) -> None:
         here = self._list.selected.run if self._list.selected else None
@@ -104,82 +118,35 @@ class StoredRunsScreen(SearchedDialog[Result], Generic[Result]):
 
     def action_show(self) -> None:
         if self._list.selected is not None:
-            self.watch_job(self._list.selected)
-
-    def action_resume(self) -> None:
-        job = self._list.selected
-        if job is not None:
-            self.run_in_thread(partial(self._resume, job.run), "tell", lambda _: self.watch_job(job))
-
-    def watch_job(self, job: JobState) -> None:
-        # Without its result: a screen cannot await its own end.
-        self.dismiss(self.result_for(job))
-
-    def _show_runs(self, found: StoredJobs) -> None:
-        self._states = found.states[::-1]
-        if self._states:
-            told = line(f"No {self.NOUN} contains all of these words.")
-            hint = Hint(f"{{find.clear}} shows all {self.NOUN}s again.", "muted")
-        else:
-            told = line(f"There are no {self.NOUN}s yet.")
-            hint = Hint(f"{{dialog.close}} goes back; {self.STARTED_BY} starts the first.")
-        self._list.show_placeholder(told, hint)
-        self.show_found(self.search_line.value.casefold().split())
-        self.refresh_bindings()
-        if found.unreadable:
-            # One is named, and the others are counted.
-            first, *others = found.unreadable.values()
-            more = f"; {counted(len(others), 'other')} cannot be read either" if others else ""
-            self.notify(f"{first}{more}", severity="warning", markup=False)
-
-
-class AllJobsScreen(StoredRunsScreen["RunBegun | ReplayWanted"]):
-    """Returns the run to watch or to replay, as the message that asks for it."""
-
-    scope = scopes.RUNS
-    HEADING = "Jobs"
-    SEARCH_HINT = "model, kind, state, date or id"
-    NOUN, STARTED_BY = "job", "{workbench.start_run} on the workbench"
-    ABOUT = (
-        "All runs, proofs, load tests, traces and exports, the newest first, including those that were started in "
-        "other terminals. {workbench.show_fleet} on the workbench lists fleet runs."
-    )
-
-    def __init__(self, data: DataFolder) -> None:
-        stored = partial(stored_jobs, data, with_fleets=False)
-        super().__init__(stored, lambda job: resume_job(job, data))
-        self._list.stands_for = self._comparable
-        self._data = data
-
-    def result_for(self, job: JobState) -> RunBegun | ReplayWanted:
-        return RunBegun(job.run)
-
-    def watch_job(self, job: JobState) -> None:
-        def show(found: ToldJob) -> None:
-            self.app.push_screen(JobScreen(found, self._data), lambda _: self.look())
-
-        if is_run(job.kind):
-            super().watch_job(job)
-        else:
-            self.run_in_thread(lambda: ToldJob(find_job(job.run, self._data)), "job", show)
+            self._show(self._list.selected)
 
     def action_replay(self) -> None:
-        selected = self._list.selected
-        if selected is not None and is_run(selected.kind) and not selected.active:
-            self.dismiss(ReplayWanted(selected.run))
-        elif selected is not None:
-            self.watch_job(selected)
+        job = self._list.selected
+        if job is not None:
+            self._show(job, replayed=is_run(job.kind) and not job.active)
 
     def action_resume(self) -> None:
         def tell(told: str) -> None:
-            self.notify(told)
-            self.look()
+            if job is not None and job.active:
+                self.notify(told)
+                self._look()
+            elif job is not None:
+                self._show(job)
 
-        selected = self._list.selected
-        if selected is not None and selected.active:
-            self.run_in_thread(partial(pause_or_resume, selected.run, self._data), "tell", tell)
+        job = self._list.selected
+        if job is not None:
+            self.run_in_thread(partial(pause_or_resume, job.run, self._data), "tell", tell)
+
+    def _show(self, job: JobState, *, replayed: bool = False) -> None:
+        def show_box(found: ToldJob) -> None:
+            self.app.push_screen(JobScreen(found, self._data), lambda _: self._look())
+
+        if has_screen(job.kind):
+            # Without its result: a screen cannot await its own end.
+            self.dismiss(None)
+            self.app.post_message(JobWanted(job.run, job.kind, replayed))
         else:
-            super().action_resume()
+            self.run_in_thread(lambda: ToldJob(find_job(job.run, self._data)), "job", show_box)
 
     def _comparable(self, index: int) -> ComparableRow | None:
         if index >= len(self._list.items) or not is_run(self._list.items[index].kind):
@@ -235,7 +202,7 @@ class JobScreen(TextDialog[None]):
         return self._job.state.active if is_of_active else super().check_action(action, parameters)
 
 
-def _run_row(state: JobState, width: int) -> Line:
+def _job_row(state: JobState, width: int) -> Line:
     tallies = state.bricks, state.whole_models
     done = [Done(it.measured + it.reused, it.total) for it in tallies]
     # A narrow box has room for one of them.
@@ -252,8 +219,7 @@ def _run_row(state: JobState, width: int) -> Line:
 
 def _subject(state: JobState) -> str:
     models = names_of(state.models)
-    is_named = is_run(state.kind) or state.kind.value == "fleet run"
-    return models if is_named else f"{state.kind.value} of {models or 'this host'}"
+    return models if is_run(state.kind) else f"{state.kind.value} of {models or 'this host'}"
 
 
 def _began(state: JobState) -> str:
@@ -406,7 +372,11 @@ class StartRunScreen(FormDialog[RunSettings]):
     """Returns the settings to start the run with."""
 
     scope = scopes.START_RUN
-    CSS_PATH = "run.tcss"
+    CSS = """
+    StartRunScreen Box { max-height: 100%; padding: 0 2; }
+    Box .run-preview { height: auto; min-height: 4; }
+    StartRunScreen RowsView { height: auto; margin-top: 0; }
+    """
     ABOUT = (
         "Bricks that were measured on this system in the same way are not run again, unless you ask for it. The run is"
         " a separate process that continues if you quit. You can cancel it at any time; its measurements are kept."

@@ -1,4 +1,4 @@
-"""The base of the workbench screen: starts runs, and shows what measures."""
+"""The base of the workbench screen, which starts runs, and the updates of all screens about what measures."""
 
 from __future__ import annotations
 
@@ -6,23 +6,33 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
+from weakref import WeakKeyDictionary
+
+from textual.screen import ModalScreen
 
 from dlbricks_tui.api.open_models import ListedModels, id_of
+from dlbricks_tui.api.run_watch import LineSeen, LoadSeen, ResultsGrown, RunWatch
 from dlbricks_tui.errors import UserError
+from dlbricks_tui.recorded_host import recorded_host
 from dlbricks_tui.tui import messages
-from dlbricks_tui.tui.messages import Failed
-from dlbricks_tui.tui.run.status import StatusLine
+from dlbricks_tui.tui.messages import Failed, NewResults, WatchTold
+from dlbricks_tui.tui.run.status import HostNow, StatusLine
 from dlbricks_tui.tui.view_state import read_view, write_view
-from dlbricks_tui.tui.widgets.screens import PanelledScreen
+from dlbricks_tui.tui.widgets.screens import PanelledScreen, ThreadedScreen
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
+
+    from textual.app import App
+    from textual.screen import Screen
 
     from dlbricks_tui.api.followed_runs import RunSnapshot
     from dlbricks_tui.api.new_runs import RunPreview, RunSettings, WantedCombination
     from dlbricks_tui.api.open_models import Choices, ModelId
+    from dlbricks_tui.api.run_watch import News
     from dlbricks_tui.api.workbench_session import WorkbenchSession
     from dlbricks_tui.config.config import Config
+    from dlbricks_tui.folders import DataFolder
     from dlbricks_tui.host.queue import Place
     from dlbricks_tui.models.library import ModelSource
 
@@ -124,8 +134,7 @@ class RunHostScreen(PanelledScreen[None]):
         from dlbricks_tui.api.jobs import is_run
 
         if is_run(place.kind):
-            self.post_message(messages.RunBegun(place.id))
-            self._show(None)
+            self.post_message(messages.JobWanted(place.id, place.kind))
         else:
             self.follow_job(place.kind, place.title)
 
@@ -134,32 +143,21 @@ class RunHostScreen(PanelledScreen[None]):
         raise NotImplementedError
 
     def action_close_run_bar(self) -> None:
-        self._end_seen(self._run)
+        if self._run is not None:
+            self.post_message(messages.RunEndSeen(self._run.run))
 
     def action_show_run(self) -> None:
+        from dlbricks_tui.tui.run.screen import RunScreen
+
         if self._run is None:
             self.action_show_runs()
         else:
-            self._show(self._run)
+            self.app.push_screen(RunScreen(self.session.data, self._run))
 
     def action_show_runs(self) -> None:
         from dlbricks_tui.tui.run.boxes import AllJobsScreen
 
-        def chosen(wanted: messages.RunBegun | messages.ReplayWanted) -> None:
-            self.post_message(wanted)
-            self._show(None)
-
-        self.ask(AllJobsScreen(self.session.data), chosen)
-
-    def _show(self, run: RunSnapshot | None) -> None:
-        from dlbricks_tui.tui.run.screen import RunScreen
-
-        self.app.push_screen(RunScreen(self.session.data, run), self._end_seen)
-
-    def _end_seen(self, run: RunSnapshot | None) -> None:
-        """Tell nothing more of a run that has ended, unless it is resumed."""
-        if run is not None and not run.active:
-            self.app.post_message(messages.RunEndSeen(run.run))
+        self.app.push_screen(AllJobsScreen(self.session.data))
 
     def _settings(self, sources: Sequence[ModelSource]) -> RunSettings:
         from dlbricks_tui.api.new_runs import settings_for
@@ -191,3 +189,90 @@ def _ids(sources: Sequence[ModelSource]) -> frozenset[ModelId]:
 
 def _of_runs(config: Config) -> tuple[object, ...]:
     return config.runtime, config.threads, config.target_ci, config.time_budget
+
+
+RECORDED = "recorded results"
+
+
+class RunUpdates:
+    """Passes the state of the run to the screens in sight; hidden screens wait until they are shown."""
+
+    def __init__(self, app: App[None], data: DataFolder, poll_factor: float) -> None:
+        self._app = app
+        self.watch = RunWatch(data, lambda news: app.post_message(WatchTold(news)), poll_factor=poll_factor)
+        self._run: RunSnapshot | None = None
+        # What the status lines show, and the run whose end the user has seen.
+        self._now = HostNow(load=RECORDED if recorded_host() is not None else "")
+        self._seen = ""
+        # Counts the messages about new results, and which of them each screen knows.
+        self._news = 0
+        self._known: WeakKeyDictionary[Screen[object], int] = WeakKeyDictionary()
+
+    def take(self, news: News) -> None:
+        """Show what is new on the screens in sight."""
+        if isinstance(news, LineSeen):
+            for screen in self._app.screen_stack:
+                if isinstance(screen, ThreadedScreen):
+                    screen.show_queue(news.places)
+            self._show_now(self._now._replace(places=news.places))
+        elif isinstance(news, LoadSeen):
+            self._show_now(self._now._replace(load=news.words))
+        elif isinstance(news, ResultsGrown):
+            self.take_results()
+        elif isinstance(news, Exception):
+            self._app.post_message(Failed(news))
+        else:
+            self._run = news
+            if news.active:
+                self._seen = ""
+            self._now = self._now._replace(run=None if news.run == self._seen else news)
+            for screen in self._in_sight:
+                self._show(screen)
+
+    def take_end_seen(self, run: str) -> None:
+        """Tell nothing more of a run that has ended; a new or resumed run is shown again."""
+        self._seen = run
+        self._show_now(self._now._replace(run=None))
+
+    def _show_now(self, now: HostNow) -> None:
+        self._now = now
+        for screen in self._in_sight:
+            self._show_status(screen)
+
+    def _show_status(self, screen: Screen[object]) -> None:
+        for line in screen.query(StatusLine):
+            line.show(self._now)
+
+    def take_results(self) -> None:
+        """Note that there are new results, and tell the screen in front if it shows estimates."""
+        self._news += 1
+        for screen in self._app.screen_stack[-1:]:
+            self._tell_of_results(screen)
+
+    def catch_up(self, screen: Screen[object]) -> None:
+        """Update a screen that has come to the front; a new one has just read the store."""
+        self._show(screen)
+        self._known.setdefault(screen, self._news)
+        self._tell_of_results(screen)
+
+    @property
+    def _in_sight(self) -> Iterator[Screen[object]]:
+        """The screen in front and, behind a box, the screen below it."""
+        for screen in reversed(self._app.screen_stack):
+            yield screen
+            if not isinstance(screen, ModalScreen):
+                return
+
+    def _show(self, screen: Screen[object]) -> None:
+        if self._run is not None and isinstance(screen, ThreadedScreen):
+            screen.show_run(self._run)
+        self._show_status(screen)
+
+    def _tell_of_results(self, screen: Screen[object]) -> None:
+        if not isinstance(screen, ThreadedScreen) or not screen.WANTS_NEW_RESULTS:
+            return
+        # Reading them over and over would disturb the run.
+        has_to_wait = screen.WAITS_FOR_RUN and self._run is not None and self._run.measures
+        if self._known.get(screen, 0) < self._news and not has_to_wait:
+            self._known[screen] = self._news
+            screen.post_message(NewResults())

@@ -12,8 +12,7 @@ from dlbricks_tui.documents.lines import BLANK, Line, Span, contains_all, line, 
 from dlbricks_tui.documents.run import how_far, joined, state_of, what_now
 from dlbricks_tui.tui.keys import scopes
 from dlbricks_tui.tui.keys.keymap import Hint, key
-from dlbricks_tui.tui.messages import ReplayChanged
-from dlbricks_tui.tui.run.work_screen import WorkScreen
+from dlbricks_tui.tui.messages import ReplayChanged, RunEndSeen
 from dlbricks_tui.tui.widgets.panel import Panel, counts_text
 from dlbricks_tui.tui.widgets.rows import (
     DrawnRows,
@@ -25,6 +24,7 @@ from dlbricks_tui.tui.widgets.rows import (
     list_row,
     place_of,
 )
+from dlbricks_tui.tui.widgets.screens import WorkScreen
 from dlbricks_tui.tui.widgets.text import TextLines
 from dlbricks_tui.wording.numbers import UNKNOWN, milliseconds, names_of, percent
 from dlbricks_tui.wording.plain_text import TextTable
@@ -309,11 +309,16 @@ def _drift(run: RunSnapshot) -> Line:
     return (Span(f"  host {percent(abs(run.drift), 1)} {how} than at the start ", style),)
 
 
-class RunScreen(WorkScreen[RunSnapshot, Any]):
+class RunScreen(WorkScreen[None, Any]):
     """Shows the followed run; leaving the screen does not affect the run."""
 
     scope = scopes.RUN
-    CSS_PATH = "run.tcss"
+    CSS = """
+    #run-bricks { row-span: 2; }
+    RunScreen.-medium .panels { grid-columns: 3fr 2fr; grid-rows: 1fr 2fr; }
+    RunScreen.-wide .panels { grid-columns: 5fr 3fr; grid-rows: 1fr 1fr; }
+    .run-brick { height: 2; }
+    """
     ABOUT = "A run is a separate process: it continues if you leave this screen or quit dlbricks."
 
     def __init__(self, data: DataFolder, run: RunSnapshot | None) -> None:
@@ -370,10 +375,13 @@ class RunScreen(WorkScreen[RunSnapshot, Any]):
     def action_show_runs(self) -> None:
         from dlbricks_tui.tui.run.boxes import AllJobsScreen
 
-        self.ask(AllJobsScreen(self._data), self.post_message)
+        self.app.push_screen(AllJobsScreen(self._data))
 
     def action_leave(self) -> None:
-        self.leave_with(self._run)
+        # Nothing more is told of a run that has ended, unless it is resumed.
+        if self._run is not None and not self._run.active:
+            self.app.post_message(RunEndSeen(self._run.run))
+        super().action_leave()
 
 
 def _controls(run: RunSnapshot | None) -> Mapping[str, bool]:

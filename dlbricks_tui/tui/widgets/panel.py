@@ -27,11 +27,9 @@ from dlbricks_tui.documents.pictures import Picture
 from dlbricks_tui.printable import printable
 from dlbricks_tui.settings.setting import next_of
 from dlbricks_tui.tui.keys import scopes
-from dlbricks_tui.tui.keys.keymap import Hint, key
-from dlbricks_tui.tui.keys.places import HelpPlace
+from dlbricks_tui.tui.keys.keymap import HelpPlace, Hint, key
 from dlbricks_tui.tui.keys.scopes import BY_ID
-from dlbricks_tui.tui.marking import marks_of
-from dlbricks_tui.tui.widgets.rows import DrawnRows, Item, ItemRows, LineRows, RowsView, place_of
+from dlbricks_tui.tui.widgets.rows import DrawnRows, Item, ItemRows, LineRows, RowsView, marks_of, place_of
 from dlbricks_tui.tui.widgets.text import WIDTH, NamesKeys, PictureView, TextLines, lines_as_texts
 from dlbricks_tui.wording.plain_text import TextTable
 

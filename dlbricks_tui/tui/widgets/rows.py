@@ -1,8 +1,10 @@
-"""The bases of all lists; only the visible rows are made."""
+"""The bases of all lists, of which only the visible rows are made, and marks on rows of one kind."""
+
+from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Hashable, Iterable, Sequence
-from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, NamedTuple, TypeVar
 
 from textual import events
 from textual.geometry import Region, Size
@@ -15,8 +17,12 @@ from dlbricks_tui.api.open_models import ComparableRow
 from dlbricks_tui.documents.lines import Line, Span, column, wrapped_lines
 from dlbricks_tui.tui.keys import scopes
 from dlbricks_tui.tui.keys.keymap import Hint
-from dlbricks_tui.tui.marking import MARK, marks_of
 from dlbricks_tui.tui.widgets.text import CURSOR, CURSOR_ELSEWHERE, OWN_GROUND, LineWidget, NamesKeys
+
+if TYPE_CHECKING:
+    from textual.app import App
+
+    from dlbricks_tui.api.open_models import ComparableRow
 
 # Long enough that a held key passes many rows, short enough not to be noticed.
 SETTLE_SECONDS = 0.06
@@ -336,3 +342,41 @@ class TailLines(TailRows, LineRows):
     def remake(self) -> None:
         self._made_for = -1
         self.grown()
+
+
+MARK = "●"
+# The kind of what-ifs, which are marked and never compared.
+WHAT_IF = "what-if"
+# How many rows a comparison takes.
+TWO = 2
+# What rows with marks stand for.
+MARKABLE = "models, what-ifs, variants, systems, runs and results"
+
+
+class Marks:
+    """The rows that are marked now, in the order in which they were."""
+
+    def __init__(self, *rows: ComparableRow) -> None:
+        self.rows = rows
+
+    def has(self, row: ComparableRow | None) -> bool:
+        return row is not None and any((it.kind, it.identity) == (row.kind, row.identity) for it in self.rows)
+
+    def of(self, kind: str) -> tuple[ComparableRow, ...]:
+        return tuple(it for it in self.rows if it.kind == kind)
+
+    def toggle(self, row: ComparableRow) -> None:
+        """Mark a row or unmark it; rows of another kind lose their marks."""
+        if self.has(row):
+            self.rows = tuple(it for it in self.rows if it.identity != row.identity)
+        else:
+            self.rows = (*self.of(row.kind), row)
+
+
+_NONE = Marks()
+
+
+def marks_of(app: App[object]) -> Marks:
+    """Return the marks of an application; those of one without marks are none."""
+    found = getattr(app, "marks", _NONE)
+    return found if isinstance(found, Marks) else _NONE

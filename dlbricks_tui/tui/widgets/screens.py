@@ -12,23 +12,25 @@ from textual.worker import Worker, WorkerState, get_current_worker
 
 from dlbricks_tui.documents.lines import Line, Span, line, width_of, wrapped_lines
 from dlbricks_tui.errors import UserError
-from dlbricks_tui.tui.keys.keymap import key
-from dlbricks_tui.tui.keys.places import HelpPlace
+from dlbricks_tui.tui.keys.keymap import HelpPlace, key
 from dlbricks_tui.tui.keys.scopes import ACTIONS
 from dlbricks_tui.tui.messages import Failed, NewResults, RunStateNeeded
 from dlbricks_tui.tui.run.status import StatusLine
+from dlbricks_tui.tui.saving import show_message
 from dlbricks_tui.tui.widgets.panel import Panel
 from dlbricks_tui.tui.widgets.text import LineBar, TextLines
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from textual.app import ComposeResult
     from textual.binding import BindingsMap
     from textual.dom import DOMNode
 
+    from dlbricks_tui.api.followed_jobs import FollowedJob
     from dlbricks_tui.api.followed_runs import RunSnapshot
     from dlbricks_tui.host.queue import Place
+    from dlbricks_tui.tui.dialogs.dialog import ConfirmingScreen
 
 Result = TypeVar("Result")
 Found = TypeVar("Found")
@@ -300,3 +302,85 @@ class KeyBar(LineBar):
     def _bindings_updated(self, screen: Screen[object]) -> None:
         if self.is_attached and self.app.screen is self.screen:
             self.refresh()
+
+
+Job = TypeVar("Job", bound="FollowedJob[Any]")
+
+
+class WorkScreen(AnswerScreen[Result], Generic[Result, Job]):
+    """A screen of work in a process of its own, which goes on when the user leaves and is shown again later."""
+
+    # The word for the work.
+    WORK: ClassVar[str] = "The measurement"
+    # What is said: that there is such work already, and that it is cancelled.
+    UNDER_WAY: ClassVar[str] = ""
+    CANCELLED: ClassVar[str] = ""
+    # The box that asks before work is cancelled.
+    ASKS_TO_CANCEL: ClassVar[type[ConfirmingScreen] | None] = None
+    # The work in progress, and why the last one failed.
+    job: Job | None = None
+    failure = ""
+
+    def controls(self) -> Mapping[str, bool]:
+        """Return which of the actions that control the work apply now."""
+        return {"cancel": self.job is not None}
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        return self.controls().get(action, super().check_action(action, parameters))
+
+    def find_job(self, begun: Callable[[], Job | None]) -> None:
+        """Follow the job that was begun before, if there is one."""
+        self.run_in_thread(begun, "begun", self.follow)
+
+    def follow(self, job: Job | None) -> None:
+        """Follow a job to its end, unless there is one already."""
+        if job is not None and self.job is None:
+            self.job, self.failure = job, ""
+            self.job_changed()
+            self.run_worker(self._follow(job), group="job", exit_on_error=False)
+
+    async def _follow(self, job: Job) -> None:
+        try:
+            await job.follow(self.job_changed)
+        finally:
+            self.job, self.failure = None, job.failure
+            if job.cancelled:
+                self.notify(self.CANCELLED.format(job=job))
+            self.job_ended(job)
+
+    def job_changed(self) -> None:
+        """Show how far the work is."""
+        self.head_changed()
+
+    def job_ended(self, job: Job) -> None:
+        """Show what the work has found."""
+
+    def says_under_way(self) -> bool:
+        """Say it if there is such work already."""
+        if self.job is not None:
+            cancel = key(f"{self.scope.name}.cancel") if self.scope else ""
+            self.notify(f"{self.UNDER_WAY.format(job=self.job)}: {cancel} cancels it.")
+        return self.job is not None
+
+    def action_cancel(self) -> None:
+        def cancel(_: bool) -> None:
+            if self.job is not None:
+                self.job.cancel()
+
+        if self.ASKS_TO_CANCEL is None:
+            cancel(True)
+        else:
+            self.ask(self.ASKS_TO_CANCEL(), cancel)
+
+    def action_leave(self) -> None:
+        self.leave_with(None)
+
+    @property
+    def goes_on(self) -> str:
+        """The sentence that is shown when the user leaves the work."""
+        return f"{self.WORK} goes on in the background; this screen shows it again."
+
+    def leave_with(self, result: Result | None) -> None:
+        if self.job is not None:
+            show_message(self.app, self.goes_on)
+        self.dismiss(result)

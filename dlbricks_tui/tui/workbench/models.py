@@ -11,10 +11,9 @@ from dlbricks_tui.documents.lines import Line, Span, contains_all, cut, cut_star
 from dlbricks_tui.settings.setting import next_of
 from dlbricks_tui.tui.keys import scopes
 from dlbricks_tui.tui.keys.keymap import Hint
-from dlbricks_tui.tui.marking import MARK
 from dlbricks_tui.tui.model_names import FAMILY_INDENT
 from dlbricks_tui.tui.widgets.panel import ItemPanel, counts_text, marks_text
-from dlbricks_tui.tui.widgets.rows import ItemRows
+from dlbricks_tui.tui.widgets.rows import MARK, ItemRows
 from dlbricks_tui.tui.widgets.screens import WIDE
 from dlbricks_tui.tui.workbench.model_columns import (
     FIRST_COLUMNS,

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from dlbricks_tui.documents.lines import Line
     from dlbricks_tui.documents.part_details import PartLatencies
     from dlbricks_tui.models.library import ModelSource
-    from dlbricks_tui.tui.dialogs.input_shapes import Inputs
+    from dlbricks_tui.tui.workbench.boxes import Inputs
     from dlbricks_tui.tui.workbench.estimate import EstimateView
 
 
@@ -461,7 +461,7 @@ class WorkbenchScreen(ViewsScreen):
         self._show_shapes(source, asked, reason)
 
     def _show_shapes(self, source: ModelSource, inputs: Inputs | Callable[[], Inputs], reason: str = "") -> None:
-        from dlbricks_tui.tui.dialogs.input_shapes import InputShapesScreen
+        from dlbricks_tui.tui.workbench.boxes import InputShapesScreen
 
         def take(given: GivenInputs) -> None:
             self._library.take(source, given)

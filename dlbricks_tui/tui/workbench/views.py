@@ -146,19 +146,19 @@ class ViewsScreen(RunHostScreen):
             self.app.push_screen(VariantsScreen(spec.source.name, read, partial(self.start_run, (spec.source,))))
 
     def action_show_analysis(self) -> None:
-        from dlbricks_tui.tui.analysis.screen import AnalysisScreen
+        from dlbricks_tui.tui.analysis import AnalysisScreen
 
         if spec := self.open_selected("Open a model to analyse how fast it could be."):
             self.app.push_screen(AnalysisScreen(self.session, spec, self.choices, self._config(), self._run))
 
     def action_show_scenario(self) -> None:
-        from dlbricks_tui.tui.scenario.screen import ScenarioScreen
+        from dlbricks_tui.tui.scenario import ScenarioScreen
 
         if spec := self.open_selected("Open a model to see how much load it can serve."):
             self.app.push_screen(ScenarioScreen(self.session, spec, self.choices, self._config()))
 
     def action_show_trace(self) -> None:
-        from dlbricks_tui.tui.trace.screen import TraceScreen
+        from dlbricks_tui.tui.trace import TraceScreen
 
         if spec := self.open_selected("Open a model to see where its time goes."):
             layer, graph = self._tree.selected_layer, None if self._opened is None else self._opened.graph
@@ -193,13 +193,13 @@ class ViewsScreen(RunHostScreen):
         self.choose(change_setting(setting_named(setting), self.choices, step))
 
     def action_show_scores(self) -> None:
-        from dlbricks_tui.tui.workbench.suites import ScoresScreen
+        from dlbricks_tui.tui.workbench.boxes import ScoresScreen
 
         specs, choices = self._library.specs(self.choices), self.choices
         self.app.push_screen(ScoresScreen(partial(self.session.scores, specs, choices)))
 
     def action_show_results(self) -> None:
-        from dlbricks_tui.tui.results.screen import ResultsScreen
+        from dlbricks_tui.tui.results import ResultsScreen
 
         if not self.app.is_screen_installed(_RESULTS):
             self.app.install_screen(ResultsScreen(self.session), _RESULTS)
@@ -227,7 +227,7 @@ class ViewsScreen(RunHostScreen):
                 self._ask_for_suite((spec.source,))
 
     def _ask_for_suite(self, sources: tuple[ModelSource, ...]) -> None:
-        from dlbricks_tui.tui.workbench.suites import ExportSuiteScreen
+        from dlbricks_tui.tui.workbench.boxes import ExportSuiteScreen
 
         if self.measuring:
             self.notify("A run measures now, and an export would disturb it: export the suite when it has ended.")
@@ -261,7 +261,7 @@ class ViewsScreen(RunHostScreen):
     async def _await_export(self, job: JobFolder) -> None:
         from dlbricks_tui.api.suites import written_suite
         from dlbricks_tui.tui.run.boxes import JobScreen
-        from dlbricks_tui.tui.workbench.suites import SuiteWrittenScreen
+        from dlbricks_tui.tui.workbench.boxes import SuiteWrittenScreen
 
         try:
             written = await written_suite(job, self.session.data)
@@ -286,10 +286,14 @@ class ViewsScreen(RunHostScreen):
         self.app.push_screen(LanguageScreen(self.session, self._config()))
 
     def action_show_fleet(self) -> None:
-        from dlbricks_tui.tui.fleet.screen import FleetScreen
+        self.show_fleet()
+
+    def show_fleet(self, run: str = "") -> None:
+        """Show a fleet run, or the newest one."""
+        from dlbricks_tui.tui.fleet import FleetScreen
 
         sources = self._models.marked or ((self._spec.source,) if self._spec is not None else ())
-        self.app.push_screen(FleetScreen(self.session, sources))
+        self.app.push_screen(FleetScreen(self.session, sources, run))
 
     def _system_taken(self, taken: tuple[str, Level]) -> None:
         system, level = taken

@@ -1,1 +1,0 @@
-"""The screen of how fast a model could be, and what is worth changing."""

@@ -1,1 +1,0 @@
-"""The screen of fleets: many hosts that measure for one user."""

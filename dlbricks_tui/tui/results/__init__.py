@@ -1,1 +1,0 @@
-"""The screens of stored results: find, read, compare, exchange and delete them."""

@@ -1,1 +1,0 @@
-"""The screen of how much load a model can serve."""

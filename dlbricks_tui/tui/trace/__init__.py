@@ -1,1 +1,0 @@
-"""The screen of traces: a timeline with levels that open and close."""
