@@ -113,8 +113,12 @@ def test_fields_are_never_guessed(line: bytes) -> None:
         decode_reply(line)
 
 
-NO_PLACES: tuple[object, ...] = (-1, "0", 0.0, True, None)
 NETWORK: dict[str, Any] = json.loads(encode(Load("", Program(Network("", {}, {})))))["program"]["network"]
+WRONG: dict[str, list[Any]] = {
+    "inputs": [{"x": [[1], None]}, {"x": [[1]]}],
+    "values": [{"x": 1}, {"x": [True]}, {"x": [[]]}, {"x": [float("nan")]}, {"x": [float("inf")]}, {"x": [None]}],
+    "in_place": [{"x": -1}, {"x": "0"}, {"x": 0.0}, {"x": True}, {"x": None}, ["x"], None],
+}
 
 
 @pytest.mark.parametrize(
@@ -122,14 +126,7 @@ NETWORK: dict[str, Any] = json.loads(encode(Load("", Program(Network("", {}, {})
     [
         ("Load.program", None),
         ("Program.network", {"symbol": "", "inputs": {}}),
-        *(("Network.inputs", {**NETWORK, "inputs": {"x": it}}) for it in ([[1], None], [[1]])),
-        *(
-            ("Network.values", {**NETWORK, "values": {"x": it}})
-            for it in (1, [True], [[]], [float("nan")], [float("inf")], [None])
-        ),
-        *(("Network.in_place", {**NETWORK, "in_place": {"x": it}}) for it in NO_PLACES),
-        ("Network.in_place", {**NETWORK, "in_place": ["x"]}),
-        ("Network.in_place", {**NETWORK, "in_place": None}),
+        *((f"Network.{name}", {**NETWORK, name: it}) for name, values in WRONG.items() for it in values),
     ],
 )
 def test_programs_with_missing_or_wrong_fields_are_refused(field: str, network: Any) -> None:
