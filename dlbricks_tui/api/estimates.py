@@ -18,8 +18,8 @@ from dlbricks_tui.wording.doubts import doubts_about
 
 if TYPE_CHECKING:
     from dlbricks_tui.estimate.comparison import Accuracy, SharedSettings
-    from dlbricks_tui.estimate.prediction.score import Score
     from dlbricks_tui.estimate.ranking import Ranked, Ranking
+    from dlbricks_tui.estimate.score import Score
     from dlbricks_tui.store.selections import Way
 
 # The number of slowest sequences that a document lists unless it is asked for another.

@@ -22,11 +22,11 @@ from dlbricks_tui.jobs.process import work_in_process
 from dlbricks_tui.language.architecture import LanguageError
 from dlbricks_tui.language.composing import PROTOCOL, StepTime
 from dlbricks_tui.language.decoder import Decoder, Extent, Step, distinct_blocks
-from dlbricks_tui.language.driving import drive
 from dlbricks_tui.language.end_to_end import (
     LANGUAGE_LOG,
     WholeModelEngine,
     WholeModelRuns,
+    drive,
     engine_of,
     engine_results,
     open_whole_model,

@@ -14,7 +14,7 @@ from dlbricks_tui.host.fingerprint import fingerprint
 from dlbricks_tui.jobs.events import Event
 from dlbricks_tui.language.architecture import LanguageError
 from dlbricks_tui.language.composing import StepTime, step_time, steps_time
-from dlbricks_tui.language.driving import driven_load
+from dlbricks_tui.language.end_to_end import driven_load
 from dlbricks_tui.language.opening import NamedModel
 from dlbricks_tui.language.orders import LANGUAGE, Drive, DrivenLoad, LanguageOrder, LanguageQuestion
 from dlbricks_tui.language.predicting import BrickPredictor

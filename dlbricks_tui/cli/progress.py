@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from dlbricks_tui.api.measuring import FollowedRun
     from dlbricks_tui.fleet.request import FleetProgress
     from dlbricks_tui.jobs.events import Event
-    from dlbricks_tui.runs.progress import RunProgress
+    from dlbricks_tui.runs.events import RunProgress
 
 _SECONDS_PER_LINE = 10.0
 _MOST_MODELS, _MOST_HOSTS = 5, 30
@@ -267,3 +268,20 @@ class JobNarration(Display):
             # Above the line that changes.
             with suppress(OSError):
                 self._live.console.print(Text(printable(line)), soft_wrap=True)
+
+
+@contextmanager
+def signals_interrupt() -> Iterator[None]:
+    """Let SIGTERM and SIGHUP end the block as ctrl+c does, so that no process is left."""
+
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    # What `nohup` lets a program ignore stays ignored.
+    taken = [it for it in (signal.SIGTERM, signal.SIGHUP) if signal.getsignal(it) is not signal.SIG_IGN]
+    before = {number: signal.signal(number, interrupt) for number in taken}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

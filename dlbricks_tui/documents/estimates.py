@@ -39,7 +39,7 @@ from dlbricks_tui.wording.numbers import (
 
 if TYPE_CHECKING:
     from dlbricks_tui.estimate.estimate import Composed
-    from dlbricks_tui.estimate.prediction.score import Score
+    from dlbricks_tui.estimate.score import Score
     from dlbricks_tui.estimate.system_estimate import SystemEstimate
 
     EstimateColumn = Column[SystemEstimate]

@@ -12,7 +12,7 @@ from dlbricks_tui.documents.parts import Fact, Heading, Sentence
 from dlbricks_tui.documents.results import sample_parts
 from dlbricks_tui.documents.tree import cutting_words
 from dlbricks_tui.estimate.compositions import milliseconds as from_picoseconds
-from dlbricks_tui.estimate.intervals import is_wide
+from dlbricks_tui.estimate.estimate import is_wide
 from dlbricks_tui.estimate.parts import Standing
 from dlbricks_tui.models.neutral import plain_name
 from dlbricks_tui.models.onnx.layer_graph import COMPILED, CONVERSION

@@ -5,8 +5,8 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from dlbricks_tui.estimate.prediction.choice import Limit
-from dlbricks_tui.estimate.prediction.stored import OtherSystems
+from dlbricks_tui.estimate.choice import Limit
+from dlbricks_tui.estimate.predictors import OtherSystems
 from dlbricks_tui.fleet.messages import HostReport, Parcel, Task, TaskProgress
 from dlbricks_tui.fleet.request import FleetHostState, HostChanged, HostEntry, HostProgress
 from dlbricks_tui.fleet.results import Allowed, MessageMeter, identity_there, is_of

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from dlbricks_tui.bricks.contexts import is_cold_in
 from dlbricks_tui.bricks.decomposition import Decomposition
 from dlbricks_tui.bricks.identity import as_optimised, whole_model
-from dlbricks_tui.estimate.prediction.features import features_of
+from dlbricks_tui.estimate.features import features_of
 from dlbricks_tui.models.graph import Layer, LayerGraph
 from dlbricks_tui.store.records import ANY_CONTEXT, Result
 

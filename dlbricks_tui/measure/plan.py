@@ -12,7 +12,7 @@ from dlbricks_tui.measure.known import Known, Why
 from dlbricks_tui.measure.method import Method
 from dlbricks_tui.measure.stopping import StoppingRule, half_width_ms
 from dlbricks_tui.models.graph import LayerGraph
-from dlbricks_tui.store.labels import label_of
+from dlbricks_tui.store.index import label_of
 from dlbricks_tui.store.records import ANY_CONTEXT
 
 # Bricks that another run may improve are measured again if their errors together are a larger share of a model.

@@ -40,7 +40,9 @@ _SECONDS_PER_CARRIER, _SECONDS_PER_CARRIER_OF_MANY = 15.0, 3.0
 # In each round a reference is timed, and the host is looked at.
 _ROUND_SECONDS = 0.1
 # After all is measured a run trains its predictors, and the first one asks for the versions of kernels.
-END_SECONDS = 2.0
+END_SECONDS = 1.0
+# Other work slows the end by half as much as the rounds: mostly new processes start there.
+_END_SLOWED = 0.5
 # A run waits this long for a quiet host, by more rounds: neighbours on shared hosts are often busy for half a minute.
 PATIENCE_SECONDS = 30.0
 
@@ -180,9 +182,10 @@ class Agenda:
     def __init__(self, stages: Iterable[Stage] = (), others: float = 0.0, end_seconds: float = 0.0) -> None:
         self._stages = deque(stages)
         self._others = others
-        self._end_seconds = (1 + others) * end_seconds
-        # How long the run will wait for a quiet host, as far as is known before its rounds.
-        self.wait_seconds = min(1.0, others) * PATIENCE_SECONDS
+        self._end_seconds = (1 + _END_SLOWED * others) * end_seconds
+        # How long the run will wait for a quiet host, as far as is known before its rounds. Until half of the
+        # processors are taken it has one of its own.
+        self.wait_seconds = min(1.0, max(0.0, 2 * others - 1)) * PATIENCE_SECONDS
         self._most_seconds = most_seconds_per_carrier(sum(len(it.carriers_ms) for it in self._stages))
         self._guesses = Guesses()
         # What the stages that are over have taken, and what they were expected to take.
@@ -224,7 +227,9 @@ class Agenda:
             return loading + sum(max(PLAIN_SECONDS, FEWEST_OF_THE_LONGEST * round_seconds(it)) for it in wholes_ms)
         rounds = [usual_rounds(it, self._most_seconds) for it in carriers_ms]
         carriers = sum(carrier_seconds(it) * times for it, times in zip(carriers_ms, rounds, strict=True))
-        return loading + carriers + max(rounds) * (_ROUND_SECONDS + sum(map(round_seconds, wholes_ms)))
+        # A model is in the rounds of its own carriers, which take about as long as it does.
+        wholes = sum(round_seconds(it) * min(max(rounds), usual_rounds(it, self._most_seconds)) for it in wholes_ms)
+        return loading + carriers + wholes + max(rounds) * _ROUND_SECONDS
 
 
 def stages(wholes: Sequence[Job], groups: Iterable[Sequence[CarrierJob]]) -> Iterator[Stage]:

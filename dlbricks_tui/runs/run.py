@@ -147,13 +147,18 @@ def _measure(
     """Measure and store what the store lacks; return the reason if the run was stopped early."""
     plans: list[PlannedRun] = []
     for session, workload in zip(sessions, workloads, strict=True):
-        plans.append(plan_run(session, workload, store, plans))
+        plans.append(plan_run(session, workload, store, sum(len(each.jobs) for each in plans)))
     counts = tell_plans(sessions, workloads, plans)
     try:
         for number, (session, workload, planned) in enumerate(zip(sessions, workloads, plans, strict=True), start=1):
             if len(sessions) > 1:
                 later = sum(each.seconds for each in plans[number:])
-                session.tell(PartStarted(part=session.part, number=number, of=len(sessions), later_seconds=later))
+                left = session.control.seconds_left
+                session.tell(
+                    PartStarted(
+                        part=session.part, number=number, of=len(sessions), later_seconds=later, budget_seconds=left
+                    )
+                )
             for jobs in _steps(session, workload, planned, store):
                 counts = measure(session, workload.models, jobs, counts, store)
     except JobStopped as early:

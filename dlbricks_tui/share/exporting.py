@@ -31,7 +31,7 @@ from dlbricks_tui.share.suite_files import (
     write_key,
     write_suite,
 )
-from dlbricks_tui.store.labels import label_of
+from dlbricks_tui.store.index import label_of
 from dlbricks_tui.store.records import ANY_CONTEXT
 
 # The share of decoys with other image sizes: published networks alone could be recognised.

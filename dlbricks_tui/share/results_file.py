@@ -10,8 +10,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
+from dlbricks_tui.files import check_fields, open_regular, parsed_document
 from dlbricks_tui.measure.method import Method
-from dlbricks_tui.regular_files import open_regular
 from dlbricks_tui.runtime.traits import TRAITS
 from dlbricks_tui.share.errors import ShareError
 from dlbricks_tui.share.suite_files import SuiteKey, is_id, is_key, sha256
@@ -28,7 +28,6 @@ from dlbricks_tui.store.records import (
     utc_now,
 )
 from dlbricks_tui.store.verification import check_date, check_samples
-from dlbricks_tui.untrusted_json import check_fields, parsed_document
 
 LONGEST_TEXT = 1000
 

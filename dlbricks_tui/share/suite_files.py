@@ -23,15 +23,13 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from dlbricks_tui.atomic_write import write_named
+from dlbricks_tui.files import check_fields, open_regular, parsed_document, write_named
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.jobs.codec import ReadingRules, decoded
 from dlbricks_tui.models.graph import Level
-from dlbricks_tui.regular_files import open_regular
 from dlbricks_tui.runtime.traits import TRAITS, Format
 from dlbricks_tui.runtime.variant import Precision
 from dlbricks_tui.share.errors import BrokenBrickError, BrokenSuiteError, ShareError
-from dlbricks_tui.untrusted_json import check_fields, parsed_document
 
 # Hexadecimal digits of an id.
 ID_DIGITS = 32

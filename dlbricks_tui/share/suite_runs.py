@@ -10,9 +10,9 @@ from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from dlbricks_tui.atomic_write import write_atomically, write_named
 from dlbricks_tui.bricks.decomposition import decompose
 from dlbricks_tui.errors import UserError
+from dlbricks_tui.files import read_json, write_atomically, write_named
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.host.fingerprint import fingerprint
 from dlbricks_tui.host.queue import HostQueue, host_queue
@@ -26,7 +26,6 @@ from dlbricks_tui.measure.results import conditions_of, runtime_record
 from dlbricks_tui.models.frameworks import WorkerFramework
 from dlbricks_tui.models.graph import LayerGraph
 from dlbricks_tui.models.loading import Loader
-from dlbricks_tui.regular_files import read_json
 from dlbricks_tui.runs.events import ModelLeftOut, ModelLoading
 from dlbricks_tui.runs.planning import Workload
 from dlbricks_tui.runs.request import RunRequest, read_request

@@ -17,8 +17,7 @@ from tinydb.queries import QueryInstance, QueryLike
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.models.kinds import Kind
 from dlbricks_tui.runtime.variant import Variant, stated_precision, stated_threads, stated_variant
-from dlbricks_tui.store.documents import TABLES, Document
-from dlbricks_tui.store.errors import DamagedResultError
+from dlbricks_tui.store.documents import TABLES, DamagedResultError, Document
 from dlbricks_tui.store.generation import Generation
 from dlbricks_tui.store.index import (
     FIELD_OF_COLUMN,
@@ -33,10 +32,10 @@ from dlbricks_tui.store.index import (
     Column,
     Index,
     Rows,
+    kind_of_label,
     to_iso,
     trust_in,
 )
-from dlbricks_tui.store.labels import kind_of_label
 
 Mask = NDArray[np.bool_]
 

@@ -36,7 +36,7 @@ from dlbricks_tui.runtime.registry import Registry
 from dlbricks_tui.share.galleries import Trust, import_paths
 from dlbricks_tui.share.signatures import Signers
 from dlbricks_tui.store.database import ResultsDatabase
-from dlbricks_tui.store.exporting import export_selection
+from dlbricks_tui.store.exchange import export_selection
 from docs.recording import HOST, MOST_BYTES
 
 ANEW = "record the demonstration anew, in a checkout on a quiet host: python -m docs.recording FOLDER"

@@ -19,7 +19,7 @@ from dlbricks_tui.wording.layers import slowest_in_words
 from dlbricks_tui.wording.numbers import percent
 from tests.cli.people import Command, document, one_line
 from tests.estimate.knowledge_of import latency_of, measured
-from tests.estimate.prediction.simulated import lawful_records
+from tests.estimate.simulated import lawful_records
 from tests.estimate.stored import brick_records, model_record
 from tests.estimate.table1 import table1
 from tests.models.onnx_models import saved, small

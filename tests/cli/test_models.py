@@ -153,7 +153,7 @@ for command in json.loads(sys.argv[1]):
     with contextlib.suppress(SystemExit):
         main(command)
     libraries = {"networkx", "onnx", "google.protobuf"} & set(sys.modules)
-    predicting = [name for name in sys.modules if name.startswith("dlbricks_tui.estimate.prediction")]
+    predicting = {f"dlbricks_tui.estimate.{it}" for it in ("nearest", "predictors", "transfer")} & set(sys.modules)
     print("loaded:", *sorted(libraries), *predicting, file=sys.stderr)
 """
 
@@ -193,7 +193,7 @@ def test_a_known_mxnet_model_is_looked_up_without_networkx_and_estimated_without
     # VGG has other bricks.
     *look_ups, other = loaded_by(tmp_path, *trees, known, same, ("estimate", "table1:17", *how))
     assert look_ups == [set()] * 4
-    assert "dlbricks_tui.estimate.prediction.nearest" in other
+    assert "dlbricks_tui.estimate.nearest" in other
 
 
 def test_a_known_onnx_model_is_looked_up_without_networkx_and_onnx(tmp_path: Path, onnx_model: str) -> None:

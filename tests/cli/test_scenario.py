@@ -21,7 +21,7 @@ from dlbricks_tui.api.jobs import JobWords
 from dlbricks_tui.bricks.decomposition import decompose
 from dlbricks_tui.bricks.identity import whole_model
 from dlbricks_tui.cli.progress import JobNarration
-from dlbricks_tui.estimate.prediction import stored as predictions
+from dlbricks_tui.estimate import predictors as predictions
 from dlbricks_tui.host.fingerprint import fingerprint
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.scenarios.scenario import LoadProgress, LoadTestDone, LoadTestStarted, Scenario, ScenarioKind

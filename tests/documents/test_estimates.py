@@ -21,7 +21,7 @@ from dlbricks_tui.documents.layout import TEXT, laid_out
 from dlbricks_tui.documents.parts import Figures, Heading, Sentence, Table
 from dlbricks_tui.estimate.estimate import Options, estimate
 from dlbricks_tui.estimate.knowledge import Knowledge, Latency
-from dlbricks_tui.estimate.prediction.score import PredictionBasis, Score
+from dlbricks_tui.estimate.score import PredictionBasis, Score
 from dlbricks_tui.estimate.system_estimate import SystemEstimate
 from dlbricks_tui.models.graph import LayerGraph, Level
 from dlbricks_tui.models.kinds import Kind

@@ -8,11 +8,11 @@ from hypothesis import strategies as st
 
 from dlbricks_tui.bricks.cutting import Cut
 from dlbricks_tui.bricks.decomposition import Cutting, Decomposition, decompose
+from dlbricks_tui.estimate.compositions import parse_rules
 from dlbricks_tui.estimate.estimate import Composed, Estimate, Options, estimate
 from dlbricks_tui.estimate.explanation import unpredicted_operators
 from dlbricks_tui.estimate.knowledge import NOTHING_KNOWN, Knowledge, Latency, MeasuredLatency, Predictor
 from dlbricks_tui.estimate.parts import Chosen, Standing, Window, minimum_cover, slowest
-from dlbricks_tui.estimate.rules import parse_rules
 from dlbricks_tui.models.graph import LayerGraph, Level
 from dlbricks_tui.store.records import ANY_CONTEXT
 from dlbricks_tui.wording.layers import name_of, sign_of_part, slowest_in_words, title_of

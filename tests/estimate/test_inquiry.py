@@ -8,7 +8,7 @@ import pytest
 from dlbricks_tui.bricks.cutting import Cut, LayerOrder
 from dlbricks_tui.bricks.decomposition import Cutting, Decomposition, decompose
 from dlbricks_tui.bricks.identity import Brick, brick_of
-from dlbricks_tui.estimate.errors import EstimateError
+from dlbricks_tui.estimate.compositions import EstimateError
 from dlbricks_tui.estimate.estimate import Options
 from dlbricks_tui.estimate.inquiry import Inquiry
 from dlbricks_tui.estimate.lookup import BrickResults, bias_counterpart, levels_measured

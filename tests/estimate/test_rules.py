@@ -3,9 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from dlbricks_tui.estimate.compositions import FREELY
-from dlbricks_tui.estimate.errors import EstimateError
-from dlbricks_tui.estimate.rules import NO_RULES, parse_rules, read_rules
+from dlbricks_tui.estimate.compositions import FREELY, NO_RULES, EstimateError, parse_rules, read_rules
 from tests.bricks.graphs import chain
 
 LAYERS = chain("conv", "relu", "conv", "pool").layers

@@ -39,7 +39,7 @@ from dlbricks_tui.models.library import Library
 from dlbricks_tui.runs.planning import PROBE_RULE, cut_models
 from dlbricks_tui.settings.fleets import Question
 from dlbricks_tui.store.database import ResultsDatabase
-from dlbricks_tui.store.errors import NoRoomError
+from dlbricks_tui.store.documents import NoRoomError
 from dlbricks_tui.store.records import Measurement, Provenance, Record
 from dlbricks_tui.store.selections import equal
 from tests.fleet.fake_engine import FakeEngine, FakeHost, Lie, another_system, progress, record_text

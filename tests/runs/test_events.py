@@ -30,8 +30,7 @@ from dlbricks_tui.jobs.events import (
 )
 from dlbricks_tui.jobs.folder import State
 from dlbricks_tui.measure.events import BatchStarted, RoundDone, RoundRepeated
-from dlbricks_tui.runs.events import EVENTS, ProgramLoaded, RunEvents
-from dlbricks_tui.runs.progress import RunProgress
+from dlbricks_tui.runs.events import EVENTS, ProgramLoaded, RunEvents, RunProgress
 from tests.runs.live_runs import at, ended, in_the_middle, loaded, measured, planned, put_run, started
 from tests.runs.runs import BRICKS, MODEL, Measured
 

@@ -12,6 +12,7 @@ from onnx.helper import make_node, make_tensor
 
 from dlbricks_tui.api.measuring import MeasureOptions, run_request
 from dlbricks_tui.api.reported import find_contents, open_loaders
+from dlbricks_tui.api.session import SILENT
 from dlbricks_tui.cli.main import main
 from dlbricks_tui.folders import SAMPLE_MODELS, DataFolder
 from dlbricks_tui.host.fingerprint import fingerprint
@@ -306,7 +307,7 @@ def test_precisions_are_measured_in_one_run_and_kept_apart_and_int8_says_that_ac
     data = DataFolder(path.parent / "data")
     main(["--data-dir", str(data.path), "results", "list"])
     assert UNCHECKED in capsys.readouterr().err
-    with ResultsDatabase(data.store) as store, open_loaders(data, lambda *_: None, lambda _: None) as loader_of:
+    with ResultsDatabase(data.store) as store, open_loaders(data, SILENT) as loader_of:
         contents = find_contents(store, loader_of, [source_of(path)], [str(path)], fingerprint().id)
     first, second = sorted(it.title for it in contents.series)
     assert "int8" not in first

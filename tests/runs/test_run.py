@@ -28,9 +28,9 @@ from dlbricks_tui.runs.events import (
     ProgramFailed,
     ProgramLoaded,
     ProgramMeasured,
+    RunProgress,
     WorkerReplaced,
 )
-from dlbricks_tui.runs.progress import RunProgress
 from dlbricks_tui.runs.request import RunRequest
 from dlbricks_tui.runs.run import execute
 from dlbricks_tui.runtime.protocol import Load, Request, Sample

@@ -14,8 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from dlbricks_tui.store.database import ResultsDatabase
-from dlbricks_tui.store.documents import to_document
-from dlbricks_tui.store.errors import DamagedResultError, OtherVersionError, StoreError
+from dlbricks_tui.store.documents import DamagedResultError, OtherVersionError, StoreError, to_document
 from dlbricks_tui.store.files import with_checksum
 from dlbricks_tui.store.records import Measurement
 from dlbricks_tui.store.selections import OLDEST_FIRST

@@ -17,10 +17,8 @@ import tinydb
 
 from dlbricks_tui.runtime.variant import stated_threads
 from dlbricks_tui.store.database import ResultsDatabase
-from dlbricks_tui.store.documents import TABLES
-from dlbricks_tui.store.errors import StoreBusyError, StoreError
-from dlbricks_tui.store.exporting import export_all
-from dlbricks_tui.store.importing import import_file, read_export
+from dlbricks_tui.store.documents import TABLES, StoreBusyError, StoreError
+from dlbricks_tui.store.exchange import export_all, import_file, read_export
 from dlbricks_tui.store.index import INDEX_NAME
 from dlbricks_tui.store.journal import writing_alone
 from dlbricks_tui.store.records import (

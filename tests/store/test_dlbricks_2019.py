@@ -15,7 +15,7 @@ from dlbricks_tui.models.library import Library, ModelSource
 from dlbricks_tui.models.loading import Loader
 from dlbricks_tui.store import published
 from dlbricks_tui.store.database import ResultsDatabase
-from dlbricks_tui.store.errors import ExchangeError
+from dlbricks_tui.store.documents import ExchangeError
 from dlbricks_tui.store.published import (
     RUNTIME,
     BrokenFileError,

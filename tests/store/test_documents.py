@@ -14,15 +14,15 @@ from dlbricks_tui.store.documents import (
     TABLE_OF,
     TABLES,
     BrokenDocumentError,
+    OtherVersionError,
     fields_of,
     record_of,
     to_document,
     to_record,
 )
-from dlbricks_tui.store.errors import OtherVersionError
 from dlbricks_tui.store.files import EntryKind, JournalEntry, entry_on, line_of
+from dlbricks_tui.store.index import kind_of_label, label_of
 from dlbricks_tui.store.journal import JournalStorage
-from dlbricks_tui.store.labels import kind_of_label, label_of
 from dlbricks_tui.store.records import Constants, Facts, Record, Statistics
 from tests.store.samples import end_to_end, failure, form, measurement, run, runtime, system
 

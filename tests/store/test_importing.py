@@ -13,14 +13,19 @@ import pytest
 import tinydb
 
 from benchmarks.archive import ARCHIVE, unpack
-from dlbricks_tui.store import importing
+from dlbricks_tui.store import exchange
 from dlbricks_tui.store.columns import COLUMNS
 from dlbricks_tui.store.database import ResultsDatabase
-from dlbricks_tui.store.documents import Document, to_document
-from dlbricks_tui.store.errors import ExchangeError, OtherVersionError
-from dlbricks_tui.store.exporting import ExportFormat, export_all, export_format, export_selection
+from dlbricks_tui.store.documents import Document, ExchangeError, OtherVersionError, to_document
+from dlbricks_tui.store.exchange import (
+    ExportFormat,
+    ImportReport,
+    export_all,
+    export_format,
+    export_selection,
+    import_file,
+)
 from dlbricks_tui.store.files import with_checksum
-from dlbricks_tui.store.importing import ImportReport, import_file
 from dlbricks_tui.store.records import BrickForm, Measurement, RuntimeRecord, System
 from dlbricks_tui.store.selections import OLDEST_FIRST, equal
 from tests.store.samples import (
@@ -241,7 +246,7 @@ def sparse(path: Path) -> None:
 def test_a_hostile_file_is_refused_in_one_line_before_it_is_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, write: Callable[[Path], object], complaint: str
 ) -> None:
-    monkeypatch.setattr(importing, "_SMALL_BYTES", 4 << 20)
+    monkeypatch.setattr(exchange, "_SMALL_BYTES", 4 << 20)
     write(tmp_path / "file.gz")
     with ResultsDatabase(tmp_path / "store") as store, pytest.raises(ExchangeError, match=complaint) as error:
         import_file(store, tmp_path / "file.gz")
@@ -279,7 +284,7 @@ def test_a_file_of_another_kind_or_none_is_refused_by_name_and_nothing_is_stored
         import_file(store, path)
     if content != b"":
         with pytest.raises(ExchangeError, match=complaint):
-            importing.read_export(path, (System,))
+            exchange.read_export(path, (System,))
     assert not [it for it in tmp_path.iterdir() if it != path]
 
 
@@ -292,11 +297,11 @@ def test_an_export_to_a_missing_folder_is_refused_and_leaves_no_file(tmp_path: P
 
 
 def test_an_export_is_read_into_memory_as_an_import_would_check_it(exported: Path) -> None:
-    records, refused = importing.read_export(exported, (System, RuntimeRecord))
+    records, refused = exchange.read_export(exported, (System, RuntimeRecord))
     assert {type(it) for it in records} == {System, RuntimeRecord} and refused == []
     with exported.open("ab") as file:
         file.write(b'"9": {"check":"00000000","table":"systems"}\n')
-    damaged, refused = importing.read_export(exported, (System, RuntimeRecord))
+    damaged, refused = exchange.read_export(exported, (System, RuntimeRecord))
     assert damaged == records and len(refused) == 1
 
 

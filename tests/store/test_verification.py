@@ -10,8 +10,7 @@ import pytest
 from dlbricks_tui.store import documents, index
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.documents import BrokenDocumentError
-from dlbricks_tui.store.exporting import export_all, export_selection
-from dlbricks_tui.store.importing import import_file
+from dlbricks_tui.store.exchange import export_all, export_selection, import_file
 from dlbricks_tui.store.records import LoadTest, Proof, Provenance, Record
 from dlbricks_tui.store.statistics import pack_latencies, unpack_latencies
 from dlbricks_tui.store.verification import check_plausible, verify

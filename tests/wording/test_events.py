@@ -12,6 +12,7 @@ from dlbricks_tui.jobs.events import Event, Paused, Resumed, Waiting
 from dlbricks_tui.jobs.folder import State
 from dlbricks_tui.measure.events import BatchStarted, DriftNoted, RoundRepeated
 from dlbricks_tui.runs.events import (
+    Disturbances,
     EstimateChanged,
     FailedBefore,
     LayerUnmeasurable,
@@ -23,11 +24,11 @@ from dlbricks_tui.runs.events import (
     ProgramFailed,
     ProgramLoaded,
     RunEnded,
+    RunProgress,
     RunStarted,
     ShapesRemembered,
     WorkerReplaced,
 )
-from dlbricks_tui.runs.progress import Disturbances, RunProgress
 from dlbricks_tui.scenarios.scenario import LoadReady, LoadTestsKept, LoadTestStarted, Scenario, ScenarioKind
 from dlbricks_tui.traces.trace import LevelDone, LevelStarted, RoundStarted, TraceLevel
 from dlbricks_tui.wording.events import (
