@@ -1,112 +1,84 @@
 """Runs and probes: their options, the requests that follow from them, and their outcomes as plain values."""
-from collections.abc import Callable
-from collections.abc import Collection
-from collections.abc import Iterable
-from collections.abc import Sequence
-from dataclasses import dataclass
-from dataclasses import field
-from dataclasses import replace
-from dlbricks_tui.api.documents import OMIT_NONE
-from dlbricks_tui.api.documents import taken
-from dlbricks_tui.api.estimates import ModelEstimate
-from dlbricks_tui.api.estimates import TIME_WHOLE
-from dlbricks_tui.api.estimates import model_estimate
+
+import json
+import math
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from tinydb import where
+
+from dlbricks_tui.api.documents import OMIT_NONE, taken
+from dlbricks_tui.api.estimates import TIME_WHOLE, ModelEstimate, model_estimate
 from dlbricks_tui.api.estimating import measured_models
-from dlbricks_tui.api.opening import CutOptions
-from dlbricks_tui.api.opening import InputOptions
-from dlbricks_tui.api.opening import RuntimeOptions
+from dlbricks_tui.api.opening import CutOptions, InputOptions, RuntimeOptions
 from dlbricks_tui.bricks.identity import brick_in
 from dlbricks_tui.estimate.parts import Part
 from dlbricks_tui.estimate.predictors import ways_of_others
 from dlbricks_tui.estimate.ranking import Point
 from dlbricks_tui.folders import DataFolder
-from dlbricks_tui.host.fingerprint import HostFiles
-from dlbricks_tui.host.fingerprint import fingerprint
-from dlbricks_tui.host.fingerprint import instruction_sets
+from dlbricks_tui.host.fingerprint import HostFiles, fingerprint, instruction_sets
 from dlbricks_tui.host.queue import host_queue
 from dlbricks_tui.jobs.errors import JobError
 from dlbricks_tui.jobs.events import Event
-from dlbricks_tui.jobs.folder import JobState
-from dlbricks_tui.jobs.folder import RunFolder
-from dlbricks_tui.jobs.folder import RunFolders
-from dlbricks_tui.jobs.folder import State
-from dlbricks_tui.jobs.folder import StoredJobs
+from dlbricks_tui.jobs.folder import JobState, RunFolder, RunFolders, State, StoredJobs
 from dlbricks_tui.measure.method import Method
-from dlbricks_tui.measure.stopping import Adaptive
-from dlbricks_tui.measure.stopping import FixedRuns
-from dlbricks_tui.measure.stopping import StoppingRule
+from dlbricks_tui.measure.stopping import Adaptive, FixedRuns, StoppingRule
 from dlbricks_tui.measure.supervised_worker import TimeLimits
 from dlbricks_tui.models.graph import Level
-from dlbricks_tui.models.library import ModelSource
-from dlbricks_tui.models.library import shared_formats
+from dlbricks_tui.models.library import ModelSource, shared_formats
 from dlbricks_tui.runs.control import create_run
-from dlbricks_tui.runs.events import FailedBefore
-from dlbricks_tui.runs.events import ModelLoading
-from dlbricks_tui.runs.events import Planned
-from dlbricks_tui.runs.events import ProgramMeasured
-from dlbricks_tui.runs.events import RunEnded
-from dlbricks_tui.runs.events import RunProgress
-from dlbricks_tui.runs.events import ShapesRemembered
-from dlbricks_tui.runs.events import WorkerReplaced
+from dlbricks_tui.runs.events import (
+    FailedBefore,
+    ModelLoading,
+    Planned,
+    ProgramMeasured,
+    RunEnded,
+    RunProgress,
+    ShapesRemembered,
+    WorkerReplaced,
+)
 from dlbricks_tui.runs.planning import PROBE_RULE
-from dlbricks_tui.runs.request import InputShape
-from dlbricks_tui.runs.request import InputValue
-from dlbricks_tui.runs.request import RunLimits
-from dlbricks_tui.runs.request import RunRequest
-from dlbricks_tui.runs.request import RuntimeChoice
-from dlbricks_tui.runs.request import can_be_alone
-from dlbricks_tui.runs.request import can_be_inside
-from dlbricks_tui.runs.request import chosen
-from dlbricks_tui.runs.request import read_request
-from dlbricks_tui.runs.request import usual_method
-from dlbricks_tui.runs.request import write_request
-from dlbricks_tui.runs.run import EstimatedModel
-from dlbricks_tui.runs.run import RunOutcome
-from dlbricks_tui.runs.run import read_outcome
+from dlbricks_tui.runs.request import (
+    InputShape,
+    InputValue,
+    RunLimits,
+    RunRequest,
+    RuntimeChoice,
+    can_be_alone,
+    can_be_inside,
+    chosen,
+    read_request,
+    usual_method,
+    write_request,
+)
+from dlbricks_tui.runs.run import EstimatedModel, RunOutcome, read_outcome
 from dlbricks_tui.runs.work import Workplace
 from dlbricks_tui.runtime.registry import Registry
 from dlbricks_tui.runtime.runtime import Runtime
 from dlbricks_tui.runtime.traits import Format
-from dlbricks_tui.runtime.variant import AskedVariant
-from dlbricks_tui.runtime.variant import AskedVariants
-from dlbricks_tui.runtime.variant import Precision
-from dlbricks_tui.runtime.variant import remarks_on
-from dlbricks_tui.runtime.variant import several
+from dlbricks_tui.runtime.variant import AskedVariant, AskedVariants, Precision, remarks_on, several
 from dlbricks_tui.settings.cutting import GRANULARITY
-from dlbricks_tui.settings.measuring import AGAIN
-from dlbricks_tui.settings.measuring import BRICK_TIMEOUT
-from dlbricks_tui.settings.measuring import ENOUGH
-from dlbricks_tui.settings.measuring import HowMeasured
-from dlbricks_tui.settings.measuring import MEMORY_LIMIT
-from dlbricks_tui.settings.measuring import PROBE_BRICKS
-from dlbricks_tui.settings.measuring import PROBE_SECONDS
-from dlbricks_tui.settings.measuring import RETRY_FAILED
-from dlbricks_tui.settings.measuring import TARGET
-from dlbricks_tui.settings.measuring import TIME_BUDGET
-from dlbricks_tui.settings.setting import fields_of
-from dlbricks_tui.settings.setting import require_allowed
-from dlbricks_tui.settings.variant import BATCH
-from dlbricks_tui.settings.variant import THREADS
-from dlbricks_tui.settings.variant import VARIANT
+from dlbricks_tui.settings.measuring import (
+    AGAIN,
+    BRICK_TIMEOUT,
+    ENOUGH,
+    MEMORY_LIMIT,
+    PROBE_BRICKS,
+    PROBE_SECONDS,
+    RETRY_FAILED,
+    TARGET,
+    TIME_BUDGET,
+    HowMeasured,
+)
+from dlbricks_tui.settings.setting import fields_of, require_allowed
+from dlbricks_tui.settings.variant import BATCH, THREADS, VARIANT
 from dlbricks_tui.store.database import ResultsDatabase
-from dlbricks_tui.store.selections import Combination
-from dlbricks_tui.store.selections import Way
-from dlbricks_tui.store.selections import combinations
-from dlbricks_tui.store.selections import equal
-from dlbricks_tui.wording.events import all_combinations
-from dlbricks_tui.wording.events import measured
-from dlbricks_tui.wording.events import noise_note
-from dlbricks_tui.wording.events import note_of
-from dlbricks_tui.wording.numbers import counted
-from dlbricks_tui.wording.numbers import names_of
-from dlbricks_tui.wording.numbers import too_many_threads
-from dlbricks_tui.wording.runs import Note
-from dlbricks_tui.wording.runs import Tone
-from pathlib import Path
-from tinydb import where
-from typing import Any
-import json
-import math
+from dlbricks_tui.store.selections import Combination, Way, combinations, equal
+from dlbricks_tui.wording.events import all_combinations, measured, noise_note, note_of
+from dlbricks_tui.wording.numbers import counted, names_of, too_many_threads
+from dlbricks_tui.wording.runs import Note, Tone
 
 # A run of more models times no whole models unless it is asked to.
 MOST_MODELS_END_TO_END = 3

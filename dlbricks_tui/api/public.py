@@ -7,105 +7,88 @@
 
 The names in `__all__` are stable. All other modules may change from one version to the next.
 """
-from dlbricks_tui.api.checks import CheckOptions
-from dlbricks_tui.api.checks import CheckedModel
+
+from dlbricks_tui.api.checks import CheckedModel, CheckOptions
 from dlbricks_tui.api.combinations import CompareOptions
-from dlbricks_tui.api.estimates import BrickShare
-from dlbricks_tui.api.estimates import ComparedCombination
-from dlbricks_tui.api.estimates import Comparison
-from dlbricks_tui.api.estimates import ModelEstimate
-from dlbricks_tui.api.estimates import RegionShare
-from dlbricks_tui.api.estimates import Remaining
-from dlbricks_tui.api.estimates import TypeShare
-from dlbricks_tui.api.evaluating import ComparedResult
-from dlbricks_tui.api.evaluating import EvaluateOptions
-from dlbricks_tui.api.evaluating import EvaluatedLoad
-from dlbricks_tui.api.evaluating import EvaluatedResult
-from dlbricks_tui.api.evaluating import EvaluationResult
-from dlbricks_tui.api.fleets import FleetEstimate
-from dlbricks_tui.api.fleets import FleetHost
-from dlbricks_tui.api.fleets import FleetModel
-from dlbricks_tui.api.fleets import FleetOptions
-from dlbricks_tui.api.fleets import FleetResult
-from dlbricks_tui.api.fleets import LeftOutModel
-from dlbricks_tui.api.language_comparing import LanguageChange
-from dlbricks_tui.api.language_comparing import LanguageWhatIf
-from dlbricks_tui.api.language_models import DelayOfPrompt
-from dlbricks_tui.api.language_models import LanguageAnswer
-from dlbricks_tui.api.language_models import LanguageIntervals
-from dlbricks_tui.api.language_models import LanguageOptions
-from dlbricks_tui.api.language_models import PartTime
-from dlbricks_tui.api.language_models import SpeedAtContext
-from dlbricks_tui.api.loads import MeasuredScenario
-from dlbricks_tui.api.loads import PredictedScenario
-from dlbricks_tui.api.loads import ScenarioResult
-from dlbricks_tui.api.measuring import Counts
-from dlbricks_tui.api.measuring import MeasureOptions
-from dlbricks_tui.api.measuring import ProbeOptions
-from dlbricks_tui.api.measuring import ProbeResult
-from dlbricks_tui.api.measuring import RunResult
-from dlbricks_tui.api.questions import Progress
-from dlbricks_tui.api.questions import check
-from dlbricks_tui.api.questions import compare
-from dlbricks_tui.api.questions import estimate
-from dlbricks_tui.api.questions import evaluate
-from dlbricks_tui.api.questions import evaluation_of
-from dlbricks_tui.api.questions import fleet
-from dlbricks_tui.api.questions import fleet_status
-from dlbricks_tui.api.questions import language
-from dlbricks_tui.api.questions import load
-from dlbricks_tui.api.questions import measure
-from dlbricks_tui.api.questions import probe
-from dlbricks_tui.api.questions import scenario
-from dlbricks_tui.api.questions import trace
+from dlbricks_tui.api.estimates import (
+    BrickShare,
+    ComparedCombination,
+    Comparison,
+    ModelEstimate,
+    RegionShare,
+    Remaining,
+    TypeShare,
+)
+from dlbricks_tui.api.evaluating import (
+    ComparedResult,
+    EvaluatedLoad,
+    EvaluatedResult,
+    EvaluateOptions,
+    EvaluationResult,
+)
+from dlbricks_tui.api.fleets import FleetEstimate, FleetHost, FleetModel, FleetOptions, FleetResult, LeftOutModel
+from dlbricks_tui.api.language_comparing import LanguageChange, LanguageWhatIf
+from dlbricks_tui.api.language_models import (
+    DelayOfPrompt,
+    LanguageAnswer,
+    LanguageIntervals,
+    LanguageOptions,
+    PartTime,
+    SpeedAtContext,
+)
+from dlbricks_tui.api.loads import MeasuredScenario, PredictedScenario, ScenarioResult
+from dlbricks_tui.api.measuring import Counts, MeasureOptions, ProbeOptions, ProbeResult, RunResult
+from dlbricks_tui.api.questions import (
+    Progress,
+    check,
+    compare,
+    estimate,
+    evaluate,
+    evaluation_of,
+    fleet,
+    fleet_status,
+    language,
+    load,
+    measure,
+    probe,
+    scenario,
+    trace,
+)
 from dlbricks_tui.api.scenarios import ScenarioOptions
 from dlbricks_tui.api.scope import EstimateOptions
 from dlbricks_tui.api.session import Model as Model
 from dlbricks_tui.api.session import Session
-from dlbricks_tui.api.traces import TraceFormat
-from dlbricks_tui.api.traces import TraceOptions
-from dlbricks_tui.api.traces import TraceResult
-from dlbricks_tui.bricks.cutting import Cut
-from dlbricks_tui.bricks.cutting import LayerOrder
+from dlbricks_tui.api.traces import TraceFormat, TraceOptions, TraceResult
+from dlbricks_tui.bricks.cutting import Cut, LayerOrder
 from dlbricks_tui.errors import UserError
 from dlbricks_tui.estimate.compositions import EstimateError
 from dlbricks_tui.estimate.estimate import Coverage
 from dlbricks_tui.estimate.explanation import Residual
 from dlbricks_tui.evaluations.baseline import Difference
-from dlbricks_tui.evaluations.evaluation import Evaluation
-from dlbricks_tui.evaluations.evaluation import EvaluationError
+from dlbricks_tui.evaluations.evaluation import Evaluation, EvaluationError
 from dlbricks_tui.evaluations.matching import Match
 from dlbricks_tui.fleet.request import FleetError
 from dlbricks_tui.jobs.errors import JobError
 from dlbricks_tui.jobs.folder import State
-from dlbricks_tui.language.architecture import LanguageError
-from dlbricks_tui.language.architecture import WeightPrecision
+from dlbricks_tui.language.architecture import LanguageError, WeightPrecision
 from dlbricks_tui.language.composing import MemoryNeed
-from dlbricks_tui.language.orders import LanguagePhase
-from dlbricks_tui.language.orders import MeasuredEngine
+from dlbricks_tui.language.orders import LanguagePhase, MeasuredEngine
 from dlbricks_tui.measure.events import MeasureError
 from dlbricks_tui.measure.method import Method
 from dlbricks_tui.models.errors import ModelError
-from dlbricks_tui.models.graph import Layer
-from dlbricks_tui.models.graph import LayerGraph
-from dlbricks_tui.models.graph import Level
+from dlbricks_tui.models.graph import Layer, LayerGraph, Level
 from dlbricks_tui.runtime.errors import WorkerError
-from dlbricks_tui.runtime.variant import InstructionSet
-from dlbricks_tui.runtime.variant import Optimisation
-from dlbricks_tui.runtime.variant import Precision
-from dlbricks_tui.scenarios.scenario import ScenarioError
-from dlbricks_tui.scenarios.scenario import ScenarioKind
+from dlbricks_tui.runtime.variant import InstructionSet, Optimisation, Precision
+from dlbricks_tui.scenarios.scenario import ScenarioError, ScenarioKind
 from dlbricks_tui.settings.fleets import Question as FleetQuestion
 from dlbricks_tui.store.change import Verdict
 from dlbricks_tui.store.columns import Summary
-from dlbricks_tui.store.database import ResultsDatabase
-from dlbricks_tui.store.database import open_results
+from dlbricks_tui.store.database import ResultsDatabase, open_results
 from dlbricks_tui.store.documents import StoreError
 from dlbricks_tui.store.records import RuntimeRecord as Runtime
 from dlbricks_tui.store.records import System
 from dlbricks_tui.store.selections import Selection
-from dlbricks_tui.traces.trace import TraceError
-from dlbricks_tui.traces.trace import TraceLevel
+from dlbricks_tui.traces.trace import TraceError, TraceLevel
 
 __all__ = [
     "BrickShare",

@@ -11,71 +11,45 @@
 The reference is timed at least once per round. Rounds in which it shows a slower host, or in which other programs take
 the processor, do not count if there are enough others: on such a host a carrier takes more rounds.
 """
-from collections import defaultdict
-from collections.abc import Callable
-from collections.abc import Collection
-from collections.abc import Iterator
-from collections.abc import Mapping
-from collections.abc import Sequence
-from contextlib import suppress
-from dataclasses import dataclass
-from dataclasses import field
-from dataclasses import replace
-from dlbricks_tui.bricks.programs import ProgramError
-from dlbricks_tui.host.noise import Contention
-from dlbricks_tui.host.noise import contention_between
-from dlbricks_tui.jobs.errors import Stopped
-from dlbricks_tui.jobs.events import Event
-from dlbricks_tui.measure.alone import program_of
-from dlbricks_tui.measure.carriers import COPIES
-from dlbricks_tui.measure.carriers import CarrierJob
-from dlbricks_tui.measure.carriers import MOST_TIMES_LONGER
-from dlbricks_tui.measure.carriers import PROFILES_OF_HEAVY
-from dlbricks_tui.measure.carriers import SECONDS_TO_COPY
-from dlbricks_tui.measure.carriers import SLOW_MS
-from dlbricks_tui.measure.carriers import TimedCarrier
-from dlbricks_tui.measure.carriers import layer_times
-from dlbricks_tui.measure.carriers import round_seconds
-from dlbricks_tui.measure.events import BatchStarted
-from dlbricks_tui.measure.events import RoundDone
-from dlbricks_tui.measure.events import RoundRepeated
-from dlbricks_tui.measure.jobs import Job
-from dlbricks_tui.measure.jobs import JobKey
-from dlbricks_tui.measure.jobs import timed_runs
-from dlbricks_tui.measure.jobs import untimed_runs
-from dlbricks_tui.measure.known import UNFINISHED
-from dlbricks_tui.measure.noise import HostTrack
-from dlbricks_tui.measure.noise import NoiseMonitor
-from dlbricks_tui.measure.noise import Round
-from dlbricks_tui.measure.noise import counting
-from dlbricks_tui.measure.results import CarrierOccurrence
-from dlbricks_tui.measure.results import Checkpoints
-from dlbricks_tui.measure.results import ResultSink
-from dlbricks_tui.measure.results import renewed
-from dlbricks_tui.measure.stopping import Adaptive
-from dlbricks_tui.measure.stopping import FEWEST_OF_THE_LONGEST
-from dlbricks_tui.measure.stopping import samples_of
-from dlbricks_tui.measure.supervised_worker import REFERENCE
-from dlbricks_tui.measure.supervised_worker import RUNS_PER_READING
-from dlbricks_tui.measure.supervised_worker import SupervisedWorker
-from dlbricks_tui.measure.supervised_worker import reference_ms
-from dlbricks_tui.measure.time_left import Agenda
-from dlbricks_tui.measure.time_left import PATIENCE_SECONDS
-from dlbricks_tui.measure.time_left import PLAIN_SECONDS
-from dlbricks_tui.measure.time_left import most_seconds_per_carrier
-from dlbricks_tui.runtime.protocol import Profiled
-from dlbricks_tui.runtime.protocol import Program
-from dlbricks_tui.runtime.protocol import Reason
-from dlbricks_tui.store.index import SHARED_COLUMN
-from dlbricks_tui.store.records import Facts
-from dlbricks_tui.store.records import Statistics
-from dlbricks_tui.store.statistics import mean_statistics
-from statistics import fmean
-from statistics import median
-from typing import Protocol
+
 import math
 import os
 import time
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from statistics import fmean, median
+from typing import Protocol
+
+from dlbricks_tui.bricks.programs import ProgramError
+from dlbricks_tui.host.noise import Contention, contention_between
+from dlbricks_tui.jobs.errors import Stopped
+from dlbricks_tui.jobs.events import Event
+from dlbricks_tui.measure.alone import program_of
+from dlbricks_tui.measure.carriers import (
+    COPIES,
+    MOST_TIMES_LONGER,
+    PROFILES_OF_HEAVY,
+    SECONDS_TO_COPY,
+    SLOW_MS,
+    CarrierJob,
+    TimedCarrier,
+    layer_times,
+    round_seconds,
+)
+from dlbricks_tui.measure.events import BatchStarted, RoundDone, RoundRepeated
+from dlbricks_tui.measure.jobs import Job, JobKey, timed_runs, untimed_runs
+from dlbricks_tui.measure.known import UNFINISHED
+from dlbricks_tui.measure.noise import HostTrack, NoiseMonitor, Round, counting
+from dlbricks_tui.measure.results import CarrierOccurrence, Checkpoints, ResultSink, renewed
+from dlbricks_tui.measure.stopping import FEWEST_OF_THE_LONGEST, Adaptive, samples_of
+from dlbricks_tui.measure.supervised_worker import REFERENCE, RUNS_PER_READING, SupervisedWorker, reference_ms
+from dlbricks_tui.measure.time_left import PATIENCE_SECONDS, PLAIN_SECONDS, Agenda, most_seconds_per_carrier
+from dlbricks_tui.runtime.protocol import Profiled, Program, Reason
+from dlbricks_tui.store.index import SHARED_COLUMN
+from dlbricks_tui.store.records import Facts, Statistics
+from dlbricks_tui.store.statistics import mean_statistics
 
 # A whole model is timed at least and at most this often before anything else.
 _FEWEST_PLAIN_RUNS, _MOST_PLAIN_RUNS = 3, 100

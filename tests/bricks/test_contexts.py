@@ -1,27 +1,15 @@
 """The contexts of bricks: layouts, what may be written over, streamed and cold inputs."""
+
 from dataclasses import replace
-from dlbricks_tui.bricks.contexts import MEBIBYTE
-from dlbricks_tui.bricks.contexts import context_key
-from dlbricks_tui.bricks.contexts import is_cold
-from dlbricks_tui.bricks.contexts import is_cold_in
-from dlbricks_tui.bricks.layouts import output_layouts
-from dlbricks_tui.models.graph import Feed
-from dlbricks_tui.models.graph import LayerGraph
-from dlbricks_tui.models.graph import Origin
-from dlbricks_tui.models.graph import Shape
-from dlbricks_tui.models.graph import TensorType
-from dlbricks_tui.models.graph import Wire
-from tests.bricks.convolutions import convolving
-from tests.bricks.convolutions import named
-from tests.bricks.convolutions import with_layer
-from tests.bricks.graphs import DATA
-from tests.bricks.graphs import Spec
-from tests.bricks.graphs import after
-from tests.bricks.graphs import built
-from tests.bricks.graphs import chain
-from tests.bricks.graphs import of_weights
-from tests.bricks.graphs import weighing
+
 import pytest
+
+from dlbricks_tui.bricks.contexts import MEBIBYTE, context_key, is_cold, is_cold_in
+from dlbricks_tui.bricks.layouts import output_layouts
+from dlbricks_tui.models.graph import Feed, LayerGraph, Origin, Shape, TensorType, Wire
+from tests.bricks.convolutions import convolving, named, with_layer
+from tests.bricks.graphs import DATA, Spec, after, built, chain, of_weights, weighing
+
 
 def context(graph: LayerGraph, *layers: int) -> str:
     return context_key(graph, layers, output_layouts(graph))
@@ -97,8 +85,6 @@ def test_weights_of_a_model_larger_than_the_cache_are_cold(graph: LayerGraph, ex
     found = [context(graph, layer.index) for layer in graph.layers]
     assert found == expected
     assert [is_cold_in(it) for it in found] == [it.endswith("cold") for it in expected]
-    told = [context_key(graph, [0], output_layouts(graph), cold=cold) for cold in (False, True)]
-    assert told == ["plain", "plain;cold"]
 
 
 def test_each_repetition_of_a_layer_has_weights_of_its_own() -> None:

@@ -1,18 +1,20 @@
 """A suite has exactly the bricks, cut out and joined, and nothing else from their models."""
+
+import json
 from collections.abc import Sequence
 from dataclasses import replace
-from dlbricks_tui.bricks.decomposition import Decomposition
-from dlbricks_tui.bricks.decomposition import decompose
+from itertools import islice
+from pathlib import Path
+
+import pytest
+from onnx import ModelProto, TensorProto
+from onnx.helper import make_graph, make_node, make_tensor_value_info
+
+from dlbricks_tui.bricks.decomposition import Decomposition, decompose
 from dlbricks_tui.bricks.identity import brick_of
 from dlbricks_tui.folders import SAMPLE_MODELS
-from dlbricks_tui.models.graph import Feed
-from dlbricks_tui.models.graph import LayerGraph
-from dlbricks_tui.models.graph import Level
-from dlbricks_tui.models.graph import NativeNode
-from dlbricks_tui.models.graph import Operator
-from dlbricks_tui.models.graph import TensorType
-from dlbricks_tui.models.library import Library
-from dlbricks_tui.models.library import source_of
+from dlbricks_tui.models.graph import Feed, LayerGraph, Level, NativeNode, Operator, TensorType
+from dlbricks_tui.models.library import Library, source_of
 from dlbricks_tui.models.loading import Loader
 from dlbricks_tui.models.mxnet.symbol_file import Framework
 from dlbricks_tui.runtime.process import Worker
@@ -20,37 +22,16 @@ from dlbricks_tui.runtime.runtime import Runtime
 from dlbricks_tui.runtime.traits import Format
 from dlbricks_tui.share import packing
 from dlbricks_tui.share.errors import UnsuitableLayersError
-from dlbricks_tui.share.mxnet_excerpts import MXNetExcerpts
-from dlbricks_tui.share.mxnet_excerpts import MXNetReader
+from dlbricks_tui.share.mxnet_excerpts import MXNetExcerpts, MXNetReader
 from dlbricks_tui.share.mxnet_network import packed
 from dlbricks_tui.share.onnx_checks import check_network
-from dlbricks_tui.share.onnx_excerpts import MOST_HOPS
-from dlbricks_tui.share.onnx_excerpts import OnnxExcerpts
-from dlbricks_tui.share.packing import PackedBrick
-from dlbricks_tui.share.packing import Packing
-from dlbricks_tui.share.packing import SuiteModel
-from dlbricks_tui.share.packing import joined
-from dlbricks_tui.share.packing import joined_excerpts
-from itertools import islice
-from onnx import ModelProto
-from onnx import TensorProto
-from onnx.helper import make_graph
-from onnx.helper import make_node
-from onnx.helper import make_tensor_value_info
-from pathlib import Path
-from tests.bricks.graphs import DATA
-from tests.bricks.graphs import Spec
-from tests.bricks.graphs import after
-from tests.bricks.graphs import built
-from tests.models.onnx_models import floats
-from tests.models.onnx_models import loaded
-from tests.models.onnx_models import model
-from tests.models.onnx_models import small
+from dlbricks_tui.share.onnx_excerpts import MOST_HOPS, OnnxExcerpts
+from dlbricks_tui.share.packing import PackedBrick, Packing, SuiteModel, joined, joined_excerpts
+from tests.bricks.graphs import DATA, Spec, after, built
+from tests.models.onnx_models import floats, loaded, model, small
 from tests.models.table_framework import TableFramework
 from tests.runtime.engines import framework_of
 from tests.share.trio import network
-import json
-import pytest
 
 GIBIBYTE = 1 << 30
 

@@ -1,10 +1,16 @@
 """Snapshots of screens and boxes; those that need more preparation are compared by the tests of their screens."""
+
+import math
+import tempfile
+import time
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import replace
-from dlbricks_tui.analysis.proving import PROOF
-from dlbricks_tui.analysis.proving import ProofOrder
-from dlbricks_tui.analysis.proving import RoundsDone
+from pathlib import Path
+
+import pytest
+
+from dlbricks_tui.analysis.proving import PROOF, ProofOrder, RoundsDone
 from dlbricks_tui.analysis.what_if import Gain
 from dlbricks_tui.api import run_watch
 from dlbricks_tui.api import store_contents as work
@@ -14,69 +20,34 @@ from dlbricks_tui.api.open_models import ModelSpec
 from dlbricks_tui.api.session import WorkbenchSession
 from dlbricks_tui.api.traces import TraceSettings
 from dlbricks_tui.config.config import Config
-from dlbricks_tui.estimate.score import PredictionBasis
-from dlbricks_tui.estimate.score import Score
+from dlbricks_tui.estimate.score import PredictionBasis, Score
 from dlbricks_tui.folders import DataFolder
-from dlbricks_tui.host.noise import Finding
-from dlbricks_tui.host.noise import NoiseVerdict
+from dlbricks_tui.host.noise import Finding, NoiseVerdict
 from dlbricks_tui.host.queue import Place
-from dlbricks_tui.jobs.events import EventWriter
-from dlbricks_tui.jobs.events import Waiting
-from dlbricks_tui.jobs.folder import JobFolder
-from dlbricks_tui.jobs.folder import State
+from dlbricks_tui.jobs.events import EventWriter, Waiting
+from dlbricks_tui.jobs.folder import JobFolder, State
 from dlbricks_tui.models.errors import ModelError
 from dlbricks_tui.models.library import ModelSource
-from dlbricks_tui.settings.setting import several
-from dlbricks_tui.settings.setting import whole
-from dlbricks_tui.share.exporting import OmittedBrick
-from dlbricks_tui.share.exporting import SuiteWritten
+from dlbricks_tui.settings.setting import several, whole
+from dlbricks_tui.share.exporting import OmittedBrick, SuiteWritten
 from dlbricks_tui.tui.analysis import MeasureScreen
-from dlbricks_tui.tui.dialogs.notices import DemonstrationScreen
-from dlbricks_tui.tui.dialogs.notices import WritingScreen
-from dlbricks_tui.tui.fleet import CancelFleetScreen
-from dlbricks_tui.tui.fleet import HostsFileScreen
-from dlbricks_tui.tui.fleet import StartFleetScreen
+from dlbricks_tui.tui.dialogs.notices import DemonstrationScreen, WritingScreen
+from dlbricks_tui.tui.fleet import CancelFleetScreen, HostsFileScreen, StartFleetScreen
 from dlbricks_tui.tui.language import OpenLanguageModelScreen
 from dlbricks_tui.tui.messages import Failed
 from dlbricks_tui.tui.results import ResultsScreen
-from dlbricks_tui.tui.run.boxes import CancelWorkScreen
-from dlbricks_tui.tui.run.boxes import JobScreen
-from dlbricks_tui.tui.run.boxes import QueueScreen
+from dlbricks_tui.tui.run.boxes import CancelWorkScreen, JobScreen, QueueScreen
 from dlbricks_tui.tui.scenario import CancelLoadScreen
 from dlbricks_tui.tui.systems import SystemsScreen
-from dlbricks_tui.tui.trace import CancelTraceScreen
-from dlbricks_tui.tui.trace import StartTraceScreen
-from dlbricks_tui.tui.trace import WriteTraceScreen
-from dlbricks_tui.tui.workbench.boxes import ExportSuiteScreen
-from dlbricks_tui.tui.workbench.boxes import ScoresScreen
-from dlbricks_tui.tui.workbench.boxes import SuiteWrittenScreen
+from dlbricks_tui.tui.trace import CancelTraceScreen, StartTraceScreen, WriteTraceScreen
+from dlbricks_tui.tui.workbench.boxes import ExportSuiteScreen, ScoresScreen, SuiteWrittenScreen
 from dlbricks_tui.tui.workbench.model_columns import ModelColumnsScreen
-from pathlib import Path
-from tests.runs.live_runs import in_the_middle
-from tests.runs.live_runs import put_run
+from tests.runs.live_runs import in_the_middle, put_run
 from tests.tui import results
-from tests.tui.application import AppWithoutWorkbench
-from tests.tui.application import MEDIUM
-from tests.tui.application import NARROW
-from tests.tui.application import WRITTEN
-from tests.tui.application import app_on
-from tests.tui.application import press
-from tests.tui.application import running
-from tests.tui.application import settled
-from tests.tui.snapshots import Shown
-from tests.tui.snapshots import check
-from tests.tui.snapshots import check_all
-from tests.tui.snapshots import check_each
-from tests.tui.snapshots import check_layout
-from tests.tui.snapshots import check_sixteen_colours
-from tests.tui.snapshots import resize
-from tests.tui.stored_results import HERE
-from tests.tui.stored_results import THERE
+from tests.tui.application import MEDIUM, NARROW, WRITTEN, AppWithoutWorkbench, app_on, press, running, settled
+from tests.tui.snapshots import Shown, check, check_all, check_each, check_layout, check_sixteen_colours, resize
+from tests.tui.stored_results import HERE, THERE
 from tests.tui.test_run_screens import shows
-import math
-import pytest
-import tempfile
-import time
 
 FINDINGS = (
     Finding("frequency governor", "performance", NoiseVerdict.QUIET, "cores begin slowly", ""),

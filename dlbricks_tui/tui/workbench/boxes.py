@@ -1,39 +1,31 @@
 """The boxes of the workbench: the shapes of a model's inputs, suites, and scores of predictions."""
 
 from __future__ import annotations
-from dlbricks_tui.api.open_models import GivenInputs
-from dlbricks_tui.api.open_models import WrongInputError
+
+import shlex
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from textual.containers import VerticalScroll
+
+from dlbricks_tui.api.open_models import GivenInputs, WrongInputError
 from dlbricks_tui.documents.estimates import score_parts
-from dlbricks_tui.documents.lines import Line
-from dlbricks_tui.documents.lines import Span
-from dlbricks_tui.documents.lines import line
-from dlbricks_tui.documents.parts import BLANK_LINE
-from dlbricks_tui.documents.parts import Fact
-from dlbricks_tui.documents.parts import Part
-from dlbricks_tui.documents.parts import Sentence
+from dlbricks_tui.documents.lines import Line, Span, line
+from dlbricks_tui.documents.parts import BLANK_LINE, Fact, Part, Sentence
 from dlbricks_tui.errors import UserError
-from dlbricks_tui.tui.dialogs.dialog import AskingDialog
-from dlbricks_tui.tui.dialogs.dialog import TextDialog
-from dlbricks_tui.tui.dialogs.paths import ANY_FILE
-from dlbricks_tui.tui.dialogs.paths import PathScreen
+from dlbricks_tui.tui.dialogs.dialog import AskingDialog, TextDialog
+from dlbricks_tui.tui.dialogs.paths import ANY_FILE, PathScreen
 from dlbricks_tui.tui.keys import scopes
 from dlbricks_tui.tui.keys.keymap import Hint
 from dlbricks_tui.tui.widgets.panel import Field
 from dlbricks_tui.tui.widgets.text import TextLines
-from dlbricks_tui.wording.fleets import suite_contents
-from dlbricks_tui.wording.fleets import untravelled
+from dlbricks_tui.wording.fleets import suite_contents, untravelled
 from dlbricks_tui.wording.numbers import counted
-from functools import partial
-from pathlib import Path
-from textual.containers import VerticalScroll
-from typing import TYPE_CHECKING
-import shlex
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from collections.abc import Iterable
-    from collections.abc import Mapping
-    from collections.abc import Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+
     from dlbricks_tui.api.open_models import AskedShape
     from dlbricks_tui.estimate.score import Score
     from dlbricks_tui.models.graph import Numbers
