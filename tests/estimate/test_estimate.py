@@ -15,7 +15,7 @@ from dlbricks_tui.estimate.knowledge import NOTHING_KNOWN, Knowledge, Latency, M
 from dlbricks_tui.estimate.parts import Chosen, Standing, Window, minimum_cover, slowest
 from dlbricks_tui.models.graph import LayerGraph, Level
 from dlbricks_tui.store.records import ANY_CONTEXT
-from dlbricks_tui.wording.layers import name_of, sign_of_part, slowest_in_words, title_of
+from dlbricks_tui.wording.layers import name_of, slowest_in_words, title_of
 from tests.analysis.executions import knowing
 from tests.bricks.graphs import DATA as GRAPH_INPUT
 from tests.bricks.graphs import Spec, after, built, chain, graphs
@@ -231,12 +231,6 @@ def test_errors_of_predictions_have_a_part_in_common_and_widen_the_interval() ->
     assert (apart.low_ms, apart.high_ms) == pytest.approx((4.0 - math.hypot(1, 1), 4.0 + math.hypot(2, 2)))
 
 
-def test_all_uses_of_a_predicted_brick_have_the_same_error() -> None:
-    decomposition = decompose(chain("relu", "relu", "relu"))
-    found = composed(estimate(decomposition, with_predictions(Knowledge(), Guessing(shared=0.0)))).interval
-    assert (found.low_ms, found.high_ms) == pytest.approx((3.0, 12.0))
-
-
 def test_layers_that_could_not_be_predicted_are_left_out_and_named() -> None:
     decomposition = decompose(chain("conv", "relu", "pool"))
     found = estimate(decomposition, with_predictions(Knowledge(), Guessing(unknown=("pool",))))
@@ -373,12 +367,6 @@ def test_layers_are_named_with_their_share_of_the_whole() -> None:
     ]
     assert [(it.share, it.cumulative) for it in slow.parts] == [(0.6, 0.6), (0.3, 0.9)]
     assert slowest_in_words(slow) == "2 of 3 layers take 90 % of 10.00 ms"
-
-
-def test_predicted_layers_are_marked() -> None:
-    decomposition = decompose(chain("conv", "relu"))
-    found = slowest(estimate(decomposition, with_predictions(measured(decomposition, without=decomposition.suite))), 5)
-    assert found.parts and {sign_of_part(it) for it in found.parts} == {"~"}
 
 
 def test_a_model_without_latencies_has_no_slowest_layer() -> None:

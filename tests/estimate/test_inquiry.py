@@ -236,15 +236,6 @@ def test_the_measured_levels_are_listed(tmp_path: Path) -> None:
         assert levels_measured(store, "a1") == ()
 
 
-@pytest.mark.parametrize("system", [SYSTEM, "nowhere"])
-def test_without_results_everything_is_left_to_run(tmp_path: Path, system: str) -> None:
-    found = asked(tmp_path, [])
-    assert found.on(system, None) is None
-    empty = found.empty(system, RUNTIME)
-    assert empty.sequential_ms is None
-    assert set(empty.estimate.remaining.pairs) == MODEL.suite
-
-
 def called(identity: str, name: str, instance_type: str = "") -> System:
     return replace(system(identity), name=name, instance_type=instance_type)
 

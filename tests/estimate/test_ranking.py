@@ -35,11 +35,6 @@ def test_the_best_variant_has_the_highest_throughput_within_the_bound() -> None:
     assert best_within([], 9.0) is None
 
 
-def test_throughput_counts_the_whole_batch() -> None:
-    assert point(4, 20.0).per_second == 200.0
-    assert point(4, None).per_second is None
-
-
 def test_efficiency_compares_with_the_fewest_threads_of_the_same_batch() -> None:
     points = [point(1, 10.0, 2), point(1, 8.0, 4), point(8, 60.0, 2), point(1, 5.0, None)]
     assert scaling_efficiency(points[0], points) == 1.0
