@@ -33,11 +33,6 @@ def sequential_ps(tasks: Sequence[SequenceTask]) -> int:
     return sum(task.latency_ps for task in tasks)
 
 
-def chained(*latencies_ps: int) -> tuple[SequenceTask, ...]:
-    """Each task waits for the one before it."""
-    return tuple(SequenceTask(latency, (number - 1,) if number else ()) for number, latency in enumerate(latencies_ps))
-
-
 @st.composite
 def task_graphs(draw: st.DrawFn, sharings: st.SearchStrategy[Sharing] = UNRULED) -> tuple[SequenceTask, ...]:
     """Any tasks in a topological order, some of which take no time."""

@@ -154,15 +154,6 @@ def test_an_estimate_with_missing_bricks_counts_every_layer_says_so_and_has_a_wi
     assert part.composed.doubt.lacking_ms > 0
 
 
-def test_overlapping_windows_avoid_a_missing_brick() -> None:
-    decomposition = decompose(chain("conv", "relu", "pool", "conv"), Cutting(2, Cut.OVERLAP))
-    third = decomposition.occurrences[2]
-    assert third.sequence.layers == (2, 3)
-    found = estimate(decomposition, measured(decomposition, without=[(third.brick.key, third.context)]))
-    assert found.coverage.complete
-    assert {layer for part in found.parts for layer in part.layers} == {0, 1, 2, 3}
-
-
 def test_without_results_there_is_no_latency_and_all_bricks_remain() -> None:
     decomposition = decompose(branched())
     found = estimate(decomposition, NOTHING_KNOWN)
