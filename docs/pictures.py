@@ -15,7 +15,7 @@ from unittest.mock import patch
 
 from dlbricks_tui.api.demonstration import Demonstration, open_demonstration
 from dlbricks_tui.api.run_watch import Replayed
-from dlbricks_tui.api.workbench_session import WorkbenchSession
+from dlbricks_tui.api.session import WorkbenchSession
 from dlbricks_tui.documents import drawing
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.tui.app import DlbricksApp

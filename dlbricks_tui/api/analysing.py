@@ -7,11 +7,24 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from dlbricks_tui.analysis.bounds import BestMeasured, Gap, Ratio, best_measured, gap_of, over_best
+from dlbricks_tui.analysis.bounds import (
+    BestMeasured,
+    Gap,
+    LayerPoint,
+    Ratio,
+    Roof,
+    applies_to,
+    best_measured,
+    gap_of,
+    over_best,
+    points_of,
+    roof_of,
+    roofline_ms,
+    works_of,
+)
 from dlbricks_tui.analysis.groups import MeasuredExecution, groups_of
 from dlbricks_tui.analysis.kernels import KernelsError, TimedKernel, explain
 from dlbricks_tui.analysis.proving import PROOF, ProofDone, ProofOrder, carry_out_proofs, measure_peaks_of_host
-from dlbricks_tui.analysis.roofline import LayerPoint, Roof, applies_to, points_of, roof_of, roofline_ms, works_of
 from dlbricks_tui.analysis.what_if import (
     Execution,
     MeasuredGain,

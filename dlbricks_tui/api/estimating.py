@@ -7,14 +7,9 @@ from functools import cached_property, partial
 from itertools import product
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
-from dlbricks_tui.api.opening import InputsUsed, ModelLoaders, library, load_all
-from dlbricks_tui.api.scope import (
-    EstimateOptions,
-    MeasuredRuntimes,
-    MeasurementScope,
-    named_runtime,
-    usual_runtimes,
-)
+from dlbricks_tui.api.opening import ModelLoaders, library, load_all
+from dlbricks_tui.api.scope import EstimateOptions, MeasuredRuntimes, MeasurementScope, named_runtime, usual_runtimes
+from dlbricks_tui.api.session import SILENT, Remarks
 from dlbricks_tui.bricks.decomposition import Decomposition, decompose
 from dlbricks_tui.errors import UserError
 from dlbricks_tui.estimate.compositions import EstimateError
@@ -38,7 +33,7 @@ from dlbricks_tui.store.selections import LEAST_FIRST, Way, by_id, combinations,
 
 if TYPE_CHECKING:
     from dlbricks_tui.api.open_models import Available, Choices
-    from dlbricks_tui.api.workbench_session import SharedStore
+    from dlbricks_tui.api.session import SharedStore
     from dlbricks_tui.estimate.knowledge import Pair
     from dlbricks_tui.estimate.score import Score
     from dlbricks_tui.measure.jobs import JobKey
@@ -228,19 +223,6 @@ def _fastest(found: Iterable[SystemEstimate]) -> SystemEstimate | None:
     """Return the estimate with the least latency of those that were measured completely."""
     timed = [(it.figure.latency.value_ms, it) for it in found if it.figure is not None and it.figure.is_measured]
     return min(timed, key=lambda pair: pair[0], default=(0.0, None))[1]
-
-
-class Remarks(NamedTuple):
-    """Functions that take what a person should know beside the estimates."""
-
-    # Takes a line of text.
-    tell: Callable[[str], None]
-    # Words an error, with what to do about it.
-    word_error: Callable[[UserError], str]
-    inputs_used: InputsUsed
-
-
-SILENT = Remarks(lambda _: None, str, lambda *_: None)
 
 
 @dataclass(frozen=True, slots=True)

@@ -40,7 +40,7 @@ from dlbricks_tui.runs.control import create_run
 from dlbricks_tui.runs.events import RunEvents
 from dlbricks_tui.runs.request import RunRequest
 from dlbricks_tui.scenarios.scenario import LOAD_TEST, LoadProgress
-from dlbricks_tui.share.suites.exporting import BricksChecked
+from dlbricks_tui.share.exporting import BricksChecked
 from dlbricks_tui.traces.trace import TRACE
 from dlbricks_tui.wording.jobs import export_line, language_line, proof_line, unreadable_in_words
 from dlbricks_tui.wording.numbers import names_of
@@ -132,7 +132,7 @@ def replay_of(folder: JobFolder, reader: EventReader, speed: float) -> Replay:
 def start_apart(folder: JobFolder, data: DataFolder) -> None:
     """Work on a job of any kind in a separate process, and return when it has begun."""
     if isinstance(folder, RunFolder):
-        function = "dlbricks_tui.share.suites.running"
+        function = "dlbricks_tui.share.suite_runs"
     elif isinstance(folder, FleetFolder):
         function = "dlbricks_tui.fleet.driver"
     else:

@@ -22,7 +22,7 @@ from dlbricks_tui.language.orders import (
 from dlbricks_tui.recorded_host import processors_here
 from dlbricks_tui.runtime.runtime import Runtime
 from dlbricks_tui.runtime.variant import CachePrecision, FlashAttention, stated_flash_attention
-from dlbricks_tui.store.change import Verdict, all_compared
+from dlbricks_tui.store.change import BESIDE_BEST, MODELS, Limits, Verdict, all_compared
 
 PREFILL, DECODE = LanguagePhase.PREFILL, LanguagePhase.DECODE
 ALL = "all"
@@ -63,12 +63,12 @@ class LanguageWhatIf:
 
 
 def changes_to(
-    was: PhaseTimes, others: Sequence[PhaseTimes], unknown: Sequence[str]
+    was: PhaseTimes, others: Sequence[PhaseTimes], unknown: Sequence[str], limits: Limits = MODELS
 ) -> list[tuple[LanguageChange, ...]]:
     """Return the changes from one execution to each of the others; `unknown` has why a verdict is not possible."""
     found: list[list[LanguageChange]] = [[] for _ in others]
     for phase in LanguagePhase:
-        changes = all_compared([timings(was[phase], it[phase]) for it in others])
+        changes = all_compared([timings(was[phase], it[phase]) for it in others], limits)
         for held, change, reason in zip(found, changes, unknown, strict=True):
             told = {"verdict": Verdict.UNKNOWN, "reason": reason} if reason else {}
             held.append(taken(LanguageChange, change, of=phase, interval=change.ratios, **told))
@@ -86,7 +86,7 @@ def changes_from_best(
     best = next((it for it in others if are_measured[it] and fit[it]), others[0])
     others.remove(best)
     unknown = ["" if are_measured[best] and are_measured[it] else _IS_PREDICTED for it in others]
-    changes = changes_to(times[best], [times[it] for it in others], unknown)
+    changes = changes_to(times[best], [times[it] for it in others], unknown, BESIDE_BEST)
     return [(best, ()), *zip(others, changes, strict=True)]
 
 

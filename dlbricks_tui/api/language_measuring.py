@@ -50,10 +50,9 @@ from dlbricks_tui.measure.inside import Inside
 from dlbricks_tui.measure.jobs import Job, JobKey, Use, expected_ms, memory_bytes
 from dlbricks_tui.measure.known import Conditions, known_in
 from dlbricks_tui.measure.noise import NoiseMonitor
-from dlbricks_tui.measure.reference import memory_reference
 from dlbricks_tui.measure.results import CarrierOccurrence, Recorder, ResultSink, runtime_record
 from dlbricks_tui.measure.stopping import Adaptive
-from dlbricks_tui.measure.supervised_worker import TimeLimits
+from dlbricks_tui.measure.supervised_worker import TimeLimits, memory_reference
 from dlbricks_tui.measure.time_left import Agenda, stages
 from dlbricks_tui.runs.results import keep_provenance, provenance
 from dlbricks_tui.runs.work import Workplace, open_worker

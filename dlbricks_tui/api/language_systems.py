@@ -20,7 +20,7 @@ from dlbricks_tui.language.predicting import BrickPredictor, measured_ways
 from dlbricks_tui.runtime.registry import Registry
 from dlbricks_tui.runtime.runtime import Runtime
 from dlbricks_tui.runtime.variant import stated_python, stated_threads
-from dlbricks_tui.store.change import Timing, known_changes
+from dlbricks_tui.store.change import BESIDE_BEST, Timing, known_changes
 from dlbricks_tui.store.database import ResultsDatabase, processors_of
 from dlbricks_tui.store.selections import by_id
 
@@ -231,7 +231,7 @@ def ranked(found: Iterable[LanguageOnSystem]) -> Iterator[LanguageOnSystem]:
     priced = [(it.cost.dollars_per_million, it) for it in rows if it.competes and it.cost]
     thrifty = min(priced, key=lambda pair: pair[0])[1] if priced else None
     first = None if best is None else best.timing
-    changes = known_changes([(first, None if it is best else it.timing) for it in rows])
+    changes = known_changes([(first, None if it is best else it.timing) for it in rows], BESIDE_BEST)
     # A single system is neither the quickest nor the cheapest.
     is_several = len({it.system for it in rows}) > 1
     for it, change in zip(rows, changes, strict=True):

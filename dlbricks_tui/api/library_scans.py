@@ -17,14 +17,13 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from dlbricks_tui import __version__
 from dlbricks_tui.api.open_models import KnownLatency, known_latency
-from dlbricks_tui.atomic_write import write_atomically
 from dlbricks_tui.bricks.decomposition import Corpus, ModelBricks, compare, model_bricks
 from dlbricks_tui.errors import UserError
 from dlbricks_tui.estimate.comparison import Accuracy, SharedSettings, accuracy, by_group
 from dlbricks_tui.estimate.inquiry import Inquiry
+from dlbricks_tui.files import read_json, write_atomically
 from dlbricks_tui.models.errors import ModelError
 from dlbricks_tui.models.loading import UNLOADABLE
-from dlbricks_tui.regular_files import read_json
 from dlbricks_tui.store.selections import combinations, equal
 from dlbricks_tui.wording.numbers import measured_ago
 
@@ -32,7 +31,7 @@ if TYPE_CHECKING:
     from dlbricks_tui.api.estimating import ModelReading
     from dlbricks_tui.api.model_reading import ModelReader
     from dlbricks_tui.api.open_models import Choices, ModelSpec
-    from dlbricks_tui.api.workbench_session import WorkbenchSession
+    from dlbricks_tui.api.session import WorkbenchSession
     from dlbricks_tui.bricks.decomposition import Decomposition
     from dlbricks_tui.estimate.system_estimate import SystemEstimate
     from dlbricks_tui.folders import DataFolder

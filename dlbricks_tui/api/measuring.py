@@ -224,7 +224,7 @@ class RunJob:
     def execute(self, take: Callable[[Event], None] | None, spent_seconds: float = 0.0) -> RunOutcome:
         """Carry it out in this process; so many seconds of its time budget are spent."""
         # Loaded here: other runs need no suites.
-        from dlbricks_tui.share.suites.running import execute_any
+        from dlbricks_tui.share.suite_runs import execute_any
 
         place = Workplace(self.data, spent_seconds=spent_seconds)
         return execute_any(self.folder, self.request, place, host_queue(), take)

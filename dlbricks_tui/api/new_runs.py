@@ -15,7 +15,7 @@ from dlbricks_tui.api.measuring import (
     run_request,
 )
 from dlbricks_tui.api.open_models import Choices, ModelId, ModelSpec, id_of
-from dlbricks_tui.api.workbench_session import WorkbenchSession
+from dlbricks_tui.api.session import WorkbenchSession
 from dlbricks_tui.bricks.decomposition import Decomposition
 from dlbricks_tui.config.config import Config
 from dlbricks_tui.errors import UserError

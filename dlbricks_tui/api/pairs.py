@@ -24,7 +24,8 @@ from dlbricks_tui.api.changes import (
 )
 from dlbricks_tui.api.documents import taken
 from dlbricks_tui.api.estimates import Comparison
-from dlbricks_tui.api.estimating import Remarks, open_estimator
+from dlbricks_tui.api.estimating import open_estimator
+from dlbricks_tui.api.session import Remarks, WorkbenchSession
 from dlbricks_tui.api.sides import (
     KINDS,
     Found,
@@ -53,7 +54,6 @@ if TYPE_CHECKING:
     from dlbricks_tui.api.estimating import Answer
     from dlbricks_tui.api.open_models import ComparableRow
     from dlbricks_tui.api.scope import EstimateOptions
-    from dlbricks_tui.api.workbench_session import WorkbenchSession
     from dlbricks_tui.estimate.knowledge import Latency
     from dlbricks_tui.estimate.parts import Part
     from dlbricks_tui.estimate.system_estimate import SystemEstimate

@@ -38,10 +38,8 @@ from dlbricks_tui.api.language_models import (
 )
 from dlbricks_tui.api.loads import MeasuredScenario, PredictedScenario, ScenarioResult
 from dlbricks_tui.api.measuring import Counts, MeasureOptions, ProbeOptions, ProbeResult, RunResult
-from dlbricks_tui.api.questions import Model as Model
 from dlbricks_tui.api.questions import (
     Progress,
-    Session,
     check,
     compare,
     estimate,
@@ -58,6 +56,8 @@ from dlbricks_tui.api.questions import (
 )
 from dlbricks_tui.api.scenarios import ScenarioOptions
 from dlbricks_tui.api.scope import EstimateOptions
+from dlbricks_tui.api.session import Model as Model
+from dlbricks_tui.api.session import Session
 from dlbricks_tui.api.traces import TraceFormat, TraceOptions, TraceResult
 from dlbricks_tui.bricks.cutting import Cut, LayerOrder
 from dlbricks_tui.errors import UserError
@@ -73,7 +73,7 @@ from dlbricks_tui.jobs.folder import State
 from dlbricks_tui.language.architecture import LanguageError, WeightPrecision
 from dlbricks_tui.language.composing import MemoryNeed
 from dlbricks_tui.language.orders import LanguagePhase, MeasuredEngine
-from dlbricks_tui.measure.errors import MeasureError
+from dlbricks_tui.measure.events import MeasureError
 from dlbricks_tui.measure.method import Method
 from dlbricks_tui.models.errors import ModelError
 from dlbricks_tui.models.graph import Layer, LayerGraph, Level

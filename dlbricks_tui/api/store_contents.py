@@ -42,7 +42,7 @@ from dlbricks_tui.wording.numbers import names_of as listed_names
 
 if TYPE_CHECKING:
     from dlbricks_tui.api.scope import EstimateOptions
-    from dlbricks_tui.api.workbench_session import WorkbenchSession
+    from dlbricks_tui.api.session import WorkbenchSession
     from dlbricks_tui.store.database import ResultsDatabase
     from dlbricks_tui.store.records import Peaks, RuntimeRecord, System
 

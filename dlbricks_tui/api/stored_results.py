@@ -36,7 +36,7 @@ from dlbricks_tui.wording.fleets import import_outcome
 from dlbricks_tui.wording.numbers import counted
 
 if TYPE_CHECKING:
-    from dlbricks_tui.api.workbench_session import SharedStore
+    from dlbricks_tui.api.session import SharedStore
     from dlbricks_tui.folders import DataFolder
     from dlbricks_tui.store.columns import Summary
     from dlbricks_tui.store.records import Result
@@ -203,7 +203,7 @@ def import_file(shared: SharedStore, path: Path, data: DataFolder) -> ImportTold
     # Loaded here: imports are rare.
     from dlbricks_tui.api.store_contents import imported
     from dlbricks_tui.api.suites import import_suite_results
-    from dlbricks_tui.share.suites.results_file import has_suite_results
+    from dlbricks_tui.share.results_file import has_suite_results
 
     # An import takes long, so it opens the store a second time instead of locking the shared one.
     with ResultsDatabase(shared.folder) as store:

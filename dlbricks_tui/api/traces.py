@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 from dlbricks_tui.api.documents import taken
 from dlbricks_tui.api.measuring import MeasureOptions, run_request
 from dlbricks_tui.api.opening import InputOptions, RuntimeOptions, files_for
-from dlbricks_tui.atomic_write import write_named
 from dlbricks_tui.errors import UserError
+from dlbricks_tui.files import write_named
 from dlbricks_tui.jobs.errors import JobError
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.runtime.variant import Precision, stated_precision, stated_threads

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dlbricks_tui.cli.output import narrate, narrate_waiting, write, write_json
-from dlbricks_tui.cli.parser import Parser, Status, Typed, UsageError
+from dlbricks_tui.cli.parser import Arguments, Parser, Status, Typed, UsageError
 from dlbricks_tui.settings.variant import THREADS
 
 if TYPE_CHECKING:
@@ -61,7 +60,7 @@ def register_config(parser: Parser) -> None:
         parser.add_action(name, about, handler).set_defaults(reads_config=False)
 
 
-def examine(args: argparse.Namespace) -> int:
+def examine(args: Arguments) -> int:
     """Examine the host, and the named files of weights."""
     # Loaded here: the other commands of this module measure nothing.
     from dlbricks_tui.api.doctor import examination_document, examined_host, weights_of
@@ -72,7 +71,7 @@ def examine(args: argparse.Namespace) -> int:
     weights = weights_of(args.params)
     if args.threads is not None and not args.peaks:
         raise UsageError("--threads is the number of threads for --peaks: add --peaks, or leave --threads out")
-    found = examined_host(args.data, narrate_waiting, measures=args.peaks, threads=args.threads)
+    found = examined_host(args.session.data, narrate_waiting, measures=args.peaks, threads=args.threads)
     if args.json:
         write_json(examination_document(found, weights))
         return Status.DONE
@@ -85,17 +84,17 @@ def examine(args: argparse.Namespace) -> int:
     return Status.DONE
 
 
-def list_runtimes(args: argparse.Namespace) -> int:
+def list_runtimes(args: Arguments) -> int:
     """List the runtimes without starting any, and say if scenarios cannot be measured."""
     from dlbricks_tui.api.runtimes import missing_loadgen, runtimes_of
 
-    _write_runtimes(runtimes_of(args.data), as_json=args.json)
+    _write_runtimes(runtimes_of(args.session.data), as_json=args.json)
     if missing := missing_loadgen():
         narrate(missing)
     return Status.DONE
 
 
-def add_runtime(args: argparse.Namespace) -> int:
+def add_runtime(args: Arguments) -> int:
     """Register a runtime."""
     from dlbricks_tui.api.runtimes import added_runtime
 
@@ -104,7 +103,7 @@ def add_runtime(args: argparse.Namespace) -> int:
         if not name or not equals:
             raise UsageError(f"--env {name}: write NAME=VALUE")
     runtime = added_runtime(
-        args.data,
+        args.session.data,
         args.python,
         name=args.name,
         threads=args.threads,
@@ -117,22 +116,22 @@ def add_runtime(args: argparse.Namespace) -> int:
     return Status.DONE
 
 
-def check_runtimes(args: argparse.Namespace) -> int:
+def check_runtimes(args: Arguments) -> int:
     """Start one runtime, or all, and name those that do not work."""
     from dlbricks_tui.api.runtimes import checked_runtimes
 
-    working, broken = checked_runtimes(args.data, args.name)
+    working, broken = checked_runtimes(args.session.data, args.name)
     for line in broken:
         narrate(line)
     _write_runtimes(working, as_json=args.json)
     return Status.of(broken)
 
 
-def remove_runtime(args: argparse.Namespace) -> int:
+def remove_runtime(args: Arguments) -> int:
     """Forget a runtime."""
     from dlbricks_tui.api.runtimes import forget_runtime
 
-    forget_runtime(args.name, args.data)
+    forget_runtime(args.name, args.session.data)
     narrate(f"{args.name} is forgotten")
     return Status.DONE
 
@@ -157,7 +156,7 @@ def _write_runtimes(runtimes: Sequence[Runtime], *, as_json: bool) -> None:
         show_parts([Table(columns, runtimes)])
 
 
-def list_settings(args: argparse.Namespace) -> int:
+def list_settings(args: Arguments) -> int:
     """List every setting, its value, and where the value comes from."""
     config: Config = args.config
     if args.json:
@@ -181,21 +180,21 @@ def list_settings(args: argparse.Namespace) -> int:
     return Status.DONE
 
 
-def locate(args: argparse.Namespace) -> int:
+def locate(args: Arguments) -> int:
     """Print the path of the config file."""
-    exists = args.data.config.exists()
+    exists = args.session.data.config.exists()
     if args.json:
-        write_json({"config": args.data.config, "exists": exists, "themes": args.data.themes})
+        write_json({"config": args.session.data.config, "exists": exists, "themes": args.session.data.themes})
         return Status.DONE
-    write(f"{args.data.config}\n")
+    write(f"{args.session.data.config}\n")
     if not exists:
         narrate("there is no such file yet, so all settings have their defaults; `dlbricks config` lists them")
     return Status.DONE
 
 
-def validate(args: argparse.Namespace) -> int:
+def validate(args: Arguments) -> int:
     """Name all faults of the settings."""
-    file, problems = args.data.config, _problems(args.sources, args.wrong_keys)
+    file, problems = args.session.data.config, _problems(args.sources, args.wrong_keys)
     if args.json:
         write_json({"config": file, "valid": not problems, "problems": problems})
     elif not problems and file.exists():

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from itertools import product
@@ -14,11 +13,10 @@ from dlbricks_tui.cli.options import (
     add_models_argument,
     estimate_options_of,
     given_options,
-    open_estimator,
     values_of,
 )
 from dlbricks_tui.cli.output import narrate, write_csv, write_json
-from dlbricks_tui.cli.parser import Parser, Status, Typed, UsageError
+from dlbricks_tui.cli.parser import Arguments, Parser, Status, Typed, UsageError
 from dlbricks_tui.settings.cutting import CUTTING, LEVEL, WORKERS
 from dlbricks_tui.settings.loads import BOUND
 from dlbricks_tui.settings.variant import BATCH, EXECUTION, KERNELS, PRECISION, RUNTIME, SYSTEM, THREADS
@@ -27,8 +25,8 @@ if TYPE_CHECKING:
     from dlbricks_tui.api.estimating import Answer, Estimator
     from dlbricks_tui.api.gaps import Cures
     from dlbricks_tui.api.scope import EstimateOptions
+    from dlbricks_tui.api.session import Session
     from dlbricks_tui.estimate.ranking import Point
-    from dlbricks_tui.folders import DataFolder
     from dlbricks_tui.models.library import ModelSource
 
 # Wider curves say no more; their lines without the legend.
@@ -64,15 +62,14 @@ def register(parser: Parser) -> None:
     parser.set_defaults(handler=estimate_models)
 
 
-def estimate_models(args: argparse.Namespace) -> int:
+def estimate_models(args: Arguments) -> int:
     """Estimate each model in each variant, or judge the estimates of all of them."""
     from dlbricks_tui.api.estimating import measured_models
     from dlbricks_tui.api.gaps import Cures
-    from dlbricks_tui.api.opening import library
 
     if not args.models and not args.score:
         raise UsageError("name a MODEL that `dlbricks models` lists, a file, or table1:ID")
-    sources = library(args.data).find_all(args.models) if args.models else measured_models(args.data)
+    sources = args.session.sources(args.models) if args.models else measured_models(args.session.data)
     output = "json" if args.json else "csv" if args.csv else "text"
     options = estimate_options_of(args, *CUTTING, LEVEL, SYSTEM, WORKERS, rules=args.rules)
     # Those that change the graph come first: models are read again for each of them.
@@ -91,8 +88,8 @@ def estimate_models(args: argparse.Namespace) -> int:
         )
     cures = Cures(args.config, args.models, given_options(args), variants[0])
     if len(variants) > 1 or (args.bound_ms is not None and output == "text"):
-        return _estimate_variants(args.data, variants, sources, output, cures, args.bound_ms)
-    with open_estimator(variants[0], args.data) as estimator:
+        return _estimate_variants(args.session, variants, sources, output, cures, args.bound_ms)
+    with args.session.open_estimator(variants[0]) as estimator:
         if args.score:
             return _score(estimator, sources, output)
         if args.accuracy:
@@ -101,7 +98,7 @@ def estimate_models(args: argparse.Namespace) -> int:
 
 
 def _estimate_variants(
-    data: DataFolder,
+    session: Session,
     variants: Sequence[EstimateOptions],
     sources: Sequence[ModelSource],
     output: str,
@@ -111,7 +108,7 @@ def _estimate_variants(
     from dlbricks_tui.api.gaps import answers_of_variants
     from dlbricks_tui.documents.variants import best_line, curve_answer
 
-    found = answers_of_variants(variants, sources, cures, lambda options: open_estimator(options, data), narrate)
+    found = answers_of_variants(variants, sources, cures, session.open_estimator, narrate)
     if output == "text":
         for name, points in found.points.items():
             ways = dict.fromkeys((it.found.way.system, it.found.estimate.level.value) for it in points)

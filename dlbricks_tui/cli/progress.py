@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
@@ -267,3 +268,20 @@ class JobNarration(Display):
             # Above the line that changes.
             with suppress(OSError):
                 self._live.console.print(Text(printable(line)), soft_wrap=True)
+
+
+@contextmanager
+def signals_interrupt() -> Iterator[None]:
+    """Let SIGTERM and SIGHUP end the block as ctrl+c does, so that no process is left."""
+
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    # What `nohup` lets a program ignore stays ignored.
+    taken = [it for it in (signal.SIGTERM, signal.SIGHUP) if signal.getsignal(it) is not signal.SIG_IGN]
+    before = {number: signal.signal(number, interrupt) for number in taken}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

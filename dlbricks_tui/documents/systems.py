@@ -31,9 +31,8 @@ from dlbricks_tui.wording.numbers import ago, counted, gibibytes, partly, percen
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from dlbricks_tui.api.doctor import ExaminedSystem
+    from dlbricks_tui.api.doctor import DenormalCount, ExaminedSystem
     from dlbricks_tui.host.noise import Finding
-    from dlbricks_tui.measure.denormals import DenormalCount
     from dlbricks_tui.store.records import RuntimeRecord
 
 # Facts that have a name of their own.

@@ -14,8 +14,8 @@ from dlbricks_tui.wording.changes import what_if_words
 from dlbricks_tui.wording.numbers import counted, in_ms, milliseconds, percent, signed_percent
 
 if TYPE_CHECKING:
+    from dlbricks_tui.analysis.bounds import LayerPoint, Roof
     from dlbricks_tui.analysis.groups import MeasuredExecution
-    from dlbricks_tui.analysis.roofline import LayerPoint, Roof
     from dlbricks_tui.analysis.what_if import Gain, MeasuredGain, WhatIf
 
 NO_WHAT_IFS = "none, as no other execution has results of all layers"

@@ -16,7 +16,7 @@ from heapq import heappop, heappush
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from dlbricks_tui import regular_files
+from dlbricks_tui import files
 from dlbricks_tui.errors import UserError
 from dlbricks_tui.models.graph import Layer
 from dlbricks_tui.models.kinds import Kind
@@ -306,7 +306,7 @@ else:
 def read_text(path: Path, what: str) -> str:
     """Return the text of a file; `what` names the file in error messages."""
     try:
-        return regular_files.read_text(path)
+        return files.read_text(path)
     except OSError as error:
         raise EstimateError(f"{what} {path} cannot be read: {error.strerror}") from None
     except UnicodeDecodeError as error:

@@ -23,7 +23,6 @@ import numpy as np
 from tinydb import where
 
 from dlbricks_tui import __version__
-from dlbricks_tui.atomic_write import replace_file, write_atomically
 from dlbricks_tui.estimate.knowledge import Latency, Pair, Predictor, Unmeasured
 from dlbricks_tui.estimate.lookup import bias_counterpart
 from dlbricks_tui.estimate.nearest import (
@@ -44,8 +43,8 @@ from dlbricks_tui.estimate.transfer import (
     deviations,
     known_brick,
 )
+from dlbricks_tui.files import open_regular, read_json, replace_file, write_atomically
 from dlbricks_tui.models.graph import Level
-from dlbricks_tui.regular_files import open_regular, read_json
 from dlbricks_tui.runtime.variant import USUAL_KERNELS, Precision, stated_kernels, stated_precision
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.documents import DamagedResultError

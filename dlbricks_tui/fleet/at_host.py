@@ -22,8 +22,8 @@ from typing import TypeAlias
 from tinydb import where
 
 from dlbricks_tui import __version__
-from dlbricks_tui.atomic_write import replace_file, write_atomically
 from dlbricks_tui.errors import UserError
+from dlbricks_tui.files import read_bytes, read_text, replace_file, write_atomically
 from dlbricks_tui.fleet.messages import (
     MOST_PARCEL_BYTES,
     EndState,
@@ -52,7 +52,6 @@ from dlbricks_tui.measure.results import conditions_of, runtime_record
 from dlbricks_tui.models.cache import remove_oldest
 from dlbricks_tui.models.library import MODEL_SUFFIXES, source_of
 from dlbricks_tui.recorded_host import processors_here
-from dlbricks_tui.regular_files import read_bytes, read_text
 from dlbricks_tui.runs.control import create_run
 from dlbricks_tui.runs.events import (
     LevelLowered,

@@ -23,6 +23,7 @@ from distributed.core import Status
 from distributed.deploy.spec import ProcessInterface, SpecCluster
 
 from dlbricks_tui import __version__
+from dlbricks_tui.files import open_log
 from dlbricks_tui.fleet import worker as worker_module
 from dlbricks_tui.fleet.engine import HostUnreachable
 from dlbricks_tui.fleet.host_script import ENVIRONMENT
@@ -31,7 +32,6 @@ from dlbricks_tui.fleet.scheduler import LOOPBACK, SETTINGS, Certificates
 from dlbricks_tui.fleet.ssh import SECONDS_TO_CLOSE, HostRefusedError, SshError, connected
 from dlbricks_tui.fleet.worker import MARK, SECONDS_BETWEEN_SIGNS
 from dlbricks_tui.printable import printable
-from dlbricks_tui.regular_files import open_log
 
 if TYPE_CHECKING:
     import asyncssh

@@ -19,6 +19,7 @@ from packaging.markers import Marker
 from packaging.specifiers import SpecifierSet
 from packaging.version import InvalidVersion, Version
 
+from dlbricks_tui.files import parsed_document
 from dlbricks_tui.fleet import host_script
 from dlbricks_tui.fleet.host_script import ENVIRONMENT
 from dlbricks_tui.fleet.messages import HostReport, message_in
@@ -27,7 +28,6 @@ from dlbricks_tui.fleet.results import ImpossibleError, check_report
 from dlbricks_tui.jobs.codec import decoded, from_others
 from dlbricks_tui.printable import printable
 from dlbricks_tui.runtime.traits import traits_of
-from dlbricks_tui.untrusted_json import parsed_document
 
 if TYPE_CHECKING:
     from dlbricks_tui.fleet.ssh import Connect, Finished, SshConnection

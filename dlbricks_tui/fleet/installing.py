@@ -18,6 +18,7 @@ from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import canonicalize_name
 
 import dlbricks_tui
+from dlbricks_tui.files import parsed_document
 from dlbricks_tui.fleet import host_script
 from dlbricks_tui.fleet.doctor import (
     BYTES_TO_INSTALL,
@@ -40,7 +41,6 @@ from dlbricks_tui.folders import SAMPLE_MODELS, THEMES
 from dlbricks_tui.printable import printable
 from dlbricks_tui.runtime.runtime import Runtime
 from dlbricks_tui.runtime.traits import traits_of
-from dlbricks_tui.untrusted_json import parsed_document
 
 DISTRIBUTION = "dlbricks-tui"
 _FLEET = "fleet"

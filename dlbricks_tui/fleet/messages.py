@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, Literal, TypeAlias, TypeVar
 
+from dlbricks_tui.files import parsed_document
 from dlbricks_tui.fleet.request import MessageError
 from dlbricks_tui.jobs.codec import decoded, from_others, values_of
 from dlbricks_tui.language.architecture import LanguageError
@@ -17,7 +18,6 @@ from dlbricks_tui.language.opening import NamedModel
 from dlbricks_tui.language.orders import LanguageOrder
 from dlbricks_tui.runs.request import RunRequest
 from dlbricks_tui.runtime.runtime import Runtime
-from dlbricks_tui.untrusted_json import parsed_document
 
 # Bytes of a parcel, and of a message.
 MOST_PARCEL_BYTES, MOST_MESSAGE_BYTES = 1 << 26, 1 << 24

@@ -19,7 +19,7 @@ from dlbricks_tui.printable import printable
 from dlbricks_tui.runs.request import RunRequest
 from dlbricks_tui.runtime.runtime import Runtime
 from dlbricks_tui.runtime.variant import stated_python
-from dlbricks_tui.share.checked_records import LONGEST_TEXT, checked_record
+from dlbricks_tui.share.results_file import LONGEST_TEXT, checked_record
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.documents import TABLES, BrokenDocumentError
 from dlbricks_tui.store.records import (

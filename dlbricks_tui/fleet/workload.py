@@ -50,8 +50,8 @@ from dlbricks_tui.runtime.runtime import Runtime
 from dlbricks_tui.runtime.traits import Format
 from dlbricks_tui.runtime.variant import Precision, stated_threads
 from dlbricks_tui.share.errors import UnsuitableLayersError
-from dlbricks_tui.share.networks.mxnet_network import packed_network
-from dlbricks_tui.share.networks.onnx_network import file_of, onnx_network
+from dlbricks_tui.share.mxnet_network import packed_network
+from dlbricks_tui.share.onnx_network import file_of, onnx_network
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.records import Facts, System
 
@@ -257,7 +257,7 @@ class FleetPart:
 
     def plan(self, known: Known) -> Plan:
         """Return what is left to measure, and what is known."""
-        return plan(self.models, known, self.request.rule, False, (), self.request.method)
+        return plan(self.models, known, self.request.rule, False, self.request.method)
 
     @cached_property
     def jobs(self) -> Mapping[JobKey, Job]:

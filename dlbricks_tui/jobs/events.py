@@ -11,10 +11,10 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+from dlbricks_tui.files import open_regular
 from dlbricks_tui.jobs.codec import decoded
 from dlbricks_tui.jobs.errors import JobError
 from dlbricks_tui.jobs.folder import NO_ROOM, JobFolder
-from dlbricks_tui.regular_files import open_regular
 from dlbricks_tui.store.records import utc_now
 
 _CHUNK = 1 << 20

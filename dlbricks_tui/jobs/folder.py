@@ -14,11 +14,10 @@ from enum import Enum
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
-from dlbricks_tui.atomic_write import write_atomically
+from dlbricks_tui.files import read_json, write_atomically
 from dlbricks_tui.host.queue import ProcessIdentity, WorkKind, this_process
 from dlbricks_tui.jobs.codec import decoded, encoded, values_of
 from dlbricks_tui.jobs.errors import JobError, UnreadableJobError
-from dlbricks_tui.regular_files import read_json
 
 
 class State(str, Enum):

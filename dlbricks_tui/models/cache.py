@@ -22,10 +22,9 @@ from operator import attrgetter
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from dlbricks_tui.atomic_write import DRAFT_SUFFIX, write_atomically
+from dlbricks_tui.files import DRAFT_SUFFIX, read_bytes, write_atomically
 from dlbricks_tui.models.content import without_cycle_search
 from dlbricks_tui.models.graph import Layer, LayerGraph, Numbers, Operator, Shape, TensorType
-from dlbricks_tui.regular_files import read_bytes
 
 # Entries of a thousand models take a tenth of it.
 MOST_BYTES = 2**28

@@ -10,7 +10,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, NamedTuple, NoReturn
 
-from dlbricks_tui.atomic_write import write_atomically
+from dlbricks_tui.files import open_regular, read_text, write_atomically
 from dlbricks_tui.models.cache import cache_key, remove_oldest
 from dlbricks_tui.models.errors import ModelError, UnreadableModelError
 from dlbricks_tui.models.graph import (
@@ -27,7 +27,6 @@ from dlbricks_tui.models.graph import (
 )
 from dlbricks_tui.models.kinds import Kind, heaviest
 from dlbricks_tui.models.library import ONNX_SUFFIX, ModelSource
-from dlbricks_tui.regular_files import open_regular, read_text
 from dlbricks_tui.runtime.errors import WorkerLostError, WorkerRefusedError
 
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from dlbricks_tui.analysis.roofline import LayerPoint, Roof
+from dlbricks_tui.analysis.bounds import LayerPoint, Roof
 from dlbricks_tui.analysis.what_if import WhatIfKind
 from dlbricks_tui.api import analyses as results
 from dlbricks_tui.api.analyses import (

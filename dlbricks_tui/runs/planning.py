@@ -53,10 +53,9 @@ from dlbricks_tui.store.records import ANY_CONTEXT
 
 @dataclass(frozen=True, slots=True)
 class Workload:
-    """The models that a run estimates, and bricks of private models."""
+    """The models that a run estimates, or networks of excerpts from private ones."""
 
     models: tuple[CutModel, ...] = ()
-    bricks: tuple[Job, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,15 +184,12 @@ def loaded_graph(
 def plan_run(session: RunSession, workload: Workload, store: ResultsDatabase, first_number: int = 0) -> PlannedRun:
     """Return the jobs of a workload that have no results in the store; `first_number` is the number of the first."""
     request, conditions = session.request, session.conditions
-    keys = keys_of(workload.models, request.end_to_end, request.method) + tuple(job.key for job in workload.bricks)
+    keys = keys_of(workload.models, request.end_to_end, request.method)
     # A resumed run goes on from its own results. Their dates do not tell: a clock may have been ahead.
     known = known_in(store, conditions, keys, run=session.folder.run if request.again else None)
     if request.retry_failed:
         known = replace(known, failed={})
-    found = plan(
-        *(workload.models, known, request.rule, request.end_to_end, workload.bricks, request.method),
-        first_number=first_number,
-    )
+    found = plan(workload.models, known, request.rule, request.end_to_end, request.method, first_number=first_number)
     if not request.bricks:
         found = _part(found, lambda key: not key.brick)
     if request.only:

@@ -21,9 +21,8 @@ from typing import BinaryIO, cast
 
 import numpy as np
 
-from dlbricks_tui.atomic_write import write_named
+from dlbricks_tui.files import open_regular, write_named
 from dlbricks_tui.printable import printable
-from dlbricks_tui.regular_files import open_regular
 from dlbricks_tui.store.columns import COLUMNS, Mask
 from dlbricks_tui.store.database import ResultsDatabase, Source, numbered
 from dlbricks_tui.store.documents import (

@@ -30,7 +30,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
-from dlbricks_tui.atomic_write import sync_folder
+from dlbricks_tui.files import sync_folder
 from dlbricks_tui.store.documents import (
     SCHEMA,
     BrokenDocumentError,

@@ -7,7 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from dlbricks_tui.regular_files import open_regular
+from dlbricks_tui.files import open_regular
 from dlbricks_tui.store.documents import (
     BrokenDocumentError,
     DamagedResultError,

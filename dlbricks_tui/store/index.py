@@ -19,9 +19,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dlbricks_tui.atomic_write import replace_file
+from dlbricks_tui.files import open_regular, replace_file
 from dlbricks_tui.models.kinds import KIND_OF_OP, Kind, heaviest, kind_of
-from dlbricks_tui.regular_files import open_regular
 from dlbricks_tui.store.documents import TABLES, Document
 from dlbricks_tui.store.files import Damage
 

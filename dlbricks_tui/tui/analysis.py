@@ -14,7 +14,7 @@ from dlbricks_tui.api.estimating import open_estimator
 from dlbricks_tui.api.followed_jobs import PeaksJob, ProofJob, peaks_job
 from dlbricks_tui.api.followed_runs import RunSnapshot
 from dlbricks_tui.api.open_models import Choices, ComparableRow, ModelSpec
-from dlbricks_tui.api.workbench_session import WorkbenchSession, options_of
+from dlbricks_tui.api.session import WorkbenchSession, options_of
 from dlbricks_tui.config.config import Config
 from dlbricks_tui.documents.analysis import (
     AnalysisDocument,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from dlbricks_tui.api.open_models import ComparableRow
 from dlbricks_tui.api.pairs import ComparedPart, ComparedTwo, compare_rows
-from dlbricks_tui.api.workbench_session import WorkbenchSession
+from dlbricks_tui.api.session import WorkbenchSession
 from dlbricks_tui.documents.comparison import (
     answer_words,
     difference_parts,

@@ -12,7 +12,7 @@ from textual.app import ComposeResult
 
 from dlbricks_tui.api.library_scans import ComparedModels, compare_models, find_accuracies
 from dlbricks_tui.api.open_models import Choices, ModelSpec, change_setting, setting_named
-from dlbricks_tui.api.workbench_session import WorkbenchSession
+from dlbricks_tui.api.session import WorkbenchSession
 from dlbricks_tui.documents.corpus import (
     CountedLayers,
     common_words,

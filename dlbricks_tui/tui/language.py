@@ -54,8 +54,8 @@ from dlbricks_tui.wording.numbers import counted, duration
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+    from dlbricks_tui.api.session import WorkbenchSession
     from dlbricks_tui.api.token_loads import TokenLoadAnswer
-    from dlbricks_tui.api.workbench_session import WorkbenchSession
     from dlbricks_tui.config.config import Config
     from dlbricks_tui.documents.pictures import Plot
     from dlbricks_tui.folders import DataFolder

@@ -13,7 +13,7 @@ from dlbricks_tui.api.estimating import open_estimator
 from dlbricks_tui.api.followed_jobs import LoadJob
 from dlbricks_tui.api.new_runs import runtimes_for
 from dlbricks_tui.api.scenarios import ScenarioOfModel, ScenarioSettings, predicted_scenario
-from dlbricks_tui.api.workbench_session import options_of
+from dlbricks_tui.api.session import options_of
 from dlbricks_tui.documents import load_progress
 from dlbricks_tui.documents.lines import Line, Span, line
 from dlbricks_tui.documents.load_progress import progress_words
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from dlbricks_tui.api.followed_jobs import LoadJob
     from dlbricks_tui.api.open_models import Choices, ModelSpec
     from dlbricks_tui.api.scenarios import ScenarioOfModel
-    from dlbricks_tui.api.workbench_session import WorkbenchSession
+    from dlbricks_tui.api.session import WorkbenchSession
     from dlbricks_tui.config.config import Config
     from dlbricks_tui.documents.parts import Column, Part
     from dlbricks_tui.scenarios.scenario import PredictedLoad

@@ -15,8 +15,8 @@ from textual.message import Message
 from dlbricks_tui.api import traces
 from dlbricks_tui.api.followed_jobs import TraceJob
 from dlbricks_tui.api.open_models import Choices, LayerPlace, ModelSpec, index_of
+from dlbricks_tui.api.session import WorkbenchSession
 from dlbricks_tui.api.traces import TraceSettings
-from dlbricks_tui.api.workbench_session import WorkbenchSession
 from dlbricks_tui.config.config import Config
 from dlbricks_tui.documents.lines import Line, Span, column, cut, line, wrapped
 from dlbricks_tui.documents.timeline_rows import TimelineState

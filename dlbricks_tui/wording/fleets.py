@@ -16,8 +16,8 @@ from dlbricks_tui.wording.numbers import PARTLY, counted, duration, in_ms
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from dlbricks_tui.share.suites.exporting import OmittedBrick, SuiteWritten
-    from dlbricks_tui.share.suites.results_file import SuiteImport
+    from dlbricks_tui.share.exporting import OmittedBrick, SuiteWritten
+    from dlbricks_tui.share.results_file import SuiteImport
 
 _MOST_HOSTS_IN_A_LINE = 4
 # States whose reason a user should read.

@@ -6,7 +6,7 @@ from dlbricks_tui.analysis.proving import ProofDone, ProofOrder, RoundsDone
 from dlbricks_tui.jobs.events import Event, Waiting
 from dlbricks_tui.language.orders import LanguageMessage
 from dlbricks_tui.measure.stopping import FEWEST_SAMPLES
-from dlbricks_tui.share.suites.exporting import BricksChecked, ExportNoted, SuiteWritten
+from dlbricks_tui.share.exporting import BricksChecked, ExportNoted, SuiteWritten
 from dlbricks_tui.wording.changes import what_if_words
 from dlbricks_tui.wording.fleets import suite_contents
 from dlbricks_tui.wording.numbers import counted, duration, signed_percent

@@ -7,9 +7,22 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dlbricks_tui.analysis.bounds import Gap, best_measured, fastest, gap_of, over_best, ratio_of, savings
+from dlbricks_tui.analysis.bounds import (
+    Gap,
+    Roof,
+    Work,
+    best_measured,
+    fastest,
+    gap_of,
+    over_best,
+    points_of,
+    ratio_of,
+    roof_of,
+    roofline_ms,
+    savings,
+    works_of,
+)
 from dlbricks_tui.analysis.groups import MeasuredExecution, are_comparable, groups_of
-from dlbricks_tui.analysis.roofline import Roof, Work, points_of, roof_of, roofline_ms, works_of
 from dlbricks_tui.analysis.what_if import Execution, Gain, WhatIf, WhatIfKind
 from dlbricks_tui.analysis.whole_models import Basis, written_times
 from dlbricks_tui.api.analyses import best_gains, by_execution, mean_gain, mean_ratio, middle

@@ -22,7 +22,7 @@ from dlbricks_tui.models.frameworks import WorkerFramework
 from dlbricks_tui.models.graph import LayerGraph, Level
 from dlbricks_tui.models.library import source_of
 from dlbricks_tui.models.loading import Loader
-from dlbricks_tui.runtime.inside.tracing import lines_in
+from dlbricks_tui.runtime.inside.measuring import lines_in
 from dlbricks_tui.runtime.protocol import Said
 from dlbricks_tui.runtime.runtime import Runtime, Settings
 from dlbricks_tui.runtime.variant import InstructionSet, Kernels, Optimisation

@@ -20,7 +20,7 @@ from dlbricks_tui.runtime.registry import Registry
 from dlbricks_tui.runtime.runtime import Runtime
 from dlbricks_tui.runtime.traits import MXNET, ONNX_RUNTIME, Format
 from dlbricks_tui.runtime.variant import Precision
-from dlbricks_tui.share.suites.suite_files import Manifest, SuiteBrick, sha256, write_suite
+from dlbricks_tui.share.suite_files import Manifest, SuiteBrick, sha256, write_suite
 from dlbricks_tui.store.records import Record
 from sample_models.builders.symbol_writer import SymbolWriter
 from tests.cli.people import Command, document, one_line

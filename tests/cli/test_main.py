@@ -139,7 +139,7 @@ def test_the_data_folder_may_be_named_before_and_after_the_command(arguments: li
     seen: list[Path] = []
 
     def look(args: argparse.Namespace) -> int:
-        seen.append(args.data.path)
+        seen.append(args.session.data.path)
         return 0
 
     assert main([argument.format(tmp_path) for argument in arguments], [work(look)]) == 0

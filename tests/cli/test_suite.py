@@ -16,7 +16,7 @@ from onnx import ModelProto
 
 from dlbricks_tui.runtime.registry import Registry
 from dlbricks_tui.runtime.variant import Precision
-from dlbricks_tui.share.suites.suite_files import sha256
+from dlbricks_tui.share.suite_files import sha256
 from tests.cli.people import People, document, one_line
 from tests.models.onnx_models import saved
 from tests.models.table_framework import TableFramework
@@ -58,7 +58,7 @@ def people(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Partners:
     for path, widths in zip(paths[1:], DECOY_WIDTHS, strict=True):
         path.write_bytes(network(widths))
     model, *decoys = map(str, paths)
-    return Partners(tmp_path, capsys, model, decoys, ("--decoys", "2"), ("--fixed-runs", "1"))
+    return Partners(tmp_path, capsys, model, decoys, ("--decoys", "2"), ("--target-ci", "0.9"))
 
 
 @pytest.fixture
@@ -216,7 +216,7 @@ def test_an_export_that_is_stopped_writes_nothing_and_is_listed_as_a_job(
         assert key.exists()
         os.kill(os.getpid(), number)
 
-    monkeypatch.setattr("dlbricks_tui.share.suites.exporting.write_suite", stop)
+    monkeypatch.setattr("dlbricks_tui.share.exporting.write_suite", stop)
     status, out, told = people.export("--level", "written", "--key", str(key))
     assert (status, out) == (130, "") and told.endswith(f"{why}; nothing was written\n")
     assert not key.exists() and not Path(people.suite).exists()
@@ -251,11 +251,10 @@ def test_an_owner_estimates_an_onnx_model_by_each_runtime_of_a_machine_that_neve
         assert estimate["sequential_ms"] > 0
 
 
-def test_what_suites_of_onnx_models_cannot_have_is_refused_in_one_line(onnx_people: Partners) -> None:
-    assert "single layers of ONNX models: leave out --granularity" in one_line(onnx_people.export("--granularity", "2"))
+def test_what_suites_cannot_have_is_refused_in_one_line(onnx_people: Partners) -> None:
     onnx_people.export("--runtime", "onnxruntime")
     assert "the suite is for ONNX Runtime" in one_line(onnx_people.run("--runtime", "openvino"))
-    assert "leave it out for ONNX models" in one_line(onnx_people.run("--fixed-runs", "5"))
+    assert "leave it out for suites" in one_line(onnx_people.run("--fixed-runs", "5"))
 
 
 def test_a_run_names_a_hostile_brick_and_measures_the_others(onnx_people: Partners) -> None:

@@ -9,10 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dlbricks_tui.analysis.bounds import best_measured, gap_of, over_best
+from dlbricks_tui.analysis.bounds import LayerPoint, Roof, Work, best_measured, gap_of, over_best
 from dlbricks_tui.analysis.groups import MeasuredExecution
 from dlbricks_tui.analysis.kernels import LayerKernel, TimedKernel
-from dlbricks_tui.analysis.roofline import LayerPoint, Roof, Work
 from dlbricks_tui.analysis.what_if import Correction, Gain, MeasuredGain, WhatIf, WhatIfKind
 from dlbricks_tui.analysis.what_ifs import what_ifs_of
 from dlbricks_tui.api.analyses import BestGain, ModelRow

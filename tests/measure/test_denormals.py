@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from onnx.helper import make_node
 from onnx.numpy_helper import from_array
 
-from dlbricks_tui.measure.denormals import DenormalCount, count_denormals, denormals_in
+from dlbricks_tui.api.doctor import DenormalCount, count_denormals, denormals_in
 from dlbricks_tui.models.errors import UnreadableModelError
 from tests.models.onnx_models import kept_in, model, saved
 

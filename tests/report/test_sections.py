@@ -8,8 +8,7 @@ from xml.dom.minidom import parseString
 
 import pytest
 
-from dlbricks_tui.analysis.bounds import Gap
-from dlbricks_tui.analysis.roofline import LayerPoint, Roof, Work
+from dlbricks_tui.analysis.bounds import Gap, LayerPoint, Roof, Work
 from dlbricks_tui.analysis.what_if import WhatIfKind
 from dlbricks_tui.api.analyses import BestGain
 from dlbricks_tui.api.changes import compare, hosts_of

@@ -25,8 +25,13 @@ from dlbricks_tui.models.loading import Loader
 from dlbricks_tui.runtime import protocol
 from dlbricks_tui.runtime.errors import FrameworkMissingError, WorkerRefusedError
 from dlbricks_tui.runtime.inside.backend import RefusalError
-from dlbricks_tui.runtime.inside.openvino_graph import executed_nodes
-from dlbricks_tui.runtime.inside.openvino_models import compiled, load_openvino, model_in_file, refuse_missing_precision
+from dlbricks_tui.runtime.inside.openvino_models import (
+    compiled,
+    executed_nodes,
+    load_openvino,
+    model_in_file,
+    refuse_missing_precision,
+)
 from dlbricks_tui.runtime.inside.values import THREADS_VARIABLE
 from dlbricks_tui.runtime.process import Worker
 from dlbricks_tui.runtime.runtime import PRECISION_VARIABLE, Runtime

@@ -15,10 +15,17 @@ from onnx.helper import make_node, make_opsetid
 
 from dlbricks_tui.models.onnx.stored_arrays import is_external
 from dlbricks_tui.runtime.inside.backend import RefusalError
-from dlbricks_tui.runtime.inside.onnx_backend import Filling, fillings, held, numpy_values
-from dlbricks_tui.runtime.inside.onnx_bytes import Stored, nodes_of, with_stored
+from dlbricks_tui.runtime.inside.mxnet_framework import SymbolNodes
+from dlbricks_tui.runtime.inside.onnx_backend import (
+    Filling,
+    Stored,
+    fillings,
+    held,
+    nodes_of,
+    numpy_values,
+    with_stored,
+)
 from dlbricks_tui.runtime.inside.ort_session import array_value
-from dlbricks_tui.runtime.inside.symbol_file import SymbolNodes
 from dlbricks_tui.runtime.inside.values import (
     LARGE_BYTES,
     THREADS_VARIABLE,

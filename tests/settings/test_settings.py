@@ -10,8 +10,8 @@ import pytest
 from dlbricks_tui.cli.options import values_of
 from dlbricks_tui.cli.parser import Parser, UsageError
 from dlbricks_tui.errors import UserError
+from dlbricks_tui.evaluations.evaluation import FileTable, of_settings
 from dlbricks_tui.evaluations.file import loaded
-from dlbricks_tui.evaluations.schema import FileTable, of_settings
 from dlbricks_tui.runtime.variant import Precision
 from dlbricks_tui.settings import cutting, fleets, language, loads, measuring, tracing, variant, workbench
 from dlbricks_tui.settings.cutting import CUTTING

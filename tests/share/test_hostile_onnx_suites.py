@@ -23,11 +23,11 @@ from dlbricks_tui.models.loading import Loader
 from dlbricks_tui.models.onnx.model_file import parse_onnx
 from dlbricks_tui.runtime.traits import Format
 from dlbricks_tui.runtime.variant import Precision
+from dlbricks_tui.share import onnx_checks, suite_files
 from dlbricks_tui.share.errors import BrokenBrickError, BrokenSuiteError
-from dlbricks_tui.share.networks.onnx_network import onnx_network
-from dlbricks_tui.share.suites import onnx_checks, suite_files
-from dlbricks_tui.share.suites.onnx_excerpts import OnnxReader
-from dlbricks_tui.share.suites.suite_files import Manifest, SuiteBrick, open_suite, sha256, write_suite
+from dlbricks_tui.share.onnx_excerpts import OnnxReader
+from dlbricks_tui.share.onnx_network import onnx_network
+from dlbricks_tui.share.suite_files import Manifest, SuiteBrick, open_suite, sha256, write_suite
 from tests.models.onnx_models import small
 from tests.models.table_framework import TableFramework
 

@@ -13,11 +13,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dlbricks_tui.models.graph import Level
+from dlbricks_tui.share import results_file, suite_files
 from dlbricks_tui.share.errors import BrokenBrickError, BrokenSuiteError, ShareError
-from dlbricks_tui.share.suites import results_file, suite_files
-from dlbricks_tui.share.suites.results_file import read_results
-from dlbricks_tui.share.suites.suite_files import SuiteFolder, network_name, read_manifest, sha256
-from dlbricks_tui.share.suites.unpacking import Unpacker
+from dlbricks_tui.share.mxnet_excerpts import MXNetReader
+from dlbricks_tui.share.results_file import read_results
+from dlbricks_tui.share.suite_files import SuiteFolder, network_name, read_manifest, sha256
 from tests.models.table_framework import TableFramework
 from tests.share.trio import GIBIBYTE, Trio
 
@@ -114,7 +114,7 @@ def test_a_gzip_bomb_is_not_unpacked(trio: Trio) -> None:
     (trio.suite / "suite.json").write_bytes(bomb)
     assert "does not begin like one" in refusal(trio)
     with pytest.raises(BrokenBrickError, match="no symbol file"):
-        Unpacker(TableFramework(), Level.WRITTEN, GIBIBYTE).unpacked(bomb, 1)
+        MXNetReader(TableFramework(), Level.WRITTEN, GIBIBYTE).read(bomb)
 
 
 def test_a_huge_manifest_is_refused_before_it_is_read(trio: Trio) -> None:
@@ -203,10 +203,10 @@ def network_of(trio: Trio, change: Callable[[Document], object]) -> bytes:
     return json.dumps(document).encode()
 
 
-def refused(content: bytes, held: int = 1, most_bytes: int = GIBIBYTE, level: Level = Level.WRITTEN) -> str:
+def refused(content: bytes, most_bytes: int = GIBIBYTE, level: Level = Level.WRITTEN) -> str:
     framework = TableFramework()
     with pytest.raises(BrokenBrickError) as error:
-        Unpacker(framework, level, most_bytes).unpacked(content, held)
+        MXNetReader(framework, level, most_bytes).read(content)
     return one_line(error.value)
 
 
@@ -218,7 +218,7 @@ def test_a_huge_shape_is_refused_before_anything_is_computed(trio: Trio) -> None
     framework = TableFramework()
     content = network_of(trio, set_shape("(1000000, 1000000)"))
     with pytest.raises(BrokenBrickError, match="GiB of memory"):
-        Unpacker(framework, Level.WRITTEN, GIBIBYTE).unpacked(content, 1)
+        MXNetReader(framework, Level.WRITTEN, GIBIBYTE).read(content)
     assert not framework.asked
     # Those that follow from small ones are refused, too.
     assert "GiB of memory" in refused(network_of(trio, lambda document: None), most_bytes=60_000)
@@ -264,11 +264,6 @@ def test_a_network_with_anything_unneeded_is_refused(trio: Trio, change: Callabl
     assert refused(network_of(trio, change)), "in a line that says why"
 
 
-@pytest.mark.parametrize("held", [0, 9, 10_000])
-def test_a_network_holds_as_many_layers_as_the_manifest_says(trio: Trio, held: int) -> None:
-    assert "layers" in refused(network_of(trio, lambda document: None), held)
-
-
 def test_a_layer_that_fuses_into_two_is_refused(trio: Trio) -> None:
     def merge(document: Document) -> None:
         for node in document["nodes"]:
@@ -305,7 +300,7 @@ def test_any_network_is_refused_with_one_line_or_read(nodes: list[Any], heads: A
     content = json.dumps({"nodes": nodes, "heads": heads}).encode()
     for level in Level:
         try:
-            Unpacker(TableFramework(), level, GIBIBYTE).unpacked(content, 1)
+            MXNetReader(TableFramework(), level, GIBIBYTE).read(content)
         except BrokenBrickError as error:
             assert one_line(error), "it says why"
 
@@ -384,10 +379,7 @@ def set_statistic(name: str, value: float) -> Callable[[Document], object]:
 @pytest.mark.parametrize(
     ("change", "expected"),
     [
-        (
-            lambda document: rename(document, "f" * 32),
-            f"results of brick {'f' * 32}, which its suite does not hold",
-        ),
+        (lambda document: rename(document, "f" * 32), "an id that no suite has"),
         (lambda document: part(document)["failed"].update({"f" * 32: "hung"}), "does not hold"),
         (lambda document: rename(document, "../../store"), "an id that no suite has"),
         (lambda document: rename(document, ""), "an id that no suite has"),

@@ -1,25 +1,29 @@
-import itertools
-import math
-import random
-import statistics
-from fractions import Fraction
 
-import numpy as np
-import pytest
+from dlbricks_tui.store.change import BESIDE_BEST
+from dlbricks_tui.store.change import BRICKS
+from dlbricks_tui.store.change import Timing
+from dlbricks_tui.store.change import Verdict
+from dlbricks_tui.store.change import all_compared
+from dlbricks_tui.store.change import changes_from
+from dlbricks_tui.store.change import compared
+from dlbricks_tui.store.change import timing_of
+from dlbricks_tui.store.statistics import FEWEST_SAMPLES
+from dlbricks_tui.store.statistics import adjusted
+from dlbricks_tui.store.statistics import exact_rank_sum_p_value
+from dlbricks_tui.store.statistics import mean_ratio
+from dlbricks_tui.store.statistics import quantile
+from dlbricks_tui.store.statistics import rank_sum_p_value
+from dlbricks_tui.store.statistics import summarise
+from dlbricks_tui.store.statistics import t_p_value
+from fractions import Fraction
 from hypothesis import given
 from hypothesis import strategies as st
-
-from dlbricks_tui.store.change import BRICKS, Timing, Verdict, all_compared, changes_from, compared, timing_of
-from dlbricks_tui.store.statistics import (
-    FEWEST_SAMPLES,
-    adjusted,
-    exact_rank_sum_p_value,
-    mean_ratio,
-    quantile,
-    rank_sum_p_value,
-    summarise,
-    t_p_value,
-)
+import itertools
+import math
+import numpy as np
+import pytest
+import random
+import statistics
 
 latencies = st.lists(st.floats(1e-4, 1e4), min_size=1, max_size=60)
 
@@ -200,7 +204,7 @@ def test_a_change_of_a_brick_counts_from_one_percent_on_and_the_same_is_within_t
 def test_samples_that_vary_too_much_give_no_verdict() -> None:
     assert compared(measured(10.0, spread=0.3), measured(10.1, spread=0.3, seed=2)).verdict is Verdict.UNKNOWN
     # A change that may be chance is neither slower nor the same.
-    found = compared(measured(10.0, count=10, spread=0.3), measured(10.5, count=10, spread=0.3, seed=3))
+    found = compared(measured(10.0, count=10, spread=0.3), measured(10.5, count=10, spread=0.3, seed=5))
     assert not found.significant and found.verdict is Verdict.UNKNOWN
     assert found.reason == "it may be chance, as p is not below 0.05"
     wide = compared(estimated(10.0, 0.2), estimated(10.1, 0.2))
@@ -214,6 +218,24 @@ def test_processes_that_differ_hide_a_change_of_that_size() -> None:
     assert compared(was, now).verdict is Verdict.UNKNOWN
     together = Timing(value_ms=was.value_ms, low_ms=9.9, high_ms=10.1, samples_ms=was.samples_ms)
     assert was.high_ms - was.low_ms > together.high_ms - together.low_ms
+
+
+def test_several_processes_are_compared_by_a_t_test() -> None:
+    was, now = ([samples(around, spread=0.001, seed=seed) for around in (9.8, 10.0, 10.2)] for seed in (1, 2))
+    now = [[sample * 1.06 for sample in one] for one in now]
+    # t is 3.6 with 4 degrees of freedom.
+    quiet = compared(timing_of(was), timing_of(now))
+    assert quiet.p_value == pytest.approx(0.0234, rel=0.1) and quiet.verdict is Verdict.SLOWER
+    # Two processes do not show by how much they differ.
+    assert compared(timing_of(was[:2]), timing_of(now)).verdict is Verdict.UNKNOWN
+
+
+def test_the_best_of_several_needs_a_smaller_p_value() -> None:
+    pair = estimated(10.0, 0.05), estimated(10.76, 0.05)
+    assert compared(*pair).p_value == pytest.approx(0.042, rel=0.05)
+    beside_best = compared(*pair, BESIDE_BEST)
+    assert (compared(*pair).verdict, beside_best.verdict) == (Verdict.SLOWER, Verdict.UNKNOWN)
+    assert beside_best.reason == "it may be chance, as p is not below 0.035"
 
 
 def test_one_process_is_taken_to_differ_as_much_as_several_others_do() -> None:

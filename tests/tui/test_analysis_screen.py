@@ -10,7 +10,7 @@ from textual.pilot import Pilot
 
 from dlbricks_tui.api.followed_runs import SnapshotBuilder
 from dlbricks_tui.api.open_models import ModelSpec
-from dlbricks_tui.api.workbench_session import WorkbenchSession
+from dlbricks_tui.api.session import WorkbenchSession
 from dlbricks_tui.config.config import Config
 from dlbricks_tui.errors import UserError
 from dlbricks_tui.folders import DataFolder

@@ -11,7 +11,7 @@ from textual.app import App
 from textual.pilot import Pilot
 from textual.screen import Screen
 
-from dlbricks_tui.api.workbench_session import WorkbenchSession
+from dlbricks_tui.api.session import WorkbenchSession
 from dlbricks_tui.bricks.decomposition import compare, decompose, model_bricks
 from dlbricks_tui.documents.results import RESULT_COLUMNS
 from dlbricks_tui.folders import DataFolder

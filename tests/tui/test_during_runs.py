@@ -96,7 +96,7 @@ _PROGRAM = """
 import os, sys, threading
 import numpy as np
 from pathlib import Path
-from dlbricks_tui.api.workbench_session import return_large_blocks
+from dlbricks_tui.api.session import return_large_blocks
 
 if sys.argv[1] == "return":
     return_large_blocks()

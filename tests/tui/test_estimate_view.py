@@ -9,7 +9,7 @@ import pytest
 
 from dlbricks_tui.api.estimating import Answer, KnownAlready, ThreadSafeEstimator
 from dlbricks_tui.api.open_models import BASIC_SETTINGS, CHOSEN, Available, Choices, change_setting
-from dlbricks_tui.api.workbench_session import SharedStore
+from dlbricks_tui.api.session import SharedStore
 from dlbricks_tui.bricks.cutting import Cut, LayerOrder
 from dlbricks_tui.bricks.decomposition import decompose
 from dlbricks_tui.documents.estimate import EstimateDocument

@@ -12,7 +12,7 @@ from textual.pilot import Pilot
 from dlbricks_tui.api.library_scans import compare_models
 from dlbricks_tui.api.model_reading import MOST_KEPT, ModelReader
 from dlbricks_tui.api.open_models import AskedShape, ModelSpec
-from dlbricks_tui.api.workbench_session import WorkbenchSession
+from dlbricks_tui.api.session import WorkbenchSession
 from dlbricks_tui.bricks.decomposition import Cutting, Decomposition
 from dlbricks_tui.folders import SAMPLE_MODELS, DataFolder
 from dlbricks_tui.jobs.folder import RunFolder

@@ -14,8 +14,8 @@ from dlbricks_tui.api.combinations import compare_in_steps
 from dlbricks_tui.api.library_scans import estimate_library
 from dlbricks_tui.api.open_models import Choices, ModelSpec
 from dlbricks_tui.api.scenarios import ScenarioOfModel, ScenarioSettings
+from dlbricks_tui.api.session import WorkbenchSession, options_of
 from dlbricks_tui.api.store_contents import rank_systems
-from dlbricks_tui.api.workbench_session import WorkbenchSession, options_of
 from dlbricks_tui.bricks.decomposition import decompose
 from dlbricks_tui.cli.main import main
 from dlbricks_tui.config.config import Config
@@ -31,11 +31,7 @@ from dlbricks_tui.scenarios import predicting
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.tui.analysis import analyse
 from dlbricks_tui.tui.scenario import predict_scenario
-from dlbricks_tui.tui.workbench.work import (
-    OpenModel,
-    estimate_model,
-    read_model,
-)
+from dlbricks_tui.tui.workbench.work import OpenModel, estimate_model, read_model
 from dlbricks_tui.wording.answers import combination_words, figure_number
 from tests.estimate.stored import brick_records, model_record
 from tests.models.table_framework import TableFramework

@@ -6,7 +6,7 @@ from itertools import chain
 import pytest
 from textual.pilot import Pilot
 
-from dlbricks_tui.api.workbench_session import WorkbenchSession
+from dlbricks_tui.api.session import WorkbenchSession
 from dlbricks_tui.config.config import Sources
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.jobs.folder import State

@@ -12,7 +12,7 @@ from textual.widgets import Input
 from dlbricks_tui.api.demonstration import Demonstration, open_demonstration
 from dlbricks_tui.api.open_models import ModelSpec
 from dlbricks_tui.api.run_watch import Replayed
-from dlbricks_tui.api.workbench_session import WorkbenchSession
+from dlbricks_tui.api.session import WorkbenchSession
 from dlbricks_tui.config.config import Config
 from dlbricks_tui.errors import UserError
 from dlbricks_tui.folders import DataFolder

@@ -13,7 +13,7 @@ from dlbricks_tui.analysis.proving import ProofDone, RoundsDone
 from dlbricks_tui.analysis.what_if import Gain, MeasuredGain
 from dlbricks_tui.api import analysing as lacking
 from dlbricks_tui.api.followed_runs import SnapshotBuilder
-from dlbricks_tui.api.workbench_session import WorkbenchSession
+from dlbricks_tui.api.session import WorkbenchSession
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.host.fingerprint import fingerprint
 from dlbricks_tui.jobs.events import Waiting

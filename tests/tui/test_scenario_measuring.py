@@ -10,7 +10,7 @@ from dlbricks_tui.analysis.what_if import Execution
 from dlbricks_tui.api import scenarios
 from dlbricks_tui.api.followed_jobs import LoadJob
 from dlbricks_tui.api.scenarios import ScenarioSettings
-from dlbricks_tui.api.workbench_session import WorkbenchSession
+from dlbricks_tui.api.session import WorkbenchSession
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.jobs.events import Event, Waiting
 from dlbricks_tui.scenarios.scenario import (
@@ -41,14 +41,7 @@ from tests.tui.processes import Process, all_seen, failed
 from tests.tui.results import store_run
 from tests.tui.snapshots import check_layout
 from tests.tui.test_run_screens import shows
-from tests.tui.test_scenario_screen import (
-    MODEL,
-    choose,
-    predicted_once,  # noqa: F401 - a fixture
-    scenario_screen,
-    screen_of,
-    store_load_test,
-)
+from tests.tui.test_scenario_screen import MODEL, choose, scenario_screen, screen_of, store_load_test
 
 pytestmark = pytest.mark.usefixtures("predicted_once")
 READY = LoadReady(service_ms=15.5, passing_ms=0.12, wake_up_ms=0.9, logs="/data/scenarios/ab")

@@ -15,7 +15,7 @@ import pytest
 from textual.drivers.headless_driver import HeadlessDriver
 
 from benchmarks.terminal import Terminal
-from dlbricks_tui.api.workbench_session import WorkbenchSession
+from dlbricks_tui.api.session import WorkbenchSession
 from dlbricks_tui.config.config import Config, Given, Sources
 from dlbricks_tui.folders import SAMPLE_MODELS, DataFolder
 from dlbricks_tui.jobs.folder import RunFolder, RunFolders, State, Tally

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from dlbricks_tui.api.open_models import AskedShape
     from dlbricks_tui.estimate.score import Score
     from dlbricks_tui.models.graph import Numbers
-    from dlbricks_tui.share.suites.exporting import SuiteWritten
+    from dlbricks_tui.share.exporting import SuiteWritten
 
     Inputs = Mapping[str, AskedShape]
 

@@ -19,11 +19,7 @@ from dlbricks_tui.tui.saving import show_message
 from dlbricks_tui.tui.widgets.screens import KeyBar
 from dlbricks_tui.tui.widgets.text import TextLines
 from dlbricks_tui.tui.workbench import work
-from dlbricks_tui.tui.workbench.estimate import (
-    EstimatePanel,
-    Headline,
-    problem_note,
-)
+from dlbricks_tui.tui.workbench.estimate import EstimatePanel, Headline, problem_note
 from dlbricks_tui.tui.workbench.models import ModelsPanel
 from dlbricks_tui.tui.workbench.tree import DetailsPanel, TreePanel
 from dlbricks_tui.tui.workbench.views import ViewsScreen
@@ -38,14 +34,13 @@ if TYPE_CHECKING:
     from dlbricks_tui.api.library_scans import BrickIndex
     from dlbricks_tui.api.model_reading import ModelReader, Refusal
     from dlbricks_tui.api.open_models import Available, Choices, ComparableRow, CutAt, KnownLatency
-    from dlbricks_tui.api.workbench_session import WorkbenchSession
+    from dlbricks_tui.api.session import WorkbenchSession
     from dlbricks_tui.config.config import Config
     from dlbricks_tui.documents.lines import Line
     from dlbricks_tui.documents.part_details import PartLatencies
     from dlbricks_tui.models.library import ModelSource
     from dlbricks_tui.tui.workbench.boxes import Inputs
     from dlbricks_tui.tui.workbench.estimate import EstimateView
-
 
 # Small, with parallel branches, so that the compositions differ.
 FIRST_SAMPLE = "squeezenet1.1"

@@ -1,12 +1,16 @@
 """The files of a suite: a manifest, and a network for each brick under a random id, in a folder or a zip file.
 
-They are written whole or not at all. Reading follows no link and opens nothing outside of the suite.
+They are written whole or not at all. Reading follows no link and opens nothing outside of the suite. The key, which
+says what the ids stand for, stays in the owner's data folder.
 """
 
 import hashlib
+import hmac
 import json
 import os
+import random
 import re
+import secrets
 import shutil
 import stat
 import struct
@@ -19,13 +23,13 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from dlbricks_tui.atomic_write import write_named
+from dlbricks_tui.files import check_fields, open_regular, parsed_document, write_named
+from dlbricks_tui.folders import DataFolder
+from dlbricks_tui.jobs.codec import ReadingRules, decoded
 from dlbricks_tui.models.graph import Level
-from dlbricks_tui.regular_files import open_regular
 from dlbricks_tui.runtime.traits import TRAITS, Format
 from dlbricks_tui.runtime.variant import Precision
 from dlbricks_tui.share.errors import BrokenBrickError, BrokenSuiteError, ShareError
-from dlbricks_tui.untrusted_json import check_fields, parsed_document
 
 # Hexadecimal digits of an id.
 ID_DIGITS = 32
@@ -36,7 +40,6 @@ SCHEMA = 2
 MOST_BRICKS = 50_000
 MOST_NETWORK_BYTES = 4 * 2**20
 MOST_MANIFEST_BYTES = 32 * 2**20
-_MOST_LAYERS = 10_000
 _ID = re.compile(rf"[0-9a-f]{{{ID_DIGITS}}}", re.ASCII)
 _SHA256 = re.compile(r"[0-9a-f]{64}", re.ASCII)
 NETWORKS = "bricks"
@@ -58,9 +61,8 @@ _ENCRYPTED = 1
 class SuiteBrick:
     """A brick under its random id.
 
-    `layers` is the number of the last layers in its file that belong to it; the others are its context. For ONNX it is
-    1, and the file does not tell which layer. The weights of a `cold` brick are in no cache when it runs. `bytes` and
-    `sha256` are of its file.
+    It is one of the layers in its file, which does not tell which one; `layers` is always 1. The weights of a `cold`
+    brick are in no cache when it runs. `bytes` and `sha256` are of its file.
     """
 
     id: str
@@ -154,10 +156,10 @@ def _brick(number: int, raw: Any) -> SuiteBrick:
         raise ValueError(f"has a brick {number} of the unknown format {raw['format'][:20]!r}")
     if not _SHA256.fullmatch(raw["sha256"]):
         raise ValueError(f"has a brick {number} without a hash")
-    if not 1 <= raw["layers"] <= _MOST_LAYERS or not 1 <= raw["bytes"] <= MOST_NETWORK_BYTES:
-        raise ValueError(
-            f"has a brick {number} of {raw['layers']} layers and {raw['bytes']} bytes, which is impossible"
-        )
+    if raw["layers"] != 1:
+        raise ValueError(f"has bricks of {raw['layers']} layers, as earlier versions of dlbricks wrote: export it anew")
+    if not 1 <= raw["bytes"] <= MOST_NETWORK_BYTES:
+        raise ValueError(f"has a brick {number} of {raw['bytes']} bytes, which is impossible")
     return SuiteBrick(**{**raw, "format": Format(raw["format"])})
 
 
@@ -367,3 +369,103 @@ def _content(path: Path, within: tuple[str, ...], name: str, most_bytes: int) ->
     finally:
         for handle in handles:
             os.close(handle)
+
+
+KEY_FORMAT = "dlbricks-suite-key"
+KEY_SCHEMA = 2
+_OWNER_ONLY = 0o600
+_MOST_BYTES = 1 << 30
+
+
+@dataclass(frozen=True, slots=True)
+class Seed:
+    """A secret from which ids and random choices are derived; none of them reveals another."""
+
+    secret: bytes
+
+    def id_of(self, *what: str) -> str:
+        """Return 32 random hexadecimal digits, always the same for the same words."""
+        return self._digest("id", *what)[:ID_DIGITS]
+
+    def chance(self, purpose: str) -> random.Random:
+        """Return a generator of random choices."""
+        return random.Random(int(self._digest("chance", purpose), 16))
+
+    def _digest(self, *what: str) -> str:
+        # With lengths: two different lists of texts give different messages.
+        message = b"".join(b"%d:%b" % (len(text), text) for text in (part.encode() for part in what))
+        return hmac.new(self.secret, message, hashlib.sha256).hexdigest()
+
+
+def fresh_seed() -> Seed:
+    return Seed(secrets.token_bytes(32))
+
+
+def seed_of(text: str) -> Seed:
+    """Return the seed that the user has chosen."""
+    return Seed(hashlib.sha256(text.encode()).digest())
+
+
+@dataclass(frozen=True, slots=True)
+class Meaning:
+    """The brick and context that an id stands for, the brick's canonical form, and the framework that runs it."""
+
+    brick: str
+    context: str
+    canonical: str
+    framework: str
+
+
+@dataclass(frozen=True, slots=True)
+class SuiteKey:
+    """The key to a suite, which is also identified by the hash of its manifest; the ids of decoys have no meaning."""
+
+    suite: str
+    manifest_sha256: str
+    level: Level
+    models: tuple[str, ...]
+    meanings: Mapping[str, Meaning]
+    decoys: frozenset[str]
+
+
+def key_path(data: DataFolder, suite: str) -> Path:
+    return data.path / "suites" / f"{suite}.key.json"
+
+
+def write_key(path: Path, key: SuiteKey) -> None:
+    """Write a key that only its owner can read."""
+    document = {"format": KEY_FORMAT, "schema": KEY_SCHEMA, **asdict(key), "decoys": sorted(key.decoys)}
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        # The mode is set before the content is written, and no other key is overwritten.
+        with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, _OWNER_ONLY), "w", encoding="utf-8") as file:
+            os.fchmod(file.fileno(), _OWNER_ONLY)
+            file.write(json.dumps(document) + "\n")
+            file.flush()
+            os.fsync(file.fileno())
+    except FileExistsError:
+        raise ShareError(
+            f"{path} exists: the same suite was exported before; give another --seed, or remove that file"
+        ) from None
+    except OSError as error:
+        raise ShareError(f"cannot write {path}: {error.strerror}; nothing was exported") from error
+
+
+def read_key(path: Path) -> SuiteKey:
+    try:
+        with open_regular(path) as file:
+            content = file.read(_MOST_BYTES)
+    except FileNotFoundError:
+        raise ShareError(
+            f"there is no key {path}: results can be imported where the suite was exported, or with "
+            "`dlbricks suite import --key FILE`"
+        ) from None
+    except OSError as error:
+        raise ShareError(f"cannot read {path}: {error.strerror}") from error
+    try:
+        key = decoded(SuiteKey, parsed_document(content, KEY_FORMAT, KEY_SCHEMA), ReadingRules(exact=True))
+        if not all(map(is_id, (key.suite, *key.meanings, *key.decoys))):
+            raise ValueError("has wrong ids")
+    except ValueError as error:
+        raise ShareError(f"{path} {error}") from None
+    return key

@@ -1,34 +1,25 @@
-"""How bricks of each format become files of a suite, and which of them share a file."""
+"""How bricks become files of a suite, excerpts of their models, and how these are joined to networks again."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
+from dlbricks_tui.bricks.contexts import FAR_BYTES
 from dlbricks_tui.bricks.decomposition import Decomposition, Occurrence
 from dlbricks_tui.bricks.identity import brick_of
-from dlbricks_tui.bricks.layouts import output_layouts
-from dlbricks_tui.bricks.programs import Excerpt, excerpt
 from dlbricks_tui.measure.jobs import memory_bytes
 from dlbricks_tui.measure.plan import is_run
-from dlbricks_tui.models.errors import ModelError
 from dlbricks_tui.models.graph import Feed, GraphInput, Layer, LayerGraph
 from dlbricks_tui.runtime.traits import Format
 from dlbricks_tui.share.errors import BrokenBrickError, UnsuitableLayersError
-from dlbricks_tui.share.networks.mxnet_network import packed
-from dlbricks_tui.share.suites.unpacking import Unpacker
-
-
-class SuitePair(NamedTuple):
-    """A brick by its key, and its context, which is empty for bricks that are timed inside of networks."""
-
-    brick: str
-    context: str
+from dlbricks_tui.share.mxnet_excerpts import MXNetExcerpts
+from dlbricks_tui.share.onnx_excerpts import OnnxExcerpts
 
 
 @dataclass(frozen=True)
 class SuiteModel:
-    """A model whose bricks go into a suite, and its layers as written if they are other ones."""
+    """A model, cut into single layers, whose bricks go into a suite, and its layers as written if they are others."""
 
     decomposition: Decomposition
     written: LayerGraph | None = None
@@ -39,58 +30,72 @@ class SuiteModel:
         return self.decomposition.graph.traits.framework
 
     @cached_property
-    def bricks(self) -> Mapping[SuitePair, Occurrence]:
-        """The bricks that take time, each with its first occurrence."""
-        graph, found = self.decomposition.graph, dict[SuitePair, Occurrence]()
+    def bricks(self) -> Mapping[str, Occurrence]:
+        """The bricks that take time, by key, each with its first occurrence."""
+        found: dict[str, Occurrence] = {}
         for it in self.decomposition.occurrences:
-            if is_run(graph, it):
-                found.setdefault(SuitePair(it.brick.key, "" if graph.format is Format.ONNX else it.context), it)
+            if is_run(self.decomposition.graph, it):
+                found.setdefault(it.brick.key, it)
         return found
+
+    def excerpts(self) -> OnnxExcerpts | MXNetExcerpts:
+        """Return the excerpts of the model; raise UnsuitableLayersError if it has none."""
+        graph = self.decomposition.graph
+        return OnnxExcerpts(self.written or graph, graph) if graph.format is Format.ONNX else MXNetExcerpts(graph)
 
 
 class PackedBrick(NamedTuple):
-    """The file of a brick; without content, the reason why a suite cannot hold the brick."""
+    """The file of a brick, by key; without content, the reason why a suite cannot hold the brick."""
 
-    pair: SuitePair
+    brick: str
     canonical: str
-    layers: int = 1
     cold: bool = False
     content: bytes = b""
     reason: str = ""
 
 
-class Packing(Protocol):
-    """The packing of the bricks of one framework."""
+# Reads an excerpt as a runtime has it; raises BrokenBrickError if it cannot be read.
+Read = Callable[[bytes], LayerGraph]
 
-    def packed(self, model: SuiteModel, bricks: Mapping[SuitePair, Occurrence]) -> Iterator[PackedBrick]:
+
+@dataclass(frozen=True)
+class Packing:
+    """Packs the smallest excerpt of a model in which a runtime makes the same brick."""
+
+    read: Read
+
+    def packed(self, model: SuiteModel, bricks: Mapping[str, Occurrence]) -> Iterator[PackedBrick]:
         """Pack some bricks of a model, each once."""
-
-
-class MXNetPacking:
-    """Packs each layer sequence with the layers in front of it that set the layouts of its inputs."""
-
-    def __init__(self, unpacker: Unpacker | None) -> None:
-        """Each file is read back by the unpacker, if there is one."""
-        self._unpacker = unpacker
-
-    def packed(self, model: SuiteModel, bricks: Mapping[SuitePair, Occurrence]) -> Iterator[PackedBrick]:
-        """Pack some bricks of a model, each once."""
-        graph = model.decomposition.graph
-        layouts = output_layouts(graph)
-        for pair, occurrence in bricks.items():
-            yield self._packed(pair, excerpt(graph, occurrence.sequence.layers, layouts))
-
-    def _packed(self, pair: SuitePair, alone: Excerpt) -> PackedBrick:
-        canonical = alone.brick.canonical
+        cold = model.decomposition.graph.weight_bytes > FAR_BYTES
         try:
-            content = packed(alone)
-            if self._unpacker is not None:
-                read = self._unpacker.unpacked(content, alone.held, alone.cold)
-                if (read.brick, read.context) != (alone.brick, alone.context):
-                    raise UnsuitableLayersError("would not be read back as the same brick in the same context")
-        except (UnsuitableLayersError, BrokenBrickError, ModelError) as error:
-            return PackedBrick(pair, canonical, reason=str(error))
-        return PackedBrick(pair, canonical, alone.held, alone.cold, content)
+            excerpts, why = model.excerpts(), ""
+        except UnsuitableLayersError as refusal:
+            excerpts, why = None, str(refusal)
+        for key, occurrence in bricks.items():
+            (layer,) = occurrence.sequence.layers
+            canonical = occurrence.brick.canonical
+            if excerpts is None:
+                yield PackedBrick(key, canonical, reason=why)
+                continue
+            try:
+                content = self._smallest(excerpts.around(layer), key)
+            except UnsuitableLayersError as refusal:
+                yield PackedBrick(key, canonical, reason=str(refusal))
+            else:
+                yield PackedBrick(key, canonical, cold, content)
+
+    def _smallest(self, excerpts: Iterator[bytes], brick: str) -> bytes:
+        why = "belongs to no node of the file"
+        for content in excerpts:
+            try:
+                graph = self.read(content)
+            except BrokenBrickError as error:
+                why = str(error)
+                continue
+            if any(brick_of(graph, (it.index,)).key == brick for it in graph.layers):
+                return content
+            why = "would not be read back as the same brick"
+        raise UnsuitableLayersError(why)
 
 
 # The least memory of one network: of excerpts from models whose weights fit into caches, and from others.

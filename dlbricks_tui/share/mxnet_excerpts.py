@@ -1,11 +1,17 @@
-"""Read an excerpt from an untrusted symbol file: every node is checked before anything is computed with it."""
+"""Excerpts of MXNet models: a layer and those around it, as a symbol file without names and weights.
+
+Every node of an untrusted file is checked before anything is computed with it. Layers are fused again one by one.
+"""
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import nullcontext, suppress
 from dataclasses import replace
 from math import prod
 
-from dlbricks_tui.bricks.programs import Excerpt
+from dlbricks_tui.bricks.contexts import feeding_layers
+from dlbricks_tui.bricks.identity import outer_feeds
+from dlbricks_tui.bricks.layouts import output_layouts
 from dlbricks_tui.models.composites import LAYER_ATTRIBUTE
 from dlbricks_tui.models.errors import ModelError
 from dlbricks_tui.models.graph import Feed, GraphInput, Layer, LayerGraph, Level, TensorType, type_of
@@ -21,7 +27,7 @@ from dlbricks_tui.models.mxnet.symbol_file import (
 from dlbricks_tui.models.neutral import LiteralError, parse_tuple
 from dlbricks_tui.runtime.errors import WorkerLostError, WorkerRefusedError
 from dlbricks_tui.share.errors import BrokenBrickError, UnsuitableLayersError
-from dlbricks_tui.share.networks.mxnet_network import (
+from dlbricks_tui.share.mxnet_network import (
     CONSTANT,
     DATA,
     DTYPE_ATTRIBUTE,
@@ -32,6 +38,48 @@ from dlbricks_tui.share.networks.mxnet_network import (
     packed,
     spelled,
 )
+
+
+class MXNetExcerpts:
+    """Cuts excerpts out of a model, given by its layers as they are measured."""
+
+    def __init__(self, graph: LayerGraph) -> None:
+        self._graph = graph
+        self._layouts = output_layouts(graph)
+
+    def around(self, layer: int) -> Iterator[bytes]:
+        """Yield excerpts with this layer: beside its neighbours, and if one of them cannot travel without them.
+
+        In front are also the layers that set the memory layouts of inputs.
+        """
+        for near in ({layer, *self._graph.predecessors[layer], *self._graph.successors[layer]}, {layer}):
+            chosen = sorted(near.union(feeding_layers(self._graph, sorted(near), self._layouts)))
+            with suppress(UnsuitableLayersError) if len(near) > 1 else nullcontext():
+                yield packed(_part(self._graph, chosen))
+
+
+def _part(graph: LayerGraph, chosen: Sequence[int]) -> LayerGraph:
+    """Return some layers, each once. MXNet computes only what outputs need: results that no layer reads are some."""
+    layers = [graph.layers[index] for index in chosen]
+    place: dict[int | None, int] = {index: number for number, index in enumerate(chosen)}
+    entering = outer_feeds(layers)
+    moved = {feed: Feed(None, number) for number, feed in enumerate(entering)}
+    made = [Feed(index, number) for index in chosen for number in range(len(graph.layers[index].results))]
+    moved |= {feed: Feed(place[feed.layer], feed.output) for feed in made}
+    read = {feed for layer in layers for feed in layer.feeds}
+    elsewhere = {feed for layer in graph.layers if layer.index not in place for feed in layer.feeds}.union(graph.heads)
+    return replace(
+        graph,
+        name="",
+        layers=tuple(
+            [
+                replace(it, index=number, name=str(number), feeds=tuple([moved[feed] for feed in it.feeds]), times=1)
+                for number, it in enumerate(layers)
+            ]
+        ),
+        inputs=tuple([GraphInput(f"{DATA}{number}", type_of(graph, feed)) for number, feed in enumerate(entering)]),
+        heads=tuple([moved[feed] for feed in made if feed not in read or feed in elsewhere]),
+    )
 
 
 class Fuser:
@@ -68,9 +116,7 @@ class Fuser:
         return LayerGraph(graph.name, Level.FUSED, tuple(layers), graph.inputs, heads)
 
     def _alone(self, graph: LayerGraph, layer: Layer) -> LayerGraph:
-        if layer.times > 1:
-            raise UnsuitableLayersError("repeats a fused layer")
-        content = packed(Excerpt(_only(graph, layer), 1))
+        content = packed(_only(graph, layer))
         if content not in self._known:
             self._known[content] = self._fused_alone(content)
         return self._known[content]
@@ -118,8 +164,8 @@ _LARGEST_ITEM_BYTES = 8
 _WHAT_IT_IS = "its file"
 
 
-class Unpacker:
-    """Reads excerpts from symbol files; a framework infers the types and fuses layers."""
+class MXNetReader:
+    """Reads excerpts as a runtime has them; a framework infers the types and fuses layers."""
 
     def __init__(self, framework: Framework, level: Level, most_bytes: int) -> None:
         self._framework = framework
@@ -127,14 +173,14 @@ class Unpacker:
         self._most_bytes = most_bytes
         self._fuser = Fuser(framework)
 
-    def unpacked(self, content: bytes, held: int, cold: bool = False) -> Excerpt:
-        """Return the excerpt in a file, whose last `held` layers are the sequence."""
+    def read(self, content: bytes) -> LayerGraph:
+        """Return the layers of an excerpt; raise BrokenBrickError, whose message completes "brick ... "."""
         try:
-            return self._excerpt(content, held, cold)
+            return self._read(content)
         except (UnsuitableLayersError, ModelError, WorkerRefusedError, WorkerLostError) as error:
             raise BrokenBrickError(str(error)) from None
 
-    def _excerpt(self, content: bytes, held: int, cold: bool) -> Excerpt:
+    def _read(self, content: bytes) -> LayerGraph:
         file = parse_symbol(content, _WHAT_IT_IS)
         types = {number: _declared_type(node) for number, node in enumerate(file.nodes) if node.is_variable}
         # Before the shapes are used in any computation.
@@ -146,12 +192,12 @@ class Unpacker:
         layers = graph.layers
         if [layer.name for layer in layers] != [str(number) for number in range(len(layers))]:
             raise UnsuitableLayersError("has layers that are not numbered in order")
-        if not 1 <= held <= len(layers) or not any(layer.operators for layer in layers[-held:]):
-            raise UnsuitableLayersError(f"is said to be {held} of {len(layers)} layers, which compute nothing")
+        if not any(layer.operators for layer in layers):
+            raise UnsuitableLayersError("has no layer that computes anything")
         for layer in layers:
             if layer.unmeasurable is not None:
                 raise UnsuitableLayersError(f"cannot be run here: {layer.unmeasurable}")
-        return Excerpt(self._fuser.fused(graph) if self._level is Level.FUSED else graph, held, cold)
+        return self._fuser.fused(graph) if self._level is Level.FUSED else graph
 
     def _graph(self, file: SymbolFile, types: Mapping[int, TensorType]) -> LayerGraph:
         shapes = {unique_name(number): found.shape for number, found in types.items() if found.shape is not None}

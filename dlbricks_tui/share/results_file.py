@@ -1,36 +1,63 @@
 """The results of a suite as a file: written for the owner of the models, checked and imported by the owner.
 
-The file names bricks by the ids of the suite, and those of ONNX excerpts by their keys. The owner's key tells which
-of them are the owner's.
+The file names bricks by their keys, and networks that could not be read by the ids of the suite. The owner's key tells
+which of them are the owner's.
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
-from dlbricks_tui.atomic_write import write_named
-from dlbricks_tui.folders import DataFolder
-from dlbricks_tui.host.fingerprint import fingerprint
-from dlbricks_tui.jobs.folder import RunFolder
-from dlbricks_tui.measure.jobs import JobKey
-from dlbricks_tui.measure.known import Conditions, known_in, results_of_newest_run
+from dlbricks_tui.files import check_fields, open_regular, parsed_document
 from dlbricks_tui.measure.method import Method
-from dlbricks_tui.measure.results import conditions_of, runtime_record
-from dlbricks_tui.regular_files import open_regular
-from dlbricks_tui.runs.request import RunRequest
-from dlbricks_tui.runtime.traits import TRAITS, Format
-from dlbricks_tui.share.checked_records import LONGEST_TEXT, checked_record
+from dlbricks_tui.runtime.traits import TRAITS
 from dlbricks_tui.share.errors import ShareError
-from dlbricks_tui.share.suites.key_file import SuiteKey
-from dlbricks_tui.share.suites.preparation import PreparedPart, read_prepared
-from dlbricks_tui.share.suites.suite_files import is_id, is_key, sha256
+from dlbricks_tui.share.suite_files import SuiteKey, is_id, is_key, sha256
 from dlbricks_tui.store.database import ResultsDatabase, Source, numbered
-from dlbricks_tui.store.documents import BrokenDocumentError, to_document
-from dlbricks_tui.store.records import BrickForm, Failure, Measurement, Record, RuntimeRecord, System, utc_now
+from dlbricks_tui.store.documents import BrokenDocumentError, to_document, to_record
+from dlbricks_tui.store.records import (
+    ANY_CONTEXT,
+    BrickForm,
+    Failure,
+    Measurement,
+    Record,
+    RuntimeRecord,
+    System,
+    utc_now,
+)
 from dlbricks_tui.store.verification import check_date, check_samples
-from dlbricks_tui.untrusted_json import check_fields, parsed_document
+
+LONGEST_TEXT = 1000
+
+Kind = TypeVar("Kind", bound=Record)
+
+
+def checked_record(kind: type[Kind], document: Any) -> Kind:
+    """Return the record in a document; raise ValueError or BrokenDocumentError, whose message completes "it ..."."""
+    if not isinstance(document, dict):
+        raise ValueError(f"has a {kind.__name__} that is not an object")
+    record = to_record(document)
+    if not isinstance(record, kind):
+        raise ValueError(f"has a {type(record).__name__} where a {kind.__name__} belongs")
+    texts = [text for text in _texts(to_document(record)) if len(text) > LONGEST_TEXT]
+    if texts:
+        raise ValueError(f"has a {kind.__name__} with a text of {len(texts[0]):,} letters")
+    return record
+
+
+def _texts(value: object) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict):
+        for name, each in value.items():
+            yield name
+            yield from _texts(each)
+    elif isinstance(value, list | tuple):
+        for each in value:
+            yield from _texts(each)
+
 
 FORMAT = "dlbricks-suite-results"
 SCHEMA = 2
@@ -62,35 +89,6 @@ class SuiteResults:
     manifest_sha256: str
     system: System
     parts: tuple[PartResults, ...]
-
-
-def method_of(framework: str) -> Method:
-    """Return how suites time the bricks of a framework."""
-    return Method.INSIDE if TRAITS[framework].format is Format.ONNX else Method.ALONE
-
-
-def write_results(path: Path, folder: RunFolder, request: RunRequest, data: DataFolder) -> int:
-    """Write all stored results of a suite that was run, and return the number of bricks with results."""
-    prepared = read_prepared(folder)
-    if prepared is None:
-        return 0
-    system = fingerprint()
-    parts: list[PartResults] = []
-    with ResultsDatabase(data.store) as store:
-        for part in request.parts:
-            found = prepared.parts.get(part.runtime.identity)
-            if found is not None:
-                conditions = conditions_of(system.id, part.runtime, part.method)
-                parts.append(_results(store, found, runtime_record(part.runtime, system), conditions))
-    results = SuiteResults(prepared.suite, prepared.manifest_sha256, system, tuple(parts))
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        write_named(path, lambda file: file.write(rendered(results).encode()))
-    except OSError as error:
-        raise ShareError(
-            f"cannot write {path}: {error.strerror}; the results are stored: run the same command with another -o"
-        ) from error
-    return sum(len(part.measured) for part in parts)
 
 
 def rendered(results: SuiteResults) -> str:
@@ -148,24 +146,6 @@ def read_results(path: Path) -> SuiteResults:
         raise ShareError(f"{path} {error}; nothing was imported") from None
 
 
-def _results(
-    store: ResultsDatabase, prepared: PreparedPart, runtime: RuntimeRecord, conditions: Conditions
-) -> PartResults:
-    targets = {name: JobKey(*pair) for name, pair in prepared.bricks.items()}
-    failed = known_in(store, conditions, targets.values()).failed
-    measured: dict[str, tuple[Measurement, ...]] = {}
-    reasons = dict(prepared.refused)
-    for name, target in targets.items():
-        found = results_of_newest_run(store, conditions, target)
-        if found:
-            measured[name] = tuple(
-                replace(each, brick=name, context="") for each in found if isinstance(each, Measurement)
-            )
-        elif target in failed:
-            reasons[name] = failed[target]
-    return PartResults(runtime, measured, {name: reason[:LONGEST_TEXT] for name, reason in reasons.items()})
-
-
 def _checked(document: dict[str, Any]) -> SuiteResults:
     """Return the checked results; raise ValueError or BrokenDocumentError, whose message completes "it ..."."""
     check_fields(document, {"suite": str, "manifest_sha256": str, "system": dict, "parts": list, "check": str})
@@ -191,8 +171,7 @@ def _checked_part(part: Any, system: System) -> PartResults:
     runtime = checked_record(RuntimeRecord, part["runtime"])
     if runtime.framework not in TRAITS:
         raise ValueError(f"has results of the unknown framework {runtime.framework[:40]!r}")
-    is_name = is_key if method_of(runtime.framework) is Method.INSIDE else is_id
-    if not all(map(is_name, part["measured"])) or not all(is_name(name) or is_id(name) for name in part["failed"]):
+    if not all(is_key(name) or is_id(name) for name in (*part["measured"], *part["failed"])):
         raise ValueError("has results for an id that no suite has")
     if not all(isinstance(found, list) and 0 < len(found) <= _MOST_OCCURRENCES for found in part["measured"].values()):
         raise ValueError("has a brick without a list of results, or with a very long one")
@@ -208,6 +187,9 @@ def _checked_part(part: Any, system: System) -> PartResults:
         except BrokenDocumentError as error:
             raise ValueError(f"has a result of brick {name} that {error}") from None
         _check_way(measurement, system, runtime)
+    # Those of earlier versions were refused for their method.
+    if not all(map(is_key, measured)):
+        raise ValueError("has results for an id that no suite has")
     if not all(isinstance(reason, str) and len(reason) <= LONGEST_TEXT for reason in part["failed"].values()):
         raise ValueError("has a failure without a reason, or with a very long one")
     there = [system]
@@ -221,10 +203,9 @@ def _checked_part(part: Any, system: System) -> PartResults:
 def _check_way(record: Measurement, system: System, runtime: RuntimeRecord) -> None:
     if (record.system, record.runtime) != (system.id, runtime.id):
         raise ValueError(f"has a result of another system or runtime than {system.id} and {runtime.id}")
-    method = method_of(runtime.framework)
-    if record.protocol != method.id:
+    if record.protocol != Method.INSIDE.id:
         raise ValueError(
-            f"was measured by the method {record.protocol[:40]!r}, this version uses {method.id!r}; "
+            f"was measured by the method {record.protocol[:40]!r}, this version uses {Method.INSIDE.id!r}; "
             "use the same version of dlbricks on both sides"
         )
     try:
@@ -276,21 +257,21 @@ def import_results(store: ResultsDatabase, key: SuiteKey, results: SuiteResults,
         _refuse_strangers(key, part, where)
         # The owner's bricks that the framework of the part runs.
         own = {name: it for name, it in key.meanings.items() if it.framework == part.runtime.framework}
-        by_name = own | {it.brick: it for it in own.values() if method_of(it.framework) is Method.INSIDE}
+        by_name = own | {it.brick: it for it in own.values()}
         mine = {name: by_name[name] for name in part.measured if name in by_name}
         failed = {name: by_name[name] for name in part.failed if name in by_name}
         described += [part.runtime, *(BrickForm(key=it.brick, canonical=it.canonical) for it in mine.values())]
         for name, it in mine.items():
-            bricks.append([replace(each, brick=it.brick, context=it.context, run=run) for each in part.measured[name]])
+            bricks.append([replace(each, brick=it.brick, run=run) for each in part.measured[name]])
         for name, it in failed.items():
             failures.append(
                 Failure(
                     brick=it.brick,
-                    context=it.context,
+                    context=ANY_CONTEXT,
                     system=results.system.id,
                     runtime=part.runtime.id,
                     level=key.level,
-                    protocol=method_of(it.framework).id,
+                    protocol=Method.INSIDE.id,
                     when=utc_now(),
                     run=run,
                     reason=_FAILED_THERE,
@@ -298,7 +279,7 @@ def import_results(store: ResultsDatabase, key: SuiteKey, results: SuiteResults,
                 )
             )
         decoys += len(part.measured) - len(mine)
-        missing += len({*own.values()} - {*mine.values(), *failed.values()})
+        missing += len({it.brick for it in own.values()} - {it.brick for it in (*mine.values(), *failed.values())})
     store.add(results.system, *described)
     index = store.generation.index
     new = sum(any(index.row_of_uuid(each.uuid) is None for each in measured) for measured in bricks)

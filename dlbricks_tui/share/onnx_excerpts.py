@@ -3,15 +3,12 @@
 A runtime fuses nodes with their neighbours and chooses memory layouts by them: alone, many layers would be others.
 """
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from copy import deepcopy
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dlbricks_tui.bricks.contexts import FAR_BYTES
-from dlbricks_tui.bricks.decomposition import Occurrence
-from dlbricks_tui.bricks.identity import brick_of
 from dlbricks_tui.measure.jobs import memory_bytes
 from dlbricks_tui.models.errors import ModelError
 from dlbricks_tui.models.graph import Feed, GraphInput, LayerGraph, Level, TensorType, numbers_of, type_of
@@ -23,9 +20,8 @@ from dlbricks_tui.models.onnx.model_file import reads
 from dlbricks_tui.models.onnx.stored_arrays import declared
 from dlbricks_tui.runtime.errors import WorkerLostError, WorkerRefusedError
 from dlbricks_tui.share.errors import BrokenBrickError, ShareError, UnsuitableLayersError
-from dlbricks_tui.share.networks.onnx_network import file_of, onnx_network
-from dlbricks_tui.share.suites.onnx_checks import check_network
-from dlbricks_tui.share.suites.packing import PackedBrick, SuiteModel, SuitePair
+from dlbricks_tui.share.onnx_checks import check_network
+from dlbricks_tui.share.onnx_network import file_of, onnx_network
 
 if TYPE_CHECKING:
     from onnx import NodeProto, ValueInfoProto
@@ -154,47 +150,3 @@ class OnnxReader:
         needed = memory_bytes(graph.layers)
         if needed > self._most_bytes:
             raise UnsuitableLayersError(f"would take {needed / 2**30:.3g} GiB of memory, more than there is")
-
-
-# Reads an excerpt; raises BrokenBrickError if it cannot be read.
-Read = Callable[[bytes], LayerGraph]
-
-
-@dataclass(frozen=True, slots=True)
-class OnnxPacking:
-    """Packs the smallest excerpt of a model in which a runtime makes the same brick."""
-
-    read: Read
-
-    def packed(self, model: SuiteModel, bricks: Mapping[SuitePair, Occurrence]) -> Iterator[PackedBrick]:
-        """Pack some bricks of a model, each once."""
-        graph = model.decomposition.graph
-        try:
-            excerpts, why = OnnxExcerpts(model.written or graph, graph), ""
-        except UnsuitableLayersError as refusal:
-            excerpts, why = None, str(refusal)
-        for pair, occurrence in bricks.items():
-            (layer,) = occurrence.sequence.layers
-            canonical = occurrence.brick.canonical
-            if excerpts is None:
-                yield PackedBrick(pair, canonical, reason=why)
-                continue
-            try:
-                content = self._smallest(excerpts, layer, pair.brick)
-            except UnsuitableLayersError as refusal:
-                yield PackedBrick(pair, canonical, reason=str(refusal))
-            else:
-                yield PackedBrick(pair, canonical, cold=graph.weight_bytes > FAR_BYTES, content=content)
-
-    def _smallest(self, excerpts: OnnxExcerpts, layer: int, brick: str) -> bytes:
-        why = "belongs to no node of the file"
-        for content in excerpts.around(layer):
-            try:
-                graph = self.read(content)
-            except BrokenBrickError as error:
-                why = str(error)
-                continue
-            if any(brick_of(graph, (it.index,)).key == brick for it in graph.layers):
-                return content
-            why = "would not be read back as the same brick"
-        raise UnsuitableLayersError(why)

@@ -18,7 +18,7 @@ from dlbricks_tui.models.onnx.inputs import KEY, stated_inputs
 from dlbricks_tui.models.onnx.model_file import graphs_inside, parse_onnx, refuse_too_many_parts
 from dlbricks_tui.models.onnx.stored_arrays import DamagedValueError, dtype_name
 from dlbricks_tui.share.errors import UnsuitableLayersError
-from dlbricks_tui.share.networks.onnx_network import (
+from dlbricks_tui.share.onnx_network import (
     ANNOTATIONS,
     DOMAINS,
     LONGEST_LIST,

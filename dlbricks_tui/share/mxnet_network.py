@@ -1,4 +1,4 @@
-"""Write an excerpt of a model as a symbol file: operators and shapes, without names, weights or other attributes.
+"""Write layers of a model as a symbol file: operators and shapes, without names, weights or other attributes.
 
 Operators are spelled in one way: differences would tell which model or framework they come from.
 """
@@ -6,7 +6,6 @@ Operators are spelled in one way: differences would tell which model or framewor
 from collections.abc import Hashable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from dlbricks_tui.bricks.programs import Excerpt
 from dlbricks_tui.models.composites import LAYER_ATTRIBUTE, TIMES_ATTRIBUTE
 from dlbricks_tui.models.graph import Layer, LayerGraph, NativeNode, Operator, Origin, ParamValue, TensorType, Wire
 from dlbricks_tui.models.mxnet.layer_graph import SHAPE_ATTRIBUTE
@@ -97,11 +96,9 @@ class _Entry(NamedTuple):
     output: int
 
 
-def packed(alone: Excerpt) -> bytes:
+def packed(graph: LayerGraph) -> bytes:
     """Return the symbol file of an excerpt; operators have the number of their layer, and fused ones are unfused."""
-    if any(layer.times > 1 for layer in alone.graph.layers):
-        raise UnsuitableLayersError("holds layers that are repeated beside others that are not")
-    return _Packer(alone.graph).file()
+    return _Packer(graph).file()
 
 
 def packed_network(graph: LayerGraph) -> bytes:

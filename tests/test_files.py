@@ -6,7 +6,7 @@ from typing import BinaryIO
 
 import pytest
 
-from dlbricks_tui.atomic_write import in_turn, replace_file, write_atomically, write_named
+from dlbricks_tui.files import in_turn, replace_file, write_atomically, write_named
 
 
 def test_a_file_is_replaced_without_leftovers(tmp_path: Path) -> None:

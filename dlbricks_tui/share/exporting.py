@@ -17,18 +17,22 @@ from dlbricks_tui.models.graph import Level, Shape
 from dlbricks_tui.models.library import ModelSource
 from dlbricks_tui.runtime.variant import Precision
 from dlbricks_tui.share.errors import ShareError
-from dlbricks_tui.share.suites.key_file import Meaning, Seed, SuiteKey, write_key
-from dlbricks_tui.share.suites.packing import Packing, SuiteModel, SuitePair
-from dlbricks_tui.share.suites.suite_files import (
+from dlbricks_tui.share.packing import Packing, SuiteModel
+from dlbricks_tui.share.suite_files import (
     MOST_BRICKS,
     MOST_NETWORK_BYTES,
     Manifest,
+    Meaning,
+    Seed,
     SuiteBrick,
+    SuiteKey,
     is_archive,
     sha256,
+    write_key,
     write_suite,
 )
 from dlbricks_tui.store.index import label_of
+from dlbricks_tui.store.records import ANY_CONTEXT
 
 # The share of decoys with other image sizes: published networks alone could be recognised.
 _SHARE_VARIED = 0.5
@@ -52,14 +56,14 @@ def chosen_decoys(
 ) -> tuple[SuiteModel, ...]:
     """Return `count` random models of the pool, each with bricks that the earlier ones lack."""
     found: list[SuiteModel] = []
-    known = {pair for model in private for pair in model.bricks}
+    known = {brick for model in private for brick in model.bricks}
     chosen = alike = 0
     for decoy in _candidates(pool, seed.chance("decoys"), take) if count else ():
-        pairs = {pair for model in decoy for pair in model.bricks}
-        if pairs <= known:
+        bricks = {brick for model in decoy for brick in model.bricks}
+        if bricks <= known:
             alike += 1
             continue
-        known |= pairs
+        known |= bricks
         found += decoy
         chosen += 1
         if chosen == count:
@@ -181,23 +185,23 @@ def assemble(
     for graph in (model.decomposition.graph for model in everything):
         if graph.level is not level:
             raise ShareError(f"{graph.name} could not be {level.value}; export it with --level {graph.level.value}")
-    count = len({(model.framework, pair) for model in everything for pair in model.bricks})
+    count = len({(model.framework, brick) for model in everything for brick in model.bricks})
     # The id of each brick that a framework runs; empty for those that are left out.
-    ids: dict[tuple[str, SuitePair], str] = {}
+    ids: dict[tuple[str, str], str] = {}
     bricks: dict[str, SuiteBrick] = {}
     networks: dict[str, bytes] = {}
     left_out: list[OmittedBrick] = []
     began = told = time.monotonic()
     for place, model in enumerate(everything):
         framework, form = model.framework, model.decomposition.graph.format
-        new = {pair: occurrence for pair, occurrence in model.bricks.items() if (framework, pair) not in ids}
-        for pair, canonical, layers, cold, content, reason in packings[framework].packed(model, new):
+        new = {brick: occurrence for brick, occurrence in model.bricks.items() if (framework, brick) not in ids}
+        for brick, canonical, cold, content, reason in packings[framework].packed(model, new):
             if len(content) > MOST_NETWORK_BYTES:
                 reason = f"takes {len(content):,} bytes with its context, more than a suite allows"
-            name = ids[framework, pair] = "" if reason else seed.id_of("brick", framework, *pair)
+            name = ids[framework, brick] = "" if reason else seed.id_of("brick", framework, brick, ANY_CONTEXT)
             if name:
                 networks[name] = content
-                bricks[name] = SuiteBrick(name, form, layers, cold, len(content), sha256(content))
+                bricks[name] = SuiteBrick(name, form, 1, cold, len(content), sha256(content))
             elif place < len(models):
                 left_out.append(OmittedBrick(label_of(canonical), reason))
             now, done = time.monotonic(), len(ids)
@@ -206,9 +210,12 @@ def assemble(
                 tell(BricksChecked(done, max(done, count), (now - began) / done * max(0, count - done)))
 
     def meanings_of(some: Sequence[SuiteModel]) -> dict[str, Meaning]:
-        found = ((it.framework, pair, place.brick.canonical) for it in some for pair, place in it.bricks.items())
-        named = ((ids[framework, pair], Meaning(*pair, canonical, framework)) for framework, pair, canonical in found)
-        return {name: meaning for name, meaning in named if name}
+        return {
+            name: Meaning(brick, ANY_CONTEXT, place.brick.canonical, it.framework)
+            for it in some
+            for brick, place in it.bricks.items()
+            if (name := ids[it.framework, brick])
+        }
 
     mine = meanings_of(models)
     if not mine:
