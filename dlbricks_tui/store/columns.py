@@ -98,7 +98,6 @@ class Summary:
     level: Level
     protocol: str
     batch_size: int
-    # Those of the runtime; 0: as many as the framework starts by default.
     threads: int
     precision: str
     dtype: str

@@ -1,56 +1,49 @@
 """Runs with the real frameworks, of models small enough to be measured in a moment, and in other precisions."""
+
+import json
+import sys
 from collections.abc import Callable
-from dlbricks_tui.api.measuring import MeasureOptions
-from dlbricks_tui.api.measuring import run_request
-from dlbricks_tui.api.reported import find_contents
-from dlbricks_tui.api.reported import open_loaders
+from pathlib import Path
+from typing import Any
+
+import pytest
+from onnx import ModelProto, TensorProto
+from onnx.helper import make_node, make_tensor
+
+from dlbricks_tui.api.measuring import MeasureOptions, run_request
+from dlbricks_tui.api.reported import find_contents, open_loaders
 from dlbricks_tui.api.session import SILENT
 from dlbricks_tui.cli.main import main
-from dlbricks_tui.folders import DataFolder
-from dlbricks_tui.folders import SAMPLE_MODELS
+from dlbricks_tui.folders import SAMPLE_MODELS, DataFolder
 from dlbricks_tui.host.fingerprint import fingerprint
 from dlbricks_tui.jobs.errors import JobError
 from dlbricks_tui.jobs.events import Event
 from dlbricks_tui.measure.method import Method
-from dlbricks_tui.measure.stopping import FixedRuns
-from dlbricks_tui.measure.stopping import StoppingRule
+from dlbricks_tui.measure.stopping import FixedRuns, StoppingRule
 from dlbricks_tui.measure.supervised_worker import TimeLimits
 from dlbricks_tui.models.frameworks import WorkerFramework
-from dlbricks_tui.models.graph import LayerGraph
-from dlbricks_tui.models.graph import Level
+from dlbricks_tui.models.graph import LayerGraph, Level
 from dlbricks_tui.models.library import source_of
 from dlbricks_tui.models.loading import Loader
 from dlbricks_tui.runs.events import ProgramFailed
-from dlbricks_tui.runs.request import InputShape
-from dlbricks_tui.runs.request import RunRequest
-from dlbricks_tui.runs.request import chosen
+from dlbricks_tui.runs.request import InputShape, RunRequest, chosen
 from dlbricks_tui.runtime.errors import FrameworkMissingError
 from dlbricks_tui.runtime.registry import Registry
-from dlbricks_tui.runtime.runtime import Runtime
-from dlbricks_tui.runtime.runtime import Settings
-from dlbricks_tui.runtime.traits import Format
-from dlbricks_tui.runtime.traits import ONNX_RUNTIME
-from dlbricks_tui.runtime.traits import OPENVINO
+from dlbricks_tui.runtime.runtime import Runtime, Settings
+from dlbricks_tui.runtime.traits import ONNX_RUNTIME, OPENVINO, Format
 from dlbricks_tui.runtime.variant import Precision
 from dlbricks_tui.store.database import ResultsDatabase
-from onnx import ModelProto
-from onnx import TensorProto
-from onnx.helper import make_node
-from onnx.helper import make_tensor
-from pathlib import Path
-from tests.models.onnx_models import finite_with_its_own_weights
-from tests.models.onnx_models import floats
+from tests.models.onnx_models import (
+    finite_with_its_own_weights,
+    floats,
+    of_unknown_shapes,
+    saved,
+    small,
+    with_a_sequence,
+)
 from tests.models.onnx_models import model as onnx_model
-from tests.models.onnx_models import of_unknown_shapes
-from tests.models.onnx_models import saved
-from tests.models.onnx_models import small
-from tests.models.onnx_models import with_a_sequence
 from tests.runs.runs import Site
 from tests.runtime.symbols import Network
-from typing import Any
-import json
-import pytest
-import sys
 
 FAULTY_WORKER = Path(__file__).parent / "faulty_worker.py"
 
