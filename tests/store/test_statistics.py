@@ -1,29 +1,34 @@
-
-from dlbricks_tui.store.change import BESIDE_BEST
-from dlbricks_tui.store.change import BRICKS
-from dlbricks_tui.store.change import Timing
-from dlbricks_tui.store.change import Verdict
-from dlbricks_tui.store.change import all_compared
-from dlbricks_tui.store.change import changes_from
-from dlbricks_tui.store.change import compared
-from dlbricks_tui.store.change import timing_of
-from dlbricks_tui.store.statistics import FEWEST_SAMPLES
-from dlbricks_tui.store.statistics import adjusted
-from dlbricks_tui.store.statistics import exact_rank_sum_p_value
-from dlbricks_tui.store.statistics import mean_ratio
-from dlbricks_tui.store.statistics import quantile
-from dlbricks_tui.store.statistics import rank_sum_p_value
-from dlbricks_tui.store.statistics import summarise
-from dlbricks_tui.store.statistics import t_p_value
-from fractions import Fraction
-from hypothesis import given
-from hypothesis import strategies as st
 import itertools
 import math
-import numpy as np
-import pytest
 import random
 import statistics
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dlbricks_tui.store.change import (
+    BESIDE_BEST,
+    BRICKS,
+    Timing,
+    Verdict,
+    all_compared,
+    changes_from,
+    compared,
+    timing_of,
+)
+from dlbricks_tui.store.statistics import (
+    FEWEST_SAMPLES,
+    adjusted,
+    exact_rank_sum_p_value,
+    mean_ratio,
+    quantile,
+    rank_sum_p_value,
+    summarise,
+    t_p_value,
+)
 
 latencies = st.lists(st.floats(1e-4, 1e4), min_size=1, max_size=60)
 
