@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
-from dlbricks_tui.cli.output import narrate, write, write_json
+from dlbricks_tui.cli.output import narrate, show_parts, write, write_json
 from dlbricks_tui.cli.parser import Arguments, Handler, Parser, Status, Typed
 from dlbricks_tui.settings.measuring import TIME_BUDGET
 from dlbricks_tui.wording.numbers import duration
@@ -96,12 +96,10 @@ def show_list(
     rows: Sequence[Any], columns: tuple[Column[Any], ...], unreadable: Collection[str], none: str, *, as_json: bool
 ) -> int:
     """Show rows as a table or a document, and name those that cannot be read; `none` says how to get a first one."""
-    for line in unreadable:
-        narrate(line)
+    narrate(*unreadable)
     if as_json:
         write_json(rows)
     elif rows:
-        from dlbricks_tui.cli.rendering import show_parts
         from dlbricks_tui.documents.parts import Table
 
         show_parts([Table(columns, rows)])
@@ -283,7 +281,6 @@ def replay_run(folder: RunFolder, args: Arguments) -> int:
     from dlbricks_tui.api.jobs import reader_of, replay_of
     from dlbricks_tui.api.measuring import replayed_run
     from dlbricks_tui.cli.progress import shown
-    from dlbricks_tui.cli.rendering import show_parts
     from dlbricks_tui.documents.jobs import replay_parts
 
     replay = replay_of(folder, reader_of(folder), args.speed)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from dlbricks_tui.cli.jobs import detach
 from dlbricks_tui.cli.options import values_of
-from dlbricks_tui.cli.output import narrate, write_json
+from dlbricks_tui.cli.output import narrate, show_parts, write_json
 from dlbricks_tui.cli.parser import Arguments, Parser, Status, Typed, UsageError
 from dlbricks_tui.settings.language import AT_LEAST, BEST_FOR, CACHE, FLASH_ATTENTION, GENERATE, PROMPT, WEIGHTS
 from dlbricks_tui.settings.setting import name, several
@@ -68,7 +68,6 @@ def answer_models(args: Arguments) -> int:
     """Answer for some models or for the library; measure what the store lacks unless predictions are enough."""
     # Loaded here: the help needs no store, and documents need no tables.
     from dlbricks_tui.api.language_models import library_answers
-    from dlbricks_tui.cli.rendering import show_parts
     from dlbricks_tui.documents.language import fastest_first, language_parts, library_parts
     from dlbricks_tui.documents.language_comparison import comparison_parts, what_ifs_parts
 
@@ -145,16 +144,14 @@ def _answers(args: Arguments, options: LanguageOptions) -> tuple[Sequence[Langua
 
     failures: list[str] = []
     models = language.opened_models(args.models, options, failures.append)
-    for failure in failures:
-        narrate(failure)
+    narrate(*failures)
     if args.predict:
         return language.stored_answers(models, options, args.session.data), len(failures)
     from dlbricks_tui.api.jobs import words_of
     from dlbricks_tui.api.measuring import variant_remarks
     from dlbricks_tui.cli.progress import JobNarration, signals_interrupt
 
-    for remark in variant_remarks(options.threads):
-        narrate(remark)
+    narrate(*variant_remarks(options.threads))
     if args.compare:
         before = language.stored_answers(models, options, args.session.data)
         lacking = [it for it in before if not it.is_measured]
@@ -167,6 +164,5 @@ def _answers(args: Arguments, options: LanguageOptions) -> tuple[Sequence[Langua
         found = language.measured_or_predicted(
             models, options, args.session.data, narration.take, ended_early.append, **how
         )
-    for line in ended_early:
-        narrate(line)
+    narrate(*ended_early)
     return found, len(failures) + len(ended_early) + narration.failed

@@ -14,7 +14,7 @@ from dlbricks_tui.cli.options import (
     inputs_of,
     is_usual_runtime,
 )
-from dlbricks_tui.cli.output import data_console, narrate, write_json
+from dlbricks_tui.cli.output import data_console, narrate, show_parts, write_json
 from dlbricks_tui.cli.parser import Arguments, Parser, Status, UsageError
 from dlbricks_tui.errors import UserError
 from dlbricks_tui.settings.variant import PRECISION
@@ -89,8 +89,7 @@ def reset(args: Arguments) -> int:
     """Forget the shapes and values that were given for the inputs of a model."""
     from dlbricks_tui.api.cutting import forget_inputs
 
-    for line in forget_inputs(args.model, args.session.data):
-        narrate(line)
+    narrate(*forget_inputs(args.model, args.session.data))
     return Status.DONE
 
 
@@ -181,12 +180,10 @@ def show_tree(args: Arguments) -> int:
     if args.json:
         write_json(tree_document(found))
     else:
-        from dlbricks_tui.cli.rendering import show_parts
         from dlbricks_tui.documents.tree import tree
 
         show_parts(tree(found, data_console().width))
-    for line in unmeasurable_lines(found.graph):
-        narrate(line)
+    narrate(*unmeasurable_lines(found.graph))
     return Status.DONE
 
 
@@ -203,7 +200,6 @@ def show_corpus(args: Arguments) -> int:
     if args.json:
         write_json(corpus_document(models, corpus, speedup))
     else:
-        from dlbricks_tui.cli.rendering import show_parts
         from dlbricks_tui.documents.corpus import corpus_parts
 
         known = [it.source for it in models]

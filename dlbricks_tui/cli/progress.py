@@ -85,8 +85,7 @@ class ShownProgress(Display):
 
     def take(self, event: Event) -> None:
         """Show an event, and the progress where it is due."""
-        for line in self.run.take(event):
-            narrate(line)
+        narrate(*self.run.take(event))
         if remark := self.run.remark(event):
             narrate_once(remark)
         if not self.run.quiet:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from dlbricks_tui.cli.jobs import detach
 from dlbricks_tui.cli.options import USUAL_RUNTIME, add_models_argument, estimate_options_of, values_of
-from dlbricks_tui.cli.output import data_console, narrate, narrate_once, write_json, write_lines
+from dlbricks_tui.cli.output import data_console, narrate, narrate_once, show_parts, write_json, write_lines
 from dlbricks_tui.cli.parser import Arguments, Parser, Status, Typed, UsageError
 from dlbricks_tui.cli.progress import signals_interrupt
 from dlbricks_tui.errors import UserError
@@ -80,12 +80,11 @@ def answer_scenario(args: Arguments) -> int:
     answer = _answer(args)
     predicts = args.predict or args.both
     if predicts:
-        for note in answer.notes if answer.prediction is not None else ():
-            narrate_once(note)
+        if answer.prediction is not None:
+            narrate_once(*answer.notes)
         if answer.refusal:
             narrate(f"no prediction: {answer.refusal}")
-    for remark in answer.remarks:
-        narrate_once(remark)
+    narrate_once(*answer.remarks)
     if args.detach:
         # Loaded here: a prediction needs none of it.
         from dlbricks_tui.api.loads import order_of
@@ -128,7 +127,6 @@ def _answer_users(args: Arguments) -> int:
     from dlbricks_tui.api.language_models import named_model
     from dlbricks_tui.api.token_loads import TokenLoadOptions, measure_token_load, order_of_load, token_load
     from dlbricks_tui.cli.progress import JobNarration
-    from dlbricks_tui.cli.rendering import show_parts
     from dlbricks_tui.documents.token_loads import token_load_parts
 
     given = values_of(args, (*TOKENS, PERCENTILE))
@@ -177,14 +175,12 @@ def measure_shown(order: ScenarioOrder, session: Session, *, quiet: bool) -> Mea
     narrated = JobNarration(words_of("load test", order), live_console(), quiet=quiet)
     with signals_interrupt(), closing(narrated) as narration:
         measured = measure(order, session.data, narration.take)
-    for warning in measured.warnings:
-        narrate_once(warning)
+    narrate_once(*measured.warnings)
     return measured
 
 
 def _show(answer: ScenarioAnswer, measured: MeasuredTest | None, data: DataFolder, *, predicts: bool) -> None:
     # Loaded here: the JSON document needs no tables.
-    from dlbricks_tui.cli.rendering import show_parts
     from dlbricks_tui.documents.load_pictures import predicted_plot
     from dlbricks_tui.documents.parts import BLANK_LINE, Plots
     from dlbricks_tui.documents.scenario import scenario_parts, stored_parts
