@@ -54,22 +54,8 @@ from dlbricks_tui.store.exchange import read_export
 from dlbricks_tui.store.files import Damage
 from dlbricks_tui.store.records import EndToEnd, Provenance, RuntimeRecord, System
 from dlbricks_tui.store.selections import OLDEST_FIRST, equal
-from dlbricks_tui.wording.changes import change_words, short_combination, unmeasured_line, verdict_line
+from dlbricks_tui.wording.answers import change_words, short_combination, unmeasured_line, verdict_line
 
-from dlbricks_tui.store.records import EndToEnd
-from dlbricks_tui.store.records import Provenance
-from dlbricks_tui.store.records import RuntimeRecord
-from dlbricks_tui.store.records import System
-from dlbricks_tui.store.selections import OLDEST_FIRST
-from dlbricks_tui.store.selections import equal
-from dlbricks_tui.wording.answers import change_words
-from dlbricks_tui.wording.answers import short_combination
-from dlbricks_tui.wording.answers import unmeasured_line
-from dlbricks_tui.wording.answers import verdict_line
-from pathlib import Path
-from typing import Any
-from typing import NamedTuple
-import xml.etree.ElementTree as ET
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckedModel(AskedVariant):

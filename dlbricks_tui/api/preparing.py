@@ -12,15 +12,6 @@ from typing import Any, NamedTuple
 from dlbricks_tui.api.checks import ModelOfRun, TimedTogether, request_of_parts
 from dlbricks_tui.api.from_run import FoundResult, found_result
 from dlbricks_tui.api.measuring import MeasureOptions, request_by
-from dataclasses import dataclass
-from dataclasses import replace
-from dlbricks_tui.api.checks import ModelOfRun
-from dlbricks_tui.api.checks import TimedTogether
-from dlbricks_tui.api.checks import request_of_parts
-from dlbricks_tui.api.from_run import FoundResult
-from dlbricks_tui.api.from_run import found_result
-from dlbricks_tui.api.measuring import MeasureOptions
-from dlbricks_tui.api.measuring import request_by
 from dlbricks_tui.api.opening import library
 from dlbricks_tui.bricks.cutting import LayerOrder
 from dlbricks_tui.errors import UserError

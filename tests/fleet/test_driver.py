@@ -1,62 +1,49 @@
 """The driver of a fleet run, with hosts that are objects: nothing here takes time, or depends on it."""
+
+import json
+import os
+import signal
 from collections import Counter
-from collections.abc import Callable
-from collections.abc import Iterable
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
 from dlbricks_tui.fleet.answering import seconds_inside
-from dlbricks_tui.fleet.driver import FleetPlace
-from dlbricks_tui.fleet.driver import execute_fleet
+from dlbricks_tui.fleet.driver import FleetPlace, execute_fleet
 from dlbricks_tui.fleet.engine import HostUnreachable
-from dlbricks_tui.fleet.folder import create_fleet
-from dlbricks_tui.fleet.folder import read_fleet_request
-from dlbricks_tui.fleet.messages import Parcel
-from dlbricks_tui.fleet.messages import RuntimeReport
-from dlbricks_tui.fleet.messages import Task
-from dlbricks_tui.fleet.messages import TaskNote
-from dlbricks_tui.fleet.messages import text_of
-from dlbricks_tui.fleet.request import FleetEnded
-from dlbricks_tui.fleet.request import FleetHostState
-from dlbricks_tui.fleet.request import FleetProgress
-from dlbricks_tui.fleet.request import FleetRequest
-from dlbricks_tui.fleet.request import HostBrickFailed
-from dlbricks_tui.fleet.request import HostChanged
-from dlbricks_tui.fleet.request import HostEntry
-from dlbricks_tui.fleet.request import HostEstimate
-from dlbricks_tui.fleet.request import OrderFound
-from dlbricks_tui.fleet.request import ResultStored
-from dlbricks_tui.fleet.request import TaskGiven
-from dlbricks_tui.fleet.workload import FleetPart
-from dlbricks_tui.fleet.workload import FleetWorkload
+from dlbricks_tui.fleet.folder import create_fleet, read_fleet_request
+from dlbricks_tui.fleet.messages import Parcel, RuntimeReport, Task, TaskNote, text_of
+from dlbricks_tui.fleet.request import (
+    FleetEnded,
+    FleetHostState,
+    FleetProgress,
+    FleetRequest,
+    HostBrickFailed,
+    HostChanged,
+    HostEntry,
+    HostEstimate,
+    OrderFound,
+    ResultStored,
+    TaskGiven,
+)
+from dlbricks_tui.fleet.workload import FleetPart, FleetWorkload
 from dlbricks_tui.folders import SAMPLE_MODELS
 from dlbricks_tui.jobs.events import Event
-from dlbricks_tui.jobs.folder import JobState
-from dlbricks_tui.jobs.folder import State
+from dlbricks_tui.jobs.folder import JobState, State
 from dlbricks_tui.measure.method import Method
 from dlbricks_tui.models.library import Library
-from dlbricks_tui.runs.planning import PROBE_RULE
-from dlbricks_tui.runs.planning import cut_models
+from dlbricks_tui.runs.planning import PROBE_RULE, cut_models
 from dlbricks_tui.settings.measuring import Question
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.documents import NoRoomError
-from dlbricks_tui.store.records import Measurement
-from dlbricks_tui.store.records import Provenance
-from dlbricks_tui.store.records import Record
+from dlbricks_tui.store.records import Measurement, Provenance, Record
 from dlbricks_tui.store.selections import equal
-from functools import partial
-from pathlib import Path
-from tests.fleet.fake_engine import FakeEngine
-from tests.fleet.fake_engine import FakeHost
-from tests.fleet.fake_engine import Lie
-from tests.fleet.fake_engine import another_system
-from tests.fleet.fake_engine import progress
-from tests.fleet.fake_engine import record_text
+from tests.fleet.fake_engine import FakeEngine, FakeHost, Lie, another_system, progress, record_text
 from tests.runs.runs import Site
-from typing import Any
-import json
-import os
-import pytest
-import signal
 
 MODELS = ("alexnet", "vgg11")
 

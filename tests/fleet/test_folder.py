@@ -1,19 +1,18 @@
 """The folder of a fleet run, with its request and the commands of its user, and the certificates of a fleet."""
+
+import stat
 from dataclasses import replace
-from dlbricks_tui.fleet.folder import FleetFolder
-from dlbricks_tui.fleet.folder import create_fleet
-from dlbricks_tui.fleet.folder import read_fleet_request
-from dlbricks_tui.fleet.request import FleetError
-from dlbricks_tui.fleet.request import FleetRequest
-from dlbricks_tui.fleet.request import HostEntry
+from pathlib import Path
+
+import pytest
+
+from dlbricks_tui.fleet.folder import FleetFolder, create_fleet, read_fleet_request
+from dlbricks_tui.fleet.request import FleetError, FleetRequest, HostEntry
 from dlbricks_tui.fleet.scheduler import Certificates
 from dlbricks_tui.jobs.errors import JobError
 from dlbricks_tui.jobs.folder import State
 from dlbricks_tui.settings.measuring import Question
-from pathlib import Path
 from tests.runs.runs import Site
-import pytest
-import stat
 
 HOSTS = (HostEntry(name="one", address="10.0.0.1", port=2222), HostEntry(name="two", price_per_hour=0.17))
 

@@ -1,52 +1,36 @@
 """Language models on the hosts of a fleet: their sizes travel, and bricks, peaks and estimates come back."""
-from dataclasses import dataclass
-from dataclasses import replace
+
+import json
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
 from dlbricks_tui.api.documents import document
-from dlbricks_tui.api.fleets import FleetJob
-from dlbricks_tui.api.fleets import FleetOptions
-from dlbricks_tui.api.fleets import fleet_request
-from dlbricks_tui.api.fleets import fleet_result
+from dlbricks_tui.api.fleets import FleetJob, FleetOptions, fleet_request, fleet_result
 from dlbricks_tui.api.language_answers import LanguageOptions
 from dlbricks_tui.api.language_measuring import measure_models
 from dlbricks_tui.api.language_models import language_on_systems
 from dlbricks_tui.documents.fleet import fleet_parts
 from dlbricks_tui.fleet import answering
-from dlbricks_tui.fleet.at_host import carry_out_task
-from dlbricks_tui.fleet.at_host import control
-from dlbricks_tui.fleet.driver import FleetPlace
-from dlbricks_tui.fleet.driver import execute_fleet
-from dlbricks_tui.fleet.folder import FleetFolder
-from dlbricks_tui.fleet.folder import create_fleet
-from dlbricks_tui.fleet.folder import read_fleet_request
-from dlbricks_tui.fleet.messages import HostMessage
-from dlbricks_tui.fleet.messages import RuntimeReport
-from dlbricks_tui.fleet.messages import Task
-from dlbricks_tui.fleet.messages import TaskEnded
-from dlbricks_tui.fleet.messages import TaskNote
-from dlbricks_tui.fleet.messages import message_in
-from dlbricks_tui.fleet.messages import text_of
-from dlbricks_tui.fleet.request import FleetHostState
-from dlbricks_tui.fleet.request import FleetRequest
-from dlbricks_tui.fleet.request import HostEntry
-from dlbricks_tui.fleet.request import MessageError
+from dlbricks_tui.fleet.at_host import carry_out_task, control
+from dlbricks_tui.fleet.driver import FleetPlace, execute_fleet
+from dlbricks_tui.fleet.folder import FleetFolder, create_fleet, read_fleet_request
+from dlbricks_tui.fleet.messages import HostMessage, RuntimeReport, Task, TaskEnded, TaskNote, message_in, text_of
+from dlbricks_tui.fleet.request import FleetHostState, FleetRequest, HostEntry, MessageError
 from dlbricks_tui.fleet.scheduler import Certificates
 from dlbricks_tui.fleet.workload import LanguagePart
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.host.fingerprint import fingerprint
 from dlbricks_tui.host.queue import HostQueue
-from dlbricks_tui.jobs.folder import JobFolder
-from dlbricks_tui.jobs.folder import State
+from dlbricks_tui.jobs.folder import JobFolder, State
 from dlbricks_tui.jobs.process import work_on
-from dlbricks_tui.language.architecture import LanguageError
-from dlbricks_tui.language.architecture import WeightPrecision
+from dlbricks_tui.language.architecture import LanguageError, WeightPrecision
 from dlbricks_tui.language.composing import PROTOCOL
-from dlbricks_tui.language.opening import NamedModel
-from dlbricks_tui.language.opening import open_language_model
-from dlbricks_tui.language.orders import LANGUAGE
-from dlbricks_tui.language.orders import LanguageQuestion
-from dlbricks_tui.language.predicting import HostRates
-from dlbricks_tui.language.predicting import usual_ms
-from dlbricks_tui.language.predicting import work_of
+from dlbricks_tui.language.opening import NamedModel, open_language_model
+from dlbricks_tui.language.orders import LANGUAGE, LanguageQuestion
+from dlbricks_tui.language.predicting import HostRates, usual_ms, work_of
 from dlbricks_tui.measure.method import Method
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.runs.request import RunRequest
@@ -55,22 +39,13 @@ from dlbricks_tui.runtime.registry import Registry
 from dlbricks_tui.runtime.runtime import Runtime
 from dlbricks_tui.settings.measuring import Question
 from dlbricks_tui.store.database import ResultsDatabase
-from dlbricks_tui.store.records import Measurement
-from dlbricks_tui.store.records import Peaks
-from pathlib import Path
+from dlbricks_tui.store.records import Measurement, Peaks
 from tests.documents.test_language import text_of as drawn
 from tests.fleet.cluster import Cluster
-from tests.fleet.fake_engine import FakeEngine
-from tests.fleet.fake_engine import FakeHost
-from tests.fleet.fake_engine import another_system
-from tests.fleet.fake_engine import record_text
+from tests.fleet.fake_engine import FakeEngine, FakeHost, another_system, record_text
 from tests.fleet.fake_hosts import records
-from tests.store.samples import measurement
-from typing import Any
-import json
-import pytest
-
 from tests.language.test_measuring import TINY, _few_rounds, peaks_here  # noqa: F401 - a fixture
+from tests.store.samples import measurement
 
 MODEL = open_language_model("smollm2-135m")
 RATES = HostRates(15e6, 60e6)
