@@ -72,6 +72,9 @@ SETTINGS: Mapping[str, Any] = {
     "distributed.comm.retry.count": 2,
 }
 _LOG_BYTES = 1 << 20
+_DAYS = 3650
+_SECRET, _PUBLIC, _FOLDER = 0o600, 0o644, 0o700
+_DRIVER, _HOST = "driver", "host"
 
 
 def check_address(address: str, allow_plain: bool) -> SplitResult:
@@ -220,11 +223,6 @@ def set_up(log: Path | None = None) -> None:
         logger.handlers = [] if "." in name else [handler]
     # Such as that of other versions of packages, which matter to none of our texts.
     warnings.filterwarnings("ignore", module=r"distributed(\.|$)")
-
-
-_DAYS = 3650
-_SECRET, _PUBLIC, _FOLDER = 0o600, 0o644, 0o700
-_DRIVER, _HOST = "driver", "host"
 
 
 @dataclass(frozen=True, slots=True)

@@ -52,6 +52,8 @@ from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.records import Facts, System
 
 MXNET_SUFFIX = "-symbol.json"
+# Which prompt can be measured in seconds is decided at home, for a host with so many threads.
+_THREADS = 4
 
 
 class PackedModel(NamedTuple):
@@ -243,10 +245,6 @@ def read_workload(request: RunRequest, data: DataFolder, log: Path, tell: Callab
     if not parts:
         raise refusals[0]
     return FleetWorkload(tuple(parts), model_digests(files))
-
-
-# Which prompt can be measured in seconds is decided at home, for a host with so many threads.
-_THREADS = 4
 
 
 class LanguageOnHost(NamedTuple):
