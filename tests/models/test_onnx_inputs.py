@@ -1,60 +1,25 @@
 """Inputs of ONNX models: their open axes, values, batch sizes, and what is suggested and remembered for them."""
-from collections.abc import Mapping
-from collections.abc import Sequence
-from dlbricks_tui.bricks.identity import brick_of
-from dlbricks_tui.bricks.programs import file_program
-from dlbricks_tui.bricks.programs import model_program
-from dlbricks_tui.models.errors import InconsistentModelError
-from dlbricks_tui.models.errors import MissingShapeError
-from dlbricks_tui.models.errors import ModelError
-from dlbricks_tui.models.errors import UnreadableModelError
-from dlbricks_tui.models.graph import GraphInput
-from dlbricks_tui.models.graph import LayerGraph
-from dlbricks_tui.models.graph import Level
-from dlbricks_tui.models.graph import Numbers
-from dlbricks_tui.models.graph import Shape
-from dlbricks_tui.models.graph import TensorType
-from dlbricks_tui.models.input_shapes import MOST_AXES
-from dlbricks_tui.models.input_shapes import SHAPES_FILE
-from dlbricks_tui.models.input_shapes import ShapeMemory
-from dlbricks_tui.models.input_shapes import VALUES_FILE
-from dlbricks_tui.models.input_shapes import parse_value_option
-from dlbricks_tui.models.library import ModelSource
-from dlbricks_tui.models.library import source_of
-from dlbricks_tui.models.loading import Loader
-from dlbricks_tui.models.loading import forecast_bytes
-from dlbricks_tui.models.loading import refuse_too_large_batch
-from dlbricks_tui.models.onnx.inputs import Axes
-from dlbricks_tui.models.onnx.inputs import KEY
-from dlbricks_tui.models.onnx.inputs import candidates
-from dlbricks_tui.models.onnx.inputs import implied_axes
-from dlbricks_tui.models.onnx.inputs import stated_inputs
-from dlbricks_tui.models.onnx.inputs import stating
-from dlbricks_tui.models.onnx.model_file import parse_onnx
-from dlbricks_tui.wording.answers import assumption
-from dlbricks_tui.wording.answers import input_text
-from onnx import GraphProto
-from onnx import ModelProto
-from onnx import NodeProto
-from onnx import TensorProto
-from onnx.helper import make_graph
-from onnx.helper import make_node
-from onnx.helper import make_tensor
-from onnx.helper import make_tensor_sequence_value_info
-from onnx.helper import make_tensor_value_info
+
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from tests.models.onnx_models import branch
-from tests.models.onnx_models import floats
-from tests.models.onnx_models import integers
-from tests.models.onnx_models import loaded
-from tests.models.onnx_models import model
-from tests.models.onnx_models import of_a_detector
-from tests.models.onnx_models import saved
-from tests.models.symbols import content
-from tests.models.symbols import refusal
-from tests.models.symbols import small_network
-from tests.models.table_framework import TableFramework
+
 import pytest
+from onnx import GraphProto, ModelProto, NodeProto, TensorProto
+from onnx.helper import make_graph, make_node, make_tensor, make_tensor_sequence_value_info, make_tensor_value_info
+
+from dlbricks_tui.bricks.identity import brick_of
+from dlbricks_tui.bricks.programs import file_program, model_program
+from dlbricks_tui.models.errors import InconsistentModelError, MissingShapeError, ModelError, UnreadableModelError
+from dlbricks_tui.models.graph import GraphInput, LayerGraph, Level, Numbers, Shape, TensorType
+from dlbricks_tui.models.input_shapes import MOST_AXES, SHAPES_FILE, VALUES_FILE, ShapeMemory, parse_value_option
+from dlbricks_tui.models.library import ModelSource, source_of
+from dlbricks_tui.models.loading import Loader, forecast_bytes, refuse_too_large_batch
+from dlbricks_tui.models.onnx.inputs import KEY, Axes, candidates, implied_axes, stated_inputs, stating
+from dlbricks_tui.models.onnx.model_file import parse_onnx
+from dlbricks_tui.wording.answers import assumption, input_text
+from tests.models.onnx_models import branch, floats, integers, loaded, model, of_a_detector, saved
+from tests.models.symbols import content, refusal, small_network
+from tests.models.table_framework import TableFramework
 
 Declared = Mapping[str, Sequence[int | str | None]]
 # As optimum exports a decoder with its cache.

@@ -1,17 +1,12 @@
-
 from collections.abc import Mapping
 from dataclasses import replace
-from dlbricks_tui.models.graph import Feed
-from dlbricks_tui.models.graph import Layer
-from dlbricks_tui.models.graph import ParamValue
-from dlbricks_tui.models.graph import Shape
-from dlbricks_tui.models.graph import TensorType
-from dlbricks_tui.models.kinds import kind_of
-from dlbricks_tui.wording.answers import layer_title
-from dlbricks_tui.wording.answers import shape_text
-from tests.bricks.graphs import Spec
-from tests.bricks.graphs import built
+
 import pytest
+
+from dlbricks_tui.models.graph import Feed, Layer, ParamValue, Shape, TensorType
+from dlbricks_tui.models.kinds import kind_of
+from dlbricks_tui.wording.answers import layer_title, shape_text
+from tests.bricks.graphs import Spec, built
 
 IMAGE: Shape = (1, 64, 56, 56)
 FUSED = (
