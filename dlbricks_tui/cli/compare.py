@@ -1,23 +1,33 @@
 """`dlbricks compare` and `systems`: a model in several variants, two things of one kind, or systems with each other."""
 
 from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
-
-from dlbricks_tui.cli.options import (
-    add_cutting_options,
-    add_measured_only_option,
-    add_models_argument,
-    estimate_options_of,
-    usual_of,
-    values_of,
-)
-from dlbricks_tui.cli.output import narrate, write_json
-from dlbricks_tui.cli.parser import Arguments, Parser, Status, UsageError
-from dlbricks_tui.settings.cutting import CUTTING, LEVEL
-from dlbricks_tui.settings.language import CACHE, GENERATE, PROMPT, WEIGHTS
-from dlbricks_tui.settings.variant import RUNTIME, SYSTEM, THREADS, VARIANT
-from dlbricks_tui.wording.numbers import counted, names_of
+from dlbricks_tui.cli.options import add_cutting_options
+from dlbricks_tui.cli.options import add_measured_only_option
+from dlbricks_tui.cli.options import add_models_argument
+from dlbricks_tui.cli.options import estimate_options_of
+from dlbricks_tui.cli.options import usual_of
+from dlbricks_tui.cli.options import values_of
+from dlbricks_tui.cli.output import narrate
+from dlbricks_tui.cli.output import show_parts
+from dlbricks_tui.cli.output import write_json
+from dlbricks_tui.cli.parser import Arguments
+from dlbricks_tui.cli.parser import Parser
+from dlbricks_tui.cli.parser import Status
+from dlbricks_tui.cli.parser import UsageError
+from dlbricks_tui.settings.cutting import CUTTING
+from dlbricks_tui.settings.cutting import LEVEL
+from dlbricks_tui.settings.language import CACHE
+from dlbricks_tui.settings.language import GENERATE
+from dlbricks_tui.settings.language import PROMPT
+from dlbricks_tui.settings.language import WEIGHTS
+from dlbricks_tui.settings.variant import RUNTIME
+from dlbricks_tui.settings.variant import SYSTEM
+from dlbricks_tui.settings.variant import THREADS
+from dlbricks_tui.settings.variant import VARIANT
+from dlbricks_tui.wording.numbers import counted
+from dlbricks_tui.wording.numbers import names_of
+from typing import Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from dlbricks_tui.api.scope import EstimateOptions
@@ -62,7 +72,6 @@ def compare_combinations(args: Arguments) -> int:
     if args.json:
         write_json(comparison(ranking))
     else:
-        from dlbricks_tui.cli.rendering import show_parts
         from dlbricks_tui.documents.parts import BLANK_LINE, Heading, Sentence
         from dlbricks_tui.documents.ranking import matrix_parts, ranking_answer, ranking_heading, ranking_parts
 
@@ -90,7 +99,6 @@ def compare_two(args: Arguments) -> int:
     """Print two things of one kind side by side."""
     from dlbricks_tui.api.opening import model_or_none
     from dlbricks_tui.api.pairs import compare_models, compare_named, named_side
-    from dlbricks_tui.cli.rendering import show_parts
     from dlbricks_tui.documents.comparison import comparison_parts
 
     names = args.model, args.other
@@ -175,7 +183,6 @@ def list_systems(args: Arguments) -> int:
     """List the systems with their prices and the numbers of their results."""
     # Loaded here, as below: the help needs no store.
     from dlbricks_tui.api.store_contents import known_system_document, known_systems, prices_file
-    from dlbricks_tui.cli.rendering import show_parts
     from dlbricks_tui.documents.parts import Table
     from dlbricks_tui.documents.systems import system_columns
 
@@ -197,7 +204,6 @@ def list_systems(args: Arguments) -> int:
 def compare_systems(args: Arguments) -> int:
     """Rank the systems for each model, by the answer of each system."""
     from dlbricks_tui.api.store_contents import candidate_documents, ranked_systems
-    from dlbricks_tui.cli.rendering import show_parts
     from dlbricks_tui.documents.systems import comparison_parts
 
     sources = args.session.sources(args.models)
@@ -215,6 +221,9 @@ def compare_systems(args: Arguments) -> int:
 
 def compare_for_language_models(args: Arguments) -> int:
     """Rank this host and the systems of the store for each language model; nothing is measured."""
+    from dlbricks_tui.api.language_models import LanguageOptions, opened_models
+    from dlbricks_tui.api.language_systems import language_on_systems
+    from dlbricks_tui.documents.language_systems import language_systems_parts
     from dlbricks_tui.api.language_answers import LanguageOptions, opened_models
     from dlbricks_tui.api.language_models import language_on_systems
     from dlbricks_tui.cli.rendering import show_parts
@@ -230,6 +239,5 @@ def compare_for_language_models(args: Arguments) -> int:
         write_json(found)
     else:
         show_parts(language_systems_parts(found))
-    for refusal in refused:
-        narrate(refusal)
+    narrate(*refused)
     return Status.of(refused)

@@ -1,19 +1,26 @@
 """`dlbricks doctor`, `runtimes` and `config`: this host, its interpreters with a framework, and the settings."""
 
 from __future__ import annotations
-
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
+from collections.abc import Sequence
+from dlbricks_tui.cli.output import narrate
+from dlbricks_tui.cli.output import narrate_waiting
+from dlbricks_tui.cli.output import show_parts
+from dlbricks_tui.cli.output import write
+from dlbricks_tui.cli.output import write_json
+from dlbricks_tui.cli.parser import Arguments
+from dlbricks_tui.cli.parser import Parser
+from dlbricks_tui.cli.parser import Status
+from dlbricks_tui.cli.parser import Typed
+from dlbricks_tui.cli.parser import UsageError
+from dlbricks_tui.settings.variant import THREADS
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dlbricks_tui.cli.output import narrate, narrate_waiting, write, write_json
-from dlbricks_tui.cli.parser import Arguments, Parser, Status, Typed, UsageError
-from dlbricks_tui.settings.variant import THREADS
-
 if TYPE_CHECKING:
-    from dlbricks_tui.config.config import Config, Sources
+    from dlbricks_tui.config.config import Config
+    from dlbricks_tui.config.config import Sources
     from dlbricks_tui.runtime.runtime import Runtime
-
 
 def register(parser: Parser) -> None:
     """Add the options of `doctor`."""
@@ -64,7 +71,6 @@ def examine(args: Arguments) -> int:
     """Examine the host, and the named files of weights."""
     # Loaded here: the other commands of this module measure nothing.
     from dlbricks_tui.api.doctor import examination_document, examined_host, weights_of
-    from dlbricks_tui.cli.rendering import show_parts
     from dlbricks_tui.documents.systems import host_parts, weights_parts
 
     # Weights first, so that a mistyped path is refused at once.
@@ -121,8 +127,7 @@ def check_runtimes(args: Arguments) -> int:
     from dlbricks_tui.api.doctor import checked_runtimes
 
     working, broken = checked_runtimes(args.session.data, args.name)
-    for line in broken:
-        narrate(line)
+    narrate(*broken)
     _write_runtimes(working, as_json=args.json)
     return Status.of(broken)
 
@@ -142,7 +147,6 @@ def _write_runtimes(runtimes: Sequence[Runtime], *, as_json: bool) -> None:
 
         write_json([runtime_document(runtime) for runtime in runtimes])
     elif runtimes:
-        from dlbricks_tui.cli.rendering import show_parts
         from dlbricks_tui.documents.parts import Column, Table, name_column
 
         columns: tuple[Column[Runtime], ...] = (
@@ -164,7 +168,6 @@ def list_settings(args: Arguments) -> int:
         keys = {action: {"keys": given.keys, "from": given.where} for action, given in config.keys.items()}
         write_json({"settings": settings, "keys": keys})
         return Status.DONE
-    from dlbricks_tui.cli.rendering import show_parts
     from dlbricks_tui.config.config import BY_NAME, KEYS, in_file
     from dlbricks_tui.documents.parts import CellKind, Column, Table, name_column
 

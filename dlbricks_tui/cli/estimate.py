@@ -1,29 +1,43 @@
 """`dlbricks estimate`: a model's latency composed of its bricks, and the agreement of estimates with measurements."""
 
 from __future__ import annotations
-
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import replace
-from itertools import product
-from typing import TYPE_CHECKING, Any
-
-from dlbricks_tui.cli.options import (
-    add_cutting_options,
-    add_measured_only_option,
-    add_models_argument,
-    estimate_options_of,
-    given_options,
-    values_of,
-)
-from dlbricks_tui.cli.output import narrate, write_csv, write_json
-from dlbricks_tui.cli.parser import Arguments, Parser, Status, Typed, UsageError
-from dlbricks_tui.settings.cutting import CUTTING, LEVEL, WORKERS
+from dlbricks_tui.cli.options import add_cutting_options
+from dlbricks_tui.cli.options import add_measured_only_option
+from dlbricks_tui.cli.options import add_models_argument
+from dlbricks_tui.cli.options import estimate_options_of
+from dlbricks_tui.cli.options import given_options
+from dlbricks_tui.cli.options import values_of
+from dlbricks_tui.cli.output import narrate
+from dlbricks_tui.cli.output import show_parts
+from dlbricks_tui.cli.output import write_csv
+from dlbricks_tui.cli.output import write_json
+from dlbricks_tui.cli.parser import Arguments
+from dlbricks_tui.cli.parser import Parser
+from dlbricks_tui.cli.parser import Status
+from dlbricks_tui.cli.parser import Typed
+from dlbricks_tui.cli.parser import UsageError
+from dlbricks_tui.settings.cutting import CUTTING
+from dlbricks_tui.settings.cutting import LEVEL
+from dlbricks_tui.settings.cutting import WORKERS
 from dlbricks_tui.settings.loads import BOUND
-from dlbricks_tui.settings.variant import BATCH, EXECUTION, KERNELS, PRECISION, RUNTIME, SYSTEM, THREADS
+from dlbricks_tui.settings.variant import BATCH
+from dlbricks_tui.settings.variant import EXECUTION
+from dlbricks_tui.settings.variant import KERNELS
+from dlbricks_tui.settings.variant import PRECISION
+from dlbricks_tui.settings.variant import RUNTIME
+from dlbricks_tui.settings.variant import SYSTEM
+from dlbricks_tui.settings.variant import THREADS
+from itertools import product
+from typing import Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from dlbricks_tui.api.estimates import Cures
-    from dlbricks_tui.api.estimating import Answer, Estimator
+    from dlbricks_tui.api.estimating import Answer
+    from dlbricks_tui.api.estimating import Estimator
     from dlbricks_tui.api.scope import EstimateOptions
     from dlbricks_tui.api.session import Session
     from dlbricks_tui.estimate.ranking import Point
@@ -127,7 +141,6 @@ def show_variants(
 ) -> None:
     """Write the table of a model in several variants, their latency beside their throughput, and the answer."""
     # Loaded here: one variant has no curve.
-    from dlbricks_tui.cli.rendering import show_parts
     from dlbricks_tui.documents.parts import BLANK_LINE, Plots, Sentence
     from dlbricks_tui.documents.variants import curve_pictures, variants_parts
 
@@ -148,8 +161,7 @@ def _estimate(
         narrate(remark)
     answers = estimator.answers(sources, scope)
     _write_estimates(answers, output, most_slow)
-    for line in remarks_on_answers(estimator, cures, scope, answers):
-        narrate(line)
+    narrate(*remarks_on_answers(estimator, cures, scope, answers))
     without = any(it.found.estimate.composed is None or it.found.estimate.obstacle for it in answers)
     return Status.of(without or len(answers) < len(sources))
 
@@ -168,7 +180,6 @@ def _write_estimates(answers: Sequence[Answer], output: str, most_slow: int | No
             _write_rows([row for one in estimates for row in slow_rows(one)])
         return
     # Loaded here: the other formats need no tables.
-    from dlbricks_tui.cli.rendering import show_parts
     from dlbricks_tui.documents.estimate import EstimateDocument
     from dlbricks_tui.documents.estimates import estimates_parts
 
@@ -192,7 +203,6 @@ def _write_rows(rows: Sequence[dict[str, Any]], output: str = "csv") -> None:
 
 def _judge(estimator: Estimator, sources: Sequence[ModelSource], output: str) -> int:
     from dlbricks_tui.api.estimates import accuracy_document
-    from dlbricks_tui.cli.rendering import show_parts
     from dlbricks_tui.documents.estimates import accuracy_parts, judged_by_way
 
     judged = sorted(judged_by_way(estimator.every_way(sources, estimator.scope_of(sources))), key=lambda it: it[0])
@@ -208,7 +218,6 @@ def _judge(estimator: Estimator, sources: Sequence[ModelSource], output: str) ->
 
 def _score(estimator: Estimator, sources: Sequence[ModelSource], output: str) -> int:
     from dlbricks_tui.api.estimates import score_document
-    from dlbricks_tui.cli.rendering import show_parts
     from dlbricks_tui.documents.estimates import NOTHING_TO_SCORE, score_parts
 
     found = estimator.scores(sources, estimator.scope_of(sources)) if sources else []

@@ -1,23 +1,38 @@
 """`dlbricks llm`: how fast language models read a prompt and make tokens on this host, and whether they fit."""
 
 from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
-from itertools import groupby
-from typing import TYPE_CHECKING, Any
-
 from dlbricks_tui.cli.jobs import detach
 from dlbricks_tui.cli.options import values_of
-from dlbricks_tui.cli.output import narrate, write_json
-from dlbricks_tui.cli.parser import Arguments, Parser, Status, Typed, UsageError
-from dlbricks_tui.settings.language import AT_LEAST, BEST_FOR, CACHE, FLASH_ATTENTION, GENERATE, PROMPT, WEIGHTS
-from dlbricks_tui.settings.setting import name, several
-from dlbricks_tui.settings.variant import RUNTIME, THREADS
-from dlbricks_tui.wording.numbers import counted, duration
+from dlbricks_tui.cli.output import narrate
+from dlbricks_tui.cli.output import show_parts
+from dlbricks_tui.cli.output import write_json
+from dlbricks_tui.cli.parser import Arguments
+from dlbricks_tui.cli.parser import Parser
+from dlbricks_tui.cli.parser import Status
+from dlbricks_tui.cli.parser import Typed
+from dlbricks_tui.cli.parser import UsageError
+from dlbricks_tui.settings.language import AT_LEAST
+from dlbricks_tui.settings.language import BEST_FOR
+from dlbricks_tui.settings.language import CACHE
+from dlbricks_tui.settings.language import FLASH_ATTENTION
+from dlbricks_tui.settings.language import GENERATE
+from dlbricks_tui.settings.language import PROMPT
+from dlbricks_tui.settings.language import WEIGHTS
+from dlbricks_tui.settings.setting import name
+from dlbricks_tui.settings.setting import several
+from dlbricks_tui.settings.variant import RUNTIME
+from dlbricks_tui.settings.variant import THREADS
+from dlbricks_tui.wording.numbers import counted
+from dlbricks_tui.wording.numbers import duration
+from itertools import groupby
+from typing import Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from dlbricks_tui.api.language_answers import LanguageAnswer, LanguageOptions
+    from dlbricks_tui.api.language_answers import LanguageAnswer
+    from dlbricks_tui.api.language_answers import LanguageOptions
     from dlbricks_tui.documents.parts import Part
 
 # Pictures are no wider.
@@ -68,7 +83,6 @@ def answer_models(args: Arguments) -> int:
     """Answer for some models or for the library; measure what the store lacks unless predictions are enough."""
     # Loaded here: the help needs no store, and documents need no tables.
     from dlbricks_tui.api.language_models import library_answers
-    from dlbricks_tui.cli.rendering import show_parts
     from dlbricks_tui.documents.language import fastest_first, language_parts, library_parts
     from dlbricks_tui.documents.language_comparison import comparison_parts, what_ifs_parts
 
@@ -146,17 +160,15 @@ def _answers(args: Arguments, options: LanguageOptions) -> tuple[Sequence[Langua
     from dlbricks_tui.api.language_answers import opened_models
 
     failures: list[str] = []
-    models = opened_models(args.models, options, failures.append)
-    for failure in failures:
-        narrate(failure)
+    models = language.opened_models(args.models, options, failures.append)
+    narrate(*failures)
     if args.predict:
         return language.stored_answers(models, options, args.session.data), len(failures)
     from dlbricks_tui.api.jobs import words_of
     from dlbricks_tui.api.measuring import variant_remarks
     from dlbricks_tui.cli.progress import JobNarration, signals_interrupt
 
-    for remark in variant_remarks(options.threads):
-        narrate(remark)
+    narrate(*variant_remarks(options.threads))
     if args.compare:
         before = language.stored_answers(models, options, args.session.data)
         lacking = [it for it in before if not it.is_measured]
@@ -169,6 +181,5 @@ def _answers(args: Arguments, options: LanguageOptions) -> tuple[Sequence[Langua
         found = language.measured_or_predicted(
             models, options, args.session.data, narration.take, ended_early.append, **how
         )
-    for line in ended_early:
-        narrate(line)
+    narrate(*ended_early)
     return found, len(failures) + len(ended_early) + narration.failed

@@ -1,28 +1,31 @@
 """`dlbricks models`, `tree` and `corpus`: the models of the library, their layer sequences, and what is the same."""
 
 from __future__ import annotations
-
-import argparse
-from pathlib import Path
-from typing import TYPE_CHECKING
-
-from dlbricks_tui.cli.options import (
-    add_cutting_options,
-    add_models_argument,
-    add_runtime_option,
-    cutting_of,
-    inputs_of,
-    is_usual_runtime,
-)
-from dlbricks_tui.cli.output import data_console, narrate, write_json
-from dlbricks_tui.cli.parser import Arguments, Parser, Status, UsageError
+from dlbricks_tui.cli.options import add_cutting_options
+from dlbricks_tui.cli.options import add_models_argument
+from dlbricks_tui.cli.options import add_runtime_option
+from dlbricks_tui.cli.options import cutting_of
+from dlbricks_tui.cli.options import inputs_of
+from dlbricks_tui.cli.options import is_usual_runtime
+from dlbricks_tui.cli.output import data_console
+from dlbricks_tui.cli.output import narrate
+from dlbricks_tui.cli.output import show_parts
+from dlbricks_tui.cli.output import write_json
+from dlbricks_tui.cli.parser import Arguments
+from dlbricks_tui.cli.parser import Parser
+from dlbricks_tui.cli.parser import Status
+from dlbricks_tui.cli.parser import UsageError
 from dlbricks_tui.errors import UserError
 from dlbricks_tui.settings.variant import PRECISION
-from dlbricks_tui.wording.numbers import counted, percent, task_words
+from dlbricks_tui.wording.numbers import counted
+from dlbricks_tui.wording.numbers import percent
+from dlbricks_tui.wording.numbers import task_words
+from pathlib import Path
+from typing import TYPE_CHECKING
+import argparse
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
     from dlbricks_tui.models.library import ModelSource
 
 _NARROWEST = 12
@@ -89,8 +92,7 @@ def reset(args: Arguments) -> int:
     """Forget the shapes and values that were given for the inputs of a model."""
     from dlbricks_tui.api.opening import forget_inputs
 
-    for line in forget_inputs(args.model, args.session.data):
-        narrate(line)
+    narrate(*forget_inputs(args.model, args.session.data))
     return Status.DONE
 
 
@@ -188,12 +190,10 @@ def show_tree(args: Arguments) -> int:
     if args.json:
         write_json(tree_document(found))
     else:
-        from dlbricks_tui.cli.rendering import show_parts
         from dlbricks_tui.documents.tree import tree
 
         show_parts(tree(found, data_console().width))
-    for line in unmeasurable_lines(found.graph):
-        narrate(line)
+    narrate(*unmeasurable_lines(found.graph))
     return Status.DONE
 
 
@@ -209,7 +209,6 @@ def show_corpus(args: Arguments) -> int:
     if args.json:
         write_json(corpus_document(models, corpus, speedup))
     else:
-        from dlbricks_tui.cli.rendering import show_parts
         from dlbricks_tui.documents.corpus import corpus_parts
 
         known = [it.source for it in models]

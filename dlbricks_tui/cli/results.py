@@ -1,32 +1,36 @@
 """`dlbricks results`: list, show, compare, export, import, delete, verify and compact stored results."""
 
 from __future__ import annotations
-
-import sys
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
-
-from dlbricks_tui.cli.output import (
-    data_console,
-    narrate,
-    narrate_some,
-    write,
-    write_csv,
-    write_json,
-    write_json_lines,
-    write_lines,
-)
-from dlbricks_tui.cli.parser import Arguments, Parser, Status, Typed, UsageError
+from dlbricks_tui.cli.output import data_console
+from dlbricks_tui.cli.output import narrate
+from dlbricks_tui.cli.output import narrate_some
+from dlbricks_tui.cli.output import show_parts
+from dlbricks_tui.cli.output import write
+from dlbricks_tui.cli.output import write_csv
+from dlbricks_tui.cli.output import write_json
+from dlbricks_tui.cli.output import write_json_lines
+from dlbricks_tui.cli.output import write_lines
+from dlbricks_tui.cli.parser import Arguments
+from dlbricks_tui.cli.parser import Parser
+from dlbricks_tui.cli.parser import Status
+from dlbricks_tui.cli.parser import Typed
+from dlbricks_tui.cli.parser import UsageError
 from dlbricks_tui.printable import printable
 from dlbricks_tui.settings.setting import share
-from dlbricks_tui.wording.numbers import counted, percent
+from dlbricks_tui.wording.numbers import counted
+from dlbricks_tui.wording.numbers import percent
+from pathlib import Path
+from typing import Any
+from typing import TYPE_CHECKING
+import sys
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
+    from collections.abc import Iterator
+    from collections.abc import Sequence
     from dlbricks_tui.api.changes import ComparedPair
     from dlbricks_tui.api.stored_results import ShownResult
-    from dlbricks_tui.documents.parts import Sentence, Table
+    from dlbricks_tui.documents.parts import Sentence
+    from dlbricks_tui.documents.parts import Table
 
 FILTERS = """\
 A FILTER is a column, a comparison and a value: system=c5.xlarge, 'ms>5', name~conv, when>=2026-11-01, good=no,
@@ -148,8 +152,7 @@ def list_results(args: Arguments) -> int:
 
             width = data_console().width
             write_lines(list_lines(shown, columns, width) if args.columns else short_lines(shown, width))
-            for remark in precision_remarks(shown):
-                narrate(remark)
+            narrate(*precision_remarks(shown))
             every = counted(len(found), "result")
             narrate(f"{len(shown)} of {len(found)} results shown" if len(shown) < len(found) else every)
     return Status.DONE
@@ -165,14 +168,13 @@ def show_result(args: Arguments) -> int:
             write_json(found.document())
         else:
             _show(found)
-        for remark in () if found.selection is None else precision_remarks(found.selection):
-            narrate(remark)
+        if found.selection is not None:
+            narrate(*precision_remarks(found.selection))
     return Status.DONE
 
 
 def _show(found: ShownResult) -> None:
     # Loaded here: JSON needs no rich.
-    from dlbricks_tui.cli.rendering import show_parts
     from dlbricks_tui.documents.parts import BLANK_LINE, Heading
     from dlbricks_tui.documents.results import (
         OF_A_BRICK,
@@ -210,7 +212,6 @@ def compare_results(args: Arguments) -> int:
     """Print the comparison of two selections."""
     from dlbricks_tui.api.changes import compared_results
     from dlbricks_tui.api.sides import select_named
-    from dlbricks_tui.cli.rendering import show_parts
     from dlbricks_tui.documents.comparison import NOTHING_IN_COMMON, pair_columns, ratio_parts, selection_parts
     from dlbricks_tui.documents.parts import BLANK_LINE, Table
 
@@ -293,8 +294,7 @@ def _import_files(args: Arguments) -> tuple[Sequence[Any], bool]:
             require_signature=args.require_signature,
             ignore_signatures=args.ignore_signatures,
         )
-    for line in import_lines(done):
-        narrate(line)
+    narrate(*import_lines(done))
     return import_results(done), done.complete
 
 
@@ -307,14 +307,12 @@ def _import_published(args: Arguments) -> tuple[Sequence[Any], bool]:
         for checkout in args.paths:
             reports = []
             for report in checkout_reports(store, checkout, args.session.data, loader):
-                for line in system_lines(report):
-                    narrate(line)
+                narrate(*system_lines(report))
                 narrate_some([str(row) for row in report.unmatched], "rows")
                 narrate_some([f"{file}; it was skipped" for file in report.broken], "broken files")
                 reports.append(report)
             found.append(ImportedCheckout(checkout, tuple(reports)))
-            for line in found[-1].lines:
-                narrate(line)
+            narrate(*found[-1].lines)
     return [it.document() for it in found], not any(it.is_broken for it in found)
 
 

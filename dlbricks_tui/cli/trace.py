@@ -1,26 +1,30 @@
 """`dlbricks trace`: run a model at rising levels of detail, and write what was seen for a program that shows it."""
 
 from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 from dlbricks_tui.cli.jobs import detach
-from dlbricks_tui.cli.options import (
-    add_input_options,
-    add_measuring_runtime_options,
-    inputs_of,
-    runtime_given,
-    values_of,
-)
-from dlbricks_tui.cli.output import narrate, write_json, write_lines
-from dlbricks_tui.cli.parser import Arguments, Parser, Status, UsageError
+from dlbricks_tui.cli.options import add_input_options
+from dlbricks_tui.cli.options import add_measuring_runtime_options
+from dlbricks_tui.cli.options import inputs_of
+from dlbricks_tui.cli.options import runtime_given
+from dlbricks_tui.cli.options import values_of
+from dlbricks_tui.cli.output import narrate
+from dlbricks_tui.cli.output import show_parts
+from dlbricks_tui.cli.output import write_json
+from dlbricks_tui.cli.output import write_lines
+from dlbricks_tui.cli.parser import Arguments
+from dlbricks_tui.cli.parser import Parser
+from dlbricks_tui.cli.parser import Status
+from dlbricks_tui.cli.parser import UsageError
 from dlbricks_tui.printable import printable
-from dlbricks_tui.settings.analysing import INFERENCES, LEVELS
+from dlbricks_tui.settings.analysing import INFERENCES
+from dlbricks_tui.settings.analysing import LEVELS
 from dlbricks_tui.settings.cutting import LEVEL
 from dlbricks_tui.settings.variant import EXECUTION
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from dlbricks_tui.traces.trace import Trace, TraceOrder
+    from dlbricks_tui.traces.trace import Trace
+    from dlbricks_tui.traces.trace import TraceOrder
 
 # The formats, and the programs that open them.
 _PROGRAMS = {
@@ -93,7 +97,6 @@ def trace(args: Arguments) -> int:
 
         write_json(trace_result(found, args.output, form))
     else:
-        from dlbricks_tui.cli.rendering import show_parts
         from dlbricks_tui.documents.trace import trace_parts
 
         show_parts(trace_parts(found))
@@ -110,8 +113,7 @@ def _order(args: Arguments) -> TraceOrder:
     options = TraceOptions(**runtime_given(args), **given, **inputs_of(args), levels=levels)
     order = args.session.trace_order(args.model, options)
     settings = order.execution.runtime.settings
-    for remark in variant_remarks([settings.threads], [settings.precision]):
-        narrate(remark)
+    narrate(*variant_remarks([settings.threads], [settings.precision]))
     return order
 
 
