@@ -4,34 +4,29 @@ plan = check_plan(names, file, options, data)    the runs, and the models that c
 measured = measured_by(plan, data, execute)      each run several times
 results = checked(plan, measured, data)          the verdicts
 """
+
+import xml.etree.ElementTree as ET
 from collections import defaultdict
-from collections.abc import Callable
-from collections.abc import Iterable
-from collections.abc import Iterator
-from collections.abc import Mapping
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
-from dataclasses import field
-from dataclasses import fields
-from dataclasses import replace
-from datetime import datetime
-from datetime import timezone
+from dataclasses import dataclass, field, fields, replace
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any, NamedTuple
+
 from dlbricks_tui import __version__
-from dlbricks_tui.api.measuring import MeasureOptions
-from dlbricks_tui.api.measuring import request_of
-from dlbricks_tui.api.opening import InputOptions
-from dlbricks_tui.api.opening import ModelLoaders
-from dlbricks_tui.api.opening import files_for
-from dlbricks_tui.api.opening import library
+from dlbricks_tui.api.measuring import MeasureOptions, request_of
+from dlbricks_tui.api.opening import InputOptions, ModelLoaders, files_for, library
 from dlbricks_tui.bricks.identity import end_to_end_keys
 from dlbricks_tui.errors import UserError
-from dlbricks_tui.evaluations.baseline import Baseline
-from dlbricks_tui.evaluations.baseline import Difference
-from dlbricks_tui.evaluations.baseline import baseline_of
-from dlbricks_tui.evaluations.baseline import baselines_of_evaluation
-from dlbricks_tui.evaluations.baseline import baselines_of_records
-from dlbricks_tui.evaluations.baseline import judged
+from dlbricks_tui.evaluations.baseline import (
+    Baseline,
+    Difference,
+    baseline_of,
+    baselines_of_evaluation,
+    baselines_of_records,
+    judged,
+)
 from dlbricks_tui.evaluations.evaluation import EvaluationError
 from dlbricks_tui.files import write_named
 from dlbricks_tui.folders import DataFolder
@@ -39,59 +34,28 @@ from dlbricks_tui.host.fingerprint import fingerprint
 from dlbricks_tui.jobs.folder import RunFolder
 from dlbricks_tui.measure.results import runtime_record
 from dlbricks_tui.measure.stopping import Adaptive
-from dlbricks_tui.models.graph import Level
-from dlbricks_tui.models.graph import Numbers
-from dlbricks_tui.models.graph import Shape
+from dlbricks_tui.models.graph import Level, Numbers, Shape
 from dlbricks_tui.models.library import ModelSource
-from dlbricks_tui.models.loading import Loader
-from dlbricks_tui.models.loading import UNLOADABLE
-from dlbricks_tui.printable import printable
-from dlbricks_tui.printable import printable_lines
+from dlbricks_tui.models.loading import UNLOADABLE, Loader
+from dlbricks_tui.printable import printable, printable_lines
 from dlbricks_tui.recorded_host import processors_here
-from dlbricks_tui.runs.events import FailedBefore
-from dlbricks_tui.runs.events import ModelLeftOut
-from dlbricks_tui.runs.events import ProgramFailed
-from dlbricks_tui.runs.events import RunEvents
-from dlbricks_tui.runs.request import RunRequest
-from dlbricks_tui.runs.request import RuntimeChoice
-from dlbricks_tui.runs.request import chosen
-from dlbricks_tui.runs.request import usual_method
+from dlbricks_tui.runs.events import FailedBefore, ModelLeftOut, ProgramFailed, RunEvents
+from dlbricks_tui.runs.request import RunRequest, RuntimeChoice, chosen, usual_method
 from dlbricks_tui.runs.run import RunOutcome
 from dlbricks_tui.runtime.errors import RegistryError
 from dlbricks_tui.runtime.registry import Registry
 from dlbricks_tui.runtime.runtime import Runtime
-from dlbricks_tui.runtime.variant import AskedVariant
-from dlbricks_tui.runtime.variant import Precision
-from dlbricks_tui.runtime.variant import Variant
-from dlbricks_tui.settings.variant import KERNELS
-from dlbricks_tui.settings.variant import USUAL_EXECUTION
-from dlbricks_tui.store.change import Change
-from dlbricks_tui.store.change import FEWEST_PROCESSES
-from dlbricks_tui.store.change import USUAL_SHARE
-from dlbricks_tui.store.change import Verdict
+from dlbricks_tui.runtime.variant import AskedVariant, Precision, Variant
+from dlbricks_tui.settings.variant import KERNELS, USUAL_EXECUTION
+from dlbricks_tui.store.change import FEWEST_PROCESSES, USUAL_SHARE, Change, Verdict
 from dlbricks_tui.store.database import ResultsDatabase
-from dlbricks_tui.store.documents import DamagedResultError
-from dlbricks_tui.store.documents import StoreError
+from dlbricks_tui.store.documents import DamagedResultError, StoreError
 from dlbricks_tui.store.exchange import read_export
 from dlbricks_tui.store.files import Damage
-from dlbricks_tui.store.records import EndToEnd
-from dlbricks_tui.store.records import Provenance
-from dlbricks_tui.store.records import RuntimeRecord
-from dlbricks_tui.store.records import System
-from dlbricks_tui.store.selections import OLDEST_FIRST
-from dlbricks_tui.store.selections import equal
-from dlbricks_tui.wording.answers import change_words
-from dlbricks_tui.wording.answers import short_combination
-from dlbricks_tui.wording.answers import unmeasured_line
-from dlbricks_tui.wording.answers import verdict_line
-from dlbricks_tui.wording.changes import change_words
-from dlbricks_tui.wording.changes import short_combination
-from dlbricks_tui.wording.changes import unmeasured_line
-from dlbricks_tui.wording.changes import verdict_line
-from pathlib import Path
-from typing import Any
-from typing import NamedTuple
-import xml.etree.ElementTree as ET
+from dlbricks_tui.store.records import EndToEnd, Provenance, RuntimeRecord, System
+from dlbricks_tui.store.selections import OLDEST_FIRST, equal
+from dlbricks_tui.wording.answers import change_words, short_combination, unmeasured_line, verdict_line
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckedModel(AskedVariant):

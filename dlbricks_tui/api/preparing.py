@@ -1,81 +1,61 @@
 """The models and runtimes that an evaluation means on this host, the runs that measure it, and what they found."""
-from collections import Counter
-from collections import defaultdict
-from collections.abc import Callable
-from collections.abc import Collection
-from collections.abc import Iterator
-from collections.abc import Mapping
-from collections.abc import Sequence
+
+import os
+from collections import Counter, defaultdict
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
-from dataclasses import replace
-from dlbricks_tui.api.checks import ModelOfRun
-from dlbricks_tui.api.checks import TimedTogether
-from dlbricks_tui.api.checks import request_of_parts
-from dlbricks_tui.api.from_run import FoundResult
-from dlbricks_tui.api.from_run import found_result
-from dlbricks_tui.api.measuring import MeasureOptions
-from dlbricks_tui.api.measuring import request_by
+from dataclasses import dataclass, replace
+from itertools import count
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from dlbricks_tui.api.checks import ModelOfRun, TimedTogether, request_of_parts
+from dlbricks_tui.api.from_run import FoundResult, found_result
+from dlbricks_tui.api.measuring import MeasureOptions, request_by
 from dlbricks_tui.api.opening import library
 from dlbricks_tui.bricks.cutting import LayerOrder
 from dlbricks_tui.errors import UserError
-from dlbricks_tui.evaluations.evaluation import EvaluatedModel
-from dlbricks_tui.evaluations.evaluation import EvaluatedRuntime
-from dlbricks_tui.evaluations.evaluation import Evaluation
-from dlbricks_tui.evaluations.matching import FoundModel
-from dlbricks_tui.evaluations.matching import Match
-from dlbricks_tui.evaluations.matching import QUIET
-from dlbricks_tui.evaluations.matching import asked_for
-from dlbricks_tui.evaluations.matching import host_matches
-from dlbricks_tui.evaluations.matching import host_state
-from dlbricks_tui.evaluations.matching import is_possible
-from dlbricks_tui.evaluations.matching import match_of
-from dlbricks_tui.evaluations.matching import model_match
-from dlbricks_tui.evaluations.matching import offered_by
-from dlbricks_tui.evaluations.matching import runtime_matches
-from dlbricks_tui.evaluations.matching import version_fits
-from dlbricks_tui.folders import DataFolder
-from dlbricks_tui.folders import SAMPLE_MODELS
-from dlbricks_tui.host.fingerprint import HostFiles
-from dlbricks_tui.host.fingerprint import fingerprint
-from dlbricks_tui.host.fingerprint import instruction_sets
+from dlbricks_tui.evaluations.evaluation import EvaluatedModel, EvaluatedRuntime, Evaluation
+from dlbricks_tui.evaluations.matching import (
+    QUIET,
+    FoundModel,
+    Match,
+    asked_for,
+    host_matches,
+    host_state,
+    is_possible,
+    match_of,
+    model_match,
+    offered_by,
+    runtime_matches,
+    version_fits,
+)
+from dlbricks_tui.folders import SAMPLE_MODELS, DataFolder
+from dlbricks_tui.host.fingerprint import HostFiles, fingerprint, instruction_sets
 from dlbricks_tui.host.noise import disturbances
 from dlbricks_tui.jobs.events import Event
 from dlbricks_tui.measure.jobs import CutModel
 from dlbricks_tui.measure.known import known_in
-from dlbricks_tui.measure.plan import Plan
-from dlbricks_tui.measure.plan import keys_of
-from dlbricks_tui.measure.plan import plan
+from dlbricks_tui.measure.plan import Plan, keys_of, plan
 from dlbricks_tui.measure.results import conditions_of
 from dlbricks_tui.models.content import content_sha256
 from dlbricks_tui.models.errors import ModelError
-from dlbricks_tui.models.graph import Numbers
-from dlbricks_tui.models.graph import Shape
-from dlbricks_tui.models.library import Library
-from dlbricks_tui.models.library import ModelSource
-from dlbricks_tui.runs.events import ModelLeftOut
-from dlbricks_tui.runs.events import ModelLoading
+from dlbricks_tui.models.graph import Numbers, Shape
+from dlbricks_tui.models.library import Library, ModelSource
+from dlbricks_tui.runs.events import ModelLeftOut, ModelLoading
 from dlbricks_tui.runs.planning import cut_models
 from dlbricks_tui.runs.request import RunRequest
 from dlbricks_tui.runs.work import KnownGraphs
 from dlbricks_tui.runtime.errors import WorkerLostError
 from dlbricks_tui.runtime.registry import Registry
 from dlbricks_tui.runtime.runtime import Runtime
-from dlbricks_tui.runtime.traits import Format
-from dlbricks_tui.runtime.traits import traits_of
-from dlbricks_tui.runtime.variant import AskedVariant
-from dlbricks_tui.runtime.variant import InstructionSet
-from dlbricks_tui.runtime.variant import Precision
+from dlbricks_tui.runtime.traits import Format, traits_of
+from dlbricks_tui.runtime.variant import AskedVariant, InstructionSet, Precision
 from dlbricks_tui.settings.measuring import HOW
 from dlbricks_tui.settings.setting import fields_of
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.records import Provenance
 from dlbricks_tui.wording.events import note_of
-from itertools import count
-from pathlib import Path
-from typing import Any
-from typing import NamedTuple
-import os
 
 # The beginning of the subject of matches of models.
 _MODEL = "model "

@@ -1,50 +1,42 @@
 """`dlbricks analyze`: how fast models could be, where their time goes, and what changes would gain."""
 
 from __future__ import annotations
-from collections.abc import Iterator
-from collections.abc import Sequence
+
+from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import replace
+from typing import TYPE_CHECKING
+
 from dlbricks_tui.cli.jobs import detached
 from dlbricks_tui.cli.models import add_graph_files
-from dlbricks_tui.cli.options import USUAL_RUNTIME
-from dlbricks_tui.cli.options import add_cutting_options
-from dlbricks_tui.cli.options import add_models_argument
-from dlbricks_tui.cli.options import cutting_of
-from dlbricks_tui.cli.options import estimate_options_of
-from dlbricks_tui.cli.options import inputs_of
-from dlbricks_tui.cli.output import data_console
-from dlbricks_tui.cli.output import narrate
-from dlbricks_tui.cli.output import narrate_some
-from dlbricks_tui.cli.output import narrate_waiting
-from dlbricks_tui.cli.output import show_parts
-from dlbricks_tui.cli.output import write_csv
-from dlbricks_tui.cli.output import write_json
-from dlbricks_tui.cli.output import write_lines
-from dlbricks_tui.cli.parser import Arguments
-from dlbricks_tui.cli.parser import Parser
-from dlbricks_tui.cli.parser import Status
-from dlbricks_tui.cli.parser import Typed
-from dlbricks_tui.cli.parser import UsageError
+from dlbricks_tui.cli.options import (
+    USUAL_RUNTIME,
+    add_cutting_options,
+    add_models_argument,
+    cutting_of,
+    estimate_options_of,
+    inputs_of,
+)
+from dlbricks_tui.cli.output import (
+    data_console,
+    narrate,
+    narrate_some,
+    narrate_waiting,
+    show_parts,
+    write_csv,
+    write_json,
+    write_lines,
+)
+from dlbricks_tui.cli.parser import Arguments, Parser, Status, Typed, UsageError
 from dlbricks_tui.settings.analysing import KINDS
-from dlbricks_tui.settings.cutting import CUTTING
-from dlbricks_tui.settings.cutting import LEVEL
-from dlbricks_tui.settings.setting import name
-from dlbricks_tui.settings.setting import several
-from dlbricks_tui.settings.variant import EXECUTION
-from dlbricks_tui.settings.variant import RUNTIME
-from dlbricks_tui.settings.variant import SYSTEM
-from dlbricks_tui.settings.variant import THREADS
-from dlbricks_tui.wording.numbers import counted
-from dlbricks_tui.wording.numbers import duration
-from dlbricks_tui.wording.numbers import in_ms
-from dlbricks_tui.wording.numbers import names_of
-from typing import TYPE_CHECKING
+from dlbricks_tui.settings.cutting import CUTTING, LEVEL
+from dlbricks_tui.settings.setting import name, several
+from dlbricks_tui.settings.variant import EXECUTION, RUNTIME, SYSTEM, THREADS
+from dlbricks_tui.wording.numbers import counted, duration, in_ms, names_of
 
 if TYPE_CHECKING:
     from dlbricks_tui.analysis.kernels import TimedKernel
-    from dlbricks_tui.api.analysing import Analysis
-    from dlbricks_tui.api.analysing import MissingPart
+    from dlbricks_tui.api.analysing import Analysis, MissingPart
     from dlbricks_tui.jobs.folder import JobFolder
 
 _WIDEST = 120

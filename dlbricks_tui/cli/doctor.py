@@ -1,26 +1,19 @@
 """`dlbricks doctor`, `runtimes` and `config`: this host, its interpreters with a framework, and the settings."""
 
 from __future__ import annotations
-from collections.abc import Callable
-from collections.abc import Sequence
-from dlbricks_tui.cli.output import narrate
-from dlbricks_tui.cli.output import narrate_waiting
-from dlbricks_tui.cli.output import show_parts
-from dlbricks_tui.cli.output import write
-from dlbricks_tui.cli.output import write_json
-from dlbricks_tui.cli.parser import Arguments
-from dlbricks_tui.cli.parser import Parser
-from dlbricks_tui.cli.parser import Status
-from dlbricks_tui.cli.parser import Typed
-from dlbricks_tui.cli.parser import UsageError
-from dlbricks_tui.settings.variant import THREADS
+
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from dlbricks_tui.cli.output import narrate, narrate_waiting, show_parts, write, write_json
+from dlbricks_tui.cli.parser import Arguments, Parser, Status, Typed, UsageError
+from dlbricks_tui.settings.variant import THREADS
+
 if TYPE_CHECKING:
-    from dlbricks_tui.config.config import Config
-    from dlbricks_tui.config.config import Sources
+    from dlbricks_tui.config.config import Config, Sources
     from dlbricks_tui.runtime.runtime import Runtime
+
 
 def register(parser: Parser) -> None:
     """Add the options of `doctor`."""

@@ -1,43 +1,29 @@
 """`dlbricks estimate`: a model's latency composed of its bricks, and the agreement of estimates with measurements."""
 
 from __future__ import annotations
-from collections.abc import Iterable
-from collections.abc import Sequence
+
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from dlbricks_tui.cli.options import add_cutting_options
-from dlbricks_tui.cli.options import add_measured_only_option
-from dlbricks_tui.cli.options import add_models_argument
-from dlbricks_tui.cli.options import estimate_options_of
-from dlbricks_tui.cli.options import given_options
-from dlbricks_tui.cli.options import values_of
-from dlbricks_tui.cli.output import narrate
-from dlbricks_tui.cli.output import show_parts
-from dlbricks_tui.cli.output import write_csv
-from dlbricks_tui.cli.output import write_json
-from dlbricks_tui.cli.parser import Arguments
-from dlbricks_tui.cli.parser import Parser
-from dlbricks_tui.cli.parser import Status
-from dlbricks_tui.cli.parser import Typed
-from dlbricks_tui.cli.parser import UsageError
-from dlbricks_tui.settings.cutting import CUTTING
-from dlbricks_tui.settings.cutting import LEVEL
-from dlbricks_tui.settings.cutting import WORKERS
-from dlbricks_tui.settings.loads import BOUND
-from dlbricks_tui.settings.variant import BATCH
-from dlbricks_tui.settings.variant import EXECUTION
-from dlbricks_tui.settings.variant import KERNELS
-from dlbricks_tui.settings.variant import PRECISION
-from dlbricks_tui.settings.variant import RUNTIME
-from dlbricks_tui.settings.variant import SYSTEM
-from dlbricks_tui.settings.variant import THREADS
 from itertools import product
-from typing import Any
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+from dlbricks_tui.cli.options import (
+    add_cutting_options,
+    add_measured_only_option,
+    add_models_argument,
+    estimate_options_of,
+    given_options,
+    values_of,
+)
+from dlbricks_tui.cli.output import narrate, show_parts, write_csv, write_json
+from dlbricks_tui.cli.parser import Arguments, Parser, Status, Typed, UsageError
+from dlbricks_tui.settings.cutting import CUTTING, LEVEL, WORKERS
+from dlbricks_tui.settings.loads import BOUND
+from dlbricks_tui.settings.variant import BATCH, EXECUTION, KERNELS, PRECISION, RUNTIME, SYSTEM, THREADS
 
 if TYPE_CHECKING:
     from dlbricks_tui.api.estimates import Cures
-    from dlbricks_tui.api.estimating import Answer
-    from dlbricks_tui.api.estimating import Estimator
+    from dlbricks_tui.api.estimating import Answer, Estimator
     from dlbricks_tui.api.scope import EstimateOptions
     from dlbricks_tui.api.session import Session
     from dlbricks_tui.estimate.ranking import Point

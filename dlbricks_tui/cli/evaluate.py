@@ -1,29 +1,17 @@
 """`dlbricks evaluate` and `dlbricks check`: measure again what files say, and compare with their results."""
 
 from __future__ import annotations
-from datetime import datetime
-from datetime import timezone
-from dlbricks_tui.cli.options import add_models_argument
-from dlbricks_tui.cli.options import inputs_of
-from dlbricks_tui.cli.output import narrate
-from dlbricks_tui.cli.output import narrate_once
-from dlbricks_tui.cli.output import narrate_some
-from dlbricks_tui.cli.output import show_parts
-from dlbricks_tui.cli.output import write
-from dlbricks_tui.cli.output import write_json
-from dlbricks_tui.cli.output import write_lines
-from dlbricks_tui.cli.parser import Arguments
-from dlbricks_tui.cli.parser import Parser
-from dlbricks_tui.cli.parser import Status
-from dlbricks_tui.cli.parser import Typed
-from dlbricks_tui.cli.parser import UsageError
-from dlbricks_tui.settings.setting import share
-from dlbricks_tui.wording.numbers import counted
-from dlbricks_tui.wording.numbers import names_of
-from itertools import count
-from typing import Any
-from typing import TYPE_CHECKING
+
 import json
+from datetime import datetime, timezone
+from itertools import count
+from typing import TYPE_CHECKING, Any
+
+from dlbricks_tui.cli.options import add_models_argument, inputs_of
+from dlbricks_tui.cli.output import narrate, narrate_once, narrate_some, show_parts, write, write_json, write_lines
+from dlbricks_tui.cli.parser import Arguments, Parser, Status, Typed, UsageError
+from dlbricks_tui.settings.setting import share
+from dlbricks_tui.wording.numbers import counted, names_of
 
 if TYPE_CHECKING:
     from dlbricks_tui.api.evaluating import EvaluationResult
@@ -33,6 +21,7 @@ if TYPE_CHECKING:
     from dlbricks_tui.runs.run import RunOutcome
     from dlbricks_tui.scenarios.scenario import ScenarioOrder
     from dlbricks_tui.store.records import LoadTest
+
 
 def register(parser: Parser) -> None:
     """Add the options of `evaluate`."""

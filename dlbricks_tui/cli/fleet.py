@@ -1,32 +1,19 @@
 """`dlbricks fleet`: measure on many hosts, watch and control such runs, and set the hosts up."""
 
 from __future__ import annotations
+
 from dataclasses import replace
-from dlbricks_tui.cli.options import add_cutting_options
-from dlbricks_tui.cli.options import add_models_argument
-from dlbricks_tui.cli.options import inputs_of
-from dlbricks_tui.cli.options import values_of
-from dlbricks_tui.cli.output import narrate
-from dlbricks_tui.cli.output import show_parts
-from dlbricks_tui.cli.output import write
-from dlbricks_tui.cli.output import write_json
-from dlbricks_tui.cli.parser import Arguments
-from dlbricks_tui.cli.parser import Handler
-from dlbricks_tui.cli.parser import Parser
-from dlbricks_tui.cli.parser import Status
-from dlbricks_tui.cli.parser import UsageError
-from dlbricks_tui.settings.cutting import CUTTING
-from dlbricks_tui.settings.cutting import LEVEL
-from dlbricks_tui.settings.language import GENERATE
-from dlbricks_tui.settings.language import PROMPT
-from dlbricks_tui.settings.language import WEIGHTS
-from dlbricks_tui.settings.language import WEIGHTS_BESIDE
-from dlbricks_tui.settings.measuring import PROBE
-from dlbricks_tui.settings.measuring import QUESTION
-from dlbricks_tui.settings.variant import EXECUTION
-from dlbricks_tui.wording.numbers import counted
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from dlbricks_tui.cli.options import add_cutting_options, add_models_argument, inputs_of, values_of
+from dlbricks_tui.cli.output import narrate, show_parts, write, write_json
+from dlbricks_tui.cli.parser import Arguments, Handler, Parser, Status, UsageError
+from dlbricks_tui.settings.cutting import CUTTING, LEVEL
+from dlbricks_tui.settings.language import GENERATE, PROMPT, WEIGHTS, WEIGHTS_BESIDE
+from dlbricks_tui.settings.measuring import PROBE, QUESTION
+from dlbricks_tui.settings.variant import EXECUTION
+from dlbricks_tui.wording.numbers import counted
 
 if TYPE_CHECKING:
     from dlbricks_tui.api.fleets import FleetJob

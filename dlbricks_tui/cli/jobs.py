@@ -1,33 +1,23 @@
 """`dlbricks jobs`, `runs` and `demo`: list, watch, replay, pause, cancel or resume jobs; replay a recorded run."""
 
 from __future__ import annotations
-from collections.abc import Callable
-from collections.abc import Collection
-from collections.abc import Iterable
-from collections.abc import Sequence
-from contextlib import closing
-from dlbricks_tui.cli.output import narrate
-from dlbricks_tui.cli.output import show_parts
-from dlbricks_tui.cli.output import write
-from dlbricks_tui.cli.output import write_json
-from dlbricks_tui.cli.parser import Arguments
-from dlbricks_tui.cli.parser import Handler
-from dlbricks_tui.cli.parser import Parser
-from dlbricks_tui.cli.parser import Status
-from dlbricks_tui.cli.parser import Typed
-from dlbricks_tui.settings.measuring import TIME_BUDGET
-from dlbricks_tui.wording.numbers import duration
-from typing import Any
-from typing import TYPE_CHECKING
+
 import math
 import os
+from collections.abc import Callable, Collection, Iterable, Sequence
+from contextlib import closing
+from typing import TYPE_CHECKING, Any
+
+from dlbricks_tui.cli.output import narrate, show_parts, write, write_json
+from dlbricks_tui.cli.parser import Arguments, Handler, Parser, Status, Typed
+from dlbricks_tui.settings.measuring import TIME_BUDGET
+from dlbricks_tui.wording.numbers import duration
 
 if TYPE_CHECKING:
     from dlbricks_tui.documents.parts import Column
-    from dlbricks_tui.jobs.events import Event
-    from dlbricks_tui.jobs.events import EventReader
-    from dlbricks_tui.jobs.folder import JobFolder
-    from dlbricks_tui.jobs.folder import RunFolder
+    from dlbricks_tui.jobs.events import Event, EventReader
+    from dlbricks_tui.jobs.folder import JobFolder, RunFolder
+
 
 def register(parser: Parser) -> None:
     """Add the actions of `jobs`; without one it lists."""
@@ -291,8 +281,6 @@ def replay_run(folder: RunFolder, args: Arguments) -> int:
     from dlbricks_tui.api.jobs import reader_of, replay_of
     from dlbricks_tui.api.measuring import replayed_run
     from dlbricks_tui.cli.progress import shown
-    from dlbricks_tui.documents.jobs import replay_parts
-    from dlbricks_tui.cli.rendering import show_parts
     from dlbricks_tui.documents.run import replay_parts
 
     replay = replay_of(folder, reader_of(folder), args.speed)

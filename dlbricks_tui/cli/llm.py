@@ -1,38 +1,23 @@
 """`dlbricks llm`: how fast language models read a prompt and make tokens on this host, and whether they fit."""
 
 from __future__ import annotations
+
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import groupby
+from typing import TYPE_CHECKING, Any
+
 from dlbricks_tui.cli.jobs import detach
 from dlbricks_tui.cli.options import values_of
-from dlbricks_tui.cli.output import narrate
-from dlbricks_tui.cli.output import show_parts
-from dlbricks_tui.cli.output import write_json
-from dlbricks_tui.cli.parser import Arguments
-from dlbricks_tui.cli.parser import Parser
-from dlbricks_tui.cli.parser import Status
-from dlbricks_tui.cli.parser import Typed
-from dlbricks_tui.cli.parser import UsageError
-from dlbricks_tui.settings.language import AT_LEAST
-from dlbricks_tui.settings.language import BEST_FOR
-from dlbricks_tui.settings.language import CACHE
-from dlbricks_tui.settings.language import FLASH_ATTENTION
-from dlbricks_tui.settings.language import GENERATE
-from dlbricks_tui.settings.language import PROMPT
-from dlbricks_tui.settings.language import WEIGHTS
-from dlbricks_tui.settings.setting import name
-from dlbricks_tui.settings.setting import several
-from dlbricks_tui.settings.variant import RUNTIME
-from dlbricks_tui.settings.variant import THREADS
-from dlbricks_tui.wording.numbers import counted
-from dlbricks_tui.wording.numbers import duration
-from itertools import groupby
-from typing import Any
-from typing import TYPE_CHECKING
+from dlbricks_tui.cli.output import narrate, show_parts, write_json
+from dlbricks_tui.cli.parser import Arguments, Parser, Status, Typed, UsageError
+from dlbricks_tui.settings.language import AT_LEAST, BEST_FOR, CACHE, FLASH_ATTENTION, GENERATE, PROMPT, WEIGHTS
+from dlbricks_tui.settings.setting import name, several
+from dlbricks_tui.settings.variant import RUNTIME, THREADS
+from dlbricks_tui.wording.numbers import counted, duration
 
 if TYPE_CHECKING:
-    from dlbricks_tui.api.language_answers import LanguageAnswer
-    from dlbricks_tui.api.language_answers import LanguageOptions
+    from dlbricks_tui.api.language_answers import LanguageAnswer, LanguageOptions
     from dlbricks_tui.documents.parts import Part
 
 # Pictures are no wider.
@@ -160,7 +145,7 @@ def _answers(args: Arguments, options: LanguageOptions) -> tuple[Sequence[Langua
     from dlbricks_tui.api.language_answers import opened_models
 
     failures: list[str] = []
-    models = language.opened_models(args.models, options, failures.append)
+    models = opened_models(args.models, options, failures.append)
     narrate(*failures)
     if args.predict:
         return language.stored_answers(models, options, args.session.data), len(failures)

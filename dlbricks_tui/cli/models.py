@@ -1,31 +1,28 @@
 """`dlbricks models`, `tree` and `corpus`: the models of the library, their layer sequences, and what is the same."""
 
 from __future__ import annotations
-from dlbricks_tui.cli.options import add_cutting_options
-from dlbricks_tui.cli.options import add_models_argument
-from dlbricks_tui.cli.options import add_runtime_option
-from dlbricks_tui.cli.options import cutting_of
-from dlbricks_tui.cli.options import inputs_of
-from dlbricks_tui.cli.options import is_usual_runtime
-from dlbricks_tui.cli.output import data_console
-from dlbricks_tui.cli.output import narrate
-from dlbricks_tui.cli.output import show_parts
-from dlbricks_tui.cli.output import write_json
-from dlbricks_tui.cli.parser import Arguments
-from dlbricks_tui.cli.parser import Parser
-from dlbricks_tui.cli.parser import Status
-from dlbricks_tui.cli.parser import UsageError
-from dlbricks_tui.errors import UserError
-from dlbricks_tui.settings.variant import PRECISION
-from dlbricks_tui.wording.numbers import counted
-from dlbricks_tui.wording.numbers import percent
-from dlbricks_tui.wording.numbers import task_words
+
+import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
-import argparse
+
+from dlbricks_tui.cli.options import (
+    add_cutting_options,
+    add_models_argument,
+    add_runtime_option,
+    cutting_of,
+    inputs_of,
+    is_usual_runtime,
+)
+from dlbricks_tui.cli.output import data_console, narrate, show_parts, write_json
+from dlbricks_tui.cli.parser import Arguments, Parser, Status, UsageError
+from dlbricks_tui.errors import UserError
+from dlbricks_tui.settings.variant import PRECISION
+from dlbricks_tui.wording.numbers import counted, percent, task_words
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
     from dlbricks_tui.models.library import ModelSource
 
 _NARROWEST = 12

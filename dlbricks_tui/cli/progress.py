@@ -1,31 +1,26 @@
 """The progress of jobs on standard error: a live picture on a terminal, plain lines now and then elsewhere."""
 
 from __future__ import annotations
-from collections.abc import Callable
-from collections.abc import Iterator
-from collections.abc import Sequence
-from contextlib import ExitStack
-from contextlib import contextmanager
-from contextlib import suppress
-from dlbricks_tui.cli.output import narrate
-from dlbricks_tui.cli.output import narrate_once
-from dlbricks_tui.cli.output import narration_console
-from dlbricks_tui.printable import printable
-from dlbricks_tui.wording.numbers import counted
-from dlbricks_tui.wording.numbers import duration
-from typing import TYPE_CHECKING
+
 import signal
 import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from typing import TYPE_CHECKING
+
+from dlbricks_tui.cli.output import narrate, narrate_once, narration_console
+from dlbricks_tui.printable import printable
+from dlbricks_tui.wording.numbers import counted, duration
 
 if TYPE_CHECKING:
+    from rich.console import Console, RenderableType
+
     from dlbricks_tui.api.fleets import FleetJob
     from dlbricks_tui.api.jobs import JobWords
     from dlbricks_tui.api.measuring import FollowedRun
     from dlbricks_tui.fleet.request import FleetProgress
     from dlbricks_tui.jobs.events import Event
     from dlbricks_tui.runs.events import RunProgress
-    from rich.console import Console
-    from rich.console import RenderableType
 
 _SECONDS_PER_LINE = 10.0
 _MOST_MODELS, _MOST_HOSTS = 5, 30

@@ -1,36 +1,33 @@
 """`dlbricks results`: list, show, compare, export, import, delete, verify and compact stored results."""
 
 from __future__ import annotations
-from dlbricks_tui.cli.output import data_console
-from dlbricks_tui.cli.output import narrate
-from dlbricks_tui.cli.output import narrate_some
-from dlbricks_tui.cli.output import show_parts
-from dlbricks_tui.cli.output import write
-from dlbricks_tui.cli.output import write_csv
-from dlbricks_tui.cli.output import write_json
-from dlbricks_tui.cli.output import write_json_lines
-from dlbricks_tui.cli.output import write_lines
-from dlbricks_tui.cli.parser import Arguments
-from dlbricks_tui.cli.parser import Parser
-from dlbricks_tui.cli.parser import Status
-from dlbricks_tui.cli.parser import Typed
-from dlbricks_tui.cli.parser import UsageError
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from dlbricks_tui.cli.output import (
+    data_console,
+    narrate,
+    narrate_some,
+    show_parts,
+    write,
+    write_csv,
+    write_json,
+    write_json_lines,
+    write_lines,
+)
+from dlbricks_tui.cli.parser import Arguments, Parser, Status, Typed, UsageError
 from dlbricks_tui.printable import printable
 from dlbricks_tui.settings.setting import share
-from dlbricks_tui.wording.numbers import counted
-from dlbricks_tui.wording.numbers import percent
-from pathlib import Path
-from typing import Any
-from typing import TYPE_CHECKING
-import sys
+from dlbricks_tui.wording.numbers import counted, percent
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
+
     from dlbricks_tui.api.changes import ComparedPair
     from dlbricks_tui.api.stored_results import ShownResult
-    from dlbricks_tui.documents.parts import Sentence
-    from dlbricks_tui.documents.parts import Table
+    from dlbricks_tui.documents.parts import Sentence, Table
 
 FILTERS = """\
 A FILTER is a column, a comparison and a value: system=c5.xlarge, 'ms>5', name~conv, when>=2026-11-01, good=no,

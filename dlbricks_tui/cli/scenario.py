@@ -1,53 +1,38 @@
 """`dlbricks scenario`: how much load a model can serve, predicted and measured."""
 
 from __future__ import annotations
+
 from collections.abc import Iterable
 from contextlib import closing
+from typing import TYPE_CHECKING, Any
+
 from dlbricks_tui.cli.jobs import detach
-from dlbricks_tui.cli.options import USUAL_RUNTIME
-from dlbricks_tui.cli.options import add_models_argument
-from dlbricks_tui.cli.options import estimate_options_of
-from dlbricks_tui.cli.options import values_of
-from dlbricks_tui.cli.output import data_console
-from dlbricks_tui.cli.output import narrate
-from dlbricks_tui.cli.output import narrate_once
-from dlbricks_tui.cli.output import show_parts
-from dlbricks_tui.cli.output import write_json
-from dlbricks_tui.cli.output import write_lines
-from dlbricks_tui.cli.parser import Arguments
-from dlbricks_tui.cli.parser import Parser
-from dlbricks_tui.cli.parser import Status
-from dlbricks_tui.cli.parser import Typed
-from dlbricks_tui.cli.parser import UsageError
+from dlbricks_tui.cli.options import USUAL_RUNTIME, add_models_argument, estimate_options_of, values_of
+from dlbricks_tui.cli.output import data_console, narrate, narrate_once, show_parts, write_json, write_lines
+from dlbricks_tui.cli.parser import Arguments, Parser, Status, Typed, UsageError
 from dlbricks_tui.cli.progress import signals_interrupt
 from dlbricks_tui.errors import UserError
 from dlbricks_tui.settings.cutting import CUTTING
 from dlbricks_tui.settings.language import WEIGHTS
-from dlbricks_tui.settings.loads import ANY_KIND
-from dlbricks_tui.settings.loads import ANY_PRECISION
-from dlbricks_tui.settings.loads import BATCHES
-from dlbricks_tui.settings.loads import BOUND
-from dlbricks_tui.settings.loads import FULL
-from dlbricks_tui.settings.loads import INSTANCES
-from dlbricks_tui.settings.loads import KIND
-from dlbricks_tui.settings.loads import PERCENTILE
-from dlbricks_tui.settings.loads import RATE
-from dlbricks_tui.settings.loads import TOKENS
-from dlbricks_tui.settings.loads import USERS
-from dlbricks_tui.settings.loads import UserLoad
-from dlbricks_tui.settings.setting import Setting
-from dlbricks_tui.settings.setting import fields_of
-from dlbricks_tui.settings.variant import KERNELS
-from dlbricks_tui.settings.variant import PRECISION
-from dlbricks_tui.settings.variant import RUNTIME
-from dlbricks_tui.settings.variant import SYSTEM
-from dlbricks_tui.settings.variant import THREADS
-from typing import Any
-from typing import TYPE_CHECKING
+from dlbricks_tui.settings.loads import (
+    ANY_KIND,
+    ANY_PRECISION,
+    BATCHES,
+    BOUND,
+    FULL,
+    INSTANCES,
+    KIND,
+    PERCENTILE,
+    RATE,
+    TOKENS,
+    USERS,
+    UserLoad,
+)
+from dlbricks_tui.settings.setting import Setting, fields_of
+from dlbricks_tui.settings.variant import KERNELS, PRECISION, RUNTIME, SYSTEM, THREADS
 
 if TYPE_CHECKING:
-    from dlbricks_tui.api.loads import LoadProcessError
-    from dlbricks_tui.api.loads import MeasuredTest
+    from dlbricks_tui.api.loads import LoadProcessError, MeasuredTest
     from dlbricks_tui.api.scenarios import ScenarioAnswer
     from dlbricks_tui.api.session import Session
     from dlbricks_tui.folders import DataFolder

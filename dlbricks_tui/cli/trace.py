@@ -1,30 +1,26 @@
 """`dlbricks trace`: run a model at rising levels of detail, and write what was seen for a program that shows it."""
 
 from __future__ import annotations
-from dlbricks_tui.cli.jobs import detach
-from dlbricks_tui.cli.options import add_input_options
-from dlbricks_tui.cli.options import add_measuring_runtime_options
-from dlbricks_tui.cli.options import inputs_of
-from dlbricks_tui.cli.options import runtime_given
-from dlbricks_tui.cli.options import values_of
-from dlbricks_tui.cli.output import narrate
-from dlbricks_tui.cli.output import show_parts
-from dlbricks_tui.cli.output import write_json
-from dlbricks_tui.cli.output import write_lines
-from dlbricks_tui.cli.parser import Arguments
-from dlbricks_tui.cli.parser import Parser
-from dlbricks_tui.cli.parser import Status
-from dlbricks_tui.cli.parser import UsageError
-from dlbricks_tui.printable import printable
-from dlbricks_tui.settings.analysing import INFERENCES
-from dlbricks_tui.settings.analysing import LEVELS
-from dlbricks_tui.settings.cutting import LEVEL
-from dlbricks_tui.settings.variant import EXECUTION
+
 from typing import TYPE_CHECKING
 
+from dlbricks_tui.cli.jobs import detach
+from dlbricks_tui.cli.options import (
+    add_input_options,
+    add_measuring_runtime_options,
+    inputs_of,
+    runtime_given,
+    values_of,
+)
+from dlbricks_tui.cli.output import narrate, show_parts, write_json, write_lines
+from dlbricks_tui.cli.parser import Arguments, Parser, Status, UsageError
+from dlbricks_tui.printable import printable
+from dlbricks_tui.settings.analysing import INFERENCES, LEVELS
+from dlbricks_tui.settings.cutting import LEVEL
+from dlbricks_tui.settings.variant import EXECUTION
+
 if TYPE_CHECKING:
-    from dlbricks_tui.traces.trace import Trace
-    from dlbricks_tui.traces.trace import TraceOrder
+    from dlbricks_tui.traces.trace import Trace, TraceOrder
 
 # The formats, and the programs that open them.
 _PROGRAMS = {

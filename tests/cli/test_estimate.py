@@ -1,50 +1,40 @@
 """`dlbricks estimate`, and commands about models of several formats, each of which has its runtime."""
+
+import csv
+import io
+import json
+import re
+import shlex
 from collections.abc import Sequence
 from dataclasses import replace
-from dlbricks_tui.bricks.decomposition import Decomposition
-from dlbricks_tui.bricks.decomposition import decompose
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dlbricks_tui.bricks.decomposition import Decomposition, decompose
 from dlbricks_tui.estimate.estimate import estimate
 from dlbricks_tui.estimate.parts import slowest
 from dlbricks_tui.folders import SAMPLE_MODELS
 from dlbricks_tui.host.fingerprint import fingerprint
-from dlbricks_tui.models.library import Library
-from dlbricks_tui.models.library import source_of
+from dlbricks_tui.models.library import Library, source_of
 from dlbricks_tui.models.loading import Loader
 from dlbricks_tui.runtime.registry import Registry
 from dlbricks_tui.runtime.runtime import Runtime
-from dlbricks_tui.runtime.traits import Format
-from dlbricks_tui.runtime.traits import MXNET
-from dlbricks_tui.runtime.traits import ONNX_RUNTIME
-from dlbricks_tui.runtime.variant import InstructionSet
-from dlbricks_tui.runtime.variant import Kernels
+from dlbricks_tui.runtime.traits import MXNET, ONNX_RUNTIME, Format
+from dlbricks_tui.runtime.variant import InstructionSet, Kernels
 from dlbricks_tui.store.records import Record
 from dlbricks_tui.wording.answers import slowest_in_words
 from dlbricks_tui.wording.numbers import percent
-from pathlib import Path
 from sample_models.builders.symbol_writer import SymbolWriter
-from tests.cli.people import Command
-from tests.cli.people import document
-from tests.cli.people import one_line
-from tests.estimate.knowledge_of import latency_of
-from tests.estimate.knowledge_of import measured
+from tests.cli.people import Command, document, one_line
+from tests.estimate.knowledge_of import latency_of, measured
 from tests.estimate.simulated import lawful_records
-from tests.estimate.stored import brick_records
-from tests.estimate.stored import model_record
-from tests.estimate.stored import store_of
+from tests.estimate.stored import brick_records, model_record, store_of
 from tests.estimate.table1 import table1
-from tests.models.onnx_models import saved
-from tests.models.onnx_models import small
+from tests.models.onnx_models import saved, small
 from tests.models.table_framework import TableFramework
-from tests.store.samples import failure
-from tests.store.samples import runtime
-from tests.store.samples import system
-from typing import Any
-import csv
-import io
-import json
-import pytest
-import re
-import shlex
+from tests.store.samples import failure, runtime, system
 
 pytestmark = pytest.mark.usefixtures("shared_cache")
 

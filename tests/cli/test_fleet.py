@@ -1,48 +1,29 @@
 """`dlbricks fleet`, with a driver that tells the events of a fleet run, and hosts that are examined at once."""
-from collections.abc import Callable
-from collections.abc import Sequence
+
+import io
+import stat
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
 from dlbricks_tui.cli.progress import ShownFleet
 from dlbricks_tui.fleet import doctor
 from dlbricks_tui.fleet import driver as running
-from dlbricks_tui.fleet.doctor import Examination
-from dlbricks_tui.fleet.doctor import FindingVerdict
-from dlbricks_tui.fleet.doctor import HostFinding
-from dlbricks_tui.fleet.doctor import Readiness
+from dlbricks_tui.fleet.doctor import Examination, FindingVerdict, HostFinding, Readiness
 from dlbricks_tui.fleet.driver import FleetPlace
-from dlbricks_tui.fleet.folder import COMMANDS
-from dlbricks_tui.fleet.folder import FleetFolder
-from dlbricks_tui.fleet.folder import FleetFolders
-from dlbricks_tui.fleet.folder import HostCommanded
-from dlbricks_tui.fleet.folder import read_fleet_request
-from dlbricks_tui.fleet.request import FleetEnded
-from dlbricks_tui.fleet.request import FleetHostState
-from dlbricks_tui.fleet.request import FleetProgress
-from dlbricks_tui.fleet.request import FleetRequest
-from dlbricks_tui.fleet.request import HostEntry
+from dlbricks_tui.fleet.folder import COMMANDS, FleetFolder, FleetFolders, HostCommanded, read_fleet_request
+from dlbricks_tui.fleet.request import FleetEnded, FleetHostState, FleetProgress, FleetRequest, HostEntry
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.host.queue import this_process
-from dlbricks_tui.jobs.events import Event
-from dlbricks_tui.jobs.events import EventReader
-from dlbricks_tui.jobs.folder import JobState
-from dlbricks_tui.jobs.folder import State
+from dlbricks_tui.jobs.events import Event, EventReader
+from dlbricks_tui.jobs.folder import JobState, State
 from dlbricks_tui.settings.measuring import Question
-from pathlib import Path
-from rich.console import Console
-from tests.cli.people import Command
-from tests.cli.people import document
-from tests.cli.people import one_line
-from tests.cli.people import schema_kept
-from tests.fleet.sample_fleet import EVENTS
-from tests.fleet.sample_fleet import changed
-from tests.fleet.sample_fleet import progress
-from tests.fleet.sample_fleet import sample_fleet
-from tests.fleet.sample_fleet import tell
-from tests.models.onnx_models import saved
-from tests.models.onnx_models import small
-import io
-import pytest
-import stat
+from tests.cli.people import Command, document, one_line, schema_kept
+from tests.fleet.sample_fleet import EVENTS, changed, progress, sample_fleet, tell
+from tests.models.onnx_models import saved, small
 
 # No SSH server answers at port 1.
 HOSTS = """

@@ -1,38 +1,24 @@
 """`dlbricks llm`, by code that pretends to measure and to predict."""
-from collections.abc import Callable
-from collections.abc import Sequence
-from dataclasses import fields
-from dataclasses import replace
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import fields, replace
 from datetime import datetime
+from typing import Any
+
+import pytest
+
 from dlbricks_tui.api.jobs import words_of
-from dlbricks_tui.api.language_answers import LanguageAnswer
-from dlbricks_tui.api.language_answers import LanguageIntervals
-from dlbricks_tui.api.language_answers import LanguageOptions
-from dlbricks_tui.api.language_answers import LanguageWhatIf
+from dlbricks_tui.api.language_answers import LanguageAnswer, LanguageIntervals, LanguageOptions, LanguageWhatIf
 from dlbricks_tui.cli.progress import JobNarration
 from dlbricks_tui.jobs.errors import JobError
-from dlbricks_tui.jobs.events import Event
-from dlbricks_tui.jobs.events import Waiting
+from dlbricks_tui.jobs.events import Event, Waiting
 from dlbricks_tui.language.architecture import WeightPrecision
-from dlbricks_tui.language.orders import LanguageMeasured
-from dlbricks_tui.language.orders import LanguageMessage
-from dlbricks_tui.language.orders import LanguagePhase
-from dlbricks_tui.language.orders import LanguageRound
+from dlbricks_tui.language.orders import LanguageMeasured, LanguageMessage, LanguagePhase, LanguageRound
 from dlbricks_tui.runtime.variant import InstructionSet
 from dlbricks_tui.wording import numbers
-from tests.api.language_answers import ENGINE
-from tests.api.language_answers import WHEN
-from tests.api.language_answers import answer
-from tests.api.language_answers import library
-from tests.api.language_answers import predicted
-from tests.api.language_answers import what_ifs
-from tests.cli.people import Command
-from tests.cli.people import document
-from tests.cli.people import one_line
-from tests.cli.people import schema_kept
-from typing import Any
-import json
-import pytest
+from tests.api.language_answers import ENGINE, WHEN, answer, library, predicted, what_ifs
+from tests.cli.people import Command, document, one_line, schema_kept
 
 MODEL, OTHER = "llama-3.2-1b", "smollm2-135m"
 ASKING = "dlbricks_tui.api.language_models"

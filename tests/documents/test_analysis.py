@@ -1,63 +1,56 @@
 """Analyses of one model and of many: what they say, kernels, what-ifs and the roofline."""
+
 from collections.abc import Mapping
 from dataclasses import replace
-from dlbricks_tui.analysis.bounds import LayerPoint
-from dlbricks_tui.analysis.bounds import Roof
-from dlbricks_tui.analysis.bounds import Work
-from dlbricks_tui.analysis.bounds import best_measured
-from dlbricks_tui.analysis.bounds import gap_of
-from dlbricks_tui.analysis.bounds import over_best
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dlbricks_tui.analysis.bounds import LayerPoint, Roof, Work, best_measured, gap_of, over_best
 from dlbricks_tui.analysis.groups import MeasuredExecution
-from dlbricks_tui.analysis.kernels import LayerKernel
-from dlbricks_tui.analysis.kernels import TimedKernel
-from dlbricks_tui.analysis.what_if import Correction
-from dlbricks_tui.analysis.what_if import Gain
-from dlbricks_tui.analysis.what_if import MeasuredGain
-from dlbricks_tui.analysis.what_if import WhatIf
-from dlbricks_tui.analysis.what_if import WhatIfKind
+from dlbricks_tui.analysis.kernels import LayerKernel, TimedKernel
+from dlbricks_tui.analysis.what_if import Correction, Gain, MeasuredGain, WhatIf, WhatIfKind
 from dlbricks_tui.analysis.what_ifs import what_ifs_of
 from dlbricks_tui.api.analyses import BestGain
 from dlbricks_tui.api.analysing import Analysis
-from dlbricks_tui.documents.analysis import AnalysisDocument
-from dlbricks_tui.documents.analysis import analyses_parts
-from dlbricks_tui.documents.analysis import kernels_table
-from dlbricks_tui.documents.analysis import layer_columns
-from dlbricks_tui.documents.analysis import layer_kernels_table
-from dlbricks_tui.documents.layout import TEXT
-from dlbricks_tui.documents.layout import laid_out
+from dlbricks_tui.documents.analysis import (
+    AnalysisDocument,
+    analyses_parts,
+    kernels_table,
+    layer_columns,
+    layer_kernels_table,
+)
+from dlbricks_tui.documents.layout import TEXT, laid_out
 from dlbricks_tui.documents.lines import width_of
-from dlbricks_tui.documents.parts import Part
-from dlbricks_tui.documents.parts import Table
+from dlbricks_tui.documents.parts import Part, Table
 from dlbricks_tui.documents.pictures import Plot
-from dlbricks_tui.documents.what_ifs import ShownWhatIf
-from dlbricks_tui.documents.what_ifs import change_facts
-from dlbricks_tui.documents.what_ifs import change_reasons
-from dlbricks_tui.documents.what_ifs import gains_picture
-from dlbricks_tui.documents.what_ifs import gains_sentence
-from dlbricks_tui.documents.what_ifs import interval_of
-from dlbricks_tui.documents.what_ifs import largest_gain
-from dlbricks_tui.documents.what_ifs import remarks_on
-from dlbricks_tui.documents.what_ifs import roofline_plot
-from dlbricks_tui.documents.what_ifs import what_if_columns
-from dlbricks_tui.documents.what_ifs import what_ifs_parts
+from dlbricks_tui.documents.what_ifs import (
+    ShownWhatIf,
+    change_facts,
+    change_reasons,
+    gains_picture,
+    gains_sentence,
+    interval_of,
+    largest_gain,
+    remarks_on,
+    roofline_plot,
+    what_if_columns,
+    what_ifs_parts,
+)
 from dlbricks_tui.estimate.knowledge import Latency
 from dlbricks_tui.estimate.parts import Standing
 from dlbricks_tui.models.kinds import Kind
 from dlbricks_tui.models.library import ModelSource
 from dlbricks_tui.runtime.variant import Variant
-from hypothesis import given
-from hypothesis import strategies as st
-from pathlib import Path
 from tests.analysis.executions import analysed as model_row
-from tests.analysis.executions import executed
-from tests.analysis.executions import some_executions
-from tests.analysis.executions import with_nodes
+from tests.analysis.executions import executed, some_executions, with_nodes
 from tests.bricks.graphs import chain
 from tests.documents.snapshots import check
 from tests.documents.test_drawing import text_of
 from tests.documents.test_layout import texts
-from typing import Any
-import pytest
 
 GRAPH = with_nodes(chain("conv", "relu", "pool"))
 BASELINE = executed(GRAPH, {0: 4.0, 1: 1.0, 2: 1.0}, end_to_end=Latency(6.5, 6.4, 6.6))

@@ -1,56 +1,43 @@
 """The sections of reports and of comparisons."""
+
+import csv
+import io
 from dataclasses import replace
-from dlbricks_tui.analysis.bounds import Gap
-from dlbricks_tui.analysis.bounds import LayerPoint
-from dlbricks_tui.analysis.bounds import Roof
-from dlbricks_tui.analysis.bounds import Work
+from typing import Any
+from xml.dom.minidom import parseString
+
+import pytest
+
+from dlbricks_tui.analysis.bounds import Gap, LayerPoint, Roof, Work
 from dlbricks_tui.analysis.what_if import WhatIfKind
 from dlbricks_tui.api.analyses import BestGain
-from dlbricks_tui.api.changes import compare
-from dlbricks_tui.api.changes import hosts_of
-from dlbricks_tui.api.reported import ReportContents
-from dlbricks_tui.api.reported import ReportedModel
-from dlbricks_tui.api.sides import facts_of
-from dlbricks_tui.api.sides import side_of
+from dlbricks_tui.api.changes import compare, hosts_of
+from dlbricks_tui.api.reported import ReportContents, ReportedModel
+from dlbricks_tui.api.sides import facts_of, side_of
 from dlbricks_tui.bricks.decomposition import compare as compare_models
 from dlbricks_tui.documents.analysis import analyses_parts
 from dlbricks_tui.documents.parts import Table
 from dlbricks_tui.documents.pictures import LegendSign
 from dlbricks_tui.models.kinds import Kind
-from dlbricks_tui.report.comparison import DrawnRatio
-from dlbricks_tui.report.comparison import changes_section
-from dlbricks_tui.report.comparison import hosts_section
-from dlbricks_tui.report.comparison import letters
-from dlbricks_tui.report.comparison import ratio_axis
-from dlbricks_tui.report.comparison import ratio_rows
-from dlbricks_tui.report.comparison import ratios_shown
-from dlbricks_tui.report.comparison import row_labels
-from dlbricks_tui.report.comparison import sides_section
-from dlbricks_tui.report.page import CsvTable
-from dlbricks_tui.report.page import Exhibit
-from dlbricks_tui.report.page import Section
-from dlbricks_tui.report.page import cell_text
-from dlbricks_tui.report.report import analysis_sections
-from dlbricks_tui.report.report import origins_section
-from dlbricks_tui.report.report import scenarios_section
+from dlbricks_tui.report.comparison import (
+    DrawnRatio,
+    changes_section,
+    hosts_section,
+    letters,
+    ratio_axis,
+    ratio_rows,
+    ratios_shown,
+    row_labels,
+    sides_section,
+)
+from dlbricks_tui.report.page import CsvTable, Exhibit, Section, cell_text
+from dlbricks_tui.report.report import analysis_sections, origins_section, scenarios_section
 from dlbricks_tui.runtime.variant import Variant
 from dlbricks_tui.store.records import LoadTest
 from dlbricks_tui.store.statistics import pack_latencies
 from tests.analysis.executions import analysed
-from tests.api.exports import DEFINITIONS
-from tests.api.exports import NEWER
-from tests.api.exports import TWO
-from tests.api.exports import layer
-from tests.api.exports import model
-from tests.api.exports import origin
-from tests.api.exports import side
-from tests.store.samples import load_test
-from tests.store.samples import provenance
-from typing import Any
-from xml.dom.minidom import parseString
-import csv
-import io
-import pytest
+from tests.api.exports import DEFINITIONS, NEWER, TWO, layer, model, origin, side
+from tests.store.samples import load_test, provenance
 
 ROOF = Roof(1, {"avx512": 100.0, "avx2": 60.0}, 10.0, 40.0, 1 << 25, 1 << 20)
 
