@@ -10,7 +10,7 @@ import pytest
 
 from dlbricks_tui.analysis.bounds import Gap, LayerPoint, Roof, Work
 from dlbricks_tui.analysis.what_if import WhatIfKind
-from dlbricks_tui.api.analyses import BestGain
+from dlbricks_tui.api.analyses import BestGain, Cell
 from dlbricks_tui.api.changes import compare, hosts_of
 from dlbricks_tui.api.reported import ReportContents, ReportedModel
 from dlbricks_tui.api.sides import facts_of, side_of
@@ -183,52 +183,35 @@ def rows(*origins: Any) -> list[dict[str, Any]]:
     return [dict(zip(table.columns, row, strict=True)) for row in table.rows]
 
 
-def test_results_without_provenance_get_no_section() -> None:
-    assert list(origins_section(())) == []
-
-
-def test_equal_versions_on_equal_hosts_are_one_row() -> None:
+def test_equal_versions_on_equal_hosts_are_one_row_and_another_kernel_or_version_another_one() -> None:
     later = "2026-11-22T08:00:00+00:00"
     (row,) = rows(provenance(), provenance(run="r2", when=later), provenance(run="r2"))
     assert (row["runs"], row["last_run"], row["framework"]) == (2, later, "MXNet 1.9.1")
     assert (row["onednn"], row["kernel"], row["turbo"]) == ("2.4.0", "6.1.0-13-cloud-amd64", "yes")
     assert (row["numpy"], row["microcode"]) == (None, None)
-
-
-def test_another_kernel_or_version_is_another_row() -> None:
     found = rows(provenance(), provenance(host=(("kernel", "6.9"),)), provenance(packages=(("onnxruntime", "1.32.0"),)))
     assert sorted((str(it["framework"]), str(it["kernel"])) for it in found) == [
         ("MXNet 1.9.1", "6.1.0-13-cloud-amd64"),
         ("MXNet 1.9.1", "6.9"),
         ("ONNX Runtime 1.32.0", "6.1.0-13-cloud-amd64"),
     ]
+    assert list(origins_section(())) == []
 
 
 NUMBERS = CsvTable(("model", "latency_ms", "results"), [("a, b", 0.1, "e1 e2"), ("c", None, "")], details=("results",))
 
 
-def test_csv_keeps_numbers_exact_and_leaves_unknown_cells_empty() -> None:
+def test_csv_keeps_numbers_exact_and_pages_show_significant_digits_of_columns_for_people() -> None:
     assert list(csv.reader(io.StringIO(NUMBERS.csv()))) == [
         ["model", "latency_ms", "results"],
         ["a, b", "0.1", "e1 e2"],
         ["c", "", ""],
     ]
-
-
-def test_columns_for_machines_are_not_shown() -> None:
     shown = NUMBERS.shown()
     assert shown.columns == ("model", "latency_ms")
     assert shown.rows == (("a, b", 0.1), ("c", None))
-
-
-def test_tables_show_significant_digits() -> None:
-    assert [cell_text(cell) for cell in (None, 10815, 1234.56, 0.97234, "conv")] == [
-        "-",
-        "10,815",
-        "1,235",
-        "0.9723",
-        "conv",
-    ]
+    cells: tuple[Cell, ...] = None, 10815, 1234.56, 0.97234, "conv"
+    assert [*map(cell_text, cells)] == ["-", "10,815", "1,235", "0.9723", "conv"]
 
 
 SLOWER = LegendSign("▶", "slower", "bad")
@@ -284,25 +267,19 @@ def test_circumstances_that_are_compared_are_named() -> None:
     assert "Different, and compared all the same: threads (1 thread in A, 2 threads in B)." in section.missing
 
 
-def test_sides_have_letters() -> None:
+def test_sides_have_letters_and_only_differences_are_repeated() -> None:
     assert [letters(it) for it in (0, 1, 25, 26)] == ["A", "B", "Z", "27"]
-
-
-def test_only_differences_are_repeated() -> None:
     sides = [side("a.json", model("m", 1.0), layer(0, 1.0)), side("b.json", model("m", 1.0, runtime=NEWER))]
     section = sides_section(sides, facts_of(sides))
     assert section.answer == "A is a.json, B is b.json. They differ in: framework."
     assert [row[0] for row in section.exhibits[1].numbers.rows] == ["framework"]
 
 
-def test_a_side_that_does_not_tell_is_named() -> None:
+def test_what_a_side_does_not_tell_and_its_broken_lines_are_named() -> None:
     section = sides_section([side("a", model("m", 1.0)), side("b", model("n", 1.0), origin())], ())
     assert section.missing == (
         "A does not tell the versions of packages and the state of the host for 1 of its 1 run.",
     )
-
-
-def test_lines_without_a_record_are_counted() -> None:
     broken = side_of("a", [*DEFINITIONS, model("m", 1.0)], ["line 7 of a is no JSON"])
     section = sides_section([broken], facts_of([broken]))
     assert "A has 1 line without a record, the first: line 7 of a is no JSON." in section.missing
