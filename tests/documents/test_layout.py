@@ -263,17 +263,18 @@ FOUND = ComparedResults(A, B, 1.25, (1.2, 1.3), 1, 0, 1, 1, (), PAIRS)
 
 
 def test_a_contrast_has_the_ratio_the_verdicts_and_every_pair() -> None:
-    check("contrast", {"three pairs": [*ratio_parts(FOUND), Table(pair_columns(PAIRS), PAIRS)]})
-    narrow = texts(50, Table(pair_columns(PAIRS), PAIRS))
-    assert "  p  " not in narrow[0] and "change" in narrow[0]
-
-
-def test_rows_of_one_model_name_their_runtimes() -> None:
     both = replace(PAIRS[1], execution="openvino, 1 thread"), replace(PAIRS[1], execution="mxnet, 1 thread")
-    lines = texts(100, Table(pair_columns(both), both))
-    assert "runtime" in lines[0] and "openvino, 1 thread" in lines[1] and "mxnet, 1 thread" in lines[2]
-
-
-def test_nothing_in_common_has_no_ratio() -> None:
-    for ratio, interval in ((None, None), (1.0, None), (None, (1.0, 1.0))):
-        assert not list(ratio_parts(ComparedResults(A, B, ratio, interval, 0, 0, 0, 0, (), ())))
+    nothing = [
+        replace(FOUND, ratio=ratio, interval=interval, pairs=())
+        for ratio, interval in ((None, None), (1.0, None), (None, (1.0, 1.0)))
+    ]
+    pairs: list[Part] = [Table(pair_columns(PAIRS), PAIRS)]
+    check(
+        "contrast",
+        {
+            "three pairs": [*ratio_parts(FOUND), *pairs],
+            "rows of one model name their runtimes": [Table(pair_columns(both), both)],
+            "nothing in common": [it for each in nothing for it in ratio_parts(each)],
+        },
+    )
+    check("contrast-narrow", {"three pairs": pairs}, width=50)
