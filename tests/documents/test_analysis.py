@@ -45,8 +45,8 @@ from dlbricks_tui.estimate.parts import Standing
 from dlbricks_tui.models.kinds import Kind
 from dlbricks_tui.models.library import ModelSource
 from dlbricks_tui.runtime.variant import Variant
+from tests.analysis.executions import analysed as model_row
 from tests.analysis.executions import executed, some_executions, with_nodes
-from tests.analysis.rows import analysed as model_row
 from tests.bricks.graphs import chain
 from tests.documents.snapshots import check
 from tests.documents.test_drawing import text_of
