@@ -10,11 +10,9 @@ from typing import Any
 import pytest
 
 from dlbricks_tui.host.noise import SOURCES
-from dlbricks_tui.host.queue import host_queue
 from tests.cli.people import Command, document, one_line
 from tests.cli.test_estimate import SQUEEZENET, VGG
 from tests.estimate.stored import brick_records, model_record, store_of, timed
-from tests.host.lines import turn_of
 from tests.measure.test_denormals import WEIGHTS, params
 from tests.store.samples import peaks, runtime, system
 
@@ -64,15 +62,6 @@ def test_measured_peaks_are_stored_with_the_system_and_shown_again(dlbricks: Com
     assert json.loads(dlbricks("systems", "--json")[1])[0]["peaks"] == [found]
     shown = dlbricks("systems")[1]
     assert "GFLOP/S" in shown and "98.5" in shown
-
-
-@pytest.mark.usefixtures("_measured_peaks")
-def test_peaks_wait_for_their_turn(tmp_path: Path, dlbricks: Command, monkeypatch: pytest.MonkeyPatch) -> None:
-    other = turn_of(host_queue(), "20261121-1", tmp_path)
-    monkeypatch.setattr("dlbricks_tui.host.queue.time.sleep", lambda _: other.leave())
-    status, out, told = dlbricks("doctor", "--peaks", "--json")
-    assert status == 0 and told.startswith("waiting for run 20261121-1 of alexnet by ")
-    assert len(json.loads(out)["peaks"]) == 1
 
 
 @pytest.fixture
