@@ -1,23 +1,33 @@
 """`dlbricks compare` and `systems`: a model in several variants, two things of one kind, or systems with each other."""
 
 from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
-
-from dlbricks_tui.cli.options import (
-    add_cutting_options,
-    add_measured_only_option,
-    add_models_argument,
-    estimate_options_of,
-    usual_of,
-    values_of,
-)
-from dlbricks_tui.cli.output import narrate, show_parts, write_json
-from dlbricks_tui.cli.parser import Arguments, Parser, Status, UsageError
-from dlbricks_tui.settings.cutting import CUTTING, LEVEL
-from dlbricks_tui.settings.language import CACHE, GENERATE, PROMPT, WEIGHTS
-from dlbricks_tui.settings.variant import RUNTIME, SYSTEM, THREADS, VARIANT
-from dlbricks_tui.wording.numbers import counted, names_of
+from dlbricks_tui.cli.options import add_cutting_options
+from dlbricks_tui.cli.options import add_measured_only_option
+from dlbricks_tui.cli.options import add_models_argument
+from dlbricks_tui.cli.options import estimate_options_of
+from dlbricks_tui.cli.options import usual_of
+from dlbricks_tui.cli.options import values_of
+from dlbricks_tui.cli.output import narrate
+from dlbricks_tui.cli.output import show_parts
+from dlbricks_tui.cli.output import write_json
+from dlbricks_tui.cli.parser import Arguments
+from dlbricks_tui.cli.parser import Parser
+from dlbricks_tui.cli.parser import Status
+from dlbricks_tui.cli.parser import UsageError
+from dlbricks_tui.settings.cutting import CUTTING
+from dlbricks_tui.settings.cutting import LEVEL
+from dlbricks_tui.settings.language import CACHE
+from dlbricks_tui.settings.language import GENERATE
+from dlbricks_tui.settings.language import PROMPT
+from dlbricks_tui.settings.language import WEIGHTS
+from dlbricks_tui.settings.variant import RUNTIME
+from dlbricks_tui.settings.variant import SYSTEM
+from dlbricks_tui.settings.variant import THREADS
+from dlbricks_tui.settings.variant import VARIANT
+from dlbricks_tui.wording.numbers import counted
+from dlbricks_tui.wording.numbers import names_of
+from typing import Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from dlbricks_tui.api.scope import EstimateOptions
@@ -154,19 +164,14 @@ def register_systems(parser: Parser) -> None:
     about = "compare the systems for language models: tokens per second, memory, and the cost of a million tokens"
     asking = parser.add_action("llm", about, compare_for_language_models, json=False)
     asking.add_argument("models", metavar="MODEL", nargs="+", help="as `dlbricks llm` takes it")
-    _add_language_settings(asking)
+    asking.add_settings(PROMPT, GENERATE)
+    asking.add_setting(WEIGHTS, many=True, default=(WEIGHTS.kind.read(WEIGHTS.usual),))
+    asking.add_setting(CACHE, many=True, default=())
+    asking.add_setting(THREADS, many=True, default=(), usual="the usual number of each system")
+    asking.add_setting(RUNTIME, many=True, default=(), usual="ONNX Runtime")
     asking.add_repeatable("--system", "S", _ONLY, dest="systems")
     asking.add_json()
     asking.add_schema("language_models.LanguageOnSystem", many=True)
-
-
-def _add_language_settings(parser: Parser) -> None:
-    """Take what language models are asked to do, and how they are executed."""
-    parser.add_settings(PROMPT, GENERATE)
-    parser.add_setting(WEIGHTS, many=True, default=(WEIGHTS.kind.read(WEIGHTS.usual),))
-    parser.add_setting(CACHE, many=True, default=())
-    parser.add_setting(THREADS, many=True, default=(), usual="the usual number of each system")
-    parser.add_setting(RUNTIME, many=True, default=(), usual="ONNX Runtime")
 
 
 def list_systems(args: Arguments) -> int:
