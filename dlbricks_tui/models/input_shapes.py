@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from math import prod
 from pathlib import Path
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
 
 from dlbricks_tui.files import in_turn, open_regular, read_json, write_atomically
 from dlbricks_tui.models.errors import MissingShapeError, ModelError
@@ -208,6 +208,13 @@ def _number(text: str) -> int | float | None:
         if math.isfinite(number):
             return int(number) if number.is_integer() and abs(number) < 2**53 else number
     return None
+
+
+class StatedInputs(NamedTuple):
+    """Shapes and values by the names of inputs."""
+
+    shapes: Mapping[str, Shape]
+    values: Mapping[str, Numbers]
 
 
 SHAPES_FILE, VALUES_FILE = "input-shapes.json", "input-values.json"

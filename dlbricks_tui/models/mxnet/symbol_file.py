@@ -14,7 +14,8 @@ from dlbricks_tui.files import read_bytes
 from dlbricks_tui.models.cache import Cache, ReadModel
 from dlbricks_tui.models.content import LONGEST_NAME, read_content, refuse_no_model, without_cycle_search
 from dlbricks_tui.models.errors import ModelError, UnreadableModelError
-from dlbricks_tui.models.graph import Level, NativeNode, Numbers, Shape, TensorType, needed_for, topological_order
+from dlbricks_tui.models.graph import Level, NativeNode, Shape, TensorType, needed_for, topological_order
+from dlbricks_tui.models.input_shapes import StatedInputs
 from dlbricks_tui.models.library import ModelSource
 
 VARIABLE = "null"
@@ -396,18 +397,12 @@ class MXNetLoader:
         return self._framework.identity, hashlib.sha256(delivered).hexdigest()
 
     def load(
-        self,
-        source: ModelSource,
-        content: bytes,
-        level: Level,
-        given: Mapping[str, Shape],
-        values: Mapping[str, Numbers],
-        batch_size: int | None,
+        self, source: ModelSource, content: bytes, level: Level, stated: StatedInputs, batch_size: int | None
     ) -> ReadModel:
         """Return the layer graph of a model file. Its inputs cannot have given values."""
-        if values:
+        if stated.values:
             raise ModelError(f"{source.name}: only the inputs of ONNX models take a --value; leave it out")
         # Imported here, for models that are not in the cache only.
         from dlbricks_tui.models.mxnet.layer_graph import InferredGraph
 
-        return InferredGraph(source, content, self._cache, self._framework, given, batch_size).at(level)
+        return InferredGraph(source, content, self._cache, self._framework, stated.shapes, batch_size).at(level)

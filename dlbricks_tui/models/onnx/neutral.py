@@ -13,7 +13,7 @@ from dlbricks_tui.models.onnx.model_file import graphs_inside, outer_tensors
 from dlbricks_tui.models.onnx.stored_arrays import DamagedValueError, attribute_value
 
 if TYPE_CHECKING:
-    from onnx import NodeProto, TensorProto
+    from onnx import ModelProto, NodeProto, TensorProto
 
 ONNX_PREFIX = "onnx."
 
@@ -406,6 +406,6 @@ class NodeInPlace:
         return node, values
 
 
-def text_of(message: "NodeProto | TensorProto") -> str:
-    """Return a node or value as text, from which it can be read again."""
+def text_of(message: "ModelProto | NodeProto | TensorProto") -> str:
+    """Return a model, node or value as text, from which it can be read again."""
     return b64encode(message.SerializeToString(deterministic=True)).decode()
