@@ -99,7 +99,8 @@ def _values() -> Models:
             nodes = [make_node(op, ["x", "s"], ["c"]), make_node("Add", ["c", "c"], ["y"])]
             yield f"{op} to {size}", model(nodes, {"x": (1,)}, ["y"], [sizes])
         for kind in ("kernel_shape", "strides", "pads", "dilations"):
-            pool = make_node("MaxPool", ["x"], ["y"], **({} if kind == "kernel_shape" else {"kernel_shape": [2, 2]}))
+            usual: dict[str, Any] = {} if kind == "kernel_shape" else {"kernel_shape": [2, 2]}
+            pool = make_node("MaxPool", ["x"], ["y"], **usual)
             pool.attribute.add(name=kind, type=7, ints=(size,) * (4 if kind == "pads" else 2))
             if kind != "kernel_shape" or size > 0:
                 yield f"a pooling with {kind} {size}", model([pool], {"x": (1, 1, 8, 8)}, ["y"])
