@@ -54,7 +54,7 @@ from dlbricks_tui.store.exchange import read_export
 from dlbricks_tui.store.files import Damage
 from dlbricks_tui.store.records import EndToEnd, Provenance, RuntimeRecord, System
 from dlbricks_tui.store.selections import OLDEST_FIRST, equal
-from dlbricks_tui.wording.changes import change_words, short_combination, unmeasured_line, verdict_line
+from dlbricks_tui.wording.answers import change_words, short_combination, unmeasured_line, verdict_line
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -210,7 +210,7 @@ class VerdictOptions:
             raise EvaluationError(f"processes {self.processes}: give a number from 1 to {MOST_PROCESSES}")
 
 
-class CheckedModel(NamedTuple):
+class ModelOfRun(NamedTuple):
     """A whole model that a run times: the identity of its runtime, its name and its batch size."""
 
     runtime: str
@@ -223,7 +223,7 @@ class TimedTogether:
     """The whole models that one run times, by their places among those of all runs."""
 
     request: RunRequest
-    models: Mapping[int, CheckedModel]
+    models: Mapping[int, ModelOfRun]
 
     def request_for(self, places: Iterable[int]) -> RunRequest:
         """Return the request for the runtimes of these places."""
@@ -303,7 +303,7 @@ def measure_again(
                 return
 
 
-def _results_of(outcome: RunOutcome, data: DataFolder) -> Mapping[CheckedModel, EndToEnd]:
+def _results_of(outcome: RunOutcome, data: DataFolder) -> Mapping[ModelOfRun, EndToEnd]:
     """Return the results of a run by their models; several models can be the same network."""
     by_key: dict[tuple[str, str], EndToEnd] = {}
     with ResultsDatabase(data.store) as store:
@@ -314,12 +314,12 @@ def _results_of(outcome: RunOutcome, data: DataFolder) -> Mapping[CheckedModel, 
                 result = selection.result(position)
                 if isinstance(result, EndToEnd):
                     by_key[result.runtime, result.model] = result
-    found: dict[CheckedModel, EndToEnd] = {}
+    found: dict[ModelOfRun, EndToEnd] = {}
     for decomposition, estimate in outcome.estimates or ():
         graph, runtime = decomposition.graph, estimate.way.runtime
         for key in end_to_end_keys(graph).values():
             if (runtime, key) in by_key:
-                found[CheckedModel(runtime, graph.name, graph.batch_size)] = by_key[runtime, key]
+                found[ModelOfRun(runtime, graph.name, graph.batch_size)] = by_key[runtime, key]
     return found
 
 
@@ -457,9 +457,7 @@ def _groups(items: Sequence[Item], options: CheckOptions) -> Iterator[TimedToget
             alike[replace(request, bricks=False)][place] = item.source
     for request, sources in alike.items():
         batches = {place: was.result.batch for place in sources if (was := items[place].baseline) is not None}
-        models = {
-            place: CheckedModel(request.runtime.identity, sources[place].name, it) for place, it in batches.items()
-        }
+        models = {place: ModelOfRun(request.runtime.identity, sources[place].name, it) for place, it in batches.items()}
         yield TimedTogether(replace(request, models=chosen(list(sources.values()))), models)
 
 

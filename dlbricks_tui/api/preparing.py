@@ -9,7 +9,7 @@ from itertools import count
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from dlbricks_tui.api.checks import CheckedModel, TimedTogether, request_of_parts
+from dlbricks_tui.api.checks import ModelOfRun, TimedTogether, request_of_parts
 from dlbricks_tui.api.from_run import FoundResult, found_result
 from dlbricks_tui.api.measuring import MeasureOptions, request_by
 from dlbricks_tui.api.opening import library
@@ -368,7 +368,7 @@ def shared_runs(read: Sequence[ReadVariant]) -> list[SharedRun]:
     """
     alike: defaultdict[tuple[RunRequest, int], list[ReadVariant]] = defaultdict(list)
     taken: Counter[tuple[RunRequest, str]] = Counter()
-    places: dict[RunRequest, Mapping[int, CheckedModel]] = {}
+    places: dict[RunRequest, Mapping[int, ModelOfRun]] = {}
     numbers = count()
     for it in read:
         first, identity = read[0].request, it.request.runtime.identity
@@ -376,7 +376,7 @@ def shared_runs(read: Sequence[ReadVariant]) -> list[SharedRun]:
         alike[shared, taken[shared, identity]].append(it)
         taken[shared, identity] += 1
         graphs = [model.decomposition.graph for _, model in it.models]
-        places[it.request] = {next(numbers): CheckedModel(identity, each.name, each.batch_size) for each in graphs}
+        places[it.request] = {next(numbers): ModelOfRun(identity, each.name, each.batch_size) for each in graphs}
     found: list[SharedRun] = []
     for variants in alike.values():
         models = {place: model for it in variants for place, model in places[it.request].items()}

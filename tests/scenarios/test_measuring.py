@@ -49,10 +49,11 @@ from dlbricks_tui.store.records import LoadTest, Record
 from dlbricks_tui.store.statistics import unpack_latencies
 from dlbricks_tui.store.verification import verify
 from tests.host.lines import turn_of
+from tests.jobs.carrying import fake
 from tests.models.onnx_models import floats, model, saved
 from tests.models.table_framework import TableFramework
 from tests.runs.runs import MODEL, ROOT, Site
-from tests.scenarios.load import PERCENTILE, QUERIES, QUICK, Host, fake, logs_of, scenario, workers
+from tests.scenarios.load import PERCENTILE, QUERIES, QUICK, Host, logs_of, scenario, workers
 
 # The latency that the fake worker invents.
 INFERENCE_MS = 8.066
