@@ -7,7 +7,7 @@
 import json
 import random
 import shutil
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta, timezone
@@ -28,7 +28,7 @@ from dlbricks_tui.store.documents import TABLES
 from dlbricks_tui.store.records import Measurement, Run
 from dlbricks_tui.store.selections import LEAST_FIRST, NEWEST_FIRST, OLDEST_FIRST
 from dlbricks_tui.store.verification import verify
-from tests.attack.damage import MORE_WAYS, WAYS, remove
+from tests.attack.damage import MORE_WAYS, WAYS, Ways, remove
 from tests.attack.prepared import TARGETS, Outcome, Target, prepared_folder, run_command
 from tests.runs.runs import BRICKS, FAKE, Site
 from tests.soak import TOLD
@@ -51,17 +51,8 @@ class Tally:
         )
 
 
-def attack_files(
-    data: DataFolder, targets: Iterable[Target], ways: Mapping[str, Callable[[Path], None]], commands: int | None = None
-) -> Tally:
-    """Damage each target in these ways, and run its first commands on it, or all of them."""
-    tally = Tally()
-    for target in targets:
-        _attack(data, replace(target, commands=target.commands[:commands]), ways, tally)
-    return tally
-
-
-def _attack(data: DataFolder, target: Target, ways: Mapping[str, Callable[[Path], None]], tally: Tally) -> None:
+def attack_file(data: DataFolder, target: Target, ways: Ways, tally: Tally) -> None:
+    """Damage a target in these ways, and run its commands on it."""
     found = sorted(data.path.glob(target.files))
     if not found:
         tally.faults.append(f"{target.files}: the prepared folder has no such file")
@@ -126,18 +117,15 @@ def _state_of(path: Path) -> tuple[int, bytes]:
     return mode, path.read_bytes() if path.is_file() else b""
 
 
-_CLOCKS = 300
-
-
 def test_no_damage_to_any_file_of_the_data_folder_is_a_fault_or_hangs(tmp_path: Path) -> None:
+    tally = Tally()
     with prepared_folder(tmp_path / "work") as data:
-        tallies = [
-            attack_files(data, [target], dict(list(WAYS.items())[number % 5 :: 5]), commands=1)
-            for number, target in enumerate(TARGETS)
-        ]
-    assert [fault for tally in tallies for fault in tally.faults] == []
-    assert [tally.files for tally in tallies] == [1] * len(TARGETS)
-    assert sum(tally.damages for tally in tallies) >= len(TARGETS) * len(WAYS) // 5
+        for number, target in enumerate(TARGETS):
+            first = replace(target, commands=target.commands[:1])
+            attack_file(data, first, dict(list(WAYS.items())[number % 5 :: 5]), tally)
+    assert tally.faults == []
+    assert tally.files == len(TARGETS)
+    assert tally.damages >= len(TARGETS) * len(WAYS) // 5
 
 
 def attack_clocks(folder: Path, chance: random.Random) -> int:
@@ -169,10 +157,15 @@ def test_the_last_result_counts_after_any_clock(tmp_path: Path) -> None:
         attack_clocks(tmp_path / str(seed), random.Random(seed))
 
 
+_CLOCKS = 300
+
+
 @pytest.mark.soak
 def test_the_whole_attack(tmp_path: Path, record_property: Callable[[str, object], None]) -> None:
+    tally = Tally()
     with prepared_folder(tmp_path / "work") as data:
-        tally = attack_files(data, TARGETS, MORE_WAYS)
+        for target in TARGETS:
+            attack_file(data, target, MORE_WAYS, tally)
     dated = sum(attack_clocks(tmp_path / "clocks" / str(seed), random.Random(seed)) for seed in range(_CLOCKS))
     record_property(TOLD, str(tally))
     record_property(TOLD, f"{_CLOCKS} stores under clocks that were ahead at times: {dated} results, all in order")

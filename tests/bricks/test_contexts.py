@@ -6,32 +6,30 @@ import pytest
 
 from dlbricks_tui.bricks.contexts import MEBIBYTE, context_key, is_cold, is_cold_in
 from dlbricks_tui.bricks.layouts import output_layouts
-from dlbricks_tui.models.graph import Feed, LayerGraph, Origin, Shape, TensorType, Wire
+from dlbricks_tui.models.graph import LayerGraph, Origin, Shape, TensorType, Wire
 from tests.bricks.convolutions import convolving, named, with_layer
-from tests.bricks.graphs import DATA, Spec, after, built, chain, of_weights, weighing
+from tests.bricks.graphs import chain, of_weights, weighing, wired
 
 
 def context(graph: LayerGraph, *layers: int) -> str:
     return context_key(graph, layers, output_layouts(graph))
 
 
-def fused_sum(*behind: Spec) -> LayerGraph:
+def fused_sum(behind: str = "") -> LayerGraph:
     """A convolution, another one that adds the first one's result to its own, and what stands behind them."""
     shape: Shape = (1, 64, 8, 8)
-    graph = built([Spec("conv", DATA), Spec("conv", DATA), Spec("conv", after(0, 1)), *behind])
+    graph = wired(f"conv conv conv:0,1 {behind}")
     return convolving(graph, 2, shape, (64, 64, 3, 3), shape, parts="conv batch_norm add relu")
 
 
 def forked(*ops: str) -> LayerGraph:
     """A first operator, and two that read its result."""
-    return named(built([Spec("conv", DATA), Spec("relu", after(0)), Spec("relu", after(0))]), *ops)
+    return named(wired("conv relu:0 relu:0"), *ops)
 
 
-SEVERAL = built([Spec("conv", DATA), Spec("relu", after(0)), Spec("concat", (*after(1, 0), *DATA)), Spec("constant")])
-SUM = [Spec("relu", DATA), Spec("relu", DATA), Spec("add", after(0, 1)), Spec("relu", after(0))]
+SEVERAL = wired("conv relu:0 concat:1,0,i0 constant")
+KEPT = named(wired("conv relu:0 add:0,1 relu:1"), "conv", "batch_norm", "add", "relu")
 NORM = named(chain("conv", "relu", "relu", "pool"), "conv", "batch_norm", "relu", "pool")
-KEPT = built([Spec("conv", DATA), Spec("relu", after(0)), Spec("add", after(0, 1)), Spec("relu", after(1))])
-COMPUTED = built([Spec("conv", DATA), Spec("conv", DATA), Spec("add", after(0, 1)), Spec("relu", after(2))])
 
 
 @pytest.mark.parametrize(
@@ -45,12 +43,12 @@ COMPUTED = built([Spec("conv", DATA), Spec("conv", DATA), Spec("add", after(0, 1
         (SEVERAL, [3], "none"),
         # A fused convolution adds to a tensor that has no later readers; what it reads itself may live on.
         (fused_sum(), [2], "conv+conv"),
-        (fused_sum(Spec("relu", after(0))), [2], "conv+conv"),
-        (fused_sum(Spec("relu", after(1))), [2], "conv+conv:kept"),
+        (fused_sum("relu:0"), [2], "conv+conv"),
+        (fused_sum("relu:1"), [2], "conv+conv:kept"),
         # A plain sum may overwrite any input.
-        (built(SUM), [2], "plain:kept+plain"),
-        (built(SUM[:3]), [2], "plain+plain"),
-        (built([Spec("add", (Feed(None, 0), Feed(None, 1)))]), [0], "plain:kept+plain:kept"),
+        (wired("relu relu add:0,1 relu:0"), [2], "plain:kept+plain"),
+        (wired("relu relu add:0,1"), [2], "plain+plain"),
+        (wired("add:i0,i1"), [0], "plain:kept+plain:kept"),
         # Other operators keep an input only if that changes the conversions.
         (forked("conv", "exp", "relu"), [1], "conv:kept"),
         (forked("conv", "relu", "relu"), [1], "conv"),
@@ -60,8 +58,12 @@ COMPUTED = built([Spec("conv", DATA), Spec("conv", DATA), Spec("add", after(0, 1
         *((NORM, layers, it) for layers, it in (([0], "plain"), ([1], "conv"), ([2], "conv:streamed"), ([3], "conv"))),
         (NORM, [1, 2], "conv"),
         (named(chain("pool", "relu", "relu"), "pool", "batch_norm", "relu"), [2], "plain"),
-        (named(COMPUTED, "conv", "conv", "batch_norm", "relu"), [3], "conv"),
-        (named(KEPT, "conv", "batch_norm", "add", "relu"), [2], "conv+conv:streamed:kept"),
+        (named(wired("conv conv add:0,1 relu:2"), "conv", "conv", "batch_norm", "relu"), [3], "conv"),
+        (
+            named(wired("conv relu:0 add:0,1 relu:1"), "conv", "batch_norm", "add", "relu"),
+            [2],
+            "conv+conv:streamed:kept",
+        ),
     ],
 )
 def test_a_context_lists_the_classes_of_all_inputs(graph: LayerGraph, layers: list[int], expected: str) -> None:

@@ -12,7 +12,7 @@ from dlbricks_tui.bricks.programs import sequence_program
 from dlbricks_tui.models.graph import Feed, LayerGraph, Origin, TensorType, Wire
 from dlbricks_tui.runtime.traits import ONNX_RUNTIME
 from tests.bricks.convolutions import convolving, named, with_layer
-from tests.bricks.graphs import DATA, Spec, after, built, chain
+from tests.bricks.graphs import DATA, chain, wired
 from tests.bricks.test_programs import ops_of
 
 UNKNOWN = TensorType(None)
@@ -130,15 +130,15 @@ def test_convolutions_whose_layout_could_change_are_not_narrowed(graph: LayerGra
 SHAPE, WEIGHT = (1, 64, 14, 14), (64, 64, 3, 3)
 
 
-def of_large_ones(specs: list[Spec], *large: int) -> LayerGraph:
-    graph = built(specs)
+def of_large_ones(text: str, *large: int) -> LayerGraph:
+    graph = wired(text)
     for index in large:
         graph = convolving(graph, index, SHAPE, WEIGHT, SHAPE)
     return graph
 
 
 def test_only_the_requested_layers_are_narrowed() -> None:
-    graph = of_large_ones([Spec("conv", DATA), Spec("conv", DATA), Spec("relu", DATA)], 0, 1)
+    graph = of_large_ones("conv conv relu", 0, 1)
     found, both = narrowed(graph, [1, 2]), narrowed(graph, [0, 1])
     assert [layer.feeds for layer in found.layers] == [DATA, (Feed(None, 1),), DATA]
     assert (found.layers[0], found.layers[2]) == (graph.layers[0], graph.layers[2])
@@ -146,14 +146,12 @@ def test_only_the_requested_layers_are_narrowed() -> None:
 
 
 def test_layers_in_front_of_a_brick_are_narrowed_unless_its_input_is_varied_and_the_brick_is_not() -> None:
-    graph = of_large_ones([Spec("conv", DATA), Spec("conv", after(0)), Spec("relu", after(1))], 0, 1)
-    fed = sequence_program(graph, [1])
+    fed = sequence_program(of_large_ones("conv conv:0 relu:1", 0, 1), [1])
     assert fed.producer is not None
     assert [shape for shape, _ in fed.producer.inputs.values()] == [(1, 16, 14, 14)]
     assert [shape for shape, _ in fed.producer.weights.values()] == [(64, 16, 3, 3)]
     assert WEIGHT in [shape for shape, _ in fed.network.weights.values()]
-    specs = [Spec("conv", DATA), Spec("conv", DATA), Spec("add", after(0, 1)), Spec("relu", after(2))]
-    graph = named(built([*specs, Spec("pool", after(3))]), "conv", "conv", "add", "mxnet.Pad", "max_pool")
+    graph = named(wired("conv conv add:0,1 relu:2 pool:3"), "conv", "conv", "add", "mxnet.Pad", "max_pool")
     graph = convolving(graph, 0, (1, 3, 14, 14), (64, 3, 3, 3), SHAPE)
     graph = convolving(graph, 1, SHAPE, WEIGHT, SHAPE)
     of_varied = sequence_program(graph, [4])

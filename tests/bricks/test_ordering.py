@@ -18,6 +18,7 @@ from tests.bricks.graphs import (
     graphs,
     laid_out,
     series_parallel_branches,
+    wired,
 )
 
 
@@ -62,8 +63,7 @@ def test_the_longest_chain_continues_at_a_fork_beside_a_longer_branch(nested_fir
     graph = laid_out((("concat", (nested, straight) if nested_first else (straight, nested)),))
     assert [graph.layers[layer].op for layer in branch_order(graph)[1:3]] == ["conv", "conv"]
     # A constant comes right before its reader.
-    chained = [Spec("conv", DATA), Spec("relu", after(1)), Spec("add", after(2, 0)), Spec("pool", after(3))]
-    assert branch_order(built([Spec("constant"), *chained])) == (1, 2, 0, 3, 4)
+    assert branch_order(wired("constant conv relu:1 add:2,0 pool:3")) == (1, 2, 0, 3, 4)
 
 
 def test_a_model_of_thousands_of_joins_meets_no_recursion_limit() -> None:

@@ -1,49 +1,25 @@
-
+import math
 from dataclasses import replace
-from dlbricks_tui.bricks.cutting import Cut
-from dlbricks_tui.bricks.decomposition import Cutting
-from dlbricks_tui.bricks.decomposition import Decomposition
-from dlbricks_tui.bricks.decomposition import decompose
-from dlbricks_tui.estimate.compositions import parse_rules
-from dlbricks_tui.estimate.estimate import Composed
-from dlbricks_tui.estimate.estimate import Estimate
-from dlbricks_tui.estimate.estimate import Options
-from dlbricks_tui.estimate.estimate import estimate
-from dlbricks_tui.estimate.explanation import unpredicted_operators
-from dlbricks_tui.estimate.knowledge import Knowledge
-from dlbricks_tui.estimate.knowledge import Latency
-from dlbricks_tui.estimate.knowledge import MeasuredLatency
-from dlbricks_tui.estimate.knowledge import NOTHING_KNOWN
-from dlbricks_tui.estimate.knowledge import Predictor
-from dlbricks_tui.estimate.parts import Chosen
-from dlbricks_tui.estimate.parts import Standing
-from dlbricks_tui.estimate.parts import Window
-from dlbricks_tui.estimate.parts import minimum_cover
-from dlbricks_tui.estimate.parts import slowest
-from dlbricks_tui.models.graph import LayerGraph
-from dlbricks_tui.models.graph import Level
-from dlbricks_tui.store.records import ANY_CONTEXT
-from dlbricks_tui.wording.answers import name_of
-from dlbricks_tui.wording.answers import sign_of_part
-from dlbricks_tui.wording.answers import slowest_in_words
-from dlbricks_tui.wording.answers import title_of
+from itertools import pairwise, product
+
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from itertools import pairwise
-from itertools import product
+
+from dlbricks_tui.bricks.cutting import Cut
+from dlbricks_tui.bricks.decomposition import Cutting, Decomposition, decompose
+from dlbricks_tui.estimate.compositions import parse_rules
+from dlbricks_tui.estimate.estimate import Composed, Estimate, Options, estimate
+from dlbricks_tui.estimate.explanation import unpredicted_operators
+from dlbricks_tui.estimate.knowledge import NOTHING_KNOWN, Knowledge, Latency, MeasuredLatency, Predictor
+from dlbricks_tui.estimate.parts import Chosen, Standing, Window, minimum_cover, slowest
+from dlbricks_tui.models.graph import LayerGraph, Level
+from dlbricks_tui.store.records import ANY_CONTEXT
+from dlbricks_tui.wording.answers import name_of, slowest_in_words, title_of
 from tests.analysis.executions import knowing
 from tests.bricks.graphs import DATA as GRAPH_INPUT
-from tests.bricks.graphs import Spec
-from tests.bricks.graphs import after
-from tests.bricks.graphs import built
-from tests.bricks.graphs import chain
-from tests.bricks.graphs import graphs
-from tests.estimate.knowledge_of import Guessing
-from tests.estimate.knowledge_of import latency_of
-from tests.estimate.knowledge_of import measured
-from tests.estimate.knowledge_of import with_predictions
-import math
-import pytest
+from tests.bricks.graphs import Spec, after, built, chain, graphs
+from tests.estimate.knowledge_of import Guessing, latency_of, measured, with_predictions
 
 CUTTINGS = st.builds(Cutting, st.integers(1, 5), st.sampled_from(Cut))
 

@@ -1,17 +1,15 @@
 """Models read with the real MXNet: inference, fusion and refusals."""
 
-import json
 from pathlib import Path
 
 import pytest
 
-from dlbricks_tui.models.errors import ModelError
 from dlbricks_tui.models.graph import Level, NativeNode
 from dlbricks_tui.models.library import source_of
 from dlbricks_tui.models.loading import Loader
 from dlbricks_tui.runtime.process import Worker
 from dlbricks_tui.runtime.runtime import Runtime
-from tests.models.symbols import Document, Node, content, document, node, shared_layers, small_network, variable
+from tests.models.symbols import Node, content, node, refusal, shared_layers, small_network, variable
 from tests.runtime.engines import framework_of
 
 pytestmark = pytest.mark.mxnet
@@ -24,14 +22,14 @@ def loader(our_runtime: Runtime, mxnet_worker: Worker, tmp_path_factory: pytest.
     return Loader(tmp_path_factory.mktemp("cache"), framework_of(our_runtime, mxnet_worker))
 
 
-def saved(folder: Path, written: Document | bytes, name: str = "net") -> Path:
-    path = folder / f"{name}-symbol.json"
-    path.write_bytes(written if isinstance(written, bytes) else json.dumps(written).encode())
+def saved(folder: Path, written: bytes) -> Path:
+    path = folder / "net-symbol.json"
+    path.write_bytes(written)
     return path
 
 
 def test_fusing_joins_layers_and_records_which(loader: Loader, tmp_path: Path) -> None:
-    source = source_of(saved(tmp_path, document(small_network())))
+    source = source_of(saved(tmp_path, content(small_network())))
     written, fused = loader.load(source, given=IMAGE), loader.load(source, Level.FUSED, IMAGE)
     assert len(fused.layers) < len(written.layers)
     assert fused.layers[0].name == "conv0"
@@ -66,18 +64,16 @@ CONVOLUTION = [variable("data"), variable("conv_weight"), variable("conv_bias")]
 @pytest.mark.parametrize(
     "nodes",
     [
-        [variable("data"), node("elemwise_add", "conv", 0, 0, 0)],
-        [*CONVOLUTION, node("Convolution", "conv", 0, 1, 2, kernel="(3, 3, 3)", num_filter="8")],
-        [*CONVOLUTION, node("Convolution", "conv", 0, 1, 2, kernel="(3, 3)", num_filter="8", precision="low")],
-        [*CONVOLUTION, node("FullyConnected", "conv", 0, 1, 2, num_hidden=str(10**12))],
-        [*CONVOLUTION, node("relu", "relu", 0), node("elemwise_add", "conv", 3, (3, 1))],
+        [node("elemwise_add", "conv", 0, 0, 0)],
+        [node("Convolution", "conv", 0, 1, 2, kernel="(3, 3, 3)", num_filter="8")],
+        [node("Convolution", "conv", 0, 1, 2, kernel="(3, 3)", num_filter="8", precision="low")],
+        [node("FullyConnected", "conv", 0, 1, 2, num_hidden=str(10**12))],
+        [node("relu", "relu", 0), node("elemwise_add", "conv", 3, (3, 1))],
     ],
     ids=["too many inputs", "three axes", "an unknown parameter", "10^12 elements", "no such output"],
 )
 def test_refusals_of_mxnet_name_the_node_in_one_line(loader: Loader, tmp_path: Path, nodes: list[Node]) -> None:
-    with pytest.raises(ModelError) as refusal:
-        loader.load(source_of(saved(tmp_path, content(nodes))), given=IMAGE)
-    message = str(refusal.value)
+    source = source_of(saved(tmp_path, content([*CONVOLUTION, *nodes])))
+    message = refusal(lambda: loader.load(source, given=IMAGE))
     assert message.startswith("net: ")
-    assert "\n" not in message
     assert "conv" in message or "relu" in message
