@@ -176,35 +176,33 @@ AHEAD = "2099-03-01T00:00:00.000000+00:00"
 DATED = [name for name in TABLES if name not in ("bricks", "systems", "runtimes", "imports")]
 
 
-def put_ahead(site: Site) -> None:
-    """Date all results and runs as a clock would have done that was ahead."""
+@pytest.fixture
+def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Site:
+    """A site with a run and results that are dated as a clock would have done that was ahead."""
+    site = Site(tmp_path / "data")
+    for name, value in site.environment.items():
+        monkeypatch.setenv(name, value)
+    site.run(site.request())
     with ResultsDatabase(site.data.store) as store:
         for name in DATED:
             store.table(name).update({"when": AHEAD, **({"started": AHEAD} if name == "runs" else {})})
     for state in RunFolders(site.data.runs).states():
         RunFolders(site.data.runs).find(state.run).set_state(replace(state, started=AHEAD))
-
-
-@pytest.fixture
-def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Site:
-    """A site with a run under a clock that was ahead."""
-    site = Site(tmp_path / "data")
-    for name, value in site.environment.items():
-        monkeypatch.setenv(name, value)
-    site.run(site.request())
-    put_ahead(site)
     return site
 
 
 def test_after_a_clock_that_was_ahead_a_run_goes_on_and_new_results_count_and_dates_can_be_corrected(
     site: Site, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    check_that_a_resumed_run_goes_on_from_its_own_results(site)
-    run = check_that_measuring_again_measures_everything(site)
-    check_that_dates_in_the_future_are_told_and_can_be_corrected(site, capsys, run)
-
-
-def check_that_measuring_again_measures_everything(site: Site) -> str:
+    with ResultsDatabase(site.data.store) as store:
+        (run,) = store.select().distinct("run")
+        found = store.select(order=OLDEST_FIRST)
+        conditions = conditions_of(found[0].system, FAKE, site.request().method)
+        keys = [JobKey(it.brick, it.context, "") for it in found]
+        # A resumed run goes on from its own results.
+        assert known_in(store, conditions, keys, run=run).measured.keys() == set(keys)
+        assert known_in(store, conditions, keys, run="another").measured == {}
+    # Measuring again measures everything.
     state = site.run(replace(site.request(), again=True))
     assert (state.bricks.measured, state.bricks.reused) == (BRICKS, 0)
     assert RunFolders(site.data.runs).find("last").run == state.run
@@ -213,30 +211,16 @@ def check_that_measuring_again_measures_everything(site: Site) -> str:
         assert {it.run for it in store.select(order=NEWEST_FIRST)[:BRICKS]} == {state.run}
         assert store.runs()[-1].id == store.least_first(Run)[-1].id == state.run
         assert all(datetime.fromisoformat(it.when) < datetime.now(timezone.utc) for it in store.records(Measurement))
-    return state.run
+        before = store.select(order=LEAST_FIRST).values("id")
+        ahead = len(store.from_the_future)
 
-
-def check_that_a_resumed_run_goes_on_from_its_own_results(site: Site) -> None:
-    with ResultsDatabase(site.data.store) as store:
-        (run,) = store.select().distinct("run")
-        found = store.select(order=OLDEST_FIRST)
-        conditions = conditions_of(found[0].system, FAKE, site.request().method)
-        keys = [JobKey(it.brick, it.context, "") for it in found]
-        assert known_in(store, conditions, keys, run=run).measured.keys() == set(keys)
-        assert known_in(store, conditions, keys, run="another").measured == {}
-
-
-def check_that_dates_in_the_future_are_told_and_can_be_corrected(
-    site: Site, capsys: pytest.CaptureFixture[str], latest: str
-) -> None:
     def say(*words: str) -> tuple[int, str]:
         status = main(["--data-dir", str(site.path), *words])
         return status, capsys.readouterr().err
 
-    with ResultsDatabase(site.data.store) as store:
-        before = store.select(order=LEAST_FIRST).values("id")
-        ahead = len(store.from_the_future)
-    status, told = say("results", "list")
+    # Dates in the future are told, and can be corrected.
+    capsys.readouterr()
+    _, told = say("results", "list")
     assert f"{ahead} records of the store have a date in the future, up to 2099-03-01" in told
     status, told = say("results", "verify")
     assert (status, "`dlbricks results verify --correct-dates` corrects dates" in told) == (1, True)
@@ -246,7 +230,7 @@ def check_that_dates_in_the_future_are_told_and_can_be_corrected(
     with ResultsDatabase(site.data.store) as store:
         # Nothing is lost, and the same results count.
         assert store.select(order=LEAST_FIRST).values("id") == before
-        assert store.runs()[-1].id == latest
+        assert store.runs()[-1].id == state.run
     assert not verify(site.data.store).implausible
 
 
