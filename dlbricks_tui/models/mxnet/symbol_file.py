@@ -39,6 +39,18 @@ class FreshNames:
         return candidate
 
 
+def _node_document(
+    op: str, name: str, attributes: Mapping[str, str], inputs: Iterable[tuple[int, int]], subgraphs: Iterable[str]
+) -> dict[str, Any]:
+    node: dict[str, Any] = {"op": op, "name": name}
+    if attributes:
+        node["attrs"] = attributes
+    node["inputs"] = [[*entry, 0] for entry in inputs]
+    if texts := [*subgraphs]:
+        node["subgraphs"] = [json.loads(text) for text in texts]
+    return node
+
+
 def symbol_document(nodes: Sequence[dict[str, Any]], heads: Sequence[tuple[int, int]]) -> dict[str, Any]:
     """Return a symbol file with these nodes and these heads (node, output)."""
     return {
@@ -72,13 +84,8 @@ class SymbolSheet:
 
     def operator(self, native: NativeNode, name: str, inputs: Sequence[tuple[int, int]]) -> int:
         """Write an operator that reads these outputs."""
-        node: dict[str, Any] = {"op": native.op, "name": self.fresh(name)}
-        if native.attributes:
-            node["attrs"] = dict(native.attributes)
-        node["inputs"] = [[*entry, 0] for entry in inputs]
-        if native.subgraphs:
-            node["subgraphs"] = [json.loads(text) for text in native.subgraphs]
-        self._nodes.append(node)
+        attributes = dict(native.attributes)
+        self._nodes.append(_node_document(native.op, self.fresh(name), attributes, inputs, native.subgraphs))
         return len(self._nodes) - 1
 
     def in_passing(self, entry: tuple[int, int]) -> Sequence[tuple[int, int]]:
@@ -204,15 +211,10 @@ class SymbolFile:
 
         Real files repeat node names, and MXNet binds and infers by name.
         """
-        nodes = []
-        for number, node in enumerate(self.nodes):
-            rendered: dict[str, Any] = {"op": node.op, "name": unique_name(number)}
-            if node.attributes:
-                rendered["attrs"] = node.attributes
-            rendered["inputs"] = [[entry.node, entry.output, 0] for entry in node.inputs]
-            if node.subgraphs:
-                rendered["subgraphs"] = [json.loads(subgraph.text) for subgraph in node.subgraphs]
-            nodes.append(rendered)
+        nodes = [
+            _node_document(it.op, unique_name(number), it.attributes, it.inputs, [inner.text for inner in it.subgraphs])
+            for number, it in enumerate(self.nodes)
+        ]
         return json.dumps(symbol_document(nodes, self.heads), separators=(",", ":"))
 
 

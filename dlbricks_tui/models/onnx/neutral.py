@@ -31,11 +31,6 @@ class OnnxSite(Site):
     stored: Mapping[int, ParamValue]
     results: int
 
-    @property
-    def is_elementwise_alike(self) -> bool:
-        """Return true if all inputs have the shape of the result, so that nothing is broadcast."""
-        return all(it.shape is not None and it.shape == self.result for it in self.inputs)
-
 
 # None if ONNX's operator does more than the shared one.
 Translation = Callable[[Values, OnnxSite], Translated | None]
@@ -196,7 +191,12 @@ def _softmax(values: Values, site: OnnxSite) -> Translated | None:
 
 def _alike(op: str) -> Translation:
     """Elementwise operators are the shared ones only without broadcasting and without stored values."""
-    return lambda values, site: Translated(op, {}) if site.is_elementwise_alike and not site.stored else None
+
+    def translate(values: Values, site: OnnxSite) -> Translated | None:
+        alike = all(it.shape is not None and it.shape == site.result for it in site.inputs)
+        return Translated(op, {}) if alike and not site.stored else None
+
+    return translate
 
 
 def _concat(values: Values, site: OnnxSite) -> Translated | None:
