@@ -35,7 +35,6 @@ from dlbricks_tui.bricks.decomposition import (
     decompose,
 )
 from dlbricks_tui.bricks.identity import times_paid
-from dlbricks_tui.bricks.regions import RegionTree, rows_of, tree_of
 from dlbricks_tui.models.cache import Cache
 from dlbricks_tui.models.graph import (
     Feed,
@@ -196,8 +195,6 @@ def test_a_decomposition_from_the_cache_is_the_computed_one(
         patch.setattr(decomposition_module, "_decomposed", no_cutting)
         known = decompose(graph, cutting, cache)
     assert known == computed
-    assert rows_of(known.regions) == rows_of(computed.regions)
-    assert known.regions.occurrences == computed.regions.occurrences
 
 
 def no_cutting(graph: LayerGraph, cutting: Cutting) -> Decomposition:
@@ -214,15 +211,6 @@ def test_each_cutting_of_each_model_has_its_own_entry_and_a_changed_graph_is_cut
     assert changed.key == ""
     assert len(decompose(changed, cache=cache).occurrences) == 1
     assert graph.with_key("one").named("other").key == "one"
-
-
-def test_regions_nested_deeper_than_python_recurses_become_rows_and_back() -> None:
-    # Each join ends a module that holds all of the modules before it.
-    specs = [Spec("conv", DATA)]
-    for index in range(1, 1_600, 2):
-        specs += [Spec("relu", after(index - 1)), Spec("add", (*after(index), *DATA))]
-    tree: RegionTree = decompose(built(specs)).regions
-    assert rows_of(tree_of(rows_of(tree))) == rows_of(tree)
 
 
 # The repetition of layers within and across models.
