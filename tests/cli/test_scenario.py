@@ -1,4 +1,5 @@
 """`dlbricks scenario`: predictions from a store, and measurements by code that pretends to run LoadGen or an engine."""
+
 from collections.abc import Callable
 from collections.abc import Sequence
 from datetime import datetime
