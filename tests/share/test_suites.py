@@ -140,6 +140,18 @@ def test_results_come_home_once_by_the_key_and_count_after_own_ones(measured: Tr
         measured.bring_home()
 
 
+def test_a_key_of_an_earlier_version_has_contexts_that_count_no_more(measured: Trio) -> None:
+    path = key_path(measured.owner.data, read_results(measured.results).suite)
+    document = json.loads(path.read_bytes())
+    name, meaning = next(iter(document["meanings"].items()))
+    # A brick had an id in each of its contexts.
+    document["meanings"] |= {name: {**meaning, "context": "conv"}, "e" * 32: {**meaning, "context": "plain;cold"}}
+    path.write_text(json.dumps(document))
+    found = measured.bring_home()
+    assert (found.new, found.missing) == (len(document["meanings"]) - 1, 0)
+    assert {context for _, context in measured.owner.contents().measured} == {ANY_CONTEXT}
+
+
 def test_only_the_owner_can_read_the_key(trio: Trio) -> None:
     assembled = trio.export()
     path = key_path(trio.owner.data, assembled.manifest.suite)
