@@ -48,7 +48,7 @@ DECIDING = {
     ),
 }
 # The digests of the code for which the ids in measure/method.py were last confirmed.
-CONFIRMED = {Method.INSIDE: "6a3aac12", Method.ALONE: "5024d664"}
+CONFIRMED = {Method.INSIDE: "2216f8ce", Method.ALONE: "b8560c0e"}
 
 
 def code_of(source: str) -> str:
