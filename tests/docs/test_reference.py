@@ -1,5 +1,6 @@
-"""The page of JSON documents shows what the commands print: the schemas hold, and so do the keys of a real call."""
+"""Pages of reference are what their generators write, and their examples are taken and printed by the commands."""
 
+import shlex
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -7,10 +8,42 @@ from typing import Any
 import pytest
 
 from dlbricks_tui.api.demonstration import Demonstration, open_demonstration
+from dlbricks_tui.cli.main import command_parser
+from dlbricks_tui.cli.parser import with_hyphens_joined
+from dlbricks_tui.store.columns import COLUMNS
+from docs.generators.__main__ import PAGES
 from docs.generators.documents import RECORDED, command_of, examples, printed
+from docs.generators.examples import EXAMPLES as COMMAND_LINES
 from docs.generators.json_documents import LIKE
+from docs.generators.markdown import MARK, REFERENCE, table
 from docs.generators.parsers import commands
 from tests.api.validation import faults
+
+
+def test_every_command_has_an_example() -> None:
+    # `results` needs an action, and `suite` prints its help without one.
+    runnable = {it.name for it in commands() if not it.needs_action} - {"dlbricks suite"}
+    assert set(COMMAND_LINES) == runnable
+
+
+@pytest.mark.parametrize("name", COMMAND_LINES)
+def test_a_command_takes_its_example(name: str) -> None:
+    program, *words = shlex.split(COMMAND_LINES[name])
+    assert COMMAND_LINES[name].startswith(name)
+    assert program == "dlbricks"
+    assert callable(command_parser().parse_args(with_hyphens_joined(words)).handler)
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_a_page_is_what_its_generator_writes(name: str) -> None:
+    text = (REFERENCE / f"{name}.md").read_text(encoding="utf-8")
+    assert text == PAGES[name](), "make reference writes it anew"
+    assert text.startswith(MARK)
+
+
+def test_cells_keep_bars_and_stay_on_one_line() -> None:
+    assert table(("key", "action"), [("`|`", "open\n  it")]) == "| key | action |\n|---|---|\n| `\\|` | open it |\n"
+
 
 EXAMPLES = examples()
 COMMANDS = {it.name: it for it in commands() if it.has_json}
@@ -71,3 +104,8 @@ def test_keys_that_only_one_document_has_are_found() -> None:
     shown, found = {"a": 1, "b": [{"c": 1}]}, {"a": {}, "b": [{"d": 1}]}
     assert sorted(differences(form(shown), form(found))) == ["$.b[].c", "$.b[].d"]
     assert differences(form({"b": [{"c": 1}]}), form({"b": []})) == []
+
+
+def test_the_page_names_every_column() -> None:
+    page = (REFERENCE / "results.md").read_text(encoding="utf-8")
+    assert [it for it in COLUMNS if f"`{it}`" not in page] == []
