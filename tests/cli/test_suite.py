@@ -249,4 +249,4 @@ def test_an_owner_estimates_an_onnx_model_by_each_runtime_of_a_machine_that_neve
 def test_what_suites_cannot_have_is_refused_in_one_line(onnx_people: Partners) -> None:
     onnx_people.export("--runtime", "onnxruntime")
     assert "the suite is for ONNX Runtime" in one_line(onnx_people.run("--runtime", "openvino"))
-    assert "leave it out for ONNX models" in one_line(onnx_people.run("--fixed-runs", "5"))
+    assert "leave it out for suites" in one_line(onnx_people.run("--fixed-runs", "5"))
