@@ -137,6 +137,7 @@ def test_bricks_that_cannot_be_read_or_crash_a_worker_fail_alone_and_the_owner_g
     assert (found.failed, found.missing) == (2, 0)
     failures = {failure.brick for failure in trio.owner.contents().failures}
     assert len(failures) == 2
+    assert {failure.context for failure in trio.owner.contents().failures} == {ANY_CONTEXT}
     assert assembled.key.meanings[mine].brick in failures
 
 
@@ -277,11 +278,22 @@ def test_bricks_of_real_models_arrive_unchanged_with_mxnet(
             assert not [it.reason for it in found if it.reason]
 
 
+def of_mxnet(graph: LayerGraph) -> LayerGraph:
+    """Return a graph of relus as MXNet spells them."""
+    return replace(graph, layers=tuple(replace(it, operators=(relu(it.operators[0]),)) for it in graph.layers))
+
+
 def test_a_layer_that_is_repeated_travels_once() -> None:
-    graph = built([Spec("relu", DATA, times=4), Spec("relu", after(0), times=2)])
-    named = replace(graph, layers=tuple(replace(it, operators=(relu(it.operators[0]),)) for it in graph.layers))
-    nodes = json.loads(next(MXNetExcerpts(named).around(0)))["nodes"]
+    graph = of_mxnet(built([Spec("relu", DATA, times=4), Spec("relu", after(0), times=2)]))
+    nodes = json.loads(next(MXNetExcerpts(graph).around(0)))["nodes"]
     assert [node["op"] for node in nodes if node["op"] != "null"] == ["relu", "relu"]
+
+
+def test_results_that_other_layers_read_are_outputs_of_an_excerpt() -> None:
+    # The last one reads the first one, too, and is no neighbour of the second one.
+    graph = of_mxnet(built([Spec("relu", DATA), *(Spec("relu", after(it)) for it in (0, 1, 0))]))
+    document = json.loads(next(MXNetExcerpts(graph).around(1)))
+    assert [document["nodes"][node]["attrs"]["__layer__"] for node, *_ in document["heads"]] == ["0", "2"]
 
 
 def relu(operator: Operator) -> Operator:
