@@ -235,7 +235,7 @@ def _prove(args: Arguments, found: Sequence[Analysis]) -> Status:
     from dlbricks_tui.api.analysing import asked_what_ifs, proof_order, prove_here, refuse_other_system
     from dlbricks_tui.api.jobs import job_summaries, words_of
     from dlbricks_tui.cli.progress import JobNarration, live_console
-    from dlbricks_tui.wording.changes import what_if_words
+    from dlbricks_tui.wording.answers import what_if_words
 
     refuse_other_system(found)
     failed = proved = 0

@@ -157,7 +157,7 @@ def register_systems(parser: Parser) -> None:
     _add_language_settings(asking)
     asking.add_repeatable("--system", "S", _ONLY, dest="systems")
     asking.add_json()
-    asking.add_schema("language_systems.LanguageOnSystem", many=True)
+    asking.add_schema("language_models.LanguageOnSystem", many=True)
 
 
 def _add_language_settings(parser: Parser) -> None:
@@ -211,9 +211,10 @@ def compare_systems(args: Arguments) -> int:
 
 def compare_for_language_models(args: Arguments) -> int:
     """Rank this host and the systems of the store for each language model; nothing is measured."""
-    from dlbricks_tui.api.language_models import LanguageOptions, opened_models
-    from dlbricks_tui.api.language_systems import language_on_systems
-    from dlbricks_tui.documents.language_systems import language_systems_parts
+    from dlbricks_tui.api.language_answers import LanguageOptions, opened_models
+    from dlbricks_tui.api.language_models import language_on_systems
+    from dlbricks_tui.cli.output import show_parts
+    from dlbricks_tui.documents.systems import language_systems_parts
 
     options = LanguageOptions(
         **values_of(args, (PROMPT, GENERATE, WEIGHTS, CACHE)), threads=args.threads, runtimes=args.runtime

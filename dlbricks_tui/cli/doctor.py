@@ -28,7 +28,7 @@ def register(parser: Parser) -> None:
 def register_runtimes(parser: Parser) -> None:
     """Add the actions of `runtimes`; without one it lists."""
     # Loaded here: other commands need no names of frameworks.
-    from dlbricks_tui.api.runtimes import FRAMEWORKS
+    from dlbricks_tui.api.doctor import FRAMEWORKS
 
     parser.add_listing("list the runtimes", list_runtimes)
     adding = parser.add_action("add", "register an interpreter after a check that it works", add_runtime)
@@ -85,7 +85,7 @@ def examine(args: Arguments) -> int:
 
 def list_runtimes(args: Arguments) -> int:
     """List the runtimes without starting any, and say if scenarios cannot be measured."""
-    from dlbricks_tui.api.runtimes import missing_loadgen, runtimes_of
+    from dlbricks_tui.api.doctor import missing_loadgen, runtimes_of
 
     _write_runtimes(runtimes_of(args.session.data), as_json=args.json)
     if missing := missing_loadgen():
@@ -95,7 +95,7 @@ def list_runtimes(args: Arguments) -> int:
 
 def add_runtime(args: Arguments) -> int:
     """Register a runtime."""
-    from dlbricks_tui.api.runtimes import added_runtime
+    from dlbricks_tui.api.doctor import added_runtime
 
     variables = [text.partition("=") for text in args.env]
     for name, equals, _ in variables:
@@ -117,7 +117,7 @@ def add_runtime(args: Arguments) -> int:
 
 def check_runtimes(args: Arguments) -> int:
     """Start one runtime, or all, and name those that do not work."""
-    from dlbricks_tui.api.runtimes import checked_runtimes
+    from dlbricks_tui.api.doctor import checked_runtimes
 
     working, broken = checked_runtimes(args.session.data, args.name)
     narrate(*broken)
@@ -127,7 +127,7 @@ def check_runtimes(args: Arguments) -> int:
 
 def remove_runtime(args: Arguments) -> int:
     """Forget a runtime."""
-    from dlbricks_tui.api.runtimes import forget_runtime
+    from dlbricks_tui.api.doctor import forget_runtime
 
     forget_runtime(args.name, args.session.data)
     narrate(f"{args.name} is forgotten")
@@ -136,7 +136,7 @@ def remove_runtime(args: Arguments) -> int:
 
 def _write_runtimes(runtimes: Sequence[Runtime], *, as_json: bool) -> None:
     if as_json:
-        from dlbricks_tui.api.runtimes import runtime_document
+        from dlbricks_tui.api.doctor import runtime_document
 
         write_json([runtime_document(runtime) for runtime in runtimes])
     elif runtimes:

@@ -22,8 +22,8 @@ from dlbricks_tui.settings.loads import BOUND
 from dlbricks_tui.settings.variant import BATCH, EXECUTION, KERNELS, PRECISION, RUNTIME, SYSTEM, THREADS
 
 if TYPE_CHECKING:
+    from dlbricks_tui.api.estimates import Cures
     from dlbricks_tui.api.estimating import Answer, Estimator
-    from dlbricks_tui.api.gaps import Cures
     from dlbricks_tui.api.scope import EstimateOptions
     from dlbricks_tui.api.session import Session
     from dlbricks_tui.estimate.ranking import Point
@@ -64,8 +64,8 @@ def register(parser: Parser) -> None:
 
 def estimate_models(args: Arguments) -> int:
     """Estimate each model in each variant, or judge the estimates of all of them."""
+    from dlbricks_tui.api.estimates import Cures
     from dlbricks_tui.api.estimating import measured_models
-    from dlbricks_tui.api.gaps import Cures
 
     if not args.models and not args.score:
         raise UsageError("name a MODEL that `dlbricks models` lists, a file, or table1:ID")
@@ -105,7 +105,7 @@ def _estimate_variants(
     cures: Cures,
     bound_ms: float | None,
 ) -> int:
-    from dlbricks_tui.api.gaps import answers_of_variants
+    from dlbricks_tui.api.estimates import answers_of_variants
     from dlbricks_tui.documents.variants import best_line, curve_answer
 
     found = answers_of_variants(variants, sources, cures, session.open_estimator, narrate)
@@ -140,7 +140,7 @@ def show_variants(
 def _estimate(
     estimator: Estimator, sources: Sequence[ModelSource], output: str, cures: Cures, most_slow: int | None
 ) -> int:
-    from dlbricks_tui.api.gaps import level_remark, remarks_on_answers
+    from dlbricks_tui.api.estimates import level_remark, remarks_on_answers
 
     scope = estimator.scope_of(sources)
     if remark := level_remark(estimator, scope):

@@ -200,8 +200,7 @@ def check(args: Arguments) -> int:
     )
     from dlbricks_tui.api.measuring import RunJob
     from dlbricks_tui.cli.run import execute_shown
-    from dlbricks_tui.wording.answers import runtime_words
-    from dlbricks_tui.wording.changes import check_heading, verdict_counts
+    from dlbricks_tui.wording.answers import check_heading, runtime_words, verdict_counts
 
     began = datetime.now(timezone.utc)
     if args.junit is not None:

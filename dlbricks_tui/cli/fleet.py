@@ -10,8 +10,8 @@ from dlbricks_tui.cli.options import add_cutting_options, add_models_argument, i
 from dlbricks_tui.cli.output import narrate, show_parts, write, write_json
 from dlbricks_tui.cli.parser import Arguments, Handler, Parser, Status, UsageError
 from dlbricks_tui.settings.cutting import CUTTING, LEVEL
-from dlbricks_tui.settings.fleets import PROBE, QUESTION
 from dlbricks_tui.settings.language import GENERATE, PROMPT, WEIGHTS, WEIGHTS_BESIDE
+from dlbricks_tui.settings.measuring import PROBE, QUESTION
 from dlbricks_tui.settings.variant import EXECUTION
 from dlbricks_tui.wording.numbers import counted
 
@@ -104,7 +104,7 @@ def _add(parser: Parser, name: str, about: str, handler: Handler, *, newest: boo
 def run_fleet(args: Arguments) -> int:
     """Start a fleet run, and drive it unless it is to be detached."""
     from dlbricks_tui.api.fleets import FleetJob, FleetOptions, fleet_request
-    from dlbricks_tui.api.language_models import LanguageOptions
+    from dlbricks_tui.api.language_answers import LanguageOptions
     from dlbricks_tui.api.measuring import remarks_on_run
     from dlbricks_tui.cli.output import narrate_once
     from dlbricks_tui.cli.run import measure_options_of
@@ -147,7 +147,7 @@ def list_fleets(args: Arguments) -> int:
     """List all fleet runs of the data folder."""
     from dlbricks_tui.api.fleets import fleet_summary, stored_fleets
     from dlbricks_tui.cli.jobs import show_list
-    from dlbricks_tui.documents.jobs import FLEET_COLUMNS
+    from dlbricks_tui.documents.run import FLEET_COLUMNS
 
     stored = stored_fleets(args.session.data)
     none = "no fleet run yet: `dlbricks fleet run MODEL --hosts FILE` makes the first"

@@ -111,7 +111,7 @@ def show_list(
 def list_jobs(args: Arguments) -> int:
     """List all jobs of the data folder."""
     from dlbricks_tui.api.jobs import job_summaries, stored_jobs
-    from dlbricks_tui.documents.jobs import JOB_COLUMNS
+    from dlbricks_tui.documents.run import JOB_COLUMNS
 
     stored = stored_jobs(args.session.data)
     none = "no job yet: `dlbricks run MODEL` makes the first"
@@ -222,7 +222,7 @@ def _confirm(folder: JobFolder, what: str, args: Arguments) -> int:
 def list_runs(args: Arguments) -> int:
     """List all runs of the data folder."""
     from dlbricks_tui.api.measuring import run_summary, stored_runs
-    from dlbricks_tui.documents.jobs import RUN_COLUMNS
+    from dlbricks_tui.documents.run import RUN_COLUMNS
 
     stored = stored_runs(args.session.data)
     found = [run_summary(state) for state in stored.states]
@@ -280,8 +280,9 @@ def replay_run(folder: RunFolder, args: Arguments) -> int:
     """Show the events of a run again, print the last estimates that they tell, and return the exit status."""
     from dlbricks_tui.api.jobs import reader_of, replay_of
     from dlbricks_tui.api.measuring import replayed_run
+    from dlbricks_tui.cli.output import show_parts
     from dlbricks_tui.cli.progress import shown
-    from dlbricks_tui.documents.jobs import replay_parts
+    from dlbricks_tui.documents.run import replay_parts
 
     replay = replay_of(folder, reader_of(folder), args.speed)
     if not args.quiet:

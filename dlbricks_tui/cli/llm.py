@@ -17,7 +17,7 @@ from dlbricks_tui.settings.variant import RUNTIME, THREADS
 from dlbricks_tui.wording.numbers import counted, duration
 
 if TYPE_CHECKING:
-    from dlbricks_tui.api.language_models import LanguageAnswer, LanguageOptions
+    from dlbricks_tui.api.language_answers import LanguageAnswer, LanguageOptions
     from dlbricks_tui.documents.parts import Part
 
 # Pictures are no wider.
@@ -61,7 +61,7 @@ def register(parser: Parser) -> None:
     about = "build the whole model with random weights, too, and time it by onnxruntime-genai, if it fits"
     parser.add_flag("--end-to-end", about=about, to=how)
     parser.add_detach()
-    parser.end(answer_models, "language_models.LanguageAnswer", many=True, quiet=True)
+    parser.end(answer_models, "language_answers.LanguageAnswer", many=True, quiet=True)
 
 
 def answer_models(args: Arguments) -> int:
@@ -112,7 +112,7 @@ def answer_models(args: Arguments) -> int:
 
 
 def _options(args: Arguments) -> LanguageOptions:
-    from dlbricks_tui.api.language_models import LanguageOptions, runtimes_here
+    from dlbricks_tui.api.language_answers import LanguageOptions, runtimes_here
 
     threads = args.threads if isinstance(args.threads, tuple) else (args.threads,) * (args.threads is not None)
     named: dict[str, Any] = {"precisions": args.precision, "runtimes": args.runtime, "caches": args.cache}
@@ -132,8 +132,9 @@ def _options(args: Arguments) -> LanguageOptions:
 
 def _detach(args: Arguments, options: LanguageOptions) -> int:
     from dlbricks_tui.api import language_models as language
+    from dlbricks_tui.api.language_answers import opened_models
 
-    models = language.opened_models(args.models, options, narrate)
+    models = opened_models(args.models, options, narrate)
     order = language.language_order(models, options, args.session.data, end_to_end=args.end_to_end, probe=args.probe)
     return detach("language model", order, [it.name for it in models], args)
 
@@ -141,9 +142,10 @@ def _detach(args: Arguments, options: LanguageOptions) -> int:
 def _answers(args: Arguments, options: LanguageOptions) -> tuple[Sequence[LanguageAnswer], int]:
     """Return the answers, and the number of failures; each was narrated, and what it lacks is predicted."""
     from dlbricks_tui.api import language_models as language
+    from dlbricks_tui.api.language_answers import opened_models
 
     failures: list[str] = []
-    models = language.opened_models(args.models, options, failures.append)
+    models = opened_models(args.models, options, failures.append)
     narrate(*failures)
     if args.predict:
         return language.stored_answers(models, options, args.session.data), len(failures)

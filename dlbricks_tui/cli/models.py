@@ -72,7 +72,7 @@ def add_graph_files(parser: Parser, about: str) -> argparse._ArgumentGroup:
 
 def add(args: Arguments) -> int:
     """Add a model file to the library, or make it look into one more folder."""
-    from dlbricks_tui.api.cutting import add_to_library
+    from dlbricks_tui.api.opening import add_to_library
 
     narrate(f"{args.path}: {counted(add_to_library(args.path, args.session.data), 'model')} added")
     return Status.DONE
@@ -87,7 +87,7 @@ def remove(args: Arguments) -> int:
 
 def reset(args: Arguments) -> int:
     """Forget the shapes and values that were given for the inputs of a model."""
-    from dlbricks_tui.api.cutting import forget_inputs
+    from dlbricks_tui.api.opening import forget_inputs
 
     narrate(*forget_inputs(args.model, args.session.data))
     return Status.DONE
@@ -95,7 +95,7 @@ def reset(args: Arguments) -> int:
 
 def list_models(args: Arguments) -> int:
     """List every model; the reason why one cannot be read goes to standard error."""
-    from dlbricks_tui.api.cutting import model_document, with_counts
+    from dlbricks_tui.api.opening import model_document, with_counts
 
     models = args.session.library
     for path in models.missing():
@@ -159,8 +159,15 @@ def _inputs(source: ModelSource) -> str:
 
 def show_tree(args: Arguments) -> int:
     """Cut one model and show the result."""
-    from dlbricks_tui.api.cutting import cut_model, runtime_in_precision, tree_document, unmeasurable_lines
-    from dlbricks_tui.api.opening import files_for, files_named, runtime_named
+    from dlbricks_tui.api.opening import (
+        cut_model,
+        files_for,
+        files_named,
+        runtime_in_precision,
+        runtime_named,
+        tree_document,
+        unmeasurable_lines,
+    )
 
     runtime, is_usual = runtime_named(args.runtime, args.session.data), is_usual_runtime(args)
     sources = files_named([args.model], runtime, args.session.data, is_usual=is_usual)
@@ -189,8 +196,7 @@ def show_tree(args: Arguments) -> int:
 
 def show_corpus(args: Arguments) -> int:
     """Cut all models, compare their layer sequences, and show the result."""
-    from dlbricks_tui.api.cutting import corpus_document, corpus_of, cut_all, speedup_here
-    from dlbricks_tui.api.opening import files_named, runtime_named
+    from dlbricks_tui.api.opening import corpus_document, corpus_of, cut_all, files_named, runtime_named, speedup_here
 
     runtime, how = runtime_named(args.runtime, args.session.data), cutting_of(args)
     sources = files_named(args.models, runtime, args.session.data, is_usual=is_usual_runtime(args))

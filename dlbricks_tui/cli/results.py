@@ -186,7 +186,7 @@ def _show(found: ShownResult) -> None:
     width = data_console().width
     if found.test is not None:
         from dlbricks_tui.documents.scenario import load_test_parts
-        from dlbricks_tui.wording.scenarios import histogram_below
+        from dlbricks_tui.wording.jobs import histogram_below
 
         show_parts(load_test_parts(found.test))
         write_lines(histogram_below(found.test, min(_HISTOGRAM_WIDTH, width)))

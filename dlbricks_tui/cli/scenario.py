@@ -66,7 +66,7 @@ def register(parser: Parser) -> None:
     parser.add_flag("--both", about="show the prediction beside the measurement", to=how)
     parser.add_detach(to=how)
     parser.add_setting(SYSTEM, about=f"with --predict: {SYSTEM.about}")
-    parser.end(answer_scenario, "token_loads.ScenarioDocument", quiet=True)
+    parser.end(answer_scenario, "loads.ScenarioDocument", quiet=True)
 
 
 def answer_scenario(args: Arguments) -> int:
@@ -124,8 +124,8 @@ def _refuse(args: Arguments, settings: Iterable[Setting[Any]], why: str) -> None
 def _answer_users(args: Arguments) -> int:
     """Say how many users of a language model are served, and whether those that were asked for are."""
     from dlbricks_tui.api.jobs import words_of
-    from dlbricks_tui.api.language_models import named_model
-    from dlbricks_tui.api.token_loads import TokenLoadOptions, measure_token_load, order_of_load, token_load
+    from dlbricks_tui.api.language_answers import named_model
+    from dlbricks_tui.api.loads import TokenLoadOptions, measure_token_load, order_of_load, token_load
     from dlbricks_tui.cli.progress import JobNarration
     from dlbricks_tui.documents.token_loads import token_load_parts
 
@@ -184,7 +184,7 @@ def _show(answer: ScenarioAnswer, measured: MeasuredTest | None, data: DataFolde
     from dlbricks_tui.documents.load_pictures import predicted_plot
     from dlbricks_tui.documents.parts import BLANK_LINE, Plots
     from dlbricks_tui.documents.scenario import scenario_parts, stored_parts
-    from dlbricks_tui.wording.scenarios import histogram_below
+    from dlbricks_tui.wording.jobs import histogram_below
 
     test = measured.test if measured is not None else answer.best_test or next(iter(answer.load_tests), None)
     prediction = answer.prediction if predicts else None

@@ -15,8 +15,8 @@ from dlbricks_tui.cli.options import (
 from dlbricks_tui.cli.output import narrate, show_parts, write_json, write_lines
 from dlbricks_tui.cli.parser import Arguments, Parser, Status, UsageError
 from dlbricks_tui.printable import printable
+from dlbricks_tui.settings.analysing import INFERENCES, LEVELS
 from dlbricks_tui.settings.cutting import LEVEL
-from dlbricks_tui.settings.tracing import INFERENCES, LEVELS
 from dlbricks_tui.settings.variant import EXECUTION
 
 if TYPE_CHECKING:

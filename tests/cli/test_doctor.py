@@ -11,11 +11,11 @@ import pytest
 
 from dlbricks_tui.host.noise import SOURCES
 from dlbricks_tui.host.queue import host_queue
+from tests.api.test_denormals import WEIGHTS, params
 from tests.cli.people import Command, document, one_line
 from tests.cli.test_estimate import SQUEEZENET, VGG
 from tests.estimate.stored import brick_records, model_record, store_of, timed
 from tests.host.lines import turn_of
-from tests.measure.test_denormals import WEIGHTS, params
 from tests.store.samples import peaks, runtime, system
 
 

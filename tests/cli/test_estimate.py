@@ -24,7 +24,7 @@ from dlbricks_tui.runtime.runtime import Runtime
 from dlbricks_tui.runtime.traits import MXNET, ONNX_RUNTIME, Format
 from dlbricks_tui.runtime.variant import InstructionSet, Kernels
 from dlbricks_tui.store.records import Record
-from dlbricks_tui.wording.layers import slowest_in_words
+from dlbricks_tui.wording.answers import slowest_in_words
 from dlbricks_tui.wording.numbers import percent
 from sample_models.builders.symbol_writer import SymbolWriter
 from tests.cli.people import Command, document, one_line

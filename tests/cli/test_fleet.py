@@ -20,7 +20,7 @@ from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.host.queue import this_process
 from dlbricks_tui.jobs.events import Event, EventReader
 from dlbricks_tui.jobs.folder import JobState, State
-from dlbricks_tui.settings.fleets import Question
+from dlbricks_tui.settings.measuring import Question
 from tests.cli.people import Command, document, one_line, schema_kept
 from tests.fleet.sample_fleet import EVENTS, changed, progress, sample_fleet, tell
 from tests.models.onnx_models import saved, small

@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 
 from dlbricks_tui.api.jobs import words_of
-from dlbricks_tui.api.language_comparing import LanguageWhatIf
-from dlbricks_tui.api.language_models import LanguageAnswer, LanguageIntervals, LanguageOptions
+from dlbricks_tui.api.language_answers import LanguageAnswer, LanguageIntervals, LanguageOptions, LanguageWhatIf
 from dlbricks_tui.cli.progress import JobNarration
 from dlbricks_tui.jobs.errors import JobError
 from dlbricks_tui.jobs.events import Event, Waiting

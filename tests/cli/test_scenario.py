@@ -18,7 +18,7 @@ import pytest
 from rich.console import Console
 
 from dlbricks_tui.api.jobs import JobWords
-from dlbricks_tui.api.token_loads import TokenLoadAnswer, TokenLoadOptions
+from dlbricks_tui.api.loads import TokenLoadAnswer, TokenLoadOptions
 from dlbricks_tui.bricks.decomposition import decompose
 from dlbricks_tui.bricks.identity import whole_model
 from dlbricks_tui.cli.progress import JobNarration
@@ -31,7 +31,7 @@ from dlbricks_tui.models.graph import Level
 from dlbricks_tui.scenarios.scenario import LoadProgress, LoadTestDone, LoadTestStarted, Scenario, ScenarioKind
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.records import LoadTest, Record
-from dlbricks_tui.wording.scenarios import LoadWords
+from dlbricks_tui.wording.jobs import LoadWords
 from tests.api.token_load_answers import token_load_answer
 from tests.cli.people import Command, document, one_line, schema_kept
 from tests.cli.people import Command as Answer
@@ -237,7 +237,7 @@ def test_a_terminal_shows_how_far_a_test_is() -> None:
     assert "test 3: 41.25/s, p99 19.000 ms, 41.00/s served, passed" in screen.getvalue()
 
 
-ASKING = "dlbricks_tui.api.token_loads"
+ASKING = "dlbricks_tui.api.loads"
 USERS = ("scenario", "smollm2-135m", "--kind", "tokens")
 
 

@@ -15,7 +15,7 @@ from dlbricks_tui.estimate.knowledge import NOTHING_KNOWN, Knowledge, Latency, M
 from dlbricks_tui.estimate.parts import Chosen, Standing, Window, minimum_cover, slowest
 from dlbricks_tui.models.graph import LayerGraph, Level
 from dlbricks_tui.store.records import ANY_CONTEXT
-from dlbricks_tui.wording.layers import name_of, slowest_in_words, title_of
+from dlbricks_tui.wording.answers import name_of, slowest_in_words, title_of
 from tests.analysis.executions import knowing
 from tests.bricks.graphs import DATA as GRAPH_INPUT
 from tests.bricks.graphs import Spec, after, built, chain, graphs

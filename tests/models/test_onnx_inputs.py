@@ -16,7 +16,7 @@ from dlbricks_tui.models.library import ModelSource, source_of
 from dlbricks_tui.models.loading import Loader, forecast_bytes, refuse_too_large_batch
 from dlbricks_tui.models.onnx.inputs import KEY, Axes, candidates, implied_axes, stated_inputs, stating
 from dlbricks_tui.models.onnx.model_file import parse_onnx
-from dlbricks_tui.wording.layers import assumption, input_text
+from dlbricks_tui.wording.answers import assumption, input_text
 from tests.models.onnx_models import branch, floats, integers, loaded, model, of_a_detector, saved
 from tests.models.symbols import content, refusal, small_network
 from tests.models.table_framework import TableFramework

@@ -5,7 +5,7 @@ import pytest
 
 from dlbricks_tui.models.graph import Feed, Layer, ParamValue, Shape, TensorType
 from dlbricks_tui.models.kinds import kind_of
-from dlbricks_tui.wording.layers import layer_title, shape_text
+from dlbricks_tui.wording.answers import layer_title, shape_text
 from tests.bricks.graphs import Spec, built
 
 IMAGE: Shape = (1, 64, 56, 56)
