@@ -229,6 +229,7 @@ def test_each_layer_has_its_time_and_the_difference_to_its_brick() -> None:
     assert (conv.layer.name, conv.in_model_ms, conv.difference_ms) == ("conv0", 0.6, 0.0)
     assert (pool.in_model_ms, pool.difference_ms) == (0.15, None)
     assert [it.layer.name for it in slowest_first((pool, dense, conv))] == ["conv0", "dense0", "pool0"]
+    assert layer_times(sample_trace(levels=sample_trace().levels[:1])) == ()
 
 
 def test_kinds_compare_the_layers_with_bricks_only() -> None:
@@ -243,15 +244,8 @@ def test_kinds_compare_the_layers_with_bricks_only() -> None:
     assert shown_inference_ms(replace(trace, levels=trace.levels[:1])) is None
 
 
-def test_the_median_of_the_inferences_counts() -> None:
+def test_the_median_of_the_inferences_counts_and_parts_that_ran_apart_count_together() -> None:
     level = layer_level(span(0, 1_000_000, 0), span(2_000_000, 9_000_000, 1), span(20_000_000, 2_000_000, 2))
     assert times_by_layer(level) == {0: 2.0}
-
-
-def test_parts_of_a_layer_that_ran_apart_count_together() -> None:
     assert times_by_layer(layer_level(span(0, 1_000_000, 0, 0.25)))[0] == pytest.approx(1.25)
     assert times_by_layer(layer_level(span(0, 1_000_000, 0), span(2_000_000, 500_000, 0)))[0] == pytest.approx(1.5)
-
-
-def test_without_the_layer_level_there_are_no_times() -> None:
-    assert layer_times(sample_trace(levels=sample_trace().levels[:1])) == ()
