@@ -54,7 +54,7 @@ from dlbricks_tui.store.exchange import read_export
 from dlbricks_tui.store.files import Damage
 from dlbricks_tui.store.records import EndToEnd, Provenance, RuntimeRecord, System
 from dlbricks_tui.store.selections import OLDEST_FIRST, equal
-from dlbricks_tui.wording.changes import change_words, short_combination, unmeasured_line, verdict_line
+from dlbricks_tui.wording.answers import change_words, short_combination, unmeasured_line, verdict_line
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -418,7 +418,7 @@ class ThreadSafeEstimator:
     def __init__(self, store: "SharedStore", data: DataFolder) -> None:
         self._store = store
         # Loaded here: only lists keep latencies.
-        from dlbricks_tui.api.library_scans import LatencyCache
+        from dlbricks_tui.api.model_reading import LatencyCache
 
         self._data = data
         self.latencies = LatencyCache(data)

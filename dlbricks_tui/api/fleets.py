@@ -8,7 +8,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from dlbricks_tui.api.documents import taken
-from dlbricks_tui.api.language_models import LanguageOptions, questions
+from dlbricks_tui.api.language_answers import LanguageOptions, questions
 from dlbricks_tui.api.measuring import MeasureOptions, request_by, run_request
 from dlbricks_tui.fleet.doctor import Examination, FindingVerdict, Readiness
 from dlbricks_tui.fleet.folder import FleetFolder, FleetFolders, create_fleet, read_fleet_request
@@ -30,7 +30,7 @@ from dlbricks_tui.language.orders import LanguageQuestion, is_llama_cpp
 from dlbricks_tui.models.library import ModelSource
 from dlbricks_tui.runtime.registry import Registry
 from dlbricks_tui.runtime.variant import several
-from dlbricks_tui.settings.fleets import PROBE, Question
+from dlbricks_tui.settings.measuring import PROBE, Question
 
 _EXTRA = "pip install 'dlbricks-tui[fleet]'"
 _NEEDED = ("distributed", "asyncssh", "cryptography")

@@ -31,9 +31,8 @@ from dlbricks_tui.runs.events import (
     RunStarted,
 )
 from dlbricks_tui.runtime.variant import CHOSEN_PRECISIONS, stated_precision
-from dlbricks_tui.wording.answers import runtime_words
+from dlbricks_tui.wording.answers import bricks_words, runtime_words
 from dlbricks_tui.wording.events import counts_of, doing_now, noise_note, note_of
-from dlbricks_tui.wording.layers import bricks_words
 from dlbricks_tui.wording.numbers import capitalised, duration, sign_of
 from dlbricks_tui.wording.runs import NONE_DONE, Done, Note, Tone
 

@@ -42,9 +42,8 @@ from dlbricks_tui.runs.request import RunRequest
 from dlbricks_tui.scenarios.scenario import LOAD_TEST, LoadProgress
 from dlbricks_tui.share.exporting import BricksChecked
 from dlbricks_tui.traces.trace import TRACE
-from dlbricks_tui.wording.jobs import export_line, language_line, proof_line, unreadable_in_words
+from dlbricks_tui.wording.jobs import LoadWords, export_line, language_line, proof_line, trace_line, unreadable_in_words
 from dlbricks_tui.wording.numbers import names_of
-from dlbricks_tui.wording.scenarios import LoadWords, trace_line
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,12 +27,13 @@ from dlbricks_tui.api.evaluating import (
     EvaluationResult,
 )
 from dlbricks_tui.api.fleets import FleetEstimate, FleetHost, FleetModel, FleetOptions, FleetResult, LeftOutModel
-from dlbricks_tui.api.language_comparing import LanguageChange, LanguageWhatIf
-from dlbricks_tui.api.language_models import (
+from dlbricks_tui.api.language_answers import (
     DelayOfPrompt,
     LanguageAnswer,
+    LanguageChange,
     LanguageIntervals,
     LanguageOptions,
+    LanguageWhatIf,
     PartTime,
     SpeedAtContext,
 )
@@ -80,7 +81,7 @@ from dlbricks_tui.models.graph import Layer, LayerGraph, Level
 from dlbricks_tui.runtime.errors import WorkerError
 from dlbricks_tui.runtime.variant import InstructionSet, Optimisation, Precision
 from dlbricks_tui.scenarios.scenario import ScenarioError, ScenarioKind
-from dlbricks_tui.settings.fleets import Question as FleetQuestion
+from dlbricks_tui.settings.measuring import Question as FleetQuestion
 from dlbricks_tui.store.change import Verdict
 from dlbricks_tui.store.columns import Summary
 from dlbricks_tui.store.database import ResultsDatabase, open_results

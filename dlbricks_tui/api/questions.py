@@ -10,8 +10,7 @@ from dataclasses import dataclass
 from logging import getLogger
 from pathlib import Path
 
-from dlbricks_tui.api import language_models as language_answers
-from dlbricks_tui.api import loads, measuring, traces
+from dlbricks_tui.api import language_models, loads, measuring, traces
 from dlbricks_tui.api.checks import CheckedModel, CheckOptions, check_plan, checked, measured_by
 from dlbricks_tui.api.combinations import CompareOptions
 from dlbricks_tui.api.documents import taken
@@ -20,7 +19,7 @@ from dlbricks_tui.api.evaluating import EvaluateOptions, EvaluationResult, Evalu
 from dlbricks_tui.api.evaluating import evaluate as evaluation_result
 from dlbricks_tui.api.fleets import FleetJob, FleetOptions, FleetResult, fleet_request
 from dlbricks_tui.api.from_run import written_evaluation
-from dlbricks_tui.api.language_models import LanguageAnswer, LanguageOptions
+from dlbricks_tui.api.language_answers import LanguageAnswer, LanguageOptions
 from dlbricks_tui.api.loads import ScenarioResult, scenario_result
 from dlbricks_tui.api.measuring import MeasureOptions, ProbeOptions, ProbeResult, RunResult
 from dlbricks_tui.api.opening import ModelLoaders
@@ -42,11 +41,9 @@ from dlbricks_tui.runs.events import RunProgress
 from dlbricks_tui.runs.request import RunRequest
 from dlbricks_tui.runs.run import RunOutcome
 from dlbricks_tui.settings.variant import BATCH
-from dlbricks_tui.wording import scenarios
+from dlbricks_tui.wording import jobs
 from dlbricks_tui.wording.events import doing_now, note_of
-from dlbricks_tui.wording.fleets import fleet_line, note_line
-from dlbricks_tui.wording.jobs import language_line
-from dlbricks_tui.wording.scenarios import trace_line
+from dlbricks_tui.wording.jobs import fleet_line, language_line, note_line, trace_line
 
 _LOG = getLogger("dlbricks_tui")
 
@@ -186,9 +183,9 @@ def language(
     for it in named:
         options.require_context(it.name, it.architecture.positions)
     if not measure:
-        return language_answers.stored_answers(named, options, session.data)
+        return language_models.stored_answers(named, options, session.data)
     take = _telling(progress, language_line)
-    return language_answers.measure(named, options, session.data, take, end_to_end=end_to_end)
+    return language_models.measure(named, options, session.data, take, end_to_end=end_to_end)
 
 
 def scenario(
@@ -212,7 +209,7 @@ def scenario(
     found = None
     if measure:
         order = loads.order_of(answer, is_system_named=execution.system is not None)
-        take = _telling(progress, lambda event: scenarios.message_line(event, order.scenario))
+        take = _telling(progress, lambda event: jobs.message_line(event, order.scenario))
         found = loads.measure(order, session.data, take)
     return scenario_result(answer, found, session.data, predicts=True)
 

@@ -51,7 +51,7 @@ from dlbricks_tui.store.records import (
     System,
 )
 from dlbricks_tui.store.selections import Selection, equal, is_filter, parse_filter
-from dlbricks_tui.wording.changes import short_combination
+from dlbricks_tui.wording.answers import short_combination
 
 _DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
 _MOST_LISTED = 6

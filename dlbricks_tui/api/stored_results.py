@@ -32,7 +32,7 @@ from dlbricks_tui.store.selections import (
     parse_order,
 )
 from dlbricks_tui.store.verification import Verification, verify
-from dlbricks_tui.wording.fleets import import_outcome
+from dlbricks_tui.wording.jobs import import_outcome
 from dlbricks_tui.wording.numbers import counted
 
 if TYPE_CHECKING:

@@ -22,6 +22,7 @@ from dlbricks_tui.cli.output import (
     narrate,
     narrate_some,
     narrate_waiting,
+    show_parts,
     write_csv,
     write_json,
     write_lines,
@@ -124,7 +125,6 @@ def _analyses(args: Arguments) -> Iterator[Analysis]:
 def _show(args: Arguments, found: Sequence[Analysis], kernels: Sequence[Sequence[TimedKernel]]) -> None:
     # Loaded here: the other formats need no tables.
     from dlbricks_tui.api.analyses import model_row
-    from dlbricks_tui.cli.rendering import show_parts
     from dlbricks_tui.documents.analysis import AnalysisDocument, analyses_parts, kernels_table
     from dlbricks_tui.documents.parts import BLANK_LINE, Plots, Sentence
 
@@ -167,7 +167,6 @@ def _show_written_tree(args: Arguments, found: Analysis) -> None:
     if found.times is None:
         narrate(_untimed(found))
         return
-    from dlbricks_tui.cli.rendering import show_parts
     from dlbricks_tui.documents.tree import written_tree
 
     write_lines([""])
@@ -220,8 +219,7 @@ def _measure_lacking(args: Arguments, found: Sequence[Analysis]) -> Status:
     if len(plans) > 1:
         narrate(f"all of them take about {duration(sum(plan.seconds for plan in plans))}")
     refusals = measure_peaks(plans, args.session.data, narrate_waiting)
-    for refusal in refusals:
-        narrate(refusal)
+    narrate(*refusals)
     status = Status.of(refusals)
     for request in (request for plan in plans for request in plan.requests):
         ended = tell_end(*execute_shown(RunJob.create(request, args.session.data), quiet=False))
@@ -237,7 +235,7 @@ def _prove(args: Arguments, found: Sequence[Analysis]) -> Status:
     from dlbricks_tui.api.analysing import asked_what_ifs, proof_order, prove_here, refuse_other_system
     from dlbricks_tui.api.jobs import job_summaries, words_of
     from dlbricks_tui.cli.progress import JobNarration, live_console
-    from dlbricks_tui.wording.changes import what_if_words
+    from dlbricks_tui.wording.answers import what_if_words
 
     refuse_other_system(found)
     failed = proved = 0

@@ -12,7 +12,7 @@ from dlbricks_tui.cli.options import (
     usual_of,
     values_of,
 )
-from dlbricks_tui.cli.output import narrate, write_json
+from dlbricks_tui.cli.output import narrate, show_parts, write_json
 from dlbricks_tui.cli.parser import Arguments, Parser, Status, UsageError
 from dlbricks_tui.settings.cutting import CUTTING, LEVEL
 from dlbricks_tui.settings.language import CACHE, GENERATE, PROMPT, WEIGHTS
@@ -62,7 +62,6 @@ def compare_combinations(args: Arguments) -> int:
     if args.json:
         write_json(comparison(ranking))
     else:
-        from dlbricks_tui.cli.rendering import show_parts
         from dlbricks_tui.documents.parts import BLANK_LINE, Heading, Sentence
         from dlbricks_tui.documents.ranking import matrix_parts, ranking_answer, ranking_heading, ranking_parts
 
@@ -90,7 +89,6 @@ def compare_two(args: Arguments) -> int:
     """Print two things of one kind side by side."""
     from dlbricks_tui.api.opening import model_or_none
     from dlbricks_tui.api.pairs import compare_models, compare_named, named_side
-    from dlbricks_tui.cli.rendering import show_parts
     from dlbricks_tui.documents.comparison import comparison_parts
 
     names = args.model, args.other
@@ -159,7 +157,7 @@ def register_systems(parser: Parser) -> None:
     _add_language_settings(asking)
     asking.add_repeatable("--system", "S", _ONLY, dest="systems")
     asking.add_json()
-    asking.add_schema("language_systems.LanguageOnSystem", many=True)
+    asking.add_schema("language_models.LanguageOnSystem", many=True)
 
 
 def _add_language_settings(parser: Parser) -> None:
@@ -175,7 +173,6 @@ def list_systems(args: Arguments) -> int:
     """List the systems with their prices and the numbers of their results."""
     # Loaded here, as below: the help needs no store.
     from dlbricks_tui.api.store_contents import known_system_document, known_systems, prices_file
-    from dlbricks_tui.cli.rendering import show_parts
     from dlbricks_tui.documents.parts import Table
     from dlbricks_tui.documents.systems import system_columns
 
@@ -197,7 +194,6 @@ def list_systems(args: Arguments) -> int:
 def compare_systems(args: Arguments) -> int:
     """Rank the systems for each model, by the answer of each system."""
     from dlbricks_tui.api.store_contents import candidate_documents, ranked_systems
-    from dlbricks_tui.cli.rendering import show_parts
     from dlbricks_tui.documents.systems import comparison_parts
 
     sources = args.session.sources(args.models)
@@ -215,10 +211,10 @@ def compare_systems(args: Arguments) -> int:
 
 def compare_for_language_models(args: Arguments) -> int:
     """Rank this host and the systems of the store for each language model; nothing is measured."""
-    from dlbricks_tui.api.language_models import LanguageOptions, opened_models
-    from dlbricks_tui.api.language_systems import language_on_systems
-    from dlbricks_tui.cli.rendering import show_parts
-    from dlbricks_tui.documents.language_systems import language_systems_parts
+    from dlbricks_tui.api.language_answers import LanguageOptions, opened_models
+    from dlbricks_tui.api.language_models import language_on_systems
+    from dlbricks_tui.cli.output import show_parts
+    from dlbricks_tui.documents.systems import language_systems_parts
 
     options = LanguageOptions(
         **values_of(args, (PROMPT, GENERATE, WEIGHTS, CACHE)), threads=args.threads, runtimes=args.runtime
@@ -230,6 +226,5 @@ def compare_for_language_models(args: Arguments) -> int:
         write_json(found)
     else:
         show_parts(language_systems_parts(found))
-    for refusal in refused:
-        narrate(refusal)
+    narrate(*refused)
     return Status.of(refused)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dlbricks_tui.cli.output import narrate, narrate_waiting, write, write_json
+from dlbricks_tui.cli.output import narrate, narrate_waiting, show_parts, write, write_json
 from dlbricks_tui.cli.parser import Arguments, Parser, Status, Typed, UsageError
 from dlbricks_tui.settings.variant import THREADS
 
@@ -28,7 +28,7 @@ def register(parser: Parser) -> None:
 def register_runtimes(parser: Parser) -> None:
     """Add the actions of `runtimes`; without one it lists."""
     # Loaded here: other commands need no names of frameworks.
-    from dlbricks_tui.api.runtimes import FRAMEWORKS
+    from dlbricks_tui.api.doctor import FRAMEWORKS
 
     parser.add_listing("list the runtimes", list_runtimes)
     adding = parser.add_action("add", "register an interpreter after a check that it works", add_runtime)
@@ -64,7 +64,6 @@ def examine(args: Arguments) -> int:
     """Examine the host, and the named files of weights."""
     # Loaded here: the other commands of this module measure nothing.
     from dlbricks_tui.api.doctor import examination_document, examined_host, weights_of
-    from dlbricks_tui.cli.rendering import show_parts
     from dlbricks_tui.documents.systems import host_parts, weights_parts
 
     # Weights first, so that a mistyped path is refused at once.
@@ -86,7 +85,7 @@ def examine(args: Arguments) -> int:
 
 def list_runtimes(args: Arguments) -> int:
     """List the runtimes without starting any, and say if scenarios cannot be measured."""
-    from dlbricks_tui.api.runtimes import missing_loadgen, runtimes_of
+    from dlbricks_tui.api.doctor import missing_loadgen, runtimes_of
 
     _write_runtimes(runtimes_of(args.session.data), as_json=args.json)
     if missing := missing_loadgen():
@@ -96,7 +95,7 @@ def list_runtimes(args: Arguments) -> int:
 
 def add_runtime(args: Arguments) -> int:
     """Register a runtime."""
-    from dlbricks_tui.api.runtimes import added_runtime
+    from dlbricks_tui.api.doctor import added_runtime
 
     variables = [text.partition("=") for text in args.env]
     for name, equals, _ in variables:
@@ -118,18 +117,17 @@ def add_runtime(args: Arguments) -> int:
 
 def check_runtimes(args: Arguments) -> int:
     """Start one runtime, or all, and name those that do not work."""
-    from dlbricks_tui.api.runtimes import checked_runtimes
+    from dlbricks_tui.api.doctor import checked_runtimes
 
     working, broken = checked_runtimes(args.session.data, args.name)
-    for line in broken:
-        narrate(line)
+    narrate(*broken)
     _write_runtimes(working, as_json=args.json)
     return Status.of(broken)
 
 
 def remove_runtime(args: Arguments) -> int:
     """Forget a runtime."""
-    from dlbricks_tui.api.runtimes import forget_runtime
+    from dlbricks_tui.api.doctor import forget_runtime
 
     forget_runtime(args.name, args.session.data)
     narrate(f"{args.name} is forgotten")
@@ -138,11 +136,10 @@ def remove_runtime(args: Arguments) -> int:
 
 def _write_runtimes(runtimes: Sequence[Runtime], *, as_json: bool) -> None:
     if as_json:
-        from dlbricks_tui.api.runtimes import runtime_document
+        from dlbricks_tui.api.doctor import runtime_document
 
         write_json([runtime_document(runtime) for runtime in runtimes])
     elif runtimes:
-        from dlbricks_tui.cli.rendering import show_parts
         from dlbricks_tui.documents.parts import Column, Table, name_column
 
         columns: tuple[Column[Runtime], ...] = (
@@ -164,7 +161,6 @@ def list_settings(args: Arguments) -> int:
         keys = {action: {"keys": given.keys, "from": given.where} for action, given in config.keys.items()}
         write_json({"settings": settings, "keys": keys})
         return Status.DONE
-    from dlbricks_tui.cli.rendering import show_parts
     from dlbricks_tui.config.config import BY_NAME, KEYS, in_file
     from dlbricks_tui.documents.parts import CellKind, Column, Table, name_column
 

@@ -15,15 +15,15 @@ from dlbricks_tui.cli.options import (
     given_options,
     values_of,
 )
-from dlbricks_tui.cli.output import narrate, write_csv, write_json
+from dlbricks_tui.cli.output import narrate, show_parts, write_csv, write_json
 from dlbricks_tui.cli.parser import Arguments, Parser, Status, Typed, UsageError
 from dlbricks_tui.settings.cutting import CUTTING, LEVEL, WORKERS
 from dlbricks_tui.settings.loads import BOUND
 from dlbricks_tui.settings.variant import BATCH, EXECUTION, KERNELS, PRECISION, RUNTIME, SYSTEM, THREADS
 
 if TYPE_CHECKING:
+    from dlbricks_tui.api.estimates import Cures
     from dlbricks_tui.api.estimating import Answer, Estimator
-    from dlbricks_tui.api.gaps import Cures
     from dlbricks_tui.api.scope import EstimateOptions
     from dlbricks_tui.api.session import Session
     from dlbricks_tui.estimate.ranking import Point
@@ -64,8 +64,8 @@ def register(parser: Parser) -> None:
 
 def estimate_models(args: Arguments) -> int:
     """Estimate each model in each variant, or judge the estimates of all of them."""
+    from dlbricks_tui.api.estimates import Cures
     from dlbricks_tui.api.estimating import measured_models
-    from dlbricks_tui.api.gaps import Cures
 
     if not args.models and not args.score:
         raise UsageError("name a MODEL that `dlbricks models` lists, a file, or table1:ID")
@@ -105,7 +105,7 @@ def _estimate_variants(
     cures: Cures,
     bound_ms: float | None,
 ) -> int:
-    from dlbricks_tui.api.gaps import answers_of_variants
+    from dlbricks_tui.api.estimates import answers_of_variants
     from dlbricks_tui.documents.variants import best_line, curve_answer
 
     found = answers_of_variants(variants, sources, cures, session.open_estimator, narrate)
@@ -127,7 +127,6 @@ def show_variants(
 ) -> None:
     """Write the table of a model in several variants, their latency beside their throughput, and the answer."""
     # Loaded here: one variant has no curve.
-    from dlbricks_tui.cli.rendering import show_parts
     from dlbricks_tui.documents.parts import BLANK_LINE, Plots, Sentence
     from dlbricks_tui.documents.variants import curve_pictures, variants_parts
 
@@ -141,15 +140,14 @@ def show_variants(
 def _estimate(
     estimator: Estimator, sources: Sequence[ModelSource], output: str, cures: Cures, most_slow: int | None
 ) -> int:
-    from dlbricks_tui.api.gaps import level_remark, remarks_on_answers
+    from dlbricks_tui.api.estimates import level_remark, remarks_on_answers
 
     scope = estimator.scope_of(sources)
     if remark := level_remark(estimator, scope):
         narrate(remark)
     answers = estimator.answers(sources, scope)
     _write_estimates(answers, output, most_slow)
-    for line in remarks_on_answers(estimator, cures, scope, answers):
-        narrate(line)
+    narrate(*remarks_on_answers(estimator, cures, scope, answers))
     without = any(it.found.estimate.composed is None or it.found.estimate.obstacle for it in answers)
     return Status.of(without or len(answers) < len(sources))
 
@@ -168,7 +166,6 @@ def _write_estimates(answers: Sequence[Answer], output: str, most_slow: int | No
             _write_rows([row for one in estimates for row in slow_rows(one)])
         return
     # Loaded here: the other formats need no tables.
-    from dlbricks_tui.cli.rendering import show_parts
     from dlbricks_tui.documents.estimate import EstimateDocument
     from dlbricks_tui.documents.estimates import estimates_parts
 
@@ -192,7 +189,6 @@ def _write_rows(rows: Sequence[dict[str, Any]], output: str = "csv") -> None:
 
 def _judge(estimator: Estimator, sources: Sequence[ModelSource], output: str) -> int:
     from dlbricks_tui.api.estimates import accuracy_document
-    from dlbricks_tui.cli.rendering import show_parts
     from dlbricks_tui.documents.estimates import accuracy_parts, judged_by_way
 
     judged = sorted(judged_by_way(estimator.every_way(sources, estimator.scope_of(sources))), key=lambda it: it[0])
@@ -208,7 +204,6 @@ def _judge(estimator: Estimator, sources: Sequence[ModelSource], output: str) ->
 
 def _score(estimator: Estimator, sources: Sequence[ModelSource], output: str) -> int:
     from dlbricks_tui.api.estimates import score_document
-    from dlbricks_tui.cli.rendering import show_parts
     from dlbricks_tui.documents.estimates import NOTHING_TO_SCORE, score_parts
 
     found = estimator.scores(sources, estimator.scope_of(sources)) if sources else []

@@ -8,7 +8,7 @@ from itertools import count
 from typing import TYPE_CHECKING, Any
 
 from dlbricks_tui.cli.options import add_models_argument, inputs_of
-from dlbricks_tui.cli.output import narrate, narrate_once, narrate_some, write, write_json, write_lines
+from dlbricks_tui.cli.output import narrate, narrate_once, narrate_some, show_parts, write, write_json, write_lines
 from dlbricks_tui.cli.parser import Arguments, Parser, Status, Typed, UsageError
 from dlbricks_tui.settings.setting import share
 from dlbricks_tui.wording.numbers import counted, names_of
@@ -139,7 +139,6 @@ def _carry_out(args: Arguments) -> int:
         write_json(result)
     elif not result.refused:
         # Loaded here: the JSON document needs no tables.
-        from dlbricks_tui.cli.rendering import show_parts
         from dlbricks_tui.documents.comparison import compared_parts, results_parts
         from dlbricks_tui.documents.parts import BLANK_LINE
 
@@ -201,8 +200,7 @@ def check(args: Arguments) -> int:
     )
     from dlbricks_tui.api.measuring import RunJob
     from dlbricks_tui.cli.run import execute_shown
-    from dlbricks_tui.wording.answers import runtime_words
-    from dlbricks_tui.wording.changes import check_heading, verdict_counts
+    from dlbricks_tui.wording.answers import check_heading, runtime_words, verdict_counts
 
     began = datetime.now(timezone.utc)
     if args.junit is not None:

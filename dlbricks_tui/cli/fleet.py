@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dlbricks_tui.cli.options import add_cutting_options, add_models_argument, inputs_of, values_of
-from dlbricks_tui.cli.output import narrate, write, write_json
+from dlbricks_tui.cli.output import narrate, show_parts, write, write_json
 from dlbricks_tui.cli.parser import Arguments, Handler, Parser, Status, UsageError
 from dlbricks_tui.settings.cutting import CUTTING, LEVEL
-from dlbricks_tui.settings.fleets import PROBE, QUESTION
 from dlbricks_tui.settings.language import GENERATE, PROMPT, WEIGHTS, WEIGHTS_BESIDE
+from dlbricks_tui.settings.measuring import PROBE, QUESTION
 from dlbricks_tui.settings.variant import EXECUTION
 from dlbricks_tui.wording.numbers import counted
 
@@ -104,7 +104,7 @@ def _add(parser: Parser, name: str, about: str, handler: Handler, *, newest: boo
 def run_fleet(args: Arguments) -> int:
     """Start a fleet run, and drive it unless it is to be detached."""
     from dlbricks_tui.api.fleets import FleetJob, FleetOptions, fleet_request
-    from dlbricks_tui.api.language_models import LanguageOptions
+    from dlbricks_tui.api.language_answers import LanguageOptions
     from dlbricks_tui.api.measuring import remarks_on_run
     from dlbricks_tui.cli.output import narrate_once
     from dlbricks_tui.cli.run import measure_options_of
@@ -123,8 +123,7 @@ def run_fleet(args: Arguments) -> int:
     )
     request = fleet_request(options, args.session.sources(args.models), args.session.data)
     fleet = FleetJob.create(request, args.session.data)
-    for remark in remarks_on_run(request.run):
-        narrate_once(remark)
+    narrate_once(*remarks_on_run(request.run))
     return _drive(fleet, args)
 
 
@@ -148,7 +147,7 @@ def list_fleets(args: Arguments) -> int:
     """List all fleet runs of the data folder."""
     from dlbricks_tui.api.fleets import fleet_summary, stored_fleets
     from dlbricks_tui.cli.jobs import show_list
-    from dlbricks_tui.documents.jobs import FLEET_COLUMNS
+    from dlbricks_tui.documents.run import FLEET_COLUMNS
 
     stored = stored_fleets(args.session.data)
     none = "no fleet run yet: `dlbricks fleet run MODEL --hosts FILE` makes the first"
@@ -242,7 +241,6 @@ def _show(fleet: FleetJob, *, as_json: bool) -> None:
     if as_json:
         write_json(found)
     else:
-        from dlbricks_tui.cli.rendering import show_parts
         from dlbricks_tui.documents.fleet import fleet_parts
 
         show_parts(fleet_parts(found, tuple(fleet.folder.progress().hosts.values())))
@@ -264,7 +262,6 @@ def _confirm(fleet: FleetJob, what: str, args: Arguments) -> int:
 def examine_fleet(args: Arguments) -> int:
     """Examine the hosts of a hosts file, and set them up if asked to."""
     from dlbricks_tui.api.fleets import examined_hosts, fleet_examination
-    from dlbricks_tui.cli.rendering import show_parts
     from dlbricks_tui.documents.fleet import examination_parts
 
     found = examined_hosts(

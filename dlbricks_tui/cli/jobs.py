@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
-from dlbricks_tui.cli.output import narrate, write, write_json
+from dlbricks_tui.cli.output import narrate, show_parts, write, write_json
 from dlbricks_tui.cli.parser import Arguments, Handler, Parser, Status, Typed
 from dlbricks_tui.settings.measuring import TIME_BUDGET
 from dlbricks_tui.wording.numbers import duration
@@ -96,12 +96,10 @@ def show_list(
     rows: Sequence[Any], columns: tuple[Column[Any], ...], unreadable: Collection[str], none: str, *, as_json: bool
 ) -> int:
     """Show rows as a table or a document, and name those that cannot be read; `none` says how to get a first one."""
-    for line in unreadable:
-        narrate(line)
+    narrate(*unreadable)
     if as_json:
         write_json(rows)
     elif rows:
-        from dlbricks_tui.cli.rendering import show_parts
         from dlbricks_tui.documents.parts import Table
 
         show_parts([Table(columns, rows)])
@@ -113,7 +111,7 @@ def show_list(
 def list_jobs(args: Arguments) -> int:
     """List all jobs of the data folder."""
     from dlbricks_tui.api.jobs import job_summaries, stored_jobs
-    from dlbricks_tui.documents.jobs import JOB_COLUMNS
+    from dlbricks_tui.documents.run import JOB_COLUMNS
 
     stored = stored_jobs(args.session.data)
     none = "no job yet: `dlbricks run MODEL` makes the first"
@@ -224,7 +222,7 @@ def _confirm(folder: JobFolder, what: str, args: Arguments) -> int:
 def list_runs(args: Arguments) -> int:
     """List all runs of the data folder."""
     from dlbricks_tui.api.measuring import run_summary, stored_runs
-    from dlbricks_tui.documents.jobs import RUN_COLUMNS
+    from dlbricks_tui.documents.run import RUN_COLUMNS
 
     stored = stored_runs(args.session.data)
     found = [run_summary(state) for state in stored.states]
@@ -282,9 +280,9 @@ def replay_run(folder: RunFolder, args: Arguments) -> int:
     """Show the events of a run again, print the last estimates that they tell, and return the exit status."""
     from dlbricks_tui.api.jobs import reader_of, replay_of
     from dlbricks_tui.api.measuring import replayed_run
+    from dlbricks_tui.cli.output import show_parts
     from dlbricks_tui.cli.progress import shown
-    from dlbricks_tui.cli.rendering import show_parts
-    from dlbricks_tui.documents.jobs import replay_parts
+    from dlbricks_tui.documents.run import replay_parts
 
     replay = replay_of(folder, reader_of(folder), args.speed)
     if not args.quiet:

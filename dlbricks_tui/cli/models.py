@@ -14,7 +14,7 @@ from dlbricks_tui.cli.options import (
     inputs_of,
     is_usual_runtime,
 )
-from dlbricks_tui.cli.output import data_console, narrate, write_json
+from dlbricks_tui.cli.output import data_console, narrate, show_parts, write_json
 from dlbricks_tui.cli.parser import Arguments, Parser, Status, UsageError
 from dlbricks_tui.errors import UserError
 from dlbricks_tui.settings.variant import PRECISION
@@ -72,7 +72,7 @@ def add_graph_files(parser: Parser, about: str) -> argparse._ArgumentGroup:
 
 def add(args: Arguments) -> int:
     """Add a model file to the library, or make it look into one more folder."""
-    from dlbricks_tui.api.cutting import add_to_library
+    from dlbricks_tui.api.opening import add_to_library
 
     narrate(f"{args.path}: {counted(add_to_library(args.path, args.session.data), 'model')} added")
     return Status.DONE
@@ -87,16 +87,15 @@ def remove(args: Arguments) -> int:
 
 def reset(args: Arguments) -> int:
     """Forget the shapes and values that were given for the inputs of a model."""
-    from dlbricks_tui.api.cutting import forget_inputs
+    from dlbricks_tui.api.opening import forget_inputs
 
-    for line in forget_inputs(args.model, args.session.data):
-        narrate(line)
+    narrate(*forget_inputs(args.model, args.session.data))
     return Status.DONE
 
 
 def list_models(args: Arguments) -> int:
     """List every model; the reason why one cannot be read goes to standard error."""
-    from dlbricks_tui.api.cutting import model_document, with_counts
+    from dlbricks_tui.api.opening import model_document, with_counts
 
     models = args.session.library
     for path in models.missing():
@@ -160,8 +159,15 @@ def _inputs(source: ModelSource) -> str:
 
 def show_tree(args: Arguments) -> int:
     """Cut one model and show the result."""
-    from dlbricks_tui.api.cutting import cut_model, runtime_in_precision, tree_document, unmeasurable_lines
-    from dlbricks_tui.api.opening import files_for, files_named, runtime_named
+    from dlbricks_tui.api.opening import (
+        cut_model,
+        files_for,
+        files_named,
+        runtime_in_precision,
+        runtime_named,
+        tree_document,
+        unmeasurable_lines,
+    )
 
     runtime, is_usual = runtime_named(args.runtime, args.session.data), is_usual_runtime(args)
     sources = files_named([args.model], runtime, args.session.data, is_usual=is_usual)
@@ -181,19 +187,16 @@ def show_tree(args: Arguments) -> int:
     if args.json:
         write_json(tree_document(found))
     else:
-        from dlbricks_tui.cli.rendering import show_parts
         from dlbricks_tui.documents.tree import tree
 
         show_parts(tree(found, data_console().width))
-    for line in unmeasurable_lines(found.graph):
-        narrate(line)
+    narrate(*unmeasurable_lines(found.graph))
     return Status.DONE
 
 
 def show_corpus(args: Arguments) -> int:
     """Cut all models, compare their layer sequences, and show the result."""
-    from dlbricks_tui.api.cutting import corpus_document, corpus_of, cut_all, speedup_here
-    from dlbricks_tui.api.opening import files_named, runtime_named
+    from dlbricks_tui.api.opening import corpus_document, corpus_of, cut_all, files_named, runtime_named, speedup_here
 
     runtime, how = runtime_named(args.runtime, args.session.data), cutting_of(args)
     sources = files_named(args.models, runtime, args.session.data, is_usual=is_usual_runtime(args))
@@ -203,7 +206,6 @@ def show_corpus(args: Arguments) -> int:
     if args.json:
         write_json(corpus_document(models, corpus, speedup))
     else:
-        from dlbricks_tui.cli.rendering import show_parts
         from dlbricks_tui.documents.corpus import corpus_parts
 
         known = [it.source for it in models]

@@ -85,8 +85,7 @@ class ShownProgress(Display):
 
     def take(self, event: Event) -> None:
         """Show an event, and the progress where it is due."""
-        for line in self.run.take(event):
-            narrate(line)
+        narrate(*self.run.take(event))
         if remark := self.run.remark(event):
             narrate_once(remark)
         if not self.run.quiet:
@@ -178,7 +177,7 @@ class ShownFleet(Display):
 
     def take(self, event: Event) -> None:
         """Show an event, and the progress where it is due."""
-        from dlbricks_tui.wording.fleets import fleet_line, note_line
+        from dlbricks_tui.wording.jobs import fleet_line, note_line
 
         note = note_line(event, self.progress)
         self.progress.take(event)
@@ -197,7 +196,7 @@ class ShownFleet(Display):
         from rich.text import Text
 
         from dlbricks_tui.cli.rendering import name_cell
-        from dlbricks_tui.wording.fleets import WORKING, settled_line
+        from dlbricks_tui.wording.jobs import WORKING, settled_line
 
         table = Table.grid(padding=(0, 1))
         rows = list(self.progress.hosts.values())

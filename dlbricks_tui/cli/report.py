@@ -147,8 +147,7 @@ def report_comparison(args: Arguments) -> int:
         compared = compare_sides(sides, estimates_of(sides, sources, loader_of))
     page = make_comparison(compared, args.output)
     for section in page.sections:
-        for line in (*filter(None, [section.answer]), *section.missing):
-            narrate(line)
+        narrate(*filter(None, [section.answer]), *section.missing)
     if args.json:
         missing = {it.heading: it.missing for it in page.sections if it.missing}
         write_json(comparison_document(compared, page.page, page.files, missing))

@@ -10,6 +10,7 @@ from dlbricks_tui.cli.output import (
     data_console,
     narrate,
     narrate_some,
+    show_parts,
     write,
     write_csv,
     write_json,
@@ -148,8 +149,7 @@ def list_results(args: Arguments) -> int:
 
             width = data_console().width
             write_lines(list_lines(shown, columns, width) if args.columns else short_lines(shown, width))
-            for remark in precision_remarks(shown):
-                narrate(remark)
+            narrate(*precision_remarks(shown))
             every = counted(len(found), "result")
             narrate(f"{len(shown)} of {len(found)} results shown" if len(shown) < len(found) else every)
     return Status.DONE
@@ -165,14 +165,13 @@ def show_result(args: Arguments) -> int:
             write_json(found.document())
         else:
             _show(found)
-        for remark in () if found.selection is None else precision_remarks(found.selection):
-            narrate(remark)
+        if found.selection is not None:
+            narrate(*precision_remarks(found.selection))
     return Status.DONE
 
 
 def _show(found: ShownResult) -> None:
     # Loaded here: JSON needs no rich.
-    from dlbricks_tui.cli.rendering import show_parts
     from dlbricks_tui.documents.parts import BLANK_LINE, Heading
     from dlbricks_tui.documents.results import (
         OF_A_BRICK,
@@ -187,7 +186,7 @@ def _show(found: ShownResult) -> None:
     width = data_console().width
     if found.test is not None:
         from dlbricks_tui.documents.scenario import load_test_parts
-        from dlbricks_tui.wording.scenarios import histogram_below
+        from dlbricks_tui.wording.jobs import histogram_below
 
         show_parts(load_test_parts(found.test))
         write_lines(histogram_below(found.test, min(_HISTOGRAM_WIDTH, width)))
@@ -210,7 +209,6 @@ def compare_results(args: Arguments) -> int:
     """Print the comparison of two selections."""
     from dlbricks_tui.api.changes import compared_results
     from dlbricks_tui.api.sides import select_named
-    from dlbricks_tui.cli.rendering import show_parts
     from dlbricks_tui.documents.comparison import NOTHING_IN_COMMON, pair_columns, ratio_parts, selection_parts
     from dlbricks_tui.documents.parts import BLANK_LINE, Table
 
@@ -293,8 +291,7 @@ def _import_files(args: Arguments) -> tuple[Sequence[Any], bool]:
             require_signature=args.require_signature,
             ignore_signatures=args.ignore_signatures,
         )
-    for line in import_lines(done):
-        narrate(line)
+    narrate(*import_lines(done))
     return import_results(done), done.complete
 
 
@@ -307,14 +304,12 @@ def _import_published(args: Arguments) -> tuple[Sequence[Any], bool]:
         for checkout in args.paths:
             reports = []
             for report in checkout_reports(store, checkout, args.session.data, loader):
-                for line in system_lines(report):
-                    narrate(line)
+                narrate(*system_lines(report))
                 narrate_some([str(row) for row in report.unmatched], "rows")
                 narrate_some([f"{file}; it was skipped" for file in report.broken], "broken files")
                 reports.append(report)
             found.append(ImportedCheckout(checkout, tuple(reports)))
-            for line in found[-1].lines:
-                narrate(line)
+            narrate(*found[-1].lines)
     return [it.document() for it in found], not any(it.is_broken for it in found)
 
 

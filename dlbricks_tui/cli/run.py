@@ -14,7 +14,7 @@ from dlbricks_tui.cli.options import (
     runtime_given,
     values_of,
 )
-from dlbricks_tui.cli.output import narrate, write, write_json
+from dlbricks_tui.cli.output import narrate, show_parts, write, write_json
 from dlbricks_tui.cli.parser import Arguments, Parser, Status
 from dlbricks_tui.settings.cutting import CUTTING, LEVEL
 from dlbricks_tui.settings.measuring import END_TO_END, ENOUGH, METHOD, PROBE_BRICKS, PROBE_SECONDS, RUNNING, TARGET
@@ -176,7 +176,6 @@ def _show(found: Sequence[EstimatedModel], request: RunRequest) -> None:
     if len(request.parts) > 1 or len(request.batch_sizes) > 1:
         _show_variants(found, request)
         return
-    from dlbricks_tui.cli.rendering import show_parts
     from dlbricks_tui.documents.estimate import EstimateDocument
     from dlbricks_tui.documents.estimates import estimates_parts
 
@@ -216,7 +215,6 @@ def probe(args: Arguments) -> int:
 
         write_json(probe_result(outcome, others))
     elif known:
-        from dlbricks_tui.cli.rendering import show_parts
         from dlbricks_tui.documents.estimates import intervals_parts
 
         show_parts(intervals_parts(known))

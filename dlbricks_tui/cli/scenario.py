@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from dlbricks_tui.cli.jobs import detach
 from dlbricks_tui.cli.options import USUAL_RUNTIME, add_models_argument, estimate_options_of, values_of
-from dlbricks_tui.cli.output import data_console, narrate, narrate_once, write_json, write_lines
+from dlbricks_tui.cli.output import data_console, narrate, narrate_once, show_parts, write_json, write_lines
 from dlbricks_tui.cli.parser import Arguments, Parser, Status, Typed, UsageError
 from dlbricks_tui.cli.progress import signals_interrupt
 from dlbricks_tui.errors import UserError
@@ -66,7 +66,7 @@ def register(parser: Parser) -> None:
     parser.add_flag("--both", about="show the prediction beside the measurement", to=how)
     parser.add_detach(to=how)
     parser.add_setting(SYSTEM, about=f"with --predict: {SYSTEM.about}")
-    parser.end(answer_scenario, "token_loads.ScenarioDocument", quiet=True)
+    parser.end(answer_scenario, "loads.ScenarioDocument", quiet=True)
 
 
 def answer_scenario(args: Arguments) -> int:
@@ -80,12 +80,11 @@ def answer_scenario(args: Arguments) -> int:
     answer = _answer(args)
     predicts = args.predict or args.both
     if predicts:
-        for note in answer.notes if answer.prediction is not None else ():
-            narrate_once(note)
+        if answer.prediction is not None:
+            narrate_once(*answer.notes)
         if answer.refusal:
             narrate(f"no prediction: {answer.refusal}")
-    for remark in answer.remarks:
-        narrate_once(remark)
+    narrate_once(*answer.remarks)
     if args.detach:
         # Loaded here: a prediction needs none of it.
         from dlbricks_tui.api.loads import order_of
@@ -125,10 +124,9 @@ def _refuse(args: Arguments, settings: Iterable[Setting[Any]], why: str) -> None
 def _answer_users(args: Arguments) -> int:
     """Say how many users of a language model are served, and whether those that were asked for are."""
     from dlbricks_tui.api.jobs import words_of
-    from dlbricks_tui.api.language_models import named_model
-    from dlbricks_tui.api.token_loads import TokenLoadOptions, measure_token_load, order_of_load, token_load
+    from dlbricks_tui.api.language_answers import named_model
+    from dlbricks_tui.api.loads import TokenLoadOptions, measure_token_load, order_of_load, token_load
     from dlbricks_tui.cli.progress import JobNarration
-    from dlbricks_tui.cli.rendering import show_parts
     from dlbricks_tui.documents.token_loads import token_load_parts
 
     given = values_of(args, (*TOKENS, PERCENTILE))
@@ -177,18 +175,16 @@ def measure_shown(order: ScenarioOrder, session: Session, *, quiet: bool) -> Mea
     narrated = JobNarration(words_of("load test", order), live_console(), quiet=quiet)
     with signals_interrupt(), closing(narrated) as narration:
         measured = measure(order, session.data, narration.take)
-    for warning in measured.warnings:
-        narrate_once(warning)
+    narrate_once(*measured.warnings)
     return measured
 
 
 def _show(answer: ScenarioAnswer, measured: MeasuredTest | None, data: DataFolder, *, predicts: bool) -> None:
     # Loaded here: the JSON document needs no tables.
-    from dlbricks_tui.cli.rendering import show_parts
     from dlbricks_tui.documents.load_pictures import predicted_plot
     from dlbricks_tui.documents.parts import BLANK_LINE, Plots
     from dlbricks_tui.documents.scenario import scenario_parts, stored_parts
-    from dlbricks_tui.wording.scenarios import histogram_below
+    from dlbricks_tui.wording.jobs import histogram_below
 
     test = measured.test if measured is not None else answer.best_test or next(iter(answer.load_tests), None)
     prediction = answer.prediction if predicts else None

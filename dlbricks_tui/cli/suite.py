@@ -63,7 +63,7 @@ def export_suite(args: Arguments) -> int:
     from dlbricks_tui.api.jobs import words_of
     from dlbricks_tui.api.suites import SuiteOptions, export_here, export_order
     from dlbricks_tui.cli.progress import JobNarration, live_console
-    from dlbricks_tui.wording.fleets import untravelled
+    from dlbricks_tui.wording.jobs import untravelled
 
     options = SuiteOptions(
         **values_of(args, (*CUTTING, LEVEL, BATCH, PRECISION)),
@@ -104,7 +104,7 @@ def run_suite(args: Arguments) -> int:
 def import_suite(args: Arguments) -> int:
     """Import the results of the private models' bricks."""
     from dlbricks_tui.api.suites import import_suite_results
-    from dlbricks_tui.wording.fleets import import_outcome
+    from dlbricks_tui.wording.jobs import import_outcome
 
     with args.session.open_store() as store:
         found = import_suite_results(store, args.file, args.session.data, args.key)

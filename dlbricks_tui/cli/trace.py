@@ -12,11 +12,11 @@ from dlbricks_tui.cli.options import (
     runtime_given,
     values_of,
 )
-from dlbricks_tui.cli.output import narrate, write_json, write_lines
+from dlbricks_tui.cli.output import narrate, show_parts, write_json, write_lines
 from dlbricks_tui.cli.parser import Arguments, Parser, Status, UsageError
 from dlbricks_tui.printable import printable
+from dlbricks_tui.settings.analysing import INFERENCES, LEVELS
 from dlbricks_tui.settings.cutting import LEVEL
-from dlbricks_tui.settings.tracing import INFERENCES, LEVELS
 from dlbricks_tui.settings.variant import EXECUTION
 
 if TYPE_CHECKING:
@@ -93,7 +93,6 @@ def trace(args: Arguments) -> int:
 
         write_json(trace_result(found, args.output, form))
     else:
-        from dlbricks_tui.cli.rendering import show_parts
         from dlbricks_tui.documents.trace import trace_parts
 
         show_parts(trace_parts(found))
@@ -110,8 +109,7 @@ def _order(args: Arguments) -> TraceOrder:
     options = TraceOptions(**runtime_given(args), **given, **inputs_of(args), levels=levels)
     order = args.session.trace_order(args.model, options)
     settings = order.execution.runtime.settings
-    for remark in variant_remarks([settings.threads], [settings.precision]):
-        narrate(remark)
+    narrate(*variant_remarks([settings.threads], [settings.precision]))
     return order
 
 

@@ -10,7 +10,7 @@ from dlbricks_tui.analysis.what_if import Doubt, WhatIfKind
 from dlbricks_tui.documents.parts import Column, Fact, Heading, Names, Part, Sentence, Table, word_column
 from dlbricks_tui.documents.pictures import Axis, BarRow, LegendSign, Mark, Piece, Plot, Rows, Series
 from dlbricks_tui.models.kinds import Kind
-from dlbricks_tui.wording.changes import what_if_words
+from dlbricks_tui.wording.answers import what_if_words
 from dlbricks_tui.wording.numbers import counted, in_ms, milliseconds, percent, signed_percent
 
 if TYPE_CHECKING:

@@ -9,14 +9,7 @@ from typing import TypeAlias
 from dlbricks_tui.estimate.comparison import Prices, cost_of, names_of
 from dlbricks_tui.estimate.estimate import Coverage
 from dlbricks_tui.estimate.inquiry import Inquiry, Predictors
-from dlbricks_tui.estimate.orders import (
-    HostComparison,
-    HostLatency,
-    ModelOnHost,
-    ParcelWork,
-    model_on_host,
-    plan_for,
-)
+from dlbricks_tui.estimate.orders import HostComparison, HostLatency, ModelOnHost, ParcelWork, model_on_host, plan_for
 from dlbricks_tui.estimate.system_estimate import SystemEstimate
 from dlbricks_tui.fleet.pools import BrickPool, HostWork, SharedPools
 from dlbricks_tui.fleet.request import FleetHostState, HostEstimate, OrderFound
@@ -25,7 +18,7 @@ from dlbricks_tui.jobs.events import Event
 from dlbricks_tui.measure.jobs import CutModel, Job, JobKey
 from dlbricks_tui.measure.method import Method
 from dlbricks_tui.measure.time_left import expected_seconds, most_seconds_per_carrier
-from dlbricks_tui.settings.fleets import Question
+from dlbricks_tui.settings.measuring import Question
 from dlbricks_tui.store.database import ResultsDatabase
 
 # The share of time that composing estimates may take.

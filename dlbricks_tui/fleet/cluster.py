@@ -62,9 +62,7 @@ class FleetCluster(SpecCluster):  # type: ignore[misc]
     """
 
     def __init__(self, hosts: Sequence[HostEntry], certificates: Certificates, logs: Path, tell: Tell) -> None:
-        self._certificates = certificates
-        self._logs = logs
-        self._tell = tell
+        self._means = {"certificates": certificates, "logs": logs, "tell": tell}
         logs.mkdir(parents=True, exist_ok=True)
         dask.config.set(SETTINGS)
         scheduler = {
@@ -99,42 +97,32 @@ class FleetCluster(SpecCluster):  # type: ignore[misc]
         """End all workers, connections, and the scheduler."""
         if self.status == Status.closed:
             return None
+
+        async def end_workers() -> None:
+            await asyncio.gather(*(worker.close() for worker in self.workers.values()), return_exceptions=True)
+
+        # Dask would wait for the results of each worker first.
         with suppress(Exception):
-            self.sync(self._end_workers, callback_timeout=2 * _SECONDS_TO_END)
+            self.sync(end_workers, callback_timeout=2 * _SECONDS_TO_END)
         closed: Awaitable[None] | None = super().close(timeout)
         return closed
 
-    async def _end_workers(self) -> None:
-        # Dask would wait for the results of each worker first.
-        await asyncio.gather(*(worker.close() for worker in self.workers.values()), return_exceptions=True)
-
     def _specified(self, hosts: Sequence[HostEntry]) -> dict[str, Any]:
-        return {
-            host.name: {
-                "cls": HostWorker,
-                "options": {
-                    "entry": host,
-                    "certificates": self._certificates,
-                    "log": self._logs / f"{host.name}.log",
-                    "tell": self._tell,
-                },
-            }
-            for host in hosts
-        }
+        return {host.name: {"cls": HostWorker, "options": {"entry": host, **self._means}} for host in hosts}
 
 
 class HostWorker(ProcessInterface):  # type: ignore[misc]
     """The worker of a host, and the SSH connection to it, which is made again when it was lost."""
 
     def __init__(
-        self, scheduler: str, name: str, entry: HostEntry, certificates: Certificates, log: Path, tell: Tell
+        self, scheduler: str, name: str, entry: HostEntry, certificates: Certificates, logs: Path, tell: Tell
     ) -> None:
         super().__init__()
         self.name = name
         self._scheduler_port = int(scheduler.rpartition(":")[2])
         self._entry = entry
         self._certificates = certificates
-        self._log = log
+        self._log = logs / f"{name}.log"
         self._tell = tell
         self._connected_at: float | None = None
         # The end of what the worker has printed.

@@ -58,7 +58,6 @@ from dlbricks_tui.fleet.request import (
     TaskGiven,
 )
 from dlbricks_tui.fleet.results import (
-    Allowed,
     FleetResults,
     ImpossibleError,
     MessageMeter,
@@ -79,7 +78,7 @@ from dlbricks_tui.runs.request import RunRequest
 from dlbricks_tui.store.database import ResultsDatabase
 
 # A host that is away for longer is given up.
-PATIENCE_SECONDS = 600.0
+PATIENCE_SECONDS, _PATIENCE = 600.0, "10 minutes"
 # A host that is to end its task and does not tell its end is given up after so long.
 _SECONDS_TO_END = 30.0
 _SECONDS_BETWEEN_PROGRESS = 1.0
@@ -105,7 +104,6 @@ class Driver:
     control: FleetControl
     tell: Callable[[Event], None]
     clock: Callable[[], float] = time.monotonic
-    patience_seconds: float = PATIENCE_SECONDS
 
     def __post_init__(self) -> None:
         self.hosts: dict[str, HostWork] = {}
@@ -185,7 +183,7 @@ class Driver:
     def is_over(self) -> bool:
         """True if no host has anything to do any more."""
         if not self.hosts:
-            return self.clock() - self._began > self.patience_seconds
+            return self.clock() - self._began > PATIENCE_SECONDS
         return all(host.is_over and host.current is None for host in self.hosts.values())
 
     @property
@@ -217,8 +215,7 @@ class Driver:
 
     def _host(self, name: str, entry: HostEntry | None = None) -> HostWork:
         if name not in self.hosts:
-            stray = MessageMeter(0, self.clock)
-            self.hosts[name] = HostWork(entry or HostEntry(name=name), stray, self.clock())
+            self.hosts[name] = HostWork(entry or HostEntry(name=name), MessageMeter(self.clock), self.clock())
             self.tell(self.hosts[name].changed())
         return self.hosts[name]
 
@@ -261,7 +258,7 @@ class Driver:
             self._change(host, FleetHostState.FAILED, error)
             return
         with self._distrusting(host):
-            (report,) = read_messages(host.stray, [text], HostReport)
+            (report,) = read_messages(host.meter, [text], HostReport)
             system = check_report(report)
             if against := reason_against(report, [part.request for part in self.workload.parts]):
                 self._change(host, FleetHostState.REFUSED, against)
@@ -401,11 +398,10 @@ class Driver:
         elif host.state is FleetHostState.LOST and host.is_there and now >= host.ask_after:
             host.ask_after = now + _SECONDS_TO_ASK_AGAIN
             self.calls.report(host.name, self._parcels)
-        elif host.state in (FleetHostState.LOST, FleetHostState.CONNECTING) and away > self.patience_seconds:
+        elif host.state in (FleetHostState.LOST, FleetHostState.CONNECTING) and away > PATIENCE_SECONDS:
             what = "did not come back" if host.state is FleetHostState.LOST else "did not join"
             because = f": {host.message}" if host.message else ""
-            limit = f"{self.patience_seconds / 60:.0f} minutes"
-            self._change(host, FleetHostState.FAILED, f"it {what} within {limit}{because}")
+            self._change(host, FleetHostState.FAILED, f"it {what} within {_PATIENCE}{because}")
 
     def _change(self, host: HostWork, state: FleetHostState, message: str = "") -> None:
         """Change and tell the state of a host."""
@@ -467,9 +463,8 @@ class Driver:
         task = task_of(pool, jobs, parcels, min(limits, default=None), is_probe=is_probe)
         pool.take(host.name, [job.key for job in jobs])
         levels = {job.key.brick: job.graph.level for job in jobs}
-        meter = MessageMeter(len(levels), self.clock)
-        allowed = Allowed(pool.conditions, levels)
-        host.current = CurrentTask(task, pool, allowed, meter, is_probe, self.clock())
+        host.meter.bricks += len(levels)
+        host.current = CurrentTask(task, pool, levels, is_probe, self.clock())
         # A driver that resumes the fleet run ends what its predecessor has left behind.
         self.tell(TaskGiven(host=host.name, task=task.id))
         self.calls.carry_out(host.name, task, [it for it in parcels if it.sha256 in host.lacks])
@@ -491,7 +486,8 @@ class Driver:
             return
         # Those about earlier tasks of the host say nothing new.
         messages = [message for message in messages if message.task == current.task.id]
-        records = [check_result(it.record, current.allowed) for it in messages if isinstance(it, ResultFound)]
+        results = [it.record for it in messages if isinstance(it, ResultFound)]
+        records = [check_result(it, current.pool.conditions, current.levels) for it in results]
         for message in messages:
             match message:
                 case TaskProgress():
@@ -525,9 +521,6 @@ _WAIT_SECONDS = 0.25
 # Hosts have so long to end their tasks when the fleet run is stopped.
 _SECONDS_TO_STOP = 10.0
 
-Reach = Callable[[FleetFolder, FleetRequest, tuple[HostEntry, ...], DataFolder], Engine]
-Read = Callable[[RunRequest, DataFolder, Path, Callable[[Event], None]], FleetWorkload]
-
 
 def reach(folder: FleetFolder, request: FleetRequest, hosts: tuple[HostEntry, ...], data: DataFolder) -> Engine:
     """Return the means to call the hosts of a fleet run, through a scheduler that exists already, or over SSH."""
@@ -550,10 +543,9 @@ class FleetPlace:
     """Means of a fleet run: the data folder, the functions that reach its hosts and read its models, and its clock."""
 
     data: DataFolder
-    reach_hosts: Reach = reach
-    read_models: Read = read_workload
+    reach_hosts: Callable[[FleetFolder, FleetRequest, tuple[HostEntry, ...], DataFolder], Engine] = reach
+    read_models: Callable[[RunRequest, DataFolder, Path, Callable[[Event], None]], FleetWorkload] = read_workload
     clock: Callable[[], float] = time.monotonic
-    patience_seconds: float = PATIENCE_SECONDS
 
 
 def execute_fleet(
@@ -603,9 +595,7 @@ def execute_fleet(
                 with ResultsDatabase(place.data.store) as store:
                     driver = Driver(
                         *(request, workload, calls, store, Predictors(store, place.data.cache)),
-                        *(read_prices(place.data.path), control, events.tell),
-                        clock=place.clock,
-                        patience_seconds=place.patience_seconds,
+                        *(read_prices(place.data.path), control, events.tell, place.clock),
                     )
                     driver.begin(hosts, tasks_before)
                     control.change(State.RUNNING)
@@ -615,7 +605,7 @@ def execute_fleet(
                     control.count(driver.pools.bricks, at_once=True)
             if stopped is not None:
                 return end(stopped.state, stopped.why)
-            return end(*outcome(driver.hosts.values(), place.patience_seconds))
+            return end(*outcome(tuple(driver.hosts.values())))
         except JobStopped as early:
             return end(early.state, early.why)
         except UserError as error:
@@ -643,11 +633,10 @@ def _drive(driver: Driver, calls: Engine, clock: Callable[[], float], signals: S
     return None
 
 
-def outcome(hosts: Iterable[HostWork], patience_seconds: float) -> tuple[State, str]:
+def outcome(hosts: Sequence[HostWork]) -> tuple[State, str]:
     """Return the state of a fleet run whose hosts have nothing to do any more, and the reason in a line."""
-    hosts = tuple(hosts)
     if not hosts:
-        return State.FAILED, f"no host joined within {patience_seconds / 60:.0f} minutes"
+        return State.FAILED, f"no host joined within {_PATIENCE}"
     lacking = [host for host in hosts if host.state is not FleetHostState.DONE]
     if all(host.state is FleetHostState.CANCELLED for host in hosts):
         return State.CANCELLED, "all of its hosts were cancelled"

@@ -9,7 +9,7 @@ from dlbricks_tui.estimate.choice import Limit
 from dlbricks_tui.estimate.predictors import OtherSystems
 from dlbricks_tui.fleet.messages import HostReport, Parcel, Task, TaskProgress
 from dlbricks_tui.fleet.request import FleetHostState, HostChanged, HostEntry, HostProgress
-from dlbricks_tui.fleet.results import Allowed, MessageMeter, identity_there, is_of
+from dlbricks_tui.fleet.results import MessageMeter, identity_there, is_of
 from dlbricks_tui.fleet.workload import FleetPart, FleetWorkload, LanguagePart
 from dlbricks_tui.jobs.errors import JobError
 from dlbricks_tui.jobs.folder import JobState, Tally
@@ -18,6 +18,7 @@ from dlbricks_tui.measure.known import Conditions, Known, known_in
 from dlbricks_tui.measure.method import Method
 from dlbricks_tui.measure.stopping import StoppingRule
 from dlbricks_tui.measure.time_left import expected_seconds
+from dlbricks_tui.models.graph import Level
 from dlbricks_tui.runs.planning import PROBE_RULE, informative
 from dlbricks_tui.runtime.runtime import numbered_identity
 from dlbricks_tui.store.database import ResultsDatabase, processors_of
@@ -240,12 +241,11 @@ def _groups(pool: BrickPool, wanted: Iterable[Job]) -> Iterator[list[Job]]:
 
 @dataclass(slots=True, eq=False)
 class CurrentTask:
-    """The task of a host, what the host may return for it, and what it has told so far."""
+    """The task of a host, the levels of its bricks, and what the host has told so far."""
 
     task: Task
     pool: BrickPool
-    allowed: Allowed
-    meter: MessageMeter
+    levels: Mapping[str, Level]
     is_probe: bool
     began: float
     progress: TaskProgress | None = None
@@ -259,8 +259,7 @@ class HostWork:
     """A host of a fleet run, as its driver knows it."""
 
     entry: HostEntry
-    # Counts messages that are about no current task.
-    stray: MessageMeter
+    meter: MessageMeter
     # The time at which it came into its state.
     since: float
     state: FleetHostState = FleetHostState.CONNECTING
@@ -307,11 +306,6 @@ class HostWork:
         if self.current is None:
             return FleetHostState.IDLE
         return FleetHostState.PROBING if self.current.is_probe else FleetHostState.MEASURING
-
-    @property
-    def meter(self) -> MessageMeter:
-        """The meter that counts what it sends now."""
-        return self.stray if self.current is None else self.current.meter
 
     def changed(self) -> HostChanged:
         """Return the event that tells its state."""

@@ -13,7 +13,7 @@ from dlbricks_tui.language.orders import LanguageQuestion
 from dlbricks_tui.printable import printable
 from dlbricks_tui.runs.events import ModelLeftOut, ModelLoading
 from dlbricks_tui.runs.request import RunRequest
-from dlbricks_tui.settings.fleets import Question
+from dlbricks_tui.settings.measuring import Question
 
 # The folder of dlbricks for the user's data on Linux, so that what dlbricks has measured there before counts.
 USUAL_FOLDER = "~/.local/share/dlbricks"

@@ -12,6 +12,7 @@ from typing import Any
 from dlbricks_tui import __version__
 from dlbricks_tui.fleet.messages import HostReport, Message, TaskProgress, message_in
 from dlbricks_tui.fleet.request import FleetError, MessageError
+from dlbricks_tui.host.fingerprint import KEPT_FACTS
 from dlbricks_tui.measure.jobs import Job, JobKey
 from dlbricks_tui.measure.known import Conditions
 from dlbricks_tui.models.graph import Level
@@ -47,21 +48,10 @@ _CLOCK_TOLERANCE = timedelta(minutes=10)
 # A brick has a record for each of its places in the networks. A host tells its progress a few times a second at most.
 _MESSAGES, _MESSAGES_PER_BRICK, _MESSAGES_PER_SECOND = 1_000, 200, 20.0
 _BYTES, _BYTES_PER_BRICK, _BYTES_PER_SECOND = 16 << 20, 8 << 20, 20_000.0
-# The facts about a system that are kept with its results, as they may change from one result to the next.
-_KEPT_FACTS = ("kernel", "governor", "turbo", "os", "container")
 
 
 class ImpossibleError(FleetError):
     """A host returned something that no honest host returns; the message completes "it returned ..."."""
-
-
-@dataclass(frozen=True, slots=True)
-class Allowed:
-    """The results that a host may return for a task: those of these bricks, under these conditions."""
-
-    conditions: Conditions
-    # The level of each brick, by its key.
-    bricks: Mapping[str, Level]
 
 
 def check_report(report: HostReport) -> System:
@@ -110,8 +100,11 @@ def identity_there(requested: Runtime, report: HostReport) -> str | None:
     return None
 
 
-def check_result(document: Mapping[str, Any], allowed: Allowed) -> Returned:
-    """Return the record in a document of a host; raise ImpossibleError if the host cannot have measured it."""
+def check_result(document: Mapping[str, Any], conditions: Conditions, levels: Mapping[str, Level]) -> Returned:
+    """Return the record in a document of a host; raise ImpossibleError if the host cannot have measured it.
+
+    `levels` are those of the bricks that it was given, by their keys.
+    """
     kind = TABLES.get(str(document.get("table")))
     if kind not in (Measurement, Failure, System, RuntimeRecord, Peaks):
         raise ImpossibleError(f"a record of the kind {_short(str(document.get('table')))!r}")
@@ -120,7 +113,6 @@ def check_result(document: Mapping[str, Any], allowed: Allowed) -> Returned:
         check_plausible(record)
     except (ValueError, BrokenDocumentError) as error:
         raise ImpossibleError(f"a record that {printable(str(error)[:300])}") from None
-    conditions = allowed.conditions
     match record:
         case System() if record.id != conditions.system:
             raise ImpossibleError(f"a system {_short(record.id)!r} that is not its own")
@@ -135,7 +127,7 @@ def check_result(document: Mapping[str, Any], allowed: Allowed) -> Returned:
             for name, what in (("system", "host"), ("runtime", "runtime"), ("protocol", "method")):
                 if (value := getattr(record, name)) != getattr(conditions, name):
                     raise ImpossibleError(f"a result of another {what}, {_short(value)!r}")
-            level = allowed.bricks.get(record.brick)
+            level = levels.get(record.brick)
             if level is None:
                 raise ImpossibleError(f"a result of brick {_short(record.brick)!r}, which it was not given")
             if record.level is not level:
@@ -155,10 +147,11 @@ def shown(text: str) -> str:
 
 
 class MessageMeter:
-    """Counts what a host sends for a task; more than an honest host sends is refused."""
+    """Counts what a host sends; more than an honest host sends about its bricks is refused."""
 
-    def __init__(self, bricks: int, clock: Callable[[], float]) -> None:
-        self._bricks = bricks
+    def __init__(self, clock: Callable[[], float]) -> None:
+        # Those of all its tasks.
+        self.bricks = 0
         self._clock = clock
         self._began = clock()
         self._messages = self._bytes = 0
@@ -168,10 +161,10 @@ class MessageMeter:
         self._bytes += len(text)
         self._messages += 1
         seconds = self._clock() - self._began
-        if self._messages > _MESSAGES + _MESSAGES_PER_BRICK * self._bricks + _MESSAGES_PER_SECOND * seconds:
-            raise ImpossibleError(f"{self._messages:,} messages about {self._bricks} bricks within {seconds:.0f} s")
-        if self._bytes > _BYTES + _BYTES_PER_BRICK * self._bricks + _BYTES_PER_SECOND * seconds:
-            raise ImpossibleError(f"{self._bytes:,} bytes about {self._bricks} bricks within {seconds:.0f} s")
+        if self._messages > _MESSAGES + _MESSAGES_PER_BRICK * self.bricks + _MESSAGES_PER_SECOND * seconds:
+            raise ImpossibleError(f"{self._messages:,} messages about {self.bricks} bricks within {seconds:.0f} s")
+        if self._bytes > _BYTES + _BYTES_PER_BRICK * self.bricks + _BYTES_PER_SECOND * seconds:
+            raise ImpossibleError(f"{self._bytes:,} bytes about {self.bricks} bricks within {seconds:.0f} s")
 
 
 def read_messages(meter: MessageMeter, texts: Iterable[str], *kinds: type[Message]) -> Sequence[Message]:
@@ -226,7 +219,7 @@ class FleetResults:
         """Store the system of a host, and where its results come from, by each runtime and method."""
         described = dict(system.facts)
         facts: list[tuple[str, Fact]] = [("cpu", system.cpu)]
-        facts += [(name, described[name]) for name in _KEPT_FACTS if name in described]
+        facts += [(name, described[name]) for name in KEPT_FACTS if name in described]
         frameworks = {it.framework: it.version for it in report.runtimes}
         records: list[Record] = [system]
         for runtime, protocol in ways:

@@ -279,7 +279,7 @@ _DMI = "sys/class/dmi/id"
 _EC2_TYPE = re.compile(r"[a-z][a-z0-9-]*\.[a-z0-9-]+")
 _CONTAINER_MARKS = (("/docker", "docker"), ("/kubepods", "kubernetes"), ("/lxc", "lxc"), ("/libpod", "podman"))
 # The facts about a system that are kept with its results, as they may change from one result to the next.
-_KEPT = ("kernel", "governor", "turbo", "os", "container")
+KEPT_FACTS = ("kernel", "governor", "turbo", "os", "container")
 
 
 def fingerprint(host: HostFiles | None = None, usable_cores: int | None = None) -> System:
@@ -326,7 +326,7 @@ def fingerprint(host: HostFiles | None = None, usable_cores: int | None = None) 
 def host_facts(system: System, host: HostFiles | None = None) -> Facts:
     """Return the facts about this host, which is `system`, that results are kept with."""
     described = dict(system.facts)
-    kept = ((name, _known(described.get(name))) for name in _KEPT)
+    kept = ((name, _known(described.get(name))) for name in KEPT_FACTS)
     return (("cpu", system.cpu), ("microcode", _known(microcode(host or HostFiles()))), *kept)
 
 

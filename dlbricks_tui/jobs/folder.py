@@ -283,7 +283,9 @@ class FolderList(Generic[AnyFolder]):
     def create(self, models: tuple[str, ...], kind: WorkKind | None = None) -> AnyFolder:
         """Create the folder of a new job."""
         now = datetime.now(timezone.utc)
-        folder = self.folder_type(self._path / f"{now:%Y%m%d-%H%M%S}-{secrets.token_hex(2)}")
+        # Two jobs of one second may draw the same number.
+        while (folder := self.folder_type(self._path / f"{now:%Y%m%d-%H%M%S}-{secrets.token_hex(2)}")).path.is_dir():
+            pass
         with _writing(folder.path):
             folder.path.mkdir(mode=self.mode, parents=True)
         # This process owns the job until another one works on it.

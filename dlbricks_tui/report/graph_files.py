@@ -21,7 +21,7 @@ from dlbricks_tui.models.onnx.model_file import parse_onnx, read_onnx
 from dlbricks_tui.printable import printable
 from dlbricks_tui.report.page import ReportError
 from dlbricks_tui.runtime.traits import Format
-from dlbricks_tui.wording.layers import layer_title, shape_text
+from dlbricks_tui.wording.answers import layer_title, shape_text
 
 if TYPE_CHECKING:
     import networkx

@@ -19,7 +19,7 @@ from dlbricks_tui.host.queue import HostQueue, host_queue
 from dlbricks_tui.jobs.codec import decoded, encoded
 from dlbricks_tui.jobs.events import Event
 from dlbricks_tui.jobs.folder import RunFolder
-from dlbricks_tui.measure.jobs import CutModel, JobKey, cut_model
+from dlbricks_tui.measure.jobs import JobKey, cut_model
 from dlbricks_tui.measure.known import Conditions, known_in, results_of_newest_run
 from dlbricks_tui.measure.plan import keys_of
 from dlbricks_tui.measure.results import conditions_of, runtime_record
@@ -27,7 +27,7 @@ from dlbricks_tui.models.frameworks import WorkerFramework
 from dlbricks_tui.models.graph import LayerGraph
 from dlbricks_tui.models.loading import Loader
 from dlbricks_tui.runs.events import ModelLeftOut, ModelLoading
-from dlbricks_tui.runs.planning import Workload
+from dlbricks_tui.runs.planning import Models
 from dlbricks_tui.runs.request import RunRequest, read_request
 from dlbricks_tui.runs.run import RunOutcome, execute
 from dlbricks_tui.runs.work import RunSession, Workplace
@@ -66,7 +66,7 @@ class PreparedSuite:
     parts: Mapping[str, PreparedPart]
 
 
-def read_suite(path: Path, session: RunSession) -> Workload:
+def read_suite(path: Path, session: RunSession) -> Models:
     """Return the bricks of a suite that a runtime can run; report and leave out those that cannot be read."""
     runtime, file = session.request.runtime, session.folder.path / _FILE
     form = runtime.traits.format
@@ -83,7 +83,7 @@ def read_suite(path: Path, session: RunSession) -> Workload:
             write_atomically(file, encoded(PreparedSuite(suite.manifest.suite, suite.sha256, parts)) + "\n")
         except OSError as error:
             raise ShareError(f"cannot write {file}: {error.strerror}; free some space") from error
-    return Workload(models)
+    return models
 
 
 def read_prepared(folder: RunFolder) -> PreparedSuite | None:
@@ -120,7 +120,7 @@ class _Reading:
                 yield brick, found
 
 
-def _networks(reading: _Reading, session: RunSession) -> tuple[CutModel, ...]:
+def _networks(reading: _Reading, session: RunSession) -> Models:
     """Return networks of excerpts, in which bricks are timed."""
     runtime, limit, level = session.request.runtime, session.memory_limit_bytes, session.request.level
     # Excerpts of quantised models are quantised in their files.

@@ -44,7 +44,7 @@ from dlbricks_tui.tui.widgets.panel import Copyable, DocumentPanel, Orders, Tabl
 from dlbricks_tui.tui.widgets.rows import WHAT_IF
 from dlbricks_tui.tui.widgets.screens import WorkScreen
 from dlbricks_tui.tui.widgets.text import PictureView
-from dlbricks_tui.wording.layers import common_beginning
+from dlbricks_tui.wording.answers import common_beginning
 from dlbricks_tui.wording.numbers import counted, duration, measured_ago, names_of, percent
 
 if TYPE_CHECKING:

@@ -24,7 +24,7 @@ from dlbricks_tui.tui.keys import scopes
 from dlbricks_tui.tui.keys.keymap import Hint, key
 from dlbricks_tui.tui.widgets.panel import DocumentPanel, Orders, TablePanel, counts_text
 from dlbricks_tui.tui.widgets.screens import AnswerScreen
-from dlbricks_tui.wording.changes import verdict_counts
+from dlbricks_tui.wording.answers import verdict_counts
 
 if TYPE_CHECKING:
     from dlbricks_tui.api.estimating import Answer

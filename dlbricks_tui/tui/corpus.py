@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, ClassVar
 from textual import on
 from textual.app import ComposeResult
 
-from dlbricks_tui.api.library_scans import ComparedModels, compare_models, find_accuracies
+from dlbricks_tui.api.model_reading import ComparedModels, compare_models, find_accuracies
 from dlbricks_tui.api.open_models import Choices, ModelSpec, change_setting, setting_named
 from dlbricks_tui.api.session import WorkbenchSession
 from dlbricks_tui.documents.corpus import (
@@ -38,7 +38,7 @@ from dlbricks_tui.wording.numbers import counted, percent
 from dlbricks_tui.wording.plain_text import TextTable
 
 if TYPE_CHECKING:
-    from dlbricks_tui.api.library_scans import GroupAccuracy
+    from dlbricks_tui.api.model_reading import GroupAccuracy
     from dlbricks_tui.bricks.decomposition import Corpus, RepeatedType, Uniqueness
 
 

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from onnx import ModelProto
 
 from dlbricks_tui.runtime.registry import Registry
 from dlbricks_tui.runtime.variant import Precision
@@ -173,10 +172,6 @@ def test_an_export_without_decoys_is_warned_of_and_what_would_harm_is_refused(pe
     [
         (("suite", "run", "nowhere", "-o", "results.json"), "suite.json is missing"),
         (("suite", "import", "nowhere"), "cannot read nowhere"),
-        (
-            ("suite", "export", "alexnet", "-o", "suite", "--decoys", "-1"),
-            "--decoys: '-1': give a whole number from 0 to",
-        ),
         (("suite", "export", "alexnet"), "-o"),
         (("suite", "run", "nowhere"), "-o"),
     ],
@@ -254,28 +249,4 @@ def test_an_owner_estimates_an_onnx_model_by_each_runtime_of_a_machine_that_neve
 def test_what_suites_cannot_have_is_refused_in_one_line(onnx_people: Partners) -> None:
     onnx_people.export("--runtime", "onnxruntime")
     assert "the suite is for ONNX Runtime" in one_line(onnx_people.run("--runtime", "openvino"))
-    assert "leave it out for suites" in one_line(onnx_people.run("--fixed-runs", "5"))
-
-
-def test_a_run_names_a_hostile_brick_and_measures_the_others(onnx_people: Partners) -> None:
-    onnx_people.export("--runtime", "onnxruntime")
-    with zipfile.ZipFile(onnx_people.suite) as archive:
-        files = {name: archive.read(name) for name in archive.namelist()}
-    document = json.loads(files["suite.json"])
-    brick = document["bricks"][0]
-    name = f"bricks/{brick['id']}.onnx"
-    hostile = ModelProto.FromString(files[name])
-    hostile.graph.initializer[0].external_data.add(key="location", value="/etc/passwd")
-    files[name] = hostile.SerializeToString(deterministic=True)
-    brick.update(bytes=len(files[name]), sha256=sha256(files[name]))
-    files["suite.json"] = json.dumps(document).encode()
-    with zipfile.ZipFile(onnx_people.suite, "w") as archive:
-        for name, content in files.items():
-            archive.writestr(name, content)
-    status, _, told = onnx_people.run("--target-ci", "0.9")
-    assert status == 1
-    assert f"brick {brick['id']} has an array in another file" in told
-    (part,) = json.loads(Path(onnx_people.results).read_text())["parts"]
-    assert list(part["failed"]) == [brick["id"]]
-    # Excerpts also hold the bricks around theirs.
-    assert len(part["measured"]) >= len(document["bricks"]) - 1
+    assert "leave it out for ONNX models" in one_line(onnx_people.run("--fixed-runs", "5"))

@@ -46,13 +46,6 @@ def brick(layer: Layer) -> Brick:
     return brick_of(replace(GRAPH, layers=(layer,)), (0,))
 
 
-def test_two_convolutions_that_differ_in_a_bias_are_counterparts() -> None:
-    with_bias, without = brick(convolution(bias=True)), brick(convolution(bias=False))
-    assert with_bias.key != without.key
-    assert bias_counterpart(with_bias.canonical) == without.key
-    assert bias_counterpart(without.canonical) == with_bias.key
-
-
 def test_a_brick_without_weights_and_a_sequence_have_no_counterpart() -> None:
     assert bias_counterpart(brick_of(chain("relu"), (0,)).canonical) is None
     assert bias_counterpart(brick_of(chain("conv", "relu"), (0, 1)).canonical) is None
@@ -234,15 +227,6 @@ def test_the_measured_levels_are_listed(tmp_path: Path) -> None:
         assert levels_measured(store, SYSTEM) == (Level.FUSED, Level.WRITTEN)
         assert levels_measured(store, SYSTEM, RUNTIME) == (Level.WRITTEN,)
         assert levels_measured(store, "a1") == ()
-
-
-@pytest.mark.parametrize("system", [SYSTEM, "nowhere"])
-def test_without_results_everything_is_left_to_run(tmp_path: Path, system: str) -> None:
-    found = asked(tmp_path, [])
-    assert found.on(system, None) is None
-    empty = found.empty(system, RUNTIME)
-    assert empty.sequential_ms is None
-    assert set(empty.estimate.remaining.pairs) == MODEL.suite
 
 
 def called(identity: str, name: str, instance_type: str = "") -> System:

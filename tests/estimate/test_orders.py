@@ -225,7 +225,7 @@ def test_the_brick_that_removes_most_doubt_per_second_comes_first() -> None:
 
 
 def test_a_pair_that_no_measurement_on_the_host_can_decide_is_left_alone() -> None:
-    """The error of the method stays, and it is wider than the difference."""
+    # The error of the method stays, and it is wider than the difference.
     mine = on_host("a", "m", 10.0, {"brick": UnmeasuredPart(1, 0.05)}, 100)
     other = ModelOnHost("m", HostLatency("b", 101, 91, 111), {})
     assert not plan_for([mine], {"m": comparison_of(mine, other)}, [ParcelWork(("brick",), 1)])

@@ -5,7 +5,6 @@ import pickle
 import sys
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
-from itertools import chain
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -102,19 +101,6 @@ def test_a_cache_that_cannot_be_written_is_no_obstacle(tmp_path: Path) -> None:
     (tmp_path / "cache").write_text("a file")
     with store_of(tmp_path / "store", *records_of(MODELS)) as store:
         assert Predictors(store, tmp_path / "cache").of(ON_HOST, UNKNOWN).predict(WANTED) != [None]
-
-
-def test_only_results_of_one_way_count(tmp_path: Path) -> None:
-    others: list[dict[str, Any]] = [
-        {"system": "other"},
-        {"runtime": "mxnet-1.8"},
-        {"level": Level.WRITTEN},
-        {"protocol": "cold"},
-    ]
-    records = list(chain.from_iterable(records_of(MODELS, **other) for other in others))
-    with store_of(tmp_path / "store", *records) as store:
-        assert not list(examples_of(store, ON_HOST))
-        assert Predictors(store, tmp_path / "cache").of(ON_HOST, UNKNOWN).predict(WANTED) == [None]
 
 
 def test_the_newest_good_result_of_a_brick_counts(tmp_path: Path) -> None:

@@ -94,38 +94,30 @@ class FakeEngine(Engine):
         self.hosts = {host.name: host for host in hosts}
         self.now = 0.0
         self.waiting: deque[News] = deque()
-        # Reaches a host that is added.
-        self.reach: Callable[[HostEntry], None] = lambda _: None
         # Called before each step of all hosts.
         self.before_step: Callable[[int], object] = lambda _: None
         self.is_closed = False
         self._steps = itertools.count()
 
     def clock(self) -> float:
-        """Return the time of the driver."""
         return self.now
 
     def start(self) -> None:
-        """Let the hosts join."""
         self.is_closed = False
         for host in self.hosts.values():
             if host.is_there:
                 self.waiting.append(HostJoined(host.name))
 
     def close(self) -> None:
-        """Forget the tasks; the stores of the hosts stay."""
         self.is_closed = True
         self.waiting.clear()
         for host in self.hosts.values():
             host.task = None
 
-    def join(self, host: FakeHost) -> None:
-        """Let one more host join."""
-        self.hosts[host.name] = host
-        self.waiting.append(HostJoined(host.name))
-
     def add(self, entry: HostEntry) -> None:
-        self.reach(entry)
+        """Let one more host join."""
+        self.hosts[entry.name] = FakeHost(entry.name, another_system(entry.name))
+        self.waiting.append(HostJoined(entry.name))
 
     def wait(self, seconds: float) -> Sequence[News]:
         if not self.waiting:

@@ -97,7 +97,6 @@ class FakeHost:
             time.sleep(0.01)
 
     def end(self) -> None:
-        """Make sure that no process outlives the test."""
         for process in self.processes:
             process.kill()
             process.wait()

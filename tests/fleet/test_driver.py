@@ -5,7 +5,7 @@ import os
 import signal
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,7 @@ import pytest
 from dlbricks_tui.fleet.answering import seconds_inside
 from dlbricks_tui.fleet.driver import FleetPlace, execute_fleet
 from dlbricks_tui.fleet.engine import HostUnreachable
-from dlbricks_tui.fleet.folder import FleetFolder, create_fleet, read_fleet_request
+from dlbricks_tui.fleet.folder import create_fleet, read_fleet_request
 from dlbricks_tui.fleet.messages import Parcel, RuntimeReport, Task, TaskNote, text_of
 from dlbricks_tui.fleet.request import (
     FleetEnded,
@@ -37,7 +37,7 @@ from dlbricks_tui.jobs.folder import JobState, State
 from dlbricks_tui.measure.method import Method
 from dlbricks_tui.models.library import Library
 from dlbricks_tui.runs.planning import PROBE_RULE, cut_models
-from dlbricks_tui.settings.fleets import Question
+from dlbricks_tui.settings.measuring import Question
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.documents import NoRoomError
 from dlbricks_tui.store.records import Measurement, Provenance, Record
@@ -72,39 +72,27 @@ def workload_of(path: Path, *names: str) -> FleetWorkload:
     return FleetWorkload((FleetPart(request, models, parcels),))
 
 
-@dataclass
 class Fleet:
     """A fleet run in a data folder, its hosts, and the events so far."""
 
-    path: Path
-    workload: FleetWorkload
-    engine: FakeEngine
-    # Fields of its request.
-    changes: dict[str, Any] = field(default_factory=dict)
-    folder: FleetFolder = field(init=False)
-    events: list[Event] = field(default_factory=list)
-    watch: Callable[[Event], None] = lambda _: None
-
-    def __post_init__(self) -> None:
-        self.site = Site(self.path)
+    def __init__(self, path: Path, workload: FleetWorkload, *hosts: FakeHost, **changes: Any) -> None:
+        path.mkdir(exist_ok=True)
+        self.workload, self.engine, self.site = workload, FakeEngine(hosts), Site(path / "data")
+        self.events: list[Event] = []
+        self.watch: Callable[[Event], None] = lambda _: None
         run = self.site.request(*MODELS, method=Method.INSIDE)
-        names = tuple(HostEntry(name=name) for name in self.engine.hosts)
+        names = tuple(HostEntry(name=host.name) for host in hosts)
         request = FleetRequest(run=run, hosts=names, probe_seconds=0.0)
-        self.folder = create_fleet(replace(request, **self.changes), self.site.data)
+        self.folder = create_fleet(replace(request, **changes), self.site.data)
 
     def drive(self, *, detached: bool = False) -> JobState:
         """Drive it to its end."""
-        place = FleetPlace(
-            self.site.data,
-            reach_hosts=lambda *_: self.engine,
-            read_models=lambda *_: self.workload,
-            clock=self.engine.clock,
-        )
 
         def listen(event: Event) -> None:
             self.events.append(event)
             self.watch(event)
 
+        place = FleetPlace(self.site.data, lambda *_: self.engine, lambda *_: self.workload, self.engine.clock)
         return execute_fleet(self.folder, place, listen, detached=detached)
 
     @property
@@ -127,36 +115,34 @@ class Fleet:
     def told(self, kind: type[Event]) -> list[Any]:
         return [event for event in self.events if isinstance(event, kind)]
 
+    def at_step(self, actions: dict[int, Callable[[], object]]) -> None:
+        """Do something when the hosts have taken so many steps."""
+        self.engine.before_step = lambda step: actions.get(step, lambda: None)()
 
-def fleet_of(path: Path, workload: FleetWorkload, *hosts: FakeHost, **changes: Any) -> Fleet:
-    path.mkdir(exist_ok=True)
-    return Fleet(path / "data", workload, FakeEngine(hosts), changes)
+    def has_everything_once(self) -> bool:
+        """All bricks were measured once on each system."""
+        wanted = {job.key.brick for job in self.workload.parts[0].jobs.values()}
+        systems = {host.system.id for host in self.engine.hosts.values()}
+        return self.measured() == Counter((it, brick) for it in systems for brick in wanted)
+
+
+FleetOf = Callable[..., Fleet]
+
+
+@pytest.fixture
+def fleet_of(tmp_path: Path, small_workload: FleetWorkload) -> FleetOf:
+    """Return a function that makes the fleet run of a model with hosts."""
+    return partial(Fleet, tmp_path, small_workload)
 
 
 def honest(name: str, **changes: Any) -> FakeHost:
     return FakeHost(name, another_system(name), **changes)
 
 
-def at_step(engine: FakeEngine, actions: dict[int, Callable[[], object]]) -> None:
-    """Do something when the hosts have taken so many steps."""
-
-    def before(step: int) -> None:
-        if step in actions:
-            actions[step]()
-
-    engine.before_step = before
-
-
-def assert_everything_once(fleet: Fleet, *hosts: str) -> None:
-    wanted = {job.key.brick for job in fleet.workload.parts[0].jobs.values()}
-    systems = {fleet.engine.hosts[name].system.id for name in hosts}
-    assert fleet.measured() == Counter((it, brick) for it in systems for brick in wanted)
-
-
 def test_each_host_measures_each_brick_once_and_results_are_durable_before_they_are_told(
     tmp_path: Path, workload: FleetWorkload
 ) -> None:
-    fleet = fleet_of(tmp_path, workload, honest("one"), honest("two", latency_ms=2.0))
+    fleet = Fleet(tmp_path, workload, honest("one"), honest("two", latency_ms=2.0))
 
     with ResultsDatabase(fleet.site.data.store) as store:
 
@@ -170,7 +156,7 @@ def test_each_host_measures_each_brick_once_and_results_are_durable_before_they_
         state = fleet.drive()
     assert (state.state, state.message) == (State.FINISHED, "")
     assert (state.bricks.total, state.bricks.measured) == (2 * fleet.bricks, 2 * fleet.bricks)
-    assert_everything_once(fleet, "one", "two")
+    assert fleet.has_everything_once()
     assert len(fleet.told(ResultStored)) == 2 * fleet.bricks
     assert fleet.states() == {"one": FleetHostState.DONE, "two": FleetHostState.DONE}
     assert {row.bricks for row in fleet.progress.hosts.values()} == {fleet.bricks}
@@ -182,27 +168,24 @@ def test_each_host_measures_each_brick_once_and_results_are_durable_before_they_
     with ResultsDatabase(fleet.site.data.store) as store:
         found = store.records(Provenance)
         assert {it.run for it in store.records(Measurement)} == {it.run for it in found}
-    assert {it.run: it.system for it in found} == {
-        f"{fleet.folder.run}@{name}": host.system.id for name, host in fleet.engine.hosts.items()
-    }
+    systems = {f"{fleet.folder.run}@{name}": host.system.id for name, host in fleet.engine.hosts.items()}
+    assert {it.run: it.system for it in found} == systems
     assert dict(found[0].packages)["mxnet"] == "1.9.1"
 
 
-def test_a_host_that_dies_costs_the_brick_in_flight_and_continues_when_it_returns(
-    tmp_path: Path, small_workload: FleetWorkload
-) -> None:
-    fleet = fleet_of(tmp_path, small_workload, honest("one"), honest("two"))
+def test_a_host_that_dies_costs_the_brick_in_flight_and_continues_when_it_returns(fleet_of: FleetOf) -> None:
+    fleet = fleet_of(honest("one"), honest("two"))
     engine = fleet.engine
-    at_step(engine, {4: partial(engine.lose, "one"), 30: partial(engine.bring_back, "one")})
+    fleet.at_step({4: partial(engine.lose, "one"), 30: partial(engine.bring_back, "one")})
     state = fleet.drive()
     assert (state.state, state.message) == (State.FINISHED, "")
     assert FleetHostState.LOST.value in [it.state for it in fleet.told(HostChanged) if it.host == "one"]
-    assert_everything_once(fleet, "one", "two")
+    assert fleet.has_everything_once()
 
 
-def test_a_brick_that_takes_its_host_away_is_found_and_given_up(tmp_path: Path, small_workload: FleetWorkload) -> None:
-    deadly = sorted(job.key.brick for job in small_workload.parts[0].jobs.values())[3]
-    fleet = fleet_of(tmp_path, small_workload, honest("one", deadly=frozenset([deadly])))
+def test_a_brick_that_takes_its_host_away_is_given_up(fleet_of: FleetOf, small_workload: FleetWorkload) -> None:
+    deadly = sorted(key.brick for key in small_workload.parts[0].jobs)[3]
+    fleet = fleet_of(honest("one", deadly=frozenset([deadly])))
     engine = fleet.engine
     engine.before_step = lambda _: None if engine.hosts["one"].is_there else engine.bring_back("one")
     state = fleet.drive()
@@ -213,20 +196,16 @@ def test_a_brick_that_takes_its_host_away_is_found_and_given_up(tmp_path: Path, 
     assert len(fleet.measured()) == fleet.bricks - 1
 
 
-def test_a_brick_without_a_result_is_asked_for_twice_and_then_given_up(
-    tmp_path: Path, small_workload: FleetWorkload
-) -> None:
-    lacking = sorted(job.key.brick for job in small_workload.parts[0].jobs.values())[0]
-    fleet = fleet_of(tmp_path, small_workload, honest("one", unknown=frozenset([lacking])))
+def test_a_brick_without_a_result_is_asked_for_twice(fleet_of: FleetOf, small_workload: FleetWorkload) -> None:
+    lacking = min(key.brick for key in small_workload.parts[0].jobs)
+    fleet = fleet_of(honest("one", unknown=frozenset([lacking])))
     fleet.drive()
     assert [it.brick for it in fleet.told(HostBrickFailed)] == [lacking]
     assert sum(lacking in task.bricks for task in fleet.engine.hosts["one"].tasks) == 2
 
 
-def test_a_driver_that_dies_resumes_and_asks_only_for_what_it_lacks(
-    tmp_path: Path, small_workload: FleetWorkload
-) -> None:
-    fleet = fleet_of(tmp_path, small_workload, honest("one"), honest("two"))
+def test_a_driver_that_dies_resumes_and_asks_only_for_what_it_lacks(fleet_of: FleetOf) -> None:
+    fleet = fleet_of(honest("one"), honest("two"))
 
     class KilledError(BaseException):
         """Stands for the end of the process."""
@@ -244,14 +223,14 @@ def test_a_driver_that_dies_resumes_and_asks_only_for_what_it_lacks(
         host.tasks.clear()
     fleet.engine.before_step = lambda _: None
     assert fleet.drive().state is State.FINISHED
-    assert_everything_once(fleet, "one", "two")
+    assert fleet.has_everything_once()
     for host in fleet.engine.hosts.values():
         asked = {brick for task in host.tasks for brick in task.bricks}
         assert not asked & {brick for system, brick in stored if system == host.system.id}
 
 
-def test_a_fleet_run_that_is_driven_again_keeps_its_tally(tmp_path: Path, small_workload: FleetWorkload) -> None:
-    fleet = fleet_of(tmp_path, small_workload, honest("one"), honest("two"))
+def test_a_fleet_run_that_is_driven_again_keeps_its_tally(fleet_of: FleetOf) -> None:
+    fleet = fleet_of(honest("one"), honest("two"))
     first = fleet.drive()
     assert (first.bricks.measured, first.bricks.reused) == (2 * fleet.bricks, 0)
     again = fleet.drive()
@@ -268,51 +247,38 @@ def test_a_fleet_run_that_is_driven_again_keeps_its_tally(tmp_path: Path, small_
     assert (away.state, away.bricks) == (State.FAILED, reused)
 
 
-def test_a_paused_host_and_a_paused_fleet_run_get_no_work_until_they_are_resumed(
-    tmp_path: Path, small_workload: FleetWorkload
-) -> None:
-    fleet = fleet_of(tmp_path, small_workload, honest("one"), honest("two"))
+def test_a_paused_host_and_a_paused_fleet_run_get_no_work_until_they_are_resumed(fleet_of: FleetOf) -> None:
+    fleet = fleet_of(honest("one"), honest("two"))
     sent: list[tuple[State, int]] = []
 
     def count() -> None:
         sent.append((fleet.folder.state().state, len(fleet.engine.hosts["one"].store)))
 
     pause, unpause = (partial(fleet.folder.command_host, "one", what) for what in ("pause", "resume"))
-    steps: dict[int, Callable[[], object]] = {
-        3: pause,
-        6: count,
-        40: count,
-        41: unpause,
-        42: fleet.folder.pause,
-        60: count,
-        61: fleet.folder.unpause,
-    }
-    at_step(fleet.engine, steps)
+    of_host: dict[int, Callable[[], object]] = {3: pause, 6: count, 40: count, 41: unpause}
+    fleet.at_step({**of_host, 42: fleet.folder.pause, 60: count, 61: fleet.folder.unpause})
     assert fleet.drive().state is State.FINISHED
     assert sent[0] == sent[1] == (State.RUNNING, sent[0][1]) and sent[0][1] < fleet.bricks
     # A paused fleet run pauses all hosts.
     assert sent[2][0] is State.PAUSED and sent[2][1] < fleet.bricks
     assert FleetHostState.PAUSED.value in [it.state for it in fleet.told(HostChanged) if it.host == "one"]
-    assert_everything_once(fleet, "one", "two")
+    assert fleet.has_everything_once()
 
 
-def test_a_cancelled_host_ends_and_the_others_continue(tmp_path: Path, small_workload: FleetWorkload) -> None:
-    fleet = fleet_of(tmp_path, small_workload, honest("one"), honest("two"))
-    at_step(fleet.engine, {3: lambda: fleet.folder.command_host("one", "cancel")})
+def test_a_cancelled_host_ends_and_the_others_continue(fleet_of: FleetOf) -> None:
+    fleet = fleet_of(honest("one"), honest("two"))
+    fleet.at_step({3: lambda: fleet.folder.command_host("one", "cancel")})
     state = fleet.drive()
     assert state.state is State.FINISHED
     assert fleet.states() == {"one": FleetHostState.CANCELLED, "two": FleetHostState.DONE}
     assert "one: cancelled" in state.message
 
 
-def test_a_host_that_is_added_while_it_runs_takes_part_and_does_so_when_it_is_resumed(
-    tmp_path: Path, small_workload: FleetWorkload
-) -> None:
-    fleet = fleet_of(tmp_path, small_workload, honest("one"))
-    fleet.engine.reach = lambda entry: fleet.engine.join(honest(entry.name))
-    at_step(fleet.engine, {3: lambda: fleet.folder.add_hosts([HostEntry(name="two", price_per_hour=3.6)])})
+def test_a_host_that_is_added_while_it_runs_takes_part_and_does_so_when_it_is_resumed(fleet_of: FleetOf) -> None:
+    fleet = fleet_of(honest("one"))
+    fleet.at_step({3: lambda: fleet.folder.add_hosts([HostEntry(name="two", price_per_hour=3.6)])})
     assert fleet.drive().state is State.FINISHED
-    assert_everything_once(fleet, "one", "two")
+    assert fleet.has_everything_once()
     priced = next(it for it in reversed(fleet.told(HostEstimate)) if it.host == "two")
     # A thousand inferences a second and dollars a millisecond make this figure.
     assert priced.dollars_per_million == pytest.approx(3.6 * 1e6 / 3600 / priced.per_second)
@@ -401,7 +367,7 @@ def crowd(tmp_path_factory: pytest.TempPathFactory, small_workload: FleetWorkloa
     others = honest("thief", lie=lying(stolen)), honest("full", fault=FULL_DISK)
     hosts = (two, *liars, *unfit, *others)
     assert len({host.name for host in hosts}) == len(hosts)
-    fleet = fleet_of(tmp_path_factory.mktemp("crowd"), small_workload, *hosts)
+    fleet = Fleet(tmp_path_factory.mktemp("crowd"), small_workload, *hosts)
     assert fleet.drive().state is State.FINISHED
     return fleet
 
@@ -435,10 +401,10 @@ def test_a_host_that_lacks_something_or_reports_nonsense_gets_no_work(crowd: Fle
     assert not crowd.engine.hosts[name].tasks
 
 
-def test_a_full_disk_at_home_ends_in_a_line_and_the_run_can_be_resumed(
-    tmp_path: Path, small_workload: FleetWorkload, monkeypatch: pytest.MonkeyPatch
+def test_a_full_disk_at_home_ends_in_a_line_and_the_run_goes_on_later(
+    fleet_of: FleetOf, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    fleet = fleet_of(tmp_path, small_workload, honest("one"))
+    fleet = fleet_of(honest("one"))
     add = ResultsDatabase.add
 
     def full(store: ResultsDatabase, *records: Record) -> int:
@@ -456,12 +422,12 @@ def test_a_full_disk_at_home_ends_in_a_line_and_the_run_can_be_resumed(
     assert fleet.engine.is_closed
     assert len(fleet.measured()) == len(fleet.told(ResultStored))
     assert fleet.drive().state is State.FINISHED
-    assert_everything_once(fleet, "one")
+    assert fleet.has_everything_once()
 
 
-def test_a_host_that_stays_away_is_given_up_after_a_while(tmp_path: Path, small_workload: FleetWorkload) -> None:
-    fleet = fleet_of(tmp_path, small_workload, honest("one"), honest("two", is_there=False))
-    at_step(fleet.engine, {3: partial(fleet.engine.lose, "one")})
+def test_a_host_that_stays_away_is_given_up_after_a_while(fleet_of: FleetOf) -> None:
+    fleet = fleet_of(honest("one"), honest("two", is_there=False))
+    fleet.at_step({3: partial(fleet.engine.lose, "one")})
     state = fleet.drive()
     assert state.state is State.FAILED
     assert fleet.states() == {"one": FleetHostState.FAILED, "two": FleetHostState.FAILED}
@@ -470,51 +436,37 @@ def test_a_host_that_stays_away_is_given_up_after_a_while(tmp_path: Path, small_
     assert isinstance(fleet.events[-1], FleetEnded)
 
 
-def test_a_time_budget_is_that_of_each_host(tmp_path: Path, small_workload: FleetWorkload) -> None:
-    fleet = fleet_of(tmp_path, small_workload, honest("one"))
-    request = FleetRequest(
-        run=fleet.site.request(*MODELS, method=Method.INSIDE, time_budget_seconds=2.0),
-        hosts=(HostEntry(name="one"),),
-        probe_seconds=0.0,
-    )
+def test_a_time_budget_is_that_of_each_host(fleet_of: FleetOf) -> None:
+    fleet = fleet_of(honest("one"))
+    request = read_fleet_request(fleet.folder.request_file)
+    request = replace(request, run=replace(request.run, time_budget_seconds=2.0))
     fleet.folder = create_fleet(request, fleet.site.data)
     assert fleet.drive().state is State.FINISHED
     assert fleet.engine.hosts["one"].tasks[0].request.time_budget_seconds == 2.0
 
 
-def test_a_host_that_measured_for_another_driver_sends_what_it_has(
-    tmp_path: Path, small_workload: FleetWorkload
-) -> None:
-    host = honest("one")
-    fleet_of(tmp_path / "first", small_workload, host).drive()
-    kept = dict(host.store)
-    again = fleet_of(tmp_path / "second", small_workload, host)
-    again.drive()
-    assert {it.uuid for it in again.site.contents().measurements} == {it.uuid for it in kept.values()}
-
-
-def test_a_host_that_has_removed_its_parcels_gets_them_again(tmp_path: Path, small_workload: FleetWorkload) -> None:
+def test_a_host_that_has_removed_its_parcels_gets_them_again(fleet_of: FleetOf, small_workload: FleetWorkload) -> None:
     parcels = {it.sha256 for it in small_workload.parts[0].parcels.values()}
-    fleet = fleet_of(tmp_path, small_workload, honest("one", parcels=parcels))
+    fleet = fleet_of(honest("one", parcels=parcels))
     # After its report, which says that it has them.
     fleet.watch = lambda event: parcels.clear() if len(fleet.told(TaskGiven)) == 1 else None
     assert fleet.drive().state is State.FINISHED
     assert len(fleet.told(TaskGiven)) == 1 + len(fleet.engine.hosts["one"].tasks) == 2
-    assert_everything_once(fleet, "one")
+    assert fleet.has_everything_once()
 
 
 def test_a_host_is_probed_before_it_measures_the_rest(
     tmp_path: Path, workload: FleetWorkload, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("dlbricks_tui.fleet.driver.TASK_SECONDS", 5.0)
-    fleet = fleet_of(tmp_path, workload, honest("one"), probe_seconds=14.0)
+    fleet = Fleet(tmp_path, workload, honest("one"), probe_seconds=14.0)
     assert fleet.drive().state is State.FINISHED
     first, second, *_ = fleet.engine.hosts["one"].tasks
     assert (first.request.rule, first.request.time_budget_seconds) == (PROBE_RULE, 14.0)
     assert (second.request.rule, second.request.time_budget_seconds) == (workload.parts[0].request.rule, None)
     states = [it.state for it in fleet.told(HostChanged)]
     assert states.index(FleetHostState.PROBING.value) < states.index(FleetHostState.MEASURING.value)
-    assert_everything_once(fleet, "one")
+    assert fleet.has_everything_once()
 
 
 def test_which_host_ends_before_everything_is_measured(
@@ -524,7 +476,7 @@ def test_which_host_ends_before_everything_is_measured(
     # Hosts of one system share its bricks and have one rank.
     twin = another_system("twin")
     hosts = (honest("slow", latency_ms=50.0), FakeHost("fast", twin), FakeHost("other", twin))
-    fleet = fleet_of(tmp_path, workload, *hosts, question=Question.WHICH_HOST)
+    fleet = Fleet(tmp_path, workload, *hosts, question=Question.WHICH_HOST)
     assert fleet.drive().state is State.FINISHED
     orders = {it.model: it for it in fleet.told(OrderFound)}
     assert set(orders) == set(MODELS)
@@ -533,10 +485,8 @@ def test_which_host_ends_before_everything_is_measured(
     assert sum(len(host.store) for host in hosts) < 2 * fleet.bricks
 
 
-def test_a_host_whose_connection_is_refused_is_left_out_with_the_reason(
-    tmp_path: Path, small_workload: FleetWorkload
-) -> None:
-    fleet = fleet_of(tmp_path, small_workload, honest("one", is_there=False), honest("two"))
+def test_a_host_whose_connection_is_refused_is_left_out_with_the_reason(fleet_of: FleetOf) -> None:
+    fleet = fleet_of(honest("one", is_there=False), honest("two"))
     fleet.engine.waiting.append(HostUnreachable("one", "nothing answers"))
     fleet.engine.waiting.append(HostUnreachable("one", "its key is not the known one", is_final=True))
     assert fleet.drive().state is State.FINISHED
@@ -548,24 +498,24 @@ def test_a_host_whose_connection_is_refused_is_left_out_with_the_reason(
     assert fleet.states()["two"] is FleetHostState.DONE
 
 
-def test_a_signal_cancels_all_tasks_and_keeps_what_was_measured(tmp_path: Path, small_workload: FleetWorkload) -> None:
-    fleet = fleet_of(tmp_path, small_workload, honest("one"), honest("two"))
-    at_step(fleet.engine, {3: partial(os.kill, os.getpid(), signal.SIGTERM)})
+def test_a_signal_cancels_all_tasks_and_keeps_what_was_measured(fleet_of: FleetOf) -> None:
+    fleet = fleet_of(honest("one"), honest("two"))
+    fleet.at_step({3: partial(os.kill, os.getpid(), signal.SIGTERM)})
     state = fleet.drive()
     assert (state.state, state.message) == (State.CANCELLED, "it was cancelled")
     assert all(host.task is None for host in fleet.engine.hosts.values())
     assert 0 < len(fleet.measured()) < 2 * fleet.bricks
     assert len(fleet.measured()) == len(fleet.told(ResultStored))
     assert fleet.drive().state is State.FINISHED
-    assert_everything_once(fleet, "one", "two")
+    assert fleet.has_everything_once()
 
 
 def test_a_detached_fleet_run_outlives_its_terminal(tmp_path: Path, small_workload: FleetWorkload) -> None:
-    fleet = fleet_of(tmp_path, small_workload, honest("one"))
-    at_step(fleet.engine, {2: partial(os.kill, os.getpid(), signal.SIGHUP)})
+    fleet = Fleet(tmp_path, small_workload, honest("one"))
+    fleet.at_step({2: partial(os.kill, os.getpid(), signal.SIGHUP)})
     assert fleet.drive(detached=True).state is State.FINISHED
-    other = fleet_of(tmp_path / "other", small_workload, honest("one"))
-    at_step(other.engine, {2: partial(os.kill, os.getpid(), signal.SIGHUP)})
+    other = Fleet(tmp_path / "other", small_workload, honest("one"))
+    other.at_step({2: partial(os.kill, os.getpid(), signal.SIGHUP)})
     assert other.drive().state is State.INTERRUPTED
 
 

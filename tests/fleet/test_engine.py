@@ -55,11 +55,8 @@ class Cluster(SchedulerProcess):
 
 
 @pytest.fixture(scope="module")
-def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    path = tmp_path_factory.mktemp("cluster")
-    certificates = Certificates(path / "certificates")
-    certificates.create()
-    cluster = Cluster(path, certificates)
+def cluster(tmp_path_factory: pytest.TempPathFactory, certificates: Certificates) -> Iterator[Cluster]:
+    cluster = Cluster(tmp_path_factory.mktemp("cluster"), certificates)
     try:
         cluster.start_scheduler()
         for name in HOSTS:
@@ -74,7 +71,7 @@ def engine(cluster: Cluster) -> Iterator[Engine]:
     engine = cluster.engine()
     engine.start()
     joined = {next_news(engine, HostJoined) for _ in HOSTS}
-    assert joined == {HostJoined(host) for host in HOSTS}
+    assert joined == {*map(HostJoined, HOSTS)}
     yield engine
     engine.close()
 
@@ -199,21 +196,17 @@ def refusal(address: str, certificates: Certificates | None) -> str:
     return str(found.value)
 
 
-def test_certificates_of_another_fleet_are_refused_in_one_line(cluster: Cluster, tmp_path: Path) -> None:
+def test_a_scheduler_of_another_fleet_or_of_none_is_refused_in_one_line(
+    cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     stranger = Certificates(tmp_path / "other")
     stranger.create()
     assert "is of another fleet: its certificate is not signed by" in refusal(cluster.address, stranger)
     # This one trusts the scheduler, which does not trust it.
     (tmp_path / "other" / "authority.pem").write_bytes(cluster.certificates.authority.read_bytes())
     assert "refuses the certificate of this machine" in refusal(cluster.address, stranger)
-
-
-def test_a_scheduler_with_tls_is_not_used_without(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(scheduler, "_SECONDS_TO_GREET", 0.1)
     assert "try tls://" in refusal(cluster.address.replace("tls:", "tcp:"), None)
-
-
-def test_an_address_without_a_scheduler_is_told_in_one_line(cluster: Cluster) -> None:
     with socket.socket() as server:
         server.bind(("127.0.0.1", 0))
         port = server.getsockname()[1]
@@ -232,12 +225,12 @@ def test_a_worker_and_the_engine_return_to_a_scheduler_that_was_away_and_end_soo
     cluster: Cluster, engine: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     cluster.end_process("")
-    assert {next_news(engine, HostLeft) for _ in HOSTS} == {HostLeft(host) for host in HOSTS}
+    assert {next_news(engine, HostLeft) for _ in HOSTS} == {*map(HostLeft, HOSTS)}
     # Soon enough for the first try of each to return.
     address = cluster.address
     cluster.start_scheduler()
     assert cluster.address == address
-    assert {next_news(engine, HostJoined) for _ in HOSTS} == {HostJoined(host) for host in HOSTS}
+    assert {next_news(engine, HostJoined) for _ in HOSTS} == {*map(HostJoined, HOSTS)}
     assert isinstance(reported(engine, "one"), HostAnswered)
     # Another driver and a worker end although the scheduler hangs.
     monkeypatch.setattr(engine_module, "_SECONDS_TO_CLOSE", 1.1)

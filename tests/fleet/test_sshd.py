@@ -7,11 +7,9 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 from collections import defaultdict
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -28,120 +26,78 @@ from tests.runs.killing import eventually
 # A server that is not installed, such as one unpacked from a package: its path, and the folder of its helpers.
 PROGRAM_VARIABLE, HELPERS_VARIABLE = "DLBRICKS_SSHD", "DLBRICKS_SSHD_HELPERS"
 MISSING = f"needs OpenSSH's server: sudo apt install openssh-server, or name its program in {PROGRAM_VARIABLE}"
-_SECONDS = 20.0
+FOLDERS = f"{os.environ['PATH']}:/usr/sbin:/usr/local/sbin"
+PROGRAM = os.environ.get(PROGRAM_VARIABLE) or shutil.which("sshd", path=FOLDERS)
 
 
-def sshd_program() -> str | None:
-    """Return the path of the server; None: there is none."""
-    return os.environ.get(PROGRAM_VARIABLE) or shutil.which(
-        "sshd", path=f"{os.environ['PATH']}:/usr/sbin:/usr/local/sbin"
-    )
-
-
-@dataclass
 class Sshd:
-    """A running server."""
+    """A server whose files are in a folder, which lets the owner of a key in."""
 
-    port: int
-    host_key: str
-    process: subprocess.Popen[bytes]
+    def __init__(self, folder: Path, person: Person) -> None:
+        if os.geteuid() == 0:
+            # A server of root asks for it.
+            Path("/run/sshd").mkdir(mode=0o755, exist_ok=True)
+        folder.mkdir()
+        key, config = folder / "host_key", folder / "sshd_config"
+        private = asyncssh.generate_private_key("ssh-ed25519")
+        private.write_private_key(str(key))
+        key.chmod(0o600)
+        self.host_key = private.export_public_key().decode().strip()
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            self.port = free.getsockname()[1]
+        helpers = os.environ.get(HELPERS_VARIABLE)
+        lines = [
+            *(f"Port {self.port}", "ListenAddress 127.0.0.1", f"HostKey {key}", "PidFile none", "StrictModes no"),
+            *(f"AuthorizedKeysFile {person.key}.pub", "UsePAM no", "PasswordAuthentication no", "PermitRootLogin yes"),
+            *([f"SshdSessionPath {helpers}/sshd-session", f"SshdAuthPath {helpers}/sshd-auth"] if helpers else []),
+        ]
+        config.write_text("\n".join(lines) + "\n")
+        assert PROGRAM is not None
+        with (folder / "log").open("wb") as log:
+            command = [PROGRAM, "-D", "-e", "-f", str(config)]
+            self.process = subprocess.Popen(command, stderr=log, start_new_session=True)
 
-    def connections(self) -> list[int]:
-        """Return the processes of its connections."""
-        found = subprocess.run(["ps", "-A", "-o", "pid=,ppid="], capture_output=True, text=True, check=True).stdout
-        pairs = (line.split() for line in found.splitlines())
-        return [int(pid) for pid, parent in pairs if int(parent) == self.process.pid]
+    def listens(self) -> bool:
+        assert self.process.poll() is None
+        with socket.socket() as probe:
+            return probe.connect_ex(("127.0.0.1", self.port)) == 0
 
     def cut(self) -> None:
         """Kill the processes of all connections."""
-        for pid in self.connections():
-            with suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
+        found = subprocess.run(["ps", "-A", "-o", "pid=,ppid="], capture_output=True, text=True, check=True).stdout
+        for pid, parent in (map(int, line.split()) for line in found.splitlines()):
+            if parent == self.process.pid:
+                with suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
 
 
-@contextmanager
-def sshd(folder: Path, authorized: Path, *options: str) -> Iterator[Sshd]:
-    """Run a server whose files are in a folder."""
-    program = sshd_program()
-    assert program is not None
-    if os.geteuid() == 0:
-        # A server of root asks for it.
-        Path("/run/sshd").mkdir(mode=0o755, exist_ok=True)
-    folder.mkdir()
-    key = folder / "host_key"
-    private = asyncssh.generate_private_key("ssh-ed25519")
-    private.write_private_key(str(key))
-    key.chmod(0o600)
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    helpers = os.environ.get(HELPERS_VARIABLE)
-    lines = [
-        f"Port {port}",
-        "ListenAddress 127.0.0.1",
-        f"HostKey {key}",
-        f"AuthorizedKeysFile {authorized}",
-        "PidFile none",
-        "StrictModes no",
-        "UsePAM no",
-        "PasswordAuthentication no",
-        "PermitRootLogin yes",
-        *([f"SshdSessionPath {helpers}/sshd-session", f"SshdAuthPath {helpers}/sshd-auth"] if helpers else []),
-        *options,
-    ]
-    config = folder / "sshd_config"
-    config.write_text("\n".join(lines) + "\n")
-    with (folder / "log").open("wb") as log:
-        process = subprocess.Popen([program, "-D", "-e", "-f", str(config)], stderr=log, start_new_session=True)
+pytestmark = [pytest.mark.soak, pytest.mark.skipif(PROGRAM is None, reason=MISSING)]
+
+
+@pytest.fixture
+def servers(person: Person, tmp_path: Path) -> Iterator[list[Sshd]]:
+    """Two servers that the person trusts."""
+    found = [Sshd(tmp_path / name, person) for name in ("server", "gateway")]
+    known = "".join(f"[127.0.0.1]:{it.port} {it.host_key}\n" for it in found)
+    (person.home / ".ssh" / "known_hosts").write_text(known)
     try:
-        give_up = time.monotonic() + _SECONDS
-        while not _listens(port):
-            assert process.poll() is None, (folder / "log").read_text()
-            assert time.monotonic() < give_up
-            time.sleep(0.05)
-        server = Sshd(port, private.export_public_key().decode().strip(), process)
-        yield server
-        server.cut()
+        for each in found:
+            eventually(each.listens)
+        yield found
     finally:
-        process.terminate()
-        process.wait(_SECONDS)
-
-
-def _listens(port: int) -> bool:
-    with socket.socket() as probe:
-        return probe.connect_ex(("127.0.0.1", port)) == 0
-
-
-pytestmark = [pytest.mark.soak, pytest.mark.skipif(sshd_program() is None, reason=MISSING)]
-
-
-@pytest.fixture
-def server(person: Person, tmp_path: Path) -> Iterator[Sshd]:
-    with sshd(tmp_path / "server", Path(f"{person.key}.pub")) as server:
-        yield server
-
-
-@pytest.fixture
-def gateway(person: Person, tmp_path: Path) -> Iterator[Sshd]:
-    with sshd(tmp_path / "gateway", Path(f"{person.key}.pub")) as server:
-        yield server
-
-
-def _trust(person: Person, *servers: Sshd) -> None:
-    known = person.home / ".ssh" / "known_hosts"
-    known.write_text("".join(f"[127.0.0.1]:{server.port} {server.host_key}\n" for server in servers))
-
-
-def _entry(server: Sshd, **options: str) -> HostEntry:
-    return HostEntry(**{"name": "h", "address": "127.0.0.1", "port": server.port, **options})  # type: ignore[arg-type]
+        for each in found:
+            each.cut()
+            each.process.terminate()
+            each.process.wait(20)
 
 
 def test_workers_behind_real_servers_come_back_and_nothing_stays_behind(
-    person: Person, server: Sshd, gateway: Sshd, certificates: Certificates, tmp_path: Path
+    servers: list[Sshd], certificates: Certificates, tmp_path: Path
 ) -> None:
     from distributed import Client
 
-    _trust(person, server, gateway)
+    server, gateway = servers
     entries = []
     for name, jump in (("near", ""), ("far", f"127.0.0.1:{gateway.port}")):
         folder = tmp_path / name
@@ -149,7 +105,7 @@ def test_workers_behind_real_servers_come_back_and_nothing_stays_behind(
         python = folder / "venv" / "bin" / "python"
         python.write_text(f'#!/bin/sh\nexec {sys.executable} "$@"\n')
         python.chmod(0o755)
-        entries.append(_entry(server, name=name, jump=jump, folder=str(folder)))
+        entries.append(HostEntry(name=name, address="127.0.0.1", port=server.port, jump=jump, folder=str(folder)))
     told: queue.SimpleQueue[HostUnreachable] = queue.SimpleQueue()
     cluster = FleetCluster(entries[:1], certificates, tmp_path / "logs", told.put)
     seen: set[int | None] = set()

@@ -13,23 +13,11 @@ from dlbricks_tui.host.peaks import MEMORY, SHARED_CACHE, PeaksError, measure_pe
 from tests.host.hosts import CPU, c5_large
 
 CACHE = f"{CPU}/cpu0/cache"
+SHOWN = ("1 Data 32K 0", "1 Instruction 64K 0", "2 Unified 1024K 0,2", "3 Unified 16384K 0-3")
 CACHES = {
-    f"{CACHE}/index0/level": "1",
-    f"{CACHE}/index0/type": "Data",
-    f"{CACHE}/index0/size": "32K",
-    f"{CACHE}/index0/shared_cpu_list": "0",
-    f"{CACHE}/index1/level": "1",
-    f"{CACHE}/index1/type": "Instruction",
-    f"{CACHE}/index1/size": "64K",
-    f"{CACHE}/index1/shared_cpu_list": "0",
-    f"{CACHE}/index2/level": "2",
-    f"{CACHE}/index2/type": "Unified",
-    f"{CACHE}/index2/size": "1024K",
-    f"{CACHE}/index2/shared_cpu_list": "0,2",
-    f"{CACHE}/index3/level": "3",
-    f"{CACHE}/index3/type": "Unified",
-    f"{CACHE}/index3/size": "16384K",
-    f"{CACHE}/index3/shared_cpu_list": "0-3",
+    f"{CACHE}/index{index}/{name}": value
+    for index, shown in enumerate(SHOWN)
+    for name, value in zip(("level", "type", "size", "shared_cpu_list"), shown.split(), strict=True)
 }
 
 

@@ -11,8 +11,8 @@ import pytest
 
 from dlbricks_tui.api import language_measuring as measuring
 from dlbricks_tui.api import language_models as asking
+from dlbricks_tui.api.language_answers import LanguageOptions
 from dlbricks_tui.api.language_measuring import carrier_jobs, measure_models
-from dlbricks_tui.api.language_models import LanguageOptions
 from dlbricks_tui.errors import UserError
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.host.fingerprint import fingerprint

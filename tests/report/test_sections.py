@@ -30,8 +30,8 @@ from dlbricks_tui.report.comparison import (
     row_labels,
     sides_section,
 )
-from dlbricks_tui.report.measured import analysis_sections, origins_section, scenarios_section
 from dlbricks_tui.report.page import CsvTable, Exhibit, Section, cell_text
+from dlbricks_tui.report.report import analysis_sections, origins_section, scenarios_section
 from dlbricks_tui.runtime.variant import Variant
 from dlbricks_tui.store.records import LoadTest
 from dlbricks_tui.store.statistics import pack_latencies

@@ -1,7 +1,7 @@
 """A suite has exactly the bricks, cut out and joined, and nothing else from their models."""
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
@@ -13,12 +13,12 @@ from onnx.helper import make_graph, make_node, make_tensor_value_info
 from dlbricks_tui.bricks.decomposition import Decomposition, decompose
 from dlbricks_tui.bricks.identity import brick_of
 from dlbricks_tui.folders import SAMPLE_MODELS
-from dlbricks_tui.models.frameworks import WorkerFramework
 from dlbricks_tui.models.graph import Feed, LayerGraph, Level, NativeNode, Operator, TensorType
 from dlbricks_tui.models.library import Library, source_of
 from dlbricks_tui.models.loading import Loader
 from dlbricks_tui.models.mxnet.symbol_file import Framework
-from dlbricks_tui.runtime.registry import Registry
+from dlbricks_tui.runtime.process import Worker
+from dlbricks_tui.runtime.runtime import Runtime
 from dlbricks_tui.runtime.traits import Format
 from dlbricks_tui.share import packing
 from dlbricks_tui.share.errors import UnsuitableLayersError
@@ -30,6 +30,7 @@ from dlbricks_tui.share.packing import PackedBrick, Packing, SuiteModel, joined,
 from tests.bricks.graphs import DATA, Spec, after, built
 from tests.models.onnx_models import floats, loaded, model, small
 from tests.models.table_framework import TableFramework
+from tests.runtime.engines import framework_of
 from tests.share.trio import network
 
 GIBIBYTE = 1 << 30
@@ -40,14 +41,6 @@ def packed_bricks(decomposition: Decomposition, framework: Framework) -> Sequenc
     model = SuiteModel(decomposition)
     reader = MXNetReader(framework, decomposition.graph.level, 64 * GIBIBYTE)
     return list(Packing(reader.read).packed(model, model.bricks))
-
-
-@pytest.fixture(scope="module")
-def framework(tmp_path_factory: pytest.TempPathFactory) -> Iterator[WorkerFramework]:
-    """The real MXNet, started once."""
-    folder = tmp_path_factory.mktemp("framework")
-    with WorkerFramework(Registry(folder).default(), folder / "framework.log") as framework:
-        yield framework
 
 
 @pytest.fixture
@@ -94,8 +87,9 @@ def test_a_brick_whose_neighbour_cannot_travel_travels_without_it(private: Path,
     ids=["one", "all samples"],
 )
 def test_bricks_of_real_models_arrive_unchanged_with_mxnet(
-    framework: WorkerFramework, tmp_path: Path, names: list[str], levels: list[Level]
+    our_runtime: Runtime, mxnet_worker: Worker, tmp_path: Path, names: list[str], levels: list[Level]
 ) -> None:
+    framework = framework_of(our_runtime, mxnet_worker)
     library, loader = Library(SAMPLE_MODELS, tmp_path), Loader(tmp_path / "cache", framework)
     for source in library.find_all(names) if names else library.samples():
         for level in levels if source.format is Format.MXNET else ():
@@ -113,10 +107,6 @@ def test_a_layer_that_is_repeated_travels_once() -> None:
 def relu(operator: Operator) -> Operator:
     """Return an operator as MXNet spells a relu."""
     return replace(operator, native=NativeNode("relu"))
-
-
-def files(decomposition: Decomposition) -> list[bytes]:
-    return [it.content for it in packed_bricks(decomposition, TableFramework())]
 
 
 @pytest.mark.parametrize(
@@ -137,7 +127,8 @@ def test_a_suite_does_not_show_which_framework_wrote_a_model(tmp_path: Path, mor
     other = tmp_path / "other-symbol.json"
     other.write_text(json.dumps(content))
     loader = Loader(tmp_path / "cache", TableFramework())
-    one, same = (files(decompose(loader.load(source_of(path)))) for path in (plain, other))
+    graphs = [loader.load(source_of(path)) for path in (plain, other)]
+    one, same = ([it.content for it in packed_bricks(decompose(graph), TableFramework())] for graph in graphs)
     assert one == same
 
 
@@ -237,9 +228,6 @@ def test_excerpts_of_large_models_are_in_other_networks(tmp_path: Path) -> None:
     networks = joined_excerpts([warm], [cold])
     assert [keys(it.graph) for it in networks] == [keys(warm), keys(cold)]
     assert [it.graph.name for it in networks] == ["excerpts 1", "excerpts 2"]
-
-
-GIBIBYTE = 1 << 30
 
 
 def chain(folder: Path, *ops: str, batch: int | str = 1) -> LayerGraph:

@@ -47,11 +47,6 @@ MODELS = PublishedModels(
 )
 
 
-def only_file(folder: Path) -> TimesFile:
-    ((_, (file,)),) = systems_of(folder)
-    return file
-
-
 def test_a_checkout_has_a_folder_for_each_system_and_a_file_for_each_model(tmp_path: Path) -> None:
     for system in ("c5.xlarge", "c4.xlarge"):
         time_model(tmp_path, system, "Big Net", [2.5e6])
@@ -94,8 +89,9 @@ def test_a_file_in_another_layout_counts_as_broken(
 ) -> None:
     monkeypatch.setattr(published, "_MOST_BYTES", 500_000)
     time_model(tmp_path, "a", "Tiny Net", [1.0]).write_bytes(content)
+    ((_, (file,)),) = systems_of(tmp_path)
     with pytest.raises(BrokenFileError, match=complaint):
-        only_file(tmp_path).rows()
+        file.rows()
 
 
 def test_a_pipe_is_refused_without_waiting(tmp_path: Path) -> None:

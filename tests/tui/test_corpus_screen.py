@@ -2,7 +2,7 @@ import threading
 
 import pytest
 
-from dlbricks_tui.api import library_scans as work
+from dlbricks_tui.api import model_reading as work
 from dlbricks_tui.api.model_reading import ModelReader
 from dlbricks_tui.api.open_models import ModelSpec
 from dlbricks_tui.bricks.decomposition import Decomposition

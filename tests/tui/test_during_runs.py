@@ -11,7 +11,7 @@ from dataclasses import replace
 
 import pytest
 
-from dlbricks_tui.api import library_scans as work
+from dlbricks_tui.api import model_reading as work
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.jobs.folder import State
 from dlbricks_tui.tui.corpus import CorpusScreen

@@ -9,8 +9,7 @@ from threading import Event
 import pytest
 from textual.pilot import Pilot
 
-from dlbricks_tui.api.library_scans import compare_models
-from dlbricks_tui.api.model_reading import MOST_KEPT, ModelReader
+from dlbricks_tui.api.model_reading import MOST_KEPT, ModelReader, compare_models
 from dlbricks_tui.api.open_models import AskedShape, ModelSpec
 from dlbricks_tui.api.session import WorkbenchSession
 from dlbricks_tui.bricks.decomposition import Cutting, Decomposition

@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 from textual.pilot import Pilot
 
+from dlbricks_tui.api import language_answers, loads
 from dlbricks_tui.api import language_models as asking
-from dlbricks_tui.api import token_loads
-from dlbricks_tui.api.language_models import LanguageAnswer, LanguageOptions
-from dlbricks_tui.api.language_systems import LanguageOnSystem
-from dlbricks_tui.api.token_loads import TokenLoadAnswer, TokenLoadOptions
+from dlbricks_tui.api.language_answers import LanguageAnswer, LanguageOptions
+from dlbricks_tui.api.language_models import LanguageOnSystem
+from dlbricks_tui.api.loads import TokenLoadAnswer, TokenLoadOptions
 from dlbricks_tui.config.config import Config
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.host.queue import WorkKind
@@ -101,8 +101,8 @@ def answers(monkeypatch: pytest.MonkeyPatch) -> Answers:
     monkeypatch.setattr(asking, "library_answers", made.of_library)
     monkeypatch.setattr(asking, "stored_answers", made.stored)
     # Not every host has each runtime.
-    monkeypatch.setattr(asking, "runtimes_here", lambda _: ("onnxruntime", "openvino"))
-    monkeypatch.setattr(asking, "precisions_here", lambda: tuple(WeightPrecision))
+    monkeypatch.setattr(language_answers, "runtimes_here", lambda _: ("onnxruntime", "openvino"))
+    monkeypatch.setattr(language_answers, "precisions_here", lambda: tuple(WeightPrecision))
     return made
 
 
@@ -198,7 +198,7 @@ async def test_models_are_opened_by_path_and_name_and_settings_lead_to_other_ans
             raise LanguageError("no language model 'nosuch': `dlbricks llm --list` shows all names")
         return replace(opened, name="mine" if "mine" in text else SMALL)
 
-    monkeypatch.setattr(asking, "open_language_model", open_)
+    monkeypatch.setattr(language_answers, "open_language_model", open_)
     async with language_screen(new, MEDIUM) as pilot:
         await press(pilot, "o", '"mi"')
         assert isinstance(pilot.app.screen, OpenLanguageModelScreen)
@@ -328,11 +328,11 @@ async def test_a_measurement_that_fails_is_one_line(
         def refuse(*_: object, **__: object) -> None:
             raise LanguageError("no registered runtime runs language models")
 
-        monkeypatch.setattr(asking, "questions", refuse)
+        monkeypatch.setattr(language_answers, "questions", refuse)
         await press(pilot, "m")
         assert "no registered runtime runs language models" in screen_text(pilot)
         # A demonstration starts no process.
-        monkeypatch.setattr(asking, "questions", lambda *_: ())
+        monkeypatch.setattr(language_answers, "questions", lambda *_: ())
         monkeypatch.setattr(kinds, "recorded_host", lambda: object())
         await press(pilot, "m")
         assert " a demonstration measures nothing: quit it, and start `dlbricks` itself" in screen_text(pilot)
@@ -370,7 +370,7 @@ async def test_a_key_shows_how_many_users_the_selected_model_serves(
         asked.append(options)
         return replace(token_load_answer(), model=model.name)
 
-    monkeypatch.setattr(token_loads, "token_load", load)
+    monkeypatch.setattr(loads, "token_load", load)
     async with language_screen(new, WIDE) as pilot:
         await press(pilot, "u")
         shown = screen_text(pilot)
@@ -384,6 +384,6 @@ async def test_a_key_shows_how_many_users_the_selected_model_serves(
         def refuse(*_: Any) -> TokenLoadAnswer:
             raise LanguageError("users are served by ONNX Runtime only")
 
-        monkeypatch.setattr(token_loads, "token_load", refuse)
+        monkeypatch.setattr(loads, "token_load", refuse)
         await press(pilot, "u")
         assert "users are served by ONNX Runtime only" in screen_text(pilot)

@@ -26,7 +26,7 @@ from dlbricks_tui.tui.scenario import ScenarioScreen
 from dlbricks_tui.tui.trace import TraceScreen
 from dlbricks_tui.tui.widgets.panel import Panel
 from dlbricks_tui.tui.workbench.screen import WorkbenchScreen
-from tests.cli.test_hostile_names import HOSTILE, SPELLED
+from tests.cli.test_output import HOSTILE, SPELLED
 from tests.tui.application import (
     MEASURED_ONLY,
     SIZES,

@@ -7,7 +7,7 @@ import pytest
 from textual.pilot import Pilot
 
 from dlbricks_tui.api import store_contents as work
-from dlbricks_tui.api.language_systems import language_on_systems
+from dlbricks_tui.api.language_models import language_on_systems
 from dlbricks_tui.config.config import Config
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.host.noise import Finding, NoiseVerdict

@@ -28,7 +28,7 @@ from dlbricks_tui.tui.app import DlbricksApp
 from dlbricks_tui.tui.diff_driver import DiffDriver
 from dlbricks_tui.tui.door import Connection, connection, is_hung_up
 from dlbricks_tui.tui.saving import clipboard_sequence
-from tests.cli.test_hostile_names import HOSTILE, hostile_model
+from tests.cli.test_output import HOSTILE, hostile_model
 from tests.runs.killing import PATIENCE_SECONDS, eventually, has_told
 from tests.runs.runs import BRICKS, FAKE_WORKER, Site
 from tests.tui.application import MEASURED_ONLY, app_on, press, running

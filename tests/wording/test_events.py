@@ -41,18 +41,21 @@ from dlbricks_tui.wording.events import (
     note_of,
 )
 from dlbricks_tui.wording.events import measured as timed
-from dlbricks_tui.wording.fleets import fleet_line, host_line, note_line, settled_line
-from dlbricks_tui.wording.numbers import signed_ms
-from dlbricks_tui.wording.runs import NONE_DONE, Done, Tone, host_in_words, how_far, line_of_work, load_in_words
-from dlbricks_tui.wording.scenarios import (
+from dlbricks_tui.wording.jobs import (
+    fleet_line,
     histogram_below,
+    host_line,
     in_us,
     message_line,
+    note_line,
     progress_line,
     scenario_line,
+    settled_line,
     trace_line,
     trace_question,
 )
+from dlbricks_tui.wording.numbers import signed_ms
+from dlbricks_tui.wording.runs import NONE_DONE, Done, Tone, host_in_words, how_far, line_of_work, load_in_words
 from tests.runs.live_runs import at, estimate, in_the_middle, loaded, measured, planned, round_done
 from tests.store.samples import load_test
 

@@ -20,7 +20,7 @@ from dlbricks_tui.tui.keys import scopes
 from dlbricks_tui.tui.keys.keymap import Hint
 from dlbricks_tui.tui.widgets.panel import Field
 from dlbricks_tui.tui.widgets.text import TextLines
-from dlbricks_tui.wording.fleets import suite_contents, untravelled
+from dlbricks_tui.wording.jobs import suite_contents, untravelled
 from dlbricks_tui.wording.numbers import counted
 
 if TYPE_CHECKING:

@@ -31,8 +31,7 @@ if TYPE_CHECKING:
 
     from dlbricks_tui.api.estimating import Answer, Measurements
     from dlbricks_tui.api.followed_runs import RunSnapshot
-    from dlbricks_tui.api.library_scans import BrickIndex
-    from dlbricks_tui.api.model_reading import ModelReader, Refusal
+    from dlbricks_tui.api.model_reading import BrickIndex, ModelReader, Refusal
     from dlbricks_tui.api.open_models import Available, Choices, ComparableRow, CutAt, KnownLatency
     from dlbricks_tui.api.session import WorkbenchSession
     from dlbricks_tui.config.config import Config
@@ -341,7 +340,7 @@ class WorkbenchScreen(ViewsScreen):
         choices, specs, measuring = self.choices, self._library.specs(self.choices), self.measuring
 
         def scan() -> Iterator[tuple[ModelSource, KnownLatency | None]]:
-            from dlbricks_tui.api.library_scans import estimate_library
+            from dlbricks_tui.api.model_reading import estimate_library
 
             return estimate_library(self.session, specs, choices, measuring=measuring)
 
@@ -364,7 +363,7 @@ class WorkbenchScreen(ViewsScreen):
         cut_at, specs, measuring = self.choices.cut_at, self._library.specs(self.choices), self.measuring
 
         def scan() -> Iterator[BrickIndex]:
-            from dlbricks_tui.api.library_scans import index_bricks
+            from dlbricks_tui.api.model_reading import index_bricks
 
             return index_bricks(self.session.reader, specs, work.is_wanted, measuring=measuring)
 
