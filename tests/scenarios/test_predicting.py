@@ -2,6 +2,7 @@
 
 import math
 import re
+import threading
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -13,6 +14,7 @@ from hypothesis import strategies as st
 
 from dlbricks_tui.estimate.knowledge import Latency
 from dlbricks_tui.scenarios.load_tests import latencies_since_due
+from dlbricks_tui.scenarios.loadgen import LoadGenTest, LoadSettings
 from dlbricks_tui.scenarios.predicting import (
     BrickSamples,
     Numbers,
@@ -375,29 +377,17 @@ def test_batches_serve_no_more_than_their_service_allows(instances: int) -> None
 
 
 def test_loadgen_sends_requests_when_the_schedule_says(tmp_path: Path) -> None:
-    loadgen = pytest.importorskip("mlperf_loadgen")
-    queries, rate = 64, 5000.0
-
-    def answer(samples: Sequence[object]) -> None:
-        responses = [loadgen.QuerySampleResponse(it.id, 0, 0) for it in samples]  # type: ignore[attr-defined]
-        loadgen.QuerySamplesComplete(responses)
-
-    settings, logs = loadgen.TestSettings(), loadgen.LogSettings()
-    settings.scenario, settings.mode = loadgen.TestScenario.Server, loadgen.TestMode.PerformanceOnly
-    settings.server_target_qps, settings.server_target_latency_ns = rate, 10**10
-    settings.min_query_count, settings.min_duration_ms = queries, 0
-    logs.log_output.outdir = str(tmp_path)
-    logs.log_output.copy_summary_to_stdout = False
-    library = loadgen.ConstructQSL(1, 1, lambda _: None, lambda _: None)
-    server = loadgen.ConstructSUT(answer, lambda: None)
-    loadgen.StartTestWithLogSettings(server, library, settings, logs, str(tmp_path / "no-audit.config"))
-    loadgen.DestroySUT(server)
-    loadgen.DestroyQSL(library)
+    pytest.importorskip("mlperf_loadgen")
+    server = LoadSettings(kind=ScenarioKind.SERVER, percentile=99.0, queries=64, seconds=0.0, expected_ms=1.0, rate=5e3)
+    ended = threading.Event()
+    test = LoadGenTest(server, tmp_path, lambda ids: test.complete(ids), ended)
+    test.start()
+    assert ended.wait(60.0)
     (ends_ns,) = re.findall(
         r'"generated_query_duration", "value": (\d+)', (tmp_path / "mlperf_log_detail.txt").read_text()
     )
     # When the next request would have been due. LoadGen cuts each gap to whole nanoseconds.
-    assert float(unit_schedule(queries + 1)[-1]) / rate * 1e9 == pytest.approx(int(ends_ns), abs=queries)
+    assert float(unit_schedule(65)[-1]) / 5e3 * 1e9 == pytest.approx(int(ends_ns), abs=64)
 
 
 @pytest.mark.parametrize("percentile", [50.0, 90.0, 99.0, 99.9, 99.99999])
