@@ -4,7 +4,6 @@ import os
 import signal
 import subprocess
 import time
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from statistics import median
@@ -33,9 +32,7 @@ from dlbricks_tui.traces.trace import (
     TRACE,
     LevelDone,
     LevelStarted,
-    LevelTrace,
     RoundStarted,
-    Trace,
     TraceDone,
     TraceError,
     TraceLevel,
@@ -246,55 +243,35 @@ _RUNTIMES = [
     "onnxruntime",
     pytest.param("openvino", marks=pytest.mark.openvino),
 ]
-_WITH_ONEDNN = ("mxnet", "openvino")
-
-
-def traced(folder: Path, framework: str, model: str, inferences: int, levels: Sequence[TraceLevel]) -> Trace:
-    bench = TraceBench(Site(folder / "data", INSIDE))
-    bench.site.path.mkdir()
-    runtime = Registry(bench.site.path).find(framework).with_threads(1)
-    form = runtime.traits.format
-    (source,) = Library(SAMPLE_MODELS, bench.site.path, form).find(model)
-    execution = Execution(runtime, Level.FUSED)
-    return bench.trace(execution, source.in_format(form), levels=tuple(levels), inferences=inferences)
-
-
-def shown(level: LevelTrace) -> int:
-    """Return the number of inferences that a level shows."""
-    return len(track_of(level, TrackKind.INFERENCES).spans)
-
-
-def check_layers(trace: Trace) -> None:
-    """Check the layer level."""
-    level = level_of(trace, TraceLevel.LAYER)
-    assert trace.graph_level is Level.FUSED
-    assert_exactly_the_layers(trace, level)
-    convolutions = {it.index for it in trace.layers if it.kind == "convolution"}
-    assert convolutions
-    assert all(it.duration_ns > 0 for it in track_of(level, TrackKind.LAYERS).spans if it.layer in convolutions)
-
-
-def check_primitives(trace: Trace, framework: str) -> None:
-    """Check that each convolution has a primitive in each inference, where the runtime computes with oneDNN."""
-    if framework not in _WITH_ONEDNN:
-        assert [it.level for it in trace.missing] == [TraceLevel.PRIMITIVE]
-        assert "not with oneDNN" in trace.missing[0].reason
-        return
-    assert trace.missing == ()
-    level = level_of(trace, TraceLevel.PRIMITIVE)
-    assert_exactly_the_layers(trace, level)
-    convolutions = {it.index for it in trace.layers if it.kind == "convolution"}
-    found = track_of(level, TrackKind.PRIMITIVES).spans
-    for number in range(shown(level)):
-        ran = {it.layer for it in found if it.inference == number and it.name.startswith("convolution ")}
-        assert ran == convolutions
 
 
 @pytest.mark.parametrize("framework", _RUNTIMES)
-def test_the_layer_level_has_exactly_the_layers_of_the_fused_graph(framework: str, tmp_path: Path) -> None:
-    trace = traced(tmp_path, framework, "mobilenet0.25", 2, (TraceLevel.LAYER, TraceLevel.PRIMITIVE))
-    check_layers(trace)
-    check_primitives(trace, framework)
+def test_the_levels_have_exactly_the_layers_of_the_fused_graph(framework: str, tmp_path: Path) -> None:
+    bench = TraceBench(Site(tmp_path / "data", INSIDE))
+    bench.site.path.mkdir()
+    runtime = Registry(bench.site.path).find(framework).with_threads(1)
+    (source,) = Library(SAMPLE_MODELS, bench.site.path, runtime.traits.format).find("mobilenet0.25")
+    levels = (TraceLevel.LAYER, TraceLevel.PRIMITIVE)
+    source = source.in_format(runtime.traits.format)
+    trace = bench.trace(Execution(runtime, Level.FUSED), source, levels=levels, inferences=2)
+    assert trace.graph_level is Level.FUSED
+    convolutions = {it.index for it in trace.layers if it.kind == "convolution"}
+    assert convolutions
+    level = level_of(trace, TraceLevel.LAYER)
+    assert_exactly_the_layers(trace, level)
+    assert all(it.duration_ns > 0 for it in track_of(level, TrackKind.LAYERS).spans if it.layer in convolutions)
+    if framework == "onnxruntime":
+        assert [it.level for it in trace.missing] == [TraceLevel.PRIMITIVE]
+        assert "not with oneDNN" in trace.missing[0].reason
+        return
+    # Each convolution has a primitive in each inference, where the runtime computes with oneDNN.
+    assert trace.missing == ()
+    level = level_of(trace, TraceLevel.PRIMITIVE)
+    assert_exactly_the_layers(trace, level)
+    found = track_of(level, TrackKind.PRIMITIVES).spans
+    for number in range(len(track_of(level, TrackKind.INFERENCES).spans)):
+        ran = {it.layer for it in found if it.inference == number and it.name.startswith("convolution ")}
+        assert ran == convolutions
 
 
 def test_the_trace_is_in_its_file_when_the_process_ends(tmp_path: Path) -> None:
