@@ -1,22 +1,7 @@
 """The public API, on stored results and on runs of the fake worker."""
-
-import asyncio
-import json
-import re
-import shutil
-import subprocess
-import sys
-import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
+from collections.abc import Sequence
 from dataclasses import replace
-from importlib import metadata
-from pathlib import Path
-from types import ModuleType
-from typing import Any, NamedTuple
-
-import pytest
-
-import dlbricks_tui
 from dlbricks_tui import api
 from dlbricks_tui.api import public
 from dlbricks_tui.fleet import driver as running
@@ -27,11 +12,30 @@ from dlbricks_tui.jobs.events import Event
 from dlbricks_tui.jobs.folder import JobState
 from dlbricks_tui.language.opening import NamedModel
 from dlbricks_tui.language.orders import LanguageMessage
-from tests.api.language_answers import ENGINE, answer, predicted
+from importlib import metadata
+from pathlib import Path
+from tests.api.language_answers import ENGINE
+from tests.api.language_answers import answer
+from tests.api.language_answers import predicted
 from tests.cli.people import hurry
-from tests.fleet.sample_fleet import EVENTS, tell
+from tests.fleet.sample_fleet import EVENTS
+from tests.fleet.sample_fleet import tell
 from tests.jobs.carrying import stands_for_processes
-from tests.runs.runs import BRICKS, MODEL, move_results
+from tests.runs.runs import BRICKS
+from tests.runs.runs import MODEL
+from tests.runs.runs import move_results
+from types import ModuleType
+from typing import Any
+from typing import NamedTuple
+import asyncio
+import dlbricks_tui
+import json
+import pytest
+import re
+import shutil
+import subprocess
+import sys
+import threading
 
 pytestmark = pytest.mark.usefixtures("rough_predictions", "shared_cache")
 
@@ -171,9 +175,18 @@ def test_combinations_of_a_model_are_compared(data: Path, measured: api.RunResul
 
 def test_the_package_shows_its_api_and_loads_it_on_first_use() -> None:
     assert "api" in dir(dlbricks_tui)
-    code = "import sys, dlbricks_tui; before = set(sys.modules); dlbricks_tui.api; print('numpy' in before)"
-    shown = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
-    assert shown.stdout == "False\n"
+    first = "import sys, dlbricks_tui; before = set(sys.modules); dlbricks_tui.api"
+    # Commands ask a session, whose questions about models are loaded when one is asked.
+    session = f"{first}; from dlbricks_tui.api.session import Session; s = Session('/'); before |= set(sys.modules)"
+    for code in (first, f"{session}; s.load"):
+        shown = subprocess.run(
+            [sys.executable, "-c", f"{code}; print('numpy' in before)"],
+            cwd=ROOT,
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        assert shown.stdout == "False\n"
 
 
 def test_the_api_page_names_every_function_and_its_example_runs(
@@ -327,6 +340,6 @@ def test_a_session_answers_all_questions_about_one_data_folder(data: Path, measu
     session = api.Session(data)
     options = api.EstimateOptions(runtime="fake", level=api.Level.WRITTEN)
     assert session.estimate(MODEL, options) == measured.models[0] == api.estimate(MODEL, options, data=session)
-    assert session.load(MODEL).name == MODEL
+    assert session.load(MODEL).name == MODEL and not hasattr(session, "nonsense")
     with session.results() as results:
         assert len(results.systems()) == 1
