@@ -1,7 +1,22 @@
 """The public API, on stored results and on runs of the fake worker."""
-from collections.abc import Callable
-from collections.abc import Sequence
+
+import asyncio
+import json
+import re
+import shutil
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from importlib import metadata
+from pathlib import Path
+from types import ModuleType
+from typing import Any, NamedTuple
+
+import pytest
+
+import dlbricks_tui
 from dlbricks_tui import api
 from dlbricks_tui.api import public
 from dlbricks_tui.fleet import driver as running
@@ -12,30 +27,11 @@ from dlbricks_tui.jobs.events import Event
 from dlbricks_tui.jobs.folder import JobState
 from dlbricks_tui.language.opening import NamedModel
 from dlbricks_tui.language.orders import LanguageMessage
-from importlib import metadata
-from pathlib import Path
-from tests.api.language_answers import ENGINE
-from tests.api.language_answers import answer
-from tests.api.language_answers import predicted
+from tests.api.language_answers import ENGINE, answer, predicted
 from tests.cli.people import hurry
-from tests.fleet.sample_fleet import EVENTS
-from tests.fleet.sample_fleet import tell
+from tests.fleet.sample_fleet import EVENTS, tell
 from tests.jobs.carrying import stands_for_processes
-from tests.runs.runs import BRICKS
-from tests.runs.runs import MODEL
-from tests.runs.runs import move_results
-from types import ModuleType
-from typing import Any
-from typing import NamedTuple
-import asyncio
-import dlbricks_tui
-import json
-import pytest
-import re
-import shutil
-import subprocess
-import sys
-import threading
+from tests.runs.runs import BRICKS, MODEL, move_results
 
 pytestmark = pytest.mark.usefixtures("rough_predictions", "shared_cache")
 
