@@ -208,7 +208,6 @@ def compare_for_language_models(args: Arguments) -> int:
     """Rank this host and the systems of the store for each language model; nothing is measured."""
     from dlbricks_tui.api.language_answers import LanguageOptions, opened_models
     from dlbricks_tui.api.language_models import language_on_systems
-    from dlbricks_tui.cli.output import show_parts
     from dlbricks_tui.documents.systems import language_systems_parts
 
     options = LanguageOptions(
