@@ -1,5 +1,4 @@
 """`dlbricks scenario`: predictions from a store, and measurements by code that pretends to run LoadGen or an engine."""
-
 from collections.abc import Callable
 from collections.abc import Sequence
 from datetime import datetime
@@ -58,7 +57,7 @@ import time
 
 pytestmark = pytest.mark.usefixtures("rough_predictions", "shared_cache")
 
-FAKE = Path(__file__).parents[1] / "scenarios" / "fake_process.py"
+FAKE = Path(__file__).parents[1] / "jobs" / "pretending.py"
 SQUEEZENET = decompose(table1()["16"])
 MXNET = "mxnet-1.9.1 python-3.11 threads-1"
 WHERE: dict[str, Any] = {"system": "c5.xlarge", "runtime": MXNET}
@@ -84,7 +83,7 @@ def measure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, dlbricks: Answer) -
         store.add(system(fingerprint().id))
 
     def run(manner: str, *arguments: str) -> tuple[int, str, str]:
-        stands_for_processes(monkeypatch, FAKE, manner=manner)
+        stands_for_processes(monkeypatch, FAKE, "scenario", manner=manner)
         return dlbricks("scenario", model, "--runtime", "onnxruntime", "--threads", "1", *arguments)
 
     return run
