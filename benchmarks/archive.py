@@ -26,8 +26,7 @@ from typing import Any
 from benchmarks.command_line import ROOT
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.documents import TABLE_OF, fields_of, record_of
-from dlbricks_tui.store.exporting import export_all
-from dlbricks_tui.store.importing import import_file
+from dlbricks_tui.store.exchange import export_all, import_file
 from dlbricks_tui.store.records import (
     BrickForm,
     EndToEnd,

@@ -28,7 +28,7 @@ from pathlib import Path
 from statistics import fmean, median
 
 from dlbricks_tui import api
-from dlbricks_tui.api.language_models import runtimes_here
+from dlbricks_tui.api.language_answers import runtimes_here
 from dlbricks_tui.errors import UserError
 from dlbricks_tui.folders import DataFolder
 

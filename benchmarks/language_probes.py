@@ -13,8 +13,9 @@ import tempfile
 import time
 from pathlib import Path
 
+from dlbricks_tui.api import language_answers
 from dlbricks_tui.api import language_models as asking
-from dlbricks_tui.api.language_models import LanguageAnswer, LanguageOptions
+from dlbricks_tui.api.language_answers import LanguageAnswer, LanguageOptions
 from dlbricks_tui.folders import DataFolder
 
 MODELS = ("smollm2-135m", "gemma-3-270m", "qwen2.5-0.5b")
@@ -59,7 +60,7 @@ def main() -> int:
 def timed(model: str, options: LanguageOptions, data: DataFolder, *, probe: bool) -> tuple[float, LanguageAnswer]:
     """Return the seconds of a probe or a measurement, and the answer from the store."""
     began = time.monotonic()
-    (answer,) = asking.measure([asking.named_model(model)], options, data, lambda _: None, probe=probe)
+    (answer,) = asking.measure([language_answers.named_model(model)], options, data, lambda _: None, probe=probe)
     return time.monotonic() - began, answer
 
 

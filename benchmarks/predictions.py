@@ -29,15 +29,15 @@ from benchmarks.predictors import NO_LATENCY_MS, OURS, PREDICTORS, TREES
 from dlbricks_tui.api.opening import ModelLoaders, library
 from dlbricks_tui.bricks.decomposition import Decomposition, decompose
 from dlbricks_tui.estimate.estimate import Estimate, estimate
+from dlbricks_tui.estimate.features import features_of
 from dlbricks_tui.estimate.knowledge import Knowledge, Latency, MeasuredLatency, Pair, Predictor, Unmeasured
-from dlbricks_tui.estimate.prediction.features import features_of
-from dlbricks_tui.estimate.prediction.nearest import LEAST_MS, Example, train
-from dlbricks_tui.estimate.prediction.stored import examples_of
+from dlbricks_tui.estimate.nearest import LEAST_MS, Example, train
+from dlbricks_tui.estimate.predictors import examples_of
 from dlbricks_tui.estimate.system_estimate import format_of
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.models.loading import UNLOADABLE
 from dlbricks_tui.store.database import ResultsDatabase
-from dlbricks_tui.store.importing import import_file
+from dlbricks_tui.store.exchange import import_file
 from dlbricks_tui.store.published import PublishedModels, import_checkout
 from dlbricks_tui.store.records import ANY_CONTEXT
 from dlbricks_tui.store.selections import Way, by_id, combinations

@@ -15,9 +15,9 @@ from typing import Any
 
 import numpy as np
 
+from dlbricks_tui.estimate.features import Features, features_of
 from dlbricks_tui.estimate.knowledge import Latency, Predictor, Unmeasured
-from dlbricks_tui.estimate.prediction.features import Features, features_of
-from dlbricks_tui.estimate.prediction.nearest import (
+from dlbricks_tui.estimate.nearest import (
     FEWEST,
     Example,
     NearestBricks,

@@ -1,4 +1,4 @@
-"""Make the prior of predictions from committed results: the files in dlbricks_tui/estimate/prediction/priors.
+"""Make the prior of predictions from committed results: the files in dlbricks_tui/estimate/priors.
 
 usage: python -m benchmarks.prior [FILE ...]
 
@@ -22,10 +22,10 @@ import numpy as np
 
 from benchmarks.archive import committed
 from benchmarks.predictions import Host, family_of, needed, read
+from dlbricks_tui.estimate.features import features_of
 from dlbricks_tui.estimate.knowledge import Pair
-from dlbricks_tui.estimate.prediction.features import features_of
-from dlbricks_tui.estimate.prediction.nearest import FEWEST, Example, NearestBricks, train
-from dlbricks_tui.estimate.prediction.saved import PRIORS, Trained, write_trained
+from dlbricks_tui.estimate.nearest import FEWEST, Example, NearestBricks, train
+from dlbricks_tui.estimate.predictors import PRIORS, Trained, write_trained
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.models.graph import Level
 

@@ -38,10 +38,10 @@ from benchmarks.archive import committed
 from benchmarks.predictions import Host, estimated, measured_as, needed, read
 from benchmarks.predictors import NEAR
 from dlbricks_tui.api.opening import library
+from dlbricks_tui.estimate.choice import Limit, Trial, most_informative
 from dlbricks_tui.estimate.knowledge import Latency, Pair, Unmeasured
-from dlbricks_tui.estimate.prediction.choice import Limit, Trial, most_informative
-from dlbricks_tui.estimate.prediction.nearest import Example
-from dlbricks_tui.estimate.prediction.transfer import (
+from dlbricks_tui.estimate.nearest import Example
+from dlbricks_tui.estimate.transfer import (
     SHARED,
     USUAL,
     Deviations,

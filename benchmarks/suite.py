@@ -17,7 +17,7 @@ from statistics import median
 from typing import Any
 
 MODELS = ("squeezenet1.1", "mobilenet0.5")
-SAMPLES = "30"
+HOW = ("--threads", "1")
 TOLERANCE = 0.03
 
 
@@ -28,7 +28,7 @@ def main() -> int:
     parser.add_argument("--runtime", default="mxnet")
     parser.add_argument("--turns", type=int, default=4)
     args = parser.parse_args()
-    models, how = tuple(args.models), sampling(args.runtime)
+    models = tuple(args.models)
     with tempfile.TemporaryDirectory() as folder:
         here = Path(folder)
         decoy = ("--decoys", "1", "--decoys-from", "mobilenet0.25", "--runtime", args.runtime)
@@ -37,7 +37,7 @@ def main() -> int:
         directly: dict[str, list[float]] = {model: [] for model in models}
         for turn in range(args.turns):
             results = here / f"results{turn}.json"
-            dlbricks(here / f"vendor{turn}", "suite", "run", str(here / "suite.dlbricks"), "-o", str(results), *how)
+            dlbricks(here / f"vendor{turn}", "suite", "run", str(here / "suite.dlbricks"), "-o", str(results), *HOW)
             owner = here / f"owner{turn}"
             (owner / "suites").mkdir(parents=True)
             for key in (here / "owner" / "suites").iterdir():
@@ -47,7 +47,7 @@ def main() -> int:
             for estimate in dlbricks(owner, "estimate", *models, *asked):
                 through[estimate["model"]].append(estimate["sequential_ms"])
             bricks = ("--no-end-to-end", "--runtime", args.runtime)
-            for estimate in dlbricks(here / f"direct{turn}", "run", *models, *bricks, *how)["models"]:
+            for estimate in dlbricks(here / f"direct{turn}", "run", *models, *bricks, *HOW)["models"]:
                 directly[estimate["model"]].append(estimate["sequential_ms"])
     print(f"{'model':20}{'through ms':>12}{'directly ms':>13}{'difference':>12}   turns through, turns directly")
     worst = 0.0
@@ -57,11 +57,6 @@ def main() -> int:
         turns = " ".join(f"{it:.3f}" for it in through[model]) + " | " + " ".join(f"{it:.3f}" for it in directly[model])
         print(f"{model:20}{one:12.3f}{other:13.3f}{one / other - 1:12.2%}   {turns}")
     return 0 if worst <= TOLERANCE else 1
-
-
-def sampling(runtime: str) -> tuple[str, ...]:
-    """Return how vendor and third folder measure: in the same way."""
-    return ("--threads", "1", *(("--fixed-runs", SAMPLES) if runtime == "mxnet" else ()))
 
 
 def dlbricks(data: Path, *arguments: str) -> Any:

@@ -4,7 +4,7 @@ usage: python -m benchmarks.suite_lookup [--format mxnet|onnx] [--level LEVEL] [
 
 The reader has every sample model, knows this program, and has not the key. He looks up each brick of a suite among
 those of the samples: as it is, and by its operators and weights alone, whatever the size of the image. He joins
-excerpts of ONNX models that have equal bricks.
+excerpts that have equal bricks.
 """
 
 import argparse
@@ -12,14 +12,12 @@ import json
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from statistics import mean
 from typing import NamedTuple
 
 from dlbricks_tui.bricks.decomposition import Decomposition, decompose
-from dlbricks_tui.bricks.layouts import output_layouts
-from dlbricks_tui.bricks.programs import Excerpt, excerpt
 from dlbricks_tui.folders import SAMPLE_MODELS
 from dlbricks_tui.models.errors import ModelError
 from dlbricks_tui.models.frameworks import WorkerFramework
@@ -28,9 +26,9 @@ from dlbricks_tui.models.library import Library, ModelSource
 from dlbricks_tui.models.loading import Loader
 from dlbricks_tui.runtime.registry import Registry
 from dlbricks_tui.runtime.traits import Format
-from dlbricks_tui.share.suites.exporting import chosen_decoys
-from dlbricks_tui.share.suites.key_file import seed_of
-from dlbricks_tui.share.suites.packing import SuiteModel
+from dlbricks_tui.share.exporting import chosen_decoys
+from dlbricks_tui.share.packing import SuiteModel
+from dlbricks_tui.share.suite_files import seed_of
 
 DECOYS = 3
 # A network counts as found when so many of its bricks are in the suite: a few are in every network.
@@ -76,9 +74,8 @@ def main() -> int:
         f"                          and {mean(it.decoys_known_by_weights for it in outcomes):.0%} of the decoys' bricks"
     )
     print(f"bricks that come with layers around them: {mean(it.beside_others for it in outcomes):.0%}")
-    if form is Format.ONNX:
-        print(f"layers in the largest joined part:        {mean(it.joined.layers for it in outcomes):.0%}")
-        print(f"bricks of decoys in that part:            {mean(it.joined.of_decoys for it in outcomes):.0%}")
+    print(f"layers in the largest joined part:        {mean(it.joined.layers for it in outcomes):.0%}")
+    print(f"bricks of decoys in that part:            {mean(it.joined.of_decoys for it in outcomes):.0%}")
     return 0
 
 
@@ -116,7 +113,6 @@ def attacks(here: Path, loader: Loader, form: Format, level: Level, only: Sequen
         own_loose = frozenset(key for it in decoys for key in outlines(it)) - frozenset(outlines(private))
         others = frozenset().union(*(it for other, it in exact.items() if other != path))
         others_loose = frozenset().union(*(it for other, it in loose.items() if other != path))
-        is_onnx = form is Format.ONNX
         yield Outcome(
             path in hits,
             len(hits),
@@ -124,10 +120,8 @@ def attacks(here: Path, loader: Loader, form: Format, level: Level, only: Sequen
             len(loose_hits),
             len(own & others) / len(own) if own else 1.0,
             len(own_loose & others_loose) / len(own_loose) if own_loose else 1.0,
-            mean(len(shown) > 1 for shown in shown_together(private))
-            if is_onnx
-            else mean(len(it.graph.layers) > it.held for it in taken_out(private)),
-            joined_part(private, decoys) if is_onnx else Joined(0.0, 0.0),
+            mean(len(shown) > 1 for shown in shown_together(private)),
+            joined_part(private, decoys),
         )
 
 
@@ -140,7 +134,7 @@ def _loaded(sources: Mapping[Path, ModelSource], loader: Loader, level: Level) -
 
 
 def shown_together(decomposition: Decomposition) -> Iterator[frozenset[str]]:
-    """Yield the bricks of each excerpt of an ONNX model: that of a layer, and those of its neighbours.
+    """Yield the bricks of each excerpt of a model: that of a layer, and those of its neighbours.
 
     Few excerpts reach further. A brick travels once, with the neighbours of its first layer.
     """
@@ -181,13 +175,6 @@ def outlines(decomposition: Decomposition) -> list[str]:
     """Return the bricks that have weights, without the tensors that pass through them."""
     forms = (json.loads(it.brick.canonical) for it in decomposition.occurrences)
     return [json.dumps([form["operators"], form["weights"]]) for form in forms if form["weights"]]
-
-
-def taken_out(decomposition: Decomposition) -> Iterable[Excerpt]:
-    """Return the excerpts of an MXNet model."""
-    layouts = output_layouts(decomposition.graph)
-    pairs = {(it.brick.key, it.context): it for it in decomposition.occurrences}
-    return (excerpt(decomposition.graph, it.sequence.layers, layouts) for it in pairs.values())
 
 
 if __name__ == "__main__":

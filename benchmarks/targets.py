@@ -18,8 +18,8 @@ from typing import NamedTuple
 
 from benchmarks.archive import committed
 from benchmarks.predictions import Host, compared, estimated, family_of, needed, only_in, read
-from dlbricks_tui.estimate.prediction.choice import needed_for
-from dlbricks_tui.estimate.prediction.nearest import train
+from dlbricks_tui.estimate.choice import needed_for
+from dlbricks_tui.estimate.nearest import train
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.measure.jobs import cut_model
 from dlbricks_tui.measure.known import Known

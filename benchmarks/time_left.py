@@ -17,8 +17,7 @@ from pathlib import Path
 from benchmarks.command_line import dlbricks
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.jobs.folder import RunFolder
-from dlbricks_tui.runs.events import RunEvents
-from dlbricks_tui.runs.progress import RunProgress
+from dlbricks_tui.runs.events import RunEvents, RunProgress
 
 RUNS = {
     "a small run": ("squeezenet1.1", "--end-to-end"),

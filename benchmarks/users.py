@@ -21,8 +21,8 @@ from pathlib import Path
 from statistics import fmean
 
 from benchmarks.promises import Promise, judge
-from dlbricks_tui.api.language_models import named_model
-from dlbricks_tui.api.token_loads import ServedUsers, TokenLoadOptions, UsersLoad, order_of_load, token_load
+from dlbricks_tui.api.language_answers import named_model
+from dlbricks_tui.api.loads import ServedUsers, TokenLoadOptions, UsersLoad, order_of_load, token_load
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.jobs.events import Event
 from dlbricks_tui.jobs.process import JobProcess

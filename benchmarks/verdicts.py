@@ -33,6 +33,7 @@ from dlbricks_tui.evaluations.evaluation import RecordedResult
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.runtime.variant import Kernels, Precision
 from dlbricks_tui.store.change import (
+    BESIDE_BEST,
     FEWEST_SAMPLES,
     USUAL_SHARE,
     Timing,
@@ -41,7 +42,7 @@ from dlbricks_tui.store.change import (
     compared,
     timing_of,
 )
-from dlbricks_tui.store.importing import read_export
+from dlbricks_tui.store.exchange import read_export
 from dlbricks_tui.store.records import EndToEnd, RuntimeRecord, System
 from dlbricks_tui.store.statistics import summarise
 
@@ -185,7 +186,7 @@ def _results(processes: Processes) -> Iterator[Found]:
 def by_ranking(was: Processes, now: Processes) -> Verdict:
     """Return the verdict on the slower one of two combinations, or systems, against the best."""
     best, other = sorted((timing_of(it) for it in (was, now)), key=lambda it: it.value_ms)
-    return compared(best, other).verdict
+    return compared(best, other, BESIDE_BEST).verdict
 
 
 COMMANDS = {

@@ -34,8 +34,8 @@ if TYPE_CHECKING:
 
 def main() -> int:
     """Run the command line and return the exit status."""
+    from dlbricks_tui.cli.main import interrupts_raise, was_interrupted
     from dlbricks_tui.cli.main import main as command_line
-    from dlbricks_tui.cli.signals import interrupts_raise, was_interrupted
 
     in_terminal = _in_a_terminal()
     try:

@@ -76,7 +76,7 @@ def processors_here() -> Processors:
 
 
 def _share_cores() -> bool:
-    """Return whether two logical processors share a core, as `host.processor.hyper_threading` finds out."""
+    """Return whether two logical processors share a core, as `host.fingerprint.hyper_threading` finds out."""
     with suppress(OSError):
         return (_CPU / "smt/active").read_text(encoding="ascii").strip() == "1"
     siblings = _CPU.glob("cpu[0-9]*/topology/thread_siblings_list")

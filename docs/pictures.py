@@ -15,8 +15,8 @@ from unittest.mock import patch
 
 from dlbricks_tui.api.demonstration import Demonstration, open_demonstration
 from dlbricks_tui.api.run_watch import Replayed
-from dlbricks_tui.api.workbench_session import WorkbenchSession
-from dlbricks_tui.documents import drawing
+from dlbricks_tui.api.session import WorkbenchSession
+from dlbricks_tui.documents import pictures
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.tui.app import DlbricksApp
 from dlbricks_tui.wording import numbers
@@ -107,12 +107,12 @@ def app_for(picture: Picture, found: Demonstration) -> DlbricksApp:
 def main() -> None:
     """Take the pictures of these names, or all."""
     # Otherwise the first plots would be sentences only.
-    drawing.load()
+    pictures.load()
     wanted = set(sys.argv[1:]) or {it.name for it in (WELCOME, *PICTURES)}
     if unknown := wanted.difference(it.name for it in (WELCOME, *PICTURES)):
         raise SystemExit(f"no picture is called {', '.join(sorted(unknown))}")
     # Pictures with axes are drawn at once, and as where a terminal has many colours.
-    drawing.load()
+    pictures.load()
     os.environ["COLORTERM"] = "truecolor"
     if WELCOME.name in wanted:
         with tempfile.TemporaryDirectory() as folder:

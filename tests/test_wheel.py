@@ -7,7 +7,7 @@ from zipfile import ZipFile
 import pytest
 
 from dlbricks_tui import __version__
-from dlbricks_tui.fleet.setting_up.installing import write_wheel
+from dlbricks_tui.fleet.installing import write_wheel
 from dlbricks_tui.folders import SAMPLE_MODELS, THEMES
 
 ROOT = Path(__file__).parent.parent

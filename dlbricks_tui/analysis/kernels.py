@@ -10,11 +10,10 @@ from typing import NamedTuple
 from dlbricks_tui.bricks.layouts import is_convolution
 from dlbricks_tui.bricks.programs import carrier_program
 from dlbricks_tui.errors import UserError
-from dlbricks_tui.host import processor
-from dlbricks_tui.host.processor import HostFiles
+from dlbricks_tui.host.fingerprint import HostFiles, instruction_sets
 from dlbricks_tui.models.graph import Layer, LayerGraph
 from dlbricks_tui.models.kinds import Kind
-from dlbricks_tui.models.onnx.execution_graph import COMPILED
+from dlbricks_tui.models.onnx.layer_graph import COMPILED
 from dlbricks_tui.runtime.process import INSIDE, Worker
 from dlbricks_tui.runtime.protocol import Explain, Said
 from dlbricks_tui.runtime.runtime import Runtime
@@ -136,7 +135,7 @@ def widest_of(runtime: Runtime) -> str:
     """Return the widest vector instructions that kernels of a runtime may use on this host; empty for none of x86."""
     limit = runtime.kernels.instructions
     if limit is InstructionSet.ALL:
-        limit = next((it for it in reversed(processor.instruction_sets(HostFiles())) if it is not limit), limit)
+        limit = next((it for it in reversed(instruction_sets(HostFiles())) if it is not limit), limit)
     return instructions_in(limit.value)
 
 

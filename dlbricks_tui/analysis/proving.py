@@ -20,7 +20,7 @@ from dlbricks_tui.analysis.whole_models import executed_model, execution_worker,
 from dlbricks_tui.errors import UserError
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.host.fingerprint import fingerprint
-from dlbricks_tui.host.load import contention_between
+from dlbricks_tui.host.noise import contention_between
 from dlbricks_tui.host.peaks import keep_peaks
 from dlbricks_tui.host.queue import HostQueue, QueuedWork, Ticket, WorkKind, host_queue
 from dlbricks_tui.jobs.control import JobStopped, StopSignals

@@ -8,8 +8,8 @@ from enum import Enum
 from pathlib import Path
 from typing import TypeVar
 
+from dlbricks_tui.analysis.bounds import Roof, Work, written_works
 from dlbricks_tui.analysis.groups import MeasuredExecution, paid_ps, split
-from dlbricks_tui.analysis.roofline import Roof, Work, written_works
 from dlbricks_tui.analysis.what_if import Execution
 from dlbricks_tui.errors import UserError
 from dlbricks_tui.estimate.compositions import milliseconds

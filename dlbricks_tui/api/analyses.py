@@ -5,9 +5,8 @@ from dataclasses import dataclass
 from statistics import geometric_mean, median
 from typing import NamedTuple
 
-from dlbricks_tui.analysis.bounds import Gap, GroupTimes, times_of_groups
+from dlbricks_tui.analysis.bounds import Gap, GroupTimes, LayerPoint, Roof, times_of_groups
 from dlbricks_tui.analysis.kernels import TimedKernel
-from dlbricks_tui.analysis.roofline import LayerPoint, Roof
 from dlbricks_tui.analysis.what_if import MeasuredGain, WhatIf, WhatIfKind
 from dlbricks_tui.api.analysing import Analysis, MissingPart
 from dlbricks_tui.api.documents import taken

@@ -7,11 +7,24 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from dlbricks_tui.analysis.bounds import BestMeasured, Gap, Ratio, best_measured, gap_of, over_best
+from dlbricks_tui.analysis.bounds import (
+    BestMeasured,
+    Gap,
+    LayerPoint,
+    Ratio,
+    Roof,
+    applies_to,
+    best_measured,
+    gap_of,
+    over_best,
+    points_of,
+    roof_of,
+    roofline_ms,
+    works_of,
+)
 from dlbricks_tui.analysis.groups import MeasuredExecution, groups_of
 from dlbricks_tui.analysis.kernels import KernelsError, TimedKernel, explain
 from dlbricks_tui.analysis.proving import PROOF, ProofDone, ProofOrder, carry_out_proofs, measure_peaks_of_host
-from dlbricks_tui.analysis.roofline import LayerPoint, Roof, applies_to, points_of, roof_of, roofline_ms, works_of
 from dlbricks_tui.analysis.what_if import (
     Execution,
     MeasuredGain,
@@ -36,10 +49,8 @@ from dlbricks_tui.estimate.inquiry import Inquiry
 from dlbricks_tui.estimate.knowledge import Latency
 from dlbricks_tui.estimate.lookup import end_to_end
 from dlbricks_tui.folders import DataFolder
-from dlbricks_tui.host import processor
-from dlbricks_tui.host.fingerprint import fingerprint
+from dlbricks_tui.host.fingerprint import HostFiles, fingerprint, instruction_sets
 from dlbricks_tui.host.peaks import PEAKS_SECONDS, PeaksError
-from dlbricks_tui.host.processor import HostFiles
 from dlbricks_tui.host.queue import NAP_SECONDS, QueuedWork, WorkKind, host_queue
 from dlbricks_tui.jobs.events import Event
 from dlbricks_tui.jobs.folder import JobState
@@ -321,7 +332,7 @@ class Analyser:
 
 def _lacking_instructions() -> Mapping[Precision, str]:
     """Return the instructions that the processor of this host lacks for each precision; none for an unknown one."""
-    known = set(processor.instruction_sets(HostFiles())) - {InstructionSet.ALL}
+    known = set(instruction_sets(HostFiles())) - {InstructionSet.ALL}
     if not known:
         return {}
     needed = {
@@ -459,7 +470,7 @@ def plan_of(
     baseline = found.baseline
     measured = [it.execution for it in found.executions if it.is_measured]
     measured += [it.change for it in found.what_ifs if it.change is not None]
-    host = Host(fingerprint().cores, processor.instruction_sets(HostFiles()), Registry(data.path).all())
+    host = Host(fingerprint().cores, instruction_sets(HostFiles()), Registry(data.path).all())
     lacks = lacks_of(found.source, baseline.execution, measured, host, kinds)
     end_to_end, composed = baseline.found.end_to_end, baseline.estimate.composed
     latency_ms = end_to_end.value_ms if end_to_end is not None else composed.sequential_ms if composed else 0.0

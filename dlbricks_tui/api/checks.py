@@ -1,23 +1,22 @@
 """Checks of models against earlier latencies: measure each again, and say whether it is slower.
 
 plan = check_plan(names, file, options, data)    the runs, and the models that cannot be measured
-measured = measure_again(plan, data, execute)    each run several times
+measured = measured_by(plan, data, execute)      each run several times
 results = checked(plan, measured, data)          the verdicts
 """
 
 import xml.etree.ElementTree as ET
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, fields, replace
 from datetime import datetime, timezone
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from dlbricks_tui import __version__
 from dlbricks_tui.api.measuring import MeasureOptions, request_of
 from dlbricks_tui.api.opening import InputOptions, ModelLoaders, files_for, library
-from dlbricks_tui.atomic_write import write_named
 from dlbricks_tui.bricks.identity import end_to_end_keys
 from dlbricks_tui.errors import UserError
 from dlbricks_tui.evaluations.baseline import (
@@ -26,9 +25,10 @@ from dlbricks_tui.evaluations.baseline import (
     baseline_of,
     baselines_of_evaluation,
     baselines_of_records,
-    differences,
+    judged,
 )
 from dlbricks_tui.evaluations.evaluation import EvaluationError
+from dlbricks_tui.files import write_named
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.host.fingerprint import fingerprint
 from dlbricks_tui.jobs.folder import RunFolder
@@ -47,14 +47,14 @@ from dlbricks_tui.runtime.registry import Registry
 from dlbricks_tui.runtime.runtime import Runtime
 from dlbricks_tui.runtime.variant import AskedVariant, Precision, Variant
 from dlbricks_tui.settings.variant import KERNELS, USUAL_EXECUTION
-from dlbricks_tui.store.change import FEWEST_PROCESSES, USUAL_SHARE, Change, Verdict, changes_from, known_changes
+from dlbricks_tui.store.change import FEWEST_PROCESSES, USUAL_SHARE, Change, Verdict
 from dlbricks_tui.store.database import ResultsDatabase
-from dlbricks_tui.store.errors import DamagedResultError, StoreError
+from dlbricks_tui.store.documents import DamagedResultError, StoreError
+from dlbricks_tui.store.exchange import read_export
 from dlbricks_tui.store.files import Damage
-from dlbricks_tui.store.importing import read_export
 from dlbricks_tui.store.records import EndToEnd, Provenance, RuntimeRecord, System
 from dlbricks_tui.store.selections import OLDEST_FIRST, equal
-from dlbricks_tui.wording.changes import change_words, short_combination, unmeasured_line, verdict_line
+from dlbricks_tui.wording.answers import change_words, short_combination, unmeasured_line, verdict_line
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -210,6 +210,119 @@ class VerdictOptions:
             raise EvaluationError(f"processes {self.processes}: give a number from 1 to {MOST_PROCESSES}")
 
 
+class ModelOfRun(NamedTuple):
+    """A whole model that a run times: the identity of its runtime, its name and its batch size."""
+
+    runtime: str
+    name: str
+    batch: int
+
+
+@dataclass(frozen=True, slots=True)
+class TimedTogether:
+    """The whole models that one run times, by their places among those of all runs."""
+
+    request: RunRequest
+    models: Mapping[int, ModelOfRun]
+
+    def request_for(self, places: Iterable[int]) -> RunRequest:
+        """Return the request for the runtimes of these places."""
+        runtimes = {self.models[place].runtime for place in places}
+        return request_of_parts([it for it in self.request.parts if it.runtime.identity in runtimes])
+
+
+def request_of_parts(parts: Sequence[RunRequest]) -> RunRequest:
+    """Return the request of one run for all of these, which differ in the runtime and its models only."""
+    first, *others = parts
+    return replace(first, others=tuple([RuntimeChoice(it.runtime, it.models, it.method) for it in others]))
+
+
+@dataclass(slots=True)
+class Measured:
+    """Today's results by their places, one of each run, and the reasons why others have none."""
+
+    results: dict[int, list[EndToEnd]] = field(default_factory=lambda: defaultdict(list))
+    reasons: dict[int, str] = field(default_factory=dict)
+    # Results that are not good do not count.
+    doubts: dict[int, str] = field(default_factory=dict)
+    # True if the user has stopped a run.
+    stopped: bool = False
+
+    def take(self, group: TimedTogether, outcome: RunOutcome, data: DataFolder) -> None:
+        """Add the results of a run, and the reasons why models have none."""
+        results, reasons = _results_of(outcome, data), dict[str, str]()
+        for event in RunEvents(RunFolder(data.runs / outcome.state.run).events_file).new():
+            if isinstance(event, ModelLeftOut):
+                reasons[event.model] = event.reason
+            elif isinstance(event, ProgramFailed) and not event.brick:
+                reasons[event.label] = event.message or event.reason
+            elif isinstance(event, FailedBefore) and not event.brick:
+                reasons[event.label] = event.reason
+        for place, model in group.models.items():
+            result = results.get(model)
+            if result is None:
+                # A label may have the batch size, or `end to end`.
+                of_model = (f"{model.name} (", f"{model.name} end to end")
+                told = (why for label, why in reasons.items() if label == model.name or label.startswith(of_model))
+                self.reasons[place] = next(told, outcome.state.message) or "its run ended without a result"
+            elif result.good:
+                self.results[place].append(result)
+            else:
+                self.doubts[place] = f"its result is in doubt: {', '.join(result.flags)}"
+
+
+def measure_again(
+    measured: Measured,
+    groups: Sequence[TimedTogether],
+    processes: int,
+    data: DataFolder,
+    execute: Callable[[RunRequest], RunOutcome],
+    *,
+    go_on: bool = False,
+) -> None:
+    """Time all models once, then all of them again, until each has results of so many processes or cannot be timed.
+
+    So the samples of a model come from different minutes. A run that is refused raises an error, unless others go on.
+    """
+    for number in range(1, processes + 1):
+        for group in groups:
+            done = {place for place in group.models if len(measured.results[place]) >= number}
+            short = group.models.keys() - done - measured.reasons.keys()
+            if not short:
+                continue
+            try:
+                outcome = execute(group.request_for(short))
+            except UserError as refusal:
+                if isinstance(refusal, StoreError) or not go_on:
+                    raise
+                measured.reasons |= dict.fromkeys(short, str(refusal))
+                continue
+            measured.take(group, outcome, data)
+            if outcome.state.was_stopped:
+                measured.stopped = True
+                return
+
+
+def _results_of(outcome: RunOutcome, data: DataFolder) -> Mapping[ModelOfRun, EndToEnd]:
+    """Return the results of a run by their models; several models can be the same network."""
+    by_key: dict[tuple[str, str], EndToEnd] = {}
+    with ResultsDatabase(data.store) as store:
+        selection = store.select(equal(of="model", run=outcome.state.run), order=OLDEST_FIRST)
+        for position in range(len(selection)):
+            # The store reports damaged results.
+            with suppress(DamagedResultError):
+                result = selection.result(position)
+                if isinstance(result, EndToEnd):
+                    by_key[result.runtime, result.model] = result
+    found: dict[ModelOfRun, EndToEnd] = {}
+    for decomposition, estimate in outcome.estimates or ():
+        graph, runtime = decomposition.graph, estimate.way.runtime
+        for key in end_to_end_keys(graph).values():
+            if (runtime, key) in by_key:
+                found[ModelOfRun(runtime, graph.name, graph.batch_size)] = by_key[runtime, key]
+    return found
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckOptions(VerdictOptions, InputOptions):
     """Options of a check."""
@@ -234,14 +347,6 @@ class Item:
 
 
 @dataclass(frozen=True, slots=True)
-class CheckedTogether:
-    """The items that one run measures, by their places in the plan."""
-
-    request: RunRequest
-    places: tuple[int, ...]
-
-
-@dataclass(frozen=True, slots=True)
 class CheckPlan:
     """The models of a check in all combinations, and the runs that measure them."""
 
@@ -249,7 +354,7 @@ class CheckPlan:
     options: CheckOptions
     baselines: Baselines
     items: tuple[Item, ...]
-    groups: tuple[CheckedTogether, ...]
+    groups: tuple[TimedTogether, ...]
 
 
 def check_plan(names: Sequence[str], file: Path, options: CheckOptions, data: DataFolder) -> CheckPlan:
@@ -338,97 +443,29 @@ def _inputs_of(baseline: Baseline, options: CheckOptions) -> tuple[Mapping[str, 
     return {**stated.inputs, **options.inputs}, {**stated.values, **options.values}
 
 
-def _groups(items: Sequence[Item], options: CheckOptions) -> Iterator[CheckedTogether]:
+def _groups(items: Sequence[Item], options: CheckOptions) -> Iterator[TimedTogether]:
     """Yield a run for all models that are measured alike."""
-    alike: defaultdict[RunRequest, list[int]] = defaultdict(list)
+    alike: defaultdict[RunRequest, dict[int, ModelSource]] = defaultdict(dict)
     for place, item in enumerate(items):
-        if item.baseline is not None and item.runtime is not None:
+        if item.baseline is not None and item.runtime is not None and item.source is not None:
             (inputs, values), level = _inputs_of(item.baseline, options), item.baseline.level
             how = MeasureOptions(
                 inputs=inputs, values=values, level=level, batch=item.batch, again=True, retry_failed=True
             )
             method = item.baseline.method or usual_method(Adaptive(), item.runtime, level)
             request = request_of(how, RuntimeChoice(item.runtime, (), method), end_to_end=True)
-            alike[replace(request, bricks=False)].append(place)
-    for request, places in alike.items():
-        sources = [source for place in places if (source := items[place].source) is not None]
-        yield CheckedTogether(replace(request, models=chosen(sources)), tuple(places))
+            alike[replace(request, bricks=False)][place] = item.source
+    for request, sources in alike.items():
+        batches = {place: was.result.batch for place in sources if (was := items[place].baseline) is not None}
+        models = {place: ModelOfRun(request.runtime.identity, sources[place].name, it) for place, it in batches.items()}
+        yield TimedTogether(replace(request, models=chosen(list(sources.values()))), models)
 
 
-_SHORT_KEY = 12
-
-
-@dataclass(slots=True)
-class Measured:
-    """Today's results by the places of their items in the plan, and the reasons why others have none."""
-
-    results: dict[int, list[EndToEnd]] = field(default_factory=lambda: defaultdict(list))
-    reasons: dict[int, str] = field(default_factory=dict)
-    # True if the user has stopped a run.
-    stopped: bool = False
-
-
-def measure_again(plan: CheckPlan, data: DataFolder, execute: Callable[[RunRequest], RunOutcome]) -> Measured:
-    """Measure everything once, then all of it again, in as many processes as the options say.
-
-    So the samples of a model come from different minutes.
-    """
+def measured_by(plan: CheckPlan, data: DataFolder, execute: Callable[[RunRequest], RunOutcome]) -> Measured:
+    """Measure everything in as many processes as the options say."""
     measured = Measured()
-    for group in list(plan.groups) * plan.options.processes:
-        if all(place in measured.reasons for place in group.places):
-            continue
-        try:
-            outcome = execute(group.request)
-        except StoreError:
-            raise
-        except UserError as refusal:
-            measured.reasons |= dict.fromkeys(group.places, str(refusal))
-            continue
-        _take(measured, plan, group, outcome, data)
-        if outcome.state.was_stopped:
-            measured.stopped = True
-            break
+    measure_again(measured, plan.groups, plan.options.processes, data, execute, go_on=True)
     return measured
-
-
-def _take(measured: Measured, plan: CheckPlan, group: CheckedTogether, outcome: RunOutcome, data: DataFolder) -> None:
-    """Add the results of a run, and the reasons why models have none."""
-    results, reasons = _results_by_name(outcome, data), dict[str, str]()
-    for event in RunEvents(RunFolder(data.runs / outcome.state.run).events_file).new():
-        if isinstance(event, ModelLeftOut):
-            reasons[event.model] = event.reason
-        elif isinstance(event, ProgramFailed) and not event.brick:
-            reasons[event.label] = event.message or event.reason
-        elif isinstance(event, FailedBefore) and not event.brick:
-            reasons[event.label] = event.reason
-    for place in group.places:
-        source = plan.items[place].source
-        name = plan.items[place].name if source is None else source.name
-        result = results.get(name)
-        if result is None:
-            # A label may have the batch size, or `end to end`.
-            of_model = (f"{name} (", f"{name} end to end")
-            told = (why for label, why in reasons.items() if label == name or label.startswith(of_model))
-            measured.reasons[place] = next(told, outcome.state.message) or "its run ended without a result"
-        elif result.good:
-            measured.results[place].append(result)
-        else:
-            measured.reasons[place] = f"its result is in doubt: {', '.join(result.flags)}"
-
-
-def _results_by_name(outcome: RunOutcome, data: DataFolder) -> Mapping[str, EndToEnd]:
-    """Return the results of a run by the names of its models; several models can be the same network."""
-    by_key: dict[str, EndToEnd] = {}
-    with ResultsDatabase(data.store) as store:
-        selection = store.select(equal(of="model", run=outcome.state.run), order=OLDEST_FIRST)
-        for position in range(len(selection)):
-            # The store reports damaged results.
-            with suppress(DamagedResultError):
-                result = selection.result(position)
-                if isinstance(result, EndToEnd):
-                    by_key[result.model] = result
-    graphs = [decomposition.graph for decomposition, _ in outcome.estimates or ()]
-    return {graph.name: by_key[key] for graph in graphs for key in end_to_end_keys(graph).values() if key in by_key}
 
 
 def verdict_of(change: Change | None, lacking: str) -> dict[str, Any]:
@@ -438,23 +475,24 @@ def verdict_of(change: Change | None, lacking: str) -> dict[str, Any]:
     return {name: getattr(change, name) for name in ("change", "interval", "significant", "verdict", "reason")}
 
 
+def _today(item: Item, results: Sequence[EndToEnd], store: ResultsDatabase) -> Baseline | None:
+    if item.baseline is None or item.runtime is None or not results:
+        return None
+    system, origin = fingerprint(), store.provenance_of(results[-1].run, results[-1].runtime)
+    found = baseline_of(results, runtime_record(item.runtime, system), system, origin)
+    # The variant is the same. Identities of runtimes do not tell that a model is quantised in its file.
+    return replace(found, result=replace(found.result, precision=item.baseline.result.precision))
+
+
 def checked(plan: CheckPlan, measured: Measured, data: DataFolder) -> tuple[CheckedModel, ...]:
     """Return the verdict on each item."""
-    system, today = fingerprint(), list[Baseline | None]()
     with ResultsDatabase(data.store) as store:
-        for place, item in enumerate(plan.items):
-            results = measured.results.get(place)
-            if results and item.runtime is not None:
-                origin = store.provenance_of(results[-1].run, results[-1].runtime)
-                today.append(baseline_of(results, runtime_record(item.runtime, system), system, origin))
-            else:
-                today.append(None)
-    pairs = zip((item.baseline for item in plan.items), today, strict=True)
-    timings = [(was.timing if was else None, now.timing if now else None) for was, now in pairs]
-    changes = known_changes(timings, changes_from(plan.options.by))
+        today = [_today(it, measured.results.get(place, ()), store) for place, it in enumerate(plan.items)]
+    judgements = judged([(it.baseline, now) for it, now in zip(plan.items, today, strict=True)], plan.options.by)
     found: list[CheckedModel] = []
-    for place, (item, now, change) in enumerate(zip(plan.items, today, changes, strict=True)):
-        was = item.baseline
+    for place, (item, it) in enumerate(zip(plan.items, judgements, strict=True)):
+        was, now, change = it.was, it.now, it.change
+        lacking = measured.reasons.get(place) or measured.doubts.get(place) or item.reason
         recorded = None if was is None else was.result
         result = CheckedModel(
             model=item.name,
@@ -465,26 +503,15 @@ def checked(plan: CheckPlan, measured: Measured, data: DataFolder) -> tuple[Chec
             was_ms=None if was is None or was.timing is None else was.timing.value_ms,
             is_ms=None if change is None else change.is_ms,
             p_value=None if change is None else change.p_value,
-            **verdict_of(change, measured.reasons.get(place, item.reason)),
+            **verdict_of(change, lacking),
             compared=change is not None,
-            differences=_differences(was, now) if was is not None and now is not None else (),
+            differences=it.differences,
             when=None if recorded is None else recorded.when,
             was_samples=0 if recorded is None else len(recorded.samples_ms),
             is_samples=0 if now is None else len(now.result.samples_ms),
             runs=tuple(it.run for it in measured.results.get(place, ())),
         )
         found.append(result)
-    return tuple(found)
-
-
-def _differences(was: Baseline, now: Baseline) -> tuple[Difference, ...]:
-    """Return the known circumstances of two measurements that differ, the system first."""
-    # The variant is the same. Identities of runtimes do not tell that a model is quantised in its file.
-    found = list(differences(was.result, replace(now.result, precision=was.result.precision)))
-    if was.key and was.key != now.key and was.result.sha256 == now.result.sha256:
-        found.insert(0, Difference("layers of the model", was.key[:_SHORT_KEY], now.key[:_SHORT_KEY]))
-    if was.system and was.system != now.system:
-        found.insert(0, Difference("system", was.system, now.system))
     return tuple(found)
 
 

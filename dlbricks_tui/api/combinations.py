@@ -9,12 +9,13 @@ from typing import NamedTuple
 from tinydb import where
 
 from dlbricks_tui.api.estimates import next_step
-from dlbricks_tui.api.estimating import SILENT, Estimator, ModelReading, Remarks
+from dlbricks_tui.api.estimating import Estimator, ModelReading
 from dlbricks_tui.api.open_models import Choices, ModelSpec
 from dlbricks_tui.api.opening import ModelLoaders, run_command
 from dlbricks_tui.api.scope import EstimateOptions, MeasuredRuntimes, RuntimeVariants, SelectionOptions
+from dlbricks_tui.api.session import SILENT, Remarks
 from dlbricks_tui.errors import UserError
-from dlbricks_tui.estimate.errors import EstimateError
+from dlbricks_tui.estimate.compositions import EstimateError
 from dlbricks_tui.estimate.inquiry import Inquiry, Predictors
 from dlbricks_tui.estimate.lookup import levels_measured
 from dlbricks_tui.estimate.ranking import Comparable, Point, Ranked, Ranking, ranked

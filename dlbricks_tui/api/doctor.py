@@ -1,11 +1,14 @@
-"""This host: what disturbs measurements, its peaks, and weights that make a model slow."""
+"""This host: its runtimes, what disturbs measurements, its peaks, and weights that make a model slow."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from dlbricks_tui.api.documents import document
 from dlbricks_tui.folders import DataFolder
@@ -13,9 +16,57 @@ from dlbricks_tui.host.fingerprint import fingerprint
 from dlbricks_tui.host.noise import Finding, NoiseVerdict, findings
 from dlbricks_tui.host.peaks import keep_peaks
 from dlbricks_tui.host.queue import host_queue
-from dlbricks_tui.measure.denormals import DenormalCount, denormals_in
+from dlbricks_tui.models.loading import weights_in
+from dlbricks_tui.runtime.errors import WorkerError
+from dlbricks_tui.runtime.registry import Registry
+from dlbricks_tui.runtime.runtime import Runtime, Settings
+from dlbricks_tui.runtime.traits import ENGINES, TRAITS
+from dlbricks_tui.scenarios.loadgen import require_loadgen
+from dlbricks_tui.scenarios.scenario import ScenarioError
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.records import Peaks, System
+
+# The mantissa bits of a float by its size in bytes.
+_MANTISSA_BITS = {2: 10, 4: 23, 8: 52}
+
+
+@dataclass(frozen=True, slots=True)
+class DenormalCount:
+    """The number of denormal values in an array."""
+
+    array: str
+    values: int
+    denormals: int
+
+    @property
+    def share(self) -> float:
+        """The share of denormal values, from 0 to 1."""
+        return self.denormals / self.values if self.values else 0.0
+
+
+def denormals_in(path: Path) -> tuple[DenormalCount, ...]:
+    """Return the counts for each array of a `.params` file, or for each weight in a model file."""
+    return tuple([_counted(name, pieces) for name, pieces in weights_in(path)])
+
+
+def _counted(name: str, pieces: Iterable[NDArray[np.generic]]) -> DenormalCount:
+    count = denormals = 0
+    for values in pieces:
+        count += values.size
+        denormals += count_denormals(values)
+    return DenormalCount(name, count, denormals)
+
+
+def count_denormals(values: NDArray[np.generic]) -> int:
+    """Return how many values are denormal; integers never are."""
+    size = values.dtype.itemsize
+    if values.dtype.kind != "f" or size not in _MANTISSA_BITS:
+        return 0
+    # Compare as integers: a process that flushes denormals to zero would not see them.
+    bits = values.view(np.dtype(f"<u{size}"))
+    magnitudes = bits & bits.dtype.type((1 << (8 * size - 1)) - 1)
+    smallest_normal = bits.dtype.type(1 << _MANTISSA_BITS[size])
+    return int(np.count_nonzero((magnitudes != 0) & (magnitudes < smallest_normal)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,4 +140,71 @@ def peaks_document(peaks: Peaks) -> dict[str, Any]:
         "gflops": dict(peaks.arithmetic),
         "gigabytes_per_second": dict(peaks.bandwidth),
         "when": peaks.when,
+    }
+
+
+FRAMEWORKS = (*TRAITS, *ENGINES)
+
+
+def runtimes_of(data: DataFolder) -> Sequence[Runtime]:
+    """Return the runtimes of this host; none is started."""
+    registry = Registry(data.path)
+    return (*registry.all(), *registry.engines())
+
+
+def missing_loadgen() -> str:
+    """Return what is missing to measure scenarios; empty if nothing is."""
+    try:
+        require_loadgen()
+    except ScenarioError as missing:
+        return str(missing)
+    return ""
+
+
+def added_runtime(
+    data: DataFolder,
+    python: str,
+    *,
+    name: str | None = None,
+    threads: int | None = None,
+    environment: tuple[tuple[str, str], ...] = (),
+    framework: str | None = None,
+    at_once: int = 1,
+) -> Runtime:
+    """Register an interpreter as a runtime, after a check that it works."""
+    return Registry(data.path).add(python, name, Settings(threads, environment), framework, at_once)
+
+
+def checked_runtimes(data: DataFolder, name: str | None = None) -> tuple[list[Runtime], list[str]]:
+    """Start one runtime, or all; return those that work, and a line about each other one."""
+    registry = Registry(data.path)
+    # A name that no runtime has is an error.
+    found = (registry.find_engine(name) or registry.find(name),) if name else (*registry.all(), *registry.engines())
+    names = [runtime.name for runtime in found]
+    working: list[Runtime] = []
+    broken = []
+    for each in names:
+        try:
+            working.append(registry.check(each))
+        except WorkerError as error:
+            broken.append(f"{each} does not work: {error}")
+    return working, broken
+
+
+def forget_runtime(name: str, data: DataFolder) -> None:
+    """Forget a runtime; its results stay."""
+    Registry(data.path).remove(name)
+
+
+def runtime_document(runtime: Runtime) -> dict[str, Any]:
+    """Return a runtime as a JSON document."""
+    return {
+        "name": runtime.name,
+        "runtime": runtime.identity,
+        "framework": runtime.framework,
+        "version": runtime.version,
+        "python": runtime.python,
+        "python_version": runtime.python_version,
+        "threads": runtime.settings.threads,
+        "environment": dict(runtime.settings.environment),
     }

@@ -7,17 +7,12 @@ from functools import cached_property, partial
 from itertools import product
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
-from dlbricks_tui.api.opening import InputsUsed, ModelLoaders, library, load_all
-from dlbricks_tui.api.scope import (
-    EstimateOptions,
-    MeasuredRuntimes,
-    MeasurementScope,
-    named_runtime,
-    usual_runtimes,
-)
+from dlbricks_tui.api.opening import ModelLoaders, library, load_all
+from dlbricks_tui.api.scope import EstimateOptions, MeasuredRuntimes, MeasurementScope, named_runtime, usual_runtimes
+from dlbricks_tui.api.session import SILENT, Remarks
 from dlbricks_tui.bricks.decomposition import Decomposition, decompose
 from dlbricks_tui.errors import UserError
-from dlbricks_tui.estimate.errors import EstimateError
+from dlbricks_tui.estimate.compositions import EstimateError
 from dlbricks_tui.estimate.estimate import Options
 from dlbricks_tui.estimate.inquiry import Inquiry, Predictors, of_usual_variant
 from dlbricks_tui.estimate.lookup import levels_measured
@@ -38,9 +33,9 @@ from dlbricks_tui.store.selections import LEAST_FIRST, Way, by_id, combinations,
 
 if TYPE_CHECKING:
     from dlbricks_tui.api.open_models import Available, Choices
-    from dlbricks_tui.api.workbench_session import SharedStore
+    from dlbricks_tui.api.session import SharedStore
     from dlbricks_tui.estimate.knowledge import Pair
-    from dlbricks_tui.estimate.prediction.score import Score
+    from dlbricks_tui.estimate.score import Score
     from dlbricks_tui.measure.jobs import JobKey
     from dlbricks_tui.measure.known import Conditions, Known
     from dlbricks_tui.store.change import Timing
@@ -230,19 +225,6 @@ def _fastest(found: Iterable[SystemEstimate]) -> SystemEstimate | None:
     return min(timed, key=lambda pair: pair[0], default=(0.0, None))[1]
 
 
-class Remarks(NamedTuple):
-    """Functions that take what a person should know beside the estimates."""
-
-    # Takes a line of text.
-    tell: Callable[[str], None]
-    # Words an error, with what to do about it.
-    word_error: Callable[[UserError], str]
-    inputs_used: InputsUsed
-
-
-SILENT = Remarks(lambda _: None, str, lambda *_: None)
-
-
 @dataclass(frozen=True, slots=True)
 class Estimator:
     """Estimates any models from one store, with the same options."""
@@ -381,7 +363,7 @@ class Estimator:
 
     def scores(self, sources: Sequence[ModelSource], scope: MeasurementScope) -> "list[tuple[Way, Score]]":
         """Return how well each model that was measured in full would have been predicted, by way of measuring."""
-        from dlbricks_tui.estimate.prediction.score import scores_on
+        from dlbricks_tui.estimate.score import scores_on
 
         asked = self.inquiries(sources, scope.level, scope.format)
         models = ((inquiry.decomposition, scope.runtime_for(source)) for source, inquiry in asked)
@@ -436,7 +418,7 @@ class ThreadSafeEstimator:
     def __init__(self, store: "SharedStore", data: DataFolder) -> None:
         self._store = store
         # Loaded here: only lists keep latencies.
-        from dlbricks_tui.api.library_scans import LatencyCache
+        from dlbricks_tui.api.model_reading import LatencyCache
 
         self._data = data
         self.latencies = LatencyCache(data)

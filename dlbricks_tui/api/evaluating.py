@@ -8,14 +8,13 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime
 from pathlib import Path
 
 from dlbricks_tui.analysis.what_if import Execution
 from dlbricks_tui.analysis.whole_models import executed_model, job_of
-from dlbricks_tui.api.checks import VerdictOptions, verdict_of
+from dlbricks_tui.api.checks import Measured, VerdictOptions, measure_again, verdict_of
 from dlbricks_tui.api.documents import OMIT_NONE, taken
-from dlbricks_tui.api.from_run import results_in_other_variants
+from dlbricks_tui.api.from_run import results_in_other_variants, timed_by
 from dlbricks_tui.api.loads import LoadProcessError, MeasuredScenario, measured_scenario
 from dlbricks_tui.api.preparing import (
     CheckedEvaluation,
@@ -24,22 +23,21 @@ from dlbricks_tui.api.preparing import (
     ReadVariant,
     StoredFinding,
     findings,
-    measure_in_processes,
-    measure_lacking,
+    lacks_results,
     plan_of,
     read_variants,
+    shared_runs,
 )
 from dlbricks_tui.api.scenarios import ScenarioOptions, has_rate_of, has_settings_of
 from dlbricks_tui.estimate.estimate import Coverage
 from dlbricks_tui.evaluations.baseline import (
     Baseline,
-    ComparableTimings,
     Difference,
     baseline_of_one_process,
     baselines_of_evaluation,
-    comparable,
-    differences,
+    judged,
     nearest,
+    timing_of_results,
 )
 from dlbricks_tui.evaluations.evaluation import Evaluation, EvaluationError
 from dlbricks_tui.evaluations.matching import Match
@@ -48,14 +46,15 @@ from dlbricks_tui.host.fingerprint import fingerprint
 from dlbricks_tui.measure.results import conditions_of
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.runs.request import RunRequest
+from dlbricks_tui.runs.run import RunOutcome
 from dlbricks_tui.runs.work import Workplace
 from dlbricks_tui.runtime.variant import Precision, Variant, variant_in_words
 from dlbricks_tui.scenarios.scenario import ScenarioKind, ScenarioOrder
 from dlbricks_tui.settings.loads import ARRIVAL, SERVING
 from dlbricks_tui.settings.setting import fields_of
-from dlbricks_tui.store.change import TOGETHER, Verdict, changes_from, known_changes, timing_of
+from dlbricks_tui.store.change import Verdict, newest_together
 from dlbricks_tui.store.database import ResultsDatabase
-from dlbricks_tui.store.records import Fact, Failure, LoadTest, utc_now
+from dlbricks_tui.store.records import EndToEnd, Fact, Failure, LoadTest, utc_now
 from dlbricks_tui.store.selections import equal
 
 
@@ -175,22 +174,21 @@ def comparison(now: Sequence[Baseline], earlier: Sequence[Baseline], by: float) 
 
     Changes of up to `by`, a share of the latency, count as none. P-values are corrected for the number of results.
     """
-    pairs = [(each, nearest(each, earlier)) for each in now]
-    timings = [ComparableTimings(None, None) if was is None else comparable(was, each) for each, was in pairs]
-    changes = known_changes([(it.was, it.now) for it in timings], changes_from(by))
     found: list[ComparedResult] = []
-    for (today, was), timed, change in zip(pairs, timings, changes, strict=True):
+    for each, (was, _, timed, change, differ) in zip(
+        now, judged([(nearest(it, earlier), it) for it in now], by), strict=True
+    ):
         lacking = _NO_EARLIER if was is None else _NOT_COMPARABLE
         result = taken(
             ComparedResult,
             timed,
-            today.result,
+            each.result,
             of=None if change is None else "end to end" if timed.end_to_end else "estimate",
             was_ms=None if change is None else change.was_ms,
             is_ms=None if timed.now is None else timed.now.value_ms,
             when=None if was is None else was.result.when,
             **verdict_of(change, lacking),
-            differences=() if was is None else differences(was.result, today.result),
+            differences=differ,
         )
         found.append(result)
     return tuple(found)
@@ -301,7 +299,7 @@ class EvaluationSteps:
     # Takes a line that a user should know.
     tell: Callable[[str], None]
     # Carries a run out; raises an exception if the user has stopped it.
-    run: Callable[[RunRequest], None]
+    run: Callable[[RunRequest], RunOutcome]
     measure_load: MeasureLoad
 
 
@@ -332,15 +330,23 @@ def evaluate(
                 "`dlbricks evaluate` without --compare first"
             )
     # Without whole models, estimates are compared: their bricks are measured again.
-    measure_lacking(read, data, steps.run, again=options.again or (options.compare and not end_to_end))
+    again, measured, runs = options.again or (options.compare and not end_to_end), Measured(), shared_runs(read)
+    for run in runs:
+        with ResultsDatabase(data.store) as store:
+            lacks = lacks_results(run, store)
+        if again or lacks:
+            measured.take(run.timed, steps.run(replace(run.timed.request, again=again)), data)
     if options.compare and end_to_end:
-        measure_in_processes(read, data, steps.run, options.processes, began)
+        # These runs have left out what the store had already.
+        measured.reasons.clear()
+        whole = [replace(it, request=replace(it.request, again=True, bricks=False)) for _, it in runs]
+        measure_again(measured, whole, options.processes, data, steps.run)
     scenarios = tuple([it.measured(data, steps.measure_load) for it in loads])
     with ResultsDatabase(data.store) as store:
         found = findings(read, store)
         today: list[Baseline] = []
         if options.compare:
-            today = [_timed_since(it, store, began) for it in found]
+            today = [_of_processes(it, measured.results[place]) for place, it in enumerate(found)]
             found = [_of_all_processes(*both) for both in zip(found, today, strict=True)]
         failures = [*left_out, *_failures(read, found, store), *(it.failure for it in scenarios if it.failure)]
     return EvaluationResult(
@@ -365,9 +371,9 @@ def _earlier(evaluation: Evaluation, read: Sequence[ReadVariant], data: DataFold
         for it in findings(read, store):
             recorded = it.result.recorded
             if recorded.measured_ms is not None or recorded.estimate_ms is not None:
-                # Processes of about the same time count.
-                since = (datetime.fromisoformat(recorded.when) - TOGETHER).isoformat() if recorded.when else ""
-                known.append(_timed_since(it, store, since))
+                timed = newest_together(timed_by(store, it.model, it.result.found.way))
+                results = (store.select(equal(id=each.id)).result(0) for each in timed)
+                known.append(_of_processes(it, [each for each in results if isinstance(each, EndToEnd)]))
         others = [
             baseline_of_one_process(it, evaluation.measuring.level)
             for variant in read
@@ -377,11 +383,10 @@ def _earlier(evaluation: Evaluation, read: Sequence[ReadVariant], data: DataFold
     return (*known, *others), "store"
 
 
-def _timed_since(finding: StoredFinding, store: ResultsDatabase, since: str) -> Baseline:
-    """Return a result over all processes since a time: processes vary more than the samples of one do."""
+def _of_processes(finding: StoredFinding, results: Sequence[EndToEnd]) -> Baseline:
+    """Return a result over several processes, if there are several: they vary more than the samples of one do."""
     found = baseline_of_one_process(finding.result.recorded, finding.result.found.estimate.level)
-    processes = finding.samples_since(store, since)
-    return replace(found, timing=timing_of(processes)) if len(processes) > 1 else found
+    return replace(found, timing=timing_of_results(results)) if len(results) > 1 else found
 
 
 def _of_all_processes(finding: StoredFinding, timed: Baseline) -> StoredFinding:

@@ -8,14 +8,20 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from dlbricks_tui.api.documents import taken
-from dlbricks_tui.api.language_models import LanguageOptions, questions
+from dlbricks_tui.api.language_answers import LanguageOptions, questions
 from dlbricks_tui.api.measuring import MeasureOptions, request_by, run_request
-from dlbricks_tui.fleet.certificates import Certificates
-from dlbricks_tui.fleet.engine.scheduler import SECURE, check_address
-from dlbricks_tui.fleet.errors import FleetError
+from dlbricks_tui.fleet.doctor import Examination, FindingVerdict, Readiness
 from dlbricks_tui.fleet.folder import FleetFolder, FleetFolders, create_fleet, read_fleet_request
-from dlbricks_tui.fleet.request import EVENTS, FleetHostState, FleetProgress, FleetRequest, HostEntry, HostRow
-from dlbricks_tui.fleet.setting_up.doctor import Examination, FindingVerdict, Readiness
+from dlbricks_tui.fleet.request import (
+    EVENTS,
+    FleetError,
+    FleetHostState,
+    FleetProgress,
+    FleetRequest,
+    HostEntry,
+    HostRow,
+)
+from dlbricks_tui.fleet.scheduler import SECURE, Certificates, check_address
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.jobs.events import Event, EventReader
 from dlbricks_tui.jobs.folder import JobState, State, StoredJobs
@@ -24,7 +30,7 @@ from dlbricks_tui.language.orders import LanguageQuestion, is_llama_cpp
 from dlbricks_tui.models.library import ModelSource
 from dlbricks_tui.runtime.registry import Registry
 from dlbricks_tui.runtime.variant import several
-from dlbricks_tui.settings.fleets import PROBE, Question
+from dlbricks_tui.settings.measuring import PROBE, Question
 
 _EXTRA = "pip install 'dlbricks-tui[fleet]'"
 _NEEDED = ("distributed", "asyncssh", "cryptography")
@@ -109,8 +115,8 @@ def require_extra() -> None:
 
 def _hosts(path: Path) -> tuple[HostEntry, ...]:
     # Loaded here: other users of this module need neither a reader of TOML files nor SSH.
-    from dlbricks_tui.fleet.engine.ssh import check_hosts
     from dlbricks_tui.fleet.hosts_file import read_hosts
+    from dlbricks_tui.fleet.ssh import check_hosts
 
     hosts = read_hosts(path)
     check_hosts(hosts)
@@ -356,7 +362,7 @@ class FleetJob:
     def drive(self, take: Callable[[Event], None] | None) -> JobState:
         """Drive it in this process until its end."""
         # Loaded here, as below: other questions reach no hosts.
-        from dlbricks_tui.fleet.driving.running import FleetPlace, execute_fleet
+        from dlbricks_tui.fleet.driver import FleetPlace, execute_fleet
 
         return execute_fleet(self.folder, FleetPlace(self.data), take)
 
@@ -375,7 +381,7 @@ class FleetJob:
         if self.folder.is_complete:
             raise FleetError(f"fleet run {self.folder.run} is complete: there is nothing to resume")
         # Loaded here, as above.
-        from dlbricks_tui.fleet.engine.ssh import check_hosts
+        from dlbricks_tui.fleet.ssh import check_hosts
 
         check_hosts(self.folder.entries())
         return True
@@ -455,10 +461,10 @@ def examined_hosts(
     """
     require_extra()
     # Loaded here: nothing else in this module reaches hosts.
-    from dlbricks_tui.fleet.engine.ssh import connected
+    from dlbricks_tui.fleet.doctor import examine_hosts
     from dlbricks_tui.fleet.hosts_file import read_hosts
-    from dlbricks_tui.fleet.setting_up.doctor import examine_hosts
-    from dlbricks_tui.fleet.setting_up.installing import set_up_hosts, wanted
+    from dlbricks_tui.fleet.installing import set_up_hosts, wanted
+    from dlbricks_tui.fleet.ssh import connected
 
     if wheels is not None and not install:
         raise FleetError("--wheels is for --install")
@@ -488,6 +494,6 @@ def work_for_fleet(
 ) -> None:
     """Measure on this host for the driver of a dask scheduler until the process is told to end."""
     require_extra()
-    from dlbricks_tui.fleet.engine.worker import run_worker
+    from dlbricks_tui.fleet.worker import run_worker
 
     run_worker(scheduler, name, certificates or data.certificates, tell, allow_plain=allow_plain)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
 from dlbricks_tui.analysis.proving import PEAKS, PROOF, PeaksOrder, ProofDone, ProofError, ProofOrder, RoundsDone
 from dlbricks_tui.api import language_models as language
+from dlbricks_tui.api.language_answers import named_model
 from dlbricks_tui.host.peaks import PEAKS_SECONDS
 from dlbricks_tui.jobs.errors import JobError
 from dlbricks_tui.jobs.events import Event, Waiting
@@ -26,13 +27,13 @@ from dlbricks_tui.scenarios.scenario import (
     ScenarioOrder,
 )
 from dlbricks_tui.traces.trace import TRACE, LevelDone, LevelStarted, RoundStarted, TraceDone, TraceOrder
-from dlbricks_tui.wording.changes import what_if_words
+from dlbricks_tui.wording.answers import what_if_words
 from dlbricks_tui.wording.jobs import language_line
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from dlbricks_tui.api.language_models import LanguageOptions
+    from dlbricks_tui.api.language_answers import LanguageOptions
     from dlbricks_tui.folders import DataFolder
     from dlbricks_tui.jobs.kinds import JobKind
     from dlbricks_tui.language.opening import NamedModel
@@ -222,7 +223,7 @@ class LanguageJob(FollowedJob[LanguageOrder]):
         cls, model: NamedModel | str, options: LanguageOptions, data: DataFolder, *, end_to_end: bool
     ) -> LanguageJob:
         """Return a measurement that starts when it is followed; raise a UserError if the model cannot be measured."""
-        return cls(language.language_order([language.named_model(model)], options, data, end_to_end=end_to_end), data)
+        return cls(language.language_order([named_model(model)], options, data, end_to_end=end_to_end), data)
 
     @property
     def models(self) -> Sequence[str]:

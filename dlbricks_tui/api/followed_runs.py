@@ -14,25 +14,25 @@ from operator import attrgetter
 from statistics import median
 from typing import NamedTuple
 
-from dlbricks_tui.estimate.intervals import WIDEST_MS, WIDEST_SHARE
-from dlbricks_tui.host.load import HostLoad
-from dlbricks_tui.jobs.events import Event
+from dlbricks_tui.estimate.estimate import WIDEST_MS, WIDEST_SHARE
+from dlbricks_tui.host.noise import HostLoad
+from dlbricks_tui.jobs.events import Event, Replay, events_so_far
 from dlbricks_tui.jobs.folder import ACTIVE, RunFolder, State
-from dlbricks_tui.jobs.replay import Replay, events_so_far
 from dlbricks_tui.measure.events import BatchRestarted, RoundDone
 from dlbricks_tui.runs.events import (
     AboutProgram,
+    Disturbances,
     EstimateChanged,
     ProgramMeasured,
+    ProgramProgress,
     ProgramUnfinished,
     RunEvents,
+    RunProgress,
     RunStarted,
 )
-from dlbricks_tui.runs.progress import Disturbances, ProgramProgress, RunProgress
 from dlbricks_tui.runtime.variant import CHOSEN_PRECISIONS, stated_precision
-from dlbricks_tui.wording.answers import runtime_words
+from dlbricks_tui.wording.answers import bricks_words, runtime_words
 from dlbricks_tui.wording.events import counts_of, doing_now, noise_note, note_of
-from dlbricks_tui.wording.layers import bricks_words
 from dlbricks_tui.wording.numbers import capitalised, duration, sign_of
 from dlbricks_tui.wording.runs import NONE_DONE, Done, Note, Tone
 

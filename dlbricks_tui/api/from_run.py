@@ -23,9 +23,7 @@ from dlbricks_tui.evaluations.evaluation import (
 )
 from dlbricks_tui.evaluations.matching import HostState, exact_constraint, host_state
 from dlbricks_tui.folders import SAMPLE_MODELS, DataFolder
-from dlbricks_tui.host import processor
-from dlbricks_tui.host.fingerprint import UNKNOWN, fingerprint
-from dlbricks_tui.host.processor import HostFiles
+from dlbricks_tui.host.fingerprint import UNKNOWN, HostFiles, fingerprint, instruction_sets
 from dlbricks_tui.jobs.folder import JobState, RunFolders
 from dlbricks_tui.measure.jobs import CutModel
 from dlbricks_tui.measure.method import Method
@@ -96,7 +94,7 @@ def evaluation_of_run(wanted: str, file: Path, data: DataFolder) -> Evaluation:
         models=tuple(models.values()),
         runtimes=tuple(_runtimes(request)),
         measuring=_measuring(request),
-        system=_requirements(request, host_state(system, processor.instruction_sets(HostFiles()))),
+        system=_requirements(request, host_state(system, instruction_sets(HostFiles()))),
         results=tuple(results),
     )
 

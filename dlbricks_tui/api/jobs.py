@@ -21,7 +21,7 @@ from dlbricks_tui.fleet.request import EVENTS
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.host.queue import Place, WorkKind, host_queue
 from dlbricks_tui.jobs.errors import JobError
-from dlbricks_tui.jobs.events import Event, EventReader, Waiting, follow
+from dlbricks_tui.jobs.events import Event, EventReader, Replay, Waiting, events_so_far, follow
 from dlbricks_tui.jobs.folder import (
     FolderList,
     JobFolder,
@@ -35,17 +35,15 @@ from dlbricks_tui.jobs.folder import (
 )
 from dlbricks_tui.jobs.kinds import JobKind
 from dlbricks_tui.jobs.process import start_detached
-from dlbricks_tui.jobs.replay import Replay, events_so_far
 from dlbricks_tui.language.orders import LANGUAGE, LanguageFailed, LanguageRound
 from dlbricks_tui.runs.control import create_run
 from dlbricks_tui.runs.events import RunEvents
 from dlbricks_tui.runs.request import RunRequest
 from dlbricks_tui.scenarios.scenario import LOAD_TEST, LoadProgress
-from dlbricks_tui.share.suites.exporting import BricksChecked
+from dlbricks_tui.share.exporting import BricksChecked
 from dlbricks_tui.traces.trace import TRACE
-from dlbricks_tui.wording.jobs import export_line, language_line, proof_line, unreadable_in_words
+from dlbricks_tui.wording.jobs import LoadWords, export_line, language_line, proof_line, trace_line, unreadable_in_words
 from dlbricks_tui.wording.numbers import names_of
-from dlbricks_tui.wording.scenarios import LoadWords, trace_line
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,9 +131,9 @@ def replay_of(folder: JobFolder, reader: EventReader, speed: float) -> Replay:
 def start_apart(folder: JobFolder, data: DataFolder) -> None:
     """Work on a job of any kind in a separate process, and return when it has begun."""
     if isinstance(folder, RunFolder):
-        function = "dlbricks_tui.share.suites.running"
+        function = "dlbricks_tui.share.suite_runs"
     elif isinstance(folder, FleetFolder):
-        function = "dlbricks_tui.fleet.driving.running"
+        function = "dlbricks_tui.fleet.driver"
     else:
         function = _kind_of(folder)[0].function
     start_detached(folder, data, function)

@@ -22,11 +22,11 @@ from dlbricks_tui.jobs.process import work_in_process
 from dlbricks_tui.language.architecture import LanguageError
 from dlbricks_tui.language.composing import PROTOCOL, StepTime
 from dlbricks_tui.language.decoder import Decoder, Extent, Step, distinct_blocks
-from dlbricks_tui.language.driving import drive
 from dlbricks_tui.language.end_to_end import (
     LANGUAGE_LOG,
     WholeModelEngine,
     WholeModelRuns,
+    drive,
     engine_of,
     engine_results,
     open_whole_model,
@@ -50,10 +50,9 @@ from dlbricks_tui.measure.inside import Inside
 from dlbricks_tui.measure.jobs import Job, JobKey, Use, expected_ms, memory_bytes
 from dlbricks_tui.measure.known import Conditions, known_in
 from dlbricks_tui.measure.noise import NoiseMonitor
-from dlbricks_tui.measure.reference import memory_reference
 from dlbricks_tui.measure.results import CarrierOccurrence, Recorder, ResultSink, runtime_record
 from dlbricks_tui.measure.stopping import Adaptive
-from dlbricks_tui.measure.supervised_worker import TimeLimits
+from dlbricks_tui.measure.supervised_worker import TimeLimits, memory_reference
 from dlbricks_tui.measure.time_left import Agenda, stages
 from dlbricks_tui.runs.results import keep_provenance, provenance
 from dlbricks_tui.runs.work import Workplace, open_worker

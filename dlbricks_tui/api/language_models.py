@@ -1,219 +1,224 @@
-"""How fast language models run: from the store, predicted where it lacks bricks, or measured by another process."""
+"""Language models asked and measured: several executions and systems beside each other, and what changes would gain."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import cache, cached_property
+from functools import cache, partial
 from itertools import groupby, product
-from statistics import fmean
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from dlbricks_tui.api.documents import taken
-from dlbricks_tui.api.language_comparing import (
+from dlbricks_tui.api.language_answers import (
+    MS,
+    Bounds,
+    KnownExecution,
+    LanguageAnswer,
     LanguageChange,
+    LanguageOptions,
     LanguageWhatIf,
-    WhatIfs,
-    changes_from_best,
-    named_variants,
+    known_execution,
+    language_runtimes,
+    questions,
 )
 from dlbricks_tui.errors import UserError
+from dlbricks_tui.estimate.comparison import WIDEST_OF_THE_BEST, Prices, cost_of, names_of, read_prices
+from dlbricks_tui.estimate.system_estimate import find_system
 from dlbricks_tui.host.fingerprint import fingerprint
-from dlbricks_tui.host.processor import HostFiles, instruction_sets
 from dlbricks_tui.jobs.errors import JobError
 from dlbricks_tui.jobs.events import Event
-from dlbricks_tui.language import llama_cpp
 from dlbricks_tui.language.architecture import LanguageError, WeightPrecision
-from dlbricks_tui.language.composing import MemoryNeed, PhaseTimes, StepTime, memory_need, phase_times, step_time
-from dlbricks_tui.language.decoder import Decoder, Step, distinct_blocks
-from dlbricks_tui.language.llama_cpp import LikeLlama, LlamaHost
-from dlbricks_tui.language.opening import NamedModel, library_models, open_language_model
+from dlbricks_tui.language.composing import PhaseTimes, phase_times, timings
+from dlbricks_tui.language.llama_cpp import PROTOCOL as LLAMA_PROTOCOL
+from dlbricks_tui.language.opening import NamedModel, library_models
 from dlbricks_tui.language.orders import (
     LANGUAGE,
     LanguageOrder,
     LanguagePhase,
     LanguageQuestion,
-    MeasuredEngine,
     is_llama_cpp,
     stored_precision,
 )
-from dlbricks_tui.language.predicting import BrickPredictor, bytes_read, measured_steps
+from dlbricks_tui.language.predicting import BrickPredictor, measured_ways
 from dlbricks_tui.recorded_host import processors_here
 from dlbricks_tui.runtime.registry import Registry
 from dlbricks_tui.runtime.runtime import Runtime
-from dlbricks_tui.runtime.traits import Format
-from dlbricks_tui.runtime.variant import CachePrecision, FlashAttention, InstructionSet, Precision
-from dlbricks_tui.settings.language import CACHE, FLASH_ATTENTION, GENERATE, PROMPT
-from dlbricks_tui.settings.setting import require_allowed, with_own
-from dlbricks_tui.settings.variant import THREADS
-from dlbricks_tui.store.database import ResultsDatabase
+from dlbricks_tui.runtime.variant import (
+    CachePrecision,
+    FlashAttention,
+    stated_flash_attention,
+    stated_python,
+    stated_threads,
+)
+from dlbricks_tui.store.change import BESIDE_BEST, MODELS, Limits, Timing, Verdict, all_compared, known_changes
+from dlbricks_tui.store.database import ResultsDatabase, processors_of
+from dlbricks_tui.store.selections import by_id
 
 if TYPE_CHECKING:
     from dlbricks_tui.folders import DataFolder
     from dlbricks_tui.store.records import System
 
+PREFILL, DECODE = LanguagePhase.PREFILL, LanguagePhase.DECODE
 
-# The lower and the upper bound of a figure, with 95 % confidence.
-Bounds = tuple[float, float]
+ALL = "all"
 
+# Why the verdict on an execution is unknown.
+_IS_PREDICTED = "it is predicted"
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LanguageOptions:
-    """A prompt, the tokens to generate, and how the model is executed; several of each are compared."""
-
-    prompt: int = 512
-    generate: int = 128
-    precisions: tuple[WeightPrecision, ...] = (WeightPrecision.INT4,)
-    # How the engine keeps keys and values. Empty: as it does by default.
-    caches: tuple[CachePrecision, ...] = ()
-    # If llama.cpp uses flash attention. Empty: as it decides by itself.
-    flash_attention: tuple[FlashAttention, ...] = ()
-    # Empty: the usual number of the runtime on this host.
-    threads: tuple[int, ...] = ()
-    # Names of registered runtimes. Empty: ONNX Runtime.
-    runtimes: tuple[str, ...] = ()
-    # What decides which of several executions is the best.
-    best_for: LanguagePhase = LanguagePhase.TOTAL
-    # True: answers tell what changes of their execution would gain.
-    what_ifs: bool = False
-    # The ids of what-ifs to measure as well; `all`: all of them.
-    prove: tuple[str, ...] = ()
-
-    def __post_init__(self) -> None:
-        require_allowed(self, (PROMPT, GENERATE, CACHE, FLASH_ATTENTION, THREADS), LanguageError)
-        if not self.precisions:
-            raise LanguageError("weights have a precision: name one or more")
-
-    def with_every_execution(self, runtimes: Sequence[str]) -> LanguageOptions:
-        """Return the options that compare these runtimes in all precisions, and one thread with all cores."""
-        cores = sorted({1, processors_here().number})
-        threads = with_own(cores, next(iter(self.threads), None))
-        return replace(self, precisions=precisions_here(), threads=threads, runtimes=tuple(runtimes))
-
-    def require_context(self, model: str, positions: int) -> None:
-        """Raise LanguageError if prompt and generated tokens are more than a model can hold in its context."""
-        if self.prompt + self.generate > positions:
-            raise LanguageError(
-                f"{model} holds {positions:,} tokens, and {self.prompt:,} of the prompt with {self.generate:,} to "
-                "generate are more: ask for fewer"
-            )
+_LLAMA_THREADS = "the options --threads and --threads-batch of llama.cpp"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LanguageIntervals:
-    """The 95 % intervals of an answer."""
+def changes_to(
+    was: PhaseTimes, others: Sequence[PhaseTimes], unknown: Sequence[str], limits: Limits = MODELS
+) -> list[tuple[LanguageChange, ...]]:
+    """Return the changes from one execution to each of the others; `unknown` has why a verdict is not possible."""
+    found: list[list[LanguageChange]] = [[] for _ in others]
+    for phase in LanguagePhase:
+        changes = all_compared([timings(was[phase], it[phase]) for it in others], limits)
+        for held, change, reason in zip(found, changes, unknown, strict=True):
+            told = {"verdict": Verdict.UNKNOWN, "reason": reason} if reason else {}
+            held.append(taken(LanguageChange, change, of=phase, interval=change.ratios, **told))
+    return list(map(tuple, found))
 
-    prefill_ms: Bounds
-    first_token_ms: Bounds
-    prefill_tokens_per_second: Bounds
-    decode_tokens_per_second: Bounds
-    total_ms: Bounds
 
+def changes_from_best(
+    times: Sequence[PhaseTimes], are_measured: Sequence[bool], fit: Sequence[bool], phase: LanguagePhase
+) -> list[tuple[int, tuple[LanguageChange, ...]]]:
+    """Return the place of each execution, the best first, with its changes from that; the best has none.
 
-@dataclass(frozen=True, slots=True)
-class PartTime:
-    """A part of a language model (products, experts, attention, norms, table, head or other): its time in each phase.
-
-    `decode_ms` is the time for one token, the mean of all that are generated.
+    It is the best that was measured, if any was. Executions that do not fit into memory come last.
     """
-
-    part: str
-    prefill_ms: float
-    decode_ms: float
-
-
-@dataclass(frozen=True, slots=True)
-class SpeedAtContext:
-    """How fast tokens are made behind so many others."""
-
-    # The tokens before it.
-    context: int
-    tokens_per_second: float
-    low: float
-    high: float
-    # True unless decoding was measured at this context.
-    predicted: bool
+    others = sorted(range(len(times)), key=lambda it: (not fit[it], times[it][phase].ms))
+    best = next((it for it in others if are_measured[it] and fit[it]), others[0])
+    others.remove(best)
+    unknown = ["" if are_measured[best] and are_measured[it] else _IS_PREDICTED for it in others]
+    changes = changes_to(times[best], [times[it] for it in others], unknown, BESIDE_BEST)
+    return [(best, ()), *zip(others, changes, strict=True)]
 
 
-@dataclass(frozen=True, slots=True)
-class DelayOfPrompt:
-    """The time to the first token after a prompt of so many tokens."""
+class LanguageVariant(NamedTuple):
+    """A change of an execution: what reads the prompt, what generates tokens, and how the change is made."""
 
-    prompt_tokens: int
-    first_token_ms: float
-    low_ms: float
-    high_ms: float
-    # True unless a prompt of this length was measured.
-    predicted: bool
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LanguageAnswer:
-    """How fast a language model reads a prompt and makes tokens on a system, and how much memory it takes."""
-
-    model: str
-    # The published name, such as "Llama 3.2 1B"; that of the file for others.
-    title: str
-    # The number of all weights.
-    parameters: int
-    # Those that one token uses; fewer in a mixture of experts.
-    active_parameters: int
-    system: str
-    runtime: str
-    # How the weights are stored: `int4`, `int8` or `f32`; in OpenVINO `bf16`; in llama.cpp `q4_k_m`, `q4_0`, `q8_0` or
-    # `f16`.
-    precision: str
-    # How the engine keeps keys and values: `f32`, `f16`, `bf16` or `int8`; null if that is not known.
-    cache: str | None
-    threads: int
-    prompt_tokens: int
-    generated_tokens: int
-    prefill_ms: float
-    # Prefill, and the choice of the first token from its result.
-    first_token_ms: float
-    prefill_tokens_per_second: float
-    # The mean over all generated tokens.
-    decode_tokens_per_second: float
-    total_ms: float
-    intervals: LanguageIntervals
-    # The memory that the model takes.
-    memory_bytes: int
-    memory: MemoryNeed
-    # The memory of the host.
-    host_memory_bytes: int
-    fits: bool
-    # The share of the time that rests on measurements of this host; 0: all of it is predicted.
-    coverage: float
-    # True if everything that a measurement of this answer takes is in the store: what is still predicted stays so.
-    is_measured: bool
-    # When the latest of these was measured; null if nothing was.
-    measured_when: str | None
-    # What decoding could reach if it did nothing but read weights and cache; null if the bandwidth is not known.
-    bound_tokens_per_second: float | None
-    # "every token" or "the last token": what the head computes for a prompt.
-    head: str
-    parts: tuple[PartTime, ...]
-    contexts: tuple[SpeedAtContext, ...]
-    prompts: tuple[DelayOfPrompt, ...]
-    # The whole model end to end; null if it was not timed.
-    measured: MeasuredEngine | None
-    # The changes from the best of several executions to this one; empty for the best one, or without others.
-    changes: tuple[LanguageChange, ...] = ()
-    # What changes of the execution would gain, the largest first; empty unless they were asked for.
-    what_ifs: tuple[LanguageWhatIf, ...] = ()
+    id: str
+    prefill: LanguageQuestion
+    decode: LanguageQuestion
+    how: str
 
     @property
-    def is_predicted(self) -> bool:
-        """True if some of its figures rests on predictions."""
-        return self.coverage < 1.0
+    def questions(self) -> tuple[LanguageQuestion, ...]:
+        return tuple(dict.fromkeys((self.prefill, self.decode)))
 
 
-# The lengths that pictures show, as far as the model goes.
-_CONTEXTS = (128, 512, 1024, 2048, 4096, 8192)
-_PROMPTS = (16, 128, 512, 1024, 2048)
+def variants_of(asked: LanguageQuestion, runtimes: Sequence[Runtime]) -> Iterator[LanguageVariant]:
+    """Yield all changes of one choice; `runtimes` are those that run language models here."""
+    known = {asked}
+    for name, how, change in _changes(asked, runtimes):
+        # A runtime may not have such weights, or the model.
+        with suppress(LanguageError):
+            question = change()
+            question = replace(question, precision=stored_precision(question.runtime, question.precision))
+            _ = question.sizes
+            # Two names may stand for the same weights.
+            if question not in known:
+                known.add(question)
+                yield LanguageVariant(name, question, question, how)
+    for number in _other_threads(asked):
+        question = replace(asked, runtime=asked.runtime.with_threads(number))
+        for first, second in ((asked, question), (question, asked)):
+            name = f"threads-{first.threads}-{second.threads}"
+            how = "an engine that takes one number of threads for each phase"
+            yield LanguageVariant(name, first, second, _LLAMA_THREADS if is_llama_cpp(asked.runtime) else how)
+
+
+def _other_threads(asked: LanguageQuestion) -> list[int]:
+    return [it for it in dict.fromkeys((1, processors_here().number)) if it != asked.threads]
+
+
+def _changes(
+    asked: LanguageQuestion, runtimes: Sequence[Runtime]
+) -> Iterator[tuple[str, str, Callable[[], LanguageQuestion]]]:
+    """Yield the id of each change, how it is made, and the function that returns the changed execution."""
+    model, runtime = asked.model, asked.runtime
+
+    def on(changed: Runtime) -> Callable[[], LanguageQuestion]:
+        return lambda: replace(asked, runtime=changed)
+
+    for bits in WeightPrecision:
+        if bits.bits < asked.precision.bits:
+            yield f"weights-{bits.value}", f"--precision {bits.value}", partial(replace, asked, precision=bits)
+    own = runtime.cache or CachePrecision.INT8
+    for smaller in (it for it in runtime.traits.caches if it.bits < own.bits):
+        yield f"cache-{smaller.value}", f"--cache {smaller.value}", on(runtime.with_cache(smaller))
+    if runtime.traits.has_flash_attention:
+        for flash in FlashAttention:
+            if flash is not stated_flash_attention(runtime.identity):
+                changed = runtime.with_flash_attention(flash)
+                yield f"flash-{flash.value}", f"--flash-attention {flash.value}", on(changed)
+    for number in _other_threads(asked):
+        yield f"threads-{number}", f"--threads {number}", on(runtime.with_threads(number))
+    for it in {it.framework: it for it in runtimes if it.framework != runtime.framework}.values():
+
+        def elsewhere(there: Runtime = it) -> LanguageQuestion:
+            bits = stored_precision(there, asked.precision.layout)
+            return replace(asked, runtime=there.with_threads(asked.threads or None), precision=bits)
+
+        yield f"runtime-{it.framework}", f"--runtime {it.name}", elsewhere
+    sizes = model.architecture
+    if not asked.scores_last_only:
+        last = replace(model, architecture=replace(sizes, scores_last_only=True))
+        how = "the option prune_lm_head of onnxruntime-genai's builder"
+        yield "head-last", how, partial(replace, asked, model=last)
+    half = replace(model, architecture=replace(sizes, vocabulary=max(1, sizes.vocabulary // 2)))
+    yield "vocabulary-half", "a model with half of the vocabulary", partial(replace, asked, model=half)
+
+
+def named_variants(
+    asked: LanguageQuestion, runtimes: Sequence[Runtime], ids: Sequence[str]
+) -> tuple[LanguageVariant, ...]:
+    """Return the changes of these ids, or all of them; raise a UserError for an id that there is not."""
+    known = {it.id: it for it in variants_of(asked, runtimes)}
+    for it in ids:
+        if it not in known and it != ALL:
+            raise UserError(f"no what-if {it[:60]!r} of {asked.model.name}; there are {', '.join(known)}")
+    return tuple(known.values() if ALL in ids else [known[it] for it in dict.fromkeys(ids)])
+
+
+def what_ifs_of(own: KnownExecution, runtimes: Sequence[Runtime]) -> tuple[LanguageWhatIf, ...]:
+    """Predict all changes of an execution from what the store knew before them, those that gain most first.
+
+    Those that were measured are judged, too.
+    """
+
+    def together(both: Sequence[KnownExecution]) -> PhaseTimes:
+        """Return the latencies of an execution whose phases may differ."""
+        prefill, decode = (it.times[phase] for it, phase in zip(both, (PREFILL, DECODE), strict=True))
+        return phase_times(prefill, [decode], own.question.generate)
+
+    def what_if(variant: LanguageVariant) -> LanguageWhatIf:
+        both = [own.known(it) for it in (variant.prefill, variant.decode)]
+        before = [own.before(it) for it in (variant.prefill, variant.decode)]
+        (predicted,) = changes_to(own.times, [together(before)], [_IS_PREDICTED])
+        measured: tuple[LanguageChange, ...] = ()
+        if all(it.is_measured for it in both):
+            reason = "" if own.is_measured else "what it is compared with is predicted"
+            (measured,) = changes_to(own.times, [together(both)], [reason])
+        was, prefill, decode = (it.engine for it in (own, *both))
+        rates = (was.decode_tokens_per_second, decode.decode_tokens_per_second) if was and decode else None
+        return LanguageWhatIf(
+            id=variant.id,
+            how=variant.how,
+            predicted=predicted,
+            measured=measured,
+            end_to_end_prefill=prefill.prefill_ms / was.prefill_ms if was and prefill else None,
+            end_to_end_decode=rates[0] / rates[1] if rates else None,
+        )
+
+    return tuple(sorted(map(what_if, variants_of(own.question, runtimes)), key=lambda it: it.predicted[0].ratio))
+
+
 # The usual time to measure a model in an execution, beside its runs: 20 to 80 s in all.
 _SECONDS, _RUNS = 40.0, 12
-_MS = 1000.0
 
 
 def stored_answers(
@@ -230,14 +235,14 @@ def stored_answers(
         def host(runtime: Runtime) -> BrickPredictor:
             return BrickPredictor.of_host(store, system.id, runtime.identity, runtime.settings.threads or 0)
 
-        asked = [_asked(it, store, system, host(it.runtime)) for it in questions(models, options, data)]
+        asked = [known_execution(it, store, system, host(it.runtime)) for it in questions(models, options, data)]
         runtimes = language_runtimes(data) if options.what_ifs else ()
         found: list[LanguageAnswer] = []
         for _, group in groupby(asked, lambda it: it.question.model):
             of_model = list(group)
             answers = [it.answer(has_curves=has_curves) for it in of_model]
             if options.what_ifs:
-                changes = [WhatIfs(it.question, it, it.known, it.before).found(runtimes) for it in of_model]
+                changes = [what_ifs_of(it, runtimes) for it in of_model]
                 answers = [replace(it, what_ifs=own) for it, own in zip(answers, changes, strict=True)]
             if len(answers) > 1:
                 are_measured, fit = [it.is_measured for it in answers], [it.fits for it in answers]
@@ -252,11 +257,6 @@ def library_answers(
 ) -> tuple[LanguageAnswer, ...]:
     """Return answers without curves: of other models, and of the library."""
     return stored_answers((*others, *library_models()), options, data, has_curves=False)
-
-
-def named_model(model: NamedModel | str) -> NamedModel:
-    """Return a model, or that of a path or a name; raise a UserError where there is none."""
-    return open_language_model(model) if isinstance(model, str) else model
 
 
 def measure(
@@ -295,63 +295,6 @@ def measured_or_predicted(
         return stored_answers(models, options, data)
 
 
-def opened_models(
-    names: Sequence[str], options: LanguageOptions, tell: Callable[[str], None]
-) -> tuple[NamedModel, ...]:
-    """Return the models of these names, each once, and tell which are left out; raise the first refusal if all are."""
-    models: dict[NamedModel, None] = {}
-    refusals: list[UserError] = []
-    for name in dict.fromkeys(names):
-        try:
-            model = open_language_model(name)
-            options.require_context(model.name, model.architecture.positions)
-            models[model] = None
-        except UserError as error:
-            refusals.append(error)
-    if not models:
-        raise refusals[0]
-    for refusal in refusals:
-        tell(f"left out: {refusal}")
-    return tuple(models)
-
-
-def questions(models: Sequence[NamedModel], options: LanguageOptions, data: DataFolder) -> tuple[LanguageQuestion, ...]:
-    """Return each model in each runtime with each precision of weights and cache and each number of threads.
-
-    A runtime that lacks one of them, or a model, is left out where another one has it.
-    """
-    registry = Registry(data.path)
-    named = [registry.find_engine(name) or registry.find_installed(name) for name in options.runtimes]
-    named = named or [registry.runtime_for((Format.ONNX,))]
-    for wanted in options.caches:
-        if all(wanted not in it.traits.caches for it in named):
-            # Raises the refusal.
-            named[0].with_cache(wanted)
-    caches = options.caches or (None,)
-    runtimes = [on.with_cache(it) for on in named for it in caches if it is None or it in on.traits.caches]
-    for flash in options.flash_attention:
-        if not any(it.traits.has_flash_attention for it in named):
-            named[0].with_flash_attention(flash)
-    if options.flash_attention:
-        with_choice = [it for it in runtimes if it.traits.has_flash_attention]
-        runtimes = [it.with_flash_attention(flash) for it in with_choice for flash in options.flash_attention]
-    found: dict[LanguageQuestion, None] = {}
-    refusals: list[LanguageError] = []
-    for model, on, wanted_bits, count in product(models, runtimes, options.precisions, options.threads or (None,)):
-        try:
-            bits = stored_precision(on, wanted_bits)
-            computing = on.with_precision(Precision.BF16 if bits is WeightPrecision.BF16 else None)
-            asked = LanguageQuestion(model, computing.with_threads(count), bits, options.prompt, options.generate)
-            # Raises if the runtime cannot have the model.
-            _ = asked.sizes
-            found[asked] = None
-        except LanguageError as error:
-            refusals.append(error)
-    if not found and refusals:
-        raise refusals[0]
-    return tuple(found)
-
-
 def language_order(
     models: Sequence[NamedModel],
     options: LanguageOptions,
@@ -370,213 +313,222 @@ def language_order(
 def seconds_to_measure(answers: Sequence[LanguageAnswer]) -> float:
     """Return how long measuring what these answers lack takes about, in seconds."""
     return sum(
-        _SECONDS + _RUNS * (it.prefill_ms + 2 * _MS / it.decode_tokens_per_second) / _MS
+        _SECONDS + _RUNS * (it.prefill_ms + 2 * MS / it.decode_tokens_per_second) / MS
         for it in answers
         if not it.is_measured
     )
 
 
-def precisions_here() -> tuple[WeightPrecision, ...]:
-    """Return the precisions in which the processor of this host computes; all of them if it does not tell."""
-    lacks_bf16 = InstructionSet.AVX512_CORE_BF16 not in (known := instruction_sets(HostFiles()))
-    without = {WeightPrecision.BF16} if lacks_bf16 and len(known) > 1 else set()
-    return tuple(it for it in WeightPrecision if it not in without)
+_LEAST_COVERAGE = 0.005
 
 
-def language_runtimes(data: DataFolder) -> tuple[Runtime, ...]:
-    """Return the runtimes of this host that run language models."""
-    registry = Registry(data.path)
-    return tuple(it for it in (*registry.all(), *registry.engines()) if it.traits.format is Format.ONNX)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TokenCost:
+    """The dollars for a million tokens, one request after another, on a machine that does nothing else."""
+
+    dollars_per_hour: float
+    # For generated tokens, with the 95 % interval.
+    dollars_per_million: float
+    interval: Bounds
+    # For tokens of the prompt.
+    dollars_per_million_of_prompt: float
+    interval_of_prompt: Bounds
 
 
-def runtimes_here(data: DataFolder) -> tuple[str, ...]:
-    """Return their names."""
-    return tuple(it.name for it in language_runtimes(data))
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LanguageOnSystem:
+    """A language model on a system. Speeds are null if nothing is known of the system but its description."""
+
+    model: str
+    # The published name.
+    title: str
+    system: str
+    system_name: str
+    # True for the system that the command runs on.
+    is_host: bool
+    runtime: str
+    precision: str
+    # How the engine keeps keys and values; null if that is not known.
+    cache: str | None
+    threads: int
+    prompt_tokens: int
+    generated_tokens: int
+    # What the figures rest on: `bricks` of the model that were measured there, bricks of `other models`, the `peaks`
+    # of the system with what other systems reach of theirs, or only its `description`.
+    rests_on: str
+    # The share of the time that rests on measurements of this model's bricks there.
+    coverage: float
+    measured_when: str | None
+    decode_tokens_per_second: float | None
+    prefill_tokens_per_second: float | None
+    first_token_ms: float | None
+    # The 95 % intervals of these three.
+    decode_interval: Bounds | None
+    prefill_interval: Bounds | None
+    first_token_interval_ms: Bounds | None
+    # The other systems that have shown what the runtime reaches of their peaks.
+    compared_with: tuple[str, ...]
+    memory_bytes: int
+    host_memory_bytes: int
+    fits: bool
+    # Null without a price, or without a speed.
+    cost: TokenCost | None
+    # Of the systems whose interval is narrow enough.
+    quickest: bool = False
+    cheapest: bool = False
+    # Against the quickest; null for that itself, and where one of both has no speed.
+    verdict: str | None = None
+    reason: str = ""
+
+    @property
+    def is_predicted(self) -> bool:
+        """True if some of its figures rests on predictions."""
+        return self.coverage < 1.0
+
+    @property
+    def competes(self) -> bool:
+        """True if it may be the best: it fits, and was measured or predicted with a narrow interval."""
+        if self.decode_tokens_per_second is None or self.decode_interval is None or not self.fits:
+            return False
+        low, high = self.decode_interval
+        is_narrow = high - low <= 2 * WIDEST_OF_THE_BEST * self.decode_tokens_per_second
+        return is_narrow or not self.is_predicted
+
+    @property
+    def timing(self) -> Timing | None:
+        """The time for a token; None without a speed."""
+        if self.decode_tokens_per_second is None or self.decode_interval is None:
+            return None
+        low, high = self.decode_interval
+        return Timing(value_ms=MS / self.decode_tokens_per_second, low_ms=MS / high, high_ms=MS / low)
 
 
-def answer_of(
-    asked: LanguageQuestion, store: ResultsDatabase, system: System, host: BrickPredictor, *, has_curves: bool
-) -> LanguageAnswer:
-    """Return the answer to a question by what a store knows of any system."""
-    return _asked(asked, store, system, host).answer(has_curves=has_curves)
+def language_on_systems(
+    models: Sequence[NamedModel], options: LanguageOptions, data: DataFolder, names: Sequence[str] = ()
+) -> tuple[LanguageOnSystem, ...]:
+    """Return each model on the systems of these names, or on this host and all systems of the store, the best first.
+
+    Raise a UserError for a name that no system has.
+    """
+    host, registry = fingerprint(), Registry(data.path)
+    found: list[LanguageOnSystem] = []
+    with ResultsDatabase(data.store) as store:
+        known = {host.id: host, **by_id(store.systems())}
+        wanted = dict.fromkeys([find_system(it, known) for it in names] or known)
+        on_systems = _OnSystems(store, host, read_prices(data.path))
+        for model in models:
+            asked = questions([model], replace(options, threads=()), data)
+            answers = []
+            for one, system in product(asked, [known[it] for it in wanted]):
+                variants = on_systems.variants(registry.as_registered(one.runtime), system, options.threads)
+                answers += on_systems.answers(one, system, variants, is_each_wanted=bool(options.threads))
+            found += ranked(answers)
+    return tuple(found)
 
 
-@dataclass(frozen=True)
-class _Asked:
-    """A question, with what the store knows about it."""
+class _OnSystems:
+    """Answers for systems of a store."""
 
-    question: LanguageQuestion
-    store: ResultsDatabase
-    system: System
-    host: BrickPredictor
+    def __init__(self, store: ResultsDatabase, host: System, prices: Prices) -> None:
+        self._store, self._host, self._prices = store, host, prices
+        self._predictor = cache(self._predictor_on)
+        self._with_peaks = {it.system for it in store.peaks()}
+        self._ways = cache(self._measured_ways)
 
-    # The execution that this one would change: measurements of the change do not count.
-    was: _Asked | None = None
+    def variants(self, runtime: Runtime, system: System, threads: Sequence[int]) -> Sequence[Runtime]:
+        """Return a runtime with these threads; by default, with a system's usual ones, and those measured there."""
+        there = processors_of(system)
+        usual = runtime.on(there).settings.threads if there else runtime.settings.threads
+        measured = [stated_threads(it) for of, it in self._ways(runtime) if of == system.id]
+        wanted = threads or [usual or system.cores or 1, *(it for it in measured if it)]
+        return [runtime.with_threads(it) for it in dict.fromkeys(wanted)]
 
-    @cached_property
-    def times(self) -> PhaseTimes:
-        prefill, *decoding = self._times()
-        return phase_times(prefill, decoding, self.question.generate)
+    def answers(
+        self, asked: LanguageQuestion, system: System, variants: Iterable[Runtime], *, is_each_wanted: bool
+    ) -> list[LanguageOnSystem]:
+        """Return the answer of each variant, or of the one of which most was measured, the fastest of equal ones."""
+        found = [self._answer(replace(asked, runtime=it), system) for it in variants]
+        best = max(found, key=lambda it: (it.coverage, it.decode_tokens_per_second or 0.0))
+        return found if is_each_wanted else [best]
 
-    def known(self, question: LanguageQuestion) -> _Asked:
-        """Return another execution, with what the store knows about it."""
-        runtime, host = question.runtime, self.host
-        if runtime.identity != self.question.runtime.identity:
-            host = BrickPredictor.of_host(self.store, self.system.id, runtime.identity, question.threads)
-        return _asked(question, self.store, self.system, host)
-
-    def before(self, question: LanguageQuestion) -> _Asked:
-        """Return another execution, with what would be known without a measurement of it."""
-        found = self.known(question)
-        return found if question == self.question else found._changed_from(self)
-
-    def _changed_from(self, was: _Asked) -> _Asked:
-        runtime, before = self.question.runtime, was.question.runtime
-        is_same = runtime.identity == before.identity
-        kept = {key for it in was.question.steps for key in was.question.decoder(it).keys} if is_same else set()
-        keys = {key for it in self.question.steps for key in self.question.decoder(it).keys} - kept
-        others = (was.host,) if runtime.framework == before.framework and not is_same else ()
-        bits = [it.cache.bits if it.cache else 1 for it in (runtime, before)]
-        return replace(self, host=self.host.without(keys, others, bits[0] / bits[1] if others else 1.0), was=was)
-
-    def answer(self, *, has_curves: bool) -> LanguageAnswer:
-        asked, model, host = self.question, self.question.model, self.host
-        prompt, generate = asked.prompt, asked.generate
-        total, prefill, decode = (self.times[it] for it in LanguagePhase)
-        memory = self._memory()
-        bound = fmean(map(self._bytes_read, asked.steps[1:])) / host.rates.bytes_per_ms
+    def _answer(self, asked: LanguageQuestion, system: System) -> LanguageOnSystem:
+        # It may run in another version of Python there.
+        there = [it for of, it in self._ways(asked.runtime) if of == system.id and stated_threads(it) == asked.threads]
+        if there and (python := stated_python(there[0])):
+            asked = replace(asked, runtime=replace(asked.runtime, python_version=python))
+        predictor = self._predictor(system, asked.runtime.identity, asked.threads)
+        answer = known_execution(asked, self._store, system, predictor).answer(has_curves=False)
+        others = [it.system for it in predictor.others]
+        if is_llama_cpp(asked.runtime):
+            alike = [of for of, it in self._ways(asked.runtime) if it == asked.runtime.identity]
+            others = [it for it in alike if it != system.id]
+        has_peaks = predictor.rates.is_measured or system.id in self._with_peaks
+        rests_on = "other models" if there else "peaks" if has_peaks else "description"
+        # Small bricks occur in many models.
+        rests_on = "bricks" if answer.coverage >= _LEAST_COVERAGE else rests_on
+        is_known, within = rests_on != "description", answer.intervals
         return taken(
-            LanguageAnswer,
-            model,
-            asked.sizes,
-            asked,
-            total,
-            model=model.name,
-            system=self.system.id,
-            runtime=asked.runtime.identity,
-            precision=asked.precision.value,
-            cache=asked.runtime.cache and asked.runtime.cache.value,
-            prompt_tokens=prompt,
-            generated_tokens=generate,
-            prefill_ms=prefill.ms,
-            first_token_ms=prefill.ms,
-            prefill_tokens_per_second=_MS * prompt / prefill.ms,
-            decode_tokens_per_second=_MS / decode.ms,
-            total_ms=total.ms,
-            intervals=LanguageIntervals(
-                prefill_ms=prefill.bounds_ms,
-                first_token_ms=prefill.bounds_ms,
-                prefill_tokens_per_second=_rates(prompt, prefill),
-                decode_tokens_per_second=_rates(1, decode),
-                total_ms=total.bounds_ms,
-            ),
-            memory_bytes=memory.total,
-            memory=memory,
-            host_memory_bytes=self.system.memory_bytes,
-            fits=memory.total <= self.system.memory_bytes,
-            is_measured=self.is_measured,
-            measured_when=total.when or None,
-            bound_tokens_per_second=_MS / bound if host.rates.is_measured else None,
-            head="the last token" if asked.scores_last_only else "every token",
-            parts=tuple(
-                PartTime(part.value, prefill.parts_ms.get(part, 0.0), decode.parts_ms.get(part, 0.0))
-                for part in dict.fromkeys((*prefill.parts_ms, *decode.parts_ms))
-            ),
-            contexts=tuple(self._contexts()) if has_curves else (),
-            prompts=tuple(self._prompts()) if has_curves else (),
-            measured=self.engine,
-            changes=(),
-            what_ifs=(),
+            LanguageOnSystem,
+            answer,
+            system_name=system.name,
+            is_host=system.id == self._host.id,
+            rests_on=rests_on,
+            compared_with=tuple(dict.fromkeys(others)),
+            decode_tokens_per_second=answer.decode_tokens_per_second if is_known else None,
+            prefill_tokens_per_second=answer.prefill_tokens_per_second if is_known else None,
+            first_token_ms=answer.first_token_ms if is_known else None,
+            decode_interval=within.decode_tokens_per_second if is_known else None,
+            prefill_interval=within.prefill_tokens_per_second if is_known else None,
+            first_token_interval_ms=within.first_token_ms if is_known else None,
+            cost=self._cost(answer, system) if is_known else None,
         )
 
-    def _times(self) -> list[StepTime]:
-        """Return the latency of the prompt, and of one or two tokens of the answer."""
-        return [self._time(it) for it in self.question.steps]
+    def _measured_ways(self, runtime: Runtime) -> Sequence[tuple[str, str]]:
+        return measured_ways(self._store, runtime.identity, *([LLAMA_PROTOCOL] if is_llama_cpp(runtime) else []))
 
-    def _memory(self) -> MemoryNeed:
-        return memory_need(self.question, self._decoder(self.question.steps[0]))
+    def _predictor_on(self, system: System, runtime: str, threads: int) -> BrickPredictor:
+        if system.id == self._host.id:
+            return BrickPredictor.of_host(self._store, system.id, runtime, threads)
+        return BrickPredictor.of_system(self._store, system, runtime, threads)
 
-    def _bytes_read(self, step: Step) -> int:
-        return bytes_read(self.question, self._decoder(step))
-
-    @property
-    def is_measured(self) -> bool:
-        """True if the store has every brick that a measurement takes."""
-        known, steps = self.host.known, measured_steps(self.question, self.host)
-        return bool(known) and all(key in known for it in steps for key in self._decoder(it).keys)
-
-    def _decoder(self, step: Step) -> Decoder:
-        # A second block of a kind differs by its first norm, which counts where bricks were measured.
-        blocks = None if self.host.known else distinct_blocks(self.question.model.architecture, fewest=True)
-        return self.question.decoder(step, blocks)
-
-    def _time(self, step: Step) -> StepTime:
-        return step_time(self._decoder(step), self.host.time_of)
-
-    @property
-    def engine(self) -> MeasuredEngine | None:
-        if not self.host.known:
+    def _cost(self, answer: LanguageAnswer, system: System) -> TokenCost | None:
+        price = self._prices.of(names_of(system.id, {system.id: system}))
+        if price is None:
             return None
-        # Loaded here: it needs what starts processes.
-        from dlbricks_tui.language.end_to_end import engine_results
 
-        return engine_results(self.store, self.system.id, self.question)
+        def of(tokens_per_second: float) -> float:
+            return cost_of(MS / tokens_per_second, price)
 
-    def _contexts(self) -> Iterator[SpeedAtContext]:
-        own = {step.past for step in self.question.steps if step.past}
-        for context in sorted({*own, *_CONTEXTS}):
-            if context < self.question.model.architecture.positions:
-                found = self._time(Step.decode(context))
-                yield SpeedAtContext(context, _MS / found.ms, *_rates(1, found), found.coverage < 1.0)
-
-    def _prompts(self) -> Iterator[DelayOfPrompt]:
-        for prompt in sorted({self.question.prompt, *_PROMPTS}):
-            if prompt <= self.question.model.architecture.positions:
-                found = self._time(Step.prefill(prompt))
-                yield DelayOfPrompt(prompt, found.ms, *found.bounds_ms, found.coverage < 1.0)
+        decode, prefill = answer.intervals.decode_tokens_per_second, answer.intervals.prefill_tokens_per_second
+        return TokenCost(
+            dollars_per_hour=price,
+            dollars_per_million=of(answer.decode_tokens_per_second),
+            interval=(of(decode[1]), of(decode[0])),
+            dollars_per_million_of_prompt=of(answer.prefill_tokens_per_second),
+            interval_of_prompt=(of(prefill[1]), of(prefill[0])),
+        )
 
 
-@dataclass(frozen=True)
-class _AskedOfLlama(_Asked):
-    """A question about llama.cpp, which is answered by small models and not by bricks."""
+def ranked(found: Iterable[LanguageOnSystem]) -> Iterator[LanguageOnSystem]:
+    """Yield one model on systems, the quickest first, with verdicts against that; those without a speed come last."""
 
-    @cached_property
-    def _llama(self) -> LlamaHost:
-        identity, was = self.question.runtime.identity, self.was
-        if was is None:
-            return LlamaHost.of_host(self.store, self.system.id, identity, self.host.rates)
-        like = LikeLlama(was._llama, was.question) if isinstance(was, _AskedOfLlama) else None
-        return LlamaHost.of_host(self.store, self.system.id, identity, self.host.rates, self.question, like)
+    def order(it: LanguageOnSystem) -> tuple[bool, bool, bool, float]:
+        rate = it.decode_tokens_per_second
+        return rate is None, not it.fits, not it.competes, -(rate or 0.0)
 
-    def _changed_from(self, was: _Asked) -> _Asked:
-        return replace(self, was=was)
-
-    def _times(self) -> list[StepTime]:
-        return [self._llama.time(self.question, it) for it in llama_cpp.tests_of(self.question)]
-
-    def _memory(self) -> MemoryNeed:
-        return llama_cpp.memory_need(self.question)
-
-    def _bytes_read(self, step: Step) -> int:
-        return llama_cpp.bytes_read(self.question, step)
-
-    @property
-    def is_measured(self) -> bool:
-        tests = llama_cpp.measured_tests(self.question, self._llama)
-        return all(self._llama.measured(self.question, it) is not None for it in tests)
-
-    def _time(self, step: Step) -> StepTime:
-        return self._llama.time(self.question, llama_cpp.test_of(self.question, step))
-
-    @property
-    def engine(self) -> MeasuredEngine | None:
-        return self._llama.whole(self.question)
-
-
-def _asked(asked: LanguageQuestion, store: ResultsDatabase, system: System, host: BrickPredictor) -> _Asked:
-    return (_AskedOfLlama if is_llama_cpp(asked.runtime) else _Asked)(asked, store, system, host)
-
-
-def _rates(tokens: int, found: StepTime) -> tuple[float, float]:
-    low_ms, high_ms = found.bounds_ms
-    return _MS * tokens / high_ms, _MS * tokens / low_ms
+    rows = sorted(found, key=order)
+    best = next((it for it in rows if it.competes), None)
+    priced = [(it.cost.dollars_per_million, it) for it in rows if it.competes and it.cost]
+    thrifty = min(priced, key=lambda pair: pair[0])[1] if priced else None
+    first = None if best is None else best.timing
+    changes = known_changes([(first, None if it is best else it.timing) for it in rows], BESIDE_BEST)
+    # A single system is neither the quickest nor the cheapest.
+    is_several = len({it.system for it in rows}) > 1
+    for it, change in zip(rows, changes, strict=True):
+        yield replace(
+            it,
+            quickest=is_several and it is best,
+            cheapest=is_several and it is thrifty,
+            verdict=None if change is None else change.verdict.value,
+            reason="" if change is None else change.reason,
+        )

@@ -1,16 +1,26 @@
-"""Load tests: a scenario measured in a separate process, and its outcome as plain values."""
+"""Load tests: a scenario, or the users of a language model, predicted and measured in a separate process."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dlbricks_tui.api.documents import taken
+from dlbricks_tui.api.language_answers import LanguageOptions, questions
 from dlbricks_tui.api.scenarios import ScenarioAnswer
 from dlbricks_tui.folders import DataFolder
+from dlbricks_tui.host.fingerprint import fingerprint
 from dlbricks_tui.jobs.errors import JobError
+from dlbricks_tui.jobs.events import Event
+from dlbricks_tui.language.architecture import LanguageError
+from dlbricks_tui.language.composing import StepTime, step_time, steps_time
+from dlbricks_tui.language.end_to_end import driven_load
+from dlbricks_tui.language.opening import NamedModel
+from dlbricks_tui.language.orders import LANGUAGE, Drive, DrivenLoad, LanguageOrder, LanguageQuestion
+from dlbricks_tui.language.predicting import BrickPredictor
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.runtime.variant import Precision, stated_precision, stated_threads
 from dlbricks_tui.scenarios.scenario import (
@@ -19,16 +29,28 @@ from dlbricks_tui.scenarios.scenario import (
     ScenarioError,
     ScenarioKind,
     ScenarioOrder,
+    batch_sizes_up_to,
     fewest_queries,
     is_positive,
     measured_load,
     meets_bound,
     percentile_ms,
 )
+from dlbricks_tui.scenarios.tokens import (
+    MOST_USERS,
+    StepLatencies,
+    TokenLoad,
+    TokenQueue,
+    TokenScenario,
+    TokenServing,
+)
+from dlbricks_tui.settings.loads import BATCHES, FIRST_TOKEN, PER_TOKEN, PERCENTILE, THINK, USERS
+from dlbricks_tui.settings.setting import require_allowed
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.records import LoadTest
 
 if TYPE_CHECKING:
+    from dlbricks_tui.folders import DataFolder
     from dlbricks_tui.jobs.events import Event
 
 
@@ -273,3 +295,227 @@ def measured_scenario(test: LoadTest, data: DataFolder) -> MeasuredScenario:
         id=test.uuid,
         logs=logs if logs.is_dir() else None,
     )
+
+
+# The engine that users ask makes batches in its runtime only.
+_FRAMEWORK = "onnxruntime"
+# onnxruntime-genai makes no continuous batches on processors.
+_DRIVEN = (TokenServing.SINGLE, TokenServing.STATIC)
+# The numbers of users of a curve.
+_CURVE = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, MOST_USERS)
+_FEWEST_SHOWN, _BEYOND = 3, 1.5
+# The latency of a step, between the ends of its interval: all steps are wrong alike.
+_ENDS: tuple[Callable[[StepTime], float], ...] = (
+    lambda it: it.bounds_ms[0],
+    lambda it: it.ms,
+    lambda it: it.bounds_ms[1],
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TokenLoadOptions(LanguageOptions):
+    """The requests of users, the bounds of their delays, and the execution of the model: the first of several."""
+
+    first_token_ms: float = 2000.0
+    per_token_ms: float = 100.0
+    percentile: float = 90.0
+    think_s: float = 0.0
+    # The most answers that are made together.
+    batch: int = 8
+    # Empty: the most within both bounds.
+    users: tuple[int, ...] = ()
+
+    def __post_init__(self) -> None:
+        LanguageOptions.__post_init__(self)
+        require_allowed(self, (FIRST_TOKEN, PER_TOKEN, PERCENTILE, USERS), LanguageError)
+        BATCHES.require(self.batch, LanguageError)
+        THINK.require(self.think_s or None, LanguageError)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UsersLoad:
+    """The load of so many users: predicted, and driven in the engine."""
+
+    # The 95 % intervals follow from those of the steps.
+    predicted: TokenLoad
+    first_token_interval_ms: tuple[float, float]
+    per_token_interval_ms: tuple[float, float]
+    # null if users were not driven.
+    driven: DrivenLoad | None
+    # Predicted with the few answers and the pauses of the drive, to compare with it.
+    predicted_drive: TokenLoad | None
+
+    @property
+    def is_met(self) -> bool:
+        """True if both delays are within their bounds, as driven where they were."""
+        return (self.driven.load if self.driven else self.predicted).within
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServedUsers:
+    """The users that an engine serves in one way."""
+
+    # `single`: one answer after another. `static`: the requests that wait when a batch has ended are the next one.
+    # `continuous`: requests join and leave a batch between two steps.
+    serving: str
+    # The most answers that are made together.
+    batch: int
+    # The most users within both bounds, at most 256; 0: one is too many.
+    most_users: int
+    # From the 95 % intervals of the steps.
+    most_users_interval: tuple[int, int]
+    # Of the most users, and of those that were asked for.
+    loads: tuple[UsersLoad, ...]
+    # By users, for the picture.
+    curve: tuple[TokenLoad, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class BatchStep:
+    """A step that makes a token of each answer in a batch, with its 95 % interval."""
+
+    answers: int
+    ms: float
+    low_ms: float
+    high_ms: float
+    # True unless all of it was measured.
+    predicted: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TokenLoadAnswer:
+    """The users that a language model serves on a system within bounds of both delays."""
+
+    model: str
+    # The published name; empty for a file.
+    title: str
+    system: str
+    runtime: str
+    precision: str
+    threads: int
+    # What users ask for, their pauses, and both bounds.
+    scenario: TokenScenario
+    prefill_ms: float
+    # Of a token each, by the number of answers in a batch.
+    steps: tuple[BatchStep, ...]
+    # The share of the steps that rests on measurements; 0: all are predicted.
+    coverage: float
+    # One answer after another, static and continuous batches.
+    ways: tuple[ServedUsers, ...]
+
+    def is_met(self, users: Sequence[int]) -> bool:
+        """Return whether one way serves all of these users within both bounds; without any, whether it serves one."""
+        if not users:
+            return any(way.most_users for way in self.ways)
+        return any(all(it.is_met for it in way.loads if it.predicted.users in users) for way in self.ways)
+
+
+# What `dlbricks scenario --json` prints.
+ScenarioDocument = ScenarioResult | TokenLoadAnswer
+
+
+def token_load(model: NamedModel, options: TokenLoadOptions, data: DataFolder) -> TokenLoadAnswer:
+    """Return what the store knows and predicts of a load; nothing is measured."""
+    asked, scenario, system = _question(model, options, data), taken(TokenScenario, options), fingerprint().id
+    with ResultsDatabase(data.store) as store:
+        host = BrickPredictor.of_host(store, system, asked.runtime.identity, asked.threads)
+        (_, prefill), *times = [(it, step_time(asked.decoder(it), host.time_of)) for it in asked.steps]
+        alone = [found for step, found in times if step.batch == 1]
+        steps = {1: steps_time((0.5, alone[0]), (0.5, alone[-1]))}
+        steps |= {step.batch: found for step, found in times if step.batch > 1}
+        driven = partial(driven_load, store, system, asked, scenario)
+        return answered(asked, scenario, prefill, steps, options.users, driven, system)
+
+
+def answered(
+    asked: LanguageQuestion,
+    scenario: TokenScenario,
+    prefill: StepTime,
+    steps: Mapping[int, StepTime],
+    users: Sequence[int],
+    driven: Callable[[TokenServing, int], DrivenLoad | None],
+    system: str,
+) -> TokenLoadAnswer:
+    """Return the answer that follows from the latencies of a prompt, of steps by their batches, and from drives."""
+    low, usual, high = (
+        TokenQueue(scenario, StepLatencies(of(prefill), {size: of(it) for size, it in steps.items()})) for of in _ENDS
+    )
+
+    def load(serving: TokenServing, users: int) -> UsersLoad:
+        fast, found, slow = (it.load(serving, users) for it in (low, usual, high))
+        measured = driven(serving, users)
+        return UsersLoad(
+            predicted=found,
+            first_token_interval_ms=(fast.first_token.bounded_ms, slow.first_token.bounded_ms),
+            per_token_interval_ms=(fast.per_token.bounded_ms, slow.per_token.bounded_ms),
+            driven=measured,
+            predicted_drive=usual.load(serving, users, _drive(usual, serving, users).pauses) if measured else None,
+        )
+
+    def way(serving: TokenServing) -> ServedUsers:
+        most = usual.most_users(serving)
+        counts = sorted({*users, max(1, most)})
+        last = max(_BEYOND * counts[-1], _FEWEST_SHOWN)
+        return ServedUsers(
+            serving=serving.value,
+            batch=scenario.largest(serving),
+            most_users=most,
+            most_users_interval=(high.most_users(serving), low.most_users(serving)),
+            loads=tuple([load(serving, it) for it in counts]),
+            curve=tuple([usual.load(serving, it) for it in sorted({*_CURVE, *counts}) if it <= last]),
+        )
+
+    total = steps_time((1, prefill), *((scenario.generate - 1, it) for it in steps.values()))
+    return taken(
+        TokenLoadAnswer,
+        asked,
+        asked.model,
+        model=asked.model.name,
+        system=system,
+        runtime=asked.runtime.identity,
+        precision=asked.precision.value,
+        scenario=scenario,
+        prefill_ms=prefill.ms,
+        steps=tuple([BatchStep(it, of.ms, *of.bounds_ms, of.coverage < 1.0) for it, of in steps.items()]),
+        coverage=total.coverage,
+        ways=tuple(map(way, TokenServing)),
+    )
+
+
+def measure_token_load(
+    model: NamedModel, options: TokenLoadOptions, data: DataFolder, take: Callable[[Event], None]
+) -> TokenLoadAnswer:
+    """Measure the steps that the store lacks, drive the users of each way, and return the answer."""
+    # Loaded here: stored answers need no process.
+    from dlbricks_tui.jobs.process import JobProcess
+
+    bricks = LanguageOrder((_question(model, options, data),))
+    JobProcess.new(LANGUAGE, bricks, data, [model.name]).run(take)
+    # The most users follow from what was measured.
+    JobProcess.new(LANGUAGE, order_of_load(model, options, data), data, [model.name]).run(take)
+    return token_load(model, options, data)
+
+
+def order_of_load(model: NamedModel, options: TokenLoadOptions, data: DataFolder) -> LanguageOrder:
+    """Return the order that measures what the store lacks, and drives the users of its answer."""
+    answer = token_load(model, options, data)
+    steps = StepLatencies(answer.prefill_ms, {it.answers: it.ms for it in answer.steps})
+    ways = {TokenServing(it.serving): it.loads for it in answer.ways}
+    drives = [
+        _drive(TokenQueue(answer.scenario, steps), it, load.predicted.users) for it in _DRIVEN for load in ways[it]
+    ]
+    return LanguageOrder((_question(model, options, data),), drives=tuple(drives))
+
+
+def _drive(queue: TokenQueue, serving: TokenServing, users: int) -> Drive:
+    asked = queue.scenario
+    pauses = asked.pauses(users, queue.steps.answer_ms(asked.generate), is_driven=True)
+    return Drive(asked, serving, pauses, max(it.ended_ns for it in queue.answers(serving, pauses)) / 1e9)
+
+
+def _question(model: NamedModel, options: TokenLoadOptions, data: DataFolder) -> LanguageQuestion:
+    options.require_context(model.name, model.architecture.positions)
+    asked, *_ = questions([model], options, data)
+    if asked.runtime.framework != _FRAMEWORK:
+        raise LanguageError("users are served by ONNX Runtime only: leave --runtime out, or choose onnxruntime")
+    return replace(asked, batches=batch_sizes_up_to(options.batch))

@@ -15,12 +15,10 @@ from dlbricks_tui.api.estimating import measured_models
 from dlbricks_tui.api.opening import CutOptions, InputOptions, RuntimeOptions
 from dlbricks_tui.bricks.identity import brick_in
 from dlbricks_tui.estimate.parts import Part
-from dlbricks_tui.estimate.prediction.stored import ways_of_others
+from dlbricks_tui.estimate.predictors import ways_of_others
 from dlbricks_tui.estimate.ranking import Point
 from dlbricks_tui.folders import DataFolder
-from dlbricks_tui.host import processor
-from dlbricks_tui.host.fingerprint import fingerprint
-from dlbricks_tui.host.processor import HostFiles
+from dlbricks_tui.host.fingerprint import HostFiles, fingerprint, instruction_sets
 from dlbricks_tui.host.queue import host_queue
 from dlbricks_tui.jobs.errors import JobError
 from dlbricks_tui.jobs.events import Event
@@ -37,11 +35,11 @@ from dlbricks_tui.runs.events import (
     Planned,
     ProgramMeasured,
     RunEnded,
+    RunProgress,
     ShapesRemembered,
     WorkerReplaced,
 )
 from dlbricks_tui.runs.planning import PROBE_RULE
-from dlbricks_tui.runs.progress import RunProgress
 from dlbricks_tui.runs.request import (
     InputShape,
     InputValue,
@@ -176,7 +174,7 @@ def _method(options: MeasureOptions, runtime: Runtime) -> Method:
 def _runtimes(options: MeasureOptions, formats: Collection[Format], data: DataFolder) -> tuple[Runtime, ...]:
     """Return each runtime with each precision, each limit on its kernels, and each number of threads."""
     for instructions in several(options.instructions):
-        available = processor.instruction_sets(HostFiles())
+        available = instruction_sets(HostFiles())
         if instructions not in available:
             known = ", ".join(it.value for it in available)
             raise JobError(f"this processor has no {instructions.value} instructions: choose from {known}")
@@ -226,7 +224,7 @@ class RunJob:
     def execute(self, take: Callable[[Event], None] | None, spent_seconds: float = 0.0) -> RunOutcome:
         """Carry it out in this process; so many seconds of its time budget are spent."""
         # Loaded here: other runs need no suites.
-        from dlbricks_tui.share.suites.running import execute_any
+        from dlbricks_tui.share.suite_runs import execute_any
 
         place = Workplace(self.data, spent_seconds=spent_seconds)
         return execute_any(self.folder, self.request, place, host_queue(), take)

@@ -15,15 +15,13 @@ from dlbricks_tui.api.measuring import (
     run_request,
 )
 from dlbricks_tui.api.open_models import Choices, ModelId, ModelSpec, id_of
-from dlbricks_tui.api.workbench_session import WorkbenchSession
+from dlbricks_tui.api.session import WorkbenchSession
 from dlbricks_tui.bricks.decomposition import Decomposition
 from dlbricks_tui.config.config import Config
 from dlbricks_tui.errors import UserError
 from dlbricks_tui.folders import DataFolder
-from dlbricks_tui.host import processor
-from dlbricks_tui.host.fingerprint import fingerprint
-from dlbricks_tui.host.load import competing_threads
-from dlbricks_tui.host.processor import HostFiles
+from dlbricks_tui.host.fingerprint import HostFiles, fingerprint, instruction_sets
+from dlbricks_tui.host.noise import competing_threads
 from dlbricks_tui.host.queue import host_queue, waiting_words
 from dlbricks_tui.jobs.errors import JobError
 from dlbricks_tui.measure.jobs import Job, cut_model
@@ -78,7 +76,7 @@ class RunSettings(MeasureOptions):
     @property
     def offered_instructions(self) -> tuple[tuple[InstructionSet, ...], ...]:
         """Each set of this processor, and the widths of its vectors together."""
-        found = [it for it in processor.instruction_sets(HostFiles()) if it is not InstructionSet.ALL]
+        found = [it for it in instruction_sets(HostFiles()) if it is not InstructionSet.ALL]
         widths = tuple([it for it in (InstructionSet.AVX2, InstructionSet.AVX512_CORE) if it in found])
         together = ((*widths, InstructionSet.ALL),) if widths else ()
         return (*((each,) for each in found), *together)

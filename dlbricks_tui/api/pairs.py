@@ -24,7 +24,8 @@ from dlbricks_tui.api.changes import (
 )
 from dlbricks_tui.api.documents import taken
 from dlbricks_tui.api.estimates import Comparison
-from dlbricks_tui.api.estimating import Remarks, open_estimator
+from dlbricks_tui.api.estimating import open_estimator
+from dlbricks_tui.api.session import Remarks, WorkbenchSession
 from dlbricks_tui.api.sides import (
     KINDS,
     Found,
@@ -42,8 +43,8 @@ from dlbricks_tui.printable import printable
 from dlbricks_tui.runtime.variant import kernels_in_words, stated_threads, threads_in_words
 from dlbricks_tui.store.change import BRICKS, MODELS, Change, Timing, Verdict, all_compared, compared
 from dlbricks_tui.store.database import ResultsDatabase
-from dlbricks_tui.store.errors import DamagedResultError
-from dlbricks_tui.store.labels import kind_of_label, label_of
+from dlbricks_tui.store.documents import DamagedResultError
+from dlbricks_tui.store.index import kind_of_label, label_of
 from dlbricks_tui.store.selections import Selection, equal
 from dlbricks_tui.wording.numbers import counted, minute_of
 
@@ -53,7 +54,6 @@ if TYPE_CHECKING:
     from dlbricks_tui.api.estimating import Answer
     from dlbricks_tui.api.open_models import ComparableRow
     from dlbricks_tui.api.scope import EstimateOptions
-    from dlbricks_tui.api.workbench_session import WorkbenchSession
     from dlbricks_tui.estimate.knowledge import Latency
     from dlbricks_tui.estimate.parts import Part
     from dlbricks_tui.estimate.system_estimate import SystemEstimate

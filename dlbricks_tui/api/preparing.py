@@ -5,13 +5,15 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from itertools import count
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-from dlbricks_tui.api.from_run import FoundResult, found_result, timed_by
+from dlbricks_tui.api.checks import ModelOfRun, TimedTogether, request_of_parts
+from dlbricks_tui.api.from_run import FoundResult, found_result
 from dlbricks_tui.api.measuring import MeasureOptions, request_by
 from dlbricks_tui.api.opening import library
-from dlbricks_tui.bricks.ordering import LayerOrder
+from dlbricks_tui.bricks.cutting import LayerOrder
 from dlbricks_tui.errors import UserError
 from dlbricks_tui.evaluations.evaluation import EvaluatedModel, EvaluatedRuntime, Evaluation
 from dlbricks_tui.evaluations.matching import (
@@ -29,10 +31,8 @@ from dlbricks_tui.evaluations.matching import (
     version_fits,
 )
 from dlbricks_tui.folders import SAMPLE_MODELS, DataFolder
-from dlbricks_tui.host import processor
-from dlbricks_tui.host.fingerprint import fingerprint
+from dlbricks_tui.host.fingerprint import HostFiles, fingerprint, instruction_sets
 from dlbricks_tui.host.noise import disturbances
-from dlbricks_tui.host.processor import HostFiles
 from dlbricks_tui.jobs.events import Event
 from dlbricks_tui.measure.jobs import CutModel
 from dlbricks_tui.measure.known import known_in
@@ -44,7 +44,7 @@ from dlbricks_tui.models.graph import Numbers, Shape
 from dlbricks_tui.models.library import Library, ModelSource
 from dlbricks_tui.runs.events import ModelLeftOut, ModelLoading
 from dlbricks_tui.runs.planning import cut_models
-from dlbricks_tui.runs.request import RunRequest, RuntimeChoice
+from dlbricks_tui.runs.request import RunRequest
 from dlbricks_tui.runs.work import KnownGraphs
 from dlbricks_tui.runtime.errors import WorkerLostError
 from dlbricks_tui.runtime.registry import Registry
@@ -123,14 +123,14 @@ def check_file(file: Path, data: DataFolder) -> CheckedEvaluation:
 
 def schema_of_files() -> Mapping[str, Any]:
     """Return the JSON schema of evaluation files."""
-    from dlbricks_tui.evaluations.schema import schema
+    from dlbricks_tui.evaluations.evaluation import schema
 
     return schema()
 
 
 def check_evaluation(evaluation: Evaluation, file: Path, data: DataFolder) -> CheckedEvaluation:
     """Return what of this host matches an evaluation, and the runs for it. Nothing is measured."""
-    instructions = processor.instruction_sets(HostFiles())
+    instructions = instruction_sets(HostFiles())
     watched = disturbances() if evaluation.system.quiet else None
     of_host = list(host_matches(evaluation.system, host_state(fingerprint(), instructions, watched)))
     read = {traits_of(it.framework).format for it in evaluation.runtimes}
@@ -326,11 +326,6 @@ class StoredFinding:
     model: CutModel
     result: FoundResult
 
-    def samples_since(self, store: ResultsDatabase, since: str) -> list[tuple[float, ...]]:
-        """Return the samples of each good end-to-end result since a time: each is of a process of its own."""
-        timed = timed_by(store, self.model, self.result.found.way)
-        return [store.samples_ms(it) for it in timed if it.when >= since]
-
 
 def read_variants(
     checked: CheckedEvaluation, data: DataFolder, tell: Callable[[str], None]
@@ -359,53 +354,39 @@ def read_variants(
     return tuple(read), tuple(left_out)
 
 
-def measure_lacking(
-    read: Sequence[ReadVariant], data: DataFolder, run: Callable[[RunRequest], None], *, again: bool
-) -> None:
-    """Measure what the store lacks, or everything again. Variants with equal requests share a run."""
-    for together in _sharing_a_run(read):
-        with ResultsDatabase(data.store) as store:
-            lacks = any(any(it.request.bricks or job.whole for job in plan_of(it, store).jobs) for it in together)
-        if again or lacks:
-            run(replace(_request_for(together), again=again))
+class SharedRun(NamedTuple):
+    """The variants of one run, and its models by their places among all findings."""
+
+    variants: Sequence[ReadVariant]
+    timed: TimedTogether
 
 
-def measure_in_processes(
-    read: Sequence[ReadVariant], data: DataFolder, run: Callable[[RunRequest], None], processes: int, since: str
-) -> None:
-    """Time whole models again, one run after another, until each has results of so many processes since a time."""
-    for together in _sharing_a_run(read):
-        for number in range(processes):
-            with ResultsDatabase(data.store) as store:
-                # The first run may have timed some of them. A model that always fails is tried in each round.
-                counts = [
-                    min((len(it.samples_since(store, since)) for it in findings([variant], store)), default=0)
-                    for variant in together
-                ]
-            short = [it for it, timed in zip(together, counts, strict=True) if timed <= number]
-            if short:
-                run(replace(_request_for(short), again=True, bricks=False))
-
-
-def _sharing_a_run(read: Sequence[ReadVariant]) -> Iterator[list[ReadVariant]]:
-    """Yield the variants of each run. Their requests differ in the runtime and its models only.
+def shared_runs(read: Sequence[ReadVariant]) -> list[SharedRun]:
+    """Return the runs for these variants. Those of a run have requests that differ in the runtime and its models only.
 
     A run has each runtime once, as its results come from one file of each name.
     """
     alike: defaultdict[tuple[RunRequest, int], list[ReadVariant]] = defaultdict(list)
     taken: Counter[tuple[RunRequest, str]] = Counter()
+    places: dict[RunRequest, Mapping[int, ModelOfRun]] = {}
+    numbers = count()
     for it in read:
         first, identity = read[0].request, it.request.runtime.identity
         shared = replace(it.request, runtime=first.runtime, models=first.models, method=first.method)
         alike[shared, taken[shared, identity]].append(it)
         taken[shared, identity] += 1
-    yield from alike.values()
+        graphs = [model.decomposition.graph for _, model in it.models]
+        places[it.request] = {next(numbers): ModelOfRun(identity, each.name, each.batch_size) for each in graphs}
+    found: list[SharedRun] = []
+    for variants in alike.values():
+        models = {place: model for it in variants for place, model in places[it.request].items()}
+        found.append(SharedRun(variants, TimedTogether(request_of_parts([it.request for it in variants]), models)))
+    return found
 
 
-def _request_for(variants: Sequence[ReadVariant]) -> RunRequest:
-    """Return the request of one run for all of these variants."""
-    first, *others = [it.request for it in variants]
-    return replace(first, others=tuple([RuntimeChoice(it.runtime, it.models, it.method) for it in others]))
+def lacks_results(run: SharedRun, store: ResultsDatabase) -> bool:
+    """Return whether the store lacks a result that a run would measure."""
+    return any(any(it.request.bricks or job.whole for job in plan_of(it, store).jobs) for it in run.variants)
 
 
 def findings(read: Sequence[ReadVariant], store: ResultsDatabase) -> list[StoredFinding]:

@@ -27,21 +27,20 @@ from dlbricks_tui.api.evaluating import (
     EvaluationResult,
 )
 from dlbricks_tui.api.fleets import FleetEstimate, FleetHost, FleetModel, FleetOptions, FleetResult, LeftOutModel
-from dlbricks_tui.api.language_comparing import LanguageChange, LanguageWhatIf
-from dlbricks_tui.api.language_models import (
+from dlbricks_tui.api.language_answers import (
     DelayOfPrompt,
     LanguageAnswer,
+    LanguageChange,
     LanguageIntervals,
     LanguageOptions,
+    LanguageWhatIf,
     PartTime,
     SpeedAtContext,
 )
 from dlbricks_tui.api.loads import MeasuredScenario, PredictedScenario, ScenarioResult
 from dlbricks_tui.api.measuring import Counts, MeasureOptions, ProbeOptions, ProbeResult, RunResult
-from dlbricks_tui.api.questions import Model as Model
 from dlbricks_tui.api.questions import (
     Progress,
-    Session,
     check,
     compare,
     estimate,
@@ -58,34 +57,35 @@ from dlbricks_tui.api.questions import (
 )
 from dlbricks_tui.api.scenarios import ScenarioOptions
 from dlbricks_tui.api.scope import EstimateOptions
+from dlbricks_tui.api.session import Model as Model
+from dlbricks_tui.api.session import Session
 from dlbricks_tui.api.traces import TraceFormat, TraceOptions, TraceResult
-from dlbricks_tui.bricks.cutting import Cut
-from dlbricks_tui.bricks.ordering import LayerOrder
+from dlbricks_tui.bricks.cutting import Cut, LayerOrder
 from dlbricks_tui.errors import UserError
-from dlbricks_tui.estimate.errors import EstimateError
+from dlbricks_tui.estimate.compositions import EstimateError
 from dlbricks_tui.estimate.estimate import Coverage
 from dlbricks_tui.estimate.explanation import Residual
 from dlbricks_tui.evaluations.baseline import Difference
 from dlbricks_tui.evaluations.evaluation import Evaluation, EvaluationError
 from dlbricks_tui.evaluations.matching import Match
-from dlbricks_tui.fleet.errors import FleetError
+from dlbricks_tui.fleet.request import FleetError
 from dlbricks_tui.jobs.errors import JobError
 from dlbricks_tui.jobs.folder import State
 from dlbricks_tui.language.architecture import LanguageError, WeightPrecision
 from dlbricks_tui.language.composing import MemoryNeed
 from dlbricks_tui.language.orders import LanguagePhase, MeasuredEngine
-from dlbricks_tui.measure.errors import MeasureError
+from dlbricks_tui.measure.events import MeasureError
 from dlbricks_tui.measure.method import Method
 from dlbricks_tui.models.errors import ModelError
 from dlbricks_tui.models.graph import Layer, LayerGraph, Level
 from dlbricks_tui.runtime.errors import WorkerError
 from dlbricks_tui.runtime.variant import InstructionSet, Optimisation, Precision
 from dlbricks_tui.scenarios.scenario import ScenarioError, ScenarioKind
-from dlbricks_tui.settings.fleets import Question as FleetQuestion
+from dlbricks_tui.settings.measuring import Question as FleetQuestion
 from dlbricks_tui.store.change import Verdict
 from dlbricks_tui.store.columns import Summary
 from dlbricks_tui.store.database import ResultsDatabase, open_results
-from dlbricks_tui.store.errors import StoreError
+from dlbricks_tui.store.documents import StoreError
 from dlbricks_tui.store.records import RuntimeRecord as Runtime
 from dlbricks_tui.store.records import System
 from dlbricks_tui.store.selections import Selection

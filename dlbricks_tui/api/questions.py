@@ -1,4 +1,4 @@
-"""A session: a data folder with its store and library, and one function for each question about models."""
+"""One function for each question about models; each is a method of a session, too."""
 
 from __future__ import annotations
 
@@ -7,34 +7,29 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property, wraps
 from logging import getLogger
 from pathlib import Path
-from typing import Concatenate, ParamSpec, TypeAlias, TypeVar
 
-from dlbricks_tui.api import language_models as language_answers
-from dlbricks_tui.api import loads, measuring, traces
-from dlbricks_tui.api.checks import CheckedModel, CheckOptions, check_plan, checked, measure_again
+from dlbricks_tui.api import language_models, loads, measuring, traces
+from dlbricks_tui.api.checks import CheckedModel, CheckOptions, check_plan, checked, measured_by
 from dlbricks_tui.api.combinations import CompareOptions
-from dlbricks_tui.api.combinations import compare as ranking_of
 from dlbricks_tui.api.documents import taken
 from dlbricks_tui.api.estimates import Comparison, ModelEstimate, comparison, model_estimate
-from dlbricks_tui.api.estimating import Remarks, open_estimator
 from dlbricks_tui.api.evaluating import EvaluateOptions, EvaluationResult, EvaluationSteps
 from dlbricks_tui.api.evaluating import evaluate as evaluation_result
 from dlbricks_tui.api.fleets import FleetJob, FleetOptions, FleetResult, fleet_request
 from dlbricks_tui.api.from_run import written_evaluation
-from dlbricks_tui.api.language_models import LanguageAnswer, LanguageOptions
+from dlbricks_tui.api.language_answers import LanguageAnswer, LanguageOptions
 from dlbricks_tui.api.loads import ScenarioResult, scenario_result
 from dlbricks_tui.api.measuring import MeasureOptions, ProbeOptions, ProbeResult, RunResult
-from dlbricks_tui.api.opening import ModelLoaders, library, model_named
+from dlbricks_tui.api.opening import ModelLoaders
 from dlbricks_tui.api.preparing import check_file
-from dlbricks_tui.api.scenarios import ScenarioOptions, scenario_answer
+from dlbricks_tui.api.scenarios import ScenarioOptions
 from dlbricks_tui.api.scope import EstimateOptions
+from dlbricks_tui.api.session import Data, Model, Session, make_methods, names_of
 from dlbricks_tui.api.traces import TraceFormat, TraceOptions, TraceResult
 from dlbricks_tui.evaluations.evaluation import Evaluation
 from dlbricks_tui.fleet.request import FleetProgress
-from dlbricks_tui.folders import data_folder
 from dlbricks_tui.host.fingerprint import fingerprint
 from dlbricks_tui.jobs.errors import JobError
 from dlbricks_tui.jobs.events import Event
@@ -42,25 +37,14 @@ from dlbricks_tui.jobs.folder import State
 from dlbricks_tui.language.opening import open_language_model
 from dlbricks_tui.models.errors import ModelError
 from dlbricks_tui.models.graph import LayerGraph, Level, Numbers, Shape
-from dlbricks_tui.models.input_shapes import spelled
-from dlbricks_tui.models.library import Library, ModelSource
-from dlbricks_tui.runs.progress import RunProgress
+from dlbricks_tui.runs.events import RunProgress
 from dlbricks_tui.runs.request import RunRequest
 from dlbricks_tui.runs.run import RunOutcome
 from dlbricks_tui.settings.variant import BATCH
-from dlbricks_tui.store.database import ResultsDatabase
-from dlbricks_tui.wording import scenarios
-from dlbricks_tui.wording.events import doing_now, inputs_given_before, note_of
-from dlbricks_tui.wording.fleets import fleet_line, note_line
-from dlbricks_tui.wording.jobs import language_line
-from dlbricks_tui.wording.scenarios import trace_line
+from dlbricks_tui.wording import jobs
+from dlbricks_tui.wording.events import doing_now, note_of
+from dlbricks_tui.wording.jobs import fleet_line, language_line, note_line, trace_line
 
-# A path, a name of the library, or `table1:ID`.
-Model = str | os.PathLike[str]
-# A data folder, the user's own for None, or a session with one.
-Data: TypeAlias = "os.PathLike[str] | str | Session | None"
-Arguments = ParamSpec("Arguments")
-Result = TypeVar("Result")
 _LOG = getLogger("dlbricks_tui")
 
 
@@ -78,18 +62,6 @@ class Progress:
     # The current step of the run, and the event as a sentence, if it has one.
     doing: str
     note: str | None
-
-
-def _names_of(models: Model | Sequence[Model]) -> list[str]:
-    """Return the names or paths of one model or several."""
-    return [os.fspath(it) for it in ([models] if isinstance(models, str | os.PathLike) else models)]
-
-
-def _log_inputs_used(source: ModelSource, given: Mapping[str, Numbers]) -> None:
-    _LOG.info(inputs_given_before(source.name, spelled(given)))
-
-
-_REMARKS = Remarks(_LOG.info, str, _log_inputs_used)
 
 
 def _require_main_thread() -> None:
@@ -171,7 +143,7 @@ def load(
     session = _session_at(data)
     if batch is not None:
         BATCH.require(batch, ModelError)
-    with ModelLoaders(session.folder, _log_inputs_used, most_bytes=fingerprint().memory_bytes) as loaders:
+    with ModelLoaders(session.data, session.remarks.inputs_used, most_bytes=fingerprint().memory_bytes) as loaders:
         return loaders.loader().load(session.source(model), level, inputs, values, batch)
 
 
@@ -179,17 +151,14 @@ def estimate(model: Model, options: EstimateOptions | None = None, *, data: Data
     """Return a model's latency composed of stored results of its bricks; nothing is measured."""
     session = _session_at(data)
     source = session.source(model)
-    with open_estimator(options or EstimateOptions(), session.folder, _REMARKS) as estimator:
+    with session.open_estimator(options or EstimateOptions()) as estimator:
         (found,) = estimator.answers([source], estimator.scope_of([source]))
         return model_estimate(found.decomposition, found.found)
 
 
 def compare(model: Model, options: CompareOptions | None = None, *, data: Data = None) -> Comparison:
     """Return what the store knows of a model by runtime, threads, batch size and precision, the best first."""
-    session = _session_at(data)
-    source, options = session.source(model), options or CompareOptions()
-    with session.results() as store:
-        return comparison(ranking_of(source, options, session.folder, store, _REMARKS, named=os.fspath(model)))
+    return comparison(_session_at(data).ranking(model, options or CompareOptions()))
 
 
 def language(
@@ -210,13 +179,13 @@ def language(
     """
     session = _session_at(data)
     options = options or LanguageOptions()
-    named = [open_language_model(it) for it in _names_of(models)]
+    named = [open_language_model(it) for it in names_of(models)]
     for it in named:
         options.require_context(it.name, it.architecture.positions)
     if not measure:
-        return language_answers.stored_answers(named, options, session.folder)
+        return language_models.stored_answers(named, options, session.data)
     take = _telling(progress, language_line)
-    return language_answers.measure(named, options, session.folder, take, end_to_end=end_to_end)
+    return language_models.measure(named, options, session.data, take, end_to_end=end_to_end)
 
 
 def scenario(
@@ -236,14 +205,13 @@ def scenario(
     """
     session = _session_at(data)
     execution = execution or EstimateOptions()
-    with open_estimator(execution, session.folder, _REMARKS) as estimator:
-        answer = scenario_answer(estimator, session.source(model), options)
+    answer = session.scenario_answer(model, options, execution)
     found = None
     if measure:
         order = loads.order_of(answer, is_system_named=execution.system is not None)
-        take = _telling(progress, lambda event: scenarios.message_line(event, order.scenario))
-        found = loads.measure(order, session.folder, take)
-    return scenario_result(answer, found, session.folder, predicts=True)
+        take = _telling(progress, lambda event: jobs.message_line(event, order.scenario))
+        found = loads.measure(order, session.data, take)
+    return scenario_result(answer, found, session.data, predicts=True)
 
 
 def trace(
@@ -266,9 +234,8 @@ def trace(
     form = None if place is None else traces.format_of(place, format)
     if place is not None:
         traces.require_place(place, is_replaced=True)
-    order = traces.trace_order(options or TraceOptions(), session.source(model), session.folder)
-    traces.require_room(session.folder)
-    found = traces.trace_model(order, session.folder, _telling(progress, trace_line))
+    order = session.trace_order(model, options or TraceOptions())
+    found = traces.trace_model(order, session.data, _telling(progress, trace_line))
     if place is not None and form is not None:
         traces.write_in(place, found, form)
     return traces.trace_result(found, place, form)
@@ -288,8 +255,8 @@ def measure(
     """
     _require_main_thread()
     session, began = _session_at(data), time.monotonic()
-    request = measuring.run_request(options or MeasureOptions(), session.sources(models), session.folder)
-    outcome = session._executed(request, began, progress)
+    request = measuring.run_request(options or MeasureOptions(), session.sources(models), session.data)
+    outcome = _executed(session, request, began, progress)
     return measuring.run_result(outcome.state, outcome)
 
 
@@ -307,9 +274,9 @@ def probe(
     """
     _require_main_thread()
     session, began = _session_at(data), time.monotonic()
-    request = measuring.probe_request(options or ProbeOptions(), session.sources(models), session.folder)
-    others = measuring.known_systems(request, session.folder)
-    outcome = session._executed(request, began, progress)
+    request = measuring.probe_request(options or ProbeOptions(), session.sources(models), session.data)
+    others = measuring.known_systems(request, session.data)
+    outcome = _executed(session, request, began, progress)
     return measuring.probe_result(outcome, others)
 
 
@@ -328,13 +295,11 @@ def check(
     """
     session = _session_at(data)
     _require_main_thread()
-    plan = check_plan(_names_of(models), Path(against), options or CheckOptions(), session.folder)
-    measured = measure_again(
-        plan, session.folder, lambda request: session._executed(request, time.monotonic(), progress)
-    )
+    plan = check_plan(names_of(models), Path(against), options or CheckOptions(), session.data)
+    measured = measured_by(plan, session.data, lambda request: _executed(session, request, time.monotonic(), progress))
     if measured.stopped:
         raise JobError("the check was stopped before its verdicts; what was measured is kept in the store")
-    return checked(plan, measured, session.folder)
+    return checked(plan, measured, session.data)
 
 
 def evaluate(
@@ -352,19 +317,21 @@ def evaluate(
     _require_main_thread()
     session, began, path = _session_at(data), time.monotonic(), Path(file)
 
-    def run(request: RunRequest) -> None:
-        state = session._executed(request, began, progress).state
+    def run(request: RunRequest) -> RunOutcome:
+        outcome = _executed(session, request, began, progress)
+        state = outcome.state
         if state.was_stopped:
             raise JobError(f"run {state.run} was {state.state.value}: evaluate {path} again to go on with the rest")
+        return outcome
 
-    steps = EvaluationSteps(_LOG.info, run, lambda order: loads.measure(order, session.folder, lambda _: None).test)
-    checked_file = check_file(path, session.folder)
-    return evaluation_result(checked_file, options or EvaluateOptions(), session.folder, steps)
+    steps = EvaluationSteps(_LOG.info, run, lambda order: loads.measure(order, session.data, lambda _: None).test)
+    checked_file = check_file(path, session.data)
+    return evaluation_result(checked_file, options or EvaluateOptions(), session.data, steps)
 
 
 def evaluation_of(run: str, file: os.PathLike[str] | str, *, data: Data = None) -> Evaluation:
     """Write the evaluation of a finished run to a file, with its results, and return it."""
-    return written_evaluation(run, Path(file), _session_at(data).folder)
+    return written_evaluation(run, Path(file), _session_at(data).data)
 
 
 def fleet(
@@ -381,76 +348,28 @@ def fleet(
     """
     _require_main_thread()
     session = _session_at(data)
-    job = FleetJob.create(fleet_request(options, session.sources(models), session.folder), session.folder)
+    job = FleetJob.create(fleet_request(options, session.sources(models), session.data), session.data)
     job.drive(None if progress is None else _fleet_reporter(job.folder.run, progress))
     return job.result()
 
 
 def fleet_status(run: str = "last", *, data: Data = None) -> FleetResult:
     """Return a fleet run as it is now, by its id or the beginning of its id; nothing is measured."""
-    return FleetJob.find(run, _session_at(data).folder).result()
+    return FleetJob.find(run, _session_at(data).data).result()
 
 
 def _session_at(data: Data) -> Session:
     return data if isinstance(data, Session) else Session(data)
 
 
-def _question(function: Callable[Arguments, Result]) -> Callable[Concatenate[Session, Arguments], Result]:
-    """Return a function of the API as a method of a session, whose data it takes."""
-
-    @wraps(function)
-    def ask(session: Session, /, *args: Arguments.args, **options: Arguments.kwargs) -> Result:
-        options["data"] = session
-        return function(*args, **options)
-
-    return ask
+def _executed(
+    session: Session, request: RunRequest, began: float, progress: Callable[[Progress], None] | None
+) -> RunOutcome:
+    """Return the outcome of a run in this process; its time counts from `began` on."""
+    job = session.new_run(request)
+    take = None if progress is None else _reporter(job.folder.run, progress)
+    return job.execute(take, time.monotonic() - began)
 
 
-class Session:
-    """A data folder, its library of models and its results. All functions of the API are methods of a session.
-
-    They take the data of the session, and read its list of models once for several questions.
-    """
-
-    def __init__(self, data: os.PathLike[str] | str | None = None) -> None:
-        """`data` is a data folder, the user's own by default."""
-        self.folder = data_folder(None if data is None else os.fspath(data))
-
-    @cached_property
-    def library(self) -> Library:
-        """The models: the samples, and what the user has added."""
-        return library(self.folder)
-
-    def results(self) -> ResultsDatabase:
-        """Open the results of the folder."""
-        return ResultsDatabase(self.folder.store)
-
-    def sources(self, models: Model | Sequence[Model]) -> tuple[ModelSource, ...]:
-        """Return the sources of all models that one name or several stand for."""
-        return self.library.find_all(_names_of(models))
-
-    def source(self, model: Model) -> ModelSource:
-        """Return the source of one model; raise ModelError if the name stands for several."""
-        return model_named(os.fspath(model), self.folder)
-
-    def _executed(self, request: RunRequest, began: float, progress: Callable[[Progress], None] | None) -> RunOutcome:
-        """Return the outcome of a run in this process; its time counts from `began` on."""
-        job = measuring.RunJob.create(request, self.folder)
-        for remark in measuring.remarks_on_run(request):
-            _LOG.warning(remark)
-        take = None if progress is None else _reporter(job.folder.run, progress)
-        return job.execute(take, time.monotonic() - began)
-
-    load = _question(load)
-    estimate = _question(estimate)
-    compare = _question(compare)
-    language = _question(language)
-    scenario = _question(scenario)
-    trace = _question(trace)
-    measure = _question(measure)
-    probe = _question(probe)
-    check = _question(check)
-    evaluate = _question(evaluate)
-    evaluation_of = _question(evaluation_of)
-    fleet = _question(fleet)
-    fleet_status = _question(fleet_status)
+make_methods(load, estimate, compare, language, scenario, trace, measure, probe, check, evaluate, evaluation_of)
+make_methods(fleet, fleet_status)

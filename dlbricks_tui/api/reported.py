@@ -5,21 +5,21 @@ import math
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cache
 from importlib.resources import files
 from typing import Any, NamedTuple
 
 from dlbricks_tui.api.analyses import ModelRow, model_row
 from dlbricks_tui.api.analysing import Analyser
-from dlbricks_tui.api.estimating import Remarks, measured_models, open_estimator
-from dlbricks_tui.api.opening import InputsUsed, ModelLoaders, library
+from dlbricks_tui.api.estimating import measured_models, open_estimator
+from dlbricks_tui.api.opening import InputOptions, ModelLoaders, library
 from dlbricks_tui.api.scope import EstimateOptions, named_runtime
-from dlbricks_tui.bricks.corpus import Corpus, compare, model_bricks
-from dlbricks_tui.bricks.decomposition import Cutting, Decomposition, decompose
+from dlbricks_tui.api.session import Remarks
+from dlbricks_tui.bricks.decomposition import Corpus, Cutting, Decomposition, compare, decompose, model_bricks
 from dlbricks_tui.bricks.identity import end_to_end_keys
 from dlbricks_tui.estimate.comparison import Accuracy, accuracy
-from dlbricks_tui.estimate.errors import EstimateError
+from dlbricks_tui.estimate.compositions import EstimateError
 from dlbricks_tui.estimate.estimate import estimate
 from dlbricks_tui.estimate.lookup import BrickResults, beside, end_to_end
 from dlbricks_tui.estimate.system_estimate import SystemEstimate, find_system, format_of
@@ -258,10 +258,10 @@ def find_contents(
 
 
 @contextmanager
-def open_loaders(data: DataFolder, inputs_used: InputsUsed, tell: Callable[[str], None]) -> Iterator[LoaderOf]:
+def open_loaders(data: DataFolder, remarks: Remarks) -> Iterator[LoaderOf]:
     """Open a loader for each runtime; one that is not of this host gets one of its framework and variant."""
     runtimes = Registry(data.path).known()
-    with ModelLoaders(data, inputs_used, tell=tell) as loaders:
+    with ModelLoaders(data, remarks.inputs_used, tell=remarks.tell) as loaders:
         yield lambda identity: loaders.loader(_graphs_of(identity, runtimes))
 
 
@@ -277,15 +277,13 @@ def _graphs_of(identity: str, runtimes: Sequence[Runtime]) -> Runtime | None:
     return None
 
 
-@dataclass(frozen=True, slots=True)
-class ReportOptions:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReportOptions(InputOptions):
     """The models of a report, by their names, and the systems and the runtime whose results count; none: all."""
 
     models: Sequence[str]
     systems: Sequence[str] = ()
     runtime: str | None = None
-    inputs: Mapping[str, Shape] = field(default_factory=dict)
-    values: Mapping[str, Numbers] = field(default_factory=dict)
 
 
 class ReportBasis(NamedTuple):
@@ -326,12 +324,11 @@ def analysed_on(
     refused: Callable[[str], None],
 ) -> list[ModelRow]:
     """Return the models as analysed on each system, in the runtime that the options name, or that counts there."""
-    # Models left out of the contents are told of by them.
-    silent = Remarks(lambda _: None, str, lambda *_: None)
     found: list[ModelRow] = []
     for system in systems:
         try:
-            with open_estimator(replace(usual, system=system), data, silent) as estimator:
+            # Models left out of the contents are told of by them.
+            with open_estimator(replace(usual, system=system), data) as estimator:
                 for number, analysis in enumerate(Analyser(estimator, options.models).analyses(sources), start=1):
                     tell(f"analysed {number} of {counted(len(sources), 'model')} on {system}")
                     found.append(model_row(analysis))

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from dlbricks_tui.api.followed_runs import Follower, ReplayChange, RunSnapshot
     from dlbricks_tui.folders import DataFolder
-    from dlbricks_tui.host.load import HostLoad, LoadMeter
+    from dlbricks_tui.host.noise import HostLoad, LoadMeter
     from dlbricks_tui.host.queue import Place
     from dlbricks_tui.jobs.folder import RunFolders
 
@@ -197,7 +197,7 @@ class RunWatch:
         return replace(found, load=self._load())
 
     def _load(self) -> HostLoad | None:
-        from dlbricks_tui.host.load import LoadMeter
+        from dlbricks_tui.host.noise import LoadMeter
 
         self._meter = self._meter or LoadMeter()
         return self._meter.look()

@@ -22,7 +22,21 @@ from dlbricks_tui.models.graph import LayerGraph
 from dlbricks_tui.models.library import ModelSource
 from dlbricks_tui.runtime.runtime import MOST_THREADS, Runtime
 from dlbricks_tui.runtime.variant import remarks_on, stated_precision, stated_threads
-from dlbricks_tui.scenarios.predicting import CurvePoint, load_curve, predict, with_other_arrivals
+from dlbricks_tui.scenarios.predicting import (
+    BrickSamples,
+    CurvePoint,
+    ServiceSource,
+    ServiceTime,
+    ServiceTimes,
+    composed_service,
+    filled,
+    load_curve,
+    predict,
+    streamed_service,
+    timed_service,
+    with_load_tests,
+    with_other_arrivals,
+)
 from dlbricks_tui.scenarios.scenario import (
     PredictedLoad,
     Scenario,
@@ -33,17 +47,6 @@ from dlbricks_tui.scenarios.scenario import (
     best_of,
     fewest_queries,
     usual_percentile,
-)
-from dlbricks_tui.scenarios.service import (
-    BrickSamples,
-    ServiceSource,
-    ServiceTime,
-    ServiceTimes,
-    composed_service,
-    filled,
-    streamed_service,
-    timed_service,
-    with_load_tests,
 )
 from dlbricks_tui.settings.loads import BATCHES, BOUND, INSTANCES, PERCENTILE, RATE, AskedScenario
 from dlbricks_tui.settings.setting import require_allowed

@@ -8,10 +8,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from dlbricks_tui.api.opening import CutOptions, RuntimeOptions
-from dlbricks_tui.estimate.errors import EstimateError
+from dlbricks_tui.estimate.compositions import NO_RULES, EstimateError, read_rules
 from dlbricks_tui.estimate.estimate import Options
 from dlbricks_tui.estimate.lookup import levels_measured
-from dlbricks_tui.estimate.rules import NO_RULES, read_rules
 from dlbricks_tui.estimate.system_estimate import find_runtime, find_system, format_of
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.host.fingerprint import fingerprint

@@ -33,10 +33,9 @@ from dlbricks_tui.runtime.variant import (
 )
 from dlbricks_tui.share.signatures import signature_beside
 from dlbricks_tui.store.database import ResultsDatabase
-from dlbricks_tui.store.errors import DamagedResultError, QueryError
-from dlbricks_tui.store.exporting import ExportFormat
-from dlbricks_tui.store.importing import read_export
-from dlbricks_tui.store.labels import label_of
+from dlbricks_tui.store.documents import DamagedResultError, QueryError
+from dlbricks_tui.store.exchange import ExportFormat, read_export
+from dlbricks_tui.store.index import label_of
 from dlbricks_tui.store.records import (
     ANY_CONTEXT,
     BrickForm,
@@ -52,7 +51,7 @@ from dlbricks_tui.store.records import (
     System,
 )
 from dlbricks_tui.store.selections import Selection, equal, is_filter, parse_filter
-from dlbricks_tui.wording.changes import short_combination
+from dlbricks_tui.wording.answers import short_combination
 
 _DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
 _MOST_LISTED = 6

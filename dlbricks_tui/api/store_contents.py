@@ -32,8 +32,8 @@ from dlbricks_tui.models.loading import Loader
 from dlbricks_tui.share.galleries import Imported, ImportedFile, ImportedPath, Trust, import_paths
 from dlbricks_tui.share.signatures import signers_of
 from dlbricks_tui.store.claims import Claim
+from dlbricks_tui.store.exchange import ImportReport
 from dlbricks_tui.store.files import Damage
-from dlbricks_tui.store.importing import ImportReport
 from dlbricks_tui.store.index import OWN
 from dlbricks_tui.store.published import PublishedModels, SystemReport, import_checkout
 from dlbricks_tui.store.selections import OLDEST_FIRST, Combination, by_id, combinations, equal
@@ -42,7 +42,7 @@ from dlbricks_tui.wording.numbers import names_of as listed_names
 
 if TYPE_CHECKING:
     from dlbricks_tui.api.scope import EstimateOptions
-    from dlbricks_tui.api.workbench_session import WorkbenchSession
+    from dlbricks_tui.api.session import WorkbenchSession
     from dlbricks_tui.store.database import ResultsDatabase
     from dlbricks_tui.store.records import Peaks, RuntimeRecord, System
 

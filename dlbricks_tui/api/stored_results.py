@@ -17,9 +17,8 @@ from dlbricks_tui.api.documents import document
 from dlbricks_tui.runtime.variant import remarks_on, stated_precision
 from dlbricks_tui.store.columns import COLUMNS, Content
 from dlbricks_tui.store.database import ResultsDatabase
-from dlbricks_tui.store.documents import TABLES, fields_of, to_document
-from dlbricks_tui.store.errors import DamagedResultError, ExchangeError, QueryError
-from dlbricks_tui.store.exporting import export_all, export_format, export_selection
+from dlbricks_tui.store.documents import TABLES, DamagedResultError, ExchangeError, QueryError, fields_of, to_document
+from dlbricks_tui.store.exchange import export_all, export_format, export_selection
 from dlbricks_tui.store.index import OWN, RESULT_TABLES
 from dlbricks_tui.store.records import BrickForm, LoadTest, Provenance
 from dlbricks_tui.store.selections import (
@@ -33,11 +32,11 @@ from dlbricks_tui.store.selections import (
     parse_order,
 )
 from dlbricks_tui.store.verification import Verification, verify
-from dlbricks_tui.wording.fleets import import_outcome
+from dlbricks_tui.wording.jobs import import_outcome
 from dlbricks_tui.wording.numbers import counted
 
 if TYPE_CHECKING:
-    from dlbricks_tui.api.workbench_session import SharedStore
+    from dlbricks_tui.api.session import SharedStore
     from dlbricks_tui.folders import DataFolder
     from dlbricks_tui.store.columns import Summary
     from dlbricks_tui.store.records import Result
@@ -204,7 +203,7 @@ def import_file(shared: SharedStore, path: Path, data: DataFolder) -> ImportTold
     # Loaded here: imports are rare.
     from dlbricks_tui.api.store_contents import imported
     from dlbricks_tui.api.suites import import_suite_results
-    from dlbricks_tui.share.suites.results_file import has_suite_results
+    from dlbricks_tui.share.results_file import has_suite_results
 
     # An import takes long, so it opens the store a second time instead of locking the shared one.
     with ResultsDatabase(shared.folder) as store:

@@ -12,7 +12,6 @@ from typing import Any, NamedTuple
 from dlbricks_tui.api.measuring import MeasureOptions, request_of
 from dlbricks_tui.api.open_models import Choices, ModelSpec
 from dlbricks_tui.api.opening import CutOptions, library
-from dlbricks_tui.bricks.cutting import Cut
 from dlbricks_tui.bricks.decomposition import decompose
 from dlbricks_tui.errors import UserError
 from dlbricks_tui.folders import DataFolder
@@ -40,7 +39,7 @@ from dlbricks_tui.runtime.variant import Precision, several
 from dlbricks_tui.settings.cutting import CUTTING, LEVEL
 from dlbricks_tui.settings.setting import fields_of
 from dlbricks_tui.share.errors import ShareError
-from dlbricks_tui.share.suites.exporting import (
+from dlbricks_tui.share.exporting import (
     BricksChecked,
     ExportNoted,
     SuiteWritten,
@@ -48,12 +47,20 @@ from dlbricks_tui.share.suites.exporting import (
     chosen_decoys,
     write_assembled,
 )
-from dlbricks_tui.share.suites.key_file import Seed, fresh_seed, key_path, read_key, seed_of
-from dlbricks_tui.share.suites.onnx_excerpts import OnnxPacking, OnnxReader
-from dlbricks_tui.share.suites.packing import MXNetPacking, Packing, SuiteModel
-from dlbricks_tui.share.suites.results_file import SuiteImport, import_results, method_of, read_results
-from dlbricks_tui.share.suites.suite_files import Manifest, open_suite, refuse_existing
-from dlbricks_tui.share.suites.unpacking import Unpacker
+from dlbricks_tui.share.mxnet_excerpts import MXNetReader
+from dlbricks_tui.share.onnx_excerpts import OnnxReader
+from dlbricks_tui.share.packing import Packing, SuiteModel
+from dlbricks_tui.share.results_file import SuiteImport, import_results, read_results
+from dlbricks_tui.share.suite_files import (
+    Manifest,
+    Seed,
+    fresh_seed,
+    key_path,
+    open_suite,
+    read_key,
+    refuse_existing,
+    seed_of,
+)
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.wording.numbers import counted
 
@@ -74,12 +81,6 @@ class SuiteOptions(CutOptions):
     decoys: int = 3
     # Models to choose decoys from, instead of samples.
     decoys_from: Sequence[str] = ()
-
-    def possible_for(self, sources: Sequence[ModelSource]) -> "SuiteOptions":
-        """Return the options with single layers if a suite can have no longer sequences of some of the models."""
-        if any(source.format is Format.ONNX for source in sources):
-            return replace(self, granularity=1, cut=Cut.CHAIN)
-        return self
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,8 +131,7 @@ def start_export(specs: Sequence[ModelSpec], choices: Choices, path: Path, data:
         batch=() if choices.batch is None else (choices.batch,),
         precision=choices.precision,
     )
-    # A suite of some models has single layers only.
-    order = ExportOrder(sources, options.possible_for(sources), path.absolute(), fresh_seed().secret.hex())
+    order = ExportOrder(sources, options, path.absolute(), fresh_seed().secret.hex())
     folder = EXPORT.create(data, tuple(it.name for it in sources), order)
     start_detached(folder, data, EXPORT.function)
     return folder
@@ -235,8 +235,6 @@ class _Export:
         self._runtimes = _runtimes(options, sources, Registry(data.path))
         formats = {runtime.traits.format for runtime in self._runtimes}
         self._sources = [_readable(source, formats) for source in sources]
-        if Format.ONNX in formats and (options.granularity != 1 or options.cut is not Cut.CHAIN):
-            raise ShareError("a suite has single layers of ONNX models: leave out --granularity and --cut")
         self.packings: Mapping[str, Packing] = {it.framework: self._packing(it) for it in self._runtimes}
         # The reasons, one for each model that cannot be read.
         self.left_out: list[str] = []
@@ -302,17 +300,18 @@ class _Export:
                 graph = loader.load(source, level, shapes, values, batch).named(source.name)
                 is_symbol = source.format is Format.MXNET
                 written = None if is_symbol else loader.load(source, Level.WRITTEN, shapes, values, batch)
-                found.append(SuiteModel(decompose(graph, self._options.cutting, loader.cache), written))
+                # Single layers, of which longer sequences consist.
+                found.append(SuiteModel(decompose(graph, cache=loader.cache), written))
         return found
 
     def _packing(self, runtime: Runtime) -> Packing:
         if runtime.traits.format is Format.MXNET:
-            return MXNetPacking(Unpacker(self._framework(runtime), self._options.level, self._memory))
+            return Packing(MXNetReader(self._framework(runtime), self._options.level, self._memory).read)
         # Excerpts of quantised models are quantised in their files.
         plain = runtime.with_precision(Precision.F32) if (runtime.settings.precision is Precision.INT8) else runtime
         drafts = self._drafts / runtime.framework
         drafts.mkdir()
-        return OnnxPacking(OnnxReader(self._loader(plain), self._options.level, drafts, self._memory).read)
+        return Packing(OnnxReader(self._loader(plain), self._options.level, drafts, self._memory).read)
 
     def _loader(self, runtime: Runtime) -> Loader:
         if runtime not in self._loaders:
@@ -399,12 +398,12 @@ def suite_run(options: MeasureOptions, manifest: Manifest, choice: SuiteChoice, 
     """Return the request of a run that measures a suite by the installed runtimes that it is for, or by named ones."""
     runtimes = _runtimes_for(options, manifest, Registry(data.path))
     choices = [
-        RuntimeChoice(runtime.with_threads(threads), (), method_of(runtime.framework))
+        RuntimeChoice(runtime.with_threads(threads), (), Method.INSIDE)
         for runtime in runtimes
         for threads in several(options.threads) or (None,)
     ]
-    if options.fixed_runs is not None and any(it.method is Method.INSIDE for it in choices):
-        raise ShareError("a fixed number of runs applies to bricks of MXNet models only: leave it out for ONNX models")
+    if options.fixed_runs is not None:
+        raise ShareError("a fixed number of runs applies to bricks that are timed alone: leave it out for suites")
     request = replace(request_of(options, choices[0], *choices[1:]), suite=choice, level=manifest.level)
     present = {runtime.framework for runtime in runtimes}
     absent = tuple(TRAITS[name].title for name in manifest.frameworks if name not in present)

@@ -14,14 +14,14 @@ from typing import TYPE_CHECKING
 from dlbricks_tui.api.documents import taken
 from dlbricks_tui.api.measuring import MeasureOptions, run_request
 from dlbricks_tui.api.opening import InputOptions, RuntimeOptions, files_for
-from dlbricks_tui.atomic_write import write_named
 from dlbricks_tui.errors import UserError
+from dlbricks_tui.files import write_named
 from dlbricks_tui.jobs.errors import JobError
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.runtime.variant import Precision, stated_precision, stated_threads
+from dlbricks_tui.settings.analysing import INFERENCES
 from dlbricks_tui.settings.cutting import LEVEL
 from dlbricks_tui.settings.setting import fields_of, require_allowed
-from dlbricks_tui.settings.tracing import INFERENCES
 from dlbricks_tui.settings.variant import BATCH, VARIANT
 from dlbricks_tui.store.records import Fact
 from dlbricks_tui.traces.file import StoredTrace, StoredTraces, find_trace, read_trace, stored_traces, trace_path
@@ -43,7 +43,6 @@ if TYPE_CHECKING:
     from dlbricks_tui.folders import DataFolder
     from dlbricks_tui.jobs.events import Event
     from dlbricks_tui.models.library import ModelSource
-
 
 # A trace of a large model takes less.
 _NEEDED_BYTES = 1 << 20

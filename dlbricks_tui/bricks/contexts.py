@@ -13,7 +13,7 @@ Large convolutions in front of a brick read a few channels only: running them on
 the brick, and the class of the layout hardly depends on how many channels a convolution reads.
 """
 
-from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence, Set
+from collections.abc import Hashable, Iterable, Mapping, Sequence, Set
 from dataclasses import replace
 from typing import TypeVar
 
@@ -60,21 +60,11 @@ _STREAMING = "batch_norm"
 _SUMS = frozenset({"add", "sum"})
 
 
-def context_key(
-    graph: LayerGraph,
-    layers: Sequence[int],
-    layouts: Layouts,
-    kept: Collection[Feed] | None = None,
-    cold: bool | None = None,
-) -> str:
-    """Return the classes of a sequence's inputs in order, as in `conv`, `plain+depthwise:kept` or `conv:streamed;cold`.
-
-    Inputs that are kept, and whether the weights are cold, follow from the graph unless they are given.
-    """
+def context_key(graph: LayerGraph, layers: Sequence[int], layouts: Layouts) -> str:
+    """Return the classes of a sequence's inputs, as in `conv`, `plain+depthwise:kept` or `conv:streamed;cold`."""
     feeds = outer_feeds([graph.layers[index] for index in layers])
     varied = varied_feeds(graph, layers, layouts)
-    if kept is None:
-        kept = kept_feeds(graph, layers, layouts)
+    kept = kept_feeds(graph, layers, layouts)
     classes = [
         layout_of(feed, layouts)
         + (f":{STREAMED}" if streaming_operator(graph, feed, layouts) else "")
@@ -83,9 +73,7 @@ def context_key(
         for feed in feeds
     ]
     inputs = "+".join(classes) or NO_INPUTS
-    if cold is None:
-        cold = is_cold(graph, layers)
-    return f"{inputs};{COLD}" if cold else inputs
+    return f"{inputs};{COLD}" if is_cold(graph, layers) else inputs
 
 
 def is_cold_in(context: str) -> bool:

@@ -1,17 +1,13 @@
 """Programs for a worker: layer sequences, carriers and whole models, written operator by operator.
 
-An excerpt is a layer sequence with those parts of its model that affect its latency, and nothing else.
-
 A sheet, on which a network is written, has one implementation per file format.
 """
 
-from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 from dlbricks_tui.bricks.contexts import (
-    context_key,
     expected_numbers,
     feeding_layers,
     is_cold,
@@ -20,12 +16,11 @@ from dlbricks_tui.bricks.contexts import (
     streaming_operator,
     varied_feeds,
 )
-from dlbricks_tui.bricks.identity import Brick, brick_of, outer_feeds, times_paid
-from dlbricks_tui.bricks.layouts import Layouts, is_needed_after, output_layouts
+from dlbricks_tui.bricks.identity import outer_feeds, times_paid
+from dlbricks_tui.bricks.layouts import Layouts, output_layouts
 from dlbricks_tui.errors import UserError
 from dlbricks_tui.models.graph import (
     Feed,
-    GraphInput,
     Layer,
     LayerGraph,
     Level,
@@ -103,17 +98,14 @@ class CarrierProgram(NamedTuple):
 def sequence_program(
     graph: LayerGraph,
     layers: Sequence[int],
-    kept: Collection[Feed] | None = None,
-    cold: bool | None = None,
     awake: bool = True,
 ) -> Program:
     """Return a sequence of layers as a program with the inputs that it has in the model.
 
     The layers in front of the sequence bring its inputs into their layouts. The sequence reads copies of them, since a
     framework never writes over the inputs of a network, but does inside of a model. Making the copies is the prelude,
-    whose time is subtracted. Copies that are `kept` are outputs too, so that they stay as they are. The weights of a
-    `cold` program are in no cache. Both follow from the graph unless they are given. Where a framework sleeps between
-    two runs, the prelude wakes it up, unless the sequence is not to find it `awake`.
+    whose time is subtracted. Copies that the model needs afterwards are outputs too, so that they stay as they are.
+    Where a framework sleeps between two runs, the prelude wakes it up, unless the sequence is not to find it `awake`.
     """
     feeds = outer_feeds([graph.layers[index] for index in layers])
     if graph.traits.always_fuses:
@@ -128,13 +120,12 @@ def sequence_program(
             writer.wake()
         writer.copy_all(feeds, layouts)
     network.write_sequence(layers)
-    if kept is None:
-        kept = kept_feeds(graph, layers, layouts)
+    kept = kept_feeds(graph, layers, layouts)
     return Program(
         network.network([*results_of(graph, layers), *(feed for feed in feeds if feed in kept)], in_passing=True),
         _producer(graph, feeds, layers, layouts),
         prelude.network(feeds),
-        cold=is_cold(graph, layers) if cold is None else cold,
+        cold=is_cold(graph, layers),
     )
 
 
@@ -318,91 +309,3 @@ class _Writer:
         name = self._sheet.fresh(f"{role}{len(arrays)}")
         arrays[name] = ArrayType(found.shape, found.dtype)
         return SheetOutput(self._sheet.variable(name, found, learned=arrays is not self._inputs), 0)
-
-
-@dataclass(frozen=True, slots=True)
-class Excerpt:
-    """The layers in front of a sequence that give its inputs their layouts and values, then its own `held` layers.
-
-    Tensors that the model needs after the sequence are outputs here, also inputs: the sequence may write over all other
-    inputs. The weights of a `cold` sequence are in no cache when it runs in its model.
-    """
-
-    graph: LayerGraph
-    held: int
-    cold: bool = False
-
-    @property
-    def layers(self) -> tuple[int, ...]:
-        """The indices of the layers of the sequence."""
-        return tuple(range(len(self.graph.layers) - self.held, len(self.graph.layers)))
-
-    @property
-    def brick(self) -> Brick:
-        """The brick that the sequence is an occurrence of."""
-        return brick_of(self.graph, self.layers)
-
-    @property
-    def kept(self) -> frozenset[Feed]:
-        """The inputs that the sequence must not write over, since the model needs them afterwards."""
-        return kept_feeds(self.graph, self.layers, output_layouts(self.graph)).intersection(self.graph.heads)
-
-    @property
-    def context(self) -> str:
-        """The context of the brick in the model."""
-        return context_key(self.graph, self.layers, output_layouts(self.graph), self.kept, self.cold)
-
-    @property
-    def program(self) -> Program:
-        """The sequence as a program, with the inputs that it has in the model."""
-        return sequence_program(self.graph, self.layers, self.kept, self.cold)
-
-
-def excerpt(graph: LayerGraph, layers: Sequence[int], layouts: Layouts) -> Excerpt:
-    """Return the excerpt of a sequence of layers; `layouts` are those of the whole graph."""
-    behind = feeding_layers(graph, layers, layouts)
-    chosen = (*behind, *layers)
-    place: dict[int | None, int] = {index: number for number, index in enumerate(chosen)}
-    paid = times_paid(graph, layers)
-    last_readers: dict[Feed, int] = {}
-    for index in chosen:
-        for feed in graph.layers[index].feeds:
-            last_readers[feed] = max(index, last_readers.get(feed, index))
-    entering = [feed for feed in last_readers if feed.layer not in place]
-    moved = {feed: Feed(None, number) for number, feed in enumerate(entering)}
-    for index in chosen:
-        for number in range(len(graph.layers[index].results)):
-            moved[Feed(index, number)] = Feed(place[index], number)
-    needed = [
-        feed for feed, last in last_readers.items() if feed.layer not in layers and is_needed_after(graph, feed, last)
-    ]
-    # Results that no layer here reads are outputs, too.
-    unread = [feed for feed in moved if feed.layer in behind and feed not in last_readers]
-    heads = dict.fromkeys((*results_of(graph, layers), *unread, *needed))
-    return Excerpt(
-        LayerGraph(
-            "",
-            graph.level,
-            tuple(
-                replace(
-                    graph.layers[index],
-                    index=number,
-                    name=str(number),
-                    feeds=tuple([moved[feed] for feed in graph.layers[index].feeds]),
-                    times=graph.layers[index].times // paid if index in layers else 1,
-                    nodes=(),
-                )
-                for number, index in enumerate(chosen)
-            ),
-            tuple(
-                [
-                    GraphInput(f"data{number}", type_of(graph, feed), numbers_of(graph, feed))
-                    for number, feed in enumerate(entering)
-                ]
-            ),
-            tuple([moved[feed] for feed in heads]),
-            graph.traits,
-        ),
-        len(layers),
-        is_cold(graph, layers),
-    )

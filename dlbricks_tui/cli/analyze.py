@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import replace
@@ -17,18 +16,18 @@ from dlbricks_tui.cli.options import (
     cutting_of,
     estimate_options_of,
     inputs_of,
-    open_estimator,
 )
 from dlbricks_tui.cli.output import (
     data_console,
     narrate,
     narrate_some,
     narrate_waiting,
+    show_parts,
     write_csv,
     write_json,
     write_lines,
 )
-from dlbricks_tui.cli.parser import Parser, Status, Typed, UsageError
+from dlbricks_tui.cli.parser import Arguments, Parser, Status, Typed, UsageError
 from dlbricks_tui.settings.analysing import KINDS
 from dlbricks_tui.settings.cutting import CUTTING, LEVEL
 from dlbricks_tui.settings.setting import name, several
@@ -83,7 +82,7 @@ def register(parser: Parser) -> None:
     parser.set_defaults(handler=analyze_models)
 
 
-def analyze_models(args: argparse.Namespace) -> int:
+def analyze_models(args: Arguments) -> int:
     """Analyse each model on each runtime, from stored results and what is to be measured before."""
     # Loaded here: the help needs no store.
     from dlbricks_tui.api.analyses import csv_rows, model_analysis, model_row
@@ -99,7 +98,7 @@ def analyze_models(args: argparse.Namespace) -> int:
             if measured is Status.INTERRUPTED or (args.detach and measure is _prove):
                 return measured
             found = list(_analyses(args))
-    kernels = [kernels_or_none(it, args.data, narrate_waiting, narrate) if args.kernels else () for it in found]
+    kernels = [kernels_or_none(it, args.session.data, narrate_waiting, narrate) if args.kernels else () for it in found]
     if args.graphml or args.dot or args.onnx:
         _write_graph_files(args, found)
     if args.json:
@@ -113,21 +112,19 @@ def analyze_models(args: argparse.Namespace) -> int:
     return measured if complete and found else Status.DONE_WITH_FAILURES
 
 
-def _analyses(args: argparse.Namespace) -> Iterator[Analysis]:
+def _analyses(args: Arguments) -> Iterator[Analysis]:
     from dlbricks_tui.api.analysing import Analyser
-    from dlbricks_tui.api.opening import library
 
-    sources = library(args.data).find_all(args.models)
+    sources = args.session.sources(args.models)
     options = estimate_options_of(args, *CUTTING, LEVEL, SYSTEM, THREADS, *EXECUTION)
     for runtime in args.runtime or (None,):
-        with open_estimator(replace(options, runtime=runtime), args.data) as estimator:
+        with args.session.open_estimator(replace(options, runtime=runtime)) as estimator:
             yield from Analyser(estimator, args.models).analyses(sources)
 
 
-def _show(args: argparse.Namespace, found: Sequence[Analysis], kernels: Sequence[Sequence[TimedKernel]]) -> None:
+def _show(args: Arguments, found: Sequence[Analysis], kernels: Sequence[Sequence[TimedKernel]]) -> None:
     # Loaded here: the other formats need no tables.
     from dlbricks_tui.api.analyses import model_row
-    from dlbricks_tui.cli.rendering import show_parts
     from dlbricks_tui.documents.analysis import AnalysisDocument, analyses_parts, kernels_table
     from dlbricks_tui.documents.parts import BLANK_LINE, Plots, Sentence
 
@@ -165,12 +162,11 @@ def _narrate_missing(found: Sequence[Analysis]) -> None:
     narrate_some(lines, "models that lack something")
 
 
-def _show_written_tree(args: argparse.Namespace, found: Analysis) -> None:
+def _show_written_tree(args: Arguments, found: Analysis) -> None:
     """Show the layers of the file as a tree, with times."""
     if found.times is None:
         narrate(_untimed(found))
         return
-    from dlbricks_tui.cli.rendering import show_parts
     from dlbricks_tui.documents.tree import written_tree
 
     write_lines([""])
@@ -179,7 +175,7 @@ def _show_written_tree(args: argparse.Namespace, found: Analysis) -> None:
         narrate(f"{in_ms(found.times.inserted_ms)} more in layers that the runtime inserts")
 
 
-def _write_graph_files(args: argparse.Namespace, analyses: Sequence[Analysis]) -> None:
+def _write_graph_files(args: Arguments, analyses: Sequence[Analysis]) -> None:
     if len(analyses) != 1:
         raise UsageError("--graphml, --dot and --onnx write one model: name one, and one --runtime")
     (found,) = analyses
@@ -202,7 +198,7 @@ def _untimed(found: Analysis) -> str:
     return f"{found.source.name}: the times of its layers are not known{how}"
 
 
-def _measure_lacking(args: argparse.Namespace, found: Sequence[Analysis]) -> Status:
+def _measure_lacking(args: Arguments, found: Sequence[Analysis]) -> Status:
     """Measure what the analyses of these models lack, and narrate it before it starts."""
     # Loaded here, as below: stored results need no runs.
     from dlbricks_tui.api.analysing import lacks_in_words, measure_peaks, plan_of, refuse_other_system
@@ -210,7 +206,7 @@ def _measure_lacking(args: argparse.Namespace, found: Sequence[Analysis]) -> Sta
     from dlbricks_tui.cli.run import execute_shown, tell_end
 
     refuse_other_system(found)
-    plans = [plan_of(each, args.kinds, args.data, **inputs_of(args)) for each in found]
+    plans = [plan_of(each, args.kinds, args.session.data, **inputs_of(args)) for each in found]
     plans = [plan for plan in plans if not plan.is_empty]
     if not plans:
         narrate("the what-ifs lack nothing that this host can measure")
@@ -222,12 +218,11 @@ def _measure_lacking(args: argparse.Namespace, found: Sequence[Analysis]) -> Sta
             narrate(f"  {kind}: {words}")
     if len(plans) > 1:
         narrate(f"all of them take about {duration(sum(plan.seconds for plan in plans))}")
-    refusals = measure_peaks(plans, args.data, narrate_waiting)
-    for refusal in refusals:
-        narrate(refusal)
+    refusals = measure_peaks(plans, args.session.data, narrate_waiting)
+    narrate(*refusals)
     status = Status.of(refusals)
     for request in (request for plan in plans for request in plan.requests):
-        ended = tell_end(*execute_shown(RunJob.create(request, args.data), quiet=False))
+        ended = tell_end(*execute_shown(RunJob.create(request, args.session.data), quiet=False))
         if ended == Status.INTERRUPTED:
             return Status.INTERRUPTED
         # What one execution lacks does not keep the others from an answer.
@@ -235,12 +230,12 @@ def _measure_lacking(args: argparse.Namespace, found: Sequence[Analysis]) -> Sta
     return status
 
 
-def _prove(args: argparse.Namespace, found: Sequence[Analysis]) -> Status:
+def _prove(args: Arguments, found: Sequence[Analysis]) -> Status:
     """Prove the what-ifs that are asked for, and narrate each gain; what is finished is kept if it is interrupted."""
     from dlbricks_tui.api.analysing import asked_what_ifs, proof_order, prove_here, refuse_other_system
     from dlbricks_tui.api.jobs import job_summaries, words_of
     from dlbricks_tui.cli.progress import JobNarration, live_console
-    from dlbricks_tui.wording.changes import what_if_words
+    from dlbricks_tui.wording.answers import what_if_words
 
     refuse_other_system(found)
     failed = proved = 0
@@ -256,7 +251,7 @@ def _prove(args: argparse.Namespace, found: Sequence[Analysis]) -> Status:
             started.append(detached("proof", order, [model], args))
             continue
         with closing(JobNarration(words_of("proof", order), live_console())) as narration:
-            ended = prove_here(order, args.data, narration.take)
+            ended = prove_here(order, args.session.data, narration.take)
         proved += ended.proved
         failed += len(asked.unknown) + ended.failed
         if ended.state.was_stopped:

@@ -1,23 +1,23 @@
-"""`dlbricks compare`: one model in several runtimes and variants, or any two things of one kind."""
+"""`dlbricks compare` and `systems`: a model in several variants, two things of one kind, or systems with each other."""
 
 from __future__ import annotations
 
-import argparse
 from typing import TYPE_CHECKING, Any
 
 from dlbricks_tui.cli.options import (
     add_cutting_options,
     add_measured_only_option,
     add_models_argument,
-    narrated_remarks,
+    estimate_options_of,
     usual_of,
     values_of,
 )
-from dlbricks_tui.cli.output import narrate, write_json
-from dlbricks_tui.cli.parser import Parser, Status, UsageError
+from dlbricks_tui.cli.output import narrate, show_parts, write_json
+from dlbricks_tui.cli.parser import Arguments, Parser, Status, UsageError
 from dlbricks_tui.settings.cutting import CUTTING, LEVEL
-from dlbricks_tui.settings.variant import SYSTEM, VARIANT
-from dlbricks_tui.wording.numbers import counted
+from dlbricks_tui.settings.language import CACHE, GENERATE, PROMPT, WEIGHTS
+from dlbricks_tui.settings.variant import RUNTIME, SYSTEM, THREADS, VARIANT
+from dlbricks_tui.wording.numbers import counted, names_of
 
 if TYPE_CHECKING:
     from dlbricks_tui.api.scope import EstimateOptions
@@ -28,6 +28,9 @@ compared with each other: two models, two systems, runtimes, days (2026-11-26), 
 (id). Several words in one argument all have to hold: 'onnxruntime threads=1'. Nothing is measured.
 """
 _PARTS = 10
+# Names of more models than these are not listed.
+_MOST_TOLD = 5
+_ONLY = "only this system, by its id, name or instance type"
 
 
 def register(parser: Parser) -> None:
@@ -46,23 +49,19 @@ def register(parser: Parser) -> None:
     parser.end(compare_combinations, "pairs.CompareDocument")
 
 
-def compare_combinations(args: argparse.Namespace) -> int:
+def compare_combinations(args: Arguments) -> int:
     """Print the combinations of one model, and the runs that measure what is missing; or compare two things."""
     if args.other is not None:
         return compare_two(args)
     # Loaded here, as below: the help needs no store.
-    from dlbricks_tui.api.combinations import CompareOptions, compare
+    from dlbricks_tui.api.combinations import CompareOptions
     from dlbricks_tui.api.estimates import comparison
-    from dlbricks_tui.api.opening import model_named, open_store
 
-    source = model_named(args.model, args.data)
     options = CompareOptions(**_model_options(args), **values_of(args, VARIANT))
-    with open_store(args.data, narrate) as store:
-        ranking = compare(source, options, args.data, store, narrated_remarks(), named=args.model)
+    ranking = args.session.ranking(args.model, options)
     if args.json:
         write_json(comparison(ranking))
     else:
-        from dlbricks_tui.cli.rendering import show_parts
         from dlbricks_tui.documents.parts import BLANK_LINE, Heading, Sentence
         from dlbricks_tui.documents.ranking import matrix_parts, ranking_answer, ranking_heading, ranking_parts
 
@@ -86,17 +85,16 @@ def compare_combinations(args: argparse.Namespace) -> int:
     return Status.of(ranking.refusals or not measured)
 
 
-def compare_two(args: argparse.Namespace) -> int:
+def compare_two(args: Arguments) -> int:
     """Print two things of one kind side by side."""
-    from dlbricks_tui.api.opening import model_or_none, open_store
+    from dlbricks_tui.api.opening import model_or_none
     from dlbricks_tui.api.pairs import compare_models, compare_named, named_side
-    from dlbricks_tui.cli.rendering import show_parts
     from dlbricks_tui.documents.comparison import comparison_parts
 
     names = args.model, args.other
-    models = [model_or_none(name, args.data) for name in names]
+    models = [model_or_none(name, args.session.data) for name in names]
     if models[0] is not None and models[1] is not None:
-        found = compare_models(models[0], models[1], _one_variant(args), args.data, narrated_remarks())
+        found = compare_models(models[0], models[1], _one_variant(args), args.session.data, args.session.remarks)
     elif models[0] is not None or models[1] is not None:
         model, other = names if models[0] is not None else names[::-1]
         raise UsageError(
@@ -104,7 +102,7 @@ def compare_two(args: argparse.Namespace) -> int:
         )
     else:
         _refuse_variants(args)
-        with open_store(args.data, narrate) as store:
+        with args.session.open_store() as store:
             found = compare_named(store, *(named_side(store, name) for name in names))
     if args.json:
         write_json(found)
@@ -115,7 +113,7 @@ def compare_two(args: argparse.Namespace) -> int:
     return Status.DONE
 
 
-def _one_variant(args: argparse.Namespace) -> EstimateOptions:
+def _one_variant(args: Arguments) -> EstimateOptions:
     """Return the options of an estimate with one value each."""
     from dlbricks_tui.api.scope import EstimateOptions
 
@@ -127,15 +125,106 @@ def _one_variant(args: argparse.Namespace) -> EstimateOptions:
     return EstimateOptions(**_model_options(args), **one)
 
 
-def _model_options(args: argparse.Namespace) -> dict[str, Any]:
+def _model_options(args: Arguments) -> dict[str, Any]:
     """Return the options of both comparisons that are not those of a variant."""
     return {**values_of(args, (*CUTTING, LEVEL, SYSTEM)), **usual_of(args)}
 
 
-def _refuse_variants(args: argparse.Namespace) -> None:
+def _refuse_variants(args: Arguments) -> None:
     given = [field for field, value in values_of(args, (*VARIANT, SYSTEM)).items() if value]
     if given:
         raise UsageError(
             f"--{given[0]} is for models: write it into the words, such as '{args.model} threads=1' (filters are those "
             "of `dlbricks results list`)"
         )
+
+
+def register_systems(parser: Parser) -> None:
+    """Add the actions of `systems`; without one it lists."""
+    parser.add_listing("list the systems", list_systems)
+    about = "compare the systems for each model, by latency and by cost"
+    comparing = parser.add_action("compare", about, compare_systems, json=False)
+    add_models_argument(comparing, many=True)
+    add_cutting_options(comparing, level="fused")
+    # None leaves the level to the results of each system.
+    comparing.set_defaults(level=None)
+    comparing.add_repeatable("--system", "S", _ONLY, dest="systems")
+    add_measured_only_option(comparing)
+    comparing.add_json()
+    about = "compare the systems for language models: tokens per second, memory, and the cost of a million tokens"
+    asking = parser.add_action("llm", about, compare_for_language_models, json=False)
+    asking.add_argument("models", metavar="MODEL", nargs="+", help="as `dlbricks llm` takes it")
+    _add_language_settings(asking)
+    asking.add_repeatable("--system", "S", _ONLY, dest="systems")
+    asking.add_json()
+    asking.add_schema("language_models.LanguageOnSystem", many=True)
+
+
+def _add_language_settings(parser: Parser) -> None:
+    """Take what language models are asked to do, and how they are executed."""
+    parser.add_settings(PROMPT, GENERATE)
+    parser.add_setting(WEIGHTS, many=True, default=(WEIGHTS.kind.read(WEIGHTS.usual),))
+    parser.add_setting(CACHE, many=True, default=())
+    parser.add_setting(THREADS, many=True, default=(), usual="the usual number of each system")
+    parser.add_setting(RUNTIME, many=True, default=(), usual="ONNX Runtime")
+
+
+def list_systems(args: Arguments) -> int:
+    """List the systems with their prices and the numbers of their results."""
+    # Loaded here, as below: the help needs no store.
+    from dlbricks_tui.api.store_contents import known_system_document, known_systems, prices_file
+    from dlbricks_tui.documents.parts import Table
+    from dlbricks_tui.documents.systems import system_columns
+
+    with args.session.open_store() as store:
+        known = known_systems(store, args.session.data)
+    if args.json:
+        write_json([known_system_document(it) for it in known])
+    elif known:
+        show_parts([Table(system_columns(known), known)])
+        for it in known:
+            if it.imported:
+                narrate(f"imported results of {it.system.id}: {', '.join(it.imported)}")
+        narrate(f"you can change the prices in {prices_file(args.session.data)}")
+    else:
+        narrate("no system has results yet: `dlbricks run MODEL` measures this one")
+    return Status.DONE
+
+
+def compare_systems(args: Arguments) -> int:
+    """Rank the systems for each model, by the answer of each system."""
+    from dlbricks_tui.api.store_contents import candidate_documents, ranked_systems
+    from dlbricks_tui.documents.systems import comparison_parts
+
+    sources = args.session.sources(args.models)
+    with args.session.open_estimator(estimate_options_of(args, *CUTTING, LEVEL)) as estimator:
+        ranked = ranked_systems(estimator, sources, args.systems)
+    if args.json:
+        write_json([document for found in ranked.values() for document in candidate_documents(found)])
+    elif ranked:
+        show_parts(comparison_parts(ranked))
+    without = [source.name for source in sources if source.name not in ranked]
+    if without:
+        narrate(f"these systems have no results of {names_of(without, _MOST_TOLD)}")
+    return Status.of(without)
+
+
+def compare_for_language_models(args: Arguments) -> int:
+    """Rank this host and the systems of the store for each language model; nothing is measured."""
+    from dlbricks_tui.api.language_answers import LanguageOptions, opened_models
+    from dlbricks_tui.api.language_models import language_on_systems
+    from dlbricks_tui.cli.output import show_parts
+    from dlbricks_tui.documents.systems import language_systems_parts
+
+    options = LanguageOptions(
+        **values_of(args, (PROMPT, GENERATE, WEIGHTS, CACHE)), threads=args.threads, runtimes=args.runtime
+    )
+    refused: list[str] = []
+    models = opened_models(args.models, options, refused.append)
+    found = language_on_systems(models, options, args.session.data, args.systems)
+    if args.json:
+        write_json(found)
+    else:
+        show_parts(language_systems_parts(found))
+    narrate(*refused)
+    return Status.of(refused)

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dlbricks_tui.cli.output import narrate, narrate_waiting, write, write_json
-from dlbricks_tui.cli.parser import Parser, Status, Typed, UsageError
+from dlbricks_tui.cli.output import narrate, narrate_waiting, show_parts, write, write_json
+from dlbricks_tui.cli.parser import Arguments, Parser, Status, Typed, UsageError
 from dlbricks_tui.settings.variant import THREADS
 
 if TYPE_CHECKING:
@@ -29,7 +28,7 @@ def register(parser: Parser) -> None:
 def register_runtimes(parser: Parser) -> None:
     """Add the actions of `runtimes`; without one it lists."""
     # Loaded here: other commands need no names of frameworks.
-    from dlbricks_tui.api.runtimes import FRAMEWORKS
+    from dlbricks_tui.api.doctor import FRAMEWORKS
 
     parser.add_listing("list the runtimes", list_runtimes)
     adding = parser.add_action("add", "register an interpreter after a check that it works", add_runtime)
@@ -61,18 +60,17 @@ def register_config(parser: Parser) -> None:
         parser.add_action(name, about, handler).set_defaults(reads_config=False)
 
 
-def examine(args: argparse.Namespace) -> int:
+def examine(args: Arguments) -> int:
     """Examine the host, and the named files of weights."""
     # Loaded here: the other commands of this module measure nothing.
     from dlbricks_tui.api.doctor import examination_document, examined_host, weights_of
-    from dlbricks_tui.cli.rendering import show_parts
     from dlbricks_tui.documents.systems import host_parts, weights_parts
 
     # Weights first, so that a mistyped path is refused at once.
     weights = weights_of(args.params)
     if args.threads is not None and not args.peaks:
         raise UsageError("--threads is the number of threads for --peaks: add --peaks, or leave --threads out")
-    found = examined_host(args.data, narrate_waiting, measures=args.peaks, threads=args.threads)
+    found = examined_host(args.session.data, narrate_waiting, measures=args.peaks, threads=args.threads)
     if args.json:
         write_json(examination_document(found, weights))
         return Status.DONE
@@ -85,26 +83,26 @@ def examine(args: argparse.Namespace) -> int:
     return Status.DONE
 
 
-def list_runtimes(args: argparse.Namespace) -> int:
+def list_runtimes(args: Arguments) -> int:
     """List the runtimes without starting any, and say if scenarios cannot be measured."""
-    from dlbricks_tui.api.runtimes import missing_loadgen, runtimes_of
+    from dlbricks_tui.api.doctor import missing_loadgen, runtimes_of
 
-    _write_runtimes(runtimes_of(args.data), as_json=args.json)
+    _write_runtimes(runtimes_of(args.session.data), as_json=args.json)
     if missing := missing_loadgen():
         narrate(missing)
     return Status.DONE
 
 
-def add_runtime(args: argparse.Namespace) -> int:
+def add_runtime(args: Arguments) -> int:
     """Register a runtime."""
-    from dlbricks_tui.api.runtimes import added_runtime
+    from dlbricks_tui.api.doctor import added_runtime
 
     variables = [text.partition("=") for text in args.env]
     for name, equals, _ in variables:
         if not name or not equals:
             raise UsageError(f"--env {name}: write NAME=VALUE")
     runtime = added_runtime(
-        args.data,
+        args.session.data,
         args.python,
         name=args.name,
         threads=args.threads,
@@ -117,33 +115,31 @@ def add_runtime(args: argparse.Namespace) -> int:
     return Status.DONE
 
 
-def check_runtimes(args: argparse.Namespace) -> int:
+def check_runtimes(args: Arguments) -> int:
     """Start one runtime, or all, and name those that do not work."""
-    from dlbricks_tui.api.runtimes import checked_runtimes
+    from dlbricks_tui.api.doctor import checked_runtimes
 
-    working, broken = checked_runtimes(args.data, args.name)
-    for line in broken:
-        narrate(line)
+    working, broken = checked_runtimes(args.session.data, args.name)
+    narrate(*broken)
     _write_runtimes(working, as_json=args.json)
     return Status.of(broken)
 
 
-def remove_runtime(args: argparse.Namespace) -> int:
+def remove_runtime(args: Arguments) -> int:
     """Forget a runtime."""
-    from dlbricks_tui.api.runtimes import forget_runtime
+    from dlbricks_tui.api.doctor import forget_runtime
 
-    forget_runtime(args.name, args.data)
+    forget_runtime(args.name, args.session.data)
     narrate(f"{args.name} is forgotten")
     return Status.DONE
 
 
 def _write_runtimes(runtimes: Sequence[Runtime], *, as_json: bool) -> None:
     if as_json:
-        from dlbricks_tui.api.runtimes import runtime_document
+        from dlbricks_tui.api.doctor import runtime_document
 
         write_json([runtime_document(runtime) for runtime in runtimes])
     elif runtimes:
-        from dlbricks_tui.cli.rendering import show_parts
         from dlbricks_tui.documents.parts import Column, Table, name_column
 
         columns: tuple[Column[Runtime], ...] = (
@@ -157,7 +153,7 @@ def _write_runtimes(runtimes: Sequence[Runtime], *, as_json: bool) -> None:
         show_parts([Table(columns, runtimes)])
 
 
-def list_settings(args: argparse.Namespace) -> int:
+def list_settings(args: Arguments) -> int:
     """List every setting, its value, and where the value comes from."""
     config: Config = args.config
     if args.json:
@@ -165,7 +161,6 @@ def list_settings(args: argparse.Namespace) -> int:
         keys = {action: {"keys": given.keys, "from": given.where} for action, given in config.keys.items()}
         write_json({"settings": settings, "keys": keys})
         return Status.DONE
-    from dlbricks_tui.cli.rendering import show_parts
     from dlbricks_tui.config.config import BY_NAME, KEYS, in_file
     from dlbricks_tui.documents.parts import CellKind, Column, Table, name_column
 
@@ -181,21 +176,21 @@ def list_settings(args: argparse.Namespace) -> int:
     return Status.DONE
 
 
-def locate(args: argparse.Namespace) -> int:
+def locate(args: Arguments) -> int:
     """Print the path of the config file."""
-    exists = args.data.config.exists()
+    exists = args.session.data.config.exists()
     if args.json:
-        write_json({"config": args.data.config, "exists": exists, "themes": args.data.themes})
+        write_json({"config": args.session.data.config, "exists": exists, "themes": args.session.data.themes})
         return Status.DONE
-    write(f"{args.data.config}\n")
+    write(f"{args.session.data.config}\n")
     if not exists:
         narrate("there is no such file yet, so all settings have their defaults; `dlbricks config` lists them")
     return Status.DONE
 
 
-def validate(args: argparse.Namespace) -> int:
+def validate(args: Arguments) -> int:
     """Name all faults of the settings."""
-    file, problems = args.data.config, _problems(args.sources, args.wrong_keys)
+    file, problems = args.session.data.config, _problems(args.sources, args.wrong_keys)
     if args.json:
         write_json({"config": file, "valid": not problems, "problems": problems})
     elif not problems and file.exists():

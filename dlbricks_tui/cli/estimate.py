@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from itertools import product
@@ -14,21 +13,20 @@ from dlbricks_tui.cli.options import (
     add_models_argument,
     estimate_options_of,
     given_options,
-    open_estimator,
     values_of,
 )
-from dlbricks_tui.cli.output import narrate, write_csv, write_json
-from dlbricks_tui.cli.parser import Parser, Status, Typed, UsageError
+from dlbricks_tui.cli.output import narrate, show_parts, write_csv, write_json
+from dlbricks_tui.cli.parser import Arguments, Parser, Status, Typed, UsageError
 from dlbricks_tui.settings.cutting import CUTTING, LEVEL, WORKERS
 from dlbricks_tui.settings.loads import BOUND
 from dlbricks_tui.settings.variant import BATCH, EXECUTION, KERNELS, PRECISION, RUNTIME, SYSTEM, THREADS
 
 if TYPE_CHECKING:
+    from dlbricks_tui.api.estimates import Cures
     from dlbricks_tui.api.estimating import Answer, Estimator
-    from dlbricks_tui.api.gaps import Cures
     from dlbricks_tui.api.scope import EstimateOptions
+    from dlbricks_tui.api.session import Session
     from dlbricks_tui.estimate.ranking import Point
-    from dlbricks_tui.folders import DataFolder
     from dlbricks_tui.models.library import ModelSource
 
 # Wider curves say no more; their lines without the legend.
@@ -64,15 +62,14 @@ def register(parser: Parser) -> None:
     parser.set_defaults(handler=estimate_models)
 
 
-def estimate_models(args: argparse.Namespace) -> int:
+def estimate_models(args: Arguments) -> int:
     """Estimate each model in each variant, or judge the estimates of all of them."""
+    from dlbricks_tui.api.estimates import Cures
     from dlbricks_tui.api.estimating import measured_models
-    from dlbricks_tui.api.gaps import Cures
-    from dlbricks_tui.api.opening import library
 
     if not args.models and not args.score:
         raise UsageError("name a MODEL that `dlbricks models` lists, a file, or table1:ID")
-    sources = library(args.data).find_all(args.models) if args.models else measured_models(args.data)
+    sources = args.session.sources(args.models) if args.models else measured_models(args.session.data)
     output = "json" if args.json else "csv" if args.csv else "text"
     options = estimate_options_of(args, *CUTTING, LEVEL, SYSTEM, WORKERS, rules=args.rules)
     # Those that change the graph come first: models are read again for each of them.
@@ -91,8 +88,8 @@ def estimate_models(args: argparse.Namespace) -> int:
         )
     cures = Cures(args.config, args.models, given_options(args), variants[0])
     if len(variants) > 1 or (args.bound_ms is not None and output == "text"):
-        return _estimate_variants(args.data, variants, sources, output, cures, args.bound_ms)
-    with open_estimator(variants[0], args.data) as estimator:
+        return _estimate_variants(args.session, variants, sources, output, cures, args.bound_ms)
+    with args.session.open_estimator(variants[0]) as estimator:
         if args.score:
             return _score(estimator, sources, output)
         if args.accuracy:
@@ -101,17 +98,17 @@ def estimate_models(args: argparse.Namespace) -> int:
 
 
 def _estimate_variants(
-    data: DataFolder,
+    session: Session,
     variants: Sequence[EstimateOptions],
     sources: Sequence[ModelSource],
     output: str,
     cures: Cures,
     bound_ms: float | None,
 ) -> int:
-    from dlbricks_tui.api.gaps import answers_of_variants
+    from dlbricks_tui.api.estimates import answers_of_variants
     from dlbricks_tui.documents.variants import best_line, curve_answer
 
-    found = answers_of_variants(variants, sources, cures, lambda options: open_estimator(options, data), narrate)
+    found = answers_of_variants(variants, sources, cures, session.open_estimator, narrate)
     if output == "text":
         for name, points in found.points.items():
             ways = dict.fromkeys((it.found.way.system, it.found.estimate.level.value) for it in points)
@@ -130,7 +127,6 @@ def show_variants(
 ) -> None:
     """Write the table of a model in several variants, their latency beside their throughput, and the answer."""
     # Loaded here: one variant has no curve.
-    from dlbricks_tui.cli.rendering import show_parts
     from dlbricks_tui.documents.parts import BLANK_LINE, Plots, Sentence
     from dlbricks_tui.documents.variants import curve_pictures, variants_parts
 
@@ -144,15 +140,14 @@ def show_variants(
 def _estimate(
     estimator: Estimator, sources: Sequence[ModelSource], output: str, cures: Cures, most_slow: int | None
 ) -> int:
-    from dlbricks_tui.api.gaps import level_remark, remarks_on_answers
+    from dlbricks_tui.api.estimates import level_remark, remarks_on_answers
 
     scope = estimator.scope_of(sources)
     if remark := level_remark(estimator, scope):
         narrate(remark)
     answers = estimator.answers(sources, scope)
     _write_estimates(answers, output, most_slow)
-    for line in remarks_on_answers(estimator, cures, scope, answers):
-        narrate(line)
+    narrate(*remarks_on_answers(estimator, cures, scope, answers))
     without = any(it.found.estimate.composed is None or it.found.estimate.obstacle for it in answers)
     return Status.of(without or len(answers) < len(sources))
 
@@ -171,7 +166,6 @@ def _write_estimates(answers: Sequence[Answer], output: str, most_slow: int | No
             _write_rows([row for one in estimates for row in slow_rows(one)])
         return
     # Loaded here: the other formats need no tables.
-    from dlbricks_tui.cli.rendering import show_parts
     from dlbricks_tui.documents.estimate import EstimateDocument
     from dlbricks_tui.documents.estimates import estimates_parts
 
@@ -195,7 +189,6 @@ def _write_rows(rows: Sequence[dict[str, Any]], output: str = "csv") -> None:
 
 def _judge(estimator: Estimator, sources: Sequence[ModelSource], output: str) -> int:
     from dlbricks_tui.api.estimates import accuracy_document
-    from dlbricks_tui.cli.rendering import show_parts
     from dlbricks_tui.documents.estimates import accuracy_parts, judged_by_way
 
     judged = sorted(judged_by_way(estimator.every_way(sources, estimator.scope_of(sources))), key=lambda it: it[0])
@@ -211,7 +204,6 @@ def _judge(estimator: Estimator, sources: Sequence[ModelSource], output: str) ->
 
 def _score(estimator: Estimator, sources: Sequence[ModelSource], output: str) -> int:
     from dlbricks_tui.api.estimates import score_document
-    from dlbricks_tui.cli.rendering import show_parts
     from dlbricks_tui.documents.estimates import NOTHING_TO_SCORE, score_parts
 
     found = estimator.scores(sources, estimator.scope_of(sources)) if sources else []

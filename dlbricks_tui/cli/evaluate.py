@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-import argparse
 import json
 from datetime import datetime, timezone
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
 from dlbricks_tui.cli.options import add_models_argument, inputs_of
-from dlbricks_tui.cli.output import narrate, narrate_once, narrate_some, write, write_json, write_lines
-from dlbricks_tui.cli.parser import Parser, Status, Typed, UsageError
+from dlbricks_tui.cli.output import narrate, narrate_once, narrate_some, show_parts, write, write_json, write_lines
+from dlbricks_tui.cli.parser import Arguments, Parser, Status, Typed, UsageError
 from dlbricks_tui.settings.setting import share
 from dlbricks_tui.wording.numbers import counted, names_of
 
 if TYPE_CHECKING:
     from dlbricks_tui.api.evaluating import EvaluationResult
     from dlbricks_tui.api.preparing import CheckedEvaluation
-    from dlbricks_tui.folders import DataFolder
+    from dlbricks_tui.api.session import Session
     from dlbricks_tui.runs.request import RunRequest
     from dlbricks_tui.runs.run import RunOutcome
     from dlbricks_tui.scenarios.scenario import ScenarioOrder
@@ -78,13 +77,13 @@ def _add_comparing(parser: Parser, *, by: str, processes: str) -> None:
     parser.add_count("--processes", f"{processes} (default: {usual.processes})", most=MOST_PROCESSES)
 
 
-def _comparing(args: argparse.Namespace) -> dict[str, Any]:
+def _comparing(args: Arguments) -> dict[str, Any]:
     """Return what the options say of comparisons, by the fields of options classes."""
     given = {"by": args.by, "processes": args.processes}
     return {name: value for name, value in given.items() if value is not None}
 
 
-def evaluate_file(args: argparse.Namespace) -> int:
+def evaluate_file(args: Arguments) -> int:
     """Carry out an evaluation, or write one, or print the schema of the file."""
     if args.schema:
         # Loaded here, as all that follows: an error in the options is quick.
@@ -105,14 +104,12 @@ def evaluate_file(args: argparse.Namespace) -> int:
     return _carry_out(args)
 
 
-def _write_evaluation(args: argparse.Namespace) -> int:
-    from dlbricks_tui.api.from_run import written_evaluation
-
+def _write_evaluation(args: Arguments) -> int:
     if args.file is not None or args.output is None or args.anyway or args.compare or args.again or _comparing(args):
         raise UsageError("--from RUN measures nothing: name only the file to write, with -o FILE")
     if args.output.exists() and not args.force:
         raise UsageError(f"{args.output} exists already: choose another file, or replace it with --force")
-    evaluation = written_evaluation(args.run, args.output, args.data)
+    evaluation = args.session.evaluation_of(args.run, args.output)
     if args.json:
         write_json({"name": evaluation.name, "sha256": evaluation.sha256, "file": args.output})
     else:
@@ -124,25 +121,24 @@ def _write_evaluation(args: argparse.Namespace) -> int:
     return Status.DONE
 
 
-def _carry_out(args: argparse.Namespace) -> int:
+def _carry_out(args: Arguments) -> int:
     from dlbricks_tui.api.evaluating import EvaluateOptions, EvaluationSteps, evaluate
     from dlbricks_tui.api.preparing import check_file
 
     options = EvaluateOptions(anyway=args.anyway, compare=args.compare, again=args.again, **_comparing(args))
-    checked = check_file(args.file, args.data)
+    checked = check_file(args.file, args.session.data)
     for match in checked.mismatches:
         narrate(f"does not match: {match.line}")
     steps = EvaluationSteps(
         tell=narrate,
-        run=lambda request: _run(request, args.data, quiet=args.quiet),
-        measure_load=lambda order: _measure_load(order, args.data, quiet=args.quiet),
+        run=lambda request: _run(request, args.session, quiet=args.quiet),
+        measure_load=lambda order: _measure_load(order, args.session, quiet=args.quiet),
     )
-    result = evaluate(checked, options, args.data, steps)
+    result = evaluate(checked, options, args.session.data, steps)
     if args.json:
         write_json(result)
     elif not result.refused:
         # Loaded here: the JSON document needs no tables.
-        from dlbricks_tui.cli.rendering import show_parts
         from dlbricks_tui.documents.comparison import compared_parts, results_parts
         from dlbricks_tui.documents.parts import BLANK_LINE
 
@@ -152,19 +148,21 @@ def _carry_out(args: argparse.Namespace) -> int:
     return _conclude(result, checked)
 
 
-def _run(request: RunRequest, data: DataFolder, *, quiet: bool) -> None:
+def _run(request: RunRequest, session: Session, *, quiet: bool) -> RunOutcome:
     """Carry a run of an evaluation out, and narrate its progress."""
-    from dlbricks_tui.cli.run import created_run, execute_shown, tell_end
+    from dlbricks_tui.cli.run import execute_shown, tell_end
 
-    if tell_end(*execute_shown(created_run(request, data), quiet=quiet)) == Status.INTERRUPTED:
+    outcome, run = execute_shown(session.new_run(request), quiet=quiet)
+    if tell_end(outcome, run) == Status.INTERRUPTED:
         raise KeyboardInterrupt
+    return outcome
 
 
-def _measure_load(order: ScenarioOrder, data: DataFolder, *, quiet: bool) -> LoadTest:
+def _measure_load(order: ScenarioOrder, session: Session, *, quiet: bool) -> LoadTest:
     """Measure a scenario of an evaluation, and narrate its progress."""
     from dlbricks_tui.cli.scenario import measure_shown
 
-    return measure_shown(order, data, quiet=quiet).test
+    return measure_shown(order, session, quiet=quiet).test
 
 
 def _conclude(result: EvaluationResult, checked: CheckedEvaluation) -> int:
@@ -186,7 +184,7 @@ def _conclude(result: EvaluationResult, checked: CheckedEvaluation) -> int:
     return Status.of(result.failures or slower or any(it.needed for it in result.same))
 
 
-def check(args: argparse.Namespace) -> int:
+def check(args: Arguments) -> int:
     """Measure the models again, and print a verdict on each."""
     # Loaded here: `--help` and `--json-schema` need none of it.
     from dlbricks_tui.api.checks import (
@@ -195,21 +193,20 @@ def check(args: argparse.Namespace) -> int:
         checked,
         days_of,
         line_of,
-        measure_again,
+        measured_by,
         other_system,
         refuse_unwritable,
         write_junit,
     )
     from dlbricks_tui.api.measuring import RunJob
     from dlbricks_tui.cli.run import execute_shown
-    from dlbricks_tui.wording.answers import runtime_words
-    from dlbricks_tui.wording.changes import check_heading, verdict_counts
+    from dlbricks_tui.wording.answers import check_heading, runtime_words, verdict_counts
 
     began = datetime.now(timezone.utc)
     if args.junit is not None:
         refuse_unwritable(args.junit)
     options = CheckOptions(**_comparing(args), system=args.system, runtime=args.runtime, **inputs_of(args))
-    plan = check_plan(args.models, args.against, options, args.data)
+    plan = check_plan(args.models, args.against, options, args.session.data)
     if plan.baselines.refused:
         narrate(f"{len(plan.baselines.refused)} lines are left out, the first: {plan.baselines.refused[0]}")
     if remark := other_system(plan):
@@ -222,13 +219,13 @@ def check(args: argparse.Namespace) -> int:
         number = f"{next(numbers)} of {options.processes * len(plan.groups)}"
         if not args.quiet:
             narrate(f"run {number}: {names_of(request.model_names)} by {runtime_words(request.runtime.identity)}")
-        return execute_shown(RunJob.create(request, args.data), quiet=args.quiet)[0]
+        return execute_shown(RunJob.create(request, args.session.data), quiet=args.quiet)[0]
 
-    measured = measure_again(plan, args.data, execute)
+    measured = measured_by(plan, args.session.data, execute)
     if measured.stopped:
         narrate("the check was stopped before its verdicts; what was measured is kept in the store")
         return Status.INTERRUPTED
-    found = checked(plan, measured, args.data)
+    found = checked(plan, measured, args.session.data)
     if args.json:
         write_json(found)
     else:

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import argparse
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dlbricks_tui.cli.options import add_cutting_options, add_models_argument, inputs_of, values_of
-from dlbricks_tui.cli.output import narrate, write, write_json
-from dlbricks_tui.cli.parser import Handler, Parser, Status, UsageError
+from dlbricks_tui.cli.output import narrate, show_parts, write, write_json
+from dlbricks_tui.cli.parser import Arguments, Handler, Parser, Status, UsageError
 from dlbricks_tui.settings.cutting import CUTTING, LEVEL
-from dlbricks_tui.settings.fleets import PROBE, QUESTION
 from dlbricks_tui.settings.language import GENERATE, PROMPT, WEIGHTS, WEIGHTS_BESIDE
+from dlbricks_tui.settings.measuring import PROBE, QUESTION
 from dlbricks_tui.settings.variant import EXECUTION
 from dlbricks_tui.wording.numbers import counted
 
@@ -102,12 +101,11 @@ def _add(parser: Parser, name: str, about: str, handler: Handler, *, newest: boo
     return added
 
 
-def run_fleet(args: argparse.Namespace) -> int:
+def run_fleet(args: Arguments) -> int:
     """Start a fleet run, and drive it unless it is to be detached."""
     from dlbricks_tui.api.fleets import FleetJob, FleetOptions, fleet_request
-    from dlbricks_tui.api.language_models import LanguageOptions
+    from dlbricks_tui.api.language_answers import LanguageOptions
     from dlbricks_tui.api.measuring import remarks_on_run
-    from dlbricks_tui.api.opening import library
     from dlbricks_tui.cli.output import narrate_once
     from dlbricks_tui.cli.run import measure_options_of
 
@@ -123,14 +121,13 @@ def run_fleet(args: argparse.Namespace) -> int:
         language_models=tuple(args.llm),
         language=LanguageOptions(**values_of(args, (PROMPT, GENERATE, WEIGHTS_BESIDE))),
     )
-    request = fleet_request(options, library(args.data).find_all(args.models) if args.models else (), args.data)
-    fleet = FleetJob.create(request, args.data)
-    for remark in remarks_on_run(request.run):
-        narrate_once(remark)
+    request = fleet_request(options, args.session.sources(args.models), args.session.data)
+    fleet = FleetJob.create(request, args.session.data)
+    narrate_once(*remarks_on_run(request.run))
     return _drive(fleet, args)
 
 
-def show_status(args: argparse.Namespace) -> int:
+def show_status(args: Arguments) -> int:
     """Show a fleet run as it is now, or until it ends."""
     fleet = _fleet(args)
     if args.follow:
@@ -146,20 +143,20 @@ def show_status(args: argparse.Namespace) -> int:
     return Status.DONE if state.active else _status(fleet, is_end=args.follow)
 
 
-def list_fleets(args: argparse.Namespace) -> int:
+def list_fleets(args: Arguments) -> int:
     """List all fleet runs of the data folder."""
     from dlbricks_tui.api.fleets import fleet_summary, stored_fleets
     from dlbricks_tui.cli.jobs import show_list
-    from dlbricks_tui.documents.jobs import FLEET_COLUMNS
+    from dlbricks_tui.documents.run import FLEET_COLUMNS
 
-    stored = stored_fleets(args.data)
+    stored = stored_fleets(args.session.data)
     none = "no fleet run yet: `dlbricks fleet run MODEL --hosts FILE` makes the first"
     return show_list(
         list(map(fleet_summary, stored.states)), FLEET_COLUMNS, stored.unreadable.values(), none, as_json=args.json
     )
 
 
-def pause_fleet(args: argparse.Namespace) -> int:
+def pause_fleet(args: Arguments) -> int:
     """Pause all hosts of a fleet run, or one of them."""
     fleet = _fleet(args)
     if args.host is None:
@@ -169,7 +166,7 @@ def pause_fleet(args: argparse.Namespace) -> int:
     return _confirm(fleet, f"pauses on {args.host} after the current round", args)
 
 
-def cancel_fleet(args: argparse.Namespace) -> int:
+def cancel_fleet(args: Arguments) -> int:
     """Ask a fleet run to end, or one host to end its work."""
     fleet = _fleet(args)
     if args.host is None:
@@ -179,7 +176,7 @@ def cancel_fleet(args: argparse.Namespace) -> int:
     return _confirm(fleet, f"gives {args.host} no more work", args)
 
 
-def resume_fleet(args: argparse.Namespace) -> int:
+def resume_fleet(args: Arguments) -> int:
     """Let paused hosts go on, or drive a fleet run again that has no driver."""
     fleet = _fleet(args)
     if args.host is not None:
@@ -192,13 +189,13 @@ def resume_fleet(args: argparse.Namespace) -> int:
     return _drive(fleet, args) if fleet.resume() else _confirm(fleet, "goes on", args)
 
 
-def add_hosts(args: argparse.Namespace) -> int:
+def add_hosts(args: Arguments) -> int:
     """Let the hosts of another hosts file take part."""
     fleet = _fleet(args)
     return _confirm(fleet, f"takes in {', '.join(fleet.add_hosts(args.hosts))}", args)
 
 
-def _drive(fleet: FleetJob, args: argparse.Namespace) -> int:
+def _drive(fleet: FleetJob, args: Arguments) -> int:
     """Drive a fleet run in this process and print what was found, or start it in a separate process."""
     run = fleet.folder.run
     if args.detach:
@@ -244,32 +241,32 @@ def _show(fleet: FleetJob, *, as_json: bool) -> None:
     if as_json:
         write_json(found)
     else:
-        from dlbricks_tui.cli.rendering import show_parts
         from dlbricks_tui.documents.fleet import fleet_parts
 
         show_parts(fleet_parts(found, tuple(fleet.folder.progress().hosts.values())))
 
 
-def _fleet(args: argparse.Namespace) -> FleetJob:
+def _fleet(args: Arguments) -> FleetJob:
     from dlbricks_tui.api.fleets import FleetJob
 
-    return FleetJob.find(args.fleet, args.data)
+    return FleetJob.find(args.fleet, args.session.data)
 
 
-def _confirm(fleet: FleetJob, what: str, args: argparse.Namespace) -> int:
+def _confirm(fleet: FleetJob, what: str, args: Arguments) -> int:
     if args.json:
         _show(fleet, as_json=True)
     narrate(f"fleet run {fleet.folder.run} {what}")
     return Status.DONE
 
 
-def examine_fleet(args: argparse.Namespace) -> int:
+def examine_fleet(args: Arguments) -> int:
     """Examine the hosts of a hosts file, and set them up if asked to."""
     from dlbricks_tui.api.fleets import examined_hosts, fleet_examination
-    from dlbricks_tui.cli.rendering import show_parts
     from dlbricks_tui.documents.fleet import examination_parts
 
-    found = examined_hosts(args.hosts, args.data, args.runtime, install=args.install, wheels=args.wheels, step=narrate)
+    found = examined_hosts(
+        args.hosts, args.session.data, args.runtime, install=args.install, wheels=args.wheels, step=narrate
+    )
     for host in found:
         if host.installed:
             narrate(f"{host.host}: {host.installed}")
@@ -283,11 +280,11 @@ def examine_fleet(args: argparse.Namespace) -> int:
     return Status.of(not ready)
 
 
-def make_certificates(args: argparse.Namespace) -> int:
+def make_certificates(args: Arguments) -> int:
     """Make the certificates and private keys of a fleet, or name those that are there."""
     from dlbricks_tui.api.fleets import made_certificates
 
-    certificates, is_new = made_certificates(args.folder, args.data)
+    certificates, is_new = made_certificates(args.folder, args.session.data)
     if args.json:
         write_json({"folder": str(certificates.folder), "hosts": [str(path) for path in certificates.of_hosts]})
     else:
@@ -299,11 +296,16 @@ def make_certificates(args: argparse.Namespace) -> int:
     return Status.DONE
 
 
-def work_on_this_host(args: argparse.Namespace) -> int:
+def work_on_this_host(args: Arguments) -> int:
     """Measure on this host until the process is told to end."""
     from dlbricks_tui.api.fleets import work_for_fleet
 
     work_for_fleet(
-        args.scheduler, args.name, args.data, narrate, certificates=args.certificates, allow_plain=args.allow_plain
+        args.scheduler,
+        args.name,
+        args.session.data,
+        narrate,
+        certificates=args.certificates,
+        allow_plain=args.allow_plain,
     )
     return Status.DONE

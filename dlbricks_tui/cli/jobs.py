@@ -1,15 +1,15 @@
-"""`dlbricks jobs` and `dlbricks runs`: list jobs of all kinds or runs, watch, replay, pause, cancel or resume one."""
+"""`dlbricks jobs`, `runs` and `demo`: list, watch, replay, pause, cancel or resume jobs; replay a recorded run."""
 
 from __future__ import annotations
 
-import argparse
 import math
+import os
 from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
-from dlbricks_tui.cli.output import narrate, write, write_json
-from dlbricks_tui.cli.parser import Handler, Parser, Status, Typed
+from dlbricks_tui.cli.output import narrate, show_parts, write, write_json
+from dlbricks_tui.cli.parser import Arguments, Handler, Parser, Status, Typed
 from dlbricks_tui.settings.measuring import TIME_BUDGET
 from dlbricks_tui.wording.numbers import duration
 
@@ -49,6 +49,14 @@ def register_runs(parser: Parser) -> None:
     resuming.add_argument("--time-budget", metavar="S", type=budget, help=about)
 
 
+def register_demo(parser: Parser) -> None:
+    """Add the options of `demo`."""
+    parser.add_speed(default=4.0)
+    parser.add_quiet()
+    parser.end(demonstrate, "measuring.ReplayedRun")
+    parser.set_defaults(reads_config=False)
+
+
 def _add_options(watching: Parser, replaying: Parser, resuming: Parser) -> None:
     watching.add_quiet()
     replaying.add_speed()
@@ -57,12 +65,12 @@ def _add_options(watching: Parser, replaying: Parser, resuming: Parser) -> None:
     resuming.add_quiet()
 
 
-def _add_job(parser: Parser, name: str, about: str, handler: Callable[[argparse.Namespace, JobFolder], int]) -> Parser:
-    def handle(args: argparse.Namespace) -> int:
+def _add_job(parser: Parser, name: str, about: str, handler: Callable[[Arguments, JobFolder], int]) -> Parser:
+    def handle(args: Arguments) -> int:
         # Loaded here, as all that follows: the list of runs starts sooner without.
         from dlbricks_tui.api.jobs import find_job
 
-        folder = find_job(args.job, args.data)
+        folder = find_job(args.job, args.session.data)
         # Commands for runs and fleet runs have these names.
         args.run = args.fleet = folder.run
         args.follow, args.host, args.time_budget = True, None, None
@@ -88,12 +96,10 @@ def show_list(
     rows: Sequence[Any], columns: tuple[Column[Any], ...], unreadable: Collection[str], none: str, *, as_json: bool
 ) -> int:
     """Show rows as a table or a document, and name those that cannot be read; `none` says how to get a first one."""
-    for line in unreadable:
-        narrate(line)
+    narrate(*unreadable)
     if as_json:
         write_json(rows)
     elif rows:
-        from dlbricks_tui.cli.rendering import show_parts
         from dlbricks_tui.documents.parts import Table
 
         show_parts([Table(columns, rows)])
@@ -102,18 +108,18 @@ def show_list(
     return Status.of(unreadable)
 
 
-def list_jobs(args: argparse.Namespace) -> int:
+def list_jobs(args: Arguments) -> int:
     """List all jobs of the data folder."""
     from dlbricks_tui.api.jobs import job_summaries, stored_jobs
-    from dlbricks_tui.documents.jobs import JOB_COLUMNS
+    from dlbricks_tui.documents.run import JOB_COLUMNS
 
-    stored = stored_jobs(args.data)
+    stored = stored_jobs(args.session.data)
     none = "no job yet: `dlbricks run MODEL` makes the first"
     found = job_summaries(stored.states)
     return show_list(found, JOB_COLUMNS, stored.unreadable.values(), none, as_json=args.json)
 
 
-def _watch(args: argparse.Namespace, folder: JobFolder) -> int:
+def _watch(args: Arguments, folder: JobFolder) -> int:
     if (handler := _of_runs(folder, "watch_run", "show_status")) is not None:
         return handler(args)
     from dlbricks_tui.api.jobs import events_until_end, reader_of
@@ -122,7 +128,7 @@ def _watch(args: argparse.Namespace, folder: JobFolder) -> int:
     return _show(events_until_end(folder, reader), folder, reader, args)
 
 
-def _replay(args: argparse.Namespace, folder: JobFolder) -> int:
+def _replay(args: Arguments, folder: JobFolder) -> int:
     # The events of a fleet run tell of hosts that measure at the same time.
     if (handler := _of_runs(folder, "replay_stored", "show_status")) is not None:
         return handler(args)
@@ -132,24 +138,24 @@ def _replay(args: argparse.Namespace, folder: JobFolder) -> int:
     return _show(replay_of(folder, reader, args.speed).play(), folder, reader, args)
 
 
-def _pause(args: argparse.Namespace, folder: JobFolder) -> int:
+def _pause(args: Arguments, folder: JobFolder) -> int:
     if (handler := _of_runs(folder, "pause_run", "pause_fleet")) is not None:
         return handler(args)
     folder.pause()
     return _confirm(folder, "pauses: what it has stored is kept", args)
 
 
-def _cancel(args: argparse.Namespace, folder: JobFolder) -> int:
+def _cancel(args: Arguments, folder: JobFolder) -> int:
     folder.cancel()
     return _confirm(folder, "is told to end", args)
 
 
-def _resume(args: argparse.Namespace, folder: JobFolder) -> int:
+def _resume(args: Arguments, folder: JobFolder) -> int:
     if (handler := _of_runs(folder, "resume_run", "resume_fleet")) is not None:
         return handler(args)
     from dlbricks_tui.api.jobs import resume_job
 
-    resume_job(folder.run, args.data)
+    resume_job(folder.run, args.session.data)
     return _confirm(folder, "goes on in a separate process", args) if args.detach else _watch(args, folder)
 
 
@@ -166,7 +172,7 @@ def _of_runs(folder: JobFolder, of_run: str, of_fleet: str) -> Handler | None:
     return None
 
 
-def _show(events: Iterable[Event], folder: JobFolder, reader: EventReader, args: argparse.Namespace) -> int:
+def _show(events: Iterable[Event], folder: JobFolder, reader: EventReader, args: Arguments) -> int:
     """Narrate events, and tell the end of the job."""
     from dlbricks_tui.api.jobs import words_for
     from dlbricks_tui.cli.progress import JobNarration, live_console
@@ -183,18 +189,18 @@ def _show(events: Iterable[Event], folder: JobFolder, reader: EventReader, args:
     return Status.of(not (state.is_finished or state.active))
 
 
-def detached(kind: str, request: Any, models: Sequence[str], args: argparse.Namespace) -> JobFolder:
+def detached(kind: str, request: Any, models: Sequence[str], args: Arguments) -> JobFolder:
     """Start a job of a kind in a separate process, and tell its id."""
     from dlbricks_tui.api.jobs import start_job
 
-    folder = start_job(kind, request, models, args.data)
+    folder = start_job(kind, request, models, args.session.data)
     if not args.json:
         write(f"{folder.run}\n")
     narrate(f"it runs in a separate process; `{folder.watched_by} {folder.run}` shows its progress")
     return folder
 
 
-def detach(kind: str, request: Any, models: Sequence[str], args: argparse.Namespace) -> int:
+def detach(kind: str, request: Any, models: Sequence[str], args: Arguments) -> int:
     """Start a job in a separate process; with `--json`, print its document."""
     from dlbricks_tui.api.jobs import job_summaries
 
@@ -204,7 +210,7 @@ def detach(kind: str, request: Any, models: Sequence[str], args: argparse.Namesp
     return Status.DONE
 
 
-def _confirm(folder: JobFolder, what: str, args: argparse.Namespace) -> int:
+def _confirm(folder: JobFolder, what: str, args: Arguments) -> int:
     if args.json:
         from dlbricks_tui.api.jobs import job_summaries
 
@@ -213,18 +219,18 @@ def _confirm(folder: JobFolder, what: str, args: argparse.Namespace) -> int:
     return Status.DONE
 
 
-def list_runs(args: argparse.Namespace) -> int:
+def list_runs(args: Arguments) -> int:
     """List all runs of the data folder."""
     from dlbricks_tui.api.measuring import run_summary, stored_runs
-    from dlbricks_tui.documents.jobs import RUN_COLUMNS
+    from dlbricks_tui.documents.run import RUN_COLUMNS
 
-    stored = stored_runs(args.data)
+    stored = stored_runs(args.session.data)
     found = [run_summary(state) for state in stored.states]
     none = "no run yet: `dlbricks run MODEL` makes the first"
     return show_list(found, RUN_COLUMNS, stored.unreadable.values(), none, as_json=args.json)
 
 
-def watch_run(args: argparse.Namespace) -> int:
+def watch_run(args: Arguments) -> int:
     """Show a run from its beginning to its end."""
     from dlbricks_tui.api.jobs import events_until_end, reader_of
     from dlbricks_tui.api.measuring import outcome_of
@@ -235,34 +241,34 @@ def watch_run(args: argparse.Namespace) -> int:
     with shown(quiet=args.quiet) as display:
         for event in events_until_end(folder, reader_of(folder)):
             display.take(event)
-    return conclude(outcome_of(folder, args.data), display.run, as_json=args.json)
+    return conclude(outcome_of(folder, args.session.data), display.run, as_json=args.json)
 
 
-def replay_stored(args: argparse.Namespace) -> int:
+def replay_stored(args: Arguments) -> int:
     """Show a run again."""
     return replay_run(_folder(args), args)
 
 
-def pause_run(args: argparse.Namespace) -> int:
+def pause_run(args: Arguments) -> int:
     """Pause a run after its current round."""
     folder = _folder(args)
     folder.pause()
     return _confirm_run(folder, "pauses after its current round", args)
 
 
-def cancel_run(args: argparse.Namespace) -> int:
+def cancel_run(args: Arguments) -> int:
     """Ask a run to end."""
     folder = _folder(args)
     folder.cancel()
     return _confirm_run(folder, "is told to end", args)
 
 
-def resume_run(args: argparse.Namespace) -> int:
+def resume_run(args: Arguments) -> int:
     """Let a paused run go on, or take up a run without a process again."""
     from dlbricks_tui.api.measuring import resumed_run
 
     folder = _folder(args)
-    run = resumed_run(folder, args.data, args.time_budget)
+    run = resumed_run(folder, args.session.data, args.time_budget)
     if run is None:
         return _confirm_run(folder, "goes on", args)
     from dlbricks_tui.cli.run import carry_out
@@ -270,13 +276,13 @@ def resume_run(args: argparse.Namespace) -> int:
     return carry_out(run, args)
 
 
-def replay_run(folder: RunFolder, args: argparse.Namespace) -> int:
+def replay_run(folder: RunFolder, args: Arguments) -> int:
     """Show the events of a run again, print the last estimates that they tell, and return the exit status."""
     from dlbricks_tui.api.jobs import reader_of, replay_of
     from dlbricks_tui.api.measuring import replayed_run
+    from dlbricks_tui.cli.output import show_parts
     from dlbricks_tui.cli.progress import shown
-    from dlbricks_tui.cli.rendering import show_parts
-    from dlbricks_tui.documents.jobs import replay_parts
+    from dlbricks_tui.documents.run import replay_parts
 
     replay = replay_of(folder, reader_of(folder), args.speed)
     if not args.quiet:
@@ -296,16 +302,33 @@ def replay_run(folder: RunFolder, args: argparse.Namespace) -> int:
     return Status.DONE
 
 
-def _folder(args: argparse.Namespace) -> RunFolder:
+def _folder(args: Arguments) -> RunFolder:
     from dlbricks_tui.api.measuring import find_run
 
-    return find_run(args.run, args.data)
+    return find_run(args.run, args.session.data)
 
 
-def _confirm_run(folder: RunFolder, what: str, args: argparse.Namespace) -> int:
+def _confirm_run(folder: RunFolder, what: str, args: Arguments) -> int:
     if args.json:
         from dlbricks_tui.api.measuring import run_summary
 
         write_json(run_summary(folder.state()))
     narrate(f"run {folder.run} {what}")
     return Status.DONE
+
+
+def demonstrate(args: Arguments) -> int:
+    """Open the workbench on recorded results; without a terminal, replay a run and print its estimates."""
+    from dlbricks_tui.api.demonstration import open_demonstration
+    from dlbricks_tui.api.measuring import find_run
+    from dlbricks_tui.config.config import Sources
+
+    with open_demonstration() as found:
+        if args.demonstrate is not None and not args.json:
+            # The user's own settings may name runtimes that were not recorded.
+            sources = Sources(found.data.config, os.environ, args.settings)
+            status: int = args.demonstrate(found, sources, args.speed)
+            return status
+        if not args.quiet:
+            narrate(f"a demonstration: all numbers were {found.host.origin}")
+        return replay_run(find_run(found.replayed, found.data), args)

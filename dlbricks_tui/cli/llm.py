@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import groupby
@@ -10,15 +9,15 @@ from typing import TYPE_CHECKING, Any
 
 from dlbricks_tui.cli.jobs import detach
 from dlbricks_tui.cli.options import values_of
-from dlbricks_tui.cli.output import narrate, write_json
-from dlbricks_tui.cli.parser import Parser, Status, Typed, UsageError
+from dlbricks_tui.cli.output import narrate, show_parts, write_json
+from dlbricks_tui.cli.parser import Arguments, Parser, Status, Typed, UsageError
 from dlbricks_tui.settings.language import AT_LEAST, BEST_FOR, CACHE, FLASH_ATTENTION, GENERATE, PROMPT, WEIGHTS
 from dlbricks_tui.settings.setting import name, several
 from dlbricks_tui.settings.variant import RUNTIME, THREADS
 from dlbricks_tui.wording.numbers import counted, duration
 
 if TYPE_CHECKING:
-    from dlbricks_tui.api.language_models import LanguageAnswer, LanguageOptions
+    from dlbricks_tui.api.language_answers import LanguageAnswer, LanguageOptions
     from dlbricks_tui.documents.parts import Part
 
 # Pictures are no wider.
@@ -62,14 +61,13 @@ def register(parser: Parser) -> None:
     about = "build the whole model with random weights, too, and time it by onnxruntime-genai, if it fits"
     parser.add_flag("--end-to-end", about=about, to=how)
     parser.add_detach()
-    parser.end(answer_models, "language_models.LanguageAnswer", many=True, quiet=True)
+    parser.end(answer_models, "language_answers.LanguageAnswer", many=True, quiet=True)
 
 
-def answer_models(args: argparse.Namespace) -> int:
+def answer_models(args: Arguments) -> int:
     """Answer for some models or for the library; measure what the store lacks unless predictions are enough."""
     # Loaded here: the help needs no store, and documents need no tables.
     from dlbricks_tui.api.language_models import library_answers
-    from dlbricks_tui.cli.rendering import show_parts
     from dlbricks_tui.documents.language import fastest_first, language_parts, library_parts
     from dlbricks_tui.documents.language_comparison import comparison_parts, what_ifs_parts
 
@@ -95,7 +93,7 @@ def answer_models(args: argparse.Namespace) -> int:
     if args.detach:
         return _detach(args, options)
     if args.list:
-        found, at_least = library_answers(options, args.data), args.at_least or 0.0
+        found, at_least = library_answers(options, args.session.data), args.at_least or 0.0
         answers: Sequence[LanguageAnswer] = fastest_first(found, at_least)
         parts += library_parts(found, at_least)
     else:
@@ -113,8 +111,8 @@ def answer_models(args: argparse.Namespace) -> int:
     return Status.of(failures)
 
 
-def _options(args: argparse.Namespace) -> LanguageOptions:
-    from dlbricks_tui.api.language_models import LanguageOptions, runtimes_here
+def _options(args: Arguments) -> LanguageOptions:
+    from dlbricks_tui.api.language_answers import LanguageOptions, runtimes_here
 
     threads = args.threads if isinstance(args.threads, tuple) else (args.threads,) * (args.threads is not None)
     named: dict[str, Any] = {"precisions": args.precision, "runtimes": args.runtime, "caches": args.cache}
@@ -124,7 +122,7 @@ def _options(args: argparse.Namespace) -> LanguageOptions:
     named = {field: given for field, given in named.items() if given}
     options = LanguageOptions(**{**values_of(args, (PROMPT, GENERATE, BEST_FOR)), "threads": threads, **named})
     if args.compare:
-        return replace(options.with_every_execution(runtimes_here(args.data)), **named)
+        return replace(options.with_every_execution(runtimes_here(args.session.data)), **named)
     wants = bool(args.what_if or args.prove)
     chosen = options.precisions, options.threads, options.runtimes, options.caches, options.flash_attention
     if wants and max(map(len, chosen)) > 1:
@@ -132,33 +130,32 @@ def _options(args: argparse.Namespace) -> LanguageOptions:
     return replace(options, what_ifs=wants, prove=args.prove)
 
 
-def _detach(args: argparse.Namespace, options: LanguageOptions) -> int:
+def _detach(args: Arguments, options: LanguageOptions) -> int:
     from dlbricks_tui.api import language_models as language
+    from dlbricks_tui.api.language_answers import opened_models
 
-    models = language.opened_models(args.models, options, narrate)
-    order = language.language_order(models, options, args.data, end_to_end=args.end_to_end, probe=args.probe)
+    models = opened_models(args.models, options, narrate)
+    order = language.language_order(models, options, args.session.data, end_to_end=args.end_to_end, probe=args.probe)
     return detach("language model", order, [it.name for it in models], args)
 
 
-def _answers(args: argparse.Namespace, options: LanguageOptions) -> tuple[Sequence[LanguageAnswer], int]:
+def _answers(args: Arguments, options: LanguageOptions) -> tuple[Sequence[LanguageAnswer], int]:
     """Return the answers, and the number of failures; each was narrated, and what it lacks is predicted."""
     from dlbricks_tui.api import language_models as language
+    from dlbricks_tui.api.language_answers import opened_models
 
     failures: list[str] = []
-    models = language.opened_models(args.models, options, failures.append)
-    for failure in failures:
-        narrate(failure)
+    models = opened_models(args.models, options, failures.append)
+    narrate(*failures)
     if args.predict:
-        return language.stored_answers(models, options, args.data), len(failures)
+        return language.stored_answers(models, options, args.session.data), len(failures)
     from dlbricks_tui.api.jobs import words_of
     from dlbricks_tui.api.measuring import variant_remarks
-    from dlbricks_tui.cli.progress import JobNarration
-    from dlbricks_tui.cli.signals import signals_interrupt
+    from dlbricks_tui.cli.progress import JobNarration, signals_interrupt
 
-    for remark in variant_remarks(options.threads):
-        narrate(remark)
+    narrate(*variant_remarks(options.threads))
     if args.compare:
-        before = language.stored_answers(models, options, args.data)
+        before = language.stored_answers(models, options, args.session.data)
         lacking = [it for it in before if not it.is_measured]
         takes = f"{len(lacking)} to measure, about {duration(language.seconds_to_measure(before))}"
         narrate(f"{counted(len(before), 'execution')}: {takes if lacking else 'all are measured'}")
@@ -166,7 +163,8 @@ def _answers(args: argparse.Namespace, options: LanguageOptions) -> tuple[Sequen
     ended_early: list[str] = []
     with signals_interrupt():
         how = {"end_to_end": args.end_to_end, "probe": args.probe}
-        found = language.measured_or_predicted(models, options, args.data, narration.take, ended_early.append, **how)
-    for line in ended_early:
-        narrate(line)
+        found = language.measured_or_predicted(
+            models, options, args.session.data, narration.take, ended_early.append, **how
+        )
+    narrate(*ended_early)
     return found, len(failures) + len(ended_early) + narration.failed

@@ -6,24 +6,25 @@ import argparse
 import gc
 import os
 import shlex
+import signal
 import sys
 import time
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from dlbricks_tui import __version__
-from dlbricks_tui.cli.output import ReaderGoneError, forget_remarks, narrate, write
-from dlbricks_tui.cli.parser import FromConfig, Handler, Parser, Status, UsageError, with_hyphens_joined
-from dlbricks_tui.cli.signals import was_interrupted
+from dlbricks_tui.cli.output import ReaderGoneError, forget_remarks, narrate, narrate_once, write
+from dlbricks_tui.cli.parser import Arguments, FromConfig, Handler, Parser, Status, UsageError, with_hyphens_joined
 from dlbricks_tui.errors import UserError
 from dlbricks_tui.folders import DATA_FOLDER_VARIABLE, DataFolder, NoHomeFolderError, data_folder
 
 if TYPE_CHECKING:
     from dlbricks_tui.api.demonstration import Demonstration
     from dlbricks_tui.config.config import Config, Sources
+    from dlbricks_tui.models.graph import Numbers
     from dlbricks_tui.models.library import ModelSource
 
 
@@ -60,12 +61,14 @@ def _loaded(name: str) -> Any:
     return sys.modules[module]
 
 
+# True since SIGINT has arrived.
+_interrupted = False
 # The options before a command that take the next word.
 _WITH_A_VALUE = ("--data-dir", "--set")
 
 # In the order in which `--help` lists them.
 COMMANDS = (
-    _command("demo", "look around in recorded results: needs no framework, and measures nothing"),
+    _command("demo", "look around in recorded results: needs no framework, and measures nothing", "jobs"),
     _command("models", "list the models of the library, add or remove files and folders"),
     _command("tree", "show the layer sequences of a model, and which of them repeat", "models"),
     _command("corpus", "show how much of one model, or of several, is the same", "models"),
@@ -85,7 +88,7 @@ COMMANDS = (
     _command("check", "measure models again, and say which are slower than a file says: for nightly jobs", "evaluate"),
     _command("results", "list, show, compare, export, import, delete, verify and compact stored results"),
     _command("suite", "have the bricks of private models measured where the models are not"),
-    _command("systems", "list the systems of the store, or compare them for some models"),
+    _command("systems", "list the systems of the store, or compare them for some models", "compare"),
     _command("fleet", "measure on many hosts, find the best one, and set hosts up"),
     _command("report", "draw the paper's figures from stored results, as one page"),
     _command("runtimes", "list, add, check or remove interpreters that have a framework", "doctor"),
@@ -114,7 +117,7 @@ def main(
         parser, names = command_parser(commands), [command.name for command in commands]
         words, word = _without_model(arguments, names)
         try:
-            args = parser.parse_args(with_hyphens_joined(words))
+            args = parser.parse_args(with_hyphens_joined(words), Arguments())
         except UsageError:
             # The word before the options of a command may be the error.
             if word is not None:
@@ -123,8 +126,12 @@ def main(
         if args.handler is None and word is None and without_command is None:
             parser.print_help()
             return Status.DONE
-        args.data = _data_folder(args.data_dir)
-        model = None if word is None else _model_called(word, args.data, names)
+        # Loaded here: the help needs none.
+        from dlbricks_tui.api.session import Remarks, Session
+
+        args.session = Session(_data_folder(args.data_dir))
+        args.session.remarks = Remarks(narrate, lambda error: error.in_command, _narrate_inputs, narrate_once)
+        model = None if word is None else _model_called(word, args.session.data, names)
         if model is not None and without_command is None:
             shown = str(model) if isinstance(model, Path) else f"{word}"
             hint = f"`dlbricks tree {shlex.quote(shown)}` prints its layer sequences"
@@ -134,7 +141,7 @@ def main(
         args.began = began
         _take_config(args)
         if args.handler is None and without_command is not None:
-            return _run(lambda args: without_command(args.data, args.sources, model), args)
+            return _run(lambda args: without_command(args.session.data, args.sources, model), args)
         return _run(args.handler, args)
     except ReaderGoneError:
         return Status.DONE
@@ -177,7 +184,7 @@ def _model_called(word: str, data: DataFolder, commands: Sequence[str]) -> Model
     return model_or_path(word, data, refusal)
 
 
-def _run(handler: Handler, args: argparse.Namespace) -> int:
+def _run(handler: Handler, args: Arguments) -> int:
     try:
         return handler(args)
     except (UserError, ReaderGoneError):
@@ -185,9 +192,9 @@ def _run(handler: Handler, args: argparse.Namespace) -> int:
     except Exception as error:
         if was_interrupted():
             raise
-        from dlbricks_tui.crash_log import keep_traceback
+        from dlbricks_tui.errors import keep_traceback
 
-        file = keep_traceback(error, args.data.log)
+        file = keep_traceback(error, args.session.data.log)
         if isinstance(error, OSError) and error.filename is not None:
             # Such as a name that is too long, or a folder that may not be read: no fault of dlbricks.
             raise UsageError(f"{os.fsdecode(error.filename)}: {error.strerror}") from error
@@ -196,10 +203,17 @@ def _run(handler: Handler, args: argparse.Namespace) -> int:
         return Status.DONE_WITH_FAILURES
 
 
-def _take_config(args: argparse.Namespace) -> None:
+def _narrate_inputs(source: ModelSource, given: Mapping[str, Numbers]) -> None:
+    """Narrate that a model has inputs as given before."""
+    from dlbricks_tui.api.opening import inputs_used_line
+
+    narrate_once(f"{inputs_used_line(source, given)}; --input or --value gives others")
+
+
+def _take_config(args: Arguments) -> None:
     from dlbricks_tui.config.config import Sources
 
-    args.sources = Sources(args.data.config, os.environ, args.settings)
+    args.sources = Sources(args.session.data.config, os.environ, args.settings)
     if args.reads_config:
         args.config = args.sources.read()
         # The options that the command line leaves to the settings.
@@ -266,3 +280,32 @@ class _Version(argparse.Action):
     def __call__(self, parser: argparse.ArgumentParser, *_: Any) -> None:
         write(f"dlbricks {__version__}\n")
         parser.exit()
+
+
+@contextmanager
+def interrupts_raise(leave: Callable[[], None]) -> Iterator[None]:
+    """Let SIGINT raise KeyboardInterrupt in the block, and be remembered; `leave` ends the program at once."""
+
+    def interrupt(*_: object) -> None:
+        global _interrupted
+        _interrupted = True
+        raise KeyboardInterrupt
+
+    def unraisable(told: sys.UnraisableHookArgs) -> None:
+        # Python would print a traceback, and go on as if nothing had happened.
+        if issubclass(told.exc_type, KeyboardInterrupt):
+            leave()
+        hook(told)
+
+    before, hook = signal.signal(signal.SIGINT, interrupt), sys.unraisablehook
+    sys.unraisablehook = unraisable
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+        sys.unraisablehook = hook
+
+
+def was_interrupted() -> bool:
+    """Return whether SIGINT has arrived: modules that are imported then may raise something else in its place."""
+    return _interrupted

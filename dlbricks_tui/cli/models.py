@@ -13,10 +13,9 @@ from dlbricks_tui.cli.options import (
     cutting_of,
     inputs_of,
     is_usual_runtime,
-    open_loader,
 )
-from dlbricks_tui.cli.output import data_console, narrate, write_json
-from dlbricks_tui.cli.parser import Parser, Status, UsageError
+from dlbricks_tui.cli.output import data_console, narrate, show_parts, write_json
+from dlbricks_tui.cli.parser import Arguments, Parser, Status, UsageError
 from dlbricks_tui.errors import UserError
 from dlbricks_tui.settings.variant import PRECISION
 from dlbricks_tui.wording.numbers import counted, percent, task_words
@@ -71,42 +70,39 @@ def add_graph_files(parser: Parser, about: str) -> argparse._ArgumentGroup:
     return graphs
 
 
-def add(args: argparse.Namespace) -> int:
+def add(args: Arguments) -> int:
     """Add a model file to the library, or make it look into one more folder."""
-    from dlbricks_tui.api.cutting import add_to_library
+    from dlbricks_tui.api.opening import add_to_library
 
-    narrate(f"{args.path}: {counted(add_to_library(args.path, args.data), 'model')} added")
+    narrate(f"{args.path}: {counted(add_to_library(args.path, args.session.data), 'model')} added")
     return Status.DONE
 
 
-def remove(args: argparse.Namespace) -> int:
+def remove(args: Arguments) -> int:
     """Make the library forget a file or a folder."""
-    from dlbricks_tui.api.opening import library
 
-    library(args.data).remove(args.path)
+    args.session.library.remove(args.path)
     return Status.DONE
 
 
-def reset(args: argparse.Namespace) -> int:
+def reset(args: Arguments) -> int:
     """Forget the shapes and values that were given for the inputs of a model."""
-    from dlbricks_tui.api.cutting import forget_inputs
+    from dlbricks_tui.api.opening import forget_inputs
 
-    for line in forget_inputs(args.model, args.data):
-        narrate(line)
+    narrate(*forget_inputs(args.model, args.session.data))
     return Status.DONE
 
 
-def list_models(args: argparse.Namespace) -> int:
+def list_models(args: Arguments) -> int:
     """List every model; the reason why one cannot be read goes to standard error."""
-    from dlbricks_tui.api.cutting import model_document, with_counts
-    from dlbricks_tui.api.opening import library
+    from dlbricks_tui.api.opening import model_document, with_counts
 
-    models = library(args.data)
+    models = args.session.library
     for path in models.missing():
         narrate(f"{path} is not there; `dlbricks models remove` makes the library forget it")
     sources = list(models.sources())
     if any(source.unique_layers is None for source in sources):
-        with open_loader(args.data) as loader:
+        with args.session.open_loader() as loader:
             for place, source in enumerate(sources):
                 try:
                     sources[place] = source if source.unique_layers is not None else with_counts(source, loader)
@@ -161,52 +157,55 @@ def _inputs(source: ModelSource) -> str:
     return f"{first} +{len(others)}" if others else first
 
 
-def show_tree(args: argparse.Namespace) -> int:
+def show_tree(args: Arguments) -> int:
     """Cut one model and show the result."""
-    from dlbricks_tui.api.cutting import cut_model, runtime_in_precision, tree_document, unmeasurable_lines
-    from dlbricks_tui.api.opening import files_for, files_named, runtime_named
+    from dlbricks_tui.api.opening import (
+        cut_model,
+        files_for,
+        files_named,
+        runtime_in_precision,
+        runtime_named,
+        tree_document,
+        unmeasurable_lines,
+    )
 
-    runtime, is_usual = runtime_named(args.runtime, args.data), is_usual_runtime(args)
-    sources = files_named([args.model], runtime, args.data, is_usual=is_usual)
+    runtime, is_usual = runtime_named(args.runtime, args.session.data), is_usual_runtime(args)
+    sources = files_named([args.model], runtime, args.session.data, is_usual=is_usual)
     if len(sources) != 1:
         raise UsageError(f"{args.model} stands for {len(sources)} models; `tree` shows one, such as table1:14")
     if args.precision is not None:
-        runtime = runtime_in_precision(runtime, args.precision, sources, args.data, is_usual=is_usual)
+        runtime = runtime_in_precision(runtime, args.precision, sources, args.session.data, is_usual=is_usual)
         sources = files_for(sources, runtime)
-    with open_loader(args.data, runtime) as loader:
+    with args.session.open_loader(runtime) as loader:
         found = cut_model(loader, sources[0], args.level, cutting_of(args), inputs_of(args))
     if args.graphml or args.dot:
         from dlbricks_tui.api.estimating import estimates_here
         from dlbricks_tui.report.graph_files import drawable_digraph, write_digraph
 
-        (estimate,) = estimates_here(args.data, args.runtime, args.config.threads, [found], args.precision)
+        (estimate,) = estimates_here(args.session.data, args.runtime, args.config.threads, [found], args.precision)
         write_digraph(drawable_digraph(found, estimate), args.graphml, args.dot)
     if args.json:
         write_json(tree_document(found))
     else:
-        from dlbricks_tui.cli.rendering import show_parts
         from dlbricks_tui.documents.tree import tree
 
         show_parts(tree(found, data_console().width))
-    for line in unmeasurable_lines(found.graph):
-        narrate(line)
+    narrate(*unmeasurable_lines(found.graph))
     return Status.DONE
 
 
-def show_corpus(args: argparse.Namespace) -> int:
+def show_corpus(args: Arguments) -> int:
     """Cut all models, compare their layer sequences, and show the result."""
-    from dlbricks_tui.api.cutting import corpus_document, corpus_of, cut_all, speedup_here
-    from dlbricks_tui.api.opening import files_named, runtime_named
+    from dlbricks_tui.api.opening import corpus_document, corpus_of, cut_all, files_named, runtime_named, speedup_here
 
-    runtime, how = runtime_named(args.runtime, args.data), cutting_of(args)
-    sources = files_named(args.models, runtime, args.data, is_usual=is_usual_runtime(args))
-    with open_loader(args.data, runtime) as loader:
+    runtime, how = runtime_named(args.runtime, args.session.data), cutting_of(args)
+    sources = files_named(args.models, runtime, args.session.data, is_usual=is_usual_runtime(args))
+    with args.session.open_loader(runtime) as loader:
         models = cut_all(loader, sources, args.level, how, inputs_of(args), narrate)
-    corpus, speedup = corpus_of(models), speedup_here(models, args.data, args.runtime, args.config.threads)
+    corpus, speedup = corpus_of(models), speedup_here(models, args.session.data, args.runtime, args.config.threads)
     if args.json:
         write_json(corpus_document(models, corpus, speedup))
     else:
-        from dlbricks_tui.cli.rendering import show_parts
         from dlbricks_tui.documents.corpus import corpus_parts
 
         known = [it.source for it in models]

@@ -3,26 +3,18 @@
 from __future__ import annotations
 
 import argparse
-from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from dlbricks_tui.cli.output import narrate, narrate_once
-from dlbricks_tui.cli.parser import Parser
+from dlbricks_tui.cli.parser import Arguments, Parser
 from dlbricks_tui.settings.cutting import CUTTING, LEVEL
 from dlbricks_tui.settings.variant import RUNTIME, THREADS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable
 
-    from dlbricks_tui.api.estimating import Estimator, Remarks
     from dlbricks_tui.api.scope import EstimateOptions
     from dlbricks_tui.bricks.decomposition import Cutting
     from dlbricks_tui.config.config import Config
-    from dlbricks_tui.folders import DataFolder
-    from dlbricks_tui.models.graph import Numbers
-    from dlbricks_tui.models.library import ModelSource
-    from dlbricks_tui.models.loading import Loader
-    from dlbricks_tui.runtime.runtime import Runtime
     from dlbricks_tui.settings.setting import Setting
 
 # The runtime that counts where none is named.
@@ -74,12 +66,12 @@ def add_measured_only_option(parser: Parser) -> None:
     parser.add_flag("--measured-only", about=about)
 
 
-def is_usual_runtime(args: argparse.Namespace) -> bool:
+def is_usual_runtime(args: Arguments) -> bool:
     """Return whether the runtime is that of the settings, which counts only for models that it runs."""
     return "runtime" in args.from_config
 
 
-def runtime_given(args: argparse.Namespace) -> dict[str, Any]:
+def runtime_given(args: Arguments) -> dict[str, Any]:
     """Return the runtime that measures and its threads, by their fields in options classes."""
     named, usual = (None, args.runtime) if is_usual_runtime(args) else (args.runtime, None)
     return {"runtime": named, "usual_runtime": usual, "threads": args.threads}
@@ -91,20 +83,20 @@ def values_of(args: argparse.Namespace, settings: Iterable[Setting[Any]]) -> dic
     return {it.field: given[it.dest] for it in settings}
 
 
-def inputs_of(args: argparse.Namespace) -> dict[str, Any]:
+def inputs_of(args: Arguments) -> dict[str, Any]:
     """Return the shapes and values of inputs by their fields in options classes."""
     from dlbricks_tui.api.opening import parsed_inputs
 
     return parsed_inputs(args.input, args.value)
 
 
-def given_options(args: argparse.Namespace) -> list[str]:
+def given_options(args: Arguments) -> list[str]:
     """Return the options for inputs as they were given."""
     given = {"--input": args.input, "--value": args.value}
     return [word for option, texts in given.items() for text in texts for word in (option, text)]
 
 
-def cutting_of(given: argparse.Namespace | Config) -> Cutting:
+def cutting_of(given: Arguments | Config) -> Cutting:
     """Return how models are to be cut: by the command line, or by the settings."""
     # Loaded here, as below: other commands share options, and need no store.
     from dlbricks_tui.api.opening import CutOptions
@@ -112,7 +104,7 @@ def cutting_of(given: argparse.Namespace | Config) -> Cutting:
     return CutOptions(granularity=given.granularity, cut=given.cut, order=given.order).cutting
 
 
-def usual_of(args: argparse.Namespace) -> dict[str, Any]:
+def usual_of(args: Arguments) -> dict[str, Any]:
     """Return what the settings say of estimates, by its fields in options classes."""
     config = args.config
     return {
@@ -124,43 +116,8 @@ def usual_of(args: argparse.Namespace) -> dict[str, Any]:
     }
 
 
-def estimate_options_of(args: argparse.Namespace, *settings: Setting[Any], **given: Any) -> EstimateOptions:
+def estimate_options_of(args: Arguments, *settings: Setting[Any], **given: Any) -> EstimateOptions:
     """Return the options of estimates that have these settings; those of the user say which runtimes are usual."""
     from dlbricks_tui.api.scope import EstimateOptions
 
     return EstimateOptions(**values_of(args, settings), **usual_of(args), **given)
-
-
-@contextmanager
-def open_estimator(options: EstimateOptions, data: DataFolder) -> Iterator[Estimator]:
-    """Open the store to estimate models, and narrate its damage at the end."""
-    from dlbricks_tui.api import estimating
-    from dlbricks_tui.api.opening import store_doubts
-
-    with estimating.open_estimator(options, data, narrated_remarks()) as estimator:
-        yield estimator
-        for line in store_doubts(estimator.store):
-            narrate(line)
-
-
-def narrated_remarks() -> Remarks:
-    """Return remarks on estimates that are narrated."""
-    from dlbricks_tui.api.estimating import Remarks
-
-    return Remarks(narrate, lambda error: error.in_command, narrate_inputs)
-
-
-@contextmanager
-def open_loader(data: DataFolder, runtime: Runtime | None = None) -> Iterator[Loader]:
-    """Open a loader of models, and narrate which inputs are as given before."""
-    from dlbricks_tui.api import opening
-
-    with opening.ModelLoaders(data, narrate_inputs, *([] if runtime is None else [runtime]), tell=narrate) as loaders:
-        yield loaders.loader()
-
-
-def narrate_inputs(source: ModelSource, given: Mapping[str, Numbers]) -> None:
-    """Narrate that a model has inputs as given before."""
-    from dlbricks_tui.api.opening import inputs_used_line
-
-    narrate_once(f"{inputs_used_line(source, given)}; --input or --value gives others")

@@ -16,6 +16,8 @@ from dlbricks_tui.printable import printable, printable_lines
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
 
+    from dlbricks_tui.documents.parts import Part
+
 # A name in a file may be a megabyte long. The line keeps its beginning and its end.
 _LONGEST_NARRATION = 4000
 # The remarks of this command.
@@ -82,6 +84,16 @@ def show(*renderables: RenderableType, soft_wrap: bool = False) -> None:
     _write_raw(text)
 
 
+def show_parts(parts: Iterable[Part], widest: int | None = None) -> None:
+    """Write a document to standard output, in at most so many columns."""
+    # Loaded here, as above: other output needs no tables.
+    from dlbricks_tui.cli.rendering import texts_of
+
+    console = data_console()
+    # A command may be longer than a line, and is copied whole.
+    show(*texts_of(parts, console, min(console.width, widest or console.width)), soft_wrap=True)
+
+
 def data_console() -> Console:
     """Return the console of standard output; `show` writes to it."""
     from dlbricks_tui.cli.rendering import console_on
@@ -96,24 +108,25 @@ def narration_console() -> Console:
     return console_on(sys.stderr)
 
 
-def narrate(text: str) -> None:
-    """Write one line to standard error, with control codes in it spelled out."""
+def narrate(*lines: str) -> None:
+    """Write lines to standard error, with control codes in them spelled out."""
     stream: TextIO | None = sys.stderr
     if stream is None:
         return
-    line = printable(text)
-    if len(line) > _LONGEST_NARRATION:
-        line = f"{line[: _LONGEST_NARRATION // 2]} ... {line[-_LONGEST_NARRATION // 2 :]}"
-    # A closed standard error must not end the command.
-    with contextlib.suppress(OSError):
-        _put(stream, line + "\n")
+    for line in map(printable, lines):
+        if len(line) > _LONGEST_NARRATION:
+            line = f"{line[: _LONGEST_NARRATION // 2]} ... {line[-_LONGEST_NARRATION // 2 :]}"
+        # A closed standard error must not end the command.
+        with contextlib.suppress(OSError):
+            _put(stream, f"{line}\n")
 
 
-def narrate_once(remark: str) -> None:
-    """Write a line to standard error, unless this command has written it before: several models are read often."""
-    if remark not in _remarks:
-        _remarks.add(remark)
-        narrate(remark)
+def narrate_once(*remarks: str) -> None:
+    """Write lines to standard error that this command has not written before: several models are read often."""
+    for remark in remarks:
+        if remark not in _remarks:
+            _remarks.add(remark)
+            narrate(remark)
 
 
 def forget_remarks() -> None:
@@ -128,8 +141,7 @@ def narrate_waiting(ahead: str) -> None:
 
 def narrate_some(lines: Sequence[str], others: str, most: int = 20) -> None:
     """Write the first lines to standard error, and how many others `--json` lists."""
-    for line in lines[:most]:
-        narrate(line)
+    narrate(*lines[:most])
     if len(lines) > most:
         narrate(f"and {len(lines) - most} more {others}, which --json lists")
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from importlib import import_module
@@ -17,6 +17,8 @@ from dlbricks_tui.settings.setting import ValueRefusedError, number, whole
 if TYPE_CHECKING:
     from _typeshed import SupportsWrite
 
+    from dlbricks_tui.api.session import Session
+    from dlbricks_tui.config.config import Config, Sources
     from dlbricks_tui.settings.setting import Setting, ValueKind
 
 # The limits of options that several commands have.
@@ -25,14 +27,26 @@ _MOST_SHOWN, _MOST_SPEED = 1_000_000, 1e6
 _OF_ANY_WORD = ("--sort",)
 
 
-class Handler(Protocol):
-    """A function that carries out a command and returns the exit status.
+class Arguments(argparse.Namespace):
+    """The parsed arguments of a command: its options, and what `main` adds. Values of settings replace each FromConfig.
 
-    The parsed arguments include `data`, the user's DataFolder, and `config`, the settings. Values of settings replace
-    each FromConfig. If a command sets `reads_config` to False, it has no `config` and works with faulty settings.
+    If a command sets `reads_config` to False, it has no `config` and works with faulty settings.
     """
 
-    def __call__(self, args: argparse.Namespace, /) -> int: ...
+    # The data folder, and all questions about it.
+    session: Session
+    sources: Sources
+    config: Config
+    # The options that the command line leaves to the settings, each with the name of its setting.
+    from_config: Mapping[str, str]
+    # When the command began, by the monotonic clock.
+    began: float
+
+
+class Handler(Protocol):
+    """A function that carries out a command and returns the exit status."""
+
+    def __call__(self, args: Arguments, /) -> int: ...
 
 
 class Status(IntEnum):

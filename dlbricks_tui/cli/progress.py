@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from dlbricks_tui.api.measuring import FollowedRun
     from dlbricks_tui.fleet.request import FleetProgress
     from dlbricks_tui.jobs.events import Event
-    from dlbricks_tui.runs.progress import RunProgress
+    from dlbricks_tui.runs.events import RunProgress
 
 _SECONDS_PER_LINE = 10.0
 _MOST_MODELS, _MOST_HOSTS = 5, 30
@@ -84,8 +85,7 @@ class ShownProgress(Display):
 
     def take(self, event: Event) -> None:
         """Show an event, and the progress where it is due."""
-        for line in self.run.take(event):
-            narrate(line)
+        narrate(*self.run.take(event))
         if remark := self.run.remark(event):
             narrate_once(remark)
         if not self.run.quiet:
@@ -177,7 +177,7 @@ class ShownFleet(Display):
 
     def take(self, event: Event) -> None:
         """Show an event, and the progress where it is due."""
-        from dlbricks_tui.wording.fleets import fleet_line, note_line
+        from dlbricks_tui.wording.jobs import fleet_line, note_line
 
         note = note_line(event, self.progress)
         self.progress.take(event)
@@ -196,7 +196,7 @@ class ShownFleet(Display):
         from rich.text import Text
 
         from dlbricks_tui.cli.rendering import name_cell
-        from dlbricks_tui.wording.fleets import WORKING, settled_line
+        from dlbricks_tui.wording.jobs import WORKING, settled_line
 
         table = Table.grid(padding=(0, 1))
         rows = list(self.progress.hosts.values())
@@ -267,3 +267,20 @@ class JobNarration(Display):
             # Above the line that changes.
             with suppress(OSError):
                 self._live.console.print(Text(printable(line)), soft_wrap=True)
+
+
+@contextmanager
+def signals_interrupt() -> Iterator[None]:
+    """Let SIGTERM and SIGHUP end the block as ctrl+c does, so that no process is left."""
+
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    # What `nohup` lets a program ignore stays ignored.
+    taken = [it for it in (signal.SIGTERM, signal.SIGHUP) if signal.getsignal(it) is not signal.SIG_IGN]
+    before = {number: signal.signal(number, interrupt) for number in taken}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

@@ -9,17 +9,15 @@ from rich.console import Console
 from rich.segment import Segment
 from rich.text import Text
 
-from dlbricks_tui.cli.output import data_console, show
 from dlbricks_tui.documents.layout import ASCII, TEXT, laid_out
 from dlbricks_tui.documents.lines import ELLIPSIS
 from dlbricks_tui.printable import printable, printable_lines
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
     from rich.console import ConsoleOptions, RenderableType
 
-    from dlbricks_tui.documents.lines import Line
     from dlbricks_tui.documents.parts import Part
 
 # Wide enough for a grid of fifty models, so that a pipe gets every name whole.
@@ -52,19 +50,12 @@ def console_on(stream: TextIO | None) -> Console:
     return console
 
 
-def show_parts(parts: Iterable[Part], widest: int | None = None) -> None:
-    """Write a document to standard output, in at most so many columns."""
-    console = data_console()
-    width = min(console.width, widest or console.width)
+def texts_of(parts: Iterable[Part], console: Console, width: int) -> Iterator[Text]:
+    """Yield the lines of a document as this console shows them."""
     is_ascii = console.options.ascii_only
-    lines = laid_out(parts, width, ASCII if is_ascii else TEXT)
-    # A command may be longer than a line, and is copied whole.
-    show(*(_text(spans, is_ascii=is_ascii) for spans in lines), soft_wrap=True)
-
-
-def _text(spans: Line, *, is_ascii: bool) -> Text:
-    texts = ((text.translate(_IN_ASCII) if is_ascii else text, _STYLES.get(style, "")) for text, style in spans)
-    return Text.assemble(*texts)
+    for spans in laid_out(parts, width, ASCII if is_ascii else TEXT):
+        texts = ((text.translate(_IN_ASCII) if is_ascii else text, _STYLES.get(style, "")) for text, style in spans)
+        yield Text.assemble(*texts)
 
 
 def name_cell(name: str) -> Text:

@@ -7,9 +7,9 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dlbricks_tui.cli.options import add_input_options, estimate_options_of, given_options, inputs_of, narrate_inputs
+from dlbricks_tui.cli.options import add_input_options, estimate_options_of, given_options, inputs_of
 from dlbricks_tui.cli.output import narrate, write, write_json
-from dlbricks_tui.cli.parser import Parser, Status, UsageError
+from dlbricks_tui.cli.parser import Arguments, Parser, Status, UsageError
 from dlbricks_tui.settings.variant import RUNTIME
 from dlbricks_tui.wording.numbers import names_of
 
@@ -54,7 +54,7 @@ def _folder(text: str) -> Path:
     return Path(text)
 
 
-def report(args: argparse.Namespace) -> int:
+def report(args: Arguments) -> int:
     """Report on models, or compare sides, and print the path of the page."""
     return report_models(args) if args.compare is None else report_comparison(args)
 
@@ -76,27 +76,26 @@ class _Progress:
             self._told = now
 
 
-def report_models(args: argparse.Namespace) -> int:
+def report_models(args: Arguments) -> int:
     """Look up the models, draw the figures, and print the path of the page."""
     # Loaded here, as below: the help needs no store.
-    from dlbricks_tui.api.opening import open_store
     from dlbricks_tui.api.reported import ReportOptions, analysed_on, models_with_results, open_loaders, reported
     from dlbricks_tui.report.report import make_report
 
-    models = models_with_results(args.data) if args.models is None else args.models
+    models = models_with_results(args.session.data) if args.models is None else args.models
     if not models:
         raise UsageError(
             "no model of the library has results: measure some with `dlbricks run`, or name models with --models, "
             "such as table1 for the paper's fifty"
         )
-    options = ReportOptions(models, args.systems, args.runtime, **inputs_of(args))
+    options = ReportOptions(models=models, systems=args.systems, runtime=args.runtime, **inputs_of(args))
     asked = [*models, *given_options(args), *(("--runtime", args.runtime) if args.runtime else ())]
-    with open_store(args.data, narrate) as store, open_loaders(args.data, narrate_inputs, narrate) as loader_of:
+    with args.session.open_store() as store, open_loaders(args.session.data, args.session.remarks) as loader_of:
         progress = _Progress(f"reporting on {names_of(models)}")
-        found = reported(options, asked, args.data, loader_of, store, progress.tell)
+        found = reported(options, asked, args.session.data, loader_of, store, progress.tell)
     contents, usual = found.contents, estimate_options_of(args, RUNTIME)
     systems = dict.fromkeys(series.way.system for series in contents.series)
-    analysed = analysed_on(systems, usual, options, found.sources, args.data, progress.tell, narrate)
+    analysed = analysed_on(systems, usual, options, found.sources, args.session.data, progress.tell, narrate)
     for left_out in contents.left_out:
         narrate(f"left out: {left_out}")
     progress.tell("drawing the figures")
@@ -130,7 +129,7 @@ def _document(page: Report, contents: ReportContents) -> dict[str, Any]:
     }
 
 
-def report_comparison(args: argparse.Namespace) -> int:
+def report_comparison(args: Arguments) -> int:
     """Compare the sides, draw the figures, and print the path of the page."""
     if len(args.compare) < _FEWEST:
         raise UsageError("--compare needs two sides or more: files of results, or selections of the store")
@@ -138,19 +137,17 @@ def report_comparison(args: argparse.Namespace) -> int:
     if args.systems or args.runtime or args.input or args.value:
         raise UsageError("--compare takes all results of its sides: leave --system, --runtime, --input and --value out")
     from dlbricks_tui.api.changes import compare_sides, comparison_document, estimates_of
-    from dlbricks_tui.api.opening import library
     from dlbricks_tui.api.reported import open_loaders
     from dlbricks_tui.api.sides import named_sides
     from dlbricks_tui.report.comparison import make_comparison
 
-    sides = named_sides(args.compare, args.data)
-    sources = {it.name: it for it in library(args.data).sources()}
-    with open_loaders(args.data, narrate_inputs, narrate) as loader_of:
+    sides = named_sides(args.compare, args.session.data)
+    sources = {it.name: it for it in args.session.library.sources()}
+    with open_loaders(args.session.data, args.session.remarks) as loader_of:
         compared = compare_sides(sides, estimates_of(sides, sources, loader_of))
     page = make_comparison(compared, args.output)
     for section in page.sections:
-        for line in (*filter(None, [section.answer]), *section.missing):
-            narrate(line)
+        narrate(*filter(None, [section.answer]), *section.missing)
     if args.json:
         missing = {it.heading: it.missing for it in page.sections if it.missing}
         write_json(comparison_document(compared, page.page, page.files, missing))

@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-import argparse
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dlbricks_tui.cli.options import open_loader
 from dlbricks_tui.cli.output import (
     data_console,
     narrate,
     narrate_some,
+    show_parts,
     write,
     write_csv,
     write_json,
     write_json_lines,
     write_lines,
 )
-from dlbricks_tui.cli.parser import Parser, Status, Typed, UsageError
+from dlbricks_tui.cli.parser import Arguments, Parser, Status, Typed, UsageError
 from dlbricks_tui.printable import printable
 from dlbricks_tui.settings.setting import share
 from dlbricks_tui.wording.numbers import counted, percent
@@ -124,10 +123,9 @@ def _add_import(parser: Parser) -> None:
     )
 
 
-def list_results(args: argparse.Namespace) -> int:
+def list_results(args: Arguments) -> int:
     """List the results that pass the filters."""
     # Loaded here, as below: the help needs no store.
-    from dlbricks_tui.api.opening import open_store
     from dlbricks_tui.api.stored_results import (
         columns_named,
         listed_results,
@@ -137,7 +135,7 @@ def list_results(args: argparse.Namespace) -> int:
     )
 
     columns = columns_named(args.columns.split(",") if args.columns else ())
-    with open_store(args.data, narrate) as store:
+    with args.session.open_store() as store:
         found = listed_results(store, args.filters, args.sort or ["-when"])
         shown = found[: args.limit]
         if args.json:
@@ -151,32 +149,29 @@ def list_results(args: argparse.Namespace) -> int:
 
             width = data_console().width
             write_lines(list_lines(shown, columns, width) if args.columns else short_lines(shown, width))
-            for remark in precision_remarks(shown):
-                narrate(remark)
+            narrate(*precision_remarks(shown))
             every = counted(len(found), "result")
             narrate(f"{len(shown)} of {len(found)} results shown" if len(shown) < len(found) else every)
     return Status.DONE
 
 
-def show_result(args: argparse.Namespace) -> int:
+def show_result(args: Arguments) -> int:
     """Show one result in full, or all results of a brick."""
-    from dlbricks_tui.api.opening import open_store
     from dlbricks_tui.api.stored_results import found_result, precision_remarks
 
-    with open_store(args.data, narrate) as store:
+    with args.session.open_store() as store:
         found = found_result(store, args.result)
         if args.json:
             write_json(found.document())
         else:
             _show(found)
-        for remark in () if found.selection is None else precision_remarks(found.selection):
-            narrate(remark)
+        if found.selection is not None:
+            narrate(*precision_remarks(found.selection))
     return Status.DONE
 
 
 def _show(found: ShownResult) -> None:
     # Loaded here: JSON needs no rich.
-    from dlbricks_tui.cli.rendering import show_parts
     from dlbricks_tui.documents.parts import BLANK_LINE, Heading
     from dlbricks_tui.documents.results import (
         OF_A_BRICK,
@@ -191,7 +186,7 @@ def _show(found: ShownResult) -> None:
     width = data_console().width
     if found.test is not None:
         from dlbricks_tui.documents.scenario import load_test_parts
-        from dlbricks_tui.wording.scenarios import histogram_below
+        from dlbricks_tui.wording.jobs import histogram_below
 
         show_parts(load_test_parts(found.test))
         write_lines(histogram_below(found.test, min(_HISTOGRAM_WIDTH, width)))
@@ -210,16 +205,14 @@ def _show(found: ShownResult) -> None:
         show_parts(result_parts(found.selection[0], result, found.origin, file=found.file))
 
 
-def compare_results(args: argparse.Namespace) -> int:
+def compare_results(args: Arguments) -> int:
     """Print the comparison of two selections."""
     from dlbricks_tui.api.changes import compared_results
-    from dlbricks_tui.api.opening import open_store
     from dlbricks_tui.api.sides import select_named
-    from dlbricks_tui.cli.rendering import show_parts
     from dlbricks_tui.documents.comparison import NOTHING_IN_COMMON, pair_columns, ratio_parts, selection_parts
     from dlbricks_tui.documents.parts import BLANK_LINE, Table
 
-    with open_store(args.data, narrate) as store:
+    with args.session.open_store() as store:
         first, second = (select_named(store, text, args.where) for text in (args.a, args.b))
         document = compared_results(store, first, second, args.fail_above)
     shown = Table(pair_columns(document.pairs), document.pairs[: args.limit])
@@ -259,13 +252,12 @@ def _escaped(text: str) -> str:
     return "".join(f"\\{char}" if char in r"\`*_[]<>|#" else char for char in printable(text))
 
 
-def export_results(args: argparse.Namespace) -> int:
+def export_results(args: Arguments) -> int:
     """Write the results that pass the filters to a file in the format of its ending."""
     from dlbricks_tui.api import stored_results
-    from dlbricks_tui.api.opening import open_store
 
     stored_results.require_new_export(args.file, replace=args.force)
-    with open_store(args.data, narrate) as store:
+    with args.session.open_store() as store:
         results, signature = stored_results.export_results(store, args.file, args.filters, args.sign)
     if args.json:
         signed = None if signature is None else signature.absolute()
@@ -276,7 +268,7 @@ def export_results(args: argparse.Namespace) -> int:
     return Status.DONE
 
 
-def run_import(args: argparse.Namespace) -> int:
+def run_import(args: Arguments) -> int:
     """Import results, and say which were known, which could not be used and which cannot be read."""
     if args.require_signature and args.ignore_signatures:
         raise UsageError("--require-signature and --ignore-signatures exclude each other")
@@ -286,54 +278,48 @@ def run_import(args: argparse.Namespace) -> int:
     return Status.of(not complete)
 
 
-def _import_files(args: argparse.Namespace) -> tuple[Sequence[Any], bool]:
+def _import_files(args: Arguments) -> tuple[Sequence[Any], bool]:
     """Import exported files and folders; return a document for each, and True if all of each could be read."""
-    from dlbricks_tui.api.opening import open_store
     from dlbricks_tui.api.store_contents import import_lines, import_results, imported
 
-    with open_store(args.data, narrate) as store:
+    with args.session.open_store() as store:
         done = imported(
             store,
             args.paths,
-            args.data,
+            args.session.data,
             signers=args.signers,
             require_signature=args.require_signature,
             ignore_signatures=args.ignore_signatures,
         )
-    for line in import_lines(done):
-        narrate(line)
+    narrate(*import_lines(done))
     return import_results(done), done.complete
 
 
-def _import_published(args: argparse.Namespace) -> tuple[Sequence[Any], bool]:
+def _import_published(args: Arguments) -> tuple[Sequence[Any], bool]:
     """Import checkouts like `_import_files` imports files."""
-    from dlbricks_tui.api.opening import open_store
     from dlbricks_tui.api.store_contents import ImportedCheckout, checkout_reports, system_lines
 
     found: list[ImportedCheckout] = []
-    with open_store(args.data, narrate) as store, open_loader(args.data) as loader:
+    with args.session.open_store() as store, args.session.open_loader() as loader:
         for checkout in args.paths:
             reports = []
-            for report in checkout_reports(store, checkout, args.data, loader):
-                for line in system_lines(report):
-                    narrate(line)
+            for report in checkout_reports(store, checkout, args.session.data, loader):
+                narrate(*system_lines(report))
                 narrate_some([str(row) for row in report.unmatched], "rows")
                 narrate_some([f"{file}; it was skipped" for file in report.broken], "broken files")
                 reports.append(report)
             found.append(ImportedCheckout(checkout, tuple(reports)))
-            for line in found[-1].lines:
-                narrate(line)
+            narrate(*found[-1].lines)
     return [it.document() for it in found], not any(it.is_broken for it in found)
 
 
-def delete_results(args: argparse.Namespace) -> int:
+def delete_results(args: Arguments) -> int:
     """Delete the results that pass the filters, after a question."""
-    from dlbricks_tui.api.opening import open_store
     from dlbricks_tui.api.stored_results import names_ids, to_delete
 
     if not args.filters and not args.all:
         raise UsageError("say which results to delete: give filters, or --all")
-    with open_store(args.data, narrate) as store:
+    with args.session.open_store() as store:
         wanted, everything = to_delete(store, args.filters), counted(to_delete(store, ()).number, "result")
         deleted = 0
         if wanted.number and (args.yes or _confirmed(f"Delete {wanted.number} of {everything}?")):
@@ -352,13 +338,13 @@ def _confirmed(question: str) -> bool:
     return sys.stdin.readline().strip().lower() in ("y", "yes")
 
 
-def verify_store(args: argparse.Namespace) -> int:
+def verify_store(args: Arguments) -> int:
     """Read everything and name what is damaged."""
     from dlbricks_tui.api.stored_results import correct_dates, verification_document, verified_store
 
     if args.correct_dates:
-        narrate(f"{counted(correct_dates(args.data), 'date')} corrected")
-    found = verified_store(args.data)
+        narrate(f"{counted(correct_dates(args.session.data), 'date')} corrected")
+    found = verified_store(args.session.data)
     if args.json:
         write_json(verification_document(found))
     else:
@@ -382,11 +368,10 @@ def verify_store(args: argparse.Namespace) -> int:
     return Status.of(found.damage or found.implausible)
 
 
-def compact_store(args: argparse.Namespace) -> int:
+def compact_store(args: Arguments) -> int:
     """Write everything into one TinyDB file and print its path."""
-    from dlbricks_tui.api.opening import open_store
 
-    with open_store(args.data, narrate) as store:
+    with args.session.open_store() as store:
         path = store.compact()
         results = len(store.results())
     if args.json:

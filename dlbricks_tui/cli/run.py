@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import time
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -15,8 +14,8 @@ from dlbricks_tui.cli.options import (
     runtime_given,
     values_of,
 )
-from dlbricks_tui.cli.output import narrate, narrate_once, write, write_json
-from dlbricks_tui.cli.parser import Parser, Status
+from dlbricks_tui.cli.output import narrate, show_parts, write, write_json
+from dlbricks_tui.cli.parser import Arguments, Parser, Status
 from dlbricks_tui.settings.cutting import CUTTING, LEVEL
 from dlbricks_tui.settings.measuring import END_TO_END, ENOUGH, METHOD, PROBE_BRICKS, PROBE_SECONDS, RUNNING, TARGET
 from dlbricks_tui.settings.variant import EXECUTION
@@ -27,7 +26,6 @@ if TYPE_CHECKING:
 
     from dlbricks_tui.api.measuring import FollowedRun, MeasureOptions, RunJob
     from dlbricks_tui.estimate.ranking import Point
-    from dlbricks_tui.folders import DataFolder
     from dlbricks_tui.jobs.folder import JobState
     from dlbricks_tui.runs.request import RunRequest
     from dlbricks_tui.runs.run import EstimatedModel, RunOutcome
@@ -71,35 +69,24 @@ def add_measuring_options(parser: Parser) -> None:
     parser.add_json()
 
 
-def measure_options_of(args: argparse.Namespace) -> MeasureOptions:
+def measure_options_of(args: Arguments) -> MeasureOptions:
     """Return the options that `add_measuring_options` takes."""
     from dlbricks_tui.api.measuring import MeasureOptions
 
     return MeasureOptions(**runtime_given(args), **values_of(args, (*ENOUGH, *RUNNING)))
 
 
-def run_models(args: argparse.Namespace) -> int:
+def run_models(args: Arguments) -> int:
     """Start a run, and carry it out unless it is to be detached."""
     from dlbricks_tui.api.measuring import run_request
-    from dlbricks_tui.api.opening import library
 
     given = values_of(args, (*CUTTING, LEVEL, *EXECUTION, END_TO_END, METHOD, TARGET))
     options = replace(measure_options_of(args), **given, **inputs_of(args))
-    request = run_request(options, library(args.data).find_all(args.models), args.data)
-    return carry_out(created_run(request, args.data), args)
+    request = run_request(options, args.session.sources(args.models), args.session.data)
+    return carry_out(args.session.new_run(request), args)
 
 
-def created_run(request: RunRequest, data: DataFolder) -> RunJob:
-    """Return a new run, and narrate what a user should know of its threads and precisions."""
-    from dlbricks_tui.api.measuring import RunJob, remarks_on_run
-
-    run = RunJob.create(request, data)
-    for remark in remarks_on_run(request):
-        narrate_once(remark)
-    return run
-
-
-def carry_out(run: RunJob, args: argparse.Namespace) -> int:
+def carry_out(run: RunJob, args: Arguments) -> int:
     """Carry a run out in this process and print its estimates, or start it in a separate process."""
     if args.detach:
         return _start_detached(run, as_json=args.json)
@@ -189,7 +176,6 @@ def _show(found: Sequence[EstimatedModel], request: RunRequest) -> None:
     if len(request.parts) > 1 or len(request.batch_sizes) > 1:
         _show_variants(found, request)
         return
-    from dlbricks_tui.cli.rendering import show_parts
     from dlbricks_tui.documents.estimate import EstimateDocument
     from dlbricks_tui.documents.estimates import estimates_parts
 
@@ -213,16 +199,15 @@ def _show_variants(found: Sequence[EstimatedModel], request: RunRequest) -> None
         show_variants(held, [name])
 
 
-def probe(args: argparse.Namespace) -> int:
+def probe(args: Arguments) -> int:
     """Measure the most informative bricks, and print the estimates of the models."""
     from dlbricks_tui.api.measuring import ProbeOptions, known_systems, probe_request
-    from dlbricks_tui.api.opening import library
 
     given = values_of(args, (*EXECUTION, PROBE_SECONDS, PROBE_BRICKS, LEVEL, METHOD))
     options = ProbeOptions(**runtime_given(args), **given, **inputs_of(args))
-    request = probe_request(options, library(args.data).find_all(args.models) if args.models else (), args.data)
-    others = known_systems(request, args.data)
-    run = created_run(request, args.data)
+    request = probe_request(options, args.session.sources(args.models), args.session.data)
+    others = known_systems(request, args.session.data)
+    run = args.session.new_run(request)
     outcome, followed = execute_shown(run, quiet=args.quiet, began=args.began, few_samples=True)
     known = [one for _, one in outcome.estimates or () if one.estimate.composed is not None]
     if args.json:
@@ -230,7 +215,6 @@ def probe(args: argparse.Namespace) -> int:
 
         write_json(probe_result(outcome, others))
     elif known:
-        from dlbricks_tui.cli.rendering import show_parts
         from dlbricks_tui.documents.estimates import intervals_parts
 
         show_parts(intervals_parts(known))

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Iterable
 from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
 from dlbricks_tui.cli.jobs import detach
-from dlbricks_tui.cli.options import USUAL_RUNTIME, add_models_argument, estimate_options_of, open_estimator, values_of
-from dlbricks_tui.cli.output import data_console, narrate, narrate_once, write_json, write_lines
-from dlbricks_tui.cli.parser import Parser, Status, Typed, UsageError
-from dlbricks_tui.cli.signals import signals_interrupt
+from dlbricks_tui.cli.options import USUAL_RUNTIME, add_models_argument, estimate_options_of, values_of
+from dlbricks_tui.cli.output import data_console, narrate, narrate_once, show_parts, write_json, write_lines
+from dlbricks_tui.cli.parser import Arguments, Parser, Status, Typed, UsageError
+from dlbricks_tui.cli.progress import signals_interrupt
 from dlbricks_tui.errors import UserError
 from dlbricks_tui.settings.cutting import CUTTING
 from dlbricks_tui.settings.language import WEIGHTS
@@ -35,6 +34,7 @@ from dlbricks_tui.settings.variant import KERNELS, PRECISION, RUNTIME, SYSTEM, T
 if TYPE_CHECKING:
     from dlbricks_tui.api.loads import LoadProcessError, MeasuredTest
     from dlbricks_tui.api.scenarios import ScenarioAnswer
+    from dlbricks_tui.api.session import Session
     from dlbricks_tui.folders import DataFolder
     from dlbricks_tui.scenarios.scenario import ScenarioOrder
 
@@ -66,10 +66,10 @@ def register(parser: Parser) -> None:
     parser.add_flag("--both", about="show the prediction beside the measurement", to=how)
     parser.add_detach(to=how)
     parser.add_setting(SYSTEM, about=f"with --predict: {SYSTEM.about}")
-    parser.end(answer_scenario, "token_loads.ScenarioDocument", quiet=True)
+    parser.end(answer_scenario, "loads.ScenarioDocument", quiet=True)
 
 
-def answer_scenario(args: argparse.Namespace) -> int:
+def answer_scenario(args: Arguments) -> int:
     """Predict a scenario, measure it, or both, and say whether its verdict is positive."""
     if args.kind is UserLoad.TOKENS:
         _refuse(args, (BOUND, RATE, INSTANCES, FULL, SYSTEM, *KERNELS), "is not for --kind tokens")
@@ -80,12 +80,11 @@ def answer_scenario(args: argparse.Namespace) -> int:
     answer = _answer(args)
     predicts = args.predict or args.both
     if predicts:
-        for note in answer.notes if answer.prediction is not None else ():
-            narrate_once(note)
+        if answer.prediction is not None:
+            narrate_once(*answer.notes)
         if answer.refusal:
             narrate(f"no prediction: {answer.refusal}")
-    for remark in answer.remarks:
-        narrate_once(remark)
+    narrate_once(*answer.remarks)
     if args.detach:
         # Loaded here: a prediction needs none of it.
         from dlbricks_tui.api.loads import order_of
@@ -98,40 +97,36 @@ def answer_scenario(args: argparse.Namespace) -> int:
         # Loaded here: only documents need it.
         from dlbricks_tui.api.loads import scenario_result
 
-        write_json(scenario_result(answer, found, args.data, predicts=predicts))
+        write_json(scenario_result(answer, found, args.session.data, predicts=predicts))
     elif predicts or measured is not None:
-        _show(answer, measured, args.data, predicts=predicts)
+        _show(answer, measured, args.session.data, predicts=predicts)
     if args.predict:
         return Status.of(answer.prediction is None or not answer.prediction.valid)
     return Status.of(measured is None or not measured.is_positive)
 
 
-def _answer(args: argparse.Namespace) -> ScenarioAnswer:
+def _answer(args: Arguments) -> ScenarioAnswer:
     # Loaded here: the help needs no store.
-    from dlbricks_tui.api.opening import model_named
-    from dlbricks_tui.api.scenarios import ScenarioOptions, scenario_answer
+    from dlbricks_tui.api.scenarios import ScenarioOptions
 
     options = ScenarioOptions(**values_of(args, (KIND, BOUND, PERCENTILE, RATE, BATCHES, INSTANCES, FULL)))
-    source = model_named(args.model, args.data)
     settings = (SYSTEM, RUNTIME, THREADS, PRECISION, *KERNELS)
     execution = estimate_options_of(args, *settings, **fields_of(args.config, CUTTING))
-    with open_estimator(execution, args.data) as estimator:
-        return scenario_answer(estimator, source, options)
+    return args.session.scenario_answer(args.model, options, execution)
 
 
-def _refuse(args: argparse.Namespace, settings: Iterable[Setting[Any]], why: str) -> None:
+def _refuse(args: Arguments, settings: Iterable[Setting[Any]], why: str) -> None:
     for setting in settings:
         if getattr(args, setting.dest) not in (None, (), setting.default if setting not in TOKENS else None):
             raise UsageError(f"{setting.option} {why}: leave it out")
 
 
-def _answer_users(args: argparse.Namespace) -> int:
+def _answer_users(args: Arguments) -> int:
     """Say how many users of a language model are served, and whether those that were asked for are."""
     from dlbricks_tui.api.jobs import words_of
-    from dlbricks_tui.api.language_models import named_model
-    from dlbricks_tui.api.token_loads import TokenLoadOptions, measure_token_load, order_of_load, token_load
+    from dlbricks_tui.api.language_answers import named_model
+    from dlbricks_tui.api.loads import TokenLoadOptions, measure_token_load, order_of_load, token_load
     from dlbricks_tui.cli.progress import JobNarration
-    from dlbricks_tui.cli.rendering import show_parts
     from dlbricks_tui.documents.token_loads import token_load_parts
 
     given = values_of(args, (*TOKENS, PERCENTILE))
@@ -143,14 +138,14 @@ def _answer_users(args: argparse.Namespace) -> int:
     options = TokenLoadOptions(**{name: value for name, value in given.items() if value is not None})
     model = named_model(args.model)
     if args.detach:
-        return detach("language model", order_of_load(model, options, args.data), [model.name], args)
+        return detach("language model", order_of_load(model, options, args.session.data), [model.name], args)
     failed = 0
     if args.predict:
-        answer = token_load(model, options, args.data)
+        answer = token_load(model, options, args.session.data)
     else:
         narration = JobNarration(words_of("language model", None), quiet=args.quiet)
         with signals_interrupt():
-            answer = measure_token_load(model, options, args.data, narration.take)
+            answer = measure_token_load(model, options, args.session.data, narration.take)
         failed = narration.failed
     if args.json:
         write_json(answer)
@@ -159,18 +154,18 @@ def _answer_users(args: argparse.Namespace) -> int:
     return Status.of(failed or not answer.is_met(options.users))
 
 
-def _measured(args: argparse.Namespace, answer: ScenarioAnswer) -> MeasuredTest | LoadProcessError:
+def _measured(args: Arguments, answer: ScenarioAnswer) -> MeasuredTest | LoadProcessError:
     """Measure the scenario, and return its test, or the failure, which is narrated."""
     from dlbricks_tui.api.loads import LoadProcessError, order_of
 
     try:
-        return measure_shown(order_of(answer, is_system_named=args.system is not None), args.data, quiet=args.quiet)
+        return measure_shown(order_of(answer, is_system_named=args.system is not None), args.session, quiet=args.quiet)
     except LoadProcessError as error:
         narrate(str(error))
         return error
 
 
-def measure_shown(order: ScenarioOrder, data: DataFolder, *, quiet: bool) -> MeasuredTest:
+def measure_shown(order: ScenarioOrder, session: Session, *, quiet: bool) -> MeasuredTest:
     """Measure a scenario, and narrate its progress and warnings."""
     # Loaded here: predictions need no process.
     from dlbricks_tui.api.jobs import words_of
@@ -179,19 +174,17 @@ def measure_shown(order: ScenarioOrder, data: DataFolder, *, quiet: bool) -> Mea
 
     narrated = JobNarration(words_of("load test", order), live_console(), quiet=quiet)
     with signals_interrupt(), closing(narrated) as narration:
-        measured = measure(order, data, narration.take)
-    for warning in measured.warnings:
-        narrate_once(warning)
+        measured = measure(order, session.data, narration.take)
+    narrate_once(*measured.warnings)
     return measured
 
 
 def _show(answer: ScenarioAnswer, measured: MeasuredTest | None, data: DataFolder, *, predicts: bool) -> None:
     # Loaded here: the JSON document needs no tables.
-    from dlbricks_tui.cli.rendering import show_parts
     from dlbricks_tui.documents.load_pictures import predicted_plot
     from dlbricks_tui.documents.parts import BLANK_LINE, Plots
     from dlbricks_tui.documents.scenario import scenario_parts, stored_parts
-    from dlbricks_tui.wording.scenarios import histogram_below
+    from dlbricks_tui.wording.jobs import histogram_below
 
     test = measured.test if measured is not None else answer.best_test or next(iter(answer.load_tests), None)
     prediction = answer.prediction if predicts else None

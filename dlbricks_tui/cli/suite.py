@@ -1,13 +1,12 @@
 """`dlbricks suite`: export the bricks of private models, measure them elsewhere, and import the results."""
 
-import argparse
 from contextlib import closing
 from pathlib import Path
 
 from dlbricks_tui.cli.jobs import detach
 from dlbricks_tui.cli.options import add_cutting_options, add_models_argument, inputs_of, values_of
 from dlbricks_tui.cli.output import narrate, narrate_some, write, write_json
-from dlbricks_tui.cli.parser import Parser, Status
+from dlbricks_tui.cli.parser import Arguments, Parser, Status
 from dlbricks_tui.cli.run import add_measuring_options, carry_out, measure_options_of
 from dlbricks_tui.settings.cutting import CUTTING, LEVEL
 from dlbricks_tui.settings.variant import BATCH, PRECISION, RUNTIME, USUAL_EXECUTION
@@ -18,7 +17,7 @@ _DECOYS, _MOST_DECOYS = 3, 10_000
 def register(parser: Parser) -> None:
     """Add the actions of `suite`."""
 
-    def print_help(_: argparse.Namespace) -> int:
+    def print_help(_: Arguments) -> int:
         parser.print_help()
         return Status.DONE
 
@@ -58,13 +57,13 @@ def _add_export(parser: Parser) -> None:
     exporting.add_detach()
 
 
-def export_suite(args: argparse.Namespace) -> int:
+def export_suite(args: Arguments) -> int:
     """Write the bricks of models and of decoys for others, and the key to them where only the owner reads it."""
     # Loaded here, as below: the help needs none of it.
     from dlbricks_tui.api.jobs import words_of
     from dlbricks_tui.api.suites import SuiteOptions, export_here, export_order
     from dlbricks_tui.cli.progress import JobNarration, live_console
-    from dlbricks_tui.wording.fleets import untravelled
+    from dlbricks_tui.wording.jobs import untravelled
 
     options = SuiteOptions(
         **values_of(args, (*CUTTING, LEVEL, BATCH, PRECISION)),
@@ -73,11 +72,11 @@ def export_suite(args: argparse.Namespace) -> int:
         decoys=args.decoys,
         decoys_from=args.decoys_from or (),
     )
-    order = export_order(args.models, options, args.output, args.data, seed=args.seed, key=args.key)
+    order = export_order(args.models, options, args.output, args.session.data, seed=args.seed, key=args.key)
     if args.detach:
         return detach("suite export", order, [it.name for it in order.sources], args)
     with closing(JobNarration(words_of("suite export", order), live_console())) as narration:
-        ended = export_here(order, args.data, narration.take)
+        ended = export_here(order, args.session.data, narration.take)
     if ended.written is None:
         narrate(f"{ended.state.message}; nothing was written")
         return Status.INTERRUPTED
@@ -91,25 +90,24 @@ def export_suite(args: argparse.Namespace) -> int:
     return Status.of(ended.written.left_out)
 
 
-def run_suite(args: argparse.Namespace) -> int:
+def run_suite(args: Arguments) -> int:
     """Measure a suite like models, and write the results into a file."""
     from dlbricks_tui.api.measuring import RunJob
     from dlbricks_tui.api.suites import suite_run_at
 
-    request, absent = suite_run_at(measure_options_of(args), args.suite, args.output, args.data)
+    request, absent = suite_run_at(measure_options_of(args), args.suite, args.output, args.session.data)
     for title in absent:
         narrate(f"left out: bricks for {title}, which does not measure here")
-    return carry_out(RunJob.create(request, args.data), args)
+    return carry_out(RunJob.create(request, args.session.data), args)
 
 
-def import_suite(args: argparse.Namespace) -> int:
+def import_suite(args: Arguments) -> int:
     """Import the results of the private models' bricks."""
-    from dlbricks_tui.api.opening import open_store
     from dlbricks_tui.api.suites import import_suite_results
-    from dlbricks_tui.wording.fleets import import_outcome
+    from dlbricks_tui.wording.jobs import import_outcome
 
-    with open_store(args.data, narrate) as store:
-        found = import_suite_results(store, args.file, args.data, args.key)
+    with args.session.open_store() as store:
+        found = import_suite_results(store, args.file, args.session.data, args.key)
     if args.json:
         write_json(found)
     narrate(f"{found.system}: {import_outcome(found)}, {found.decoys} of decoys left out")

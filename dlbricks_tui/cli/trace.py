@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 from typing import TYPE_CHECKING
 
 from dlbricks_tui.cli.jobs import detach
@@ -13,11 +12,11 @@ from dlbricks_tui.cli.options import (
     runtime_given,
     values_of,
 )
-from dlbricks_tui.cli.output import narrate, write_json, write_lines
-from dlbricks_tui.cli.parser import Parser, Status, UsageError
+from dlbricks_tui.cli.output import narrate, show_parts, write_json, write_lines
+from dlbricks_tui.cli.parser import Arguments, Parser, Status, UsageError
 from dlbricks_tui.printable import printable
+from dlbricks_tui.settings.analysing import INFERENCES, LEVELS
 from dlbricks_tui.settings.cutting import LEVEL
-from dlbricks_tui.settings.tracing import INFERENCES, LEVELS
 from dlbricks_tui.settings.variant import EXECUTION
 
 if TYPE_CHECKING:
@@ -55,7 +54,7 @@ def register(parser: Parser) -> None:
     parser.end(trace, "traces.TraceResult", quiet=True)
 
 
-def trace(args: argparse.Namespace) -> int:
+def trace(args: Arguments) -> int:
     """Trace a model, or list the stored traces, or write one of them again."""
     # Loaded here, as all that follows: the help needs none of it.
     from dlbricks_tui.api.traces import (
@@ -81,7 +80,7 @@ def trace(args: argparse.Namespace) -> int:
     form = format_of(args.output, None if args.format is None else TraceFormat(args.format))
     require_place(args.output, is_replaced=args.force)
     if args.stored is not None:
-        found = stored_trace(args.stored, args.data)
+        found = stored_trace(args.stored, args.session.data)
     else:
         try:
             found = _traced(args)
@@ -94,7 +93,6 @@ def trace(args: argparse.Namespace) -> int:
 
         write_json(trace_result(found, args.output, form))
     else:
-        from dlbricks_tui.cli.rendering import show_parts
         from dlbricks_tui.documents.trace import trace_parts
 
         show_parts(trace_parts(found))
@@ -102,27 +100,23 @@ def trace(args: argparse.Namespace) -> int:
     return Status.of({it.level for it in found.missing} & set(args.levels or ()))
 
 
-def _order(args: argparse.Namespace) -> TraceOrder:
+def _order(args: Arguments) -> TraceOrder:
     from dlbricks_tui.api.measuring import variant_remarks
-    from dlbricks_tui.api.opening import model_named
-    from dlbricks_tui.api.traces import TraceOptions, require_room, trace_order
+    from dlbricks_tui.api.traces import TraceOptions
 
     levels = args.levels or LEVELS.kind.offered
     given = values_of(args, (*EXECUTION, LEVEL, INFERENCES))
     options = TraceOptions(**runtime_given(args), **given, **inputs_of(args), levels=levels)
-    order = trace_order(options, model_named(args.model, args.data), args.data)
-    require_room(args.data)
+    order = args.session.trace_order(args.model, options)
     settings = order.execution.runtime.settings
-    for remark in variant_remarks([settings.threads], [settings.precision]):
-        narrate(remark)
+    narrate(*variant_remarks([settings.threads], [settings.precision]))
     return order
 
 
-def _traced(args: argparse.Namespace) -> Trace:
+def _traced(args: Arguments) -> Trace:
     from dlbricks_tui.api.jobs import words_of
     from dlbricks_tui.api.traces import trace_model
-    from dlbricks_tui.cli.progress import JobNarration
-    from dlbricks_tui.cli.signals import signals_interrupt
+    from dlbricks_tui.cli.progress import JobNarration, signals_interrupt
     from dlbricks_tui.wording.answers import runtime_words
 
     order = _order(args)
@@ -130,15 +124,15 @@ def _traced(args: argparse.Namespace) -> Trace:
         named = ", ".join(it.value for it in order.levels)
         narrate(f"tracing {order.source.name} by {runtime_words(order.execution.runtime.identity)}: {named}")
     with signals_interrupt():
-        return trace_model(order, args.data, JobNarration(words_of("trace", order), quiet=args.quiet).take)
+        return trace_model(order, args.session.data, JobNarration(words_of("trace", order), quiet=args.quiet).take)
 
 
-def _list(args: argparse.Namespace) -> int:
+def _list(args: Arguments) -> int:
     from dlbricks_tui.api.traces import trace_summary, traces_of
     from dlbricks_tui.cli.jobs import show_list
     from dlbricks_tui.documents.trace import stored_columns
 
-    found = traces_of(args.data)
+    found = traces_of(args.session.data)
     rows = [trace_summary(it) for it in found.traces] if args.json else found.traces
     none = "no trace yet: `dlbricks trace MODEL -o FILE` makes the first"
     return show_list(rows, stored_columns(), found.unreadable, none, as_json=args.json)

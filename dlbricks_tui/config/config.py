@@ -9,9 +9,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Generic
 
-from dlbricks_tui.atomic_write import in_turn, write_atomically
 from dlbricks_tui.errors import UserError
-from dlbricks_tui.regular_files import read_text
+from dlbricks_tui.files import in_turn, read_text, write_atomically
 from dlbricks_tui.settings.cutting import CUT, GRANULARITY, ORDER, WORKERS
 from dlbricks_tui.settings.measuring import TARGET_INTERVAL, TIME_BUDGET
 from dlbricks_tui.settings.setting import Setting, Value, plain

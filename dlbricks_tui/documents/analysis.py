@@ -38,8 +38,7 @@ from dlbricks_tui.documents.what_ifs import ShownWhatIf, roofline_plot, what_ifs
 from dlbricks_tui.estimate.compositions import milliseconds as from_picoseconds
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.runtime.variant import threads_in_words
-from dlbricks_tui.wording.answers import way_line
-from dlbricks_tui.wording.layers import common_beginning
+from dlbricks_tui.wording.answers import common_beginning, way_line
 from dlbricks_tui.wording.numbers import (
     PARTLY,
     PREDICTED,

@@ -28,7 +28,8 @@ from dlbricks_tui.printable import printable
 from dlbricks_tui.runtime.traits import runtime_title
 from dlbricks_tui.runtime.variant import Variant, variant_in_words
 from dlbricks_tui.store.change import Verdict
-from dlbricks_tui.wording.changes import verdict_counts
+from dlbricks_tui.wording.answers import verdict_counts
+from dlbricks_tui.wording.jobs import kind_in_words, percentile_name
 from dlbricks_tui.wording.numbers import (
     age,
     counted,
@@ -42,7 +43,6 @@ from dlbricks_tui.wording.numbers import (
     signed_percent,
     with_interval,
 )
-from dlbricks_tui.wording.scenarios import kind_in_words, percentile_name
 
 if TYPE_CHECKING:
     from dlbricks_tui.api.changes import ComparedPair, ComparedResults

@@ -12,8 +12,8 @@ from dlbricks_tui.runtime.variant import stated_kernels, stated_threads, threads
 from dlbricks_tui.wording.numbers import counted, percent, signed_percent
 
 if TYPE_CHECKING:
-    from dlbricks_tui.api.library_scans import GroupAccuracy
-    from dlbricks_tui.bricks.corpus import Corpus, RepeatedType
+    from dlbricks_tui.api.model_reading import GroupAccuracy
+    from dlbricks_tui.bricks.decomposition import Corpus, RepeatedType
     from dlbricks_tui.store.selections import Way
 
 _TOGETHER = "all together"

@@ -35,12 +35,16 @@ from dlbricks_tui.estimate.explanation import (
 )
 from dlbricks_tui.estimate.parts import SlowPart, slowest
 from dlbricks_tui.runtime.variant import variant_in_words
-from dlbricks_tui.store.labels import label_of
-from dlbricks_tui.wording.answers import answer_words, execution_words, faster_words
-from dlbricks_tui.wording.doubts import doubt_in_short, doubts_about, engine_remarks
-from dlbricks_tui.wording.layers import (
+from dlbricks_tui.store.index import label_of
+from dlbricks_tui.wording.answers import (
+    answer_words,
     assumption,
     bricks_words,
+    doubt_in_short,
+    doubts_about,
+    engine_remarks,
+    execution_words,
+    faster_words,
     name_of,
     parallel_sentences,
     sign_of_part,

@@ -23,8 +23,7 @@ from dlbricks_tui.estimate.comparison import Accuracy, SharedSettings, accuracy,
 from dlbricks_tui.printable import printable
 from dlbricks_tui.runtime.traits import runtime_title
 from dlbricks_tui.runtime.variant import remarks_on
-from dlbricks_tui.wording.answers import runtime_words
-from dlbricks_tui.wording.doubts import doubts_about, engine_remarks
+from dlbricks_tui.wording.answers import doubts_about, engine_remarks, runtime_words
 from dlbricks_tui.wording.numbers import (
     PARTLY,
     PREDICTED_LEGEND,
@@ -39,7 +38,7 @@ from dlbricks_tui.wording.numbers import (
 
 if TYPE_CHECKING:
     from dlbricks_tui.estimate.estimate import Composed
-    from dlbricks_tui.estimate.prediction.score import Score
+    from dlbricks_tui.estimate.score import Score
     from dlbricks_tui.estimate.system_estimate import SystemEstimate
 
     EstimateColumn = Column[SystemEstimate]

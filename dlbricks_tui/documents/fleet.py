@@ -5,20 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from dlbricks_tui.documents.parts import (
-    BLANK_LINE,
-    CellKind,
-    Column,
-    Part,
-    Sentence,
-    Table,
-    bar_column,
-    name_column,
-)
+from dlbricks_tui.documents.parts import BLANK_LINE, CellKind, Column, Part, Sentence, Table, bar_column, name_column
 from dlbricks_tui.documents.pictures import Axis, BarRow, LegendSign, Mark, Piece, Rows
 from dlbricks_tui.fleet.request import FleetHostState, HostRow
 from dlbricks_tui.wording.answers import runtime_words
-from dlbricks_tui.wording.fleets import WORKING
+from dlbricks_tui.wording.jobs import WORKING
 from dlbricks_tui.wording.numbers import (
     PARTLY,
     PREDICTED,
@@ -35,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
 
     from dlbricks_tui.api.fleets import FleetEstimate, FleetModel, FleetResult
-    from dlbricks_tui.fleet.setting_up.doctor import Examination
+    from dlbricks_tui.fleet.doctor import Examination
 
 _STYLES: Mapping[FleetHostState, str] = {
     FleetHostState.PROBING: "good",

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import astuple, replace
 from typing import NamedTuple, TypeVar
 
-from dlbricks_tui.api.language_models import Bounds, LanguageAnswer, LanguageOptions, PartTime
+from dlbricks_tui.api.language_answers import Bounds, LanguageAnswer, LanguageOptions, PartTime
 from dlbricks_tui.documents.parts import (
     BLANK_LINE,
     BarFigure,

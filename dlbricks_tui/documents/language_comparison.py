@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 
 from dlbricks_tui.analysis.what_if import Gain
-from dlbricks_tui.api.language_comparing import LanguageChange, LanguageWhatIf
-from dlbricks_tui.api.language_models import LanguageAnswer
+from dlbricks_tui.api.language_answers import LanguageAnswer, LanguageChange, LanguageWhatIf
 from dlbricks_tui.documents.language import (
     AXES,
     differing,
@@ -25,7 +24,7 @@ from dlbricks_tui.documents.ranking import difference_words
 from dlbricks_tui.documents.what_ifs import interval_of, proof_sentence, style_of
 from dlbricks_tui.language.orders import LanguagePhase
 from dlbricks_tui.store.change import Verdict
-from dlbricks_tui.wording.changes import what_if_words
+from dlbricks_tui.wording.answers import what_if_words
 from dlbricks_tui.wording.numbers import PREDICTED, between, counted, delay_text, signed_percent
 
 _VERDICT_STYLES = {Verdict.SLOWER: "bad", Verdict.FASTER: "good", Verdict.UNKNOWN: "muted"}

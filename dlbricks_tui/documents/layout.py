@@ -325,11 +325,11 @@ def laid_out(parts: Iterable[Part], width: int, look: Look = PANEL) -> Iterator[
                 yield from grid_lines(names, shares, width, look.shades)
             case Plots(plots, lines, sentence):
                 # Loaded here: few documents have plots.
-                from dlbricks_tui.documents import drawing
+                from dlbricks_tui.documents import pictures
 
                 said = wrapped(line(sentence), width) if sentence else []
-                room, beside = max(drawing.LEAST_WIDTH * len(plots), width), (*plots[1:], None)[0]
-                yield from drawing.drawn(plots[0], room, lines - len(said), fine=False, beside=beside)
+                room, beside = max(pictures.LEAST_WIDTH * len(plots), width), (*plots[1:], None)[0]
+                yield from pictures.drawn(plots[0], room, lines - len(said), fine=False, beside=beside)
                 yield from said
             case _:
                 yield from wrapped(part.line, width)

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from dlbricks_tui.documents.pictures import Axis, BarRow, LegendSign, Piece, Plot, Rows, Series, StraightLine
 from dlbricks_tui.scenarios.scenario import ScenarioKind, percentile_ms, percentile_of
+from dlbricks_tui.wording.jobs import in_us, percentile_name, rate_in_words
 from dlbricks_tui.wording.numbers import PREDICTED, counted, milliseconds, percent
-from dlbricks_tui.wording.scenarios import in_us, percentile_name, rate_in_words
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

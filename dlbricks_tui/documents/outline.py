@@ -9,7 +9,7 @@ from string import ascii_uppercase
 from typing import TYPE_CHECKING
 
 from dlbricks_tui.bricks.regions import Chain, Irregular, Leaf, Parallel, Region, Repeat, children
-from dlbricks_tui.wording.layers import layer_title, shape_text
+from dlbricks_tui.wording.answers import layer_title, shape_text
 from dlbricks_tui.wording.numbers import counted
 
 if TYPE_CHECKING:

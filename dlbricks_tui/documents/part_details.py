@@ -12,11 +12,11 @@ from dlbricks_tui.documents.parts import Fact, Heading, Sentence
 from dlbricks_tui.documents.results import sample_parts
 from dlbricks_tui.documents.tree import cutting_words
 from dlbricks_tui.estimate.compositions import milliseconds as from_picoseconds
-from dlbricks_tui.estimate.intervals import is_wide
+from dlbricks_tui.estimate.estimate import is_wide
 from dlbricks_tui.estimate.parts import Standing
 from dlbricks_tui.models.neutral import plain_name
-from dlbricks_tui.models.onnx.execution_graph import COMPILED, CONVERSION
-from dlbricks_tui.wording.layers import input_text, layer_title, shape_text
+from dlbricks_tui.models.onnx.layer_graph import COMPILED, CONVERSION
+from dlbricks_tui.wording.answers import input_text, layer_title, shape_text
 from dlbricks_tui.wording.numbers import CANNOT, LEFT_OUT, UNKNOWN, WIDE, counted, milliseconds, percent, sign_of
 
 if TYPE_CHECKING:

@@ -24,7 +24,7 @@ from dlbricks_tui.printable import printable
 from dlbricks_tui.runtime.traits import runtime_title
 from dlbricks_tui.runtime.variant import batch_in_words, remarks_on, threads_in_words
 from dlbricks_tui.store.change import Verdict
-from dlbricks_tui.wording.changes import verdict_counts
+from dlbricks_tui.wording.answers import verdict_counts
 from dlbricks_tui.wording.numbers import (
     PREDICTED,
     PREDICTED_LEGEND,

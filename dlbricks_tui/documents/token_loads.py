@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import NamedTuple
 
-from dlbricks_tui.api.token_loads import BatchStep, ServedUsers, TokenLoadAnswer, UsersLoad
+from dlbricks_tui.api.loads import BatchStep, ServedUsers, TokenLoadAnswer, UsersLoad
 from dlbricks_tui.documents.parts import (
     BLANK_LINE,
     Column,
@@ -20,8 +20,8 @@ from dlbricks_tui.documents.parts import (
 from dlbricks_tui.documents.pictures import Axis, Plot, Series, StraightLine
 from dlbricks_tui.runtime.variant import threads_in_words, without_variant
 from dlbricks_tui.scenarios.tokens import MOST_USERS, TokenLoad, TokenServing
+from dlbricks_tui.wording.jobs import percentile_name
 from dlbricks_tui.wording.numbers import PREDICTED, counted, delay_text, rate_text
-from dlbricks_tui.wording.scenarios import percentile_name
 
 _PLOT_LINES = 12
 # Delays far above their bounds would press all others to the ground.

@@ -7,14 +7,13 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from dlbricks_tui.bricks.cutting import Cut
+from dlbricks_tui.bricks.cutting import Cut, LayerOrder
 from dlbricks_tui.bricks.decomposition import decompose
-from dlbricks_tui.bricks.ordering import LayerOrder
 from dlbricks_tui.bricks.regions import Leaf, Parallel, Repeat
 from dlbricks_tui.documents.lines import cut
 from dlbricks_tui.documents.outline import SMALLEST_MODULE, Outline, shape_of
 from dlbricks_tui.documents.parts import BLANK_LINE, CellKind, Column, Sentence, Table
-from dlbricks_tui.wording.layers import bricks_words, input_text, shape_text
+from dlbricks_tui.wording.answers import bricks_words, input_text, shape_text
 from dlbricks_tui.wording.numbers import PREDICTED, counted, milliseconds, percent
 
 if TYPE_CHECKING:

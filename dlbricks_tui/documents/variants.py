@@ -19,8 +19,7 @@ from dlbricks_tui.runtime.variant import (
     remarks_on,
     threads_in_words,
 )
-from dlbricks_tui.wording.changes import short_combination
-from dlbricks_tui.wording.doubts import engine_remarks
+from dlbricks_tui.wording.answers import engine_remarks, short_combination
 from dlbricks_tui.wording.numbers import (
     PREDICTED,
     PREDICTED_LEGEND,

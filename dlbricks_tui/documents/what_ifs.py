@@ -10,12 +10,12 @@ from dlbricks_tui.analysis.what_if import Doubt, WhatIfKind
 from dlbricks_tui.documents.parts import Column, Fact, Heading, Names, Part, Sentence, Table, word_column
 from dlbricks_tui.documents.pictures import Axis, BarRow, LegendSign, Mark, Piece, Plot, Rows, Series
 from dlbricks_tui.models.kinds import Kind
-from dlbricks_tui.wording.changes import what_if_words
+from dlbricks_tui.wording.answers import what_if_words
 from dlbricks_tui.wording.numbers import counted, in_ms, milliseconds, percent, signed_percent
 
 if TYPE_CHECKING:
+    from dlbricks_tui.analysis.bounds import LayerPoint, Roof
     from dlbricks_tui.analysis.groups import MeasuredExecution
-    from dlbricks_tui.analysis.roofline import LayerPoint, Roof
     from dlbricks_tui.analysis.what_if import Gain, MeasuredGain, WhatIf
 
 NO_WHAT_IFS = "none, as no other execution has results of all layers"

@@ -8,10 +8,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from dlbricks_tui.bricks.cutting import Cut
-from dlbricks_tui.estimate.errors import EstimateError
-from dlbricks_tui.estimate.rules import parse_toml, read_text
+from dlbricks_tui.estimate.compositions import EstimateError, parse_toml, read_text
 from dlbricks_tui.estimate.system_estimate import FigureBasis, SystemEstimate
-from dlbricks_tui.store.change import Change, Timing, known_changes
+from dlbricks_tui.store.change import BESIDE_BEST, Change, Timing, known_changes
 from dlbricks_tui.store.records import System
 from dlbricks_tui.store.selections import Way
 
@@ -152,7 +151,7 @@ def against_quickest(found: Sequence[Candidate]) -> list[Change | None]:
     """Return the change of each candidate from the quickest; None for that itself and for sums of some layers."""
     best = quickest(found)
     first = None if best is None else _timing(best)
-    return known_changes([(first, None if it is best else _timing(it)) for it in found])
+    return known_changes([(first, None if it is best else _timing(it)) for it in found], BESIDE_BEST)
 
 
 def _timing(it: Candidate) -> Timing | None:

@@ -10,8 +10,7 @@ from typing import NamedTuple
 from dlbricks_tui.bricks.identity import brick_of
 from dlbricks_tui.bricks.regions import Leaf, Region, Repeat, layers_in, region_tree
 from dlbricks_tui.estimate.compositions import milliseconds
-from dlbricks_tui.estimate.estimate import Composed, Estimate
-from dlbricks_tui.estimate.intervals import is_wide
+from dlbricks_tui.estimate.estimate import Composed, Estimate, is_wide
 from dlbricks_tui.estimate.knowledge import Pair
 from dlbricks_tui.estimate.parts import Part
 from dlbricks_tui.estimate.system_estimate import SystemEstimate

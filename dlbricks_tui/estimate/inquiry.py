@@ -26,7 +26,7 @@ from dlbricks_tui.runtime.variant import (
 from dlbricks_tui.store.change import Timing, newest_together, timing_by
 from dlbricks_tui.store.columns import Summary
 from dlbricks_tui.store.database import ResultsDatabase
-from dlbricks_tui.store.errors import DamagedResultError
+from dlbricks_tui.store.documents import DamagedResultError
 from dlbricks_tui.store.selections import LEAST_FIRST, Way, by_id, combinations, equal, noop
 
 _FOLDER = "predictions"
@@ -42,7 +42,7 @@ class Predictors:
 
     def of(self, way: Way, traits: Traits) -> Predictor:
         """Return the predictor of a way of measuring, which the framework with these traits has made possible."""
-        from dlbricks_tui.estimate.prediction.stored import predictor_of
+        from dlbricks_tui.estimate.predictors import predictor_of
 
         covered = self._store.generation.covered
         known = self._known.get(way)

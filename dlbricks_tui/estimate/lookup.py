@@ -13,7 +13,7 @@ from tinydb import where
 
 from dlbricks_tui.bricks.decomposition import Decomposition
 from dlbricks_tui.bricks.identity import brick_of, times_paid
-from dlbricks_tui.estimate.intervals import method_doubt
+from dlbricks_tui.estimate.estimate import method_doubt
 from dlbricks_tui.estimate.knowledge import Knowledge, Latency, MeasuredLatency, Pair
 from dlbricks_tui.estimate.system_estimate import Offer, SystemEstimate
 from dlbricks_tui.models.graph import Level

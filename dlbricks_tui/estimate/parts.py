@@ -116,7 +116,7 @@ def parts_of(decomposition: Decomposition, knowledge: Knowledge) -> tuple[Part, 
     if all(part.counts for part in found):
         return tuple(found)
     # Loaded here: a model that is known in full needs no bounds.
-    from dlbricks_tui.estimate.prediction.features import UpperBounds
+    from dlbricks_tui.estimate.features import UpperBounds
 
     bounds = UpperBounds((part.brick.canonical, part.latency.high_ms) for part in found if part.counts)
 

@@ -7,7 +7,7 @@ from dlbricks_tui.estimate.comparison import WIDEST_OF_THE_BEST
 from dlbricks_tui.estimate.knowledge import Latency
 from dlbricks_tui.estimate.system_estimate import SystemEstimate
 from dlbricks_tui.runtime.variant import USUAL_KERNELS, Kernels, Precision
-from dlbricks_tui.store.change import Change, Timing, Verdict, all_compared
+from dlbricks_tui.store.change import BESIDE_BEST, Change, Timing, Verdict, all_compared
 
 
 @dataclass(frozen=True, slots=True)
@@ -245,7 +245,7 @@ def ranked(combinations: Iterable[Comparable]) -> tuple[Ranked, ...]:
     changes: dict[int, Change] = {}
     for predicted in (False, True):
         alike = [(number, each, it) for number, (each, it) in enumerate(timed) if it.is_predicted is predicted]
-        found = all_compared([(first.tested or least, it.tested or each) for _, each, it in alike])
+        found = all_compared([(first.tested or least, it.tested or each) for _, each, it in alike], BESIDE_BEST)
         changes.update(zip([number for number, _, _ in alike], found, strict=True))
     compared = [Ranked(it, each.value_ms / least.value_ms, changes[number]) for number, (each, it) in enumerate(timed)]
     return (Ranked(first, 1.0, is_first=True), *compared, *others)

@@ -5,7 +5,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from dlbricks_tui.evaluations.evaluation import SHORT_HASH, EvaluatedModel, Evaluation, RecordedResult
 from dlbricks_tui.host.fingerprint import GIBIBYTE, UNKNOWN
@@ -22,7 +22,7 @@ from dlbricks_tui.runtime.variant import (
 )
 from dlbricks_tui.settings.setting import plain
 from dlbricks_tui.settings.variant import KERNELS
-from dlbricks_tui.store.change import Timing, newest_together, timing_by, timing_of
+from dlbricks_tui.store.change import Change, Timing, changes_from, known_changes, newest_together, timing_by, timing_of
 from dlbricks_tui.store.records import EndToEnd, Fact, Facts, Provenance, Record, RuntimeRecord, System
 
 Described = TypeVar("Described", System, RuntimeRecord)
@@ -108,9 +108,7 @@ def baseline_of(
     results: Sequence[EndToEnd], runtime: RuntimeRecord, system: System, origin: Provenance | None = None
 ) -> Baseline:
     """Return the results of a whole model in one combination, one result or more, as one; the last is the newest."""
-    newest = results[-1]
-    samples = [sample for it in results for sample in steady_samples_ms(it)]
-    timing = timing_by([it.statistics.latency for it in results], samples)
+    newest, timing = results[-1], timing_of_results(results)
     recorded = RecordedResult(
         model=newest.name,
         framework=runtime.framework,
@@ -135,6 +133,12 @@ def baseline_of(
         runtime=newest.runtime,
         key=newest.model,
     )
+
+
+def timing_of_results(results: Sequence[EndToEnd]) -> Timing:
+    """Return the latency of a whole model in several processes, each with a result."""
+    samples = [sample for it in results for sample in steady_samples_ms(it)]
+    return timing_by([it.statistics.latency for it in results], samples)
 
 
 def newest_by_id(described: Iterable[Described]) -> Mapping[str, Described]:
@@ -249,6 +253,44 @@ class ComparableTimings:
     now: Timing | None
     end_to_end: bool = False
     per_item: bool = False
+
+
+# The characters of the key of a model that messages show.
+_SHORT_KEY = 12
+
+
+class Judgement(NamedTuple):
+    """Today's result of a model beside an earlier one."""
+
+    was: Baseline | None
+    now: Baseline | None
+    timings: ComparableTimings
+    # None if the timings cannot be compared.
+    change: Change | None
+    # The known circumstances that differ, the system first.
+    differences: tuple[Difference, ...]
+
+
+def judged(pairs: Sequence[tuple[Baseline | None, Baseline | None]], by: float) -> list[Judgement]:
+    """Return the verdicts on earlier results and those of today; None where there is none.
+
+    Changes of up to `by`, a share of the latency, count as none. P-values are corrected for the number of results.
+    """
+    timings = [comparable(was, now) if was and now else ComparableTimings(None, None) for was, now in pairs]
+    changes = known_changes([(it.was, it.now) for it in timings], changes_from(by))
+    return [
+        Judgement(was, now, timed, change, _differences(was, now) if was and now else ())
+        for (was, now), timed, change in zip(pairs, timings, changes, strict=True)
+    ]
+
+
+def _differences(was: Baseline, now: Baseline) -> tuple[Difference, ...]:
+    found = list(differences(was.result, now.result))
+    if was.key and now.key and was.key != now.key and was.result.sha256 == now.result.sha256:
+        found.insert(0, Difference("layers of the model", was.key[:_SHORT_KEY], now.key[:_SHORT_KEY]))
+    if was.system and now.system and was.system != now.system:
+        found.insert(0, Difference("system", was.system, now.system))
+    return tuple(found)
 
 
 def differences(was: RecordedResult, now: RecordedResult) -> tuple[Difference, ...]:

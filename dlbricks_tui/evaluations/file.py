@@ -12,13 +12,11 @@ from typing import Any
 
 import tomlkit
 
-from dlbricks_tui.atomic_write import write_named
-from dlbricks_tui.evaluations.evaluation import FORMAT, Evaluation, EvaluationError
+from dlbricks_tui.evaluations.evaluation import FORMAT, TABLES, Evaluation, EvaluationError, FileTable
 from dlbricks_tui.evaluations.faults import Position, excess, offset_of, offsets_of, position_at, shown
-from dlbricks_tui.evaluations.schema import TABLES, FileTable
 from dlbricks_tui.evaluations.validation import broken_rules, faults_of
+from dlbricks_tui.files import NotRegularError, open_regular, write_named
 from dlbricks_tui.printable import printable
-from dlbricks_tui.regular_files import NotRegularError, open_regular
 from dlbricks_tui.settings.loads import SERVING
 from dlbricks_tui.settings.setting import plain
 from dlbricks_tui.settings.variant import KERNELS

@@ -14,9 +14,8 @@ from jsonschema import Draft202012Validator, ValidationError
 from jsonschema.validators import extend
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 
-from dlbricks_tui.evaluations.evaluation import RecordedResult
+from dlbricks_tui.evaluations.evaluation import RecordedResult, Schema, as_list, schema
 from dlbricks_tui.evaluations.faults import LONGEST_SHOWN, Fault, Place, key_shown, shown, table_shown
-from dlbricks_tui.evaluations.schema import Schema, as_list, schema
 from dlbricks_tui.scenarios.scenario import ScenarioKind
 from dlbricks_tui.settings.setting import plain
 from dlbricks_tui.settings.variant import EXECUTION, THREADS

@@ -22,9 +22,8 @@ from typing import TypeAlias
 from tinydb import where
 
 from dlbricks_tui import __version__
-from dlbricks_tui.atomic_write import replace_file, write_atomically
 from dlbricks_tui.errors import UserError
-from dlbricks_tui.fleet.errors import HostError, MessageError
+from dlbricks_tui.files import read_bytes, read_text, replace_file, write_atomically
 from dlbricks_tui.fleet.messages import (
     MOST_PARCEL_BYTES,
     EndState,
@@ -39,21 +38,20 @@ from dlbricks_tui.fleet.messages import (
     message_in,
     text_of,
 )
+from dlbricks_tui.fleet.request import HostError, MessageError
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.host.fingerprint import fingerprint
 from dlbricks_tui.host.queue import host_queue
-from dlbricks_tui.jobs.events import EventReader
-from dlbricks_tui.jobs.folder import JobFolder, RunFolder, State
+from dlbricks_tui.jobs.folder import JobFolder, JobState, RunFolder, State
 from dlbricks_tui.jobs.process import start_detached
 from dlbricks_tui.language.composing import PROTOCOL
-from dlbricks_tui.language.orders import LANGUAGE, LanguageFailed, LanguageOrder
+from dlbricks_tui.language.orders import LANGUAGE, LanguageFailed
 from dlbricks_tui.measure.known import Conditions
 from dlbricks_tui.measure.method import Method
 from dlbricks_tui.measure.results import conditions_of, runtime_record
 from dlbricks_tui.models.cache import remove_oldest
 from dlbricks_tui.models.library import MODEL_SUFFIXES, source_of
 from dlbricks_tui.recorded_host import processors_here
-from dlbricks_tui.regular_files import read_bytes, read_text
 from dlbricks_tui.runs.control import create_run
 from dlbricks_tui.runs.events import (
     LevelLowered,
@@ -62,8 +60,8 @@ from dlbricks_tui.runs.events import (
     ProgramMeasured,
     ProgramUnfinished,
     RunEvents,
+    RunProgress,
 )
-from dlbricks_tui.runs.progress import RunProgress
 from dlbricks_tui.runs.request import ModelChoice, RunRequest, read_request
 from dlbricks_tui.runs.run import execute
 from dlbricks_tui.runs.work import Workplace
@@ -72,7 +70,7 @@ from dlbricks_tui.runtime.runtime import UNTUNED, Runtime
 from dlbricks_tui.runtime.traits import traits_of
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.documents import to_document
-from dlbricks_tui.store.records import Failure, Measurement
+from dlbricks_tui.store.records import Failure, Measurement, Record
 from dlbricks_tui.store.selections import OLDEST_FIRST, equal
 
 # Bytes of all parcels that a host keeps.
@@ -264,8 +262,7 @@ def carry_out(
 def carry_out_task(data: DataFolder, task: Task, tell: Tell, start: Start, nap: Callable[[], None]) -> TaskEnded:
     """Carry out a task, tell what happens, and return its end."""
     try:
-        kind = _LanguageTaskRun if task.language else _TaskRun
-        return kind(data, task, tell, nap).carry_out(start)
+        return _TaskRun(data, task, tell, nap).carry_out(start)
     except (UserError, OSError) as error:
         return TaskEnded(task=task.id, state="failed", reason=str(error))
 
@@ -285,14 +282,19 @@ def request_here(data: DataFolder, task: Task) -> RunRequest:
 
 
 class _TaskRun:
-    """A task, its run, and the records that were sent of it."""
+    """A task, its run or the job that measures its language model, and the records that were sent of it."""
 
     def __init__(self, data: DataFolder, task: Task, tell: Tell, nap: Callable[[], None]) -> None:
         self._data = data
         self._task = task
         self._request = request_here(data, task)
         self._system = fingerprint()
-        self._conditions = conditions_of(self._system.id, self._request.runtime, self._request.method)
+        runtime, self._order = self._request.runtime, task.language
+        self._conditions = conditions_of(self._system.id, runtime, self._request.method)
+        if self._order is not None:
+            asked = tuple([replace(it, runtime=runtime) for it in self._order.questions])
+            self._order = replace(self._order, questions=asked)
+            self._conditions = Conditions(self._system.id, runtime.identity, PROTOCOL)
         self._tell = tell
         self._nap = nap
         # The records that were sent, by UUID, and the bricks that they are about.
@@ -307,16 +309,22 @@ class _TaskRun:
             if folder is None:
                 lacking = self._lacking(store)
                 if not lacking:
+                    self._send_peaks(store)
                     return TaskEnded(task=task, state="finished")
                 if _noted(self._data, task) == _CANCELLED:
                     return TaskEnded(task=task, state="cancelled")
-                folder = create_run(replace(self._request, only=tuple(lacking)), self._data)
+                if self._order is None:
+                    folder = create_run(replace(self._request, only=lacking), self._data)
+                else:
+                    folder = LANGUAGE.create(
+                        self._data, tuple(it.model.name for it in self._order.questions), self._order
+                    )
                 _write_note(self._data, task, folder.run)
             state = folder.state()
             # A process works on the run of an earlier call, or was killed; a new run has none yet.
             if state.state is not State.FINISHED and not (state.active and folder.lock_file.exists()):
                 start(folder, self._data)
-            self._follow(folder, store)
+            self._follow(folder, store, start)
             self._send_rest(folder, store)
         state = folder.state()
         return TaskEnded(task=task, state=_ENDS.get(state.state, "failed"), reason=state.message)
@@ -333,141 +341,91 @@ class _TaskRun:
         known = set(self._sent.values()) if self._request.method is Method.INSIDE else set()
         return tuple([brick for brick in self._task.bricks if brick not in known])
 
-    def _follow(self, folder: JobFolder, store: ResultsDatabase) -> None:
-        """Tell the progress of the run and its results until it ends."""
-        reader, progress = RunEvents(folder.events_file), RunProgress()
+    def _follow(self, folder: JobFolder, store: ResultsDatabase, start: Start) -> None:
+        """Tell the progress and the results until the work ends."""
+        reader = RunEvents(folder.events_file) if self._order is None else LANGUAGE.reader(folder)
+        progress = RunProgress()
         while True:
             # Asked before reading, so that the last events are read.
-            goes_on = folder.state().active
+            state = folder.state()
+            if state.state is State.PAUSED and not (folder.waits_while_paused or folder.pause_file.exists()):
+                # Its process has ended for the pause, and goes on behind its stored results.
+                start(folder, self._data)
             bricks: set[str] = set()
             for event in reader.new():
-                progress.take(event)
-                if isinstance(event, ModelLeftOut | LevelLowered):
-                    lowered = ": its layers are measured as written" if isinstance(event, LevelLowered) else ""
-                    self._note(f"parcel {event.model[:12]}: {event.reason}{lowered}")
-                elif isinstance(event, ProgramMeasured | ProgramUnfinished | ProgramFailed):
-                    bricks.add(event.brick)
+                match event:
+                    case LanguageFailed():
+                        self._note(event.line)
+                    case ModelLeftOut() | LevelLowered():
+                        lowered = ": its layers are measured as written" if isinstance(event, LevelLowered) else ""
+                        self._note(f"parcel {event.model[:12]}: {event.reason}{lowered}")
+                    case ProgramMeasured() | ProgramUnfinished() | ProgramFailed():
+                        bricks.add(event.brick)
+                if self._order is None:
+                    progress.take(event)
+                else:
+                    bricks.update(self._task.bricks)
             if bricks:
-                store.refresh()
-                self._send(found_in(store, self._conditions, bricks, self._since(folder)))
-            self._tell_progress(progress)
-            if not goes_on:
+                self._send_found(folder, store, bricks)
+            self._tell_progress(state, progress)
+            if not state.active:
                 return
             self._nap()
-
-    def _since(self, folder: JobFolder) -> str:
-        """Return the time from which on results count: all do, unless everything is to be measured again."""
-        return folder.state().started if self._request.again else ""
 
     def _send_rest(self, folder: JobFolder, store: ResultsDatabase) -> None:
         """Send the results that the run has reused, and tell the number of bricks that it did not find."""
         bricks = self._task.bricks
-        store.refresh()
-        self._send(found_in(store, self._conditions, bricks, self._since(folder)))
+        self._send_found(folder, store, bricks)
+        self._send_peaks(store)
         state = folder.state()
         lost = len(set(bricks).difference(self._sent.values()))
-        if lost and state.state is State.FINISHED and not state.message:
+        if lost and state.state is State.FINISHED and not state.message and self._order is None:
             title = self._request.runtime.traits.title
             self._note(f"{lost} of {len(bricks)} bricks are in no parcel as {title} reads it on this host")
 
+    def _send_found(self, folder: JobFolder, store: ResultsDatabase, bricks: Collection[str]) -> None:
+        """Send what the store has of some bricks; if everything is to be measured again, what is newer than the run."""
+        store.refresh()
+        since = folder.state().started if self._request.again and self._order is None else ""
+        self._send(found_in(store, self._conditions, bricks, since))
+
     def _note(self, text: str) -> None:
         self._tell(TaskNote(task=self._task.id, text=text))
+
+    def _send_record(self, record: Record) -> None:
+        self._tell(ResultFound(task=self._task.id, record=to_document(record)))
 
     def _send(self, records: Iterable[Sendable]) -> None:
         for record in records:
             if record.uuid in self._sent:
                 continue
             if not self._sent:
-                for about in (self._system, runtime_record(self._request.runtime, self._system)):
-                    self._tell(ResultFound(task=self._task.id, record=to_document(about)))
+                self._send_record(self._system)
+                self._send_record(runtime_record(self._request.runtime, self._system))
             self._sent[record.uuid] = record.brick
-            self._tell(ResultFound(task=self._task.id, record=to_document(record)))
+            self._send_record(record)
 
-    def _tell_progress(self, progress: RunProgress) -> None:
-        self._tell_now(
-            seconds_left=None if progress.seconds_left is None else round(progress.seconds_left, 1),
-            rounds=progress.disturbances.rounds,
-            seconds=progress.disturbances.seconds,
-            is_paused=progress.state is State.PAUSED,
-            waits_for=progress.message.removeprefix("for ") if progress.state is State.WAITING else "",
-        )
+    def _send_peaks(self, store: ResultsDatabase) -> None:
+        """Send the peaks by which results of language models here tell something about other hosts."""
+        for it in store.peaks() if self._order is not None else ():
+            if (it.system, it.threads) == (self._system.id, self._request.runtime.settings.threads):
+                self._send_record(it)
 
-    def _tell_now(
-        self, *, seconds_left: float | None, rounds: int, seconds: float, is_paused: bool, waits_for: str
-    ) -> None:
+    def _tell_progress(self, state: JobState, progress: RunProgress) -> None:
         """Tell the progress if it has changed."""
-        known = len(set(self._sent.values()).intersection(self._task.bricks))
         now = TaskProgress(
             task=self._task.id,
-            done=known,
+            done=len(set(self._sent.values()).intersection(self._task.bricks)),
             of=len(self._task.bricks),
-            seconds_left=seconds_left,
-            disturbed_rounds=rounds,
-            disturbed_seconds=seconds,
-            paused=is_paused,
-            waits_for=waits_for,
+            seconds_left=None if progress.seconds_left is None else round(progress.seconds_left, 1),
+            disturbed_rounds=progress.disturbances.rounds,
+            disturbed_seconds=progress.disturbances.seconds,
+            paused=state.state is State.PAUSED,
+            waits_for=state.message.removeprefix("for ") if state.state is State.WAITING else "",
         )
         if now != self._progress:
             self._progress = now
             self._tell(now)
-
-
-class _LanguageTaskRun(_TaskRun):
-    """A task about a language model, which a job of its own measures."""
-
-    def __init__(self, data: DataFolder, task: Task, tell: Tell, nap: Callable[[], None]) -> None:
-        super().__init__(data, task, tell, nap)
-        order = task.language or LanguageOrder(())
-        runtime = self._request.runtime
-        self._order = replace(order, questions=tuple([replace(it, runtime=runtime) for it in order.questions]))
-        self._conditions = Conditions(self._system.id, runtime.identity, PROTOCOL)
-
-    def carry_out(self, start: Start) -> TaskEnded:
-        task, bricks = self._task.id, self._task.bricks
-        with ResultsDatabase(self._data.store) as store:
-            if not self._lacking(store):
-                self._send_peaks(store)
-                return TaskEnded(task=task, state="finished")
-            if _noted(self._data, task) == _CANCELLED:
-                return TaskEnded(task=task, state="cancelled")
-            folder = LANGUAGE.create(self._data, tuple(it.model.name for it in self._order.questions), self._order)
-            _write_note(self._data, task, folder.run)
-            reader, is_paused = LANGUAGE.reader(folder), False
-            start(folder, self._data)
-            while (state := folder.state()).active:
-                if is_paused and not folder.pause_file.exists():
-                    # It has ended for the pause, and goes on behind its stored results.
-                    start(folder, self._data)
-                is_paused = folder.state().state is State.PAUSED
-                waits_for = state.message.removeprefix("for ") if state.state is State.WAITING else ""
-                self._tell_state(reader, store, is_paused=is_paused, waits_for=waits_for)
-                self._nap()
-            self._tell_state(reader, store)
-            store.refresh()
-            self._send(found_in(store, self._conditions, bricks))
-            self._send_peaks(store)
-        state = folder.state()
-        return TaskEnded(task=task, state=_ENDS.get(state.state, "failed"), reason=state.message)
-
-    def _tell_state(
-        self, reader: EventReader, store: ResultsDatabase, *, is_paused: bool = False, waits_for: str = ""
-    ) -> None:
-        """Tell what happened since the last look, and send what is stored."""
-        events = reader.new()
-        for event in events:
-            if isinstance(event, LanguageFailed):
-                self._note(event.line)
-        if events:
-            store.refresh()
-            self._send(found_in(store, self._conditions, self._task.bricks))
-        self._tell_now(seconds_left=None, rounds=0, seconds=0.0, is_paused=is_paused, waits_for=waits_for)
-
-    def _send_peaks(self, store: ResultsDatabase) -> None:
-        """Send the peaks by which results of this host tell something about others."""
-        threads = self._request.runtime.settings.threads
-        for it in store.peaks():
-            if (it.system, it.threads) == (self._system.id, threads):
-                self._tell(ResultFound(task=self._task.id, record=to_document(it)))
 
 
 def main(folder: str, data: str) -> None:

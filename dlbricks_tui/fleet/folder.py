@@ -7,8 +7,7 @@ from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
-from dlbricks_tui.fleet.errors import FleetError
-from dlbricks_tui.fleet.request import EVENTS, FleetProgress, FleetRequest, HostEntry, TaskGiven
+from dlbricks_tui.fleet.request import EVENTS, FleetError, FleetProgress, FleetRequest, HostEntry, TaskGiven
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.host.queue import WorkKind, this_process
 from dlbricks_tui.jobs.events import Event, EventKinds, EventReader, EventWriter, event_kinds

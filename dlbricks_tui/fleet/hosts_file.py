@@ -22,8 +22,7 @@ from typing import Any
 from dlbricks_tui.evaluations.evaluation import EvaluationError
 from dlbricks_tui.evaluations.faults import Fault, Place, key_shown, offset_of, offsets_of, position_at, shown
 from dlbricks_tui.evaluations.file import content_of, parsed, shown_path, text_in
-from dlbricks_tui.fleet.errors import FleetError
-from dlbricks_tui.fleet.request import HostEntry
+from dlbricks_tui.fleet.request import FleetError, HostEntry
 from dlbricks_tui.printable import printable
 
 MOST_HOSTS = 10_000
@@ -36,8 +35,6 @@ _HOST_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
 _ADDRESS = re.compile(r"[A-Za-z0-9_:\[\]][A-Za-z0-9._:%\[\]-]{0,252}")
 _USER = re.compile(r"[A-Za-z0-9_][^\s:/\\'\"`$;&|<>()*?#!@,]{0,63}(@[A-Za-z0-9.-]+)?")
 _HOP = re.compile(rf"({_USER.pattern}@)?[A-Za-z0-9_][A-Za-z0-9._-]{{0,252}}(:[0-9]{{1,5}})?")
-
-_COMMAND = r"[A-Za-z0-9._+][A-Za-z0-9._+-]*"
 
 _COMMAND = r"[A-Za-z0-9._+][A-Za-z0-9._+-]*"
 

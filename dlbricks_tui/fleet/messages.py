@@ -10,14 +10,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, Literal, TypeAlias, TypeVar
 
-from dlbricks_tui.fleet.errors import MessageError
+from dlbricks_tui.files import parsed_document
+from dlbricks_tui.fleet.request import MessageError
 from dlbricks_tui.jobs.codec import decoded, from_others, values_of
 from dlbricks_tui.language.architecture import LanguageError
 from dlbricks_tui.language.opening import NamedModel
 from dlbricks_tui.language.orders import LanguageOrder
 from dlbricks_tui.runs.request import RunRequest
 from dlbricks_tui.runtime.runtime import Runtime
-from dlbricks_tui.untrusted_json import parsed_document
 
 # Bytes of a parcel, and of a message.
 MOST_PARCEL_BYTES, MOST_MESSAGE_BYTES = 1 << 26, 1 << 24
@@ -136,8 +136,7 @@ Message = TypeVar("Message", bound=HostReport | Task | TaskEnded | HostMessage)
 def text_of(message: HostReport | Task | TaskEnded | HostMessage) -> str:
     """Return a message as text; a task without names of the user's models, files and inputs."""
     if isinstance(message, Task):
-        order = message.language and _order_for_hosts(message.language)
-        message = replace(message, request=for_hosts(message.request), language=order)
+        message = _for_hosts(message)
     values: dict[str, Any] = {it.name: getattr(message, it.name) for it in fields(message)}
     values |= {name: values[name][:_LONGEST_TEXT] for name in ("text", "reason") if name in values}
     document = {"format": _FORMAT, "schema": _SCHEMA, "kind": type(message).__name__, **values}
@@ -165,25 +164,21 @@ def message_in(text: str, *kinds: type[Message]) -> Message:
     return message
 
 
-def for_hosts(request: RunRequest) -> RunRequest:
-    """Return a request without everything that only its own host knows: a host fills in its parcels and its runtime.
+def _for_hosts(task: Task) -> Task:
+    """Return a task without everything that only this host knows: a host fills in its parcels and its runtime.
 
-    Shapes, values and batch sizes are part of the parcels.
+    Shapes, values and batch sizes are part of the parcels. Of language models the sizes travel.
     """
+
+    def unnamed(runtime: Runtime) -> Runtime:
+        return replace(runtime, name=runtime.framework, python="")
+
     nothing: Any = dict.fromkeys(("models", "others", "inputs", "values", "batch_sizes", "only", "unmet"), ())
-    return replace(request, runtime=_runtime_for_hosts(request.runtime), suite=None, evaluation="", **nothing)
-
-
-def _order_for_hosts(order: LanguageOrder) -> LanguageOrder:
-    """Return an order with the sizes of its models, and without their names."""
-    return replace(
-        order,
-        questions=tuple(
-            replace(it, model=NamedModel("model", it.model.architecture), runtime=_runtime_for_hosts(it.runtime))
+    request = replace(task.request, runtime=unnamed(task.request.runtime), suite=None, evaluation="", **nothing)
+    if (order := task.language) is not None:
+        asked = [
+            replace(it, model=NamedModel("model", it.model.architecture), runtime=unnamed(it.runtime))
             for it in order.questions
-        ),
-    )
-
-
-def _runtime_for_hosts(runtime: Runtime) -> Runtime:
-    return replace(runtime, name=runtime.framework, python="")
+        ]
+        order = replace(order, questions=tuple(asked))
+    return replace(task, request=request, language=order)

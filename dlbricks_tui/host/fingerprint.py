@@ -1,16 +1,276 @@
-"""The fingerprint of this host: everything about it that affects latencies."""
+"""This host: everything about it that affects latencies, and its fingerprint. None stands for what cannot be read."""
 
 import hashlib
 import math
 import os
 import platform
 import re
-from typing import cast
+from collections.abc import Iterable, Mapping
+from pathlib import Path, PurePosixPath
+from typing import NamedTuple, cast
 
-from dlbricks_tui.host import processor
-from dlbricks_tui.host.processor import HostFiles
 from dlbricks_tui.recorded_host import processors_here, recorded_host
+from dlbricks_tui.runtime.variant import InstructionSet
 from dlbricks_tui.store.records import Fact, Facts, System
+
+ROOT = Path("/")
+
+
+class HostFiles:
+    """Reads files below a root; None for files that do not exist or cannot be read."""
+
+    def __init__(self, root: Path = ROOT) -> None:
+        self._root = root
+
+    def text(self, path: str) -> str | None:
+        """Return the content of a file, without the line break at its end."""
+        try:
+            content = (self._root / path).read_bytes()
+        except (OSError, ValueError):
+            return None
+        return content.decode(errors="replace").strip("\n\0 ")
+
+    def number(self, path: str) -> int | None:
+        """Return the integer that a file consists of."""
+        text = self.text(path)
+        try:
+            return None if text is None else int(text)
+        except ValueError:
+            return None
+
+    def fields(self, path: str, separator: str = ":") -> dict[str, str]:
+        """Return the lines `name: value` of a file; the first of equal names counts."""
+        found: dict[str, str] = {}
+        for line in (self.text(path) or "").splitlines():
+            name, has_value, value = line.partition(separator)
+            if has_value:
+                found.setdefault(name.strip(), value.strip())
+        return found
+
+    def matching(self, pattern: str) -> tuple[str, ...]:
+        """Return the paths below the root that match a glob pattern, sorted."""
+        try:
+            return tuple(sorted(str(path.relative_to(self._root)) for path in self._root.glob(pattern)))
+        except OSError:
+            return ()
+
+    def exists(self, path: str) -> bool:
+        """True if there is such a file or folder and this process may see it."""
+        try:
+            return (self._root / path).exists()
+        except OSError:
+            return False
+
+
+CPU = "sys/devices/system/cpu"
+CGROUP = "sys/fs/cgroup"
+
+# The vector instruction sets that frameworks have kernels for, widest first.
+_VECTORS = (("avx512f", "avx512"), ("avx2", "avx2"), ("avx", "avx"), ("sve", "sve"), ("asimd", "neon"))
+
+_AVX512_CORE = ("avx512f", "avx512bw", "avx512vl", "avx512dq")
+# The flags of a processor that has all instructions of a set of oneDNN.
+_FLAGS: Mapping[InstructionSet, tuple[str, ...]] = {
+    InstructionSet.SSE41: ("sse4_1",),
+    InstructionSet.AVX: ("avx",),
+    InstructionSet.AVX2: ("avx2", "fma"),
+    InstructionSet.AVX2_VNNI: ("avx2", "fma", "avx_vnni"),
+    InstructionSet.AVX512_CORE: _AVX512_CORE,
+    InstructionSet.AVX512_CORE_VNNI: (*_AVX512_CORE, "avx512_vnni"),
+    InstructionSet.AVX512_CORE_BF16: (*_AVX512_CORE, "avx512_vnni", "avx512_bf16"),
+    InstructionSet.AVX512_CORE_FP16: (*_AVX512_CORE, "avx512_vnni", "avx512_bf16", "avx512_fp16"),
+    InstructionSet.ALL: (),
+}
+
+
+def cpu_model(host: HostFiles) -> str | None:
+    """Return the name of the processor, or the implementer and part numbers of an ARM core."""
+    described = host.fields("proc/cpuinfo")
+    if name := described.get("model name"):
+        return " ".join(name.split())
+    implementer, part = described.get("CPU implementer"), described.get("CPU part")
+    return f"ARM {implementer} {part}" if implementer and part else None
+
+
+def microcode(host: HostFiles) -> str | None:
+    """Return the revision of the processor's microcode, which virtual machines may hide or invent."""
+    return host.fields("proc/cpuinfo").get("microcode") or None
+
+
+def vector_instructions(host: HostFiles) -> str | None:
+    """Return the widest vector instruction set of the processor."""
+    flags = _flags(host)
+    return next((name for flag, name in _VECTORS if flag in flags), None)
+
+
+def instruction_sets(host: HostFiles) -> tuple[InstructionSet, ...]:
+    """Return the instruction sets of oneDNN that the processor has, the narrowest first."""
+    flags = _flags(host)
+    return tuple(it for it, needed in _FLAGS.items() if flags.issuperset(needed))
+
+
+def _flags(host: HostFiles) -> frozenset[str]:
+    described = host.fields("proc/cpuinfo")
+    return frozenset((described.get("flags") or described.get("Features") or "").split())
+
+
+def is_virtual(host: HostFiles) -> bool | None:
+    """True on a virtual machine; only x86 processors tell."""
+    flags = host.fields("proc/cpuinfo").get("flags")
+    return None if flags is None else "hypervisor" in flags.split()
+
+
+def governors(host: HostFiles) -> tuple[str, ...]:
+    """Return the distinct frequency governors of the cores; empty if unknown."""
+    return _distinct(host, f"{CPU}/cpu[0-9]*/cpufreq/scaling_governor")
+
+
+def energy_preferences(host: HostFiles) -> tuple[str, ...]:
+    """Return the distinct energy-performance preferences of the cores."""
+    return _distinct(host, f"{CPU}/cpu[0-9]*/cpufreq/energy_performance_preference")
+
+
+def turbo(host: HostFiles) -> bool | None:
+    """True if cores may exceed their nominal frequency."""
+    # The Intel driver has the inverse setting.
+    forbidden = host.number(f"{CPU}/intel_pstate/no_turbo")
+    if forbidden is not None:
+        return not forbidden
+    allowed = host.number(f"{CPU}/cpufreq/boost")
+    return None if allowed is None else bool(allowed)
+
+
+def hyper_threading(host: HostFiles) -> bool | None:
+    """True if two logical processors share a core."""
+    active = host.number(f"{CPU}/smt/active")
+    if active is not None:
+        return bool(active)
+    siblings = _distinct(host, f"{CPU}/cpu[0-9]*/topology/thread_siblings_list")
+    return any(re.search("[,-]", listed) for listed in siblings) if siblings else None
+
+
+def quota_cores(host: HostFiles) -> float | None:
+    """Return the processor time limit of the control group, in cores; None without a limit."""
+    limits = []
+    for group in _groups(host, ""):
+        quota, _, period = (host.text(f"{CGROUP}/{group}/cpu.max") or "").partition(" ")
+        if quota.isdecimal() and period.isdecimal() and int(period):
+            limits.append(int(quota) / int(period))
+    for group in _groups(host, "cpu"):
+        microseconds = host.number(f"{CGROUP}/cpu/{group}/cpu.cfs_quota_us")
+        period_us = host.number(f"{CGROUP}/cpu/{group}/cpu.cfs_period_us")
+        if microseconds is not None and period_us and microseconds > 0:
+            limits.append(microseconds / period_us)
+    return min(limits, default=None)
+
+
+def memory_bytes(host: HostFiles) -> int | None:
+    """Return the memory of the host, or the limit of the control group."""
+    total = host.fields("proc/meminfo").get("MemTotal", "").split()
+    limits = [int(total[0]) * 1024 if total and total[0].isdecimal() else None]
+    limits += [host.number(f"{CGROUP}/{group}/memory.max") for group in _groups(host, "")]
+    limits += [host.number(f"{CGROUP}/memory/{group}/memory.limit_in_bytes") for group in _groups(host, "memory")]
+    return min((limit for limit in limits if limit is not None), default=None)
+
+
+def throttled_periods(host: HostFiles) -> int | None:
+    """Return how often the control group was throttled by its time limit; None if unknown."""
+    folders = [*_groups(host, ""), *(f"cpu/{group}" for group in _groups(host, "cpu"))]
+    counts = [host.fields(f"{CGROUP}/{folder}/cpu.stat", " ").get("nr_throttled") for folder in folders]
+    known = [int(count) for count in counts if count is not None and count.isdecimal()]
+    return sum(known) if known else None
+
+
+def core_throttle_count(host: HostFiles) -> int | None:
+    """Return how often heat has throttled the cores since the host started; None if unknown."""
+    counts = [host.number(path) for path in host.matching(f"{CPU}/cpu[0-9]*/thermal_throttle/core_throttle_count")]
+    known = [count for count in counts if count is not None]
+    return sum(known) if known else None
+
+
+def hottest_celsius(host: HostFiles) -> float | None:
+    """Return the highest temperature of all thermal zones."""
+    found = [host.number(path) for path in host.matching("sys/class/thermal/thermal_zone*/temp")]
+    # Zones without a sensor report zero or less.
+    known = [millidegrees / 1000 for millidegrees in found if millidegrees is not None and millidegrees > 0]
+    return max(known, default=None)
+
+
+def _distinct(host: HostFiles, pattern: str) -> tuple[str, ...]:
+    found = (host.text(path) for path in host.matching(pattern))
+    return tuple(sorted({text for text in found if text}))
+
+
+def _groups(host: HostFiles, controller: str) -> Iterable[str]:
+    """Return the control group of this process and its parents, whose limits apply too."""
+    for line in (host.text("proc/self/cgroup") or "").splitlines():
+        _, controllers, path = (*line.split(":", 2), "", "")[:3]
+        if controller in controllers.split(","):
+            inner = PurePosixPath(path.strip("/"))
+            # In a container the path may be the host's, while the file tree has the container's group as its root.
+            return dict.fromkeys([str(inner), *map(str, inner.parents), "."])
+    return ()
+
+
+class ProcessorTimes(NamedTuple):
+    """Times of one or all processors in kernel ticks; `busy` excludes time that a hypervisor has stolen."""
+
+    total: int
+    busy: int
+    stolen: int
+
+    @property
+    def taken_seconds(self) -> float:
+        """Seconds that were used, by this host or by other guests of its hypervisor."""
+        return (self.busy + self.stolen) / os.sysconf("SC_CLK_TCK")
+
+
+def processor_times(host: HostFiles) -> ProcessorTimes | None:
+    """Return the times of all processors so far; None if unknown."""
+    return times_by_processor(host).get("cpu")
+
+
+def times_by_processor(host: HostFiles) -> dict[str, ProcessorTimes]:
+    """Return the times so far of each processor, and of all together as `cpu`, as far as they are known."""
+    found: dict[str, ProcessorTimes] = {}
+    for line in (host.text("proc/stat") or "").splitlines():
+        name, *numbers = line.split()[:9] or [""]
+        if name.rstrip("0123456789") == "cpu" and len(numbers) == 8 and all(map(str.isdecimal, numbers)):
+            # user, nice, system, idle, waiting, interrupts, soft interrupts, stolen; guests count within user.
+            ticks = [int(number) for number in numbers]
+            idle, stolen = ticks[3] + ticks[4], ticks[7]
+            found[name] = ProcessorTimes(sum(ticks), sum(ticks) - idle - stolen, stolen)
+    return found
+
+
+class DataCache(NamedTuple):
+    """A cache of the first processor, and the number of processors that share it."""
+
+    level: int
+    bytes: int
+    processors: int
+
+
+def caches(host: HostFiles) -> tuple[DataCache, ...]:
+    """Return the caches that hold data, as far as the kernel tells."""
+    found = []
+    for folder in host.matching(f"{CPU}/cpu0/cache/index[0-9]*"):
+        level, size = host.number(f"{folder}/level"), (host.text(f"{folder}/size") or "").removesuffix("K")
+        if level is not None and size.isdecimal() and host.text(f"{folder}/type") != "Instruction":
+            shared_by = _processors_in(host.text(f"{folder}/shared_cpu_list") or "")
+            found.append(DataCache(level, int(size) << 10, max(1, shared_by)))
+    return tuple(found)
+
+
+def _processors_in(listed: str) -> int:
+    """Return the number of processors in a list such as `0-3,8`."""
+    count = 0
+    for part in listed.split(","):
+        first, _, last = part.partition("-")
+        if first.isdecimal() and (last or first).isdecimal():
+            count += int(last or first) - int(first) + 1
+    return count
+
 
 UNKNOWN = "unknown"
 GIBIBYTE = 1 << 30
@@ -19,7 +279,7 @@ _DMI = "sys/class/dmi/id"
 _EC2_TYPE = re.compile(r"[a-z][a-z0-9-]*\.[a-z0-9-]+")
 _CONTAINER_MARKS = (("/docker", "docker"), ("/kubepods", "kubernetes"), ("/lxc", "lxc"), ("/libpod", "podman"))
 # The facts about a system that are kept with its results, as they may change from one result to the next.
-_KEPT = ("kernel", "governor", "turbo", "os", "container")
+KEPT_FACTS = ("kernel", "governor", "turbo", "os", "container")
 
 
 def fingerprint(host: HostFiles | None = None, usable_cores: int | None = None) -> System:
@@ -31,19 +291,19 @@ def fingerprint(host: HostFiles | None = None, usable_cores: int | None = None) 
         return cast("System", record_of("systems", recorded.system))
     host = host or HostFiles()
     cores = processors_here().number if usable_cores is None else usable_cores
-    cpu = processor.cpu_model(host) or platform.machine() or UNKNOWN
-    memory = processor.memory_bytes(host) or os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    cpu = cpu_model(host) or platform.machine() or UNKNOWN
+    memory = memory_bytes(host) or os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     # The firmware of Nitro machines names the type of an EC2 instance.
     product = host.text(f"{_DMI}/product_name") or ""
     is_named = host.text(f"{_DMI}/sys_vendor") == "Amazon EC2" and _EC2_TYPE.fullmatch(product)
     instance = product if is_named else ""
     # The settings that affect latencies and that a user or a scheduler can change.
     settings: Facts = (
-        ("quota_cores", processor.quota_cores(host) or "none"),
-        ("hyper_threading", _known(processor.hyper_threading(host))),
-        ("governor", "+".join(processor.governors(host)) or UNKNOWN),
-        ("turbo", _known(processor.turbo(host))),
-        ("vectors", _known(processor.vector_instructions(host))),
+        ("quota_cores", quota_cores(host) or "none"),
+        ("hyper_threading", _known(hyper_threading(host))),
+        ("governor", "+".join(governors(host)) or UNKNOWN),
+        ("turbo", _known(turbo(host))),
+        ("vectors", _known(vector_instructions(host))),
     )
     # The kernel is left out: an update would orphan all results of a host.
     # The memory is rounded, because the firmware reserves a varying part of it.
@@ -66,9 +326,8 @@ def fingerprint(host: HostFiles | None = None, usable_cores: int | None = None) 
 def host_facts(system: System, host: HostFiles | None = None) -> Facts:
     """Return the facts about this host, which is `system`, that results are kept with."""
     described = dict(system.facts)
-    microcode = processor.microcode(host or HostFiles())
-    kept = ((name, _known(described.get(name))) for name in _KEPT)
-    return (("cpu", system.cpu), ("microcode", _known(microcode)), *kept)
+    kept = ((name, _known(described.get(name))) for name in KEPT_FACTS)
+    return (("cpu", system.cpu), ("microcode", _known(microcode(host or HostFiles()))), *kept)
 
 
 def _surroundings(host: HostFiles) -> Facts:
@@ -77,7 +336,7 @@ def _surroundings(host: HostFiles) -> Facts:
     return (
         ("kernel", host.text("proc/sys/kernel/osrelease") or platform.release() or UNKNOWN),
         ("os", release.get("PRETTY_NAME", "").strip('"') or platform.system() or UNKNOWN),
-        ("virtual", _known(processor.is_virtual(host))),
+        ("virtual", _known(is_virtual(host))),
         ("container", _container(host)),
         ("machine", platform.machine() or UNKNOWN),
         ("vendor", host.text(f"{_DMI}/sys_vendor") or UNKNOWN),

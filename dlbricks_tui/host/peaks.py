@@ -11,8 +11,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from dlbricks_tui.errors import UserError
-from dlbricks_tui.host import processor
-from dlbricks_tui.host.processor import HostFiles
+from dlbricks_tui.host.fingerprint import HostFiles, caches, vector_instructions
 from dlbricks_tui.host.queue import HostQueue, QueuedWork, WorkKind
 from dlbricks_tui.recorded_host import NOTHING_IS_MEASURED, recorded_host
 from dlbricks_tui.runtime.runtime import MOST_THREADS
@@ -54,7 +53,7 @@ def measure_peaks(system: str, threads: int, host: HostFiles | None = None, run:
     """Measure for about four seconds what this many threads reach on this host."""
     host, run = host or HostFiles(), run or _run
     sizes = _sizes(host, threads)
-    widest = processor.vector_instructions(host) or "any"
+    widest = vector_instructions(host) or "any"
     arithmetic: dict[str, float] = {}
     bandwidth: dict[str, float] = {}
     for instructions in _KERNELS.get(widest, (widest,)):
@@ -108,12 +107,12 @@ def keep_peaks(
 
 def _sizes(host: HostFiles, threads: int) -> Mapping[str, int]:
     """Return the bytes of the arrays of each thread; none for the shared cache if this host hides it."""
-    caches = processor.caches(host)
-    shared = max((it for it in caches if it.level > 2), key=lambda it: it.level, default=None)
+    found_caches = caches(host)
+    shared = max((it for it in found_caches if it.level > 2), key=lambda it: it.level, default=None)
     if shared is None:
         return {MEMORY: _LEAST_BYTES // threads}
     everything = min(_MOST_BYTES, max(_LEAST_BYTES, _TIMES_THE_CACHE * shared.bytes))
-    private = max((it.bytes for it in caches if it.level < shared.level), default=0)
+    private = max((it.bytes for it in found_caches if it.level < shared.level), default=0)
     share = shared.bytes // min(threads, shared.processors)
     # Other guests of the machine may fill the rest of the shared cache.
     size = _BEYOND_PRIVATE * private

@@ -14,11 +14,10 @@ from enum import Enum
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
-from dlbricks_tui.atomic_write import write_atomically
+from dlbricks_tui.files import read_json, write_atomically
 from dlbricks_tui.host.queue import ProcessIdentity, WorkKind, this_process
 from dlbricks_tui.jobs.codec import decoded, encoded, values_of
 from dlbricks_tui.jobs.errors import JobError, UnreadableJobError
-from dlbricks_tui.regular_files import read_json
 
 
 class State(str, Enum):
@@ -284,7 +283,9 @@ class FolderList(Generic[AnyFolder]):
     def create(self, models: tuple[str, ...], kind: WorkKind | None = None) -> AnyFolder:
         """Create the folder of a new job."""
         now = datetime.now(timezone.utc)
-        folder = self.folder_type(self._path / f"{now:%Y%m%d-%H%M%S}-{secrets.token_hex(2)}")
+        # Two jobs of one second may draw the same number.
+        while (folder := self.folder_type(self._path / f"{now:%Y%m%d-%H%M%S}-{secrets.token_hex(2)}")).path.is_dir():
+            pass
         with _writing(folder.path):
             folder.path.mkdir(mode=self.mode, parents=True)
         # This process owns the job until another one works on it.

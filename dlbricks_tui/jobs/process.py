@@ -20,8 +20,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from dlbricks_tui.crash_log import keep_traceback
-from dlbricks_tui.errors import UserError
+from dlbricks_tui.errors import UserError, keep_traceback
+from dlbricks_tui.files import open_log, read_bytes
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.host.queue import ProcessIdentity, identity_of, this_process
 from dlbricks_tui.jobs.control import JobStopped, StopSignals, only_process
@@ -29,7 +29,6 @@ from dlbricks_tui.jobs.errors import JobError
 from dlbricks_tui.jobs.events import Event, EventReader, EventWriter, JobEnded, JobStarted, Waiting
 from dlbricks_tui.jobs.folder import JobFolder, State
 from dlbricks_tui.jobs.kinds import JobKind, refuse_in_demonstration
-from dlbricks_tui.regular_files import open_log, read_bytes
 
 if TYPE_CHECKING:
     from dlbricks_tui.jobs.folder import JobState

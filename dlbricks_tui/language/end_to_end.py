@@ -2,6 +2,8 @@
 
 It is a folder that onnxruntime-genai opens. Its graph is that of the carriers, with all blocks, the whole table, and
 sizes that are open until it runs.
+
+Users may ask the engine, too, which makes at most a batch of answers together.
 """
 
 from __future__ import annotations
@@ -23,30 +25,21 @@ from typing import TYPE_CHECKING, NamedTuple
 from dlbricks_tui.bricks.identity import whole_model
 from dlbricks_tui.bricks.programs import carrier_program
 from dlbricks_tui.folders import DataFolder
-from dlbricks_tui.host.load import wait_until_idle
-from dlbricks_tui.host.processor import HostFiles
+from dlbricks_tui.host.fingerprint import HostFiles
+from dlbricks_tui.host.noise import wait_until_idle
 from dlbricks_tui.language.architecture import Architecture, LanguageError, WeightPrecision
 from dlbricks_tui.language.composing import PROTOCOL, memory_need
 from dlbricks_tui.language.decoder import Decoder, Step, decoder
-from dlbricks_tui.language.orders import LanguageQuestion, MeasuredEngine
+from dlbricks_tui.language.orders import Drive, DrivenLoad, LanguageQuestion, MeasuredEngine
 from dlbricks_tui.measure.noise import HostTrack, counting
 from dlbricks_tui.measure.results import runtime_record
-from dlbricks_tui.measure.stopping import Adaptive, Samples, samples_of
+from dlbricks_tui.measure.stopping import Adaptive, FixedRuns, Samples, samples_of
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.runtime.errors import FrameworkMissingError, WorkerDiedError, WorkerError, WorkerRefusedError
 from dlbricks_tui.runtime.process import INSIDE, Worker
-from dlbricks_tui.runtime.protocol import (
-    Answer,
-    Generate,
-    Generated,
-    OpenEngine,
-    Reason,
-    Request,
-    Serve,
-    ServedAnswer,
-)
+from dlbricks_tui.runtime.protocol import Answer, Generate, Generated, OpenEngine, Reason, Request, Serve, ServedAnswer
 from dlbricks_tui.runtime.runtime import Runtime
-from dlbricks_tui.scenarios.tokens import Pauses
+from dlbricks_tui.scenarios.tokens import Pauses, TokenLoad, TokenSamples, TokenScenario, TokenServing
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.index import SHARED_COLUMN
 from dlbricks_tui.store.records import EndToEnd, Facts, Record, RuntimeRecord, System, utc_now
@@ -58,6 +51,7 @@ if TYPE_CHECKING:
     from dlbricks_tui.runtime.traits import Traits
 
 # The engine that runs whole models on a runtime, by framework.
+_RATE = "tokens_per_second"
 _ENGINES = {"onnxruntime": "onnxruntime-genai", "openvino": "openvino"}
 # Limits, which only an engine that hangs exceeds: of a request, and added to it per gigabyte of weights.
 _SECONDS, _SECONDS_TO_LOAD, _SECONDS_PER_TOKEN, _SECONDS_PER_PROMPT_TOKEN = 120.0, 120.0, 10.0, 2.0
@@ -479,3 +473,61 @@ def _config(model: Architecture, longest: int) -> dict[str, object]:
     sizes = {"type": "decoder", "context_length": longest, "vocab_size": model.vocabulary}
     search = {"max_length": longest, "do_sample": False, "num_beams": 1, "past_present_share_buffer": True}
     return {"model": {**sizes, "decoder": files, **special}, "search": search}
+
+
+def drive(asked: LanguageQuestion, drive: Drive, engine: WholeModelEngine, system: System, run: str) -> list[Record]:
+    """Let users ask the engine, and return the delays of their answers for the store."""
+    scenario = drive.scenario
+    prompt, generate, largest = scenario.prompt, scenario.generate, scenario.largest(drive.serving)
+    engine.load()
+    # What runs first is slower.
+    engine.serve(prompt, 2, largest, ((0.0,),) * min(drive.users, largest))
+    found = TokenSamples.of(engine.serve(prompt, generate, largest, drive.pauses), generate)
+    record = engine_record(asked.runtime, engine, system)
+    delays = {"first token": found.first_ms, "later tokens": found.later_ms}
+    keys = _keys_of_drive(asked, scenario, drive.serving, drive.users)
+    records: list[Record] = [system, record]
+    for key, (words, delays_ms) in zip(keys, delays.items(), strict=True):
+        samples = samples_of(delays_ms, FixedRuns(len(delays_ms)))
+        records.append(
+            result_of_engine(
+                key,
+                f"{asked.model.name} {words}, {drive.words}",
+                record,
+                system,
+                run,
+                samples,
+                ((_RATE, found.tokens_per_second),),
+            )
+        )
+    return records
+
+
+def driven_load(
+    store: ResultsDatabase,
+    system: str,
+    asked: LanguageQuestion,
+    scenario: TokenScenario,
+    serving: TokenServing,
+    users: int,
+) -> DrivenLoad | None:
+    """Return the newest drive of so many users; None if there was none."""
+    first, later = (
+        store.least_first(EndToEnd, equal(system=system, model=key))
+        for key in _keys_of_drive(asked, scenario, serving, users)
+    )
+    if not first or not later:
+        return None
+    newest = later[-1]
+    samples = TokenSamples(first[-1].samples_ms, newest.samples_ms, float(dict(newest.noise)[_RATE] or 0.0))
+    engine = engine_title(newest.runtime)
+    return DrivenLoad(engine=engine, load=TokenLoad.of(scenario, users, samples), when=newest.when)
+
+
+def _keys_of_drive(asked: LanguageQuestion, scenario: TokenScenario, serving: TokenServing, users: int) -> list[str]:
+    """Return the keys of both delays in the store. The bounds do not change what the engine does."""
+    first = asked.decoder(asked.steps[0])
+    key = whole_model(first.graph).key
+    does = (first.counts, asked.runtime.identity, scenario.generate, scenario.think_s, scenario.largest(serving))
+    texts = [repr((key, *does, serving.value, users, delay)) for delay in ("first", "later")]
+    return [sha256(it.encode()).hexdigest()[: len(key)] for it in texts]

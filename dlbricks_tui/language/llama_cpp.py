@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from dlbricks_tui.language.architecture import WINDOW_SLACK, Architecture, WeightPrecision
 from dlbricks_tui.language.composing import MemoryNeed, StepTime
 from dlbricks_tui.language.decoder import ModelPart, Step, decoder, distinct_blocks
-from dlbricks_tui.language.gguf_files import GgufTensor, gguf_tensors, rich_blocks, size_bytes
+from dlbricks_tui.language.gguf_files import gguf_tensors, rich_blocks, size_bytes
 from dlbricks_tui.language.orders import LanguageQuestion, MeasuredEngine
 from dlbricks_tui.language.predicting import OTHER_HOST, BrickWork, HostRates, usual_ms, work_of
 from dlbricks_tui.runtime.llama_bench import LlamaTest
@@ -77,13 +77,9 @@ def _ratios(records: Sequence[EndToEnd]) -> dict[bool, tuple[float, float]]:
     return {is_prefill: (median(of), _spread(of)) for is_prefill, of in ratios.items()}
 
 
+@lru_cache(maxsize=256)
 def small_models(model: Architecture, precision: WeightPrecision) -> SmallModels:
     """Return the small models from which a model follows, with small weights, as noise counts by them."""
-    return _small_models(model, precision)
-
-
-@lru_cache(maxsize=256)
-def _small_models(model: Architecture, precision: WeightPrecision) -> SmallModels:
     rich = rich_blocks(model, precision)
     whole_bytes, outer_bytes = (size_bytes(gguf_tensors(model, precision, it)) for it in (rich, ()))
     fitting = int((_MOST_BYTES - outer_bytes) / ((whole_bytes - outer_bytes) / model.blocks))
@@ -198,8 +194,9 @@ def works(model: Architecture, precision: WeightPrecision, step: Step, cache_bit
     found = decoder(model, precision.layout, step, LLAMA_CPP, distinct_blocks(model, fewest=True))
     whole = list(zip(found.parts, found.counts, map(work_of, found.graph.layers), strict=True))
     tensors = gguf_tensors(model, precision, rich_blocks(model, precision))
-    # Of the head, and of the blocks.
-    stored = _head_bytes(tensors), size_bytes([it for it in tensors if it.name.startswith("blk.")])
+    # A tied table is the head, too; it comes before an own one.
+    head = [it.size_bytes for it in tensors if it.name in ("token_embd.weight", "output.weight")][-1]
+    stored = head, size_bytes([it for it in tensors if it.name.startswith("blk.")])
     laid_out = [0, 0]
     for part, count, work in whole:
         laid_out[part is not ModelPart.HEAD] += count * work.weight_bytes * (part is not ModelPart.TABLE)
@@ -211,11 +208,6 @@ def works(model: Architecture, precision: WeightPrecision, step: Step, cache_bit
         ratio = 1.0 if part is ModelPart.TABLE else ratios[part is not ModelPart.HEAD]
         weight, cache = int(work.weight_bytes * ratio), work.cache_bytes * cache_bits // 32
         yield Moved(part, count, work._replace(weight_bytes=weight, cache_bytes=cache))
-
-
-def _head_bytes(tensors: Sequence[GgufTensor]) -> int:
-    table, *others = [it for it in tensors if it.name in ("token_embd.weight", "output.weight")]
-    return others[0].size_bytes if others else table.size_bytes
 
 
 class LikeLlama(NamedTuple):

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dlbricks_tui.errors import UserError
+from dlbricks_tui.files import open_regular
 from dlbricks_tui.language.architecture import Architecture, LanguageError, shown_value
 from dlbricks_tui.language.config_file import (
     MOST_HEADER_BYTES,
@@ -23,7 +24,6 @@ from dlbricks_tui.language.config_file import (
     parsed_config,
 )
 from dlbricks_tui.printable import printable
-from dlbricks_tui.regular_files import open_regular
 
 if TYPE_CHECKING:
     from onnx import NodeProto

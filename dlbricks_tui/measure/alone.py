@@ -14,17 +14,16 @@ from itertools import groupby
 from statistics import median
 
 from dlbricks_tui.bricks.programs import ProgramError, file_program, model_program, sequence_program
-from dlbricks_tui.host.load import contention_between
+from dlbricks_tui.host.noise import contention_between
 from dlbricks_tui.jobs.errors import Stopped
 from dlbricks_tui.jobs.events import Event
 from dlbricks_tui.measure.events import BatchRestarted, BatchStarted, DriftNoted, RoundDone, RoundRepeated
 from dlbricks_tui.measure.jobs import Job, JobKey
 from dlbricks_tui.measure.noise import BatchNoise, NoiseMonitor, Round
-from dlbricks_tui.measure.reference import REFERENCE, RUNS_PER_READING, reference_ms
 from dlbricks_tui.measure.results import Checkpoints, ResultSink
 from dlbricks_tui.measure.rounds import Batch, BatchLimits, JobSamples, Rounds, batches, in_turn, single
 from dlbricks_tui.measure.stopping import FEWEST_SAMPLES, StoppingRule
-from dlbricks_tui.measure.supervised_worker import SupervisedWorker
+from dlbricks_tui.measure.supervised_worker import REFERENCE, RUNS_PER_READING, SupervisedWorker, reference_ms
 from dlbricks_tui.measure.time_left import Pace
 from dlbricks_tui.runtime.protocol import Program, Reason
 from dlbricks_tui.store.records import Statistics
@@ -271,6 +270,6 @@ def program_of(job: Job, *, with_file: bool, side_by_side: bool) -> Program:
     independent operators at the same time.
     """
     if not job.whole:
-        return sequence_program(job.graph, job.layers, job.kept, job.cold)
+        return sequence_program(job.graph, job.layers)
     program = file_program(job.graph, job.file) if job.file and with_file else model_program(job.graph)
     return replace(program, side_by_side=side_by_side)

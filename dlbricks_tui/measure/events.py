@@ -1,9 +1,14 @@
-"""Events of measuring: rounds and batches."""
+"""Events of measuring, rounds and batches, and its error."""
 
 from dataclasses import dataclass
 from enum import Enum
 
+from dlbricks_tui.errors import UserError
 from dlbricks_tui.jobs.events import Event
+
+
+class MeasureError(UserError):
+    """A rule that no run could satisfy, or no worker lives long enough to answer."""
 
 
 class Stop(str, Enum):

@@ -23,7 +23,7 @@ from statistics import fmean, median
 from typing import Protocol
 
 from dlbricks_tui.bricks.programs import ProgramError
-from dlbricks_tui.host.load import Contention, contention_between
+from dlbricks_tui.host.noise import Contention, contention_between
 from dlbricks_tui.jobs.errors import Stopped
 from dlbricks_tui.jobs.events import Event
 from dlbricks_tui.measure.alone import program_of
@@ -36,15 +36,15 @@ from dlbricks_tui.measure.carriers import (
     CarrierJob,
     TimedCarrier,
     layer_times,
+    round_seconds,
 )
 from dlbricks_tui.measure.events import BatchStarted, RoundDone, RoundRepeated
 from dlbricks_tui.measure.jobs import Job, JobKey, timed_runs, untimed_runs
 from dlbricks_tui.measure.known import UNFINISHED
 from dlbricks_tui.measure.noise import HostTrack, NoiseMonitor, Round, counting
-from dlbricks_tui.measure.reference import REFERENCE, RUNS_PER_READING, reference_ms
 from dlbricks_tui.measure.results import CarrierOccurrence, Checkpoints, ResultSink, renewed
 from dlbricks_tui.measure.stopping import FEWEST_OF_THE_LONGEST, Adaptive, samples_of
-from dlbricks_tui.measure.supervised_worker import SupervisedWorker
+from dlbricks_tui.measure.supervised_worker import REFERENCE, RUNS_PER_READING, SupervisedWorker, reference_ms
 from dlbricks_tui.measure.time_left import PATIENCE_SECONDS, PLAIN_SECONDS, Agenda, most_seconds_per_carrier
 from dlbricks_tui.runtime.protocol import Profiled, Program, Reason
 from dlbricks_tui.store.index import SHARED_COLUMN
@@ -389,17 +389,33 @@ class Inside:
         whole.moments.append(self._track.now)
         return True
 
-    def _seconds_left(self, running: Sequence[TimedCarrier], round_seconds: float) -> float:
-        """Seconds that these carriers and all after them probably need; `round_seconds` is what the last round took."""
+    def _seconds_left(self, running: Sequence[TimedCarrier], last_seconds: float) -> float:
+        """Seconds that these carriers and all after them probably need; the last round took `last_seconds`."""
         rounds = {it.what.name: it.rounds_left(self._rule) for it in running}
-        beside = max(0.0, round_seconds - math.fsum(it.seconds_per_round for it in running))
-        carriers = math.fsum(rounds[it.what.name] * it.seconds_per_round for it in running)
-        left = carriers + beside * max(rounds.values(), default=0.0) + self._agenda.later_seconds
+        most = max(rounds.values(), default=0.0)
         if self._is_patient:
-            known = [it for it in running if len(it.plain_ms) >= it.fewest_rounds]
-            lacking = max((it.quiet_rounds_lacking(self._rule) for it in known), default=0.0)
+            known = {it.what.name for it in running if len(it.plain_ms) >= it.fewest_rounds}
+            guess = math.inf if self._agenda.wait_seconds else 0.0
+            lacking = {
+                it.what.name: it.quiet_rounds_lacking(self._rule) if it.what.name in known else guess for it in running
+            }
+            # Those that lack quiet rounds stay in the rounds of the others.
+            more = {name: min(it, most - rounds[name]) for name, it in lacking.items()}
+            rounds = {name: it + more[name] for name, it in rounds.items()}
             if known:
-                self._agenda.wait_seconds = min(lacking * round_seconds, PATIENCE_SECONDS - self._waited_seconds)
+                wait_seconds = last_seconds * max(lacking[name] - more[name] for name in known)
+                self._agenda.wait_seconds = min(wait_seconds, PATIENCE_SECONDS - self._waited_seconds)
+        beside = max(0.0, last_seconds - math.fsum(it.seconds_per_round for it in running))
+        left = math.fsum(rounds[it.what.name] * it.seconds_per_round for it in running)
+        for whole in self._wholes:
+            # It leaves the rounds with the last carrier of its bricks.
+            own = [rounds[it.what.name] for it in running if whole.shares_bricks_with([it.what])]
+            if own and whole.samples_ms:
+                seconds = min(beside, round_seconds(median(whole.samples_ms)))
+                beside -= seconds
+                left += seconds * max(own)
+        left += beside * most + self._agenda.later_seconds
+        if self._is_patient:
             left += self._agenda.wait_seconds
         return self._within_budget(left)
 

@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 from dlbricks_tui.bricks.contexts import is_cold_in
 from dlbricks_tui.bricks.decomposition import Decomposition
 from dlbricks_tui.bricks.identity import as_optimised, whole_model
-from dlbricks_tui.estimate.prediction.features import features_of
-from dlbricks_tui.models.graph import Feed, Layer, LayerGraph
+from dlbricks_tui.estimate.features import features_of
+from dlbricks_tui.models.graph import Layer, LayerGraph
 from dlbricks_tui.store.records import ANY_CONTEXT, Result
 
 # The throughput of any current machine with two cores, within a factor of some tens.
@@ -102,10 +102,6 @@ class Job:
     gain: float = 0.0
     # The expected share of a model's latency, in the model where it is largest; 1 is all of it.
     share: float = 1.0
-    # The tensors that it must not overwrite; None: those that the graph needs afterwards.
-    kept: frozenset[Feed] | None = None
-    # True if its weights are in no cache; None: as the graph shows.
-    cold: bool | None = None
     # The file of a whole model, which runs as it stands. A model without one, or whose file fails, runs layer by layer,
     # unless it `needs_file`.
     file: Path | None = None

@@ -12,13 +12,13 @@ from typing import NamedTuple
 
 from tinydb.queries import QueryInstance
 
-from dlbricks_tui.estimate.intervals import is_wide
+from dlbricks_tui.estimate.estimate import is_wide
 from dlbricks_tui.estimate.knowledge import HostSpeed, host_speed
 from dlbricks_tui.measure.jobs import Earlier, Job, JobKey
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.store.columns import Summary
 from dlbricks_tui.store.database import ResultsDatabase
-from dlbricks_tui.store.errors import DamagedResultError
+from dlbricks_tui.store.documents import DamagedResultError
 from dlbricks_tui.store.index import OWN, REFERENCE_COLUMN, SHARED_COLUMN
 from dlbricks_tui.store.records import Failure, Result, Statistics
 from dlbricks_tui.store.selections import OLDEST_FIRST, Selection, Way, equal

@@ -9,7 +9,7 @@ from statistics import fmean, median
 from typing import NamedTuple
 
 from dlbricks_tui.estimate.knowledge import MOST_SLOWER
-from dlbricks_tui.host.load import Contention
+from dlbricks_tui.host.noise import Contention
 from dlbricks_tui.measure.stopping import FEWEST_SAMPLES
 from dlbricks_tui.store.records import Facts
 

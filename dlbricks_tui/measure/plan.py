@@ -12,7 +12,7 @@ from dlbricks_tui.measure.known import Known, Why
 from dlbricks_tui.measure.method import Method
 from dlbricks_tui.measure.stopping import StoppingRule, half_width_ms
 from dlbricks_tui.models.graph import LayerGraph
-from dlbricks_tui.store.labels import label_of
+from dlbricks_tui.store.index import label_of
 from dlbricks_tui.store.records import ANY_CONTEXT
 
 # Bricks that another run may improve are measured again if their errors together are a larger share of a model.
@@ -36,16 +36,14 @@ def plan(
     known: Known,
     rule: StoppingRule,
     end_to_end: bool = False,
-    bricks: Iterable[Job] = (),
     method: Method = Method.ALONE,
     first_number: int = 0,
 ) -> Plan:
     """Return a job for each brick and model that is not known well enough; equal models need one job.
 
-    `bricks` are jobs of bricks that belong to no model; they come last, in their order. Jobs are numbered from
-    `first_number` on.
+    Jobs are numbered from `first_number` on.
     """
-    jobs = {job.key: job for job in (*bricks, *_brick_jobs(models, known, method))}
+    jobs = {job.key: job for job in _brick_jobs(models, known, method)}
     jobs.update({job.key: job for job in _model_jobs(_timed_whole(models, end_to_end))})
     again = _again(jobs.values(), known) if method is Method.INSIDE else {}
     satisfied = frozenset(
@@ -80,8 +78,7 @@ def _again(jobs: Iterable[Job], known: Known) -> Mapping[JobKey, Why]:
     found = {
         job.key: known.again[job.key].why
         for job in bricks
-        # Bricks of no model, such as those of private ones, have no share in any.
-        if job.key in known.again and (not job.uses or any(use.model in doubtful for use in job.uses))
+        if job.key in known.again and any(use.model in doubtful for use in job.uses)
     }
     models = {use.model: found[job.key] for job in bricks if job.key in found for use in job.uses}
     for whole in (job for job in jobs if job.whole and job.key in known.measured):

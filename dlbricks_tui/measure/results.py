@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from statistics import fmean
 from typing import Any, NamedTuple, Protocol
 
-from dlbricks_tui.estimate.intervals import is_wide
+from dlbricks_tui.estimate.estimate import is_wide
 from dlbricks_tui.estimate.knowledge import MOST_SLOWER
 from dlbricks_tui.measure.jobs import Earlier, Job, JobKey
 from dlbricks_tui.measure.known import Conditions

@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from statistics import fmean, median
 
-from dlbricks_tui.measure.errors import MeasureError
-from dlbricks_tui.measure.events import Stop
+from dlbricks_tui.measure.events import MeasureError, Stop
 from dlbricks_tui.store.records import Statistics
 from dlbricks_tui.store.statistics import summarise
 

@@ -5,6 +5,7 @@ entry is written in one step and carries a checksum. If it cannot be read or wri
 takes longer and changes nothing.
 
 Answers of frameworks take longest, and do not depend on this code: they are kept as JSON under keys without it.
+Quantised copies of model files are kept as they are, with their checksums beside them.
 """
 
 import hashlib
@@ -20,18 +21,21 @@ from dataclasses import dataclass, fields
 from functools import lru_cache
 from operator import attrgetter
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
-from dlbricks_tui.atomic_write import DRAFT_SUFFIX, write_atomically
+from dlbricks_tui.files import DRAFT_SUFFIX, open_regular, read_bytes, read_text, write_atomically
 from dlbricks_tui.models.content import without_cycle_search
 from dlbricks_tui.models.graph import Layer, LayerGraph, Numbers, Operator, Shape, TensorType
-from dlbricks_tui.regular_files import read_bytes
 
 # Entries of a thousand models take a tenth of it.
 MOST_BYTES = 2**28
-# The folders of entries, and those of the answers of frameworks.
-_FOLDER, INFERRED, FUSED = "models", "inferred", "fused"
+# Copies of about a hundred models.
+MOST_COPIED_BYTES = 2**32
+# The folders of entries, those of the answers of frameworks, and that of copies.
+_FOLDER, INFERRED, FUSED, QUANTISED = "models", "inferred", "fused", "quantised"
 _CHECKSUM_BYTES = 16
+_CHUNK = 1 << 20
 # The number of entries that a process writes before it looks at the size of all entries again.
 _WRITES_PER_LOOK = 64
 # A use is noted only if the last one was noted so long ago.
@@ -138,6 +142,30 @@ class Cache:
         with suppress(OSError):
             write_atomically(self.folder / kind / f"{key}.json", "{\n" + ",\n".join(lines) + "\n}\n")
 
+    def copy(self, name: str, make: Callable[[Path], object]) -> Path:
+        """Return a copy of a model file, which is made at a path unless it is there and whole.
+
+        Raise OSError if the folder cannot be written.
+        """
+        path = self.folder / QUANTISED / name
+        noted = path.with_suffix(".blake2b")
+        with suppress(OSError, ValueError):
+            if read_text(noted) == _checksum_of(path):
+                # The oldest copies are removed first.
+                with suppress(OSError):
+                    os.utime(path)
+                return path
+        path.parent.mkdir(parents=True, exist_ok=True)
+        # The quantiser writes other files beside the copy, and leaves them if it crashes.
+        with TemporaryDirectory(dir=path.parent, prefix="draft-") as drafts:
+            draft = Path(drafts, name)
+            make(draft)
+            # The copy appears only once it is complete.
+            write_atomically(noted, _checksum_of(draft))
+            draft.replace(path)
+        remove_oldest([path.parent], MOST_COPIED_BYTES)
+        return path
+
 
 def remove_oldest(folders: Iterable[Path], most_bytes: int) -> None:
     """If the files are too large together, remove those used longest ago, until three quarters are left."""
@@ -190,6 +218,14 @@ _REDUCERS: Mapping[type, Callable[[Any], Any]] = {kind: _reducer(kind) for kind 
 
 def _checksum(content: bytes) -> bytes:
     return hashlib.blake2b(content, digest_size=_CHECKSUM_BYTES).digest()
+
+
+def _checksum_of(path: Path) -> str:
+    digest = hashlib.blake2b()
+    with open_regular(path) as file:
+        while chunk := file.read(_CHUNK):
+            digest.update(chunk)
+    return digest.hexdigest()
 
 
 class _Unpickler(pickle.Unpickler):

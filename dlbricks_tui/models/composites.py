@@ -1,27 +1,24 @@
-"""The operators of a model file that form one layer, its repetitions, and quantised layers among them."""
+"""The operators of a model file that form one layer, and its repetitions."""
 
-import hashlib
-import os
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import replace
-from pathlib import Path
-from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, NamedTuple, NoReturn
+from typing import NamedTuple, NoReturn
 
-from dlbricks_tui.atomic_write import write_atomically
-from dlbricks_tui.models.cache import cache_key, remove_oldest
-from dlbricks_tui.models.digraphs import depth_first, topological_order
-from dlbricks_tui.models.errors import ModelError, UnreadableModelError
-from dlbricks_tui.models.graph import Feed, Layer, LayerGraph, LayerReads, Operator, Origin, TensorType, Wire
+from dlbricks_tui.models.errors import UnreadableModelError
+from dlbricks_tui.models.graph import (
+    Feed,
+    Layer,
+    LayerGraph,
+    LayerReads,
+    Operator,
+    Origin,
+    TensorType,
+    Wire,
+    depth_first,
+    topological_order,
+)
 from dlbricks_tui.models.kinds import Kind, heaviest
-from dlbricks_tui.models.library import ONNX_SUFFIX, ModelSource
-from dlbricks_tui.regular_files import open_regular, read_text
-from dlbricks_tui.runtime.errors import WorkerLostError, WorkerRefusedError
-
-if TYPE_CHECKING:
-    from dlbricks_tui.models.frameworks import WorkerFramework
 
 LAYER_ATTRIBUTE = "__layer__"
 KIND_ATTRIBUTE = "__kind__"
@@ -184,76 +181,3 @@ def joined_layer(members: Sequence[Layer], results: Sequence[Feed], outside: Cal
         # Without numbers of arrays, each weight has its own.
         arrays=tuple(reads.arrays) if all(layer.arrays or not layer.weights for layer in members) else (),
     )
-
-
-_GIBIBYTE = 1 << 30
-# The quantiser holds several copies of the weights in memory, and a model file has less than 2 GiB.
-MOST_WEIGHT_BYTES = _GIBIBYTE
-# Copies of about a hundred models.
-MOST_KEPT_BYTES = 4 * _GIBIBYTE
-_FOLDER = "quantised"
-_CHUNK = 1 << 20
-
-
-def quantised_copy(
-    source: ModelSource, content: bytes, written: LayerGraph, cache: Path, framework: "WorkerFramework"
-) -> ModelSource:
-    """Return a model with a quantised copy of its file, which is written unless the cache has it.
-
-    `content` is that of the file without large arrays, and `written` its layers.
-    """
-    _require_quantisable(source.name, written)
-    path = cache / _FOLDER / f"{cache_key(framework.quantiser, content=content)}{ONNX_SUFFIX}"
-    inputs = {it.name: it.type for it in written.inputs if it.type.shape is not None}
-    has_copy, noted = False, path.with_suffix(".blake2b")
-    with suppress(OSError, ValueError):
-        has_copy = read_text(noted) == _checksum(path)
-    if has_copy:
-        # The oldest copies are removed first.
-        with suppress(OSError):
-            os.utime(path)
-    else:
-        values = {it.name: it.value for it in written.inputs if it.value}
-        try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            # The quantiser writes other files beside the copy, and leaves them if it crashes.
-            with TemporaryDirectory(dir=path.parent, prefix="draft-") as drafts:
-                draft = Path(drafts, path.name)
-                framework.quantise(source.path.absolute(), draft, inputs, values)
-                # The copy appears only once it is complete.
-                write_atomically(noted, _checksum(draft))
-                draft.replace(path)
-        except (WorkerRefusedError, WorkerLostError) as refused:
-            raise ModelError(f"{source.name} cannot be quantised: {refused}") from None
-        except OSError as error:
-            problem = f"{path.parent} cannot be written: {error.strerror}"
-            raise ModelError(f"{source.name} cannot be quantised: {problem}") from None
-        remove_oldest([path.parent], MOST_KEPT_BYTES)
-    return replace(source, path=path, inputs={name: it.shape or () for name, it in inputs.items()}, twin=None)
-
-
-def _checksum(path: Path) -> str:
-    digest = hashlib.blake2b()
-    with open_regular(path) as file:
-        while chunk := file.read(_CHUNK):
-            digest.update(chunk)
-    return digest.hexdigest()
-
-
-def _require_quantisable(name: str, written: LayerGraph) -> None:
-    """Raise ModelError for a model that the quantiser cannot take."""
-    if written.is_quantised:
-        raise ModelError(f"{name} is quantised in its file, and runs as it is: choose precision f32")
-    dtypes = {weight.dtype for layer in written.layers for weight in layer.weights}
-    if half := dtypes & {"float16", "bfloat16"}:
-        raise ModelError(
-            f"{name} has weights of type {half.pop()}, and the quantiser needs float32: give the file that it was "
-            "made from, or choose precision f32"
-        )
-    arrays = {layer.array(place): it.size_bytes for layer in written.layers for place, it in enumerate(layer.weights)}
-    if sum(arrays.values()) > MOST_WEIGHT_BYTES:
-        held, most = sum(arrays.values()) / _GIBIBYTE, MOST_WEIGHT_BYTES / _GIBIBYTE
-        raise ModelError(
-            f"{name} has {held:.1f} GiB of weights, and models of at most {most:g} GiB can be quantised here: quantise "
-            "its file yourself, and measure that file in precision f32"
-        )

@@ -11,8 +11,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import IO, cast
 
+from dlbricks_tui.files import NotRegularError, open_regular
 from dlbricks_tui.models.errors import UnreadableModelError
-from dlbricks_tui.regular_files import NotRegularError, open_regular
 
 # Five times the size of an unrolled network of 18,000 nodes. The limit protects the memory.
 MOST_BYTES = 32 * 2**20

@@ -15,11 +15,10 @@ from math import prod
 from pathlib import Path
 from typing import TYPE_CHECKING, Generic, TypeVar
 
-from dlbricks_tui.atomic_write import in_turn, write_atomically
+from dlbricks_tui.files import in_turn, open_regular, read_json, write_atomically
 from dlbricks_tui.models.errors import MissingShapeError, ModelError
 from dlbricks_tui.models.graph import GraphInput, Numbers, Shape, TensorType
-from dlbricks_tui.models.literals import MOST_NUMBERS, LiteralError, numbers_of, parse_tuple
-from dlbricks_tui.regular_files import open_regular, read_json
+from dlbricks_tui.models.neutral import MOST_NUMBERS, LiteralError, numbers_of, parse_tuple
 
 if TYPE_CHECKING:
     from dlbricks_tui.models.library import ModelSource

@@ -6,11 +6,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 
-from dlbricks_tui.atomic_write import in_turn, write_atomically
+from dlbricks_tui.files import in_turn, read_json, write_atomically
 from dlbricks_tui.models.errors import ModelError, UnknownModelError
 from dlbricks_tui.models.graph import Numbers, Shape
-from dlbricks_tui.models.literals import numbers_of
-from dlbricks_tui.regular_files import read_json
+from dlbricks_tui.models.neutral import numbers_of
 from dlbricks_tui.runtime.traits import Format
 
 TABLE1_PREFIX = "table1"

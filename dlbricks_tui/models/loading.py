@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from dlbricks_tui.errors import UserError
-from dlbricks_tui.models.cache import Cache, ReadModel, cache_key
-from dlbricks_tui.models.composites import quantised_copy
+from dlbricks_tui.models.cache import QUANTISED, Cache, ReadModel, cache_key
 from dlbricks_tui.models.errors import (
     InconsistentModelError,
     MissingShapeError,
@@ -19,9 +18,9 @@ from dlbricks_tui.models.errors import (
 )
 from dlbricks_tui.models.graph import Feed, LayerGraph, Level, Numbers, Shape, type_of
 from dlbricks_tui.models.input_shapes import ShapeMemory, spelled
-from dlbricks_tui.models.library import ModelSource, source_of
+from dlbricks_tui.models.library import ONNX_SUFFIX, ModelSource, source_of
 from dlbricks_tui.models.mxnet.symbol_file import Framework, MXNetLoader
-from dlbricks_tui.runtime.errors import FrameworkMissingError
+from dlbricks_tui.runtime.errors import FrameworkMissingError, WorkerLostError, WorkerRefusedError
 from dlbricks_tui.runtime.traits import Format
 from dlbricks_tui.runtime.variant import Precision
 
@@ -180,7 +179,7 @@ class Loader:
         """Return the layer graph at a batch size, unless its tensors would take too much memory."""
         if self._optimiser is not None and self._optimiser.precision is Precision.INT8 and source.format is Format.ONNX:
             written = self._read(source, Level.WRITTEN, given, values)
-            source = quantised_copy(source, self._onnx.read(source), written, self.cache.folder, self._optimiser)
+            source = quantised_copy(source, self._onnx.read(source), written, self.cache, self._optimiser)
             # The copy has all shapes, and states no values.
             given, values = {}, {**{it.name: it.value for it in written.inputs if it.value}, **values}
         if batch_size is None:
@@ -267,6 +266,50 @@ def forecast_bytes(graph: LayerGraph, batch_size: int) -> int:
         over = [feed for feed in {*layer.feeds, *made} if last_read.get(feed, layer.index) <= layer.index]
         total -= sum(alive.pop(feed, 0) for feed in over)
     return graph.weight_bytes + most * batch_size // max(1, graph.batch_size)
+
+
+# The quantiser holds several copies of the weights in memory, and a model file has less than 2 GiB.
+MOST_WEIGHT_BYTES = _GIBIBYTE
+
+
+def quantised_copy(
+    source: ModelSource, content: bytes, written: LayerGraph, cache: Cache, framework: "WorkerFramework"
+) -> ModelSource:
+    """Return a model with a quantised copy of its file, which is written unless the cache has it.
+
+    `content` is that of the file without large arrays, and `written` its layers.
+    """
+    _require_quantisable(source.name, written)
+    inputs = {it.name: it.type for it in written.inputs if it.type.shape is not None}
+    values = {it.name: it.value for it in written.inputs if it.value}
+    name = f"{cache_key(framework.quantiser, content=content)}{ONNX_SUFFIX}"
+    try:
+        path = cache.copy(name, lambda copy: framework.quantise(source.path.absolute(), copy, inputs, values))
+    except (WorkerRefusedError, WorkerLostError) as refused:
+        raise ModelError(f"{source.name} cannot be quantised: {refused}") from None
+    except OSError as error:
+        problem = f"{cache.folder / QUANTISED} cannot be written: {error.strerror}"
+        raise ModelError(f"{source.name} cannot be quantised: {problem}") from None
+    return replace(source, path=path, inputs={name: it.shape or () for name, it in inputs.items()}, twin=None)
+
+
+def _require_quantisable(name: str, written: LayerGraph) -> None:
+    """Raise ModelError for a model that the quantiser cannot take."""
+    if written.is_quantised:
+        raise ModelError(f"{name} is quantised in its file, and runs as it is: choose precision f32")
+    dtypes = {weight.dtype for layer in written.layers for weight in layer.weights}
+    if half := dtypes & {"float16", "bfloat16"}:
+        raise ModelError(
+            f"{name} has weights of type {half.pop()}, and the quantiser needs float32: give the file that it was "
+            "made from, or choose precision f32"
+        )
+    arrays = {layer.array(place): it.size_bytes for layer in written.layers for place, it in enumerate(layer.weights)}
+    if sum(arrays.values()) > MOST_WEIGHT_BYTES:
+        held, most = sum(arrays.values()) / _GIBIBYTE, MOST_WEIGHT_BYTES / _GIBIBYTE
+        raise ModelError(
+            f"{name} has {held:.1f} GiB of weights, and models of at most {most:g} GiB can be quantised here: quantise "
+            "its file yourself, and measure that file in precision f32"
+        )
 
 
 # Errors that concern one model, or the models of one format.

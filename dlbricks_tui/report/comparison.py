@@ -27,7 +27,7 @@ from dlbricks_tui.report.drawing import draw, series_meaning
 from dlbricks_tui.report.page import CsvTable, Exhibit, PageHeading, Report, Section, written
 from dlbricks_tui.report.paper import marked, thin_line
 from dlbricks_tui.store.change import BRICKS, FEWEST_PROCESSES, MOST_APART, USUAL_SHARE, Verdict
-from dlbricks_tui.wording.changes import verdict_counts
+from dlbricks_tui.wording.answers import verdict_counts
 from dlbricks_tui.wording.numbers import counted, names_of, percent
 
 _LONGEST_LABEL = 37

@@ -11,19 +11,17 @@ from typing import TYPE_CHECKING
 import networkx as nx
 
 from dlbricks_tui.analysis.whole_models import Basis, WrittenTimes
-from dlbricks_tui.atomic_write import write_named
 from dlbricks_tui.bricks.decomposition import Cutting, Decomposition, decompose
 from dlbricks_tui.estimate.compositions import milliseconds
 from dlbricks_tui.estimate.explanation import layer_latencies
 from dlbricks_tui.estimate.system_estimate import SystemEstimate
-from dlbricks_tui.models.digraphs import digraph_of, layer_digraph
-from dlbricks_tui.models.graph import Layer, LayerGraph, TensorType
+from dlbricks_tui.files import read_bytes, write_named
+from dlbricks_tui.models.graph import Layer, LayerGraph, TensorType, digraph_of, layer_digraph
 from dlbricks_tui.models.onnx.model_file import parse_onnx, read_onnx
 from dlbricks_tui.printable import printable
-from dlbricks_tui.regular_files import read_bytes
 from dlbricks_tui.report.page import ReportError
 from dlbricks_tui.runtime.traits import Format
-from dlbricks_tui.wording.layers import layer_title, shape_text
+from dlbricks_tui.wording.answers import layer_title, shape_text
 
 if TYPE_CHECKING:
     import networkx

@@ -25,7 +25,7 @@ from dlbricks_tui.report.drawing import Ink
 from dlbricks_tui.report.graph_files import GraphLayout, lay_out
 from dlbricks_tui.report.page import CsvTable, Exhibit, Section
 from dlbricks_tui.report.paper import bar_from_zero, marked, run_command
-from dlbricks_tui.wording.layers import layer_title
+from dlbricks_tui.wording.answers import layer_title
 from dlbricks_tui.wording.numbers import counted, percent
 
 _UNIQUE = LegendSign("=", "unique", "bar", "█")

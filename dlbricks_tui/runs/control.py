@@ -12,8 +12,7 @@ from dlbricks_tui.jobs.errors import JobError
 from dlbricks_tui.jobs.events import Event, Paused, Resumed, Waiting
 from dlbricks_tui.jobs.folder import JobState, RunFolder, RunFolders, State, Tally
 from dlbricks_tui.jobs.kinds import refuse_in_demonstration
-from dlbricks_tui.runs.events import PartStarted, Planned, RunEnded
-from dlbricks_tui.runs.progress import TellsTimeLeft
+from dlbricks_tui.runs.events import PartStarted, Planned, RunEnded, TellsTimeLeft
 from dlbricks_tui.runs.request import RunRequest, write_request
 from dlbricks_tui.runtime.runtime import MOST_THREADS
 from dlbricks_tui.store.database import ResultsDatabase
@@ -100,6 +99,7 @@ class Control:
             self._later_seconds = event.later_seconds
         elif isinstance(event, TellsTimeLeft) and event.seconds_left is not None:
             left = event.seconds_left + self._later_seconds
+            left = left if self.seconds_left is None else min(left, self.seconds_left)
         if left is not None and self._ticket is not None:
             spent = self.seconds
             self._ticket.progress(spent / (spent + left) if spent + left > 0 else None, left)

@@ -1,11 +1,23 @@
-"""Events of a run."""
+"""Events of a run, and the progress that they tell."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field, fields, replace
+from datetime import datetime
 from pathlib import Path
 
-from dlbricks_tui.jobs.events import Event, EventKinds, EventReader, JobEnded, JobStarted, event_kinds
+from dlbricks_tui.jobs.events import (
+    Event,
+    EventKinds,
+    EventReader,
+    JobEnded,
+    JobStarted,
+    Paused,
+    Resumed,
+    Waiting,
+    event_kinds,
+)
+from dlbricks_tui.jobs.folder import State
 from dlbricks_tui.measure import events as measuring
-from dlbricks_tui.measure.events import BatchRestarted, BatchStarted, DriftNoted, RoundDone, RoundRepeated
+from dlbricks_tui.measure.events import BatchRestarted, BatchStarted, DriftNoted, RoundDone, RoundRepeated, Stop
 
 # In runs of earlier versions, rounds with other programs followed this event: those of networks for calibration.
 _CALIBRATING = b'{"event":"Calibrating"'
@@ -104,12 +116,16 @@ class Planned(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartStarted(Event):
-    """The run goes on with another runtime or number of threads; `later_seconds` are expected for those after it."""
+    """The run goes on with another runtime or number of threads; `later_seconds` are expected for those after it.
+
+    `budget_seconds` are left of the time budget.
+    """
 
     part: str
     number: int
     of: int
     later_seconds: float
+    budget_seconds: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -231,3 +247,234 @@ class RunEvents(EventReader):
         else:
             self._calibrates = False
         return event
+
+
+# The events that estimate the time left.
+TellsTimeLeft = BatchStarted | RoundDone | RoundRepeated | BatchRestarted
+
+
+@dataclass(slots=True)
+class Disturbances:
+    """Counts of repeated rounds and restarted batches, and the change of the host's speed."""
+
+    rounds: int = 0
+    seconds: float = 0.0
+    batches: int = 0
+    # The slowdown of the host since the start, as a share; None while its speed is unchanged.
+    slower: float | None = None
+
+    def take(self, event: Event) -> bool:
+        """Count a disturbance; return False for other events."""
+        match event:
+            case RoundRepeated():
+                self.rounds += 1
+                self.seconds += event.seconds
+            case BatchRestarted():
+                self.batches += 1
+            case DriftNoted():
+                self.slower = event.reference_ms / event.usual_ms - 1
+            case _:
+                return False
+        return True
+
+
+@dataclass(slots=True)
+class ProgramProgress:
+    """The progress of one program."""
+
+    about: ProgramLoaded
+    samples_ms: list[float] = field(default_factory=list)
+    measured: ProgramMeasured | None = None
+    # Set if the run was stopped before the program was measured.
+    unfinished: ProgramUnfinished | None = None
+    failed: ProgramFailed | None = None
+
+    @property
+    def is_sampled(self) -> bool:
+        return self.measured is None and self.unfinished is None and self.failed is None
+
+    @property
+    def at_limit(self) -> bool:
+        """True if it has the most samples that the rule allows and its interval is still too wide."""
+        return self.measured is not None and self.measured.stop == Stop.MOST_SAMPLES.value
+
+
+@dataclass(slots=True)
+class RunProgress:
+    """The progress of a run, from all events so far; it starts again when the run is resumed."""
+
+    state: State = State.STARTING
+    # The holder of the host while the run waits, or the reason why the run ended.
+    message: str = ""
+    started: RunStarted | None = None
+    loading: ModelLoading | None = None
+    # The plans of all combinations together.
+    planned: Planned | None = None
+    # The identities of the runtimes of all combinations.
+    runtimes: set[str] = field(default_factory=set)
+    # The seconds that later parts of the run are expected to take.
+    later_seconds: float = 0.0
+    # What is left of the time budget, as told by the last part; None without one.
+    budget_left: float | None = None
+    batch: BatchStarted | None = None
+    programs: dict[int, ProgramProgress] = field(default_factory=dict)
+    failed: list[ProgramFailed] = field(default_factory=list)
+    failed_before: list[FailedBefore] = field(default_factory=list)
+    left_out: list[ModelLeftOut] = field(default_factory=list)
+    lowered: list[LevelLowered] = field(default_factory=list)
+    unmeasurable: list[LayerUnmeasurable] = field(default_factory=list)
+    # By model, in the order of their first events.
+    estimates: dict[str, EstimateChanged] = field(default_factory=dict)
+    bricks_measured: int = 0
+    bricks_failed: int = 0
+    models_measured: int = 0
+    models_failed: int = 0
+    # The last estimate of the time left, minus the time that passed between it and the newest event.
+    seconds_left: float | None = None
+    newest: datetime | None = field(default=None, compare=False)
+    disturbances: Disturbances = field(default_factory=Disturbances)
+    ended: RunEnded | None = None
+
+    @property
+    def bricks_done(self) -> int:
+        """The number of bricks that need no more work."""
+        planned = self.planned
+        known = planned.bricks_reused + planned.bricks_failed_before if planned else 0
+        return known + self.bricks_measured + self.bricks_failed
+
+    @property
+    def models_done(self) -> int:
+        """The number of whole models that need no more work."""
+        planned = self.planned
+        known = planned.models_reused + planned.models_failed_before if planned else 0
+        return known + self.models_measured + self.models_failed
+
+    @property
+    def total(self) -> int:
+        """The number of bricks and whole models."""
+        return self.planned.bricks + self.planned.models if self.planned else 0
+
+    @property
+    def done(self) -> int:
+        """The number of bricks and whole models that need no more work."""
+        return self.bricks_done + self.models_done if self.planned else 0
+
+    @property
+    def being_sampled(self) -> tuple[ProgramProgress, ...]:
+        return tuple(program for program in self.programs.values() if program.is_sampled)
+
+    @property
+    def at_limits(self) -> int:
+        """Number of programs with the most samples and an interval that is still too wide."""
+        return sum(program.at_limit for program in self.programs.values())
+
+    def take(self, event: Event) -> None:
+        self._let_time_pass(event)
+        self.disturbances.take(event)
+        self._fold(event)
+        if self.seconds_left and 0 < self.total <= self.done:
+            # The rounds of the last estimate of it are not needed.
+            self.seconds_left = min(self.seconds_left, self.later_seconds)
+
+    def _let_time_pass(self, event: Event) -> None:
+        now = datetime.fromisoformat(event.when)
+        waits = self.state in (State.PAUSED, State.WAITING)
+        passed = 0.0 if self.newest is None or waits else (now - self.newest).total_seconds()
+        self.newest = now
+        if self.seconds_left is not None:
+            self.seconds_left = max(0.0, self.seconds_left - passed)
+        if self.budget_left is not None:
+            self.budget_left = max(0.0, self.budget_left - passed)
+        if isinstance(event, TellsTimeLeft) and event.seconds_left is not None:
+            left = event.seconds_left + self.later_seconds
+            self.seconds_left = left if self.budget_left is None else min(left, self.budget_left)
+
+    def _fold(self, event: Event) -> None:
+        match event:
+            case RunStarted():
+                fresh = RunProgress(started=event, newest=self.newest)
+                for each in fields(self):
+                    setattr(self, each.name, getattr(fresh, each.name))
+            case Waiting():
+                self.state, self.message = State.WAITING, f"for {event.holder}"
+            case Paused():
+                self.state = State.PAUSED
+            case Resumed():
+                self._run_on()
+            case ModelLoading():
+                self._run_on()
+                self.loading = event
+            case ModelLeftOut():
+                self.left_out.append(event)
+            case LevelLowered():
+                self.lowered.append(event)
+            case LayerUnmeasurable():
+                self.unmeasurable.append(event)
+            case FailedBefore():
+                self.failed_before.append(event)
+            case Planned():
+                self._run_on()
+                self.planned = event if self.planned is None else _together(self.planned, event)
+                self.runtimes.add(event.runtime)
+                self.loading, self.seconds_left = None, self.planned.expected_seconds
+            case PartStarted():
+                self.batch, self.later_seconds, self.budget_left = None, event.later_seconds, event.budget_seconds
+            case BatchStarted():
+                self._run_on()
+                self.batch = event
+            case RoundDone():
+                self._run_on()
+                for program, samples_ms in self._samples_of(event):
+                    program.samples_ms += samples_ms
+            case BatchRestarted():
+                for program, samples_ms in self._samples_of(event):
+                    program.samples_ms = list(samples_ms)
+                    if program.measured is not None:
+                        self._count_measured(program.measured, -1)
+                        program.measured = None
+            case EstimateChanged():
+                self.estimates[event.model] = event
+            case AboutProgram():
+                self._fold_program(event)
+            case RunEnded():
+                self.state, self.message, self.ended, self.seconds_left = State(event.state), event.message, event, 0.0
+
+    def _run_on(self) -> None:
+        self.state, self.message = State.RUNNING, ""
+
+    def _samples_of(self, event: RoundDone | BatchRestarted) -> list[tuple[ProgramProgress, tuple[float, ...]]]:
+        """Return the samples of known programs."""
+        # The line that told of the program may have been torn when its writer died.
+        return [(self.programs[it], samples_ms) for it, samples_ms in event.samples_ms if it in self.programs]
+
+    def _fold_program(self, event: AboutProgram) -> None:
+        program = self.programs.get(event.program)
+        match event:
+            case ProgramLoaded():
+                self.programs[event.program] = ProgramProgress(event, list(event.samples_ms))
+            case ProgramMeasured():
+                if program is None or program.measured is None:
+                    self._count_measured(event, 1)
+                if program is not None:
+                    program.measured = event
+            case ProgramUnfinished():
+                if program is not None:
+                    program.unfinished = event
+            case ProgramFailed():
+                self.failed.append(event)
+                self.bricks_failed += bool(event.brick)
+                self.models_failed += not event.brick
+                if program is not None:
+                    program.failed = event
+
+    def _count_measured(self, event: ProgramMeasured, more: int) -> None:
+        if event.brick:
+            self.bricks_measured += more
+        else:
+            self.models_measured += more
+
+
+def _together(one: Planned, other: Planned) -> Planned:
+    """Return the plans of two combinations as one."""
+    counts = (each.name for each in fields(Planned) if each.name.startswith(("bricks", "models", "expected")))
+    return replace(one, **{name: getattr(one, name) + getattr(other, name) for name in counts})

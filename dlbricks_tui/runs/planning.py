@@ -12,10 +12,10 @@ from dlbricks_tui.bricks.carriers import Carrier, carrier_of, whole
 from dlbricks_tui.bricks.decomposition import decompose
 from dlbricks_tui.bricks.identity import brick_of
 from dlbricks_tui.errors import UserError
+from dlbricks_tui.estimate.choice import Limit, Trial, most_informative, needed_for
 from dlbricks_tui.estimate.inquiry import Inquiry, Predictors
 from dlbricks_tui.estimate.knowledge import Pair, Unmeasured
-from dlbricks_tui.estimate.prediction.choice import Limit, Trial, most_informative, needed_for
-from dlbricks_tui.estimate.prediction.stored import OtherSystems
+from dlbricks_tui.estimate.predictors import OtherSystems
 from dlbricks_tui.host.fingerprint import fingerprint
 from dlbricks_tui.jobs.errors import JobError
 from dlbricks_tui.jobs.events import Event
@@ -50,13 +50,8 @@ from dlbricks_tui.runtime.variant import batch_in_words
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.records import ANY_CONTEXT
 
-
-@dataclass(frozen=True, slots=True)
-class Workload:
-    """The models that a run estimates, and bricks of private models."""
-
-    models: tuple[CutModel, ...] = ()
-    bricks: tuple[Job, ...] = ()
+# The models of a run by one runtime, or networks of excerpts from private ones.
+Models = tuple[CutModel, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +59,7 @@ class PlannedRun:
     """The plan of a part of a run."""
 
     found: Plan
-    # The expected time, as far as the time budget allows.
+    # The expected time, without the limit of the time budget.
     seconds: float
 
     @property
@@ -77,27 +72,27 @@ class PlannedRun:
         return _counts(self.found, frozenset(_keys(self.found)))
 
 
-def read_models(session: RunSession) -> Workload:
+def read_models(session: RunSession) -> Models:
     """Return the requested models, and tell how far reading them is."""
     place = session.place
     library = Library(place.samples, place.data.path, session.request.runtime.traits.format)
     cache, log = place.data.cache, session.folder.worker_log
-    return Workload(cut_models(session.request, library, cache, log, session.tell, session.part, session.graphs))
+    return cut_models(session.request, library, cache, log, session.tell, session.part, session.graphs)
 
 
-def read_parts(sessions: Sequence[RunSession], read: Callable[[RunSession], Workload]) -> tuple[Workload, ...]:
-    """Return the workload of each part of a run; raise the first error if no part can read its models."""
-    workloads: list[Workload] = []
+def read_parts(sessions: Sequence[RunSession], read: Callable[[RunSession], Models]) -> tuple[Models, ...]:
+    """Return the models of each part of a run; raise the first error if no part can read its models."""
+    found: list[Models] = []
     refusals: list[UserError] = []
     for session in sessions:
         try:
-            workloads.append(read(session))
+            found.append(read(session))
         except (ModelError, WorkerLostError) as refusal:
             refusals.append(refusal)
-            workloads.append(Workload())
+            found.append(())
     if refusals and len(refusals) == len(sessions):
         raise refusals[0]
-    return tuple(workloads)
+    return tuple(found)
 
 
 def cut_models(
@@ -182,31 +177,24 @@ def loaded_graph(
         return loaded(Level.WRITTEN)
 
 
-def plan_run(
-    session: RunSession, workload: Workload, store: ResultsDatabase, earlier: Sequence[PlannedRun] = ()
-) -> PlannedRun:
-    """Return the jobs of a workload that have no results in the store; `earlier` parts of the run come before it."""
+def plan_run(session: RunSession, models: Models, store: ResultsDatabase, first_number: int = 0) -> PlannedRun:
+    """Return the jobs of models that have no results in the store; `first_number` is the number of the first."""
     request, conditions = session.request, session.conditions
-    keys = keys_of(workload.models, request.end_to_end, request.method) + tuple(job.key for job in workload.bricks)
+    keys = keys_of(models, request.end_to_end, request.method)
     # A resumed run goes on from its own results. Their dates do not tell: a clock may have been ahead.
     known = known_in(store, conditions, keys, run=session.folder.run if request.again else None)
     if request.retry_failed:
         known = replace(known, failed={})
-    first = sum(len(each.jobs) for each in earlier)
-    found = plan(
-        workload.models, known, request.rule, request.end_to_end, workload.bricks, request.method, first_number=first
-    )
+    found = plan(models, known, request.rule, request.end_to_end, request.method, first_number=first_number)
     if not request.bricks:
         found = _part(found, lambda key: not key.brick)
     if request.only:
         only = frozenset(request.only)
         found = _part(found, lambda key: key.brick in only if key.brick else request.end_to_end)
     if request.probe_bricks is not None:
-        found = replace(found, jobs=_informative(session, workload, found.jobs, store, request.probe_bricks))
+        found = replace(found, jobs=_informative(session, models, found.jobs, store, request.probe_bricks))
     jobs = with_earlier(found.jobs, store, conditions, known)
     seconds = expected_seconds(request.method, request.rule, jobs, session.competing)
-    if session.control.seconds_left is not None:
-        seconds = min(seconds, max(0.0, session.control.seconds_left - sum(each.seconds for each in earlier)))
     store.add(session.system, runtime_record(request.runtime, session.system))
     return PlannedRun(replace(found, jobs=jobs), seconds)
 
@@ -222,32 +210,35 @@ def _part(found: Plan, is_wanted: Callable[[JobKey], bool]) -> Plan:
 
 
 def _informative(
-    session: RunSession, workload: Workload, jobs: Sequence[Job], store: ResultsDatabase, most: int
+    session: RunSession, models: Models, jobs: Sequence[Job], store: ResultsDatabase, most: int
 ) -> tuple[Job, ...]:
     """Return the jobs of a probe, in the order of the plan."""
     request, conditions = session.request, session.conditions
-    levels = {model.decomposition.graph.level for model in workload.models}
+    levels = {model.decomposition.graph.level for model in models}
     level = levels.pop() if len(levels) == 1 else request.level
     others = OtherSystems(store, conditions.at(level))
     seconds = math.inf if session.control.seconds_left is None else session.control.seconds_left
-    chosen = set(informative(jobs, workload.models, others, request.method, Limit(most, seconds)))
+    chosen = set(informative(jobs, models, others, request.method, Limit(most, seconds)))
     return tuple([job for job in jobs if job in chosen])
 
 
-def tell_plans(sessions: Sequence[RunSession], workloads: Sequence[Workload], plans: Sequence[PlannedRun]) -> RunCounts:
+def tell_plans(sessions: Sequence[RunSession], all_models: Sequence[Models], plans: Sequence[PlannedRun]) -> RunCounts:
     """Tell what is known of each part and combination of a run, and what they are expected to take.
 
     Return the counts of all parts together.
     """
     told: list[Planned] = []
-    for session, workload, planned in zip(sessions, workloads, plans, strict=True):
-        for model in workload.models:
+    left = math.inf if sessions[0].control.seconds_left is None else sessions[0].control.seconds_left
+    for session, models, planned in zip(sessions, all_models, plans, strict=True):
+        for model in models:
             for reason, layers in unmeasurable_layers(model.decomposition.graph).items():
                 named = listed([layer.name for layer in layers])
                 session.tell(LayerUnmeasurable(model=model.name, layer=named, reason=reason))
         for job, reason in planned.found.failed.items():
             session.tell(FailedBefore(label=job.label, reason=reason, **job.key._asdict()))
-        told += _combinations(session, workload, planned)
+        seconds = min(planned.seconds, left)
+        left -= seconds
+        told += _combinations(session, models, planned.found, seconds)
     for number, event in enumerate(told, start=1):
         sessions[0].tell(replace(event, number=number, of=len(told)))
     tallies = zip(*[each.counts for each in plans], strict=True)
@@ -256,17 +247,17 @@ def tell_plans(sessions: Sequence[RunSession], workloads: Sequence[Workload], pl
     return counts
 
 
-def _combinations(session: RunSession, workload: Workload, planned: PlannedRun) -> Iterator[Planned]:
-    """Yield the plan of each batch size of a part."""
-    request, found = session.request, planned.found
-    parts = _by_batch_size(request, workload) or {None: frozenset(_keys(found))}
+def _combinations(session: RunSession, models: Models, found: Plan, seconds: float) -> Iterator[Planned]:
+    """Yield the plan of each batch size of a part, which is expected to take so many seconds."""
+    request = session.request
+    parts = _by_batch_size(request, models) or {None: frozenset(_keys(found))}
     expected = {
         size: expected_seconds(request.method, request.rule, [job for job in found.jobs if job.key in keys])
         for size, keys in parts.items()
     }
     in_all = sum(expected.values())
     for number, (size, keys) in enumerate(parts.items()):
-        bricks, models = _counts(found, keys)
+        bricks, wholes = _counts(found, keys)
         again = Counter(found.again.get(job.key) for job in found.jobs if job.key in keys and not job.whole)
         words = ([] if size is None else [batch_in_words(size)]) + ([session.part] if session.part else [])
         yield Planned(
@@ -275,25 +266,25 @@ def _combinations(session: RunSession, workload: Workload, planned: PlannedRun) 
             bricks=bricks.total,
             bricks_reused=bricks.reused,
             bricks_failed_before=bricks.failed,
-            models=models.total,
-            models_reused=models.reused,
-            models_failed_before=models.failed,
-            expected_seconds=planned.seconds * (expected[size] / in_all if in_all else number == 0),
+            models=wholes.total,
+            models_reused=wholes.reused,
+            models_failed_before=wholes.failed,
+            expected_seconds=seconds * (expected[size] / in_all if in_all else number == 0),
             bricks_imprecise=again[Why.IMPRECISE],
             bricks_of_slow_host=again[Why.SLOW_HOST],
             combination=", ".join(words),
         )
 
 
-def _by_batch_size(request: RunRequest, workload: Workload) -> Mapping[int | None, frozenset[JobKey]]:
+def _by_batch_size(request: RunRequest, models: Models) -> Mapping[int | None, frozenset[JobKey]]:
     """Return the bricks and models of each batch size, those of several in the first; empty for a single size."""
     if len(request.batch_sizes) < 2:
         return {}
     owners: dict[JobKey, int] = {}
-    for model in workload.models:
+    for model in models:
         for key in keys_of((model,), request.end_to_end, request.method):
             owners.setdefault(key, model.decomposition.graph.batch_size)
-    sizes = dict.fromkeys(model.decomposition.graph.batch_size for model in workload.models)
+    sizes = dict.fromkeys(model.decomposition.graph.batch_size for model in models)
     return {size: frozenset(key for key, owner in owners.items() if owner == size) for size in sizes}
 
 

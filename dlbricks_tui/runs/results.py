@@ -13,24 +13,22 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from dlbricks_tui import __version__
-from dlbricks_tui.atomic_write import write_atomically
 from dlbricks_tui.errors import UserError
-from dlbricks_tui.estimate.estimate import estimate
+from dlbricks_tui.estimate.estimate import estimate, is_wide
 from dlbricks_tui.estimate.inquiry import Predictors
-from dlbricks_tui.estimate.intervals import is_wide
 from dlbricks_tui.estimate.knowledge import Knowledge, Latency, MeasuredLatency, Pair, Predictor, Unmeasured
 from dlbricks_tui.estimate.lookup import BrickResults
+from dlbricks_tui.files import read_text, write_atomically
 from dlbricks_tui.host.fingerprint import host_facts
 from dlbricks_tui.jobs.events import Event
 from dlbricks_tui.jobs.folder import Tally
 from dlbricks_tui.measure.events import Stop
 from dlbricks_tui.measure.jobs import CutModel, Job, JobKey
 from dlbricks_tui.measure.known import Conditions
-from dlbricks_tui.measure.reference import reference_program
 from dlbricks_tui.measure.results import CarrierOccurrence, Recorder, ResultSink
 from dlbricks_tui.measure.stopping import Samples, half_width_ms
+from dlbricks_tui.measure.supervised_worker import reference_program
 from dlbricks_tui.models.content import content_sha256
-from dlbricks_tui.regular_files import read_text
 from dlbricks_tui.runs.events import EstimateChanged, ProgramFailed, ProgramLoaded, ProgramMeasured, ProgramUnfinished
 from dlbricks_tui.runtime.errors import WorkerError
 from dlbricks_tui.runtime.process import INSIDE, Worker

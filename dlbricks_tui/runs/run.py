@@ -12,7 +12,7 @@ from dlbricks_tui.estimate.inquiry import Inquiry, Predictors
 from dlbricks_tui.estimate.system_estimate import SystemEstimate
 from dlbricks_tui.folders import SAMPLE_MODELS, DataFolder
 from dlbricks_tui.host.fingerprint import fingerprint
-from dlbricks_tui.host.load import competing_threads
+from dlbricks_tui.host.noise import competing_threads
 from dlbricks_tui.host.queue import HostQueue, QueuedWork, WorkKind, this_process
 from dlbricks_tui.jobs.control import JobStopped, StopSignals, only_process
 from dlbricks_tui.jobs.events import Event, EventWriter
@@ -24,9 +24,9 @@ from dlbricks_tui.models.library import Library
 from dlbricks_tui.runs.control import Control
 from dlbricks_tui.runs.events import PartStarted, RunStarted
 from dlbricks_tui.runs.planning import (
+    Models,
     PlannedRun,
     TargetedJobs,
-    Workload,
     cut_models,
     plan_run,
     read_models,
@@ -70,11 +70,11 @@ def execute(
     *,
     detached: bool = False,
     with_estimates: bool = True,
-    read: Callable[[RunSession], Workload] = read_models,
+    read: Callable[[RunSession], Models] = read_models,
 ) -> RunOutcome:
     """Do what is requested, in this process, and return the outcome; a detached run outlives its terminal.
 
-    `read` returns the workload of a run that has no models of this host, such as a suite. A run without estimates ends
+    `read` returns the networks of a run that has no models of this host, such as a suite. A run without estimates ends
     as soon as it has measured: its results are for another host.
     """
     with (
@@ -112,20 +112,20 @@ def execute(
             ]
             # Before the turn: models and inputs that are no good are refused at once.
             with signals.waiting():
-                workloads = read_parts(sessions, read)
+                all_models = read_parts(sessions, read)
             control.begin()
             # Only now: the work before it is no competition.
             competing = competing_threads()
             sessions = [replace(session, competing=competing) for session in sessions]
             with ResultsDatabase(place.data.store) as store:
-                stopped = _measure(sessions, workloads, store)
+                stopped = _measure(sessions, all_models, store)
                 if stopped is None and with_estimates:
-                    _train(sessions, workloads, store)
+                    _train(sessions, all_models, store)
                 estimates = tuple(
                     each
-                    for session, workload in zip(sessions, workloads, strict=True)
+                    for session, models in zip(sessions, all_models, strict=True)
                     if with_estimates
-                    for each in _estimates(workload.models, session.request, store, place.data)
+                    for each in _estimates(models, session.request, store, place.data)
                 )
                 if stopped is None and with_estimates:
                     _find_versions(sessions, store)
@@ -141,21 +141,24 @@ def execute(
     return RunOutcome(request, state, estimates)
 
 
-def _measure(
-    sessions: Sequence[RunSession], workloads: Sequence[Workload], store: ResultsDatabase
-) -> JobStopped | None:
+def _measure(sessions: Sequence[RunSession], all_models: Sequence[Models], store: ResultsDatabase) -> JobStopped | None:
     """Measure and store what the store lacks; return the reason if the run was stopped early."""
     plans: list[PlannedRun] = []
-    for session, workload in zip(sessions, workloads, strict=True):
-        plans.append(plan_run(session, workload, store, plans))
-    counts = tell_plans(sessions, workloads, plans)
+    for session, models in zip(sessions, all_models, strict=True):
+        plans.append(plan_run(session, models, store, sum(len(each.jobs) for each in plans)))
+    counts = tell_plans(sessions, all_models, plans)
     try:
-        for number, (session, workload, planned) in enumerate(zip(sessions, workloads, plans, strict=True), start=1):
+        for number, (session, models, planned) in enumerate(zip(sessions, all_models, plans, strict=True), start=1):
             if len(sessions) > 1:
                 later = sum(each.seconds for each in plans[number:])
-                session.tell(PartStarted(part=session.part, number=number, of=len(sessions), later_seconds=later))
-            for jobs in _steps(session, workload, planned, store):
-                counts = measure(session, workload.models, jobs, counts, store)
+                left = session.control.seconds_left
+                session.tell(
+                    PartStarted(
+                        part=session.part, number=number, of=len(sessions), later_seconds=later, budget_seconds=left
+                    )
+                )
+            for jobs in _steps(session, models, planned, store):
+                counts = measure(session, models, jobs, counts, store)
     except JobStopped as early:
         return early
     return None
@@ -168,25 +171,23 @@ def _find_versions(sessions: Sequence[RunSession], store: ResultsDatabase) -> No
             find_onednn(session, store)
 
 
-def _train(sessions: Sequence[RunSession], workloads: Sequence[Workload], store: ResultsDatabase) -> None:
+def _train(sessions: Sequence[RunSession], all_models: Sequence[Models], store: ResultsDatabase) -> None:
     """Train the predictors with what was measured, so that the next estimate finds them."""
-    for session, workload in zip(sessions, workloads, strict=True):
+    for session, models in zip(sessions, all_models, strict=True):
         conditions, predictors = session.conditions, Predictors(store, session.place.data.cache)
-        graphs = {model.decomposition.graph.level: model.decomposition.graph for model in workload.models}
+        graphs = {model.decomposition.graph.level: model.decomposition.graph for model in models}
         for level, graph in graphs.items():
             predictors.of(conditions.at(level), graph.traits)
 
 
-def _steps(
-    session: RunSession, workload: Workload, planned: PlannedRun, store: ResultsDatabase
-) -> Iterator[Sequence[Job]]:
+def _steps(session: RunSession, models: Models, planned: PlannedRun, store: ResultsDatabase) -> Iterator[Sequence[Job]]:
     """Yield the jobs to measure: all at once, or in steps until the intervals reach the target."""
     target, conditions = session.request.target, session.conditions
-    if target is None or not workload.models:
+    if target is None or not models:
         yield planned.jobs
         return
     predictors = Predictors(store, session.place.data.cache)
-    targeted = TargetedJobs(workload.models, planned.jobs, store, predictors, target)
+    targeted = TargetedJobs(models, planned.jobs, store, predictors, target)
     yield from targeted.steps(conditions.system, conditions.runtime)
 
 

@@ -21,11 +21,10 @@ from dlbricks_tui.measure.jobs import CutModel, Job
 from dlbricks_tui.measure.known import Conditions
 from dlbricks_tui.measure.method import Method
 from dlbricks_tui.measure.noise import NoiseMonitor
-from dlbricks_tui.measure.reference import reference_program
 from dlbricks_tui.measure.results import Recorder, ResultSink, conditions_of
 from dlbricks_tui.measure.rounds import BatchLimits
 from dlbricks_tui.measure.stopping import Adaptive
-from dlbricks_tui.measure.supervised_worker import SupervisedWorker, TimeLimits
+from dlbricks_tui.measure.supervised_worker import SupervisedWorker, TimeLimits, reference_program
 from dlbricks_tui.measure.time_left import END_SECONDS, Agenda, stages
 from dlbricks_tui.models.graph import LayerGraph
 from dlbricks_tui.runs.control import Control

@@ -13,8 +13,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import BinaryIO, cast
 
+from dlbricks_tui.files import open_log, open_regular
 from dlbricks_tui.recorded_host import NOTHING_IS_MEASURED, recorded_host
-from dlbricks_tui.regular_files import open_log, open_regular
 from dlbricks_tui.runtime.errors import (
     FrameworkMissingError,
     WorkerDiedError,

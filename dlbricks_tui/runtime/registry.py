@@ -15,10 +15,9 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dlbricks_tui.atomic_write import in_turn, write_atomically
+from dlbricks_tui.files import in_turn, read_json, read_text, write_atomically
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.recorded_host import processors_here, recorded_host
-from dlbricks_tui.regular_files import read_json, read_text
 from dlbricks_tui.runtime import llama_bench
 from dlbricks_tui.runtime.errors import FrameworkMissingError, RegistryError, WorkerError
 from dlbricks_tui.runtime.runtime import UNTUNED, Runtime, Settings, settings_from

@@ -21,7 +21,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dlbricks_tui.host.load import contention_between
+from dlbricks_tui.host.noise import contention_between
 from dlbricks_tui.jobs.events import Event
 from dlbricks_tui.scenarios.loadgen import (
     Latencies,

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from dlbricks_tui.regular_files import open_regular
+from dlbricks_tui.files import open_regular
 from dlbricks_tui.scenarios.scenario import SAMPLES_PER_QUERY, SCHEDULE_SEED, ScenarioError, ScenarioKind
 
 # The logs of a test, and what its trace has for each sample.

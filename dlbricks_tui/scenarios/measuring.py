@@ -48,7 +48,7 @@ from dlbricks_tui.scenarios.scenario import (
 )
 from dlbricks_tui.scenarios.serving import Instance, Serving, SingleRequests, single_requests
 from dlbricks_tui.store.database import ResultsDatabase
-from dlbricks_tui.store.errors import NoRoomError
+from dlbricks_tui.store.documents import NoRoomError
 from dlbricks_tui.store.records import LoadTest, Provenance, System, new_uuid
 from dlbricks_tui.store.statistics import pack_latencies
 

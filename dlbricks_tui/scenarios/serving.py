@@ -9,7 +9,7 @@ from statistics import median
 from types import TracebackType
 from typing import NamedTuple, NoReturn
 
-from dlbricks_tui.host.load import Contention
+from dlbricks_tui.host.noise import Contention
 from dlbricks_tui.measure.supervised_worker import SupervisedWorker
 from dlbricks_tui.runtime.protocol import Program
 from dlbricks_tui.scenarios.scenario import ScenarioError

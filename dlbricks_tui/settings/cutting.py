@@ -1,7 +1,6 @@
 """The settings of how a model is cut into bricks, and how their latencies are composed."""
 
-from dlbricks_tui.bricks.cutting import Cut
-from dlbricks_tui.bricks.ordering import LayerOrder
+from dlbricks_tui.bricks.cutting import Cut, LayerOrder
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.settings.setting import Setting, one_of, whole
 

@@ -7,16 +7,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import BinaryIO
 
+from dlbricks_tui.files import open_regular
 from dlbricks_tui.host.fingerprint import fingerprint
 from dlbricks_tui.printable import printable
-from dlbricks_tui.regular_files import open_regular
 from dlbricks_tui.share.errors import GalleryError, SignatureError
+from dlbricks_tui.share.results_file import has_suite_results
 from dlbricks_tui.share.signatures import Signers, signature_beside, verified
-from dlbricks_tui.share.suites.results_file import has_suite_results
 from dlbricks_tui.store.claims import Claim, conflicting_claims
 from dlbricks_tui.store.database import ResultsDatabase, Source
-from dlbricks_tui.store.errors import ExchangeError, OtherVersionError
-from dlbricks_tui.store.importing import ImportReport, import_file, is_export
+from dlbricks_tui.store.documents import ExchangeError, OtherVersionError
+from dlbricks_tui.store.exchange import ImportReport, import_file, is_export
 from dlbricks_tui.store.verification import References
 
 _ENDINGS = (".json", ".json.gz")

@@ -16,9 +16,9 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import BinaryIO
 
+from dlbricks_tui.files import open_regular
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.printable import printable
-from dlbricks_tui.regular_files import open_regular
 from dlbricks_tui.share.errors import SignatureError
 
 # A signature is made for one purpose: ssh-keygen refuses it for another.

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from dlbricks_tui.store.change import MOST_APART, SIGNIFICANT
 from dlbricks_tui.store.columns import Summary, summaries_of
 from dlbricks_tui.store.database import ResultsDatabase, Source
-from dlbricks_tui.store.errors import DamagedResultError
+from dlbricks_tui.store.documents import DamagedResultError
 from dlbricks_tui.store.index import ORIGIN_COLUMN, RESULT_TABLES, Index, Rows
 from dlbricks_tui.store.records import Import, Timed
 from dlbricks_tui.store.selections import numbered

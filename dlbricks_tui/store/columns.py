@@ -8,7 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass, fields, replace
 from enum import Enum
 from itertools import chain
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, get_type_hints
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,8 +17,7 @@ from tinydb.queries import QueryInstance, QueryLike
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.models.kinds import Kind
 from dlbricks_tui.runtime.variant import Variant, stated_precision, stated_threads, stated_variant
-from dlbricks_tui.store.documents import TABLES, Document
-from dlbricks_tui.store.errors import DamagedResultError
+from dlbricks_tui.store.documents import TABLES, DamagedResultError, Document
 from dlbricks_tui.store.generation import Generation
 from dlbricks_tui.store.index import (
     FIELD_OF_COLUMN,
@@ -33,10 +32,10 @@ from dlbricks_tui.store.index import (
     Column,
     Index,
     Rows,
+    kind_of_label,
     to_iso,
     trust_in,
 )
-from dlbricks_tui.store.labels import kind_of_label
 
 Mask = NDArray[np.bool_]
 
@@ -52,40 +51,6 @@ class Content(Enum):
     FLAG = "flag"
 
 
-# The order of the lists.
-COLUMNS: Mapping[str, Content] = {
-    "id": Content.KEY,
-    "of": Content.TEXT,
-    "name": Content.TEXT,
-    "kind": Content.TEXT,
-    "brick": Content.KEY,
-    "context": Content.TEXT,
-    "model": Content.KEY,
-    "system": Content.TEXT,
-    "runtime": Content.TEXT,
-    "level": Content.TEXT,
-    "protocol": Content.TEXT,
-    "batch_size": Content.NUMBER,
-    # Those of the runtime; 0: as many as the framework starts by default.
-    "threads": Content.NUMBER,
-    "precision": Content.TEXT,
-    "dtype": Content.TEXT,
-    "kernel_variant": Content.TEXT,
-    "trimmed_mean_ms": Content.NUMBER,
-    "median_ms": Content.NUMBER,
-    "minimum_ms": Content.NUMBER,
-    "spread_ms": Content.NUMBER,
-    "low_ms": Content.NUMBER,
-    "high_ms": Content.NUMBER,
-    "samples": Content.NUMBER,
-    REFERENCE_COLUMN: Content.NUMBER,
-    "when": Content.TIME,
-    "run": Content.TEXT,
-    "good": Content.FLAG,
-    "models": Content.TEXT,
-    # `own`, `unsigned` or `signed by` somebody.
-    ORIGIN_COLUMN: Content.TEXT,
-}
 _COMPARISONS: Mapping[str, Callable[[Any, Any], Any]] = {
     "==": operator.eq,
     "!=": operator.ne,
@@ -169,6 +134,22 @@ class Summary:
     def key(self) -> str:
         """The argument for `dlbricks results show`: the brick's key, or the id of a whole model's result."""
         return self.brick or self.id
+
+
+_KEYS = ("id", "brick", "model")
+_CONTENT_OF: Mapping[type, Content] = {
+    str: Content.TEXT,
+    Level: Content.TEXT,
+    int: Content.NUMBER,
+    float: Content.NUMBER,
+    bool: Content.FLAG,
+}
+# In the order of the lists.
+COLUMNS: Mapping[str, Content] = {
+    name: Content.KEY if name in _KEYS else Content.TIME if name == "when" else _CONTENT_OF[kind]
+    for name, kind in get_type_hints(Summary).items()
+    if name != SHARED_COLUMN
+}
 
 
 def column_named(name: str) -> str | None:

@@ -17,8 +17,7 @@ from dlbricks_tui.recorded_host import Processors
 from dlbricks_tui.runtime.runtime import THREADS_OF_FRAMEWORK, numbered_identity
 from dlbricks_tui.runtime.variant import stated_threads
 from dlbricks_tui.store.columns import Summary, TableFields, matching_rows, values_of
-from dlbricks_tui.store.documents import TABLE_OF, TABLES, Document, fields_of
-from dlbricks_tui.store.errors import DamagedResultError, StoreError
+from dlbricks_tui.store.documents import TABLE_OF, TABLES, DamagedResultError, Document, StoreError, fields_of
 from dlbricks_tui.store.files import Damage, EntryKind, JournalEntry
 from dlbricks_tui.store.generation import Generation
 from dlbricks_tui.store.index import ORIGIN_COLUMN, OWN, Rows, origin_of, signer_of, since_epoch, to_iso, trust_in

@@ -30,9 +30,16 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
-from dlbricks_tui.atomic_write import sync_folder
-from dlbricks_tui.store.documents import SCHEMA, BrokenDocumentError, Document
-from dlbricks_tui.store.errors import cannot_read, cannot_write, written_before_0_2, written_by_newer
+from dlbricks_tui.files import sync_folder
+from dlbricks_tui.store.documents import (
+    SCHEMA,
+    BrokenDocumentError,
+    Document,
+    cannot_read,
+    cannot_write,
+    written_before_0_2,
+    written_by_newer,
+)
 
 _NUMBERED = re.compile(r"(results|journal)-(\d+)\.jsonl?")
 

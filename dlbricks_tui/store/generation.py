@@ -7,9 +7,15 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from dlbricks_tui.regular_files import open_regular
-from dlbricks_tui.store.documents import BrokenDocumentError, Document, record_of
-from dlbricks_tui.store.errors import DamagedResultError, cannot_read, written_before_0_2
+from dlbricks_tui.files import open_regular
+from dlbricks_tui.store.documents import (
+    BrokenDocumentError,
+    DamagedResultError,
+    Document,
+    cannot_read,
+    record_of,
+    written_before_0_2,
+)
 from dlbricks_tui.store.files import (
     END,
     FORMAT,

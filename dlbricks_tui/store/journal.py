@@ -15,9 +15,8 @@ from typing import Any
 
 from tinydb.storages import Storage
 
-from dlbricks_tui.atomic_write import DRAFT_SUFFIX, replace_file
-from dlbricks_tui.store.documents import SCHEMA, TABLES
-from dlbricks_tui.store.errors import StoreBusyError, StoreError, cannot_write
+from dlbricks_tui.files import DRAFT_SUFFIX, replace_file
+from dlbricks_tui.store.documents import SCHEMA, TABLES, StoreBusyError, StoreError, cannot_write
 from dlbricks_tui.store.files import (
     HEAD,
     MIGRATIONS,

@@ -15,11 +15,11 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from dlbricks_tui.bricks.identity import Brick, brick_of, whole_model
+from dlbricks_tui.files import open_regular
 from dlbricks_tui.models.graph import LayerGraph, Level
 from dlbricks_tui.models.library import ModelSource
-from dlbricks_tui.regular_files import open_regular
 from dlbricks_tui.store.database import ResultsDatabase
-from dlbricks_tui.store.errors import ExchangeError, StoreError
+from dlbricks_tui.store.documents import ExchangeError, StoreError
 from dlbricks_tui.store.records import (
     ANY_CONTEXT,
     PUBLISHED,

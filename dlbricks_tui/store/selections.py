@@ -28,7 +28,7 @@ from dlbricks_tui.store.columns import (
     summaries_of,
     values_of,
 )
-from dlbricks_tui.store.errors import QueryError
+from dlbricks_tui.store.documents import QueryError
 from dlbricks_tui.store.generation import Generation
 from dlbricks_tui.store.index import ORIGIN_COLUMN, STATISTIC_COLUMNS, UUID_BYTES, Index, Rows, since_epoch, to_iso
 from dlbricks_tui.store.records import Result, Run, RuntimeRecord, Statistics, System

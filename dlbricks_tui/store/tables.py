@@ -9,8 +9,7 @@ from tinydb.queries import QueryLike
 from tinydb.table import Document, Table
 
 from dlbricks_tui.store.columns import TableFields, columns_of_table, matches, matching_rows
-from dlbricks_tui.store.documents import BrokenDocumentError, fields_of, record_of
-from dlbricks_tui.store.errors import DamagedResultError, StoreError
+from dlbricks_tui.store.documents import BrokenDocumentError, DamagedResultError, StoreError, fields_of, record_of
 from dlbricks_tui.store.files import EntryKind, JournalEntry, line_of
 from dlbricks_tui.store.generation import Generation
 from dlbricks_tui.store.index import Rows

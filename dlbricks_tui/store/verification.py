@@ -13,8 +13,7 @@ from datetime import datetime
 from pathlib import Path
 
 from dlbricks_tui.store.columns import values_of
-from dlbricks_tui.store.documents import SAMPLES, TABLE_OF, TABLES, BrokenDocumentError, fields_of
-from dlbricks_tui.store.errors import DamagedResultError
+from dlbricks_tui.store.documents import SAMPLES, TABLE_OF, TABLES, BrokenDocumentError, DamagedResultError, fields_of
 from dlbricks_tui.store.files import Damage, layout_of
 from dlbricks_tui.store.generation import Generation
 from dlbricks_tui.store.journal import JournalStorage

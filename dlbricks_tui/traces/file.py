@@ -15,11 +15,10 @@ from pathlib import Path
 from types import NoneType
 from typing import Any, TypeVar
 
-from dlbricks_tui.atomic_write import replace_file
+from dlbricks_tui.files import check_fields, open_regular, parsed_document, replace_file
 from dlbricks_tui.host.fingerprint import fingerprint
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.recorded_host import processors_here
-from dlbricks_tui.regular_files import open_regular
 from dlbricks_tui.runtime.runtime import numbered_identity
 from dlbricks_tui.store.records import Facts
 from dlbricks_tui.traces.trace import (
@@ -35,7 +34,6 @@ from dlbricks_tui.traces.trace import (
     Track,
     TrackKind,
 )
-from dlbricks_tui.untrusted_json import check_fields, parsed_document
 
 SUFFIX = ".json.gz"
 FORMAT = "dlbricks-trace"

@@ -34,9 +34,8 @@ from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.records import new_uuid, utc_now
 from dlbricks_tui.store.selections import Way
 from dlbricks_tui.traces.file import write_trace
-from dlbricks_tui.traces.perf_events import PerfEvents
 from dlbricks_tui.traces.spans import Instruments, LevelRound, MeasuredLevel, TracedNetwork, level_trace
-from dlbricks_tui.traces.threads import ThreadWatch
+from dlbricks_tui.traces.threads import PerfEvents, ThreadWatch
 from dlbricks_tui.traces.trace import (
     TRACE,
     LevelDone,

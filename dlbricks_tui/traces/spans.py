@@ -16,8 +16,7 @@ from dlbricks_tui.models.graph import LayerGraph
 from dlbricks_tui.printable import printable
 from dlbricks_tui.runtime.protocol import TracedRun, TracedRuns
 from dlbricks_tui.store.records import Fact, Facts
-from dlbricks_tui.traces.perf_events import PerfTotals
-from dlbricks_tui.traces.threads import ThreadActivity
+from dlbricks_tui.traces.threads import PerfTotals, ThreadActivity
 from dlbricks_tui.traces.trace import PLAIN_MS, LevelTrace, Trace, TracedLayer, TraceLevel, TraceSpan, Track, TrackKind
 
 _NS_PER_MS = 1_000_000

@@ -14,7 +14,7 @@ from dlbricks_tui.api.estimating import open_estimator
 from dlbricks_tui.api.followed_jobs import PeaksJob, ProofJob, peaks_job
 from dlbricks_tui.api.followed_runs import RunSnapshot
 from dlbricks_tui.api.open_models import Choices, ComparableRow, ModelSpec
-from dlbricks_tui.api.workbench_session import WorkbenchSession, options_of
+from dlbricks_tui.api.session import WorkbenchSession, options_of
 from dlbricks_tui.config.config import Config
 from dlbricks_tui.documents.analysis import (
     AnalysisDocument,
@@ -44,7 +44,7 @@ from dlbricks_tui.tui.widgets.panel import Copyable, DocumentPanel, Orders, Tabl
 from dlbricks_tui.tui.widgets.rows import WHAT_IF
 from dlbricks_tui.tui.widgets.screens import WorkScreen
 from dlbricks_tui.tui.widgets.text import PictureView
-from dlbricks_tui.wording.layers import common_beginning
+from dlbricks_tui.wording.answers import common_beginning
 from dlbricks_tui.wording.numbers import counted, duration, measured_ago, names_of, percent
 
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ from textual.screen import ModalScreen, Screen
 
 from dlbricks_tui.api.open_models import Choices, ComparableRow, choices_from
 from dlbricks_tui.api.run_watch import Replayed
-from dlbricks_tui.api.workbench_session import WorkbenchSession
+from dlbricks_tui.api.session import WorkbenchSession
 from dlbricks_tui.config.config import Sources
 from dlbricks_tui.errors import UserError
 from dlbricks_tui.printable import printable
@@ -182,7 +182,7 @@ class DlbricksApp(HelpPlace, App[None], inherit_bindings=False):
         self._runs.take_results()
 
     def on_failed(self, event: Failed) -> None:
-        from dlbricks_tui.crash_log import keep_traceback
+        from dlbricks_tui.errors import keep_traceback
         from dlbricks_tui.tui.dialogs.notices import ErrorScreen
 
         if isinstance(event.error, UserError):

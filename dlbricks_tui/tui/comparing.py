@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from dlbricks_tui.api.open_models import ComparableRow
 from dlbricks_tui.api.pairs import ComparedPart, ComparedTwo, compare_rows
-from dlbricks_tui.api.workbench_session import WorkbenchSession
+from dlbricks_tui.api.session import WorkbenchSession
 from dlbricks_tui.documents.comparison import (
     answer_words,
     difference_parts,
@@ -24,7 +24,7 @@ from dlbricks_tui.tui.keys import scopes
 from dlbricks_tui.tui.keys.keymap import Hint, key
 from dlbricks_tui.tui.widgets.panel import DocumentPanel, Orders, TablePanel, counts_text
 from dlbricks_tui.tui.widgets.screens import AnswerScreen
-from dlbricks_tui.wording.changes import verdict_counts
+from dlbricks_tui.wording.answers import verdict_counts
 
 if TYPE_CHECKING:
     from dlbricks_tui.api.estimating import Answer

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, ClassVar
 from textual import on
 from textual.app import ComposeResult
 
-from dlbricks_tui.api.library_scans import ComparedModels, compare_models, find_accuracies
+from dlbricks_tui.api.model_reading import ComparedModels, compare_models, find_accuracies
 from dlbricks_tui.api.open_models import Choices, ModelSpec, change_setting, setting_named
-from dlbricks_tui.api.workbench_session import WorkbenchSession
+from dlbricks_tui.api.session import WorkbenchSession
 from dlbricks_tui.documents.corpus import (
     CountedLayers,
     common_words,
@@ -38,8 +38,8 @@ from dlbricks_tui.wording.numbers import counted, percent
 from dlbricks_tui.wording.plain_text import TextTable
 
 if TYPE_CHECKING:
-    from dlbricks_tui.api.library_scans import GroupAccuracy
-    from dlbricks_tui.bricks.corpus import Corpus, RepeatedType, Uniqueness
+    from dlbricks_tui.api.model_reading import GroupAccuracy
+    from dlbricks_tui.bricks.decomposition import Corpus, RepeatedType, Uniqueness
 
 
 class UniquenessPanel(TablePanel[CountedLayers]):

@@ -156,7 +156,7 @@ def _run(
     # Textual reads this variable when it is imported.
     os.environ.setdefault("TEXTUAL_FPS", f"{behaving.repaints_per_second}")
 
-    from dlbricks_tui.api.workbench_session import WorkbenchSession
+    from dlbricks_tui.api.session import WorkbenchSession
     from dlbricks_tui.tui.app import DlbricksApp
 
     session = WorkbenchSession(data, samples)

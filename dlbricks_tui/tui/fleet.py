@@ -34,7 +34,7 @@ from dlbricks_tui.documents.fleet import (
 from dlbricks_tui.documents.lines import Line, Span, line
 from dlbricks_tui.documents.parts import BLANK_LINE, Column, Sentence, name_column
 from dlbricks_tui.documents.run import STATE_STYLES
-from dlbricks_tui.settings.fleets import PROBE, QUESTION
+from dlbricks_tui.settings.measuring import PROBE, QUESTION
 from dlbricks_tui.settings.variant import RUNTIME, THREADS
 from dlbricks_tui.tui.dialogs.dialog import ConfirmingScreen
 from dlbricks_tui.tui.dialogs.paths import PathScreen
@@ -44,14 +44,14 @@ from dlbricks_tui.tui.widgets.form import FormDialog, FormRow
 from dlbricks_tui.tui.widgets.panel import Orders, TablePanel
 from dlbricks_tui.tui.widgets.screens import WorkScreen
 from dlbricks_tui.wording.answers import runtime_words
-from dlbricks_tui.wording.fleets import settled_line
+from dlbricks_tui.wording.jobs import settled_line
 from dlbricks_tui.wording.numbers import ago, names_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
     from pathlib import Path
 
-    from dlbricks_tui.api.workbench_session import WorkbenchSession
+    from dlbricks_tui.api.session import WorkbenchSession
     from dlbricks_tui.fleet.request import HostRow
     from dlbricks_tui.models.library import ModelSource
 

@@ -14,15 +14,14 @@ from textual import on
 from textual.app import ComposeResult
 from textual.containers import Horizontal
 
+from dlbricks_tui.api import language_answers, loads
 from dlbricks_tui.api import language_models as asking
-from dlbricks_tui.api import token_loads
 from dlbricks_tui.api.documents import taken
 from dlbricks_tui.api.followed_jobs import LanguageJob
-from dlbricks_tui.api.language_comparing import LanguageWhatIf
-from dlbricks_tui.api.language_models import LanguageAnswer, LanguageOptions
-from dlbricks_tui.api.language_systems import LanguageOnSystem, language_on_systems
+from dlbricks_tui.api.language_answers import LanguageAnswer, LanguageOptions, LanguageWhatIf
+from dlbricks_tui.api.language_models import LanguageOnSystem, language_on_systems
+from dlbricks_tui.api.loads import TokenLoadOptions
 from dlbricks_tui.api.open_models import Choices
-from dlbricks_tui.api.token_loads import TokenLoadOptions
 from dlbricks_tui.documents.language import (
     curve_parts,
     execution_words,
@@ -48,14 +47,14 @@ from dlbricks_tui.tui.widgets.form import FormPanel, FormRow
 from dlbricks_tui.tui.widgets.panel import DocumentPanel, Orders, TablePanel, counts_text
 from dlbricks_tui.tui.widgets.screens import WorkScreen
 from dlbricks_tui.tui.widgets.text import PictureView
-from dlbricks_tui.wording.changes import what_if_words
+from dlbricks_tui.wording.answers import what_if_words
 from dlbricks_tui.wording.numbers import counted, duration
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from dlbricks_tui.api.token_loads import TokenLoadAnswer
-    from dlbricks_tui.api.workbench_session import WorkbenchSession
+    from dlbricks_tui.api.loads import TokenLoadAnswer
+    from dlbricks_tui.api.session import WorkbenchSession
     from dlbricks_tui.config.config import Config
     from dlbricks_tui.documents.pictures import Plot
     from dlbricks_tui.folders import DataFolder
@@ -293,7 +292,7 @@ class LanguageSettingsPanel(FormPanel):
 
 def read_details(model: NamedModel | str, settings: LanguageSettings, data: DataFolder) -> Iterator[Answers]:
     """Yield the answer of a model with its curves, then the same with what-ifs before those of all executions."""
-    named = asking.named_model(model)
+    named = language_answers.named_model(model)
     (answer,) = asking.stored_answers([named], settings, data)
     yield (answer,)
     others = asking.stored_answers([named], settings.alternatives, data)
@@ -302,12 +301,12 @@ def read_details(model: NamedModel | str, settings: LanguageSettings, data: Data
 
 
 def read_load(model: NamedModel | str, settings: LanguageSettings, data: DataFolder) -> TokenLoadAnswer:
-    return token_loads.token_load(asking.named_model(model), taken(TokenLoadOptions, settings), data)
+    return loads.token_load(language_answers.named_model(model), taken(TokenLoadOptions, settings), data)
 
 
 def on_systems(model: NamedModel | str, settings: LanguageSettings, data: DataFolder) -> tuple[LanguageOnSystem, ...]:
     """Return a model on this host and on all systems of the store."""
-    return language_on_systems([asking.named_model(model)], settings, data)
+    return language_on_systems([language_answers.named_model(model)], settings, data)
 
 
 def _ignore(_: str) -> None:
@@ -376,7 +375,9 @@ class LanguageScreen(WorkScreen[None, LanguageJob]):
         self._wanted = ""
 
     def on_mount(self) -> None:
-        self.run_in_thread(partial(asking.runtimes_here, self._data), "runtimes", self._runtimes_listed, _ignore)
+        self.run_in_thread(
+            partial(language_answers.runtimes_here, self._data), "runtimes", self._runtimes_listed, _ignore
+        )
         self.find_job(partial(LanguageJob.begun, self._data))
 
     # The models
@@ -459,7 +460,7 @@ class LanguageScreen(WorkScreen[None, LanguageJob]):
     def _open(self, path: Path) -> None:
         # A name looks like a file of the folder that this process is in.
         named = str(path) if path.exists() else str(path).removeprefix(f"{Path.cwd()}/")
-        self.run_in_thread(partial(asking.named_model, named), "open", self._add)
+        self.run_in_thread(partial(language_answers.named_model, named), "open", self._add)
 
     def _add(self, model: NamedModel) -> None:
         self._wanted = model.name

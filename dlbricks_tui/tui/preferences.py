@@ -13,8 +13,8 @@ from textual.theme import Theme
 from dlbricks_tui.config.config import Config, ConfigError, Sources
 from dlbricks_tui.documents.pictures import STYLES
 from dlbricks_tui.errors import UserError
+from dlbricks_tui.files import read_text
 from dlbricks_tui.folders import THEMES
-from dlbricks_tui.regular_files import read_text
 from dlbricks_tui.settings.setting import next_of
 from dlbricks_tui.tui.keys import keymap
 from dlbricks_tui.tui.keys.keymap import Keymap, KeymapError, keymap_of

@@ -10,8 +10,8 @@ from textual import on
 
 from dlbricks_tui.api import stored_results as work
 from dlbricks_tui.api.open_models import ComparableRow
+from dlbricks_tui.api.session import WorkbenchSession
 from dlbricks_tui.api.sides import NamedSelection, PairKind
-from dlbricks_tui.api.workbench_session import WorkbenchSession
 from dlbricks_tui.documents.lines import Line, Span, line
 from dlbricks_tui.documents.results import QUESTION, results_answer
 from dlbricks_tui.tui import messages

@@ -13,9 +13,9 @@ from textual.app import App
 from textual.geometry import Region
 from textual.screen import Screen
 
-from dlbricks_tui.atomic_write import write_atomically
 from dlbricks_tui.documents.lines import cut
 from dlbricks_tui.errors import UserError
+from dlbricks_tui.files import write_atomically
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.printable import printable
 from dlbricks_tui.wording.numbers import counted

@@ -13,17 +13,21 @@ from dlbricks_tui.api.estimating import open_estimator
 from dlbricks_tui.api.followed_jobs import LoadJob
 from dlbricks_tui.api.new_runs import runtimes_for
 from dlbricks_tui.api.scenarios import ScenarioOfModel, ScenarioSettings, predicted_scenario
-from dlbricks_tui.api.workbench_session import options_of
-from dlbricks_tui.documents import load_progress
+from dlbricks_tui.api.session import options_of
 from dlbricks_tui.documents.lines import Line, Span, line
-from dlbricks_tui.documents.load_progress import progress_words
 from dlbricks_tui.documents.parts import BLANK_LINE, Heading, Sentence
 from dlbricks_tui.documents.scenario import (
+    histogram,
     load_answer,
+    load_parts,
+    load_picture,
     load_question,
     load_test_columns,
     outcome_table,
     prediction_sentence,
+    progress_parts,
+    progress_picture,
+    progress_words,
     verdict_of,
     verdict_parts,
 )
@@ -35,8 +39,8 @@ from dlbricks_tui.tui.keys.keymap import Hint
 from dlbricks_tui.tui.widgets.form import FormPanel, FormRow
 from dlbricks_tui.tui.widgets.panel import DocumentPanel, TablePanel
 from dlbricks_tui.tui.widgets.screens import WorkScreen
+from dlbricks_tui.wording.jobs import execution_line, scenario_line, scenario_of
 from dlbricks_tui.wording.numbers import measured_ago, minute_of
-from dlbricks_tui.wording.scenarios import execution_line, scenario_line, scenario_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -44,7 +48,7 @@ if TYPE_CHECKING:
     from dlbricks_tui.api.followed_jobs import LoadJob
     from dlbricks_tui.api.open_models import Choices, ModelSpec
     from dlbricks_tui.api.scenarios import ScenarioOfModel
-    from dlbricks_tui.api.workbench_session import WorkbenchSession
+    from dlbricks_tui.api.session import WorkbenchSession
     from dlbricks_tui.config.config import Config
     from dlbricks_tui.documents.parts import Column, Part
     from dlbricks_tui.scenarios.scenario import PredictedLoad
@@ -95,12 +99,12 @@ class LoadPanel(DocumentPanel):
 
     def show(self, found: ScenarioOfModel | None, job: LoadJob | None, test: LoadTest | None) -> None:
         """Show a prediction with the tests of a measurement, or with a stored one."""
-        picture = None if found is None else load_progress.load_picture(found, job, test)
+        picture = None if found is None else load_picture(found, job, test)
         self.show_picture(picture)
         if found is None:
             self.show_groups(())
         else:
-            self.show_parts(_nothing_yet(found) if picture is None else load_progress.load_parts(found, job))
+            self.show_parts(_nothing_yet(found) if picture is None else load_parts(found, job))
 
 
 def _nothing_yet(found: ScenarioOfModel) -> Iterator[Part]:
@@ -167,8 +171,8 @@ class LatenciesPanel(DocumentPanel):
         self.show_placeholder(Hint("The latencies of a test appear as its requests are answered.", "muted"))
         self._logs = job.ready.logs if job.ready else self._logs
         self.show_title(" of the test in progress")
-        self.show_picture(load_progress.progress_picture(job))
-        self.show_parts(load_progress.progress_parts(job), job)
+        self.show_picture(progress_picture(job))
+        self.show_parts(progress_parts(job), job)
 
     def show_test(
         self,
@@ -182,7 +186,7 @@ class LatenciesPanel(DocumentPanel):
         self.show_placeholder(_HOW_TO_MEASURE)
         self._logs = logs
         self.show_title("" if test is None else f" of {minute_of(test.when)}")
-        self.show_picture(None if test is None else load_progress.histogram(test, predicted))
+        self.show_picture(None if test is None else histogram(test, predicted))
         tested = () if test is None else _tested_parts(found, test, predicted, logs, warnings)
         self.show_parts([*tested, *(() if found is None else _predicted_parts(found, test))], test)
 

@@ -9,24 +9,19 @@ from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 from textual import on
 
-from dlbricks_tui.api.language_systems import LanguageOnSystem
+from dlbricks_tui.api.language_models import LanguageOnSystem
 from dlbricks_tui.api.open_models import Choices, ComparableRow, ModelSpec
+from dlbricks_tui.api.session import WorkbenchSession, options_of
 from dlbricks_tui.api.sides import PairKind
-from dlbricks_tui.api.store_contents import (
-    KnownSystem,
-    Systems,
-    examine_host,
-    list_systems,
-    rank_systems,
-)
-from dlbricks_tui.api.workbench_session import WorkbenchSession, options_of
+from dlbricks_tui.api.store_contents import KnownSystem, Systems, examine_host, list_systems, rank_systems
 from dlbricks_tui.config.config import Config
-from dlbricks_tui.documents.language_systems import language_systems_answer, language_systems_columns
 from dlbricks_tui.documents.lines import Line, Span, line
 from dlbricks_tui.documents.parts import Column, Sentence
 from dlbricks_tui.documents.systems import (
     OF_THE_LIVE_HOST,
     finding_parts,
+    language_systems_answer,
+    language_systems_columns,
     machine_columns,
     noisy_words,
     system_columns,
@@ -37,7 +32,7 @@ from dlbricks_tui.tui.keys import scopes
 from dlbricks_tui.tui.keys.keymap import Hint
 from dlbricks_tui.tui.widgets.panel import Copyable, DocumentPanel, Orders, TablePanel
 from dlbricks_tui.tui.widgets.screens import AnswerScreen
-from dlbricks_tui.wording.fleets import machines_answer, machines_question
+from dlbricks_tui.wording.jobs import machines_answer, machines_question
 
 if TYPE_CHECKING:
     from dlbricks_tui.estimate.comparison import Candidate

@@ -15,8 +15,8 @@ from textual.message import Message
 from dlbricks_tui.api import traces
 from dlbricks_tui.api.followed_jobs import TraceJob
 from dlbricks_tui.api.open_models import Choices, LayerPlace, ModelSpec, index_of
+from dlbricks_tui.api.session import WorkbenchSession
 from dlbricks_tui.api.traces import TraceSettings
-from dlbricks_tui.api.workbench_session import WorkbenchSession
 from dlbricks_tui.config.config import Config
 from dlbricks_tui.documents.lines import Line, Span, column, cut, line, wrapped
 from dlbricks_tui.documents.timeline_rows import TimelineState
@@ -34,7 +34,7 @@ from dlbricks_tui.documents.trace import (
     stored_columns,
     trace_words,
 )
-from dlbricks_tui.settings.tracing import INFERENCES, LEVELS
+from dlbricks_tui.settings.analysing import INFERENCES, LEVELS
 from dlbricks_tui.settings.variant import BATCH, RUNTIME, THREADS
 from dlbricks_tui.tui.dialogs.dialog import ConfirmingScreen
 from dlbricks_tui.tui.dialogs.paths import NewFileScreen
@@ -46,10 +46,9 @@ from dlbricks_tui.tui.widgets.panel import Copyable, DocumentPanel, Panel, Table
 from dlbricks_tui.tui.widgets.rows import RowsView
 from dlbricks_tui.tui.widgets.screens import WorkScreen
 from dlbricks_tui.tui.widgets.text import TextLines, text_of
-from dlbricks_tui.wording.answers import runtime_words
-from dlbricks_tui.wording.layers import usual_beginning
+from dlbricks_tui.wording.answers import runtime_words, usual_beginning
+from dlbricks_tui.wording.jobs import trace_question
 from dlbricks_tui.wording.numbers import capitalised, in_ms, milliseconds, minute_of, signed_ms
-from dlbricks_tui.wording.scenarios import trace_question
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -48,7 +48,6 @@ from dlbricks_tui.wording.numbers import measured_ago
 if TYPE_CHECKING:
     from dlbricks_tui.estimate.ranking import Ranking
 
-
 # The bounds to choose from, in milliseconds.
 BOUNDS_MS = tuple(step * 10.0**power for power in range(5) for step in (1, 2, 5))
 # Smaller pictures would be sentences, which the lines above them say better.
@@ -84,7 +83,7 @@ class VariantsScreen(AnswerScreen[None]):
         "The open model by runtime, threads and batch size. The best cell has the highest measured throughput. "
         "{variants.measure} measures the marked cells, or else the selected one; {variants.measure_row} measures its "
         "row, {variants.measure_column} its column. {variants.raise_bound} and {variants.lower_bound} set a bound of "
-        "the latency, which the best cell has to keep. 'slower' needs p below 0.05 and a difference of at least 3 %: "
+        "the latency, which the best cell has to keep. 'slower' needs p below 0.035 and a difference of at least 3 %: "
         "of the samples (Mann-Whitney test) where both were measured end to end, else of the 95 % intervals. p is "
         "corrected for the number of comparisons. Repeat: samples or processes are too few, or differ too much, to "
         "tell the best from the next one."

@@ -13,8 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from dlbricks_tui.api.open_models import ModelId
-from dlbricks_tui.atomic_write import write_atomically
-from dlbricks_tui.regular_files import read_json
+from dlbricks_tui.files import read_json, write_atomically
 
 # The number of models opened lately that are kept.
 MOST_RECENT = 5

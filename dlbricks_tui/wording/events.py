@@ -5,6 +5,7 @@ from dataclasses import replace
 from dlbricks_tui.jobs.events import Event, Paused, Resumed, Waiting
 from dlbricks_tui.jobs.folder import State
 from dlbricks_tui.runs.events import (
+    Disturbances,
     EstimateChanged,
     FailedBefore,
     LayerUnmeasurable,
@@ -17,11 +18,11 @@ from dlbricks_tui.runs.events import (
     ProgramLoaded,
     ProgramMeasured,
     RunEnded,
+    RunProgress,
     RunStarted,
     ShapesRemembered,
     WorkerReplaced,
 )
-from dlbricks_tui.runs.progress import Disturbances, RunProgress
 from dlbricks_tui.wording.numbers import PREDICTED, counted, duration, percent, slower_words, with_interval
 from dlbricks_tui.wording.runs import NONE_DONE, Done, Note, Phrase, Tone
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import NamedTuple
 
-from dlbricks_tui.host.load import HostLoad
+from dlbricks_tui.host.noise import HostLoad
 from dlbricks_tui.host.queue import Place
 from dlbricks_tui.wording.numbers import counted, duration, percent
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from dlbricks_tui.evaluations.schema import schema
+from dlbricks_tui.evaluations.evaluation import schema
 from docs.generators.markdown import MARK, plain, table
 
 EXAMPLE = Path(__file__).with_name("evaluation_example.toml")

@@ -10,8 +10,7 @@ from dlbricks_tui.jobs.folder import JobState, State, Tally
 from dlbricks_tui.language.orders import LANGUAGE
 from dlbricks_tui.runs.events import EVENTS
 from dlbricks_tui.scenarios.scenario import LOAD_TEST
-from dlbricks_tui.share.suites.key_file import Meaning
-from dlbricks_tui.share.suites.suite_files import SuiteBrick
+from dlbricks_tui.share.suite_files import Meaning, SuiteBrick
 from dlbricks_tui.store.documents import TABLES
 from dlbricks_tui.store.records import Statistics
 from dlbricks_tui.traces.trace import TRACE
@@ -154,8 +153,8 @@ SUITES = """
 | `suite.json` | `format` (`dlbricks-suite`), `schema`, `suite` (its id), `level`, `precision`, `frameworks` and `bricks` |
 | `bricks/ID-symbol.json`, `bricks/ID.onnx` | a network each, without weights, names and attributes of yours |
 
-Each of the `bricks` has these fields. `layers` is the number of the last layers in its file that belong to it; the others
-are its context. `cold` is true if its weights are in no cache when it runs. `bytes` and `sha256` are of its file.
+Each of the `bricks` has these fields. `layers` is 1, and the file does not tell which of its layers is the brick. `cold` is
+true if its weights are in no cache when it runs. `bytes` and `sha256` are of its file.
 
 """
 KEY = """
@@ -166,7 +165,7 @@ ids of the `decoys`, and `meanings`: for each other id
 SUITE_RESULTS = """
 The results that `dlbricks suite run` writes are a JSON object with `format` (`dlbricks-suite-results`), `schema`, `suite`,
 `manifest_sha256`, the `system`, and for each runtime its measurements and failures, as records of the store.
-They name bricks by the ids of the suite.
+They name bricks by their keys, and networks that could not be read by their ids.
 
 ## Job folders
 

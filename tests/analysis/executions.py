@@ -1,18 +1,21 @@
-"""Executions of made-up graphs, with made-up latencies."""
+"""Executions of made-up graphs, and rows of the tables over many models, with made-up latencies."""
 
 from collections.abc import Collection, Mapping
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
+from typing import Any
 
 from hypothesis import strategies as st
 
+from dlbricks_tui.analysis.bounds import Gap
 from dlbricks_tui.analysis.groups import MeasuredExecution
-from dlbricks_tui.analysis.what_if import Execution
+from dlbricks_tui.analysis.what_if import Execution, WhatIfKind
+from dlbricks_tui.api.analyses import BestGain, ModelAnalysis, ModelRow
 from dlbricks_tui.bricks.decomposition import Cutting, Decomposition, decompose
 from dlbricks_tui.estimate.estimate import estimate
 from dlbricks_tui.estimate.knowledge import Knowledge, Latency, MeasuredLatency
 from dlbricks_tui.estimate.system_estimate import SystemEstimate
-from dlbricks_tui.models.graph import Layer, LayerGraph
+from dlbricks_tui.models.graph import Layer, LayerGraph, Level
 from dlbricks_tui.models.kinds import Kind
 from dlbricks_tui.runtime.runtime import Runtime, Settings
 from dlbricks_tui.runtime.variant import Variant
@@ -101,3 +104,24 @@ def some_executions(draw: st.DrawFn) -> list[MeasuredExecution]:
         )
         found.append(in_file(one, file, files[file]))
     return found
+
+
+def analysed(name: str = "net", **changed: Any) -> ModelRow:
+    """A model that takes 10 ms, of which 2 ms are in slower layers and 2 ms are unexplained."""
+    values: dict[str, Any] = {
+        "table1_id": None,
+        "way": Way("here", "mxnet-1.9.1 python-3.11 threads-1", Level.FUSED, "inside"),
+        "variant": Variant(threads=1),
+        "measured_ms": 10.0,
+        "sequential_ms": 8.0,
+        "best_ms": 6.0,
+        "best_parallel_ms": 5.0,
+        "roofline_ms": None,
+        "gap": Gap(2 * 10**9, 0, 2 * 10**9),
+        "gains": {WhatIfKind.RUNTIME: BestGain("runtime-other", 0.25, 0.24, False)},
+    }
+    values |= changed
+    told = dict.fromkeys([it.name for it in fields(ModelAnalysis)])
+    own = {it: values.pop(it) for it in told.keys() & values.keys() - {"gap"}}
+    answer = ModelAnalysis(**{**told, **own, "model": name})
+    return ModelRow(answer, **values)

@@ -7,9 +7,22 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dlbricks_tui.analysis.bounds import Gap, best_measured, fastest, gap_of, over_best, ratio_of, savings
+from dlbricks_tui.analysis.bounds import (
+    Gap,
+    Roof,
+    Work,
+    best_measured,
+    fastest,
+    gap_of,
+    over_best,
+    points_of,
+    ratio_of,
+    roof_of,
+    roofline_ms,
+    savings,
+    works_of,
+)
 from dlbricks_tui.analysis.groups import MeasuredExecution, are_comparable, groups_of
-from dlbricks_tui.analysis.roofline import Roof, Work, points_of, roof_of, roofline_ms, works_of
 from dlbricks_tui.analysis.what_if import Execution, Gain, WhatIf, WhatIfKind
 from dlbricks_tui.analysis.whole_models import Basis, written_times
 from dlbricks_tui.api.analyses import best_gains, by_execution, mean_gain, mean_ratio, middle
@@ -19,8 +32,16 @@ from dlbricks_tui.models.graph import LayerGraph, Level, TensorType
 from dlbricks_tui.models.kinds import Kind
 from dlbricks_tui.runtime.variant import Variant
 from dlbricks_tui.store.records import Peaks, System
-from tests.analysis.executions import RUNTIME, as_conversion, executed, in_file, renamed, some_executions, with_nodes
-from tests.analysis.rows import analysed
+from tests.analysis.executions import (
+    RUNTIME,
+    analysed,
+    as_conversion,
+    executed,
+    in_file,
+    renamed,
+    some_executions,
+    with_nodes,
+)
 from tests.bricks.convolutions import convolving
 from tests.bricks.graphs import DATA, Spec, after, built, chain
 
@@ -62,20 +83,16 @@ def test_the_errors_of_a_ratio_are_independent() -> None:
 def test_an_execution_that_fuses_more_does_not_keep_others_from_competing_over_single_layers() -> None:
     graph = with_nodes(chain("conv", "relu"))
     one, other = executed(graph, {0: 1.0, 1: 3.0}), executed(graph, {0: 3.0, 1: 1.0})
-    fused = executed(graph, {0: 10.0}, granularity=2)
     assert best_measured([one, other]).latency_ms == pytest.approx(2.0)
-    assert best_measured([one, other, fused]).latency_ms == pytest.approx(2.0)
-    assert best_measured([one, other, executed(graph, {0: 1.5}, granularity=2)]).latency_ms == pytest.approx(1.5)
-
-
-def test_an_execution_of_few_layers_counts_where_another_one_fuses_them() -> None:
-    graph = with_nodes(chain("conv", "relu"))
-    (conv, relu) = graph.layers
-    only_conv = replace(graph, layers=(conv,), heads=())
-    only_relu = replace(graph, layers=(replace(relu, index=0, feeds=conv.feeds),), heads=())
-    apart = [executed(only_conv, {0: 1.0}), executed(only_relu, {0: 1.0})]
+    for fused_ms, best_ms in ((10.0, 2.0), (1.5, 1.5)):
+        fused = executed(graph, {0: fused_ms}, granularity=2)
+        assert best_measured([one, other, fused]).latency_ms == pytest.approx(best_ms)
+    # Nor executions of a few of the layers.
+    conv, relu = graph.layers
+    apart = [(conv,), (replace(relu, index=0, feeds=conv.feeds),)]
+    few = [executed(replace(graph, layers=layers, heads=()), {0: 1.0}) for layers in apart]
     fused = executed(graph, {0: 5.0}, granularity=2)
-    assert best_measured([*apart, fused]).latency_ps <= best_measured(apart).latency_ps
+    assert best_measured([*few, fused]).latency_ps <= best_measured(few).latency_ps
 
 
 def test_each_cause_has_its_part() -> None:
@@ -95,19 +112,14 @@ def test_a_group_is_the_smallest_set_of_nodes_that_all_executions_cover_with_who
     assert [group.parts for group in found.groups] == [((0, 1), (0,)), ((2, 3), (1,))]
 
 
-def test_an_inserted_layer_belongs_to_the_layer_that_reads_it() -> None:
-    graph = with_nodes(chain("conv", "relu", "pool"), without=[1])
-    (first, second) = groups_of([executed(graph)]).groups
-    assert (first.nodes, first.parts) == ((0,), ((0,),))
-    assert (second.nodes, second.parts) == ((2,), ((1, 2),))
-
-
-def test_conversions_belong_to_no_group() -> None:
-    graph = with_nodes(chain("conv", "relu", "pool"))
-    layers = [as_conversion(it) if it.index == 1 else it for it in graph.layers]
-    found = groups_of([executed(replace(graph, layers=tuple(layers)))])
-    assert [group.nodes for group in found.groups] == [(0,), (2,)]
-    assert [group.parts for group in found.groups] == [((0,),), ((2,),)]
+def test_an_inserted_layer_belongs_to_the_layer_that_reads_it_and_a_conversion_to_no_group() -> None:
+    graph = chain("conv", "relu", "pool")
+    layers = [as_conversion(it) if it.index == 1 else it for it in with_nodes(graph).layers]
+    converting = replace(with_nodes(graph), layers=tuple(layers))
+    for one, parts in ((with_nodes(graph, without=[1]), (1, 2)), (converting, (2,))):
+        (first, second) = groups_of([executed(one)]).groups
+        assert (first.nodes, first.parts) == ((0,), ((0,),))
+        assert (second.nodes, second.parts) == ((2,), (parts,))
 
 
 def test_layers_of_files_in_several_formats_are_compared_by_their_names() -> None:
@@ -148,6 +160,7 @@ def test_files_without_common_layers_are_compared_as_a_whole() -> None:
     assert [it.execution for it in won] == [1, 0, 0]
 
 
+Executions = Sequence[MeasuredExecution]
 MEBIBYTE = float(1 << 20)
 ROOF = Roof(2, {"avx512": 100.0, "avx2": 50.0}, 10.0, 40.0, 32 << 20, 2 << 20)
 SHAPE = (1, 64, 56, 56)
@@ -271,16 +284,11 @@ def test_means_are_geometric_and_leave_missing_values_out() -> None:
     assert (mean_ratio([]), middle([None])) == (None, None)
 
 
-def test_the_shares_of_the_best_and_of_the_gap_are_the_whole_latency() -> None:
+def test_a_row_has_the_shares_of_its_latency_which_is_an_estimate_where_the_model_was_not_timed() -> None:
     shares = analysed(measured_ms=10.0, best_ms=6.0, gap=Gap(10**9, 10**9, 2 * 10**9)).shares
     assert shares is not None
-    assert shares.best == pytest.approx(0.6)
-    assert shares.unexplained == pytest.approx(0.2)
-    parts = shares.best + shares.slower_layers + shares.conversions + shares.unexplained
-    assert parts == pytest.approx(1.0)
-
-
-def test_a_model_that_was_not_timed_end_to_end_is_compared_by_its_estimate() -> None:
+    parts = (shares.best, shares.slower_layers, shares.conversions, shares.unexplained)
+    assert parts == pytest.approx((0.6, 0.1, 0.1, 0.2))
     found = analysed(measured_ms=None, sequential_ms=9.0, best_ms=6.0, best_parallel_ms=3.0)
     assert [found.times(it) for it in (6.0, 3.0, None)] == [1.5, 3.0, None]
 
@@ -346,17 +354,16 @@ def test_groups_bounds_gaps_and_savings_of_any_executions_add_up(
     executions: list[MeasuredExecution], data: st.DataObject
 ) -> None:
     each_part_and_each_node_belongs_to_one_group_and_is_computed_by_one_winner(executions)
-    more_executions_never_raise_the_best_which_no_execution_beats(executions)
-    more_executions_never_raise_the_roofline(executions)
+    more_executions_never_raise_the_bounds_which_no_execution_beats(executions)
     the_parts_of_a_gap_add_up_to_the_latency_minus_the_best(data.draw(st.sampled_from(executions)), executions)
     savings_add_up_to_the_difference_without_conversions_and_calls(executions[0], executions[-1])
     one = data.draw(st.sampled_from(executions))
-    times_of_written_layers_add_up(one, data.draw(st.none() | st.sampled_from(executions)))
+    found = written_times(one, with_nodes(one.graph), data.draw(st.none() | st.sampled_from(executions)), ROOF)
+    assert found.total_ps == sum(part.paid_ps for part in one.parts)
+    assert min(it.latency_ps for it in found.layers) >= 0
 
 
-def each_part_and_each_node_belongs_to_one_group_and_is_computed_by_one_winner(
-    executions: Sequence[MeasuredExecution],
-) -> None:
+def each_part_and_each_node_belongs_to_one_group_and_is_computed_by_one_winner(executions: Executions) -> None:
     found = groups_of(executions)
     for number, one in enumerate(executions):
         held = [part for group in found.groups for part in group.parts[number]]
@@ -367,10 +374,15 @@ def each_part_and_each_node_belongs_to_one_group_and_is_computed_by_one_winner(
         assert len(nodes) == len(set(nodes))
 
 
-def more_executions_never_raise_the_best_which_no_execution_beats(executions: Sequence[MeasuredExecution]) -> None:
-    bests = [best_measured(executions[: number + 1]) for number in range(len(executions))]
-    latencies_ps = [it.latency_ps for it in bests]
-    assert latencies_ps == sorted(latencies_ps, reverse=True)
+def more_executions_never_raise_the_bounds_which_no_execution_beats(executions: Executions) -> None:
+    works = [works_of(one, executions[0].graph) for one in executions]
+    first = [executions[: number + 1] for number in range(len(executions))]
+    bests = [best_measured(some) for some in first]
+    for bounds in (
+        [it.latency_ps for it in bests],
+        [roofline_ms(some, groups_of(some), works[: len(some)], ROOF) for some in first],
+    ):
+        assert bounds == sorted(bounds, reverse=True)
     best, latency = bests[-1], bests[-1].latency
     for one in executions:
         if one.estimate.composed is not None:
@@ -380,17 +392,8 @@ def more_executions_never_raise_the_best_which_no_execution_beats(executions: Se
     assert 0.0 <= latency.low_ms <= latency.value_ms <= latency.high_ms
 
 
-def more_executions_never_raise_the_roofline(executions: Sequence[MeasuredExecution]) -> None:
-    held = [works_of(one, executions[0].graph) for one in executions]
-    least = [
-        roofline_ms(executions[:count], groups_of(executions[:count]), held[:count], ROOF)
-        for count in range(1, len(executions) + 1)
-    ]
-    assert least == sorted(least, reverse=True)
-
-
 def the_parts_of_a_gap_add_up_to_the_latency_minus_the_best(
-    baseline: MeasuredExecution, executions: Sequence[MeasuredExecution]
+    baseline: MeasuredExecution, executions: Executions
 ) -> None:
     best = best_measured(executions)
     gap = gap_of(baseline, best)
@@ -418,9 +421,3 @@ def compared_ms(one: MeasuredExecution) -> float:
     """The time of the parts that belong to nodes, for an item."""
     parts = [part for part, nodes in zip(one.parts, one.nodes_of_parts, strict=True) if nodes]
     return milliseconds(sum(part.paid_ps for part in parts)) / one.graph.batch_size
-
-
-def times_of_written_layers_add_up(one: MeasuredExecution, shares: MeasuredExecution | None) -> None:
-    found = written_times(one, with_nodes(one.graph), shares, ROOF)
-    assert found.total_ps == sum(part.paid_ps for part in one.parts)
-    assert min(it.latency_ps for it in found.layers) >= 0

@@ -22,7 +22,7 @@ from dlbricks_tui.models.frameworks import WorkerFramework
 from dlbricks_tui.models.graph import LayerGraph, Level
 from dlbricks_tui.models.library import source_of
 from dlbricks_tui.models.loading import Loader
-from dlbricks_tui.runtime.inside.tracing import lines_in
+from dlbricks_tui.runtime.inside.measuring import lines_in
 from dlbricks_tui.runtime.protocol import Said
 from dlbricks_tui.runtime.runtime import Runtime, Settings
 from dlbricks_tui.runtime.variant import InstructionSet, Kernels, Optimisation
@@ -34,44 +34,12 @@ OPENVINO = replace(MXNET, framework="openvino")
 ORT = replace(MXNET, framework="onnxruntime")
 SQUEEZENET = "gluon/squeezenet1.1-symbol.json"
 
-# Of a convolution with 96 input and 24 output channels in MobileNetV2.
-NARROW = (
-    "dnnl_verbose,exec,cpu,reorder,jit:uni,undef,src_f32::blocked:acdb:f0 dst_f32::blocked:aBcd8b:f0,,,"
-    "1x96x56x56,0.380127",
-    "dnnl_verbose,exec,cpu,convolution,jit_1x1:avx2,forward_inference,src_f32::blocked:aBcd8b:f0 "
-    "wei_f32::blocked:ABcd8b8a:f0 bia_f32::blocked:a:f0 dst_f32::blocked:aBcd8b:f0,,alg:convolution_direct,"
-    "mb1_ic96oc24_ih56oh56kh1sh1dh0ph0_iw56ow56kw1sw1dw0pw0,0.139893",
-)
-WIDE = (
-    "dnnl_verbose,exec,cpu,convolution,brgconv_1x1:avx512_core,forward_inference,src_f32::blocked:acdb:f0 "
-    "wei_f32::blocked:Acdb48a:f0 bia_f32::blocked:a:f0 dst_f32::blocked:acdb:f0,attr-post-ops:eltwise_bounded_relu:6:1 "
-    ",alg:convolution_direct,mb1_ic24oc144_ih56oh56kh1sh1dh0ph0_iw56ow56kw1sw1dw0pw0,0.164062"
-)
-# Of the first two convolutions of SqueezeNet, while OpenVINO compiled it.
-_FIRST, _SECOND = (
-    "onednn_verbose,v1,primitive,create:dispatch,convolution,cpu,convolution,brdgmm_dw:undef,forward_inference,"
-    "src:f32::blocked:acdb::f0 wei:f32:a:any:any::f0 bia:f32::blocked:a::f0 dst:f32::blocked:acdb::f0,"
-    f"attr-scratchpad:user attr-post-ops:eltwise_relu,alg:convolution_direct,{sizes},"
-    "unsupported feature for implementation: non-grouped convolution in depthwise convolution implementation,"
-    "src/cpu/x64/jit_brdgmm_dw_conv.cpp:181"
-    for sizes in (
-        "mb1_ic3oc64_ih224oh111kh3sh2dh0ph0_iw224ow111kw3sw2dw0pw0",
-        "mb1_ic64oc16_ih55oh55kh1sh1dh0ph0_iw55ow55kw1sw1dw0pw0",
-    )
-)
-_NO_DTYPE = (
-    "onednn_verbose,v1,primitive,create:dispatch,convolution,datatype configuration not supported on this isa,"
-    "src/cpu/x64/jit_brgemm_conv_utils.cpp:1908"
-)
-_BAD_FLAGS = (
-    "onednn_verbose,v1,primitive,create:dispatch,convolution,bad flags,src/cpu/x64/jit_brgemm_conv_utils.cpp:2502"
-)
-_ACCEPTED = (
-    "onednn_verbose,v1,primitive,create:cache_miss,cpu,convolution,brg_conv_fwd:avx512_core,forward_inference,"
-    "src:f32::blocked:acdb::f0,attr-scratchpad:user,alg:convolution_direct,"
-    "mb1_ic3oc64_ih224oh111kh3sh2dh0ph0_iw224ow111kw3sw2dw0pw0,0.930908"
-)
-DISPATCHED = (_FIRST, _NO_DTYPE, _NO_DTYPE, _BAD_FLAGS, _FIRST, _NO_DTYPE, _BAD_FLAGS, _ACCEPTED, _SECOND, _NO_DTYPE)
+# - Of convolutions with 96 input and 24 output channels, and with 24 and 144, in MobileNetV2.
+# - Of the first two convolutions of SqueezeNet, while OpenVINO compiled it.
+LINES = (Path(__file__).parent / "onednn.txt").read_text(encoding="utf-8").splitlines()
+_, _, WIDE, FIRST, SECOND, NO_DTYPE, BAD_FLAGS, ACCEPTED = LINES
+NARROW = tuple(LINES[:2])
+DISPATCHED = (FIRST, NO_DTYPE, NO_DTYPE, BAD_FLAGS, FIRST, NO_DTYPE, BAD_FLAGS, ACCEPTED, SECOND, NO_DTYPE)
 
 
 def convolutions(folder: Path, *sizes: Sequence[int]) -> LayerGraph:
@@ -152,15 +120,9 @@ def test_damaged_lines_are_passed_over(tmp_path: Path) -> None:
 
 
 def test_names_of_kernels_tell_their_instructions() -> None:
-    names = (
-        "brgconv_avx512_dw_f32",
-        "jit:avx512_common",
-        "jit_sse42_f32",
-        "jit:sse41",
-        "brg:avx512_core_amx",
-        "ref:any",
-    )
-    assert [instructions_in(name) for name in names] == ["avx512", "avx512", "sse41", "sse41", "amx", ""]
+    named = {"brgconv_avx512_dw_f32": "avx512", "jit:avx512_common": "avx512", "jit_sse42_f32": "sse41"}
+    named |= {"jit:sse41": "sse41", "brg:avx512_core_amx": "amx", "ref:any": ""}
+    assert {name: instructions_in(name) for name in named} == named
     assert widest_of(MXNET.with_kernels(Kernels(InstructionSet.AVX512_CORE_VNNI))) == "avx512"
 
 
@@ -183,11 +145,9 @@ def test_openvino_tells_the_kernel_of_every_convolution_within_the_limit(tmp_pat
 
 
 def test_onnx_runtime_runs_the_nodes_of_its_optimisation_level(tmp_path: Path) -> None:
-    assert set(explained(tmp_path, ORT.with_kernels(Kernels(optimisation=Optimisation.EXTENDED)))) == {
-        "com.microsoft.FusedConv"
-    }
     # The same cache: the level is part of what it is asked for.
-    assert set(explained(tmp_path, ORT.with_kernels(Kernels(optimisation=Optimisation.BASIC)))) == {"Conv"}
+    for level, name in ((Optimisation.EXTENDED, "com.microsoft.FusedConv"), (Optimisation.BASIC, "Conv")):
+        assert set(explained(tmp_path, ORT.with_kernels(Kernels(optimisation=level)))) == {name}
 
 
 def explained(folder: Path, runtime: Runtime, graph: LayerGraph | None = None) -> list[str]:
@@ -203,28 +163,20 @@ def explained(folder: Path, runtime: Runtime, graph: LayerGraph | None = None) -
     return [it.implementation for it in kernels if "conv" in graph.layers[it.layer].op.lower()]
 
 
-# The lines of oneDNN about what it executes, of several versions.
-
-_REST = (
-    "cpu,convolution,jit_1x1:avx2,forward_inference,src_f32::blocked:aBcd8b:f0 wei_f32::blocked:ABcd8b8a:f0 "
-    "bia_undef::undef::f0 dst_f32::blocked:acdb:f0,,alg:convolution_direct,mb1_ic96oc24,0.139893"
-)
-_RAN = RanPrimitive("convolution", "jit_1x1:avx2", ("aBcd8b", "acdb"), "mb1_ic96oc24", 0.139893)
-_AT_NS = 1_700_000_000_123_456_000
+REST = NARROW[0].partition("exec,")[2]
+RAN = RanPrimitive("reorder", "jit:uni", ("acdb", "aBcd8b"), "1x96x56x56", 0.380127)
 
 
-@pytest.mark.parametrize("beginning", ["dnnl_verbose,exec", "mkldnn_verbose,exec", "onednn_verbose,v1,primitive,exec"])
-def test_a_line_tells_the_primitive_its_kernel_and_its_time(beginning: str) -> None:
-    assert ran_primitive(f"{beginning},{_REST}") == _RAN
+@pytest.mark.parametrize("version", ["dnnl_verbose", "mkldnn_verbose", "onednn_verbose,v1,primitive"])
+def test_a_line_of_any_version_tells_the_primitive_its_kernel_and_its_time(version: str) -> None:
+    assert ran_primitive(f"{version},exec,{REST}") == RAN
 
 
-@pytest.mark.parametrize(
-    "beginning", ["dnnl_verbose,1700000000123.456055,exec", "onednn_verbose,v1,1700000000123.456055,primitive,exec"]
-)
-def test_a_line_with_a_time_tells_when_the_primitive_started(beginning: str) -> None:
-    found = ran_primitive(f"{beginning},{_REST}")
+@pytest.mark.parametrize("version", ["dnnl_verbose,AT", "onednn_verbose,v1,AT,primitive"])
+def test_a_line_with_a_time_tells_when_the_primitive_started(version: str) -> None:
+    found = ran_primitive(f"{version.replace('AT', '1700000000123.456055')},exec,{REST}")
     assert found is not None
-    assert found.host_ns == pytest.approx(_AT_NS, abs=1000)
+    assert found.host_ns == pytest.approx(1_700_000_000_123_456_000, abs=1000)
 
 
 @pytest.mark.parametrize(
@@ -233,7 +185,7 @@ def test_a_line_with_a_time_tells_when_the_primitive_started(beginning: str) -> 
         "dnnl_verbose,info,oneDNN v2.4.0 (commit N/A)",
         "dnnl_verbose,create:cache_miss,cpu,convolution,jit:avx2,forward,,,mb1,0.5",
         "dnnl_verbose,exec,cpu",
-        f"dnnl_verbose,exec,{_REST.rpartition(',')[0]},soon",
+        f"dnnl_verbose,exec,{REST.rpartition(',')[0]},soon",
         "",
     ],
 )

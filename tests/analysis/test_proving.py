@@ -4,13 +4,12 @@ import math
 import os
 import random
 import signal
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
-from onnx import ModelProto
 from onnx.helper import make_node
 
 from dlbricks_tui.analysis.proving import (
@@ -29,14 +28,13 @@ from dlbricks_tui.analysis.proving import (
     with_placement,
 )
 from dlbricks_tui.analysis.what_if import Execution, Gain, WhatIf, WhatIfKind, newest_proofs
-from dlbricks_tui.folders import SAMPLE_MODELS
 from dlbricks_tui.host.fingerprint import fingerprint
 from dlbricks_tui.jobs.control import JobStopped, StopSignals
 from dlbricks_tui.jobs.events import Event, Waiting
 from dlbricks_tui.jobs.folder import store_request, stored_request
 from dlbricks_tui.measure.noise import NoiseMonitor
 from dlbricks_tui.models.graph import Level
-from dlbricks_tui.models.library import Library, ModelSource, source_of
+from dlbricks_tui.models.library import ModelSource, source_of
 from dlbricks_tui.runtime.process import INSIDE
 from dlbricks_tui.runtime.protocol import Loaded, Network, Program
 from dlbricks_tui.runtime.registry import Registry
@@ -45,17 +43,16 @@ from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.records import Proof, Provenance, new_uuid
 from dlbricks_tui.store.verification import verify
 from tests.host.lines import turn_of
+from tests.jobs.carrying import Bench, fake
 from tests.models.onnx_models import floats, model, saved
-from tests.runs.runs import FAKE, MODEL, Site
+from tests.runs.runs import MODEL, Site
 
 QUICK = ProofRule(least=4, most=4)
 
 
 def faster(times: int = 1, **variables: str) -> Execution:
     """Return the fake worker, slower than it is by this factor."""
-    told = {"FAKE_NOISE": "0.001", "FAKE_FACTOR": str(times), **variables}
-    settings = replace(FAKE.settings, environment=tuple(told.items()))
-    return Execution(replace(FAKE, settings=settings), Level.WRITTEN)
+    return fake(FAKE_FACTOR=str(times), **variables)
 
 
 def what_if(change: Execution | None, baseline: Execution | None = None, name: str = "threads-1") -> WhatIf:
@@ -63,35 +60,14 @@ def what_if(change: Execution | None, baseline: Execution | None = None, name: s
     return WhatIf(name, WhatIfKind.THREADS, baseline or faster(2), change, 1.0, predicted, (), "--threads 1")
 
 
-class Notes:
-    """Keeps what it is told, and does something once a proof has begun."""
-
-    def __init__(self, act: Callable[[str], None] = lambda _: None) -> None:
-        self.told: list[RoundsDone] = []
-        self.holders: list[str] = []
-        self.act = act
-
-    def take(self, event: Event) -> None:
-        if isinstance(event, Waiting):
-            self.holders.append(event.holder)
-            self.act(event.holder)
-        elif isinstance(event, RoundsDone):
-            self.told.append(event)
-            self.act(event.what_if)
-
-
-@dataclass(frozen=True)
-class Lab:
+class Lab(Bench):
     """A data folder in which what-ifs are proved."""
 
-    site: Site
-    source: ModelSource
-    notes: Notes
-
-    def prove(self, *what_ifs: WhatIf, rule: ProofRule = QUICK) -> list[Outcome]:
-        self.site.path.mkdir(exist_ok=True)
+    def prove(self, *what_ifs: WhatIf, source: ModelSource | None = None) -> list[Outcome]:
         with StopSignals(ignore_hangup=False) as signals:
-            prover = Prover(source=self.source, place=self.site.place, signals=signals, tell=self.notes.take, rule=rule)
+            prover = Prover(
+                source=source or self.source, place=self.site.place, signals=signals, tell=self.take, rule=QUICK
+            )
             return list(prover.prove_all(what_ifs, self.site.queue))
 
     def proofs(self) -> list[Proof]:
@@ -101,18 +77,18 @@ class Lab:
 
 @pytest.fixture
 def lab(tmp_path: Path) -> Lab:
-    (source,) = Library(SAMPLE_MODELS, tmp_path).find(MODEL)
-    return Lab(Site(tmp_path / "data"), source, Notes())
+    site = Site(tmp_path / "data")
+    site.path.mkdir()
+    return Lab(site)
 
 
 def test_a_proof_waits_for_its_turn_and_is_stored_with_its_gains_and_origins(lab: Lab) -> None:
-    lab.site.path.mkdir()
     other = turn_of(lab.site.queue, "20261126-0800-aa", lab.site.data.path)
-    lab.notes.act = lambda told: other.leave() if "20261126" in told else None
+    lab.act = lambda event: other.leave() if isinstance(event, Waiting) and "20261126" in event.holder else None
     change = faster()
     (outcome,) = lab.prove(what_if(change))
-    assert len(lab.notes.holders) == 1
-    assert [it.rounds for it in lab.notes.told] == [1, 2, 3, 4]
+    assert len(lab.messages(Waiting)) == 1
+    assert [it.rounds for it in lab.messages(RoundsDone)] == [1, 2, 3, 4]
     with ResultsDatabase(lab.site.data.store) as store:
         (stored,), origins = store.records(Proof), store.records(Provenance)
         assert store.provenance_of(stored.uuid, stored.changed_runtime) in origins
@@ -149,11 +125,11 @@ def test_what_ifs_that_cannot_be_proved_fail_alone(lab: Lab) -> None:
 
 
 def test_the_keyboard_ends_a_proof_and_keeps_those_before(lab: Lab) -> None:
-    def interrupt(told: str) -> None:
-        if told == "second":
+    def interrupt(event: Event) -> None:
+        if isinstance(event, RoundsDone) and event.what_if == "second":
             os.kill(os.getpid(), signal.SIGINT)
 
-    lab.notes.act = interrupt
+    lab.act = interrupt
     with pytest.raises(JobStopped):
         lab.prove(*(what_if(faster(), name=name) for name in ("first", "second", "third")))
     assert [it.what_if for it in lab.proofs()] == ["first"]
@@ -172,16 +148,6 @@ def test_the_settings_are_those_of_measurements_unless_the_change_is_about_them(
     assert {line.split()[-1] for line in diary.read_text().splitlines()} == {"abreast"}
 
 
-def open_batch() -> ModelProto:
-    """Return two matrix products and a relu, for any number of rows."""
-    nodes = [
-        make_node("MatMul", ["x", "u"], ["up"]),
-        make_node("Relu", ["up"], ["active"]),
-        make_node("MatMul", ["active", "d"], ["y"]),
-    ]
-    return model(nodes, {"x": ("batch", 16)}, ["y"], [floats("u", (16, 64)), floats("d", (64, 16))])
-
-
 def test_a_model_that_the_memory_does_not_hold_for_both_executions_is_refused(
     lab: Lab, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -195,9 +161,13 @@ def test_a_model_that_the_memory_does_not_hold_for_both_executions_is_refused(
 def test_real_runtimes_prove_fusion_batch_and_another_runtime_at_once(tmp_path: Path) -> None:
     registry = Registry(tmp_path / "data")
     onnxruntime, openvino = (registry.find(name).with_threads(1) for name in ("onnxruntime", "openvino"))
-    lab = Lab(Site(tmp_path / "data", INSIDE), source_of(saved(tmp_path, open_batch())), Notes())
+    # Two matrix products and a relu, for any number of rows.
+    layers = (("MatMul", "xu", "a"), ("Relu", "a", "b"), ("MatMul", "bd", "y"))
+    nodes = [make_node(op, [*read], [made]) for op, read, made in layers]
+    net = model(nodes, {"x": ("batch", 16)}, ["y"], [floats("u", (16, 64)), floats("d", (64, 16))])
     before, change = Execution(onnxruntime, Level.WRITTEN), Execution(openvino, Level.FUSED, batch_size=4)
-    (outcome,) = lab.prove(what_if(change, before, "all at once"))
+    lab = Lab(Site(tmp_path / "data", INSIDE))
+    (outcome,) = lab.prove(what_if(change, before, "all at once"), source=source_of(saved(tmp_path, net)))
     assert outcome.proof is not None, outcome.failure
     assert (outcome.proof.level, outcome.proof.changed_level) == (Level.WRITTEN, Level.FUSED)
     assert outcome.proof.changed_batch_size == 4
@@ -312,39 +282,30 @@ def test_quick_models_are_loaded_twice_where_the_memory_holds_them(
 GAIN = Gain(0.25, 0.2, 0.3)
 
 
-def test_an_order_proves_its_what_ifs_and_tells_their_gains(tmp_path: Path) -> None:
-    site = Site(tmp_path / "data")
-    site.path.mkdir()
-    (source,) = Library(SAMPLE_MODELS, tmp_path).find(MODEL)
-    order = ProofOrder(source, (what_if(None), what_if(faster())))
+def test_an_order_proves_its_what_ifs_and_tells_their_gains(lab: Lab, tmp_path: Path) -> None:
+    order = ProofOrder(lab.source, (what_if(None), what_if(faster())))
     store_request(tmp_path / "request.json", order)
     assert stored_request(tmp_path / "request.json", ProofOrder) == order
-    told: list[Event] = []
     with StopSignals(ignore_hangup=False) as signals:
-        prove(order, site.place, signals, told.append)
-    refused, first, *_, done = told
+        prove(order, lab.site.place, signals, lab.take)
+    refused, first, *_, done = lab.told
     assert refused == ProofDone("threads-1", None, "no runtime can run it: it is a bound")
     assert isinstance(first, RoundsDone) and first.rounds == 1
-    with ResultsDatabase(site.data.store) as store:
-        (stored,) = store.records(Proof)
+    (stored,) = lab.proofs()
     assert isinstance(done, ProofDone) and done.gain is not None
     assert (done.gain.gain, done.gain.measured_ms) == (stored.gain, stored.after.trimmed_mean_ms)
     assert stored.gain == pytest.approx(0.5, abs=0.02)
 
 
 def test_rounds_are_told_at_most_once_a_second() -> None:
-    told: list[Event] = []
+    told: list[RoundsDone] = []
     times = iter([10.0, 10.3, 10.6, 11.2, 11.3, 20.0])
-    tell = thinned(told.append, lambda: next(times))
-    for rounds in (1, 2, 3, 4, 5):
-        tell(RoundsDone("threads-1", rounds, GAIN, 3.0 if rounds > 1 else None))
-    tell(RoundsDone("batch-8", 1, GAIN))
-    assert [(it.what_if, it.rounds) for it in told if isinstance(it, RoundsDone)] == [
-        ("threads-1", 1),
-        ("threads-1", 4),
-        ("batch-8", 1),
-    ]
-    assert [it.seconds_left for it in told if isinstance(it, RoundsDone)] == [None, 3.0, None]
+    tell = thinned(told.append, lambda: next(times))  # type: ignore[arg-type]
+    given = [RoundsDone("threads-1", rounds, GAIN, 3.0 if rounds > 1 else None) for rounds in (1, 2, 3, 4, 5)]
+    given.append(RoundsDone("batch-8", 1, GAIN))
+    for event in given:
+        tell(event)
+    assert told == [given[0], given[3], given[5]]
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -21,13 +22,13 @@ from dlbricks_tui.analysis.what_ifs import (
 from dlbricks_tui.estimate.knowledge import Latency
 from dlbricks_tui.estimate.parts import Standing
 from dlbricks_tui.measure.method import Method
-from dlbricks_tui.models.graph import LayerGraph, Level
+from dlbricks_tui.models.graph import Level
 from dlbricks_tui.models.kinds import Kind
 from dlbricks_tui.models.library import ModelSource
 from dlbricks_tui.runtime.runtime import Runtime
 from dlbricks_tui.runtime.variant import InstructionSet, Precision
 from dlbricks_tui.store.records import Proof
-from tests.analysis.executions import RUNTIME, executed, in_file, with_nodes
+from tests.analysis.executions import RUNTIME, executed, in_file, renamed, with_nodes
 from tests.bricks.graphs import DATA, Spec, after, built, chain
 from tests.store.samples import WHEN, proof
 
@@ -43,14 +44,6 @@ def only(baseline: MeasuredExecution, *others: MeasuredExecution) -> WhatIf:
 
 def of_kind(kind: WhatIfKind, baseline: MeasuredExecution, *others: MeasuredExecution) -> list[WhatIf]:
     return [it for it in what_ifs_of(baseline, others) if it.kind is kind]
-
-
-def at_level(graph: LayerGraph, level: Level) -> LayerGraph:
-    return replace(graph, level=level)
-
-
-def with_settings(runtime: Runtime, *variables: tuple[str, str]) -> Runtime:
-    return replace(runtime, settings=replace(runtime.settings, environment=variables))
 
 
 def test_more_threads_save_time_in_the_layers_that_become_faster() -> None:
@@ -100,8 +93,9 @@ def test_parallel_layers_are_a_bound_where_the_runtime_has_no_setting_and_need_f
 
 
 def test_other_kernels_are_named_by_their_setting_once_for_several_interpreters() -> None:
-    narrow = with_settings(RUNTIME, ("DNNL_MAX_CPU_ISA", "AVX2"))
-    others = [executed(GRAPH, {0: 2.0}, runtime=replace(narrow, python_version=it)) for it in ("3.10.1", "3.11.7")]
+    settings = replace(RUNTIME.settings, environment=(("DNNL_MAX_CPU_ISA", "AVX2"),))
+    runtimes = (replace(RUNTIME, settings=settings, python_version=it) for it in ("3.10.1", "3.11.7"))
+    others = [executed(GRAPH, {0: 2.0}, runtime=it) for it in runtimes]
     for some in (others, others[:1]):
         found = only(executed(GRAPH, {0: 1.0}), *some)
         assert (found.id, found.how) == ("kernels-avx2", "DNNL_MAX_CPU_ISA=AVX2")
@@ -153,8 +147,8 @@ def test_the_default_engine_costs_the_difference_between_whole_models() -> None:
 
 
 def test_fusing_written_layers_saves_the_time_of_those_that_go() -> None:
-    written = executed(at_level(GRAPH, Level.WRITTEN), {0: 2.0, 1: 1.0, 2: 1.0})
-    fused = executed(at_level(GRAPH, Level.FUSED), {0: 2.2, 2: 1.0}, granularity=2)
+    written = executed(replace(GRAPH, level=Level.WRITTEN), {0: 2.0, 1: 1.0, 2: 1.0})
+    fused = executed(replace(GRAPH, level=Level.FUSED), {0: 2.2, 2: 1.0}, granularity=2)
     (found,) = of_kind(WhatIfKind.FUSION, written, fused)
     assert (found.id, found.change) == ("fusion", fused.execution)
     assert found.gain.value == pytest.approx(1.0 - 3.2 / 4.0)
@@ -166,43 +160,40 @@ def test_fusing_written_layers_saves_the_time_of_those_that_go() -> None:
 def test_layers_that_could_have_been_fused_are_found_in_the_graph_that_ran() -> None:
     ops = [("conv", DATA), ("relu", after(0)), ("conv", after(1)), ("add", after(2, 1)), ("pool", after(3))]
     graph = built([*(Spec(op, feeds) for op, feeds in ops), Spec("relu", after(4))])
-    one = executed(with_nodes(at_level(graph, Level.FUSED)), dict.fromkeys(range(6), 1.0))
+    one = executed(with_nodes(replace(graph, level=Level.FUSED)), dict.fromkeys(range(6), 1.0))
     assert unfused(one) == (1, 3)
     found = only(one)
     assert (found.id, found.change, found.layers) == ("fusion", None, ("layer1", "layer3"))
     assert found.estimate_ms == pytest.approx(4.0)
     # A layer whose input others read too is not missed.
     graph = built([Spec("conv", DATA), Spec("relu", after(0)), Spec("pool", after(0)), Spec("add", after(1, 2))])
-    assert unfused(executed(with_nodes(at_level(graph, Level.FUSED)), dict.fromkeys(range(4), 1.0))) == ()
+    assert unfused(executed(with_nodes(replace(graph, level=Level.FUSED)), dict.fromkeys(range(4), 1.0))) == ()
 
 
-def quantised_copy() -> MeasuredExecution:
-    """The same layers in another file, the last of which converts numbers."""
-    layers = [replace(it, kind=Kind.QUANTIZE, name="quantise") if it.index == 2 else it for it in GRAPH.layers]
-    copy = replace(GRAPH, layers=tuple(layers)).with_key("copy", Path("copy.onnx"))
-    runtime = ONNX_RUNTIME.with_precision(Precision.INT8)
-    return executed(copy, {0: 1.0, 1: 1.5, 2: 1.5}, runtime=runtime)
+QUANTISED = replace(GRAPH.layers[2], kind=Kind.QUANTIZE, name="quantise")
+# The same layers in another file, the last of which converts numbers.
+COPY = executed(
+    replace(GRAPH, layers=(*GRAPH.layers[:2], QUANTISED)).with_key("copy", Path("copy.onnx")),
+    {0: 1.0, 1: 1.5, 2: 1.5},
+    runtime=ONNX_RUNTIME.with_precision(Precision.INT8),
+)
 
 
 def test_another_precision_counts_with_its_conversions_and_is_advised_against_without_instructions() -> None:
     baseline = executed(GRAPH, {0: 4.0, 1: 1.0, 2: 1.0}, runtime=ONNX_RUNTIME)
-    (found,) = of_kind(WhatIfKind.PRECISION, baseline, quantised_copy())
+    (found,) = of_kind(WhatIfKind.PRECISION, baseline, COPY)
     assert (found.id, found.layers) == ("precision-int8", ("layer0",))
     assert found.estimate_ms == pytest.approx(4.0)
     assert "1 of 2 layers gain" in found.how
     assert "conversions take 1.5 ms" in found.how
-    (found,) = what_ifs_of(baseline, [quantised_copy()], {Precision.INT8: "VNNI"})
+    (found,) = what_ifs_of(baseline, [COPY], {Precision.INT8: "VNNI"})
     assert found.how.startswith("do not: this processor has no VNNI instructions")
 
 
 def test_layers_of_a_quantised_copy_are_found_by_the_written_layers_behind_them() -> None:
-    fused = executed(GRAPH, {0: 4.0, 2: 1.0}, runtime=ONNX_RUNTIME, granularity=2)
-    copy = quantised_copy()
-    renamed = [replace(it, name=f"other{it.index}") for it in copy.graph.layers]
-    copy = replace(copy, graph=replace(copy.graph, layers=tuple(renamed)).with_key("copy", Path("copy.onnx")))
-    baseline = replace(fused, written=GRAPH)
-    found = by_layer_name(baseline, replace(copy, written=quantised_copy().graph))
-    assert [(it.layers, it.saved_ms) for it in found] == [(("layer0", "layer1"), 1.5)]
+    baseline = replace(executed(GRAPH, {0: 4.0, 2: 1.0}, runtime=ONNX_RUNTIME, granularity=2), written=GRAPH)
+    copy = replace(in_file(replace(COPY, graph=renamed(COPY.graph, range(3))), "copy"), written=COPY.graph)
+    assert [(it.layers, it.saved_ms) for it in by_layer_name(baseline, copy)] == [(("layer0", "layer1"), 1.5)]
 
 
 def test_batches_are_compared_by_the_time_for_an_item() -> None:
@@ -251,35 +242,26 @@ def test_small_gains_losses_and_parallel_layers_are_not_trusted(
 
 def told_wrong(model: str, predicted: float, measured: float, when: str = WHEN) -> Proof:
     """The proof of a change of a model, whose gain was predicted otherwise."""
+    one: dict[str, Any] = {"model": model, "gain": measured, "predicted_gain": predicted, "when": when}
     change = RUNTIME.with_threads(4).identity
-    return proof(
-        model=model,
-        what_if="it",
-        runtime=RUNTIME.identity,
-        changed_runtime=change,
-        gain=measured,
-        predicted_gain=predicted,
-        when=when,
-    )
+    return proof(what_if="it", runtime=RUNTIME.identity, changed_runtime=change, **one)
 
 
 def test_proofs_of_other_models_correct_a_prediction_and_end_the_promise_of_a_change_that_cost_time() -> None:
-    change = Execution(RUNTIME.with_threads(4), Level.FUSED)
-    found = WhatIf(
-        "it", WhatIfKind.THREADS, Execution(RUNTIME, Level.FUSED), change, 9.0, Gain(0.1, 0.08, 0.12), (), ""
-    )
-    assert corrected(found, []) == found == corrected(found, [replace(told_wrong("a", 0.1, -0.2), what_if="other")])
-    once = corrected(found, [told_wrong("a", 0.1, -0.2)])
+    ways = Execution(RUNTIME, Level.FUSED), Execution(RUNTIME.with_threads(4), Level.FUSED)
+    found = WhatIf("it", WhatIfKind.THREADS, *ways, 9.0, Gain(0.1, 0.08, 0.12), (), "")
+    wrong = told_wrong("a", 0.1, -0.2)
+    assert corrected(found, []) == found == corrected(found, [replace(wrong, what_if="other")])
+    once = corrected(found, [wrong])
     assert once.gain.low == pytest.approx(-0.2) and -0.2 < once.gain.value < 0.1
     older = told_wrong("a", 0.1, 0.1, "2020-01-01T00:00:00+00:00")
-    twice = corrected(found, [told_wrong("a", 0.1, -0.2), told_wrong("b", 0.1, -0.2), older])
+    twice = corrected(found, [wrong, told_wrong("b", 0.1, -0.2), older])
     assert twice.gain.value < once.gain.value < 0, "each proof counts, and the newest of a model"
     assert twice.estimate_ms == pytest.approx(9.0 * (1 - twice.gain.value) / 0.9)
     assert twice.correction == Correction(2, found.gain) and twice.uncorrected_gain == found.gain
+    # Predictions that were right change nothing.
     right = corrected(found, [told_wrong("a", 0.1, 0.1), told_wrong("b", 0.3, 0.3)])
-    assert (right.gain.value, right.gain.low) == pytest.approx((0.1, 0.08)), (
-        "predictions that were right change nothing"
-    )
+    assert (right.gain.value, right.gain.low) == pytest.approx((0.1, 0.08))
 
 
 MXNET = Runtime("default", "python", "mxnet", "1.9.1", "3.11")
@@ -328,11 +310,8 @@ def test_known_executions_and_other_kinds_are_left_out() -> None:
     baseline = Execution(ORT.with_threads(2), Level.FUSED)
     known = (baseline, Execution(ORT.with_threads(1), Level.FUSED), Execution(ORT.with_threads(2), Level.FUSED, 4))
     lacks = lacks_of(ONNX, baseline, known, HOST, (WhatIfKind.THREADS, WhatIfKind.BATCH))
-    assert [lack.in_words for lack in lacks] == [
-        "ONNX Runtime, 4 threads",
-        "ONNX Runtime, 2 threads, batch 2",
-        "ONNX Runtime, 2 threads, batch 8",
-    ]
+    wanted = ["4 threads", "2 threads, batch 2", "2 threads, batch 8"]
+    assert [lack.in_words for lack in lacks] == [f"ONNX Runtime, {it}" for it in wanted]
     # The baseline is what every what-if compares with.
     assert lacks_of(ONNX, baseline, (), HOST, (WhatIfKind.PRECISION,))[0].kind is None
 
@@ -341,11 +320,8 @@ def test_a_run_measures_one_level_and_one_list_of_batch_sizes() -> None:
     lacks = lacks_of(BOTH, Execution(MXNET.with_threads(2), Level.FUSED), (), HOST)
     usual, whole, written, batches = requests_for(BOTH, lacks)
     assert [part.runtime.framework for part in usual.parts] == ["mxnet"] * 4 + ["onnxruntime", "openvino", "mxnet"]
-    assert {(part.runtime.framework, part.models[0].path.name) for part in usual.parts} == {
-        ("mxnet", "net-symbol.json"),
-        ("onnxruntime", "net.onnx"),
-        ("openvino", "net.onnx"),
-    }
+    files = {(part.runtime.framework, part.models[0].path.name) for part in usual.parts}
+    assert files == {("mxnet", "net-symbol.json"), ("onnxruntime", "net.onnx"), ("openvino", "net.onnx")}
     assert (written.level, len(written.parts)) == (Level.WRITTEN, 1)
     assert (batches.batch_sizes, len(batches.parts)) == ((2, 4, 8), 1)
     assert {part.method for request in (usual, written, batches) for part in request.parts} == {Method.INSIDE}

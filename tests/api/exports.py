@@ -6,7 +6,7 @@ from typing import Any
 
 from dlbricks_tui.api.sides import Side, side_of
 from dlbricks_tui.store.database import ResultsDatabase
-from dlbricks_tui.store.exporting import export_all
+from dlbricks_tui.store.exchange import export_all
 from dlbricks_tui.store.records import EndToEnd, Measurement, Record, new_uuid
 from dlbricks_tui.store.statistics import summarise
 from tests.store.samples import brick, end_to_end, form, measurement, provenance, run, runtime, system

@@ -3,12 +3,13 @@
 from dataclasses import fields, replace
 from typing import Any
 
-from dlbricks_tui.api.language_comparing import LanguageChange, LanguageWhatIf
-from dlbricks_tui.api.language_models import (
+from dlbricks_tui.api.language_answers import (
     Bounds,
     DelayOfPrompt,
     LanguageAnswer,
+    LanguageChange,
     LanguageIntervals,
+    LanguageWhatIf,
     PartTime,
     SpeedAtContext,
 )

@@ -53,7 +53,7 @@ from dlbricks_tui.models.loading import Loader
 from dlbricks_tui.runtime.variant import USUAL_KERNELS, Precision
 from dlbricks_tui.store.change import Verdict
 from dlbricks_tui.store.database import ResultsDatabase
-from dlbricks_tui.store.errors import QueryError
+from dlbricks_tui.store.documents import QueryError
 from dlbricks_tui.store.records import Record
 from tests.api.exports import (
     DEFINITIONS,

@@ -22,9 +22,9 @@ from dlbricks_tui.api.demonstration import (
 from dlbricks_tui.api.opening import loader_from_cache
 from dlbricks_tui.host.fingerprint import fingerprint
 from dlbricks_tui.jobs.errors import JobError
+from dlbricks_tui.jobs.events import events_so_far
 from dlbricks_tui.jobs.folder import RunFolders
 from dlbricks_tui.jobs.process import JobProcess, start_detached
-from dlbricks_tui.jobs.replay import events_so_far
 from dlbricks_tui.models.errors import ModelError
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.models.library import Library
@@ -36,7 +36,7 @@ from dlbricks_tui.runtime.registry import Registry
 from dlbricks_tui.share.galleries import Trust, import_paths
 from dlbricks_tui.share.signatures import Signers
 from dlbricks_tui.store.database import ResultsDatabase
-from dlbricks_tui.store.exporting import export_selection
+from dlbricks_tui.store.exchange import export_selection
 from docs.recording import HOST, MOST_BYTES
 
 ANEW = "record the demonstration anew, in a checkout on a quiet host: python -m docs.recording FOLDER"

@@ -26,7 +26,7 @@ from dlbricks_tui.scenarios.scenario import ScenarioKind, ScenarioOrder
 from dlbricks_tui.store.change import Verdict
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.records import LoadTest
-from tests.evaluations.results import baseline
+from tests.evaluations.example import baseline
 from tests.runs.runs import FAKE, MODEL, Site
 from tests.store.samples import load_test
 

@@ -7,15 +7,9 @@ from typing import Any
 
 import pytest
 
-from dlbricks_tui.api import language_comparing
-from dlbricks_tui.api.language_comparing import (
-    LanguageWhatIf,
-    WhatIfs,
-    changes_from_best,
-    named_variants,
-    variants_of,
-)
-from dlbricks_tui.api.language_models import _asked
+from dlbricks_tui.api import language_models
+from dlbricks_tui.api.language_answers import LanguageWhatIf, known_execution
+from dlbricks_tui.api.language_models import changes_from_best, named_variants, variants_of, what_ifs_of
 from dlbricks_tui.bricks.identity import brick_of
 from dlbricks_tui.errors import UserError
 from dlbricks_tui.host.peaks import MEMORY
@@ -31,7 +25,7 @@ from dlbricks_tui.runtime.variant import CachePrecision
 from dlbricks_tui.store.change import Verdict
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.records import BrickForm, Peaks
-from dlbricks_tui.wording.changes import what_if_words
+from dlbricks_tui.wording.answers import what_if_words
 from tests.language.test_decoder import library
 from tests.store.samples import measurement, system
 
@@ -45,7 +39,7 @@ ASKED = LanguageQuestion(MODEL, ONNX_RUNTIME, WeightPrecision.INT8, 64, 16)
 
 @pytest.fixture(autouse=True)
 def _two_cores(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(language_comparing, "processors_here", lambda: Processors(2, "x86_64", hyper_threading=False))
+    monkeypatch.setattr(language_models, "processors_here", lambda: Processors(2, "x86_64", hyper_threading=False))
 
 
 def step(*bricks: BrickTime) -> StepTime:
@@ -63,7 +57,7 @@ def brick(ms: float, share: float = 0.02, slowdown: float = 1.0) -> BrickTime:
 
 def verdicts(*executions: PhaseTimes) -> list[tuple[Verdict, str]]:
     """Return the verdict and its reason for each execution, compared with the first one."""
-    found = language_comparing.changes_to(executions[0], executions[1:], [""] * (len(executions) - 1))
+    found = language_models.changes_to(executions[0], executions[1:], [""] * (len(executions) - 1))
     return [(it[0].verdict, it[0].reason) for it in found]
 
 
@@ -153,8 +147,8 @@ class Store:
     def what_ifs(self) -> dict[str, LanguageWhatIf]:
         identity = ONNX_RUNTIME.identity
         host = BrickPredictor.of_host(self.database, SYSTEM.id, identity, 2)
-        own = _asked(ASKED, self.database, SYSTEM, host)
-        found = WhatIfs(ASKED, own, own.known, own.before).found((ONNX_RUNTIME, OPENVINO))
+        own = known_execution(ASKED, self.database, SYSTEM, host)
+        found = what_ifs_of(own, (ONNX_RUNTIME, OPENVINO))
         assert [it.predicted[0].ratio for it in found] == sorted(it.predicted[0].ratio for it in found)
         return {it.id: it for it in found}
 

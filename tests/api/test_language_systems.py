@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 from dlbricks_tui.api.documents import document
-from dlbricks_tui.api.language_models import LanguageOptions
-from dlbricks_tui.api.language_systems import LanguageOnSystem, language_on_systems, ranked
+from dlbricks_tui.api.language_answers import LanguageOptions
+from dlbricks_tui.api.language_models import LanguageOnSystem, language_on_systems, ranked
 from dlbricks_tui.bricks.identity import brick_of
 from dlbricks_tui.cli.main import main
-from dlbricks_tui.documents.language_systems import language_systems_answer, language_systems_parts
+from dlbricks_tui.documents.systems import language_systems_answer, language_systems_parts
 from dlbricks_tui.errors import UserError
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.host.peaks import MEMORY

@@ -15,7 +15,7 @@ from dlbricks_tui.folders import SAMPLE_MODELS
 from dlbricks_tui.models.library import Library, source_of
 from dlbricks_tui.models.loading import Loader
 from dlbricks_tui.runtime.traits import Format
-from dlbricks_tui.share.suites.packing import SuiteModel
+from dlbricks_tui.share.packing import SuiteModel
 from dlbricks_tui.store.records import BrickForm, Measurement, Record
 from tests.estimate.stored import brick_records, store_of
 from tests.models.onnx_models import floats, loaded, model, small

@@ -9,17 +9,18 @@ import pytest
 from onnx import ModelProto
 from onnx.helper import make_node
 
-from dlbricks_tui.api.estimating import Estimator, Remarks, open_estimator
+from dlbricks_tui.api.estimating import Estimator, open_estimator
 from dlbricks_tui.api.opening import library
 from dlbricks_tui.api.scenarios import ScenarioAnswer, ScenarioOptions, scenario_answer
 from dlbricks_tui.api.scope import EstimateOptions
+from dlbricks_tui.api.session import Remarks
 from dlbricks_tui.bricks.decomposition import Decomposition, decompose
 from dlbricks_tui.bricks.identity import whole_model
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.models.library import ModelSource, source_of
+from dlbricks_tui.scenarios.predicting import ServiceSource
 from dlbricks_tui.scenarios.scenario import ScenarioError, ScenarioKind
-from dlbricks_tui.scenarios.service import ServiceSource
 from dlbricks_tui.store.records import EndToEnd, LoadTest, Record
 from tests.estimate.stored import brick_records, model_record, store_of
 from tests.estimate.table1 import table1

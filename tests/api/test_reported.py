@@ -29,7 +29,7 @@ from dlbricks_tui.models.graph import Level
 from dlbricks_tui.models.library import Library, ModelSource
 from dlbricks_tui.models.loading import Loader
 from dlbricks_tui.store.records import PUBLISHED, EndToEnd, Record
-from tests.analysis.rows import analysed
+from tests.analysis.executions import analysed
 from tests.estimate.stored import brick_records, model_record, store_of
 from tests.estimate.table1 import NoFramework, table1
 from tests.store.samples import run, system

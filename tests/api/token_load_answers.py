@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from dlbricks_tui.api.token_loads import TokenLoadAnswer, answered
+from dlbricks_tui.api.loads import TokenLoadAnswer, answered
 from dlbricks_tui.language.architecture import WeightPrecision
 from dlbricks_tui.language.composing import StepTime
 from dlbricks_tui.language.opening import NamedModel

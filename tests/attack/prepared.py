@@ -24,8 +24,8 @@ from dlbricks_tui.jobs.folder import JobFolders, store_request
 from dlbricks_tui.jobs.process import work_on
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.models.library import ModelSource
-from dlbricks_tui.share.suites.key_file import SuiteKey, key_path, write_key
-from dlbricks_tui.share.suites.results_file import SuiteResults, rendered
+from dlbricks_tui.share.results_file import SuiteResults, rendered
+from dlbricks_tui.share.suite_files import SuiteKey, key_path, write_key
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.records import Measurement
 from tests.store.samples import system

@@ -112,6 +112,20 @@ def _layer(index: int, spec: Spec, name: str) -> Layer:
     )
 
 
+def wired(text: str) -> LayerGraph:
+    """The layers of a text such as `split relu:0 add:0,1`: each with those that it reads, or else the graph input.
+
+    `pool:i1` reads the second input, and a constant reads nothing.
+    """
+    specs = []
+    for word in text.split():
+        op, _, sources = word.partition(":")
+        named = sources.split(",") if sources else ["i0"] if op != "constant" else []
+        feeds = [Feed(None, int(it[1:])) if it[0] == "i" else Feed(int(it), 0) for it in named]
+        specs.append(Spec(op, tuple(feeds)))
+    return built(specs)
+
+
 def chain(*ops: str) -> LayerGraph:
     """Layers one after another, the first fed from the graph input."""
     return built([Spec(op, after(index - 1) if index else DATA) for index, op in enumerate(ops)])

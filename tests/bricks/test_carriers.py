@@ -27,11 +27,8 @@ def residual(blocks: int) -> LayerGraph:
     return built(specs)
 
 
-def test_a_chain_is_cut_at_every_single_tensor() -> None:
+def test_a_chain_is_cut_at_every_single_tensor_and_a_short_cut_keeps_its_block_in_one_segment() -> None:
     assert [list(it.layers) for it in segments_of(chain("conv", "relu", "pool"))] == [[0], [1], [2]]
-
-
-def test_a_short_cut_keeps_its_block_in_one_segment() -> None:
     assert [list(it.layers) for it in segments_of(residual(2))] == [[0], [1, 2, 3], [4, 5, 6], [7]]
 
 
@@ -41,19 +38,13 @@ def test_one_copy_of_a_repeated_module_stays() -> None:
     assert carrier.origin == (0, 1, 2, 3, 16)
     # The pooling reads what the block that stayed computes.
     assert carrier.graph.layers[4].feeds == (Feed(3, 0),)
-
-
-def test_modules_of_several_segments_and_shorter_ones_inside_are_found() -> None:
-    assert kept_places("xababab", [True] * 7) == [0, 1, 2]
-    assert kept_places("aabaabaab", [True] * 9) == [0, 2]
-    assert kept_places("abc", [True] * 3) == [0, 1, 2]
-
-
-def test_a_model_without_repeats_is_its_own_carrier() -> None:
+    # A module may have several segments, and shorter ones inside.
+    assert [kept_places(text, [True] * len(text)) for text in ("xababab", "aabaabaab", "abc")] == [
+        *([0, 1, 2], [0, 2], [0, 1, 2])
+    ]
     graph = chain("conv", "relu", "pool")
-    carrier = whole_carrier(graph)
-    assert carrier.is_whole
-    assert carrier.graph == graph
+    assert whole_carrier(graph).is_whole
+    assert whole_carrier(graph).graph == graph
 
 
 def test_ends_without_needed_bricks_are_left_out_except_for_weights_that_set_a_layout() -> None:
@@ -65,9 +56,6 @@ def test_ends_without_needed_bricks_are_left_out_except_for_weights_that_set_a_l
     assert carrier.graph.layers[0].feeds == (Feed(None, 0),)
     assert carrier.graph.heads == (Feed(2, 0),)
     assert not carrier.is_whole
-
-
-def test_without_needed_bricks_there_is_no_carrier() -> None:
     assert carrier_of(chain("conv"), lambda layer: False) is None
 
 
@@ -84,19 +72,14 @@ def test_a_carrier_holds_every_brick_and_reads_only_earlier_nodes(graph: LayerGr
     assert [keys[index] for index in carrier.origin] == origin
 
 
-def test_carriers_of_several_models_share_what_they_can() -> None:
+def test_carriers_of_several_models_share_what_they_can_and_a_short_model_keeps_its_repeated_modules() -> None:
     long, short, other = residual(6), residual(2), chain("pool", "split")
     needed = {*bricks_of(long), *bricks_of(short), *bricks_of(other)}
     carriers = cover([long, short, other], needed, lambda graph, layer: 1.0)
     assert {key for it in carriers for key in bricks_of(it.graph)} == needed
     # Both residual networks have the same bricks, so one of them is enough.
     assert len(carriers) == 2
-
-
-def test_a_short_model_keeps_its_repeated_modules() -> None:
-    graph = residual(6)
-    needed = set(bricks_of(graph)[:2])
-    (stays_whole,) = cover([graph], needed, lambda graph, layer: 1.0, len(graph.layers))
-    (shortened,) = cover([graph], needed, lambda graph, layer: 1.0, len(graph.layers) - 1)
-    assert stays_whole.is_whole
-    assert len(shortened.origin) < len(graph.layers)
+    needed, count = set(bricks_of(long)[:2]), len(long.layers)
+    (whole,), (shortened,) = (cover([long], needed, lambda graph, layer: 1.0, limit) for limit in (count, count - 1))
+    assert whole.is_whole
+    assert len(shortened.origin) < count

@@ -1,43 +1,43 @@
+"""The contexts of bricks: layouts, what may be written over, streamed and cold inputs."""
+
 from dataclasses import replace
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from dlbricks_tui.bricks.contexts import MEBIBYTE, context_key, is_cold, is_cold_in
-from dlbricks_tui.bricks.cutting import Cut, cut
-from dlbricks_tui.bricks.identity import brick_of
 from dlbricks_tui.bricks.layouts import output_layouts
-from dlbricks_tui.bricks.ordering import LayerOrder
-from dlbricks_tui.bricks.programs import excerpt, sequence_program
 from dlbricks_tui.models.graph import Feed, LayerGraph, Origin, Shape, TensorType, Wire
 from tests.bricks.convolutions import convolving, named, with_layer
-from tests.bricks.graphs import DATA, Spec, after, built, chain, graphs, of_weights, weighing
-from tests.bricks.programs import nameless
+from tests.bricks.graphs import DATA, Spec, after, built, chain, of_weights, weighing
 
 
 def context(graph: LayerGraph, *layers: int) -> str:
     return context_key(graph, layers, output_layouts(graph))
 
 
-# What may be written over.
-
-
 def fused_sum(*behind: Spec) -> LayerGraph:
     """A convolution, another one that adds the first one's result to its own, and what stands behind them."""
     shape: Shape = (1, 64, 8, 8)
-    specs = [Spec("conv", DATA), Spec("conv", DATA), Spec("conv", after(0, 1))]
-    graph = built([*specs, *behind])
+    graph = built([Spec("conv", DATA), Spec("conv", DATA), Spec("conv", after(0, 1)), *behind])
     return convolving(graph, 2, shape, (64, 64, 3, 3), shape, parts="conv batch_norm add relu")
+
+
+def forked(*ops: str) -> LayerGraph:
+    """A first operator, and two that read its result."""
+    return named(built([Spec("conv", DATA), Spec("relu", after(0)), Spec("relu", after(0))]), *ops)
 
 
 SEVERAL = built([Spec("conv", DATA), Spec("relu", after(0)), Spec("concat", (*after(1, 0), *DATA)), Spec("constant")])
 SUM = [Spec("relu", DATA), Spec("relu", DATA), Spec("add", after(0, 1)), Spec("relu", after(0))]
+NORM = named(chain("conv", "relu", "relu", "pool"), "conv", "batch_norm", "relu", "pool")
+KEPT = built([Spec("conv", DATA), Spec("relu", after(0)), Spec("add", after(0, 1)), Spec("relu", after(1))])
+COMPUTED = built([Spec("conv", DATA), Spec("conv", DATA), Spec("add", after(0, 1)), Spec("relu", after(2))])
 
 
 @pytest.mark.parametrize(
     ("graph", "layers", "expected"),
     [
+        # The layout classes of all inputs.
         (chain("relu"), [0], "plain"),
         (SEVERAL, [2], "conv+conv+plain"),
         (SEVERAL, [1, 2], "conv+plain"),
@@ -51,46 +51,20 @@ SUM = [Spec("relu", DATA), Spec("relu", DATA), Spec("add", after(0, 1)), Spec("r
         (built(SUM), [2], "plain:kept+plain"),
         (built(SUM[:3]), [2], "plain+plain"),
         (built([Spec("add", (Feed(None, 0), Feed(None, 1)))]), [0], "plain:kept+plain:kept"),
-    ],
-)
-def test_a_context_lists_the_layout_classes_of_all_inputs_and_what_has_to_be_kept(
-    graph: LayerGraph, layers: list[int], expected: str
-) -> None:
-    assert context(graph, *layers) == expected
-
-
-@pytest.mark.parametrize(("op", "expected"), [("exp", "conv:kept"), ("relu", "conv"), ("clip", "conv")])
-def test_other_operators_keep_an_input_only_if_that_changes_the_conversions(op: str, expected: str) -> None:
-    graph = built([Spec("conv", DATA), Spec("relu", after(0)), Spec("relu", after(0))])
-    assert context(named(graph, "conv", op, "relu"), 1) == expected
-    assert context(named(graph, "relu", op, "relu"), 1) == "plain"
-
-
-# Whether it was written past the caches.
-
-
-NORM = named(chain("conv", "relu", "relu", "pool"), "conv", "batch_norm", "relu", "pool")
-KEPT = built([Spec("conv", DATA), Spec("relu", after(0)), Spec("add", after(0, 1)), Spec("relu", after(1))])
-COMPUTED = built([Spec("conv", DATA), Spec("conv", DATA), Spec("add", after(0, 1)), Spec("relu", after(2))])
-
-
-@pytest.mark.parametrize(
-    ("graph", "layers", "expected"),
-    [
-        (NORM, [0], "plain"),
-        (NORM, [1], "conv"),
-        (NORM, [2], "conv:streamed"),
-        (NORM, [3], "conv"),
+        # Other operators keep an input only if that changes the conversions.
+        (forked("conv", "exp", "relu"), [1], "conv:kept"),
+        (forked("conv", "relu", "relu"), [1], "conv"),
+        (forked("conv", "clip", "relu"), [1], "conv"),
+        (forked("relu", "exp", "relu"), [1], "plain"),
+        # Results of batch norms in layouts of oneDNN are streamed, unless their parameters are computed.
+        *((NORM, layers, it) for layers, it in (([0], "plain"), ([1], "conv"), ([2], "conv:streamed"), ([3], "conv"))),
         (NORM, [1, 2], "conv"),
         (named(chain("pool", "relu", "relu"), "pool", "batch_norm", "relu"), [2], "plain"),
-        # A batch norm with computed parameters cannot be used for streaming.
         (named(COMPUTED, "conv", "conv", "batch_norm", "relu"), [3], "conv"),
         (named(KEPT, "conv", "batch_norm", "add", "relu"), [2], "conv+conv:streamed:kept"),
     ],
 )
-def test_results_of_batch_norms_in_onednn_layouts_are_streamed(
-    graph: LayerGraph, layers: list[int], expected: str
-) -> None:
+def test_a_context_lists_the_classes_of_all_inputs(graph: LayerGraph, layers: list[int], expected: str) -> None:
     assert context(graph, *layers) == expected
 
 
@@ -108,47 +82,22 @@ def test_results_of_batch_norms_in_onednn_layouts_are_streamed(
     ],
 )
 def test_weights_of_a_model_larger_than_the_cache_are_cold(graph: LayerGraph, expected: list[str]) -> None:
-    assert [context(graph, layer.index) for layer in graph.layers] == expected
-    assert context(graph, 0, 1) == "plain" or len(graph.layers) > 2
+    found = [context(graph, layer.index) for layer in graph.layers]
+    assert found == expected
+    assert [is_cold_in(it) for it in found] == [it.endswith("cold") for it in expected]
 
 
 def test_each_repetition_of_a_layer_has_weights_of_its_own() -> None:
     graph = weighing(chain("conv", "conv"), 0, 1)
     assert context(graph, 0) == "plain"
-    often = replace(graph, layers=(replace(graph.layers[0], times=7), graph.layers[1]))
+    often = with_layer(graph, replace(graph.layers[0], times=7))
     assert context(often, 0) == "plain;cold"
     # All layers together are the model, which reads nothing else in between.
     assert context(often, 0, 1) == "plain"
 
 
-def test_a_context_records_whether_a_brick_is_cold() -> None:
-    assert [is_cold_in(it) for it in ("conv", "none", "conv:kept", "conv+plain;cold")] == [False, False, False, True]
-    graph = weighing(chain("conv", "conv"), 0, 2)
-    layouts = output_layouts(graph)
-    assert [context_key(graph, [0], layouts, cold=cold) for cold in (None, False, True)] == [
-        "plain",
-        "plain",
-        "plain;cold",
-    ]
-
-
-# What other layers have read of weights, and what is read of tables.
-
-
 def cold(graph: LayerGraph) -> list[bool]:
     return [is_cold(graph, (layer.index,)) for layer in graph.layers]
-
-
-def looking_up(graph: LayerGraph, layer: int, op: str, rows: int) -> LayerGraph:
-    """The graph with one layer that looks rows up in what it has learned."""
-    (operator,) = graph.layers[layer].operators
-    operator = replace(
-        operator,
-        op=op,
-        inputs=(*operator.inputs, Wire(Origin.WEIGHT, 0)),
-        outputs=(TensorType((rows, 1024)),),
-    )
-    return with_layer(graph, replace(graph.layers[layer], operators=(operator,)))
 
 
 @pytest.mark.parametrize(
@@ -175,51 +124,24 @@ def test_shared_weights_count_once_and_are_cold_if_they_were_read_long_before(
     assert cold(graph) == expected
 
 
-def test_only_the_looked_up_rows_of_a_table_count() -> None:
+def looking_up(graph: LayerGraph, op: str, rows: int) -> LayerGraph:
+    """The graph whose first layer looks rows up in what it has learned."""
+    (operator,) = graph.layers[0].operators
+    inputs, outputs = (*operator.inputs, Wire(Origin.WEIGHT, 0)), (TensorType((rows, 1024)),)
+    return with_layer(
+        graph, replace(graph.layers[0], operators=(replace(operator, op=op, inputs=inputs, outputs=outputs),))
+    )
+
+
+def test_only_the_looked_up_rows_of_a_table_count_unless_another_layer_reads_it_whole() -> None:
     dense = of_weights(30, 2, 2)
     assert cold(dense) == [True, True, True]
     for op in ("embedding", "mxnet.take", "onnx.Gather"):
-        graph = looking_up(dense, 0, op, 64)
+        graph = looking_up(dense, op, 64)
         assert graph.weight_bytes == 4 * MEBIBYTE + 64 * 1024 * 4
         assert cold(graph) == [False, False, False]
-    assert looking_up(dense, 0, "conv", 64).weight_bytes == dense.weight_bytes
-    assert looking_up(dense, 0, "embedding", 1 << 20).weight_bytes == dense.weight_bytes
-
-
-def test_a_table_that_another_layer_reads_whole_is_read_whole() -> None:
-    tied = looking_up(of_weights(5, 2, 5, shared=(0, 2)), 0, "embedding", 64)
+    assert looking_up(dense, "conv", 64).weight_bytes == dense.weight_bytes
+    assert looking_up(dense, "embedding", 1 << 20).weight_bytes == dense.weight_bytes
+    tied = looking_up(of_weights(5, 2, 5, shared=(0, 2)), "embedding", 64)
     assert tied.weight_bytes == 7 * MEBIBYTE
     assert cold(tied) == [False, True, True]
-
-
-@given(graphs(), st.sampled_from(Cut), st.sampled_from(LayerOrder), st.integers(1, 4))
-def test_a_sequence_in_an_excerpt_has_the_same_brick_context_and_program(
-    graph: LayerGraph, how: Cut, order: LayerOrder, granularity: int
-) -> None:
-    layouts = output_layouts(graph)
-    for sequence in cut(graph, granularity, how, order):
-        alone = excerpt(graph, sequence.layers, layouts)
-        assert alone.brick == brick_of(graph, sequence.layers)
-        assert alone.context == context_key(graph, sequence.layers, layouts)
-        assert nameless(alone.program) == nameless(sequence_program(graph, sequence.layers))
-
-
-def test_an_excerpt_reaches_back_to_what_sets_the_layout() -> None:
-    graph = built([Spec(op, after(index - 1) if index else DATA) for index, op in enumerate(("pool", "conv", "relu"))])
-    alone = excerpt(graph, (2,), output_layouts(graph))
-    assert [layer.op for layer in alone.graph.layers] == ["conv", "relu"]
-    assert alone.layers == (1,)
-
-
-def test_an_excerpt_contains_no_names() -> None:
-    graph = built([Spec("conv", DATA), Spec("relu", after(0))], "secret{}".format)
-    alone = excerpt(graph, (1,), output_layouts(graph))
-    assert "secret" not in repr(alone)
-
-
-def test_the_heads_of_an_excerpt_keep_inputs_needed_afterwards() -> None:
-    split = Spec("split", DATA)
-    kept = built([split, Spec("add", (Feed(0, 0), Feed(0, 1))), Spec("relu", (Feed(0, 0),))])
-    assert excerpt(kept, (1,), output_layouts(kept)).kept == {Feed(None, 0)}
-    spent = built([split, Spec("add", (Feed(0, 0), Feed(0, 1)))])
-    assert not excerpt(spent, (1,), output_layouts(spent)).kept

@@ -9,13 +9,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dlbricks_tui.bricks import decomposition as decomposition_module
-from dlbricks_tui.bricks.cutting import Cut, CuttingError, LayerSequence, cut, sequence_edges
-from dlbricks_tui.bricks.decomposition import Cutting, Decomposition, decompose
+from dlbricks_tui.bricks.cutting import Cut, CuttingError, LayerOrder, LayerSequence, cut, layer_order, sequence_edges
+from dlbricks_tui.bricks.decomposition import (
+    Cutting,
+    Decomposition,
+    ModelBricks,
+    RepeatedType,
+    Uniqueness,
+    compare,
+    decompose,
+)
 from dlbricks_tui.bricks.identity import times_paid
-from dlbricks_tui.bricks.ordering import LayerOrder, layer_order
 from dlbricks_tui.bricks.regions import RegionTree, rows_of, tree_of
 from dlbricks_tui.models.cache import Cache
 from dlbricks_tui.models.graph import LayerGraph
+from dlbricks_tui.models.kinds import Kind
 from tests.bricks.graphs import (
     DATA,
     MANY_LAYERS,
@@ -127,18 +135,12 @@ def test_edges_between_overlapping_sequences_start_at_every_producer() -> None:
     sequences = cut(graph, 2, Cut.OVERLAP)
     assert layers_of(sequences) == [(0, 1), (1, 2), (2,)]
     assert sequence_edges(graph, sequences) == ((0, 1), (0, 2), (1, 2))
-
-
-def test_a_granularity_below_one_is_refused() -> None:
     with pytest.raises(CuttingError, match="granularity 0"):
-        cut(chain("conv"), 0)
+        cut(graph, 0)
 
 
-def test_a_model_without_layers_has_no_sequences() -> None:
+def test_no_layers_and_thousands_of_layers_are_cut() -> None:
     assert cut(built([]), 3) == ()
-
-
-def test_a_chain_of_thousands_of_layers_meets_no_recursion_limit() -> None:
     graph = chain(*["conv", "relu"] * (MANY_LAYERS // 2))
     assert len(cut(graph, 4)) == MANY_LAYERS // 4
     assert len(cut(graph, MANY_LAYERS, Cut.RUNNABLE)) == 1
@@ -147,6 +149,9 @@ def test_a_chain_of_thousands_of_layers_meets_no_recursion_limit() -> None:
 def test_a_sequence_is_paid_as_often_as_its_layers() -> None:
     graph = built([Spec("conv", DATA), Spec("relu", after(0), times=2), Spec("pool", after(1), times=4)])
     assert [times_paid(graph, layers) for layers in ((0, 1, 2), (1, 2), (2,))] == [1, 2, 4]
+
+
+# Decompositions.
 
 
 CUTTINGS = st.builds(Cutting, st.integers(1, 4), st.sampled_from(Cut), st.sampled_from(LayerOrder))
@@ -171,21 +176,16 @@ def no_cutting(graph: LayerGraph, cutting: Cutting) -> Decomposition:
     raise AssertionError("a known model is cut again")
 
 
-def test_each_cutting_of_each_model_has_its_own_entry(tmp_path: Path) -> None:
-    cache = Cache(tmp_path)
+def test_each_cutting_of_each_model_has_its_own_entry_and_a_changed_graph_is_cut_anew(tmp_path: Path) -> None:
+    cache, graph = Cache(tmp_path), chain("conv", "relu")
     for key in ("one", "other"):
         for cutting in (Cutting(), Cutting(2), Cutting(2, Cut.OVERLAP), Cutting(2, order=LayerOrder.PAPER)):
-            decompose(chain("conv", "relu").with_key(key), cutting, cache)
+            decompose(graph.with_key(key), cutting, cache)
     assert len(list((tmp_path / "models").iterdir())) == 8
-
-
-def test_a_graph_that_was_changed_after_reading_is_cut_anew(tmp_path: Path) -> None:
-    cache, graph = Cache(tmp_path), chain("conv", "relu").with_key("a file")
-    decompose(graph, cache=cache)
-    changed = replace(graph, layers=graph.layers[:1], heads=())
+    changed = replace(graph.with_key("one"), layers=graph.layers[:1], heads=())
     assert changed.key == ""
     assert len(decompose(changed, cache=cache).occurrences) == 1
-    assert graph.named("other").key == "a file"
+    assert graph.with_key("one").named("other").key == "one"
 
 
 def test_regions_nested_deeper_than_python_recurses_become_rows_and_back() -> None:
@@ -195,3 +195,45 @@ def test_regions_nested_deeper_than_python_recurses_become_rows_and_back() -> No
         specs += [Spec("relu", after(index - 1)), Spec("add", (*after(index), *DATA))]
     tree: RegionTree = decompose(built(specs)).regions
     assert rows_of(tree_of(rows_of(tree))) == rows_of(tree)
+
+
+# The repetition of layers within and across models.
+
+KIND_OF = {"c3": Kind.CONVOLUTION, "c5": Kind.CONVOLUTION, "r": Kind.ELEMENTWISE, "p": Kind.POOLING}
+
+
+def model(name: str, bricks: Sequence[str], contexts: str = "") -> ModelBricks:
+    found = tuple(contexts.split()) or ("plain",) * len(bricks)
+    return ModelBricks(name, tuple(bricks), found, tuple([KIND_OF[brick] for brick in bricks]))
+
+
+models = st.builds(model, st.text(max_size=3), st.lists(st.sampled_from(sorted(KIND_OF)), max_size=8))
+
+
+def test_bricks_of_several_models_are_counted_and_compared() -> None:
+    vgg = model("vgg", ("c3", "r", "c3", "r", "p"), "plain blocked blocked blocked blocked")
+    corpus = compare([vgg, model("lenet", ("c5", "r", "p"))])
+    assert corpus.models == (Uniqueness("vgg", 5, 3, 4), Uniqueness("lenet", 3, 3, 3))
+    assert [it.share for it in corpus.models] == [0.6, 1.0]
+    # Seven contexts: c3 in two; r and p in one in vgg and another in lenet; c5.
+    assert (corpus.layers, corpus.unique_layers, corpus.contexts) == (8, 4, 7)
+    assert corpus.repeated_types == (
+        RepeatedType(Kind.CONVOLUTION, layers=3, repeated=2),
+        RepeatedType(Kind.ELEMENTWISE, layers=3, repeated=2),
+        RepeatedType(Kind.POOLING, layers=2, repeated=0),
+    )
+    assert corpus.jaccard == ((1.0, 0.5), (0.5, 1.0))
+
+
+@given(st.lists(models, max_size=5))
+def test_similarity_is_a_symmetric_grid_and_a_model_listed_twice_adds_nothing_unique(corpus: list[ModelBricks]) -> None:
+    once, twice = compare(corpus), compare([*corpus, *corpus])
+    assert twice.layers == 2 * once.layers
+    assert (twice.unique_layers, twice.contexts) == (once.unique_layers, once.contexts)
+    assert [it.repeated for it in twice.repeated_types] == [2 * it.repeated for it in once.repeated_types]
+    assert [row[index] for index, row in enumerate(once.jaccard)] == [1.0] * len(corpus)
+    assert once.jaccard == tuple(zip(*once.jaccard, strict=True))
+    for row, one in zip(once.jaccard, corpus, strict=True):
+        for similarity, other in zip(row, corpus, strict=True):
+            assert (similarity == 1.0) == (set(one.bricks) == set(other.bricks))
+            assert (similarity == 0.0) == (set(one.bricks).isdisjoint(other.bricks) and one.bricks != other.bricks)

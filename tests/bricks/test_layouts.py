@@ -6,8 +6,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dlbricks_tui.bricks.layouts import is_needed_after, layers_before, may_be_overwritten, output_layouts, way_up
-from dlbricks_tui.models.digraphs import layer_digraph
-from dlbricks_tui.models.graph import Feed, LayerGraph, Origin, Params, ParamValue, Shape, TensorType, Wire
+from dlbricks_tui.models.graph import (
+    Feed,
+    LayerGraph,
+    Origin,
+    Params,
+    ParamValue,
+    Shape,
+    TensorType,
+    Wire,
+    layer_digraph,
+)
 from tests.bricks.convolutions import convolving, named, with_layer
 from tests.bricks.graphs import DATA, Spec, after, built, chain, graphs
 
@@ -18,10 +27,6 @@ def layouts(graph: LayerGraph) -> list[str]:
 
 def set_by(data: Shape, weight: Shape, result: Shape, op: str = "conv", parts: str = "") -> str:
     return layouts(convolving(chain("conv"), 0, data, weight, result, op, parts))[0]
-
-
-def test_a_convolution_of_numbers_as_of_a_damaged_file_sets_the_usual_layout() -> None:
-    assert set_by((), (), ()) == "conv"
 
 
 @pytest.mark.parametrize(
@@ -68,9 +73,7 @@ def test_a_sum_of_two_has_the_layout_of_the_overwritten_input(
 ) -> None:
     later = [Spec("relu", after(layer)) for layer in needed]
     assert layouts(built([Spec("conv", DATA), Spec("relu", DATA), Spec("add", after(*read)), *later]))[2] == expected
-
-
-def test_an_input_of_another_size_is_never_overwritten() -> None:
+    # An input of another size is never overwritten.
     graph = named(built([Spec("conv", DATA), Spec("sub", after(0), width=16)]), "conv", "sub")
     assert layouts(graph) == ["conv", "plain"]
 
@@ -92,6 +95,8 @@ def test_an_input_of_another_size_is_never_overwritten() -> None:
         ((1, 40, 14, 14), (64, 40, 3, 3), (1, 64, 14, 14), "conv~8"),
         ((1, 36, 14, 14), (24, 36, 3, 3), (1, 24, 14, 14), "conv/8~1"),
         ((8, 512, 14), (64, 512, 1), (8, 64, 14), "conv1x1:512x14:64x14"),
+        # Numbers, as of a damaged file.
+        ((), (), (), "conv"),
     ],
 )
 def test_convolutions_whose_layouts_may_differ_are_of_different_classes(
@@ -122,15 +127,8 @@ def test_a_sum_of_many_is_plain_if_one_input_is_plain() -> None:
     graph = built([*specs, *(Spec("add", feeds) for feeds in sums)])
     graph = named(graph, "conv", "conv", "relu", *["sum"] * len(sums))
     graph = convolving(graph, 1, (1, 3, 8, 8), (24, 3, 3, 3), (1, 24, 8, 8))
-    assert layouts(graph)[3:] == [
-        "conv",
-        "conv|conv/8",
-        "conv/8|conv",
-        "plain",
-        "plain",
-        "conv|conv/8",
-        "conv|conv/8",
-    ]
+    many = "conv|conv/8"
+    assert layouts(graph)[3:] == ["conv", many, "conv/8|conv", "plain", "plain", many, many]
 
 
 def test_layouts_propagate_inside_a_layer() -> None:
@@ -182,58 +180,48 @@ def test_the_search_for_producers_finds_the_ancestors_of_networkx(graph: LayerGr
     assert found == {layer, *nx.ancestors(digraph, layer)}
 
 
-def test_the_search_for_producers_ends_where_the_layout_is_set() -> None:
+def test_the_search_for_producers_ends_where_the_layout_is_set_and_follows_all_inputs_that_are_not_plain() -> None:
     graph = named(chain("conv", "relu", "conv", "pool", "relu"), "conv", "relu", "conv", "max_pool", "relu")
     assert behind(graph, Feed(4, 0)) == (2, 3, 4)
     assert behind(graph, Feed(1, 0)) == (0, 1)
     assert behind(graph, Feed(None, 0)) == ()
-
-
-def test_the_search_for_producers_follows_all_inputs_that_are_not_plain() -> None:
     specs = [Spec("conv", DATA), Spec("conv", DATA), Spec("relu", DATA)]
     graph = built([*specs, Spec("concat", after(0, 2, 1)), Spec("relu", after(3))])
     assert behind(graph, Feed(4, 0), Feed(2, 0)) == (0, 1, 3, 4)
 
 
 def test_a_convolution_of_unknown_output_shape_sets_a_layout() -> None:
-    graph = chain("conv")
-    layer = convolving(graph, 0, (1, 8, 8, 8), (8, 8, 3, 3), (1, 8, 8, 8)).layers[0]
+    (layer,) = convolving(chain("conv"), 0, (1, 8, 8, 8), (8, 8, 3, 3), (1, 8, 8, 8)).layers
     without = replace(layer, operators=(replace(layer.operators[0], outputs=()),), results=(), outputs=())
-    assert output_layouts(with_layer(graph, without)) == ((),)
+    assert output_layouts(with_layer(chain("conv"), without)) == ((),)
 
 
-FIRST = Feed(0, 0)
+def reading(*sources: int, op: str = "relu") -> LayerGraph:
+    """A first layer, and more that read these ones; the second is of that kind."""
+    graph = built([Spec("conv", DATA), *(Spec("relu", after(source)) for source in sources)])
+    return named(graph, "conv", op, *["relu"] * (len(sources) - 1))
 
 
-def test_a_tensor_is_needed_until_its_last_reader() -> None:
-    graph = built([Spec("relu", DATA), Spec("relu", after(0)), Spec("relu", after(0)), Spec("relu", after(2))])
-    assert is_needed_after(graph, FIRST, 1)
-    assert not is_needed_after(graph, FIRST, 2)
-    assert not is_needed_after(graph, FIRST, 3)
-
-
-def test_inputs_and_outputs_of_a_model_and_their_aliases_are_always_needed() -> None:
-    graph = replace(chain("relu", "relu"), heads=after(0, 1))
-    assert is_needed_after(graph, Feed(None, 0), 0)
-    assert is_needed_after(graph, FIRST, 1)
-    assert is_needed_after(named(chain("relu", "relu"), "identity", "relu"), FIRST, 1)
-    conv = chain("conv")
-    assert not may_be_overwritten(conv, conv.layers[0], 0, Wire(Origin.WEIGHT, 0))
-
-
-def test_only_readers_of_the_same_output_count() -> None:
-    graph = built([Spec("split", DATA), Spec("relu", (Feed(0, 0),)), Spec("relu", (Feed(0, 1),))])
-    assert not is_needed_after(graph, Feed(0, 0), 1)
-
-
-def test_a_tensor_is_needed_by_readers_of_its_aliases() -> None:
-    specs = [Spec("conv", DATA), Spec("relu", after(0)), Spec("relu", after(1)), Spec("relu", after(0))]
-    graph = named(built(specs), "conv", "identity", "relu", "relu")
-    assert is_needed_after(graph, Feed(1, 0), 2)
-    specs = [Spec("conv", DATA), Spec("relu", after(0)), Spec("relu", after(0)), Spec("relu", after(1))]
-    graph = named(built(specs), "conv", "identity", "relu", "relu")
-    assert is_needed_after(graph, FIRST, 2)
-    assert not is_needed_after(graph, FIRST, 3)
+@pytest.mark.parametrize(
+    ("graph", "feed", "readers"),
+    [
+        (reading(0, 0, 2), Feed(0, 0), [1]),
+        # Only readers of the same output count.
+        (built([Spec("split", DATA), Spec("relu", (Feed(0, 0),)), Spec("relu", (Feed(0, 1),))]), Feed(0, 0), []),
+        # Inputs and outputs of a model are always needed, and so are tensors that have another name.
+        (reading(0), Feed(None, 0), [1]),
+        (replace(reading(0), heads=after(0, 1)), Feed(0, 0), [1]),
+        (reading(0, op="identity"), Feed(0, 0), [1]),
+        (reading(0, 1, 0, op="identity"), Feed(1, 0), [1, 2]),
+        (reading(0, 0, 1, op="identity"), Feed(0, 0), [1, 2]),
+    ],
+)
+def test_a_tensor_is_needed_until_the_last_reader_of_it_and_its_aliases(
+    graph: LayerGraph, feed: Feed, readers: list[int]
+) -> None:
+    behind = range(1, len(graph.layers))
+    assert [reader for reader in behind if is_needed_after(graph, feed, reader)] == readers
+    assert not may_be_overwritten(graph, graph.layers[0], 0, Wire(Origin.WEIGHT, 0))
 
 
 def test_inside_a_layer_a_tensor_may_be_overwritten_by_its_last_reader() -> None:

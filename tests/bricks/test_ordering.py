@@ -6,10 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dlbricks_tui.bricks.cutting import cut
-from dlbricks_tui.bricks.ordering import DominatorTree, LayerOrder, branch_order, continues_chain, layer_order
-from dlbricks_tui.models.digraphs import layer_digraph
-from dlbricks_tui.models.graph import LayerGraph
+from dlbricks_tui.bricks.cutting import DominatorTree, LayerOrder, branch_order, continues_chain, cut, layer_order
+from dlbricks_tui.models.graph import LayerGraph, layer_digraph
 from tests.bricks.graphs import (
     DATA,
     MANY_LAYERS,
@@ -51,33 +49,21 @@ def test_the_sequences_do_not_depend_on_which_branch_the_file_lists_or_joins_fir
     expected = cuts_of(laid_out(branch), granularity)
     assert cuts_of(laid_out(branch, listed=shuffled), granularity) == expected
     assert cuts_of(laid_out(branch, listed=shuffled, joined=shuffled), granularity) == expected
+    # Equal modules have the same order anywhere: each of the four lists and joins its branches in another order.
+    graph = laid_out(("pool", *branch) * 4, listed=shuffled, joined=shuffled)
+    ops = [graph.layers[layer].op for layer in branch_order(graph)[1:]]
+    assert ops == ops[: len(ops) // 4] * 4
 
 
 @pytest.mark.parametrize("nested_first", [True, False])
 def test_the_longest_chain_continues_at_a_fork_beside_a_longer_branch(nested_first: bool) -> None:
     nested: Branch = ("relu", ("add", (("relu",), ("relu",))), "relu", "relu")
     straight: Branch = ("conv", "conv", "conv")
-    branches = (nested, straight) if nested_first else (straight, nested)
-    graph = laid_out((("concat", branches),))
+    graph = laid_out((("concat", (nested, straight) if nested_first else (straight, nested)),))
     assert [graph.layers[layer].op for layer in branch_order(graph)[1:3]] == ["conv", "conv"]
-
-
-def test_a_constant_comes_right_before_its_reader() -> None:
-    graph = built(
-        [Spec("constant"), Spec("conv", DATA), Spec("relu", after(1)), Spec("add", after(2, 0)), Spec("pool", after(3))]
-    )
-    assert branch_order(graph) == (1, 2, 0, 3, 4)
-
-
-@given(series_parallel_branches(), st.randoms(use_true_random=False))
-def test_equal_modules_have_the_same_order_anywhere(module: Branch, shuffle: random.Random) -> None:
-    def shuffled(count: int) -> list[int]:
-        return shuffle.sample(range(count), count)
-
-    # Each of the four lists and joins its branches in another order.
-    graph = laid_out(("pool", *module) * 4, listed=shuffled, joined=shuffled)
-    ops = [graph.layers[layer].op for layer in branch_order(graph)[1:]]
-    assert ops == ops[: len(ops) // 4] * 4
+    # A constant comes right before its reader.
+    chained = [Spec("conv", DATA), Spec("relu", after(1)), Spec("add", after(2, 0)), Spec("pool", after(3))]
+    assert branch_order(built([Spec("constant"), *chained])) == (1, 2, 0, 3, 4)
 
 
 def test_a_model_of_thousands_of_joins_meets_no_recursion_limit() -> None:

@@ -66,10 +66,8 @@ def test_layers_that_share_an_array_read_the_same_one() -> None:
     for layer, array in ((0, 7), (2, 7), (3, 8)):
         graph = with_layer(graph, replace(graph.layers[layer], arrays=(array,)))
     assert len(model_program(graph).network.weights) == 2
-    assert (
-        len(sequence_program(graph, (1, 2, 3)).network.weights) - len(sequence_program(graph, (1,)).network.weights)
-        == 2
-    )
+    three, one = (sequence_program(graph, layers).network.weights for layers in ((1, 2, 3), (1,)))
+    assert len(three) - len(one) == 2
     often = with_layer(graph, replace(graph.layers[2], times=3))
     # Its repetitions have arrays of their own.
     assert len(model_program(often).network.weights) == 4
@@ -93,20 +91,12 @@ def put_out(network: Network) -> list[str]:
     return others
 
 
-def test_a_layer_with_plain_inputs_needs_no_producer() -> None:
-    graph = chain("pool", "relu", "conv")
-    assert [sequence_program(graph, [layer]).producer for layer in range(3)] == [None] * 3
-
-
-def test_a_producer_begins_where_the_layout_is_set() -> None:
+def test_a_producer_begins_where_the_layout_is_set_and_plain_inputs_pass_through_it() -> None:
     graph = chain("pool", "conv", "relu", "relu", "pool", "relu")
-    assert ops_of(sequence_program(graph, [2]).producer) == ["conv"]
-    assert ops_of(sequence_program(graph, [4, 5]).producer) == ["conv", "relu", "relu"]
-
-
-def test_a_plain_input_passes_through_the_producer() -> None:
-    graph = built([Spec("conv", DATA), Spec("add", (Feed(None, 1), Feed(0, 0)))])
-    program = sequence_program(graph, [1])
+    told = {(0,): [], (1,): [], (2,): ["conv"], (4, 5): ["conv", "relu", "relu"]}
+    assert {layers: ops_of(sequence_program(graph, layers).producer) for layers in told} == told
+    assert sequence_program(graph, [1]).producer is None
+    program = sequence_program(built([Spec("conv", DATA), Spec("add", (Feed(None, 1), Feed(0, 0)))]), [1])
     assert program.producer is not None
     assert list(program.network.inputs) == ["data0", "data1"]
     assert ops_of(program.producer) == ["conv"]
@@ -123,11 +113,6 @@ def test_an_awake_program_and_its_prelude_start_with_a_wake_up() -> None:
     asleep = sequence_program(chain("relu", "pool"), [1], awake=False)
     assert ops_of(asleep.network) == ["Activation", "pool"]
     assert ops_of(model_program(chain("relu", "pool")).network) == ["relu", "pool"], "a model wakes up by itself"
-
-
-def test_tensors_needed_afterwards_are_outputs_of_the_program() -> None:
-    graph = built([Spec("relu", DATA), Spec("relu", DATA), Spec("add", after(0, 1)), Spec("relu", after(1))])
-    assert put_out(sequence_program(graph, [2]).network) == ["layer2:0", "copy_2:0"]
 
 
 def test_streamed_inputs_are_copied_by_the_operator_that_streamed_them() -> None:
@@ -157,11 +142,13 @@ def test_row_indices_are_copied_unchanged() -> None:
     assert woken(sequence_program(whole, [0]).prelude) == ["_copy"]
 
 
-def test_only_tensors_read_outside_a_sequence_are_outputs() -> None:
+def test_tensors_read_outside_a_sequence_or_needed_afterwards_are_outputs() -> None:
     graph = built([Spec("split", DATA), Spec("relu", (Feed(0, 0),)), Spec("concat", (Feed(0, 1), Feed(1, 0)))])
     assert put_out(sequence_program(graph, [0]).network) == ["layer0:0", "layer0:1"]
     assert put_out(sequence_program(graph, [0, 1]).network) == ["layer0:1", "layer1:0"]
     assert put_out(sequence_program(graph, [0, 1, 2]).network) == ["layer2:0"]
+    graph = built([Spec("relu", DATA), Spec("relu", DATA), Spec("add", after(0, 1)), Spec("relu", after(1))])
+    assert put_out(sequence_program(graph, [2]).network) == ["layer2:0", "copy_2:0"]
 
 
 def test_equal_names_in_a_model_file_do_not_clash() -> None:
@@ -204,27 +191,19 @@ def test_operators_that_alias_their_memory_are_not_copied(tmp_path: Path) -> Non
 
     conv, reshape, both = (sequence_program(graph, layers) for layers in ((0,), (1,), (0, 1)))
     assert makers_of_outputs(read(conv.network)) == ["Conv"], "nobody sleeps who would have to be woken"
-    assert makers_of_outputs(read(reshape.network)) == ["Erf", "Shape"], (
-        "the copy that it reads, which the prelude puts out too"
-    )
+    assert makers_of_outputs(read(reshape.network)) == ["Erf", "Shape"], "the copy that it reads, as in the prelude"
     assert makers_of_outputs(read(reshape.prelude)) == ["Erf"]
     assert makers_of_outputs(read(both.network)) == ["Conv", "Shape"], "what is computed is put out"
 
 
-def test_a_copy_is_made_by_all_cores_where_its_type_allows(tmp_path: Path) -> None:
-    graph = loaded(tmp_path, model([make_node("Sqrt", ["x"], ["y"])], {"x": (1, 8)}, ["y"]))
-    assert makers_of_outputs(read(sequence_program(graph, (0,)).prelude)) == ["Erf"]
-
-    made = model([make_node("Sqrt", ["x"], ["y"])], {"x": (1, 8)}, ["y"])
-    made.graph.input[0].type.tensor_type.elem_type = TensorProto.DOUBLE
-    assert makers_of_outputs(read(sequence_program(loaded(tmp_path, made), (0,)).prelude)) == ["Relu"]
-
-
 @pytest.mark.parametrize(("opset", "op"), [(7, "Elu"), (8, "Elu"), (9, "Erf"), (17, "Erf")])
 def test_a_copy_uses_an_operator_of_the_models_version(opset: int, op: str, tmp_path: Path) -> None:
-    graph = loaded(tmp_path, model([make_node("Sqrt", ["x"], ["y"])], {"x": (1, 8)}, ["y"], opset=opset))
-    program = sequence_program(graph, (0,))
+    made = model([make_node("Sqrt", ["x"], ["y"])], {"x": (1, 8)}, ["y"], opset=opset)
+    program = sequence_program(loaded(tmp_path, made), (0,))
+    # One that all cores compute, where its type allows.
     assert makers_of_outputs(read(program.prelude)) == [op]
     network = read(program.network)
     assert [node.op_type for node in network.graph.node] == [op, "Sqrt"], "what the prelude takes is taken off"
     assert defs.get_schema(op, opset, "").since_version <= network.opset_import[0].version == opset
+    made.graph.input[0].type.tensor_type.elem_type = TensorProto.DOUBLE
+    assert makers_of_outputs(read(sequence_program(loaded(tmp_path, made), (0,)).prelude)) == ["Relu"]

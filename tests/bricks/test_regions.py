@@ -6,9 +6,8 @@ import pytest
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
-from dlbricks_tui.bricks.cutting import Cut
+from dlbricks_tui.bricks.cutting import Cut, LayerOrder
 from dlbricks_tui.bricks.decomposition import Cutting, decompose
-from dlbricks_tui.bricks.ordering import LayerOrder
 from dlbricks_tui.bricks.regions import (
     Chain,
     Irregular,
@@ -24,8 +23,7 @@ from dlbricks_tui.bricks.regions import (
     repeated_runs,
     walk,
 )
-from dlbricks_tui.models.digraphs import layer_digraph
-from dlbricks_tui.models.graph import Feed, LayerGraph
+from dlbricks_tui.models.graph import LayerGraph, layer_digraph
 from tests.bricks.graphs import (
     DATA,
     MANY_LAYERS,
@@ -42,6 +40,7 @@ from tests.bricks.graphs import (
     side_by_side,
     sound_graphs,
     topological_orders,
+    wired,
 )
 
 
@@ -143,20 +142,10 @@ def contracted(graph: LayerGraph) -> nx.DiGraph:
 
 def form_of(branch: Branch) -> tuple[Hashable, ...]:
     """A form that is equal for equal branches; the order of the branches inside does not count."""
-    pieces: list[Hashable] = []
-    for piece in branch:
-        if isinstance(piece, str):
-            pieces.append(piece)
-        else:
-            join, branches = piece
-            pieces.append((join, tuple(sorted((form_of(it) for it in branches), key=repr))))
-    return tuple(pieces)
-
-
-def branch_keys(one: Branch, other: Branch) -> list[int]:
-    tree = tree_of(laid_out((("concat", (one, other)),)))
-    (module,) = [part for part in tree.root.parts if isinstance(part, Parallel)]
-    return [branch.key for branch in module.branches]
+    return tuple(
+        it if isinstance(it, str) else (it[0], tuple(sorted((form_of(inner) for inner in it[1]), key=repr)))
+        for it in branch
+    )
 
 
 @given(series_parallel_branches(), series_parallel_branches())
@@ -164,7 +153,9 @@ def branch_keys(one: Branch, other: Branch) -> list[int]:
 @example((("add", (("conv",), ())),), (("add", (("conv",), ("conv",))),))
 def test_two_branches_share_a_key_if_and_only_if_they_are_equal(one: Branch, other: Branch) -> None:
     assume(one and other)
-    keys = branch_keys(one, other)
+    tree = tree_of(laid_out((("concat", (one, other)),)))
+    (module,) = [part for part in tree.root.parts if isinstance(part, Parallel)]
+    keys = [branch.key for branch in module.branches]
     assert (keys[0] == keys[1]) == (form_of(one) == form_of(other))
 
 
@@ -194,22 +185,7 @@ for _ in range(3):
     HOURGLASS = ("pool", ("add", (("conv",), HOURGLASS)), "relu")
 SHORT_CUT: tuple[Branch, ...] = (("conv", "relu"), ())
 INCEPTION: Branch = (("concat", (("conv",), ("relu", "conv"), ("conv", "relu", "conv"), ("pool", "conv"))),)
-SECOND = (Feed(None, 1),)
-
-
-def crossed(fork: int, first: int, ops: tuple[str, str, str] = ("conv", "pool", "add")) -> list[Spec]:
-    """A module of two branches behind a fork, of which the second also reads the first; it begins at this number."""
-    one, other, join = ops
-    parts = [Spec(one, after(fork)), Spec(other, after(fork)), Spec(join, after(first, first + 1))]
-    return [*parts, Spec("concat", after(first, first + 2))]
-
-
-def recurrent(steps: int) -> list[Spec]:
-    specs = [Spec("split", DATA), Spec("conv", after(0))]
-    for _ in range(steps):
-        state = len(specs) - 1
-        specs += [Spec("conv", after(0)), Spec("add", after(state, state + 1)), Spec("relu", after(state + 2))]
-    return [*specs, Spec("concat", after(*range(4, len(specs), 3)))]
+STEPS = "split conv:0 conv:0 add:1,2 relu:3 conv:0 add:4,5 relu:6 conv:0 add:7,8 relu:9 concat:4,7,10"
 
 
 @pytest.mark.parametrize(
@@ -224,65 +200,27 @@ def recurrent(steps: int) -> list[Spec]:
         ),
         (chain(*("split", "conv", "relu", "conv", "relu") * 3), "[split [conv relu]x2]x3"),
         (laid_out(INCEPTION * 2), "conv [{conv|relu conv|conv relu conv|pool conv} concat]x2"),
-        (
-            laid_out(HOURGLASS),
-            "conv pool {conv|pool {conv|pool {conv|pool conv relu} add relu} add relu} add relu",
-        ),
+        (laid_out(HOURGLASS), "conv pool {conv|pool {conv|pool {conv|pool conv relu} add relu} add relu} add relu"),
         # Inputs, heads and constants are branches at the ends of the model.
-        (
-            built(
-                [
-                    *(Spec("conv", DATA), Spec("pool", SECOND), Spec("concat", after(0, 1))),
-                    *(Spec("relu", after(2)), Spec("conv", after(2))),
-                ]
-            ),
-            "{conv|pool} concat {relu|conv}",
-        ),
-        (built([Spec("conv", DATA), Spec("relu", after(0)), Spec("pool", SECOND)]), "{conv relu|pool}"),
-        (
-            built([Spec("conv", DATA), Spec("relu", after(0)), Spec("constant"), Spec("add", after(1, 2))]),
-            "{conv relu|constant} add",
-        ),
+        (wired("conv pool:i1 concat:0,1 relu:2 conv:2"), "{conv|pool} concat {relu|conv}"),
+        (wired("conv relu:0 pool:i1"), "{conv relu|pool}"),
+        (wired("conv relu:0 constant add:1,2"), "{conv relu|constant} add"),
         # Only parts neither in series nor in parallel are irregular.
         (
-            built(
-                [
-                    *(Spec("split", DATA), Spec("relu", after(0)), *crossed(1, 2)),
-                    *(Spec("relu", after(5)), Spec("sub", after(6, 0)), Spec("pool", after(7))),
-                ]
-            ),
+            wired("split relu:0 conv:1 pool:1 add:2,3 concat:2,4 relu:5 sub:6,0 pool:7"),
             "split {relu <conv pool add> concat relu|} sub pool",
         ),
         # A residual block between the two that cross stays a region, as does a repeat behind its inputs.
         (
-            built(
-                [
-                    *(Spec("split", DATA), Spec("conv", after(0)), Spec("relu", after(0)), Spec("conv", after(1))),
-                    *(Spec("pool", after(3)), Spec("add", after(4, 3)), Spec("add", after(5, 2))),
-                    Spec("concat", after(6, 1)),
-                ]
-            ),
+            wired("split conv:0 relu:0 conv:1 pool:3 add:4,3 add:5,2 concat:6,1"),
             "split <conv relu conv {pool|} add add> concat",
         ),
+        (wired("split conv:0 pool:0 relu:1 relu:3 add:2,1 concat:4,5"), "split <conv pool [relu]x2 add> concat"),
         (
-            built(
-                [
-                    *(Spec("split", DATA), Spec("conv", after(0)), Spec("pool", after(0)), Spec("relu", after(1))),
-                    *(Spec("relu", after(3)), Spec("add", after(2, 1)), Spec("concat", after(4, 5))),
-                ]
-            ),
-            "split <conv pool [relu]x2 add> concat",
-        ),
-        (
-            built(
-                [
-                    *(Spec("split", DATA), *crossed(0, 1), *crossed(0, 5, ("relu", "pool", "sub"))),
-                    Spec("add", after(4, 8, 0)),
-                ]
-            ),
+            wired("split conv:0 pool:0 add:1,2 concat:1,3 relu:0 pool:0 sub:5,6 concat:5,7 add:4,8,0"),
             "split {<conv pool add> concat|<relu pool sub> concat|} add",
         ),
-        (built(recurrent(5)), "split <{conv|conv} add relu [conv add relu]x4> concat"),
+        (wired(STEPS), "split <{conv|conv} add relu [conv add relu]x2> concat"),
     ],
 )
 def test_a_model_is_drawn_as_chains_branches_repeats_and_irregular_parts(graph: LayerGraph, drawing: str) -> None:
@@ -290,16 +228,11 @@ def test_a_model_is_drawn_as_chains_branches_repeats_and_irregular_parts(graph: 
 
 
 def test_irregular_modules_of_the_same_layers_wired_differently_have_different_keys() -> None:
-    def module(first_readers: tuple[str, str], second_readers: tuple[str, str]) -> list[Spec]:
-        # Each of two layers has two readers, all of which read a third layer too.
-        readers = [Spec(op, after(reads, 3)) for ops, reads in ((first_readers, 1), (second_readers, 2)) for op in ops]
-        return [Spec("split", DATA), *(Spec(op, after(0)) for op in ("relu", "relu", "conv")), *readers]
-
-    one = built([*module(("add", "sub"), ("add", "sub")), Spec("concat", after(4, 5, 6, 7))])
-    other = built([*module(("add", "add"), ("sub", "sub")), Spec("concat", after(4, 5, 6, 7))])
+    # Each of two layers has two readers, all of which read a third layer too.
+    module = "split relu:0 relu:0 conv:0 {}:1,3 {}:1,3 {}:2,3 {}:2,3 concat:4,5,6,7"
+    one, other = (wired(module.format(*ops)) for ops in (("add", "sub", "add", "sub"), ("add", "add", "sub", "sub")))
     keys = [region.key for _, region in walk(tree_of(side_by_side(one, other)).root) if isinstance(region, Irregular)]
-    assert len(keys) == 2
-    assert keys[0] != keys[1]
+    assert len(keys) == len({*keys}) == 2
 
 
 def test_thousands_of_layers_nested_or_in_a_row_meet_no_recursion_limit() -> None:
@@ -332,6 +265,9 @@ def test_a_sequence_of_several_layers_is_one_leaf_and_equal_ones_in_a_row_are_a_
     (repeat,) = decompose(chain("conv", "relu", "conv", "relu"), Cutting(2)).regions.root.parts
     assert isinstance(repeat, Repeat)
     assert len(repeat.instances) == 2
+
+
+# Runs of equal pieces.
 
 
 def runs_of(text: str) -> list[Repetition]:

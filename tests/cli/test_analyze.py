@@ -1,12 +1,10 @@
 """`dlbricks analyze` on a store, and `--measure --prove` by ONNX Runtime on a tiny model."""
 
 import csv
-import io
 import json
 import os
 import shutil
 import signal
-import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -16,18 +14,16 @@ from typing import Any
 import networkx
 import pytest
 
-from dlbricks_tui.analysis.proving import ProofError, ProofRule, Prover
-from dlbricks_tui.analysis.what_if import Gain, WhatIf, WhatIfKind
+from dlbricks_tui.analysis.proving import ProofRule, Prover
+from dlbricks_tui.analysis.what_if import WhatIfKind
 from dlbricks_tui.api import analysing as lacking
 from dlbricks_tui.api.analysing import ProvingError, asked_what_ifs
 from dlbricks_tui.bricks.decomposition import decompose
 from dlbricks_tui.cli.main import main
-from dlbricks_tui.documents.what_ifs import interval_of
 from dlbricks_tui.folders import SAMPLE_MODELS
 from dlbricks_tui.host import peaks
 from dlbricks_tui.host.fingerprint import fingerprint
 from dlbricks_tui.host.queue import HOST_LOCK_VARIABLE
-from dlbricks_tui.measure.method import Method
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.models.library import Library
 from dlbricks_tui.models.loading import Loader
@@ -48,7 +44,6 @@ pytestmark = pytest.mark.usefixtures("shared_cache")
 
 # SqueezeNet as MXNet has it; its types are delivered at level `written`.
 SQUEEZENET = decompose(table1()["16"])
-ONNX_1 = "onnxruntime-1.32.0 python-3.11 threads-1"
 MXNET_1, MXNET_2 = (f"mxnet-1.9.1 python-3.11 threads-{threads}" for threads in (1, 2))
 CONTRACT = {
     *("model", "system", "measured_ms", "sequential_ms", "best_ms", "best_parallel_ms", "roofline_ms"),
@@ -93,95 +88,33 @@ def test_an_analysis_has_the_keys_that_programs_use(analyze: Analyze) -> None:
     records = [*results(MXNET_1, 60.0), *results(MXNET_2, factor=0.5), known_peaks(2)]
     (found,) = document(analyze(records, "table1:16", "--runtime", MXNET_1, "--json"))
     assert found.keys() >= CONTRACT
-    assert found["model"].startswith("SqueezeNet")
     assert (found["system"], found["measured_ms"]) == ("c5.xlarge", pytest.approx(60.0))
     assert found["best_ms"] == pytest.approx(found["sequential_ms"] / 2)
-    assert 0 < found["best_parallel_ms"] <= found["best_ms"]
-    assert found["roofline_ms"] > 0
+    assert 0 < found["best_parallel_ms"] <= found["best_ms"] and found["roofline_ms"] > 0
     parts = found["gap"]
     assert set(parts) == {"slower_layers_ms", "conversions_ms", "calls_ms", "unexplained_ms"}
     assert sum(parts.values()) == pytest.approx(found["measured_ms"] - found["best_ms"], abs=1e-9)
     (threads,) = found["what_ifs"]
     assert set(threads) >= {"id", "kind", "estimate_ms", "gain", "interval", "layers", "how", "proof"}
     assert (threads["id"], threads["kind"], threads["proof"]) == ("threads-2", "threads", None)
-    assert threads["gain"] == pytest.approx(0.5)
     low, high = threads["interval"]
-    assert low < threads["gain"] < high
+    assert low < threads["gain"] < high and threads["gain"] == pytest.approx(0.5)
+    status, out, _ = analyze([], "table1:16", "--runtime", MXNET_2, "--roofline")
+    assert status == 0 and "GFLOP/s by FLOP/byte" in out and " of the time is in layers bound by " in out
     status, out, _ = analyze([], "table1:16", "--runtime", MXNET_1, "--layers")
-    assert status == 0
-    assert "60.00 ms measured" in out.splitlines()[0] and "times the best measured" in out.splitlines()[0]
-    for words in ("best measured", "roofline", "gap to the best", "unexplained", "threads-2", "FASTEST"):
-        assert words in out
-    assert max(map(len, out.splitlines())) <= 120
+    assert status == 0 and "60.00 ms measured" in out and "FASTEST" in out
 
 
 def test_several_models_make_tables_rows_of_csv_or_details_one_after_another(analyze: Analyze) -> None:
-    records = [*results(MXNET_1, 60.0), *results(MXNET_2, factor=0.5)]
     both = ("table1:16", "squeezenet1.0", "--runtime", MXNET_1)
-    status, out, err = analyze(records, *both)
-    assert status == 1
-    lines = out.splitlines()
-    titles = [line for line in lines if line.startswith(("BOUNDS", "GAINS", "GAP"))]
-    assert [line.split()[0] for line in titles] == ["BOUNDS", "GAINS", "GAP"]
-    assert lines[0].endswith("2 models")
-    assert any(line.startswith("no best of squeezenet1.0, as results of layers are missing") for line in lines)
+    status, out, err = analyze([*results(MXNET_1, 60.0), *results(MXNET_2, factor=0.5)], *both)
+    assert status == 1 and "\nBOUNDS" in out
     assert err.count("dlbricks doctor --peaks --threads 1") == 1, "what several models lack is named once"
-    _, out, _ = analyze([], *both, "--csv")
-    first, second = csv.DictReader(out.splitlines())
+    first, second = csv.DictReader(analyze([], *both, "--csv")[1].splitlines())
     assert float(first["measured_ms"]) == pytest.approx(60.0)
-    assert (first["best_threads"], first["threads_gain"][:3]) == ("threads-2", "0.5")
     assert (second["model"], second["best_ms"]) == ("squeezenet1.0", "")
-    _, out, _ = analyze([], *both, "--layers")
-    assert "FASTEST" in out
-    assert "BOUNDS" not in out
-
-
-def test_a_roofline_above_what_was_measured_is_corrected_and_says_that_the_peaks_are_those_of_a_busy_host(
-    analyze: Analyze,
-) -> None:
-    low = replace(known_peaks(2), arithmetic=(("avx512", 0.01),), bandwidth=(("memory", 0.001),))
-    records = [*results(MXNET_1), *results(MXNET_2, factor=0.5), low]
-    (found,) = document(analyze(records, "table1:16", "--runtime", MXNET_1, "--json"))
-    assert 0 < found["roofline_ms"] <= found["best_ms"] < found["sequential_ms"]
-    _, out, err = analyze([], "table1:16", "--runtime", MXNET_1)
-    assert "the peaks were measured on a busy host, so what layers reached counts" in out
-    assert "dlbricks doctor --peaks --threads 2" in err
-    _, out, err = analyze([known_peaks(2)], "table1:16", "--runtime", MXNET_1)
-    assert "busy host" not in out and "--peaks" not in err
-
-
-def results_in_onnx(folder: Path, batch_size: int = 1) -> list[Record]:
-    """All bricks of the model's ONNX file at a batch size."""
-    (source,) = Library(SAMPLE_MODELS, folder, Format.ONNX).find("table1:16")
-    graph = Loader(folder / "cache", TableFramework()).load(source, Level.WRITTEN, batch_size=batch_size)
-    bricks = brick_records(decompose(graph), system="c5.xlarge", runtime=ONNX_1, batch_size=batch_size)
-    return [system("c5.xlarge"), runtime(ONNX_1, framework="onnxruntime"), *bricks]
-
-
-def test_a_batch_size_counts_without_an_end_to_end_latency(analyze: Analyze, tmp_path: Path) -> None:
-    records = [*results_in_onnx(tmp_path), *results_in_onnx(tmp_path, 8)]
-    _, out, _ = analyze(records, "table1:16", "--runtime", ONNX_1, "--json")
-    (batch,) = analysis_in(out)["what_ifs"]
-    assert batch["id"] == "batch-8"
-
-
-def test_the_default_engine_of_mxnet_is_a_what_if_once_the_whole_model_was_timed_with_it(analyze: Analyze) -> None:
-    where = {"system": "c5.xlarge", "protocol": Method.INSIDE.id}
-    by_default = f"{MXNET_2} MXNET_ENGINE_TYPE=ThreadedEnginePerDevice"
-    bricks = [
-        replace(it, protocol=Method.INSIDE.id, context="") if isinstance(it, Measurement) else it
-        for it in results(MXNET_2)
-    ]
-    measured = [*bricks, model_record(SQUEEZENET, 30.0, **where, runtime=MXNET_2)]
-    _, out, _ = analyze(measured, "table1:16", "--runtime", MXNET_2, "--json")
-    assert analysis_in(out)["what_ifs"] == []
-    other = [runtime(by_default, framework="mxnet"), model_record(SQUEEZENET, 45.0, **where, runtime=by_default)]
-    _, out, _ = analyze([*measured, *other], "table1:16", "--runtime", MXNET_2, "--json")
-    (found,) = analysis_in(out)["what_ifs"]
-    assert (found["id"], found["kind"], found["possible"]) == ("runtime-default-engine", "runtime", True)
-    assert (found["estimate_ms"], found["gain"]) == (pytest.approx(45.0), pytest.approx(-0.5))
-    # The other record changes nothing else.
-    assert analysis_in(out)["measured_ms"] == pytest.approx(30.0)
+    out = analyze([], *both, "--layers")[1]
+    assert "FASTEST" in out and "BOUNDS" not in out
 
 
 def test_what_was_not_measured_is_named_with_the_command_that_measures_it(analyze: Analyze) -> None:
@@ -218,27 +151,6 @@ def test_the_tree_and_graph_files_have_the_time_of_each_part(analyze: Analyze, t
     assert "MS, SHARE: the time in this place" in out
     assert "ONNX" in one_line(analyze([], *asked, "--onnx", str(tmp_path / "a"))), "the model is one of MXNet"
     one_line(analyze([], "table1:16", "squeezenet1.0", "--runtime", MXNET_1, "--dot", str(dot)))
-    assert "'0': give a whole number from 1 to 1,024" in one_line(analyze([], "table1:16", "--threads", "0"))
-
-
-@pytest.mark.parametrize("encoding", ["utf-8", "ascii"])
-def test_the_roofline_fits_80_columns_and_24_lines_in_what_a_terminal_can_show(
-    encoding: str, analyze: Analyze, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("COLUMNS", "80")
-    with monkeypatch.context() as context:
-        terminal = io.TextIOWrapper(io.BytesIO(), encoding=encoding)
-        context.setattr(sys, "stdout", terminal)
-        status, _, _ = analyze(
-            [*results(MXNET_1, 60.0), known_peaks(1)], "table1:16", "--runtime", MXNET_1, "--roofline"
-        )
-    terminal.seek(0)
-    _, title, picture = terminal.read().partition("GFLOP/s by FLOP/byte   . memory 10 GB/s   : shared cache 40 GB/s")
-    lines = (title + picture).splitlines()
-    assert status == 0 and 20 < len(lines) <= 23 and max(map(len, lines)) <= 80
-    assert "c convolution" in picture and " of the time is in layers bound by " in picture
-    assert any(("└──" if encoding == "utf-8" else "+--") in line for line in lines)
-    assert "\\u" not in picture
 
 
 def test_the_limits_on_kernels_choose_the_baseline_and_this_host_tells_its_kernels(
@@ -253,17 +165,12 @@ def test_the_limits_on_kernels_choose_the_baseline_and_this_host_tells_its_kerne
     asked = ["analyze", source.name, "--runtime", ours.name, "--level", "written"]
     found = analysis_in(dlbricks(*asked, "--kernels", "--json")[1])
     assert [it["layer"] for it in found["kernels"]] == [it.name for it in model.graph.layers]
-    natives = ["+".join(dict.fromkeys(each.native.op for each in it.operators)) for it in model.graph.layers]
-    assert [it["implementation"] for it in found["kernels"]] == natives
     assert sum(it["latency_ms"] for it in found["kernels"]) == pytest.approx(found["sequential_ms"])
-    status, out, _ = dlbricks(*asked, "--kernels")
-    assert status == 0 and "KERNEL" in out
+    assert "KERNEL" in dlbricks(*asked, "--kernels")[1]
     store_of(data / "store", *brick_records(model, system=fingerprint().id, runtime=basic)).close()
     status, out, _ = dlbricks(*asked, "--optimisation", "basic", "--json")
     assert (status, [it["id"] for it in analysis_in(out)["what_ifs"]]) == (0, ["kernels-default"])
     assert " --optimisation basic " in analysis_in(out)["missing"][0]["command"]
-    assert [it["id"] for it in analysis_in(dlbricks(*asked, "--json")[1])["what_ifs"]] == ["kernels-basic"]
-    assert "ONNX Runtime" in one_line(dlbricks(*asked, "--instructions", "avx2"))
 
 
 @pytest.fixture(scope="module")
@@ -295,25 +202,14 @@ def what_ifs(out: str) -> dict[str, Any]:
 
 def test_the_measured_gain_stands_next_to_the_predicted_one(analyze_net: Analyze, tmp_path: Path) -> None:
     status, out, _ = analyze_net("--json")
-    assert status == 0
     proof = what_ifs(out)["fusion-off"]["proof"]
     with ResultsDatabase(tmp_path / "data" / "store") as store:
         (stored,) = store.records(Proof)
-    assert proof["measured_ms"] == pytest.approx(stored.after.trimmed_mean_ms)
+    assert (status, proof["measured_ms"]) == (0, pytest.approx(stored.after.trimmed_mean_ms))
     assert proof["before_ms"] == pytest.approx(stored.before.trimmed_mean_ms)
-    assert proof["gain"] == pytest.approx(stored.gain)
-    assert proof["interval"] == pytest.approx([stored.gain_low, stored.gain_high])
-    assert proof["interval"][0] < proof["gain"] < proof["interval"][1]
-    table = analyze_net()[1]
-    (row,) = (line for line in table.splitlines() if line.startswith("fuse no layers"))
+    assert (proof["gain"], *proof["interval"]) == pytest.approx((stored.gain, stored.gain_low, stored.gain_high))
+    (row,) = (line for line in analyze_net()[1].splitlines() if line.startswith("fuse no layers"))
     assert f"{100 * proof['gain']:+.1f} %  " in row
-    assert row.endswith(interval_of(Gain(proof["gain"], *proof["interval"])))
-
-
-def test_what_is_known_is_not_measured_again(analyze_net: Analyze) -> None:
-    status, _, told = analyze_net("--measure", "--kinds", "fusion")
-    assert status == 0
-    assert "lack nothing that this host can measure" in told
 
 
 def test_what_is_to_be_measured_is_told_with_its_time_before_it_starts(
@@ -366,18 +262,6 @@ def test_only_this_host_is_measured(analyze_net: Analyze, tmp_path: Path, option
     status, _, told = analyze_net("--system", "c5.xlarge", *option)
     assert status == 2
     assert "was analysed on another system, and models run on this host: leave out --system" in told
-
-
-def test_a_what_if_that_fails_is_one_line_and_a_failure(analyze_net: Analyze, monkeypatch: pytest.MonkeyPatch) -> None:
-    def fail(_: Prover, what_if: WhatIf, *turn: object) -> Proof:
-        raise ProofError("the worker was lost")
-
-    monkeypatch.setattr(Prover, "prove", fail)
-    status, out, told = analyze_net("--prove", "fusion-off", "--json")
-    assert status == 1
-    assert "fuse no layers: not proved for net: the worker was lost" in told
-    # The proof from before is still there.
-    assert what_ifs(out)["fusion-off"]["proof"] is not None
 
 
 def analysed(model: str, **what_ifs: bool) -> Any:

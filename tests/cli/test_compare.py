@@ -88,21 +88,17 @@ def test_a_model_of_two_formats_is_compared_as_one(compare: Compare, onnx: Calla
 def test_without_options_all_that_was_measured_is_compared(compare: Compare) -> None:
     records = [*results(SQUEEZENET, MXNET_1, 30.0), *results(SQUEEZENET, MXNET_4, 20.0)]
     status, out, _ = compare(records, "table1:16", "--system", "c5.xlarge")
-    _, heading, _, titles, *rows = out.splitlines()
+    _, heading, _, _, *rows = out.splitlines()
     assert status == 0
     assert heading == "c5.xlarge, MXNet, batch 1, f32, written layers; the best first, by latency"
-    assert titles.split()[0] == "THREADS"
-    assert [row.split()[0] for row in rows] == ["4", "1"]
-    assert [row.split()[-1] for row in rows] == ["best", "slower"]
+    assert [(row.split()[0], row.split()[-1]) for row in rows] == [("4", "best"), ("1", "slower")]
 
 
 def test_a_combination_that_was_not_measured_is_predicted_or_says_which_run_measures_it(
     compare: Compare, tmp_path: Path
 ) -> None:
     status, out, _ = compare([], "table1:16", "--level", "written", "--measured-only")
-    assert status == 1
-    assert "not measured: dlbricks run table1:16 --runtime" in out
-    assert "best first" not in out
+    assert status == 1 and "not measured: dlbricks run table1:16 --runtime" in out
 
     ours = Registry(tmp_path / "data").default().with_threads(1)
     records = results(SQUEEZENET, ours.identity, 30.0, system=fingerprint().id)
@@ -113,24 +109,16 @@ def test_a_combination_that_was_not_measured_is_predicted_or_says_which_run_meas
     assert (status, first["measured_ms"], first["command"]) == (1, 30.0, None)
     assert (second["threads"], second["estimate_ms"], second["ratio"], second["verdict"]) == (2, None, None, None)
     assert second["command"] == f"dlbricks run table1:16 --runtime {ours.name} --threads 2 --level written"
-    _, out, told = compare([], *asked, "--measured-only")
-    assert out.splitlines()[-1].split(maxsplit=1) == ["2", f"not measured: {second['command']}"]
-    assert told == only
+    assert compare([], *asked, "--measured-only")[2] == only
 
     status, out, told = compare([], *asked, "--json")
     measured, predicted = json.loads(out)["combinations"]
     # As before predictions, the status is 1 unless all combinations were measured.
-    assert status == 1
-    assert (measured["threads"], measured["best"], measured["predicted_share"]) == (1, True, 0.0)
+    assert (status, measured["best"], measured["predicted_share"]) == (1, True, 0.0)
     assert (predicted["threads"], predicted["measured_ms"], predicted["predicted_share"]) == (2, None, 1.0)
     low_ms, high_ms = predicted["interval_ms"]
     assert low_ms < predicted["estimate_ms"] < high_ms
-    assert predicted["command"] == second["command"]
     assert told == f"predicted: run `{predicted['command']}` to measure it\n"
-    _, out, _ = compare([], *asked)
-    (row,) = [line.split() for line in out.splitlines() if line.split()[:1] == ["2"]]
-    assert row[1].startswith("~")
-    assert "~ not all measured: the latency of some layers is predicted" in out
 
     # What is missing on another system is to be run there.
     elsewhere = results(SQUEEZENET, ours.identity, 30.0)
@@ -166,9 +154,6 @@ def test_a_refused_combination_is_named_and_the_others_are_compared(compare: Com
 
 def test_bad_input_is_refused_in_one_line(compare: Compare) -> None:
     refused = {
-        ("table1:16", "--batch", "0"): "'0': give a whole number from 1 to",
-        ("table1:16", "--threads", "many"): "'many': give a whole number",
-        ("table1:16", "--precision", "f8"): "'f8': give one of f32, bf16, int8",
         ("table1:16", "--runtime", "nothing"): "no runtime in the store is called 'nothing'",
         ("table1:16", "--system", "nowhere"): "no system in the store is called 'nowhere'",
         ("tabular_network", "--runtime", "mxnet"): "runs MXNet models, and tabular_network is one of ONNX",
@@ -179,22 +164,14 @@ def test_bad_input_is_refused_in_one_line(compare: Compare) -> None:
         assert complaint in one_line(compare([], *options))
 
 
-@pytest.mark.mxnet
-def test_a_precision_that_the_runtime_lacks_is_refused_in_one_line(compare: Compare) -> None:
-    options = ("--precision", "bf16", "--runtime", "default", "--level", "written")
-    assert "computes in f32 and not in bf16" in one_line(compare([], "table1:16", *options))
-
-
 def test_limits_on_kernels_are_rows_and_part_of_the_run_that_measures_them(compare: Compare, tmp_path: Path) -> None:
     ours = Registry(tmp_path / "data").default().with_threads(1)
     limited = ours.with_kernels(Kernels(InstructionSet.AVX2))
     here = {"system": fingerprint().id}
     records = [*results(SQUEEZENET, ours.identity, 20.0, **here), *results(SQUEEZENET, limited.identity, 30.0, **here)]
-    status, out, _ = compare(records, "table1:16", "--json")
-    found = json.loads(out)["combinations"]
-    assert (status, [(it["instructions"], it["measured_ms"]) for it in found]) == (0, [("all", 20.0), ("avx2", 30.0)])
-    _, out, _ = compare([], "table1:16", "--instructions", "sse41,avx2,all", "--json")
-    *_, missing = json.loads(out)["combinations"]
+    _, out, _ = compare(records, "table1:16", "--instructions", "sse41,avx2,all", "--json")
+    *known, missing = json.loads(out)["combinations"]
+    assert [(it["instructions"], it["measured_ms"]) for it in known] == [("all", 20.0), ("avx2", 30.0)]
     assert (missing["instructions"], missing["ratio"]) == ("sse41", None)
     assert f"--runtime {ours.name} --threads 1 --instructions sse41" in missing["command"]
     _, out, _ = compare([], "table1:16", "--threads", "2", "--json")
@@ -254,18 +231,6 @@ def test_two_models_are_compared_by_their_estimates(compare: Compare) -> None:
     total = sum(it["a_ms"] or 0.0 for it in found["parts"])
     assert total == pytest.approx(found["a"]["ms"], rel=0.05)
     assert set(found["differences"]["layers"]) == {f"{len(it.graph.layers):,}" for it in (SQUEEZENET, ALEXNET)}
-
-
-def test_models_that_were_both_timed_are_compared_end_to_end(compare: Compare) -> None:
-    timed_both = [
-        model_record(it, ms, system="c5.xlarge", runtime=MXNET, samples_ms=tuple([ms, ms * 1.001] * 10))
-        for it, ms in ((SQUEEZENET, 20.0), (ALEXNET, 10.0))
-    ]
-    how = ("--system", "c5.xlarge", "--level", "written")
-    status, out, _ = compare([*models(), *timed_both], "table1:16", "table1:1", *how)
-    assert status == 0
-    assert "B is faster: it takes 0.50 times as long as A" in out
-    assert "20.00 ms (19.80 to 20.20), measured" in out
 
 
 @pytest.mark.parametrize(

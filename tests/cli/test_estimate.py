@@ -1,8 +1,12 @@
+"""`dlbricks estimate`, and commands about models of several formats, each of which has its runtime."""
+
 import csv
 import io
 import json
 import re
 import shlex
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,18 +15,25 @@ import pytest
 from dlbricks_tui.bricks.decomposition import Decomposition, decompose
 from dlbricks_tui.estimate.estimate import estimate
 from dlbricks_tui.estimate.parts import slowest
+from dlbricks_tui.folders import SAMPLE_MODELS
 from dlbricks_tui.host.fingerprint import fingerprint
+from dlbricks_tui.models.library import Library, source_of
+from dlbricks_tui.models.loading import Loader
 from dlbricks_tui.runtime.registry import Registry
+from dlbricks_tui.runtime.runtime import Runtime
+from dlbricks_tui.runtime.traits import MXNET, ONNX_RUNTIME, Format
 from dlbricks_tui.runtime.variant import InstructionSet, Kernels
 from dlbricks_tui.store.records import Record
-from dlbricks_tui.wording.layers import slowest_in_words
+from dlbricks_tui.wording.answers import slowest_in_words
 from dlbricks_tui.wording.numbers import percent
+from sample_models.builders.symbol_writer import SymbolWriter
 from tests.cli.people import Command, document, one_line
 from tests.estimate.knowledge_of import latency_of, measured
-from tests.estimate.prediction.simulated import lawful_records
-from tests.estimate.stored import brick_records, model_record
+from tests.estimate.simulated import lawful_records
+from tests.estimate.stored import brick_records, model_record, store_of
 from tests.estimate.table1 import table1
 from tests.models.onnx_models import saved, small
+from tests.models.table_framework import TableFramework
 from tests.store.samples import failure, runtime, system
 
 pytestmark = pytest.mark.usefixtures("shared_cache")
@@ -46,60 +57,41 @@ def test_an_estimate_is_a_document_or_a_text_and_follows_rules(with_records: Com
     records = [*on_c5(SQUEEZENET), model_record(SQUEEZENET, 40.0, **ON_C5)]
     asked = ("estimate", "table1:16", "--system", "c5.xlarge")
     status, out, told = with_records(records, *asked, "--workers", "2", "--json")
-    assert status == 0
-    assert "c5.xlarge has results at level written and none at fused" in told
+    assert status == 0 and "c5.xlarge has results at level written and none at fused" in told
     (found,) = json.loads(out)
-    names = ("system", "runtime", "granularity", "level")
-    assert [found[name] for name in names] == ["c5.xlarge", "mxnet-1.5.1", 1, "written"]
+    names = ("system", "runtime", "granularity", "level", "predicted_share", "measured_ms")
+    assert [found[name] for name in names] == ["c5.xlarge", "mxnet-1.5.1", 1, "written", 0.0, 40.0]
     assert found["model"].startswith("SqueezeNet")
     assert found["sequential_ms"] == pytest.approx(sum_ms(SQUEEZENET))
     assert found["parallel_ms"] <= found["workers_ms"] <= found["sequential_ms"]
     low, high = found["interval_ms"]
     assert low < found["sequential_ms"] < high
-    assert found["coverage"] == {
-        "measured": LAYERS, "missing": 0, "unmeasurable": 0, "bridged": 0, "own_carrier": 0, "predicted": 0
-    }  # fmt: skip
-    assert found["predicted_share"] == 0.0
-    assert found["measured_ms"] == 40.0
+    assert {name: number for name, number in found["coverage"].items() if number} == {"measured": LAYERS}
     assert found["error"] == pytest.approx(found["sequential_ms"] / 40.0 - 1)
-    assert found["critical_path"][0] == 0
-    assert found["critical_path"] == sorted(found["critical_path"])
+    assert found["critical_path"][0] == 0 and found["critical_path"] == sorted(found["critical_path"])
     for explained in ("types", "regions"):
         assert sum(it["latency_ms"] for it in found[explained]) == pytest.approx(found["sequential_ms"])
         assert sum(it["layers"] for it in found[explained]) == LAYERS
     rules = tmp_path / "rules.toml"
     rules.write_text("[[rule]]\nparallel = false\n")
-    (limited,) = json.loads(with_records([], *asked, "--rules", str(rules), "--json")[1])
+    (limited,) = document(with_records([], *asked, "--rules", str(rules), "--json"))
     assert limited["parallel_ms"] == limited["sequential_ms"]
     status, out, _ = with_records([], *asked, "--workers", "3")
     assert status == 0
-    shown = {line.split("  ")[0] for line in out.splitlines()}
-    assert {"sequential", "parallel", "3 workers", "end to end", "convolution", "concat"} <= shown
-    for said in ("█", f"{LAYERS} of {LAYERS} layers measured", "critical path", "residual", "block", "Costliest"):
+    for said in ("sequential", "3 workers", "end to end", "convolution", "█", "an estimate of unfused layers"):
         assert said in out
-    assert out.splitlines()[2] == (
-        "an estimate of unfused layers, as the file has them: a runtime that fuses them takes less"
-    )
-
-
-def test_results_of_this_host_are_used_by_default(with_records: Command, tmp_path: Path) -> None:
-    ours: dict[str, Any] = {"system": fingerprint().id, "runtime": Registry(tmp_path / "data").default().identity}
-    records = [*brick_records(SQUEEZENET, **ours), *on_c5(SQUEEZENET)]
-    found = document(with_records(records, "estimate", "table1:16", "--json"))
-    assert found[0]["system"] == ours["system"]
 
 
 def test_several_models_are_listed_or_lines_of_csv(with_records: Command) -> None:
-    records = [*on_c5(SQUEEZENET), *brick_records(VGG, **ON_C5), model_record(VGG, sum_ms(VGG) / 1.04, **ON_C5)]
+    whole = [model_record(SQUEEZENET, 2 * sum_ms(SQUEEZENET), **ON_C5), model_record(VGG, sum_ms(VGG) / 1.04, **ON_C5)]
+    some = on_c5(SQUEEZENET, without=sorted(SQUEEZENET.suite)[:1])
     asked = ("estimate", "table1:16", "table1:17", "--system", "c5.xlarge")
-    status, out, _ = with_records(records, *asked)
+    status, out, _ = with_records([*some, *brick_records(VGG, **ON_C5), *whole], *asked)
     assert status == 0 and "SqueezeNet" in out and "+4.0 %" in out
-    status, out, _ = with_records([], *asked, "--csv")
-    rows = list(csv.DictReader(io.StringIO(out)))
-    assert (status, len(rows)) == (0, 2)
-    assert float(rows[0]["sequential_ms"]) == pytest.approx(sum_ms(SQUEEZENET))
-    assert rows[0]["measured_ms"] == "" and float(rows[1]["error"]) == pytest.approx(0.04)
-    assert [row["complete"] for row in rows] == ["True", "True"]
+    first, second = csv.DictReader(io.StringIO(with_records([], *asked, "--measured-only", "--csv")[1]))
+    # A partial sum has no error.
+    assert (first["complete"], first["error"], bool(first["measured_ms"])) == ("False", "", True)
+    assert second["complete"] == "True" and float(second["error"]) == pytest.approx(0.04)
 
 
 def test_missing_bricks_are_left_out_or_predicted_and_the_command_that_measures_them_is_named(
@@ -110,7 +102,6 @@ def test_missing_bricks_are_left_out_or_predicted_and_the_command_that_measures_
     status, out, err = with_records(on_c5(SQUEEZENET, without=gone), *asked, "--measured-only", "--json")
     (measured_only,) = json.loads(out)
     assert status == 0 and measured_only["partial"] and not measured_only["complete"]
-    assert measured_only["coverage"]["missing"] > 0
     assert measured_only["remaining"]["bricks"] == len(gone)
     assert (measured_only["coverage"]["predicted"], measured_only["predicted_share"]) == (0, 0.0)
     assert (measured_only["next_step"], measured_only["obstacle"]) == ("run", None)
@@ -124,15 +115,7 @@ def test_missing_bricks_are_left_out_or_predicted_and_the_command_that_measures_
     assert 0 < found["predicted_share"] < 1 and found["sequential_ms"] > measured_only["sequential_ms"]
     assert f"{found['coverage']['predicted']} of them predicted" in err and "bricks to run" in err
     monkeypatch.setenv("DLBRICKS_ESTIMATE_PREDICTIONS", "off")
-    _, out, _ = with_records([], *asked, "--json")
-    assert json.loads(out)[0]["coverage"]["predicted"] == 0
-
-    # A partial sum has no error.
-    whole_models = [model_record(it, 2 * sum_ms(it), **ON_C5) for it in (SQUEEZENET, VGG)]
-    _, out, _ = with_records(whole_models, *asked[:2], "table1:17", *asked[2:], "--measured-only", "--csv")
-    first, second = csv.DictReader(io.StringIO(out))
-    assert (first["complete"], first["error"], bool(first["measured_ms"])) == ("False", "", True)
-    assert (second["complete"], bool(second["error"])) == ("True", True)
+    assert document(with_records([], *asked, "--json"))[0]["coverage"]["predicted"] == 0
 
 
 def test_the_command_for_missing_bricks_measures_exactly_those(with_records: Command, tmp_path: Path) -> None:
@@ -153,27 +136,14 @@ def test_a_model_in_an_empty_store_is_predicted_and_said_to_be(with_records: Com
     status, out, err = with_records([], *asked, "--json")
     (found,) = json.loads(out)
     low_ms, high_ms = found["interval_ms"]
-    assert (status, found["coverage"]["measured"], found["predicted_share"]) == (0, 0, 1.0)
+    assert (status, found["coverage"]["predicted"], found["predicted_share"]) == (0, LAYERS, 1.0)
     assert low_ms < found["sequential_ms"] < high_ms
-    assert found["coverage"]["predicted"] == LAYERS
     assert "nothing measured fits SqueezeNet" in err and "the store has no results yet" in err
-    _, text, _ = with_records([], *asked)
-    assert f"~ not all measured: {LAYERS} of {LAYERS} layers, 100 % of the latency, are predicted" in text
+    assert f"~ not all measured: {LAYERS} of {LAYERS} layers" in with_records([], *asked)[1]
     status, out, err = with_records([], *asked, "--json", "--measured-only")
     (found,) = json.loads(out)
-    assert status == 1
-    assert (found["sequential_ms"], found["parallel_ms"], found["interval_ms"]) == (None, None, None)
-    assert found["coverage"]["missing"] == LAYERS
-    assert "the store has no results yet" in err
+    assert (status, found["sequential_ms"], found["coverage"]["missing"]) == (1, None, LAYERS)
     assert "run `dlbricks run table1:16 --level written`" in err
-
-
-def test_operators_that_nobody_measured_make_the_range_wide(with_records: Command) -> None:
-    status, out, _ = with_records([], "estimate", "table1:4", "--level", "written", "--json")
-    (capsules,) = json.loads(out)
-    assert (status, capsules["partial"], capsules["unpredicted"]) == (0, False, [])
-    assert capsules["coverage"]["predicted"] == capsules["coverage"]["missing"]
-    assert capsules["interval_ms"][1] > 5 * capsules["interval_ms"][0] > 0
 
 
 def test_scores_compare_predictions_with_what_was_measured_since(with_records: Command) -> None:
@@ -211,36 +181,25 @@ def test_unmeasurable_layers_are_reported_on_standard_error(with_records: Comman
     assert "crashed: signal 11" in err
 
 
-@pytest.mark.parametrize(
-    "asked",
-    [("--system", "c5.xlarge", "--runtime", "default"), ("--level", "written")],
-    ids=["another runtime", "another system"],
-)
-def test_available_results_are_named_when_none_fits(with_records: Command, asked: tuple[str, ...]) -> None:
-    status, _, err = with_records(
-        on_c5(SQUEEZENET), "estimate", "table1:16", "--level", "written", "--measured-only", *asked
-    )
-    assert status == 1
-    assert "nothing fits SqueezeNet" in err
-    assert f"{len(SQUEEZENET.suite)} bricks at level written on c5.xlarge by mxnet-1.5.1" in err
+def test_available_results_are_named_when_none_fits(with_records: Command) -> None:
+    asked = ("estimate", "table1:16", "--level", "written", "--measured-only")
+    for other in ((), ("--system", "c5.xlarge", "--runtime", "default")):
+        status, _, err = with_records(on_c5(SQUEEZENET), *asked, *other)
+        assert status == 1 and "nothing fits SqueezeNet" in err
+        assert f"{len(SQUEEZENET.suite)} bricks at level written on c5.xlarge by mxnet-1.5.1" in err
 
 
 @pytest.mark.parametrize(
     ("arguments", "complaint"),
     [
-        (("--workers", "0"), "give a whole number from 1 to 64"),
         (("--rules", "/nowhere/rules.toml"), "cannot be read"),
         (("--system", "m5.large"), "no system in the store is called 'm5.large'; give one of: c5.xlarge"),
         (("--system", "c5", "--batch", "1000000"), "at batch size 1,000,000 needs about"),
         (("--runtime", "tf"), "no runtime in the store is called 'tf'; give one of: mxnet-1.5.1"),
-        (("-g", "0"), "give a whole number from 1 to 999"),
         (("--json", "--csv"), "not allowed with"),
         (("--threads", "1,2", "--accuracy"), "--accuracy judges one variant"),
-        (("--bound-ms", "0"), "give a number above 0"),
-        (("--threads", "0"), "give a whole number from 1 to 1,024"),
         (("--precision", "bf16", "--runtime", "mxnet"), "computes in f32 and not in bf16"),
         (("--optimisation", "none", "--runtime", "mxnet"), "has no choice of optimisation levels: leave none out"),
-        (("--slowest", "0"), "give a whole number from 1 to"),
         (("--slowest", "3", "--threads", "1,2"), "--slowest shows the layers of one variant"),
     ],
 )
@@ -270,12 +229,9 @@ def test_accuracy_has_a_line_per_series(with_records: Command) -> None:
     assert one["mean_absolute_error"] == pytest.approx(0.05)
     assert (one["within_5_percent"], one["within_10_percent"]) == (0.5, 1.0)
     assert one["speedup"] > 1
-    status, out, _ = with_records([], *arguments, "--system", "c5.2xlarge", "--csv")
-    (row,) = csv.DictReader(io.StringIO(out))
-    assert row["system"] == "c5.2xlarge"
-    assert float(row["geometric_mean"]) == pytest.approx(1.0)
-    status, out, _ = with_records([], *arguments)
-    assert "0.969" in out
+    (row,) = csv.DictReader(io.StringIO(with_records([], *arguments, "--system", "c5.2xlarge", "--csv")[1]))
+    assert row["system"] == "c5.2xlarge" and float(row["geometric_mean"]) == pytest.approx(1.0)
+    assert "0.969" in with_records([], *arguments)[1]
 
 
 def test_a_model_with_too_few_measurable_layers_has_no_number_but_a_hint(with_records: Command) -> None:
@@ -301,20 +257,14 @@ ON_ONE, ON_FOUR = (f"mxnet-1.9.1 python-3.11 threads-{threads}" for threads in (
 
 @pytest.mark.mxnet
 def test_results_of_limited_kernels_count_only_where_they_are_asked_for(with_records: Command, tmp_path: Path) -> None:
-    ours = Registry(tmp_path / "data").default()
-    limited: dict[str, Any] = {"runtime": ours.with_kernels(Kernels(InstructionSet.AVX2)).identity}
-    here = {"system": fingerprint().id}
+    limited = Registry(tmp_path / "data").default().with_kernels(Kernels(InstructionSet.AVX2)).identity
     asked = ("estimate", "table1:16", "--level", "written", "--measured-only", "--json")
-    status, out, _ = with_records([*brick_records(SQUEEZENET, **{**here, **limited}), *on_c5(SQUEEZENET)], *asked)
+    records = brick_records(SQUEEZENET, system=fingerprint().id, runtime=limited)
+    status, out, _ = with_records([*records, *on_c5(SQUEEZENET)], *asked)
     assert (status, json.loads(out)[0]["sequential_ms"]) == (1, None)
-    status, out, _ = with_records([], *asked, "--instructions", "avx2")
-    (found,) = json.loads(out)
-    assert (status, found["runtime"], found["instructions"]) == (0, limited["runtime"], "avx2")
-    _, _, err = with_records([], *asked, "--instructions", "sse41")
-    assert "--instructions sse41" in err
-    elsewhere = brick_records(SQUEEZENET, system="c5.xlarge", **limited)
-    _, out, _ = with_records(elsewhere, *asked, "--system", "c5.xlarge")
-    assert json.loads(out)[0]["instructions"] == "all"
+    (found,) = document(with_records([], *asked, "--instructions", "avx2"))
+    assert (found["runtime"], found["instructions"]) == (limited, "avx2")
+    assert "--instructions sse41" in with_records([], *asked, "--instructions", "sse41")[2]
 
 
 def test_the_slowest_layers_are_shown_with_the_share_of_all_slower_ones(with_records: Command) -> None:
@@ -328,3 +278,177 @@ def test_the_slowest_layers_are_shown_with_the_share_of_all_slower_ones(with_rec
     assert [it["layers"] for it in document["slowest"]] == [list(it.part.layers) for it in found.parts]
     _, out, _ = with_records([], *asked, "--csv")
     assert len(out.splitlines()) == 1 + 3 and out.startswith("model,layers,names,ops,brick,latency_ms,share,")
+
+
+@pytest.fixture
+def net(tmp_path: Path) -> Path:
+    return saved(tmp_path, small())
+
+
+@pytest.fixture
+def usual(tmp_path: Path) -> tuple[Runtime, Runtime]:
+    """The runtimes of this host for MXNet and for ONNX models."""
+    registry = Registry(tmp_path / "data")
+    onnx = registry.preferred_for({Format.ONNX})
+    assert onnx is not None
+    return registry.default(), onnx
+
+
+def small_onnx(net: Path) -> Decomposition:
+    return decompose(Loader(net.parent / "cache", TableFramework()).load(source_of(net)))
+
+
+def on_this_host(decomposition: Decomposition, by: Runtime, when: int = 0) -> list[Record]:
+    """All bricks of a model, measured here by a runtime."""
+    moment = f"2026-11-{21 + when}T08:00:00.000000+00:00"
+    record = runtime(by.identity, framework=by.framework)
+    return [record, *brick_records(decomposition, system=fingerprint().id, runtime=by.identity, when=moment)]
+
+
+def store(tmp_path: Path, *records: Sequence[Record]) -> None:
+    store_of(tmp_path / "data" / "store", *(record for some in records for record in some)).close()
+
+
+def test_each_model_of_a_list_is_estimated_by_the_runtime_of_its_format(
+    dlbricks: Command, net: Path, usual: tuple[Runtime, Runtime], tmp_path: Path
+) -> None:
+    mxnet, onnx = usual
+    found = small_onnx(net)
+    # The bricks that both formats have were measured by MXNet too, and later.
+    store(tmp_path, on_this_host(SQUEEZENET, mxnet), on_this_host(found, onnx), on_this_host(found, mxnet, when=1))
+    status, out, told = dlbricks("estimate", "table1:16", str(net), "--level", "written", "--json")
+    assert status == 0, told
+    assert [model["runtime"] for model in json.loads(out)] == [mxnet.identity, onnx.identity]
+
+
+@pytest.fixture
+def squeezenet_onnx(tmp_path: Path) -> Decomposition:
+    (source,) = Library(SAMPLE_MODELS, tmp_path, Format.ONNX).find("table1:16")
+    return decompose(Loader(tmp_path / "cache", TableFramework()).load(source))
+
+
+def test_the_runtime_decides_which_file_of_a_model_is_estimated(
+    dlbricks: Command, squeezenet_onnx: Decomposition, usual: tuple[Runtime, Runtime], tmp_path: Path
+) -> None:
+    mxnet, onnx = usual
+    asked = ("estimate", "table1:16", "--level", "written", "--json")
+    # Only the runtime of its other format has measured the model.
+    store(tmp_path, on_this_host(squeezenet_onnx, onnx))
+    status, out, told = dlbricks(*asked)
+    assert (status, json.loads(out)[0]["runtime"]) == (0, onnx.identity), told
+    status, out, _ = dlbricks(*asked, "--runtime", "mxnet", "--measured-only")
+    assert (status, json.loads(out)[0]["sequential_ms"]) == (1, None)
+    store(tmp_path, on_this_host(SQUEEZENET, mxnet, when=-1))
+    for named, expected in ((), onnx), (("--runtime", "mxnet"), mxnet), (("--runtime", "onnxruntime"), onnx):
+        (model,) = document(dlbricks(*asked, *named))
+        assert (model["runtime"], model["complete"]) == (expected.identity, True)
+
+
+def test_the_runtime_decides_which_file_is_cut(dlbricks: Command, net: Path) -> None:
+    def layers(*named: str) -> int:
+        found = document(dlbricks("tree", "table1:41", "--json", *named))
+        return int(found["layers"])
+
+    assert layers("--runtime", "mxnet") == 106
+    assert layers("--runtime", "onnxruntime") == 103
+    status, out, told = dlbricks("corpus", "table1:41", "--runtime", "default-onnx", "--json")
+    assert (status, json.loads(out)["layers"]) == (0, 103)
+    for command in (["tree", str(net)], ["corpus", str(net)]):
+        told = one_line(dlbricks(*command, "--runtime", "mxnet"))
+        assert "net is an ONNX model, and runtime default runs those of MXNet" in told
+        assert dlbricks("--set", "run.runtime=default", *command)[0] == 0
+
+
+def test_a_framework_without_a_runtime_is_refused_in_one_line(
+    dlbricks: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = Registry.find
+
+    def without_onnx(registry: Registry, name: str) -> Runtime:
+        monkeypatch.setattr(Registry, "all", lambda _: ())
+        return found(registry, name)
+
+    monkeypatch.setattr(Registry, "find", without_onnx)
+    told = one_line(dlbricks("run", "table1:16", "--runtime", "onnxruntime"))
+    assert "no runtime here has ONNX Runtime" in told
+
+
+def test_many_gaps_are_named_in_one_line_with_a_command_per_format(
+    dlbricks: Command, net: Path, usual: tuple[Runtime, Runtime], tmp_path: Path
+) -> None:
+    mxnet, onnx = usual
+    some = small_onnx(net)
+    store(
+        tmp_path,
+        on_this_host(replace(SQUEEZENET, occurrences=SQUEEZENET.occurrences[:40]), mxnet),
+        on_this_host(replace(some, occurrences=some.occurrences[:3]), onnx),
+    )
+    copies = [saved(tmp_path, small(), f"net{number}") for number in range(5)]
+    status, _, told = dlbricks("estimate", "table1:16", *map(str, copies), "--level", "written")
+    assert status == 0
+    assert "6 models are incomplete" in told
+    assert f"`dlbricks run table1:16 --level written` and `dlbricks run {copies[0]}" in told
+
+
+def test_a_named_runtime_of_another_format_is_refused(dlbricks: Command, net: Path) -> None:
+    status, out, told = dlbricks("estimate", str(net), "--runtime", "default")
+    assert (status, out) == (2, "")
+    assert "runtime default runs MXNet models, and net is one of ONNX: name another --runtime, or none" in told
+
+
+def test_a_configured_runtime_applies_to_models_of_its_format_only(dlbricks: Command, net: Path) -> None:
+    measured = ("--level", "written", "--fixed-runs", "1", "--json")
+    found = document(dlbricks("--set", "run.runtime=default", "run", str(net), *measured))
+    assert ONNX_RUNTIME.framework in found["models"][0]["runtime"]
+    status, _, told = dlbricks("run", str(net), "--runtime", "default", *measured)
+    assert status == 2
+    assert "choose another runtime, or none" in told
+
+
+def test_an_estimate_uses_the_configured_threads(
+    dlbricks: Command, net: Path, usual: tuple[Runtime, Runtime], tmp_path: Path
+) -> None:
+    _, onnx = usual
+    one, three = onnx.with_threads(1), onnx.with_threads(3)
+    store(tmp_path, on_this_host(small_onnx(net), one), on_this_host(small_onnx(net), three, when=1))
+    status, out, told = dlbricks("--set", "run.threads=1", "estimate", str(net), "--json")
+    assert status == 0, told
+    assert json.loads(out)[0]["runtime"] == one.identity
+    assert "estimating by" not in told
+
+
+@pytest.fixture
+def without_mxnet(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A data folder whose MXNet interpreter is gone."""
+    gone = Runtime("gone", "/nowhere/python", MXNET.framework, "1.9.1", "3.11.0")
+    usual = Registry.preferred_for
+    monkeypatch.setattr(
+        Registry,
+        "preferred_for",
+        lambda registry, forms, precision=None: (
+            gone if Format.MXNET in forms and gone.computes_in(precision) else usual(registry, forms, precision)
+        ),
+    )
+
+
+@pytest.fixture
+def unread(tmp_path: Path) -> list[str]:
+    """Two MXNet models that were never read before."""
+    writer = SymbolWriter()
+    content = writer.render(writer.op("Activation", writer.input("data", (1, 3, 8, 8)), act_type="relu"))
+    paths = [tmp_path / f"{name}-symbol.json" for name in ("one", "other")]
+    for path in paths:
+        path.write_bytes(content)
+    return list(map(str, paths))
+
+
+@pytest.mark.usefixtures("without_mxnet")
+@pytest.mark.parametrize("command", ["corpus", "estimate"])
+def test_models_of_a_missing_framework_are_named_in_one_line(
+    command: str, dlbricks: Command, net: Path, unread: list[str]
+) -> None:
+    status, out, told = dlbricks(command, *unread, str(net), "--level", "written", "--json")
+    assert status == 1
+    assert "net" in out
+    (line,) = [line for line in told.splitlines() if line.startswith("left out: ")]
+    assert line.startswith("left out: one, other: cannot start /nowhere/python")

@@ -1,8 +1,9 @@
-"""`dlbricks evaluate` with interpreters that always start the fake worker."""
+"""`dlbricks evaluate` and `dlbricks check`, with an interpreter that always starts the fake worker."""
 
 import json
 import sys
-from collections.abc import Callable
+import xml.etree.ElementTree as ET
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -10,19 +11,42 @@ from typing import Any
 
 import pytest
 
+from dlbricks_tui import api
+from dlbricks_tui.api.checks import read_baselines
+from dlbricks_tui.api.opening import library
 from dlbricks_tui.cli.main import main
-from dlbricks_tui.evaluations.evaluation import EvaluatedScenario, Evaluation
+from dlbricks_tui.evaluations.evaluation import (
+    EvaluatedModel,
+    EvaluatedRuntime,
+    EvaluatedScenario,
+    Evaluation,
+    Measuring,
+    RecordedResult,
+)
 from dlbricks_tui.evaluations.file import read_evaluation, write_evaluation
 from dlbricks_tui.folders import DataFolder
+from dlbricks_tui.host.fingerprint import fingerprint
+from dlbricks_tui.host.queue import HOST_LOCK_VARIABLE, host_queue
 from dlbricks_tui.jobs.folder import RunFolders
-from dlbricks_tui.runs.request import read_request
-from dlbricks_tui.runtime.variant import InstructionSet, Precision
+from dlbricks_tui.measure.method import Method
+from dlbricks_tui.measure.results import runtime_record
+from dlbricks_tui.models.graph import Level
+from dlbricks_tui.runs.control import create_run
+from dlbricks_tui.runs.request import RunRequest, chosen, read_request
+from dlbricks_tui.runs.run import execute
+from dlbricks_tui.runs.work import Workplace
+from dlbricks_tui.runtime.registry import Registry
+from dlbricks_tui.runtime.traits import Format
+from dlbricks_tui.runtime.variant import InstructionSet
 from dlbricks_tui.scenarios.scenario import ScenarioKind
+from dlbricks_tui.store.change import Verdict
 from dlbricks_tui.store.database import ResultsDatabase
-from dlbricks_tui.store.records import EndToEnd
-from tests.cli.people import Command, document, one_line, schema_kept
+from dlbricks_tui.store.records import EndToEnd, System
+from dlbricks_tui.store.statistics import summarise
+from tests.cli.people import Command, document, hurry, one_line, schema_kept
 from tests.models.onnx_models import saved, small
 from tests.runs.runs import MODEL
+from tests.store.samples import end_to_end
 
 pytestmark = pytest.mark.usefixtures("without_mxnet", "_steady")
 
@@ -37,15 +61,14 @@ def _steady(monkeypatch: pytest.MonkeyPatch) -> None:
 def at(tmp_path: Path, fake_interpreter: Path, dlbricks: Command) -> Callable[..., Command]:
     """Return `dlbricks ...` in a data folder of this name, with a runtime called `fake`."""
 
-    def in_folder(name: str, *options: str) -> Command:
+    def in_folder(name: str) -> Command:
         here = partial(dlbricks, folder=tmp_path / name)
-        registered = tmp_path / name / "runtimes.json"
-        if options in REGISTERED:
-            registered.parent.mkdir()
-            registered.write_bytes(REGISTERED[options])
+        if REGISTERED:
+            (tmp_path / name).mkdir()
+            (tmp_path / name / "runtimes.json").write_bytes(REGISTERED[0])
         else:
-            assert here("runtimes", "add", fake_interpreter, "--name", "fake", *options)[0] == 0
-            REGISTERED[options] = registered.read_bytes()
+            assert here("runtimes", "add", fake_interpreter, "--name", "fake")[0] == 0
+            REGISTERED.append((tmp_path / name / "runtimes.json").read_bytes())
         return here
 
     return in_folder
@@ -76,8 +99,8 @@ def here(at: Callable[..., Command]) -> Command:
     return at("here")
 
 
-# What the first test has made, for all others: by the options of the runtime, and of the evaluation.
-REGISTERED: dict[tuple[str, ...], bytes] = {}
+# What the first test has made, for all others: the list of runtimes, and the evaluation.
+REGISTERED: list[bytes] = []
 WRITTEN: list[bytes] = []
 HOW = ("--runtime", "fake", "--threads", "2", "--level", "written", "--fixed-runs", "12")
 RUN = ("run", MODEL, *HOW, "--end-to-end")
@@ -125,23 +148,19 @@ def test_an_evaluation_from_another_data_folder_is_called_the_same(
 def test_only_what_the_store_lacks_is_run_and_a_comparison_measures_whole_models_again(
     here: Command, file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    _, first, _ = here("evaluate", file, "--json")
+    first = document(here("evaluate", file, "--json"))
     (path,) = runs_in(tmp_path, "here")
-    assert read_request(path).evaluation == read_evaluation(file).label
+    label = read_evaluation(file).label
+    assert read_request(path).evaluation == label
     with ResultsDatabase(DataFolder(tmp_path / "here").store) as store:
         (timed,) = store.records(EndToEnd)
         origin = store.provenance_of(timed.run, timed.runtime)
-    assert origin is not None
-    assert (origin.evaluation, origin.unmet) == (read_evaluation(file).label, ())
+    assert origin is not None and (origin.evaluation, origin.unmet) == (label, ())
     status, second, told = here("evaluate", file, "--json")
-    assert (status, told) == (0, "")
-    assert json.loads(second)["results"] == json.loads(first)["results"]
-    # A narrow terminal gets fewer columns.
-    assert "95 % INTERVAL" in here("evaluate", file)[1]
+    assert (status, told, json.loads(second)["results"]) == (0, "", first["results"])
     monkeypatch.setenv("COLUMNS", "80")
-    _, out, _ = here("evaluate", file)
-    assert "END TO END" in out and "95 % INTERVAL" not in out
-    assert max(len(line) for line in out.splitlines()[1:]) <= 80
+    out = here("evaluate", file)[1]
+    assert "END TO END" in out and max(len(line) for line in out.splitlines()[1:]) <= 80
     assert len(runs_in(tmp_path, "here")) == 1
     assert here("evaluate", file, "--again", "--quiet")[0] == 0
     assert len(runs_in(tmp_path, "here")) == 2
@@ -184,17 +203,6 @@ def test_the_evaluation_of_a_run_states_what_a_stranger_needs(full_file: Path) -
     assert {"kernel", "cpu", "cores"} <= dict(result.host).keys()
 
 
-def test_a_variable_of_this_host_is_refused_and_named(at: Callable[..., Command], file: Path, tmp_path: Path) -> None:
-    tuned = at("tuned", "--env", "OMP_WAIT_POLICY=active")
-    status, out, told = tuned("evaluate", str(file))
-    assert (status, out) == (1, "")
-    assert "does not match: MXNet variable OMP_WAIT_POLICY: wanted not set, found active; " in told
-    assert not runs_in(tmp_path, "tuned")
-    found = document(tuned("evaluate", str(file), "--anyway", *COMPARE, "--json"))
-    assert subjects(found["comparison"][0]) == ["variable OMP_WAIT_POLICY"]
-    assert found["results"][0]["unmet"] == ["MXNet variable OMP_WAIT_POLICY: wanted not set, found active"]
-
-
 def test_a_changed_version_is_refused_named_and_marked(here: Command, file: Path, tmp_path: Path) -> None:
     def of_an_older_version(it: Evaluation) -> Evaluation:
         runtime, result = replace(it.runtimes[0], version="==1.8.0"), replace(it.results[0], version="1.8.0")
@@ -204,8 +212,7 @@ def test_a_changed_version_is_refused_named_and_marked(here: Command, file: Path
     status, out, told = here("evaluate", file, "--json")
     found = json.loads(out)
     schema_kept(found, "evaluate")
-    assert "comparison" not in found
-    assert (status, found["refused"], found["results"]) == (1, True, [])
+    assert (status, found["refused"], found["results"], found.get("comparison")) == (1, True, [], None)
     (mismatch,) = [it for it in found["same"] if not it["matches"]]
     assert (mismatch["subject"], mismatch["wanted"], mismatch["found"]) == ("MXNet", "==1.8.0", "1.9.1")
     assert "MXNet: wanted ==1.8.0, found 1.9.1; install it" in told
@@ -215,9 +222,7 @@ def test_a_changed_version_is_refused_named_and_marked(here: Command, file: Path
     assert {"subject": "MXNet version", "was": "1.8.0", "now": "1.9.1"} in found["comparison"][0]["differences"]
     # A later call without a measurement marks the result, too.
     status, out, told = here("evaluate", file, "--anyway")
-    assert f"{MODEL} [1]" in out
-    assert "[1] MXNet: wanted ==1.8.0, found 1.9.1" in out
-    assert "1 result marked" in told
+    assert "[1] MXNet: wanted ==1.8.0, found 1.9.1" in out and "1 result marked" in told
 
 
 def test_a_mark_stays_with_the_result_when_the_evaluation_is_met_again(
@@ -260,52 +265,6 @@ def test_without_results_in_the_file_the_store_is_compared_with(here: Command, f
     assert subjects(compared) == ["threads"]
 
 
-def test_estimates_are_compared_where_whole_models_are_not_timed(here: Command, full_file: Path) -> None:
-    change(full_file, lambda it: replace(it, measuring=replace(it.measuring, end_to_end=False)))
-    # Estimates of isolated bricks have wide intervals.
-    status, out, _ = here("evaluate", full_file, *COMPARE, "--by", "60%", "--json")
-    found = json.loads(out)
-    assert (status, found["comparison"][0]["of"], found["comparison"][0]["verdict"]) == (0, "estimate", "same")
-    assert found["results"][0]["measured_ms"] is None
-
-
-def test_a_model_of_another_content_is_refused_and_named(here: Command, file: Path, tmp_path: Path) -> None:
-    change(file, lambda it: replace(it, models=(replace(it.models[0], sha256="0" * 64),)))
-    status, _, told = here("evaluate", file)
-    assert status == 1
-    assert f"does not match: model {MODEL}: wanted sha256 000000000000, found sha256 " in told
-    assert not runs_in(tmp_path, "here")
-    _, out, _ = here("evaluate", file, "--anyway", *COMPARE, "--json")
-    # The recorded result is of the content that the run had.
-    assert json.loads(out)["comparison"][0]["verdict"] == "same"
-
-
-def test_a_model_is_found_by_its_content_whatever_its_name_is(here: Command, file: Path) -> None:
-    def renamed(it: Evaluation) -> Evaluation:
-        return replace(it, models=(replace(it.models[0], name="ours"),), results=())
-
-    change(file, renamed)
-    status, out, _ = here("evaluate", file, "--json", "--quiet")
-    assert (status, json.loads(out)["results"][0]["model"]) == (0, "ours")
-
-
-def test_a_model_is_found_at_its_path_beside_the_file(here: Command, file: Path, tmp_path: Path) -> None:
-    net = tmp_path / "models" / "net-symbol.json"
-    net.parent.mkdir()
-    net.write_text("{}")
-
-    def at_path(it: Evaluation) -> Evaluation:
-        return replace(
-            it, models=(replace(it.models[0], name="net", path="models/net-symbol.json", sha256=""),), results=()
-        )
-
-    change(file, at_path)
-    status, _, told = here("evaluate", file)
-    assert status == 2
-    assert "net cannot be read" in told and "nothing was measured" in told
-    assert not runs_in(tmp_path, "here")
-
-
 def test_nothing_runs_if_no_model_or_runtime_is_there(here: Command, file: Path, tmp_path: Path) -> None:
     def elsewhere(it: Evaluation) -> Evaluation:
         models = (replace(it.models[0], name="nowhere", sha256="0" * 64),)
@@ -328,9 +287,7 @@ def test_nothing_runs_if_no_model_or_runtime_is_there(here: Command, file: Path,
         ("FILE", "-o", "other.toml"),
         ("FILE", "--force"),
         ("FILE", "--by", "3"),
-        ("FILE", "--by", "3%"),
         ("FILE", "--processes", "2"),
-        ("FILE", "--compare", "--processes", "0"),
         ("--from", "last", "-o", "other.toml", "--compare"),
         ("missing.toml",),
     ],
@@ -402,13 +359,187 @@ def test_an_evaluation_of_a_real_run_is_the_same_again(tmp_path: Path, capsys: p
     assert verdicts[-1] in ("same", "unknown"), verdicts
 
 
-def test_an_impossible_variant_is_left_out_and_the_others_carry_no_mark(here: Command, file: Path) -> None:
-    def in_bf16_too(it: Evaluation) -> Evaluation:
-        return replace(it, runtimes=(replace(it.runtimes[0], precision=(Precision.F32, Precision.BF16)),))
+BY_THE_FAKE = ("--runtime", "fake")
+# What latencies of the fake worker were multiplied by when the baseline was measured.
+BASELINE_FACTOR = "2"
 
-    change(file, in_bf16_too)
-    assert here("evaluate", file)[0] == 1
-    status, out, told = here("evaluate", file, "--anyway", "--json")
-    (result,) = json.loads(out)["results"]
-    assert (status, result["precision"], result["unmet"]) == (1, "f32", [])
-    assert "MXNet precision: wanted bf16, found f32" in told
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory, fake_interpreter: Path) -> Iterator[Path]:
+    """A folder with the data of a host that has a runtime called `fake`, and a file with an earlier latency."""
+    folder = tmp_path_factory.mktemp("check")
+    data = DataFolder(folder / "data")
+    with pytest.MonkeyPatch.context() as patch:
+        hurry(patch)
+        patch.setenv(HOST_LOCK_VARIABLE, str(folder / "host.lock"))
+        patch.setenv("FAKE_FACTOR", BASELINE_FACTOR)
+        added = ("runtimes", "add", str(fake_interpreter), "--name", "fake", "--threads", "1")
+        assert main(["--data-dir", str(data.path), *added]) == 0
+        request = RunRequest(
+            models=chosen([it.in_format(Format.MXNET) for it in library(data).find(MODEL)]),
+            runtime=Registry(data.path).find("fake"),
+            level=Level.WRITTEN,
+            end_to_end=True,
+            bricks=False,
+            method=Method.ALONE,
+        )
+        execute(create_run(request, data), request, Workplace(data), host_queue())
+        assert main(["--data-dir", str(data.path), "results", "export", str(folder / "before.json.gz")]) == 0
+    yield folder
+
+
+@pytest.fixture
+def check(place: Path, dlbricks: Command, monkeypatch: pytest.MonkeyPatch) -> Command:
+    """Run `dlbricks check ...` against the file, unless another is named, where nothing has changed."""
+    monkeypatch.setenv("FAKE_FACTOR", BASELINE_FACTOR)
+
+    def run(*arguments: str, against: Path = place / "before.json.gz") -> tuple[int, str, str]:
+        return dlbricks("check", *arguments, "--against", against, *BY_THE_FAKE, folder=place / "data")
+
+    return run
+
+
+def exported(place: Path, file: Path, result: EndToEnd, *, systems: Sequence[System]) -> Path:
+    """Write a file with this result by the fake runtime on these systems."""
+    runtime = runtime_record(Registry(place / "data").find("fake"), fingerprint())
+    with ResultsDatabase(file.parent / "elsewhere" / "store") as store:
+        for system in systems:
+            uuid = system.id.encode().hex()[:16] * 2
+            store.add(system, runtime, replace(result, system=system.id, runtime=runtime.id, uuid=uuid))
+    assert main(["--data-dir", str(file.parent / "elsewhere"), "results", "export", str(file)]) == 0
+    return file
+
+
+def of_model(latency_ms: float) -> EndToEnd:
+    """Return a result of the usual model, whose samples vary by 1 %."""
+    taken = tuple(latency_ms * (1 + number % 5 / 500) for number in range(20))
+    usual: dict[str, Any] = {"name": MODEL, "level": Level.WRITTEN, "protocol": Method.ALONE.id}
+    return end_to_end(**usual, samples_ms=taken, statistics=summarise(taken))
+
+
+def test_a_model_is_the_same_or_faster_or_changed_by_less_than_the_limit(
+    check: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    status, out, told = check()
+    assert status == 0
+    (line,) = out.splitlines()
+    assert line.startswith(f"same     {MODEL} (mxnet, 1 thread, written): ")
+    assert "in 3 processes; changes up to 3.0 % count as none" in told
+    assert "1 same" in told
+    monkeypatch.setenv("FAKE_FACTOR", "1")
+    status, out, _ = check("--processes", "1")
+    assert status == 0 and out.startswith("faster ") and "-50." in out and "p < 0.001" in out
+    monkeypatch.setenv("FAKE_FACTOR", "3")
+    status, out, _ = check("--processes", "1", "--by", "60%")
+    assert status == 0 and out.startswith("same ")
+
+
+def test_a_slower_model_gives_status_1_every_documented_key_and_a_failure_for_junit(
+    check: Command, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("FAKE_FACTOR", "3")
+    file = tmp_path / "verdicts.xml"
+    (found,) = document(check(MODEL, "--json", "--processes", "2", "--junit", str(file)), 1)
+    schema_kept([found], "check")
+    assert (found["model"], found["verdict"], found["significant"]) == (MODEL, "slower", True)
+    assert found["is_ms"] == pytest.approx(1.5 * found["was_ms"], rel=0.02)
+    low, high = found["interval"]
+    assert low < found["change"] < high and found["change"] == pytest.approx(0.5, abs=0.03)
+    assert len(set(found["runs"])) == 2 and found["is_samples"] >= found["was_samples"] > 4
+    suite = ET.parse(file).getroot()[0]
+    assert suite.get("failures") == "1"
+    (case,) = suite.findall("testcase")
+    failure = case.find("failure")
+    assert case.get("name") == f"{MODEL} (mxnet, 1 thread, written)"
+    assert failure is not None and failure.text is not None and f"slower   {MODEL} (" in failure.text
+
+
+def test_another_system_is_told_and_is_a_difference(check: Command, place: Path, tmp_path: Path) -> None:
+    other = replace(fingerprint(), id="c5.xlarge", name="c5.xlarge")
+    file = exported(place, tmp_path / "other.json", of_model(1.0), systems=[other])
+    status, out, told = check("--processes", "1", "--json", against=file)
+    (found,) = json.loads(out)
+    assert status == 1 and found["verdict"] == "slower"
+    assert {"subject": "system", "was": "c5.xlarge", "now": fingerprint().id} in found["differences"]
+    assert "other.json was measured on another system, c5.xlarge" in told
+
+
+def test_a_model_that_the_file_lacks_gives_status_1(check: Command, tmp_path: Path) -> None:
+    status, out, _ = check("resnet18_v1", "--junit", str(tmp_path / "out.xml"))
+    assert status == 1
+    assert out == "unknown  resnet18_v1: before.json.gz has no latency of it\n"
+    suite = ET.parse(tmp_path / "out.xml").getroot()[0]
+    assert (suite.get("tests"), suite.get("errors"), suite.get("failures")) == ("1", "1", "0")
+
+
+def test_a_model_that_fails_gives_its_reason_and_status_1(check: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FAKE_MANNERS", json.dumps({"Convolution": "unbuildable"}))
+    status, out, _ = check("--quiet", "--json")
+    (found,) = json.loads(out)
+    assert status == 1 and not found["compared"]
+    assert (found["verdict"], found["is_ms"], found["reason"]) == ("unknown", None, "the operator is unbuildable")
+
+
+def evaluation_of(*results: RecordedResult) -> Evaluation:
+    return Evaluation(
+        name="night",
+        models=(EvaluatedModel(name=MODEL),),
+        runtimes=(EvaluatedRuntime(framework="mxnet"),),
+        measuring=Measuring(level=Level.WRITTEN, method=Method.ALONE),
+        results=results,
+    )
+
+
+def test_an_evaluation_with_results_is_a_baseline_too_and_a_changed_kernel_is_named(
+    check: Command, place: Path, tmp_path: Path
+) -> None:
+    (found,) = read_baselines(place / "before.json.gz").found
+    assert dict(found.result.host)["kernel"], "the run has recorded where its results come from"
+    older = replace(found.result, host=tuple({**dict(found.result.host), "kernel": "5.4.0"}.items()))
+    file = tmp_path / "night.toml"
+    write_evaluation(evaluation_of(older), file)
+    status, out, _ = check("--processes", "1", against=file)
+    assert status == 0 and out.startswith(f"same     {MODEL} ")
+    assert f"kernel: 5.4.0 before, {dict(found.result.host)['kernel']} now" in out
+    write_evaluation(evaluation_of(), file)
+    assert "has no results to compare with" in one_line(check(against=file))
+
+
+def test_a_wrong_file_or_option_is_one_line(check: Command, tmp_path: Path) -> None:
+    for name, content, said in (
+        ("missing.json", None, "cannot read"),
+        ("text.json", "no json", "nothing in"),
+        ("empty.json", "", "has no good results of whole models"),
+        ("table.csv", "a,b", "is neither an evaluation"),
+    ):
+        file = tmp_path / name
+        if content is not None:
+            file.write_text(content)
+        told = one_line(check(against=file))
+        assert said in told and name in told
+    (tmp_path / "folder.json").mkdir()
+    assert "cannot read" in one_line(check(against=tmp_path / "folder.json"))
+    for arguments, said in (
+        (("--junit", "."), "that is a folder"),
+        (("--junit", "nowhere/out.xml"), "there is no folder"),
+        (("no-such-model",), "no model 'no-such-model'"),
+        (("--system", "pi"), "has no system called 'pi': name one of"),
+    ):
+        assert said in one_line(check(*arguments))
+
+
+def test_a_file_of_several_other_systems_needs_the_name_of_one(check: Command, place: Path, tmp_path: Path) -> None:
+    systems = [replace(fingerprint(), id=name, name=name) for name in ("c5.large", "c5.xlarge")]
+    file = exported(place, tmp_path / "two.json", of_model(1.0), systems=systems)
+    assert "name one by --system: c5.large, c5.xlarge" in one_line(check(against=file))
+    status, out, _ = check("resnet18_v1", "--system", "c5.large", against=file)
+    assert (status, out) == (1, "unknown  resnet18_v1: two.json has no latency of it\n")
+
+
+def test_the_api_checks_as_the_command_does(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FAKE_FACTOR", "3")
+    told: list[api.Progress] = []
+    options = api.CheckOptions(runtime="fake", processes=1)
+    (found,) = api.check(place / "before.json.gz", MODEL, options, progress=told.append, data=place / "data")
+    assert (found.model, found.verdict) == (MODEL, Verdict.SLOWER)
+    assert told[-1].state is api.State.FINISHED

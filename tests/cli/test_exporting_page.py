@@ -1,6 +1,5 @@
 """The page on exporting models agrees with the commands and their messages."""
 
-import ast
 import re
 from pathlib import Path
 
@@ -8,13 +7,10 @@ import pytest
 from onnx import ModelProto, TensorProto, helper, save
 
 from dlbricks_tui.cli.main import main
-from dlbricks_tui.runtime.inside.backend import RefusalError
-from dlbricks_tui.runtime.inside.values import numpy_dtype
 from tests.models.onnx_models import model
 
 TEXT = (Path(__file__).parents[2] / "docs" / "reference" / "exporting.md").read_text(encoding="utf-8")
 COMMANDS = re.findall(r"^    dlbricks (.*)$", TEXT, re.MULTILINE)
-PROGRAMS = re.findall(r"^```python\n(.*?)^```$", TEXT, re.MULTILINE | re.DOTALL)
 
 DeclaredInputs = dict[str, tuple[int | str, ...]]
 FIXED: DeclaredInputs = {"image": (1, 3, 224, 224)}
@@ -92,15 +88,3 @@ def test_the_page_has_the_messages_for_versions_that_are_too_new(
     assert message.search(refusal(operators, tmp_path, capsys))
     message = on_the_page("declares version 99 of the ONNX format; onnx 1.23.2 reads 1 to 14")
     assert message.search(refusal(format_, tmp_path, capsys))
-
-
-def test_the_page_has_the_message_for_types_that_numpy_lacks() -> None:
-    message = on_the_page("numpy has no bfloat16 to make values of")
-    with pytest.raises(RefusalError, match=message):
-        numpy_dtype("bfloat7")
-
-
-def test_the_programs_of_the_page_are_valid_python() -> None:
-    assert PROGRAMS
-    for program in PROGRAMS:
-        ast.parse(program)

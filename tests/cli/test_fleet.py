@@ -10,26 +10,19 @@ import pytest
 from rich.console import Console
 
 from dlbricks_tui.cli.progress import ShownFleet
-from dlbricks_tui.fleet.driving import running
-from dlbricks_tui.fleet.driving.running import FleetPlace
-from dlbricks_tui.fleet.folder import (
-    COMMANDS,
-    FleetFolder,
-    FleetFolders,
-    HostCommanded,
-    read_fleet_request,
-)
+from dlbricks_tui.fleet import doctor
+from dlbricks_tui.fleet import driver as running
+from dlbricks_tui.fleet.doctor import Examination, FindingVerdict, HostFinding, Readiness
+from dlbricks_tui.fleet.driver import FleetPlace
+from dlbricks_tui.fleet.folder import COMMANDS, FleetFolder, FleetFolders, HostCommanded, read_fleet_request
 from dlbricks_tui.fleet.request import FleetEnded, FleetHostState, FleetProgress, FleetRequest, HostEntry
-from dlbricks_tui.fleet.setting_up import doctor
-from dlbricks_tui.fleet.setting_up.doctor import Examination, FindingVerdict, HostFinding, Readiness
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.host.queue import this_process
 from dlbricks_tui.jobs.events import Event, EventReader
 from dlbricks_tui.jobs.folder import JobState, State
-from dlbricks_tui.settings.fleets import Question
+from dlbricks_tui.settings.measuring import Question
 from tests.cli.people import Command, document, one_line, schema_kept
 from tests.fleet.sample_fleet import EVENTS, changed, progress, sample_fleet, tell
-from tests.fleet.ssh_server import Person, SshServer, served
 from tests.models.onnx_models import saved, small
 
 # No SSH server answers at port 1.
@@ -89,53 +82,41 @@ def driven(monkeypatch: pytest.MonkeyPatch) -> list[FleetRequest]:
     return requests
 
 
-def test_the_request_holds_what_the_options_say(
-    fleet: Command, driven: list[FleetRequest], hosts: Path, model: Path
-) -> None:
-    options = ("--hosts", hosts, "--question", "which-host", "--probe-seconds", "5", "--threads", "1")
-    fleet("run", model, "--runtime", "onnxruntime", *options)
-    (request,) = driven
-    assert [(it.name, it.price_per_hour) for it in request.hosts] == [("c7i", 0.2), ("m8g", None)]
-    assert (request.question, request.probe_seconds, request.scheduler) == (Question.WHICH_HOST, 5.0, "")
-    assert request.run.runtime.settings.threads == 1
-    assert not request.run.end_to_end, "whole models stay at home"
-
-
 def test_the_estimates_of_each_model_on_each_host_are_printed_or_one_document_of_its_schema(
     fleet: Command, driven: list[FleetRequest], hosts: Path, model: Path
 ) -> None:
-    asked = ("run", model, "--runtime", "onnxruntime", "--hosts", hosts)
+    options = ("--hosts", hosts, "--question", "which-host", "--probe-seconds", "5", "--threads", "1")
+    asked = ("run", model, "--runtime", "onnxruntime", *options)
     status, out, told = fleet(*asked)
     assert status == 1, "a host was refused"
-    assert "~31.00" in out and "$1.21" in out
-    assert "resnet50_v1: m8g < c7i (95 % sure)" in out
-    assert "squeezenet1.1: c7i < m8g (not sure yet)" in out
+    assert "~31.00" in out and "resnet50_v1: m8g < c7i (95 % sure)" in out
     assert "old refused: it has dlbricks 0.1.0, and 0.2.0 is needed" in told
+    (request,) = driven
+    assert [(it.name, it.price_per_hour) for it in request.hosts] == [("c7i", 0.2), ("m8g", None)]
+    assert (request.question, request.probe_seconds, request.scheduler) == (Question.WHICH_HOST, 5.0, "")
+    assert request.run.runtime.settings.threads == 1 and not request.run.end_to_end, "whole models stay at home"
     found = document(fleet(*asked, "--json"), 1)
     schema_kept(found, "fleet", "run")
-    assert [(it["host"], it["state"], it["bricks"]) for it in found["hosts"]] == [
-        ("c7i", "done", 60),
-        ("m8g", "done", 12),
-        ("old", "refused", 0),
-    ]
-    (first, _) = found["models"]
-    assert [it["host"] for it in first["estimates"]] == ["m8g", "c7i"]
-    assert first["estimates"][0]["predicted_layers"] == 12
+    hosts_found = [(it["host"], it["state"], it["bricks"]) for it in found["hosts"]]
+    assert hosts_found == [("c7i", "done", 60), ("m8g", "done", 12), ("old", "refused", 0)]
+    best, _ = found["models"][0]["estimates"]
+    assert (best["host"], best["predicted_layers"]) == ("m8g", 12)
 
 
 def test_wrong_hosts_schedulers_and_times_are_refused_in_one_line(
-    fleet: Command, tmp_path: Path, model: Path, hosts: Path
+    fleet: Command, tmp_path: Path, model: Path, hosts: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert "one of the arguments --hosts --scheduler is required" in one_line(fleet("run", model))
-    both = fleet("run", model, "--hosts", hosts, "--scheduler", "tls://x:1")
-    assert "not allowed with argument" in one_line(both)
-    assert "nix" in one_line(fleet("run", model, "--hosts", hosts, "--runtime", "nix"))
-    broken = tmp_path / "broken.toml"
-    broken.write_text("[[host]]\nnme = 1\n")
-    assert "broken.toml, line" in one_line(fleet("run", model, "--hosts", broken))
-    assert "gone.toml" in one_line(fleet("run", model, "--hosts", tmp_path / "gone.toml"))
-    probe = fleet("run", model, "--scheduler", "tls://x:1", "--probe-seconds", "0")
-    assert "give a number above 0" in one_line(probe)
+    (tmp_path / "broken.toml").write_text("[[host]]\nnme = 1\n")
+    for options, said in {
+        (): "one of the arguments --hosts --scheduler is required",
+        ("--hosts", hosts, "--scheduler", "tls://x:1"): "not allowed with argument",
+        ("--hosts", hosts, "--runtime", "nix"): "nix",
+        ("--hosts", tmp_path / "broken.toml"): "broken.toml, line",
+        ("--hosts", tmp_path / "gone.toml"): "gone.toml",
+    }.items():
+        assert said in one_line(fleet("run", model, *options))
+    monkeypatch.setattr("dlbricks_tui.api.fleets.find_spec", lambda name: None)
+    assert "pip install 'dlbricks-tui[fleet]'" in one_line(fleet("run", model, "--hosts", hosts))
 
 
 def test_a_scheduler_that_cannot_be_used_is_refused_before_there_is_a_fleet_run(
@@ -151,57 +132,28 @@ def test_a_scheduler_that_cannot_be_used_is_refused_before_there_is_a_fleet_run(
     assert [(it.scheduler, it.allow_plain) for it in driven] == [("tcp://10.0.0.1:8786", True)]
 
 
-def test_an_unknown_host_key_is_told_in_one_line_before_there_is_a_fleet_run(
-    fleet: Command, data: DataFolder, model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("HOME", str(tmp_path / "person"))
-    monkeypatch.delenv("SSH_AUTH_SOCK", raising=False)
-    person, hosts = Person(tmp_path / "person"), tmp_path / "hosts.toml"
-    with served(SshServer(tmp_path, Path(f"{person.key}.pub"), {})) as server:
-        way = f'address = "127.0.0.1"\nport = {server.port}'
-        hosts.write_text(f'[[host]]\nname = "one"\n{way}\n\n[[host]]\nname = "two"\n{way}\n')
-        told = one_line(fleet("run", model, "--runtime", "onnxruntime", "--hosts", hosts))
-        assert f"one: 127.0.0.1 port {server.port} is not in known_hosts" in told
-        assert f"run `ssh -p {server.port} 127.0.0.1 true` once, and compare the key (and 1 more: " in told
-    assert not data.fleets.exists()
-
-
-def test_without_the_extra_one_line_says_how_to_install_it(
-    fleet: Command, model: Path, hosts: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("dlbricks_tui.api.fleets.find_spec", lambda name: None)
-    told = one_line(fleet("run", model, "--hosts", hosts))
-    assert "pip install 'dlbricks-tui[fleet]'" in told
-
-
 def test_status_shows_the_newest_fleet_run(fleet: Command, data: DataFolder) -> None:
     assert "there is no fleet run yet; `dlbricks fleet run` starts one" in one_line(fleet("status"))
     folder = sample_fleet(data)
     status, out, _ = fleet("status")
-    assert status == 0
-    assert "c7i" in out and "45 of 60" in out and "3 rounds" in out
-    _, listed, _ = fleet("list")
-    assert folder.run in listed
+    assert status == 0 and "c7i" in out and "45 of 60" in out and "3 rounds" in out
+    assert folder.run in fleet("list")[1]
+    assert fleet("pause", "last")[0] == 0 and folder.pause_file.exists()
+    assert fleet("resume", "last")[0] == 0 and not folder.pause_file.exists()
+    assert "is running already" in one_line(fleet("resume", "last"))
 
 
+@pytest.mark.parametrize(("state", "statuses"), [(State.FINISHED, (1, 1)), (State.CANCELLED, (1, 130))])
 def test_a_fleet_run_that_has_ended_is_followed_to_its_end_and_neither_paused_nor_cancelled(
-    fleet: Command, data: DataFolder
+    fleet: Command, data: DataFolder, state: State, statuses: tuple[int, int]
 ) -> None:
-    sample_fleet(data, State.FINISHED)
+    sample_fleet(data, state)
     status, out, told = fleet("status", "last", "--follow")
-    assert status == 1
-    assert "m8g" in out and "old refused" in told
+    assert status == statuses[1] and "m8g" in out and "old refused" in told
+    assert ("dlbricks fleet resume" in told) == (state is State.CANCELLED)
+    assert fleet("status")[0] == statuses[0]
     assert "nothing to pause" in one_line(fleet("pause", "last"))
     assert "nothing to cancel" in one_line(fleet("cancel", "last"))
-
-
-def test_hosts_and_fleet_runs_are_paused_resumed_and_ended(fleet: Command, data: DataFolder, hosts: Path) -> None:
-    folder = sample_fleet(data)
-    assert fleet("pause", "last")[0] == 0
-    assert folder.pause_file.exists()
-    assert fleet("resume", "last")[0] == 0
-    assert not folder.pause_file.exists()
-    assert "is running already" in one_line(fleet("resume", "last"))
 
 
 def test_single_hosts_are_paused_resumed_and_cancelled_by_commands_to_the_driver(
@@ -230,16 +182,6 @@ def test_hosts_are_added_to_a_fleet_run_over_ssh_only(
     assert "has a host c8a already" in one_line(fleet("add", "last", "--hosts", more))
     fleet("run", model, "--runtime", "onnxruntime", "--scheduler", "tcp://127.0.0.1:8786")
     assert "dlbricks fleet worker tcp://127.0.0.1:8786" in one_line(fleet("add", "last", "--hosts", more))
-
-
-def test_a_fleet_run_that_was_stopped_is_a_failure_of_status_and_an_interruption_where_it_was_followed(
-    fleet: Command, data: DataFolder
-) -> None:
-    sample_fleet(data, State.CANCELLED)
-    status, _, told = fleet("status")
-    assert status == 1
-    assert "dlbricks fleet resume" in told
-    assert fleet("status", "--follow")[0] == 130
 
 
 def test_a_complete_fleet_run_is_shown_and_not_driven_again(
@@ -323,21 +265,14 @@ def test_the_doctor_lists_what_hosts_lack_and_fails(
 
 def test_certificates_are_made_once_and_keys_are_private(dlbricks: Command, data: DataFolder) -> None:
     status, out, told = dlbricks("fleet", "init")
-    assert (status, out.strip()) == (0, str(data.certificates))
-    modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in data.certificates.iterdir()}
-    assert {mode for name, mode in modes.items() if name.endswith("-key.pem")} == {0o600}
-    assert "scp -p" in told
-    before = {path.name: path.read_bytes() for path in data.certificates.iterdir()}
+    assert (status, out.strip()) == (0, str(data.certificates)) and "scp -p" in told
+    made = {path: path.read_bytes() for path in data.certificates.iterdir()}
+    assert {stat.S_IMODE(it.stat().st_mode) for it in made if it.name.endswith("-key.pem")} == {0o600}
     status, again, told = dlbricks("fleet", "init")
-    assert (status, again) == (0, out)
-    assert "are there already" in told
-    assert {path.name: path.read_bytes() for path in data.certificates.iterdir()} == before
-
-
-def test_a_worker_without_certificates_is_refused_in_one_line(dlbricks: Command) -> None:
-    told = one_line(dlbricks("fleet", "worker", "tls://127.0.0.1:1", "--name", "a"))
-    assert "scp -p" in told
-    assert "fleet init" not in told, "that would make another authority"
+    assert (status, again) == (0, out) and "are there already" in told
+    assert {path: path.read_bytes() for path in data.certificates.iterdir()} == made
+    told = one_line(dlbricks("fleet", "worker", "tls://127.0.0.1:1", "--name", "a", "--certificates", data.path))
+    assert "scp -p" in told and "fleet init" not in told, "that would make another authority"
 
 
 def test_without_a_terminal_progress_is_a_line_now_and_then(capsys: pytest.CaptureFixture[str]) -> None:

@@ -11,7 +11,7 @@ import pytest
 from dlbricks_tui.analysis.proving import PROOF, ProofDone, ProofOrder, RoundsDone
 from dlbricks_tui.analysis.what_if import Gain, MeasuredGain
 from dlbricks_tui.api import jobs
-from dlbricks_tui.api.demonstration import Demonstration, open_demonstration
+from dlbricks_tui.api.demonstration import Demonstration
 from dlbricks_tui.cli.main import main
 from dlbricks_tui.config.config import Sources
 from dlbricks_tui.errors import UserError
@@ -23,7 +23,7 @@ from dlbricks_tui.jobs.folder import JobFolder, JobFolders, State
 from dlbricks_tui.jobs.process import JobAtWork, work_on
 from dlbricks_tui.models.library import ModelSource
 from dlbricks_tui.recorded_host import recorded_host
-from tests.cli.people import Command, one_line
+from tests.cli.people import Command
 from tests.fleet.sample_fleet import sample_fleet
 from tests.runs.live_runs import RUN, ended, in_the_middle, planned, put_run
 
@@ -152,29 +152,24 @@ def test_a_job_of_any_kind_is_paused_and_goes_on(
 
 
 @pytest.mark.parametrize(
-    ("command", "kind", "models"),
+    ("words", "kind"),
     [
-        (("llm", "smollm2-135m", "--detach"), "language model", ["smollm2-135m"]),
-        (("trace", "squeezenet1.1", "--detach"), "trace", ["squeezenet1.1"]),
-        (("scenario", "squeezenet1.1", "--kind", "single", "--detach"), "load test", ["squeezenet1.1"]),
-        (("suite", "export", "squeezenet1.1", "-o", "s.json", "--detach"), "suite export", ["squeezenet1.1"]),
+        ("llm smollm2-135m --detach", "language model"),
+        ("trace squeezenet1.1 --detach", "trace"),
+        ("scenario squeezenet1.1 --kind single --detach", "load test"),
+        ("suite export squeezenet1.1 -o s.json --detach", "suite export"),
     ],
 )
 def test_any_work_can_go_on_in_a_process_of_its_own(
-    dlbricks: Command,
-    data: DataFolder,
-    monkeypatch: pytest.MonkeyPatch,
-    command: tuple[str, ...],
-    kind: str,
-    models: list[str],
+    dlbricks: Command, data: DataFolder, monkeypatch: pytest.MonkeyPatch, words: str, kind: str
 ) -> None:
     monkeypatch.setattr(jobs, "start_detached", lambda *_: None)
-    status, out, told = dlbricks(*command)
+    status, out, told = dlbricks(*words.split())
     (folder,) = JobFolders(data.jobs).folders()
     assert (status, out) == (0, f"{folder.run}\n")
     assert told.endswith(f"it runs in a separate process; `dlbricks jobs watch {folder.run}` shows its progress\n")
-    assert (folder.state().kind.value, list(folder.state().models)) == (kind, models)
-    assert json.loads(dlbricks(*command, "--json")[1])["kind"] == kind
+    assert folder.state().kind.value == kind and folder.state().models[0] in words
+    assert json.loads(dlbricks(*words.split(), "--json")[1])["kind"] == kind
 
 
 def test_what_cannot_be_done_is_one_line(of_jobs: Command, data: DataFolder) -> None:
@@ -214,17 +209,6 @@ def test_a_replay_shows_the_progress_and_ends_with_the_estimates(data: DataFolde
     assert (first["measured_layers"], first["layers"]) == (40, 60)
 
 
-def test_an_interrupt_ends_the_replay(data: DataFolder, dlbricks: Command, monkeypatch: pytest.MonkeyPatch) -> None:
-    put_run(data, [*in_the_middle(), ended()], State.FINISHED)
-
-    def interrupted(_: float) -> None:
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr("time.sleep", interrupted)
-    status, _, told = dlbricks(*REPLAY, "--speed", "1")
-    assert status == 130 and told.endswith("dlbricks: interrupted\n")
-
-
 ROOT = Path(__file__).parents[2]
 AT_ONCE = ("--speed", "100000")
 # Frameworks that are asked for are missing, and so is every other program.
@@ -262,26 +246,9 @@ def test_in_a_terminal_it_opens_the_workbench_on_the_recorded_results(tmp_path: 
     opened = []
 
     def demonstrate(found: Demonstration, sources: Sources, speed: float) -> int:
-        opened.append((found.data.store.is_dir(), recorded_host() is found.host, speed))
-        assert sources.read().theme == "light"
+        opened.append((found.data.store.is_dir(), recorded_host() is found.host, speed, sources.read().theme))
         return 7
 
     arguments = ["--data-dir", str(tmp_path), "--set", "workbench.theme=light", "demo", "--speed", "2"]
     assert main(arguments, demonstrate=demonstrate) == 7
-    assert opened == [(True, True, 2.0)]
-    assert recorded_host() is None
-
-
-@pytest.mark.parametrize("speed", ["0", "-3", "nan", "fast"])
-def test_a_wrong_speed_is_one_line(speed: str, dlbricks: Command) -> None:
-    one_line(dlbricks("demo", f"--speed={speed}"))
-
-
-def test_the_measured_models_are_estimated_from_results_of_this_method(capsys: pytest.CaptureFixture[str]) -> None:
-    with open_demonstration() as found:
-        assert main(["--data-dir", str(found.data.path), "estimate", "squeezenet1.1", "--measured-only", "--json"]) == 0
-    (estimate,) = json.loads(capsys.readouterr().out)
-    assert recorded_host() is None
-    anew = "the method has changed: python -m docs.recording FOLDER records the demonstration anew"
-    assert estimate["coverage"]["missing"] == 0, anew
-    assert estimate["sequential_ms"] > 0 < estimate["measured_ms"], anew
+    assert opened == [(True, True, 2.0, "light")] and recorded_host() is None

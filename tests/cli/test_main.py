@@ -13,15 +13,13 @@ import pytest
 from dlbricks_tui import __version__
 from dlbricks_tui.__main__ import main as whole_program
 from dlbricks_tui.cli import jobs
-from dlbricks_tui.cli.main import COMMANDS, Command, command_parser, main
+from dlbricks_tui.cli.main import Command, command_parser, main
 from dlbricks_tui.cli.parser import Handler, Parser, Typed
 from dlbricks_tui.config.config import Sources
 from dlbricks_tui.errors import UserError
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.models.library import ModelSource
-from dlbricks_tui.settings.setting import number, several, share, whole
 from tests.cli.people import Command as Answers
-from tests.cli.people import one_line
 
 
 def work(handler: Handler) -> Command:
@@ -50,25 +48,11 @@ def test_without_arguments_the_help_is_shown(capsys: pytest.CaptureFixture[str])
     assert capsys.readouterr().out.startswith("usage: dlbricks ")
 
 
-def test_help_lists_each_command_with_what_it_does(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as end:
-        main(["--help"], [work(done)])
-    assert end.value.code == 0
-    assert ["work", "do", "what", "the", "test", "wants"] in [
-        line.split() for line in capsys.readouterr().out.splitlines()
-    ]
-
-
 def test_the_version_is_printed_on_standard_output(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as end:
         main(["--version"])
     assert end.value.code == 0
     assert capsys.readouterr().out == f"dlbricks {__version__}\n"
-
-
-@pytest.mark.parametrize("status", [0, 1])
-def test_a_command_sets_the_exit_status(status: int) -> None:
-    assert main(["work"], [work(lambda args: status)]) == status
 
 
 @pytest.mark.parametrize(
@@ -102,15 +86,6 @@ def test_an_error_is_one_line_and_a_status(
     assert capsys.readouterr() == ("", told)
 
 
-def test_a_missing_data_folder_is_not_created(tmp_path: Path) -> None:
-    assert main(["work", "--data-dir", str(tmp_path / "new")], [work(done)]) == 0
-    assert not (tmp_path / "new").exists()
-
-
-def test_a_file_that_cannot_be_used_is_one_line_and_no_fault(dlbricks: Answers) -> None:
-    assert one_line(dlbricks("models", "add", 300 * "x")) == f"dlbricks: error: {300 * 'x'}: File name too long\n"
-
-
 def test_an_internal_error_is_one_line_that_names_the_log(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for _ in range(2):
         assert main(["--data-dir", str(tmp_path), "work"], [failing(KeyError("shape"))]) == 1
@@ -139,7 +114,7 @@ def test_the_data_folder_may_be_named_before_and_after_the_command(arguments: li
     seen: list[Path] = []
 
     def look(args: argparse.Namespace) -> int:
-        seen.append(args.data.path)
+        seen.append(args.session.data.path)
         return 0
 
     assert main([argument.format(tmp_path) for argument in arguments], [work(look)]) == 0
@@ -208,10 +183,10 @@ def test_the_path_of_a_model_in_place_of_a_command_opens_the_workbench_on_it(bef
 
     def workbench(data: DataFolder, sources: Sources, model: ModelSource | Path | None) -> int:
         opened.append(model)
-        return 0
+        return 7
 
     arguments = [*(word.format(tmp_path) for word in before), str(tmp_path / "net.onnx")]
-    assert main(arguments, [work(done)], workbench) == 0
+    assert main(arguments, [work(done)], workbench) == 7
     assert opened == [tmp_path / "net.onnx"]
 
 
@@ -297,19 +272,6 @@ def test_numbers_beyond_the_limits_are_refused() -> None:
                     assert callable(action.type) and action.type(text) is None, (name, text)
 
 
-def test_numbers_within_the_limits_are_taken() -> None:
-    assert (Typed(number(10.0))("10"), Typed(number(10.0))("1e-3")) == (10.0, 0.001)
-    assert (Typed(whole(0, 9))("0"), Typed(whole(1, 99))("99")) == (0, 99)
-    assert Typed(several(whole(1, 8)))("4, 1,4") == (4, 1)
-    assert (Typed(share())("5%"), Typed(share())("0.05")) == (0.05, 0.05)
-
-
-def test_a_time_budget_that_no_timer_takes_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["run", "squeezenet1.1", "--time-budget", "1e18"]) == 2
-    told = "argument --time-budget: '1e18': give a number above 0 and up to 31,536,000 (see `dlbricks run --help`)"
-    assert capsys.readouterr() == ("", f"dlbricks: error: {told}\n")
-
-
 @pytest.fixture
 def file(tmp_path: Path) -> Path:
     """The config file of the data folder."""
@@ -327,15 +289,14 @@ def test_locate_prints_only_the_path_also_of_an_invalid_file(file: Path, dlbrick
 
 
 def test_validate_prints_a_line_per_problem_or_reports_a_valid_file(file: Path, dlbricks: Answers) -> None:
-    for text, said in ((None, "so all settings have their defaults"), ("[run]\nthreads = 2\n", "is valid")):
-        if text is not None:
-            file.write_text(text)
-        status, _, told = dlbricks("config", "validate")
-        assert status == 0 and said in told
+    assert "so all settings have their defaults" in dlbricks("config", "validate")[2]
+    file.write_text("[run]\nthreads = 2\n")
+    status, _, told = dlbricks("config", "validate")
+    assert status == 0 and "is valid" in told
     file.write_text("[run]\nthreads = 0\nmemory = 1\n")
     status, out, told = dlbricks("config", "validate")
-    assert (status, out) == (2, "")
     first, second = told.splitlines()
+    assert (status, out) == (2, "")
     assert first == f"dlbricks: error: {file}:2: run.threads = 0: it has to be a whole number from 1 to 1,024"
     assert second.startswith(f"dlbricks: error: {file}:3: there is no setting run.memory; ")
 
@@ -454,13 +415,3 @@ def test_an_interrupt_after_the_command_is_no_traceback_either(tmp_path: Path) -
     environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
     ended = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, env=environment)
     assert (ended.returncode, ended.stderr) == (130, "dlbricks: interrupted\n")
-
-
-@pytest.mark.parametrize("command", [it.name for it in COMMANDS])
-def test_the_help_of_each_command_fits_80_columns(
-    command: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("COLUMNS", "80")
-    with pytest.raises(SystemExit):
-        main([command, "--help"])
-    assert max(map(len, capsys.readouterr().out.splitlines())) <= 80

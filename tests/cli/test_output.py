@@ -1,17 +1,28 @@
-"""Tests of the output of commands on terminals, into pipes, and with few characters."""
+"""What commands write: JSON, tables for pipes and terminals, and names whose control codes reach neither."""
 
+import csv
 import io
+import json
+import re
 import sys
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
+from onnx import ModelProto, TensorProto
+from onnx.helper import make_graph, make_model, make_node, make_opsetid, make_tensor_value_info
 from rich import table as rich_table
 
-from dlbricks_tui.cli.output import data_console, forget_remarks, narrate, narrate_once, show, write, write_json
-from dlbricks_tui.cli.rendering import show_parts
+from benchmarks.terminal import Terminal
+from dlbricks_tui.cli.main import main
+from dlbricks_tui.cli.output import data_console, forget_remarks, narrate_once, show, show_parts, write, write_json
 from dlbricks_tui.documents.parts import Column, Table, bar_column, name_column
+from dlbricks_tui.measure.method import Method
+from dlbricks_tui.store.database import ResultsDatabase
+from tests.store.samples import end_to_end, form, load_test, measurement, runtime, system
 
 
-class Terminal(io.StringIO):
+class Screen(io.StringIO):
     """A standard output that is a terminal."""
 
     encoding = "utf-8"
@@ -27,9 +38,9 @@ def plain_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TERM", "xterm-256color")
 
 
-def watched(monkeypatch: pytest.MonkeyPatch) -> Terminal:
+def watched(monkeypatch: pytest.MonkeyPatch) -> Screen:
     # Not a fixture: pytest puts its own stream back between a fixture and its test.
-    stream = Terminal()
+    stream = Screen()
     monkeypatch.setattr(sys, "stdout", stream)
     return stream
 
@@ -43,11 +54,6 @@ def names(name: str) -> rich_table.Table:
 def test_json_is_one_document_on_one_line(capsys: pytest.CaptureFixture[str]) -> None:
     write_json({"layers": 174, "speedup": None, "name": "r\u00e9seau\n"})
     assert capsys.readouterr().out == '{"layers": 174, "speedup": null, "name": "r\\u00e9seau\\n"}\n'
-
-
-def test_infinite_numbers_are_refused_in_json() -> None:
-    with pytest.raises(ValueError, match="not JSON compliant"):
-        write_json({"latency_ms": float("nan")})
 
 
 def test_a_pipe_gets_whole_names_and_no_colours(capsys: pytest.CaptureFixture[str]) -> None:
@@ -67,18 +73,14 @@ def test_a_pipe_gets_no_trailing_blanks(capsys: pytest.CaptureFixture[str]) -> N
     assert lines == [line.rstrip() for line in lines]
 
 
-def test_a_terminal_gets_colours(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_terminal_gets_colours_unless_no_color_is_set(monkeypatch: pytest.MonkeyPatch) -> None:
     terminal = watched(monkeypatch)
     show(names("vgg16"))
     assert "\x1b[31m" in terminal.getvalue()
-
-
-def test_no_color_is_respected(monkeypatch: pytest.MonkeyPatch) -> None:
-    terminal = watched(monkeypatch)
     monkeypatch.setenv("NO_COLOR", "1")
+    terminal.truncate(0)
     show(names("vgg16"))
-    assert "vgg16" in terminal.getvalue()
-    assert "\x1b[31m" not in terminal.getvalue()
+    assert "vgg16" in terminal.getvalue() and "\x1b[31m" not in terminal.getvalue()
 
 
 def test_the_variable_columns_sets_the_width(
@@ -102,11 +104,6 @@ def test_characters_that_the_terminal_lacks_are_spelled_out(monkeypatch: pytest.
     assert raw.getvalue() == b"r\\xe9seau \\udc80\n"
 
 
-def test_narration_goes_to_standard_error(capsys: pytest.CaptureFixture[str]) -> None:
-    narrate("2 layers cannot be measured")
-    assert capsys.readouterr() == ("", "2 layers cannot be measured\n")
-
-
 def test_a_remark_is_made_once_by_a_command(capsys: pytest.CaptureFixture[str]) -> None:
     for _ in range(2):
         forget_remarks()
@@ -128,3 +125,112 @@ def test_in_ascii_bars_and_cut_names_keep_their_width(monkeypatch: pytest.Monkey
         "LAYER   MS",
         "conv   1.5  ########",
     ]
+
+
+# A title of the window, a wiped screen, a forged line, an 8-bit control code and a reversed reading direction.
+HOSTILE = "n\x1b]0;owned\x07\x1b[2J\r\nforged\x9b2J\u202e\x7f"
+SPELLED = r"n\x1b]0;owned\x07\x1b[2J\r\nforged\x9b2J\u202e\x7f"
+_TEXTS_OF_LOAD_TESTS = ("model", "name", "system", "runtime")
+_END = "the end of a command"
+# Runs each of some command lines as `python -m dlbricks_tui` does.
+_IN_TURN = f"""
+import contextlib, json, sys
+from dlbricks_tui.__main__ import main
+
+for line in json.loads(sys.argv[1]):
+    sys.argv = ["dlbricks", *line]
+    with contextlib.suppress(SystemExit):
+        main()
+    print("{_END}", flush=True)
+"""
+_COLOUR = re.compile(r"\x1b\[[0-9;]*m")
+
+
+def hostile_model() -> ModelProto:
+    """A model with control codes in every name."""
+    nodes = [
+        make_node("Relu", [f"x{HOSTILE}"], [f"r{HOSTILE}"], name=f"relu{HOSTILE}", doc_string=HOSTILE),
+        make_node(f"Op{HOSTILE}", [f"r{HOSTILE}"], [f"y{HOSTILE}"], name=f"op{HOSTILE}", domain=HOSTILE),
+    ]
+    graph = make_graph(
+        nodes,
+        f"graph{HOSTILE}",
+        [make_tensor_value_info(f"x{HOSTILE}", TensorProto.FLOAT, (1, 3, 8, 8))],
+        [make_tensor_value_info(f"y{HOSTILE}", TensorProto.FLOAT, (1, 3, 8, 8))],
+    )
+    opsets = [make_opsetid("", 13), make_opsetid(HOSTILE, 1)]
+    return make_model(graph, opset_imports=opsets, ir_version=8, producer_name=HOSTILE, doc_string=HOSTILE)
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Path:
+    """A folder with a hostile model under a hostile name, and a data folder with hostile results."""
+    (tmp_path / f"{HOSTILE}.onnx").write_bytes(hostile_model().SerializeToString())
+    with ResultsDatabase(tmp_path / "data" / "store") as store:
+        store.add(
+            system(HOSTILE, cpu=HOSTILE),
+            runtime(HOSTILE),
+            form(0, "conv"),
+            measurement(system=HOSTILE, runtime=HOSTILE, context=HOSTILE, run=HOSTILE),
+            load_test(uuid="1d" * 16, valid=False, **dict.fromkeys(_TEXTS_OF_LOAD_TESTS, HOSTILE), reasons=(HOSTILE,)),
+            replace(end_to_end(), model=HOSTILE, system=HOSTILE, runtime=HOSTILE, protocol=Method.ALONE.id),
+        )
+    return tmp_path
+
+
+def commands(place: Path) -> dict[str, tuple[str, ...]]:
+    """Every kind of output: tables, trees, documents, CSV, narration and errors."""
+    model = str(place / f"{HOSTILE}.onnx")
+    return {
+        "add": ("models", "add", str(place)),
+        "models": ("models",),
+        "models of a pipe": ("models", "--json"),
+        "tree": ("tree", model),
+        "tree of layers": ("tree", model, "--level", "written"),
+        "tree of a pipe": ("tree", model, "--json"),
+        "corpus": ("corpus", model, "table1:1"),
+        "estimate": ("estimate", model),
+        "list": ("results", "list"),
+        "list of all": ("results", "list", "--columns", "name,system,runtime,context,model,run"),
+        "csv": ("results", "list", "--csv"),
+        "json": ("results", "list", "--json"),
+        "lines": ("results", "list", "--jsonl"),
+        "show": ("results", "show", measurement().brick[:12]),
+        "show a load test": ("results", "show", "1d1d"),
+        "scenario": ("scenario", model, "--kind", "single", "--predict", "--system", HOSTILE),
+        "systems": ("systems",),
+        "no file": ("tree", f"{model}{HOSTILE}"),
+        "no command": (f"no{HOSTILE}",),
+        "no filter": ("results", "list", HOSTILE),
+    }
+
+
+def control_codes(written: str) -> set[str]:
+    """The characters that no terminal prints, apart from colours and the ends of lines."""
+    return {char for char in _COLOUR.sub("", written).replace("\r\n", "\n") if not char.isprintable()} - {"\n"}
+
+
+def test_no_command_lets_a_name_control_a_terminal(place: Path) -> None:
+    # Starting a process for each would take most of the time.
+    lines = [["--data-dir", str(place / "data"), *arguments] for arguments in commands(place).values()]
+    terminal = Terminal([sys.executable, "-c", _IN_TURN, json.dumps(lines)], (100, 30), {"TERM": "xterm-256color"})
+    terminal.wait(patience=120)
+    *each, rest = terminal.written.decode().split(_END)
+    terminal.close()
+    assert rest.strip() == ""
+    for name, written in zip(commands(place), each, strict=True):
+        assert written.strip() and "fault of dlbricks" not in written, (name, written)
+        assert control_codes(written) == set(), (name, written)
+        assert not any(line.startswith("forged") for line in written.splitlines()), (name, written)
+    assert r"\x1b]0;owned" in "".join(each)
+
+
+def test_no_command_writes_control_codes_to_a_pipe(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for name, arguments in commands(place).items():
+        main(["--data-dir", str(place / "data"), *arguments])
+        written = capsys.readouterr()
+        assert written.out or written.err, name
+        assert control_codes(written.out) == control_codes(written.err) == set(), name
+        if name == "csv":
+            header, *rows = csv.reader(io.StringIO(written.out))
+            assert [row[header.index("system")] for row in rows] == [SPELLED, SPELLED]

@@ -12,7 +12,6 @@ import pytest
 import tinydb
 
 from dlbricks_tui.bricks.decomposition import Decomposition, decompose
-from dlbricks_tui.documents.results import table_lines
 from dlbricks_tui.folders import SAMPLE_MODELS
 from dlbricks_tui.models.library import Library
 from dlbricks_tui.models.loading import Loader
@@ -26,10 +25,8 @@ from tests.store.samples import (
     brick,
     end_to_end,
     form,
-    line_of_record,
     load_test,
     measurement,
-    one_of_each,
     proof,
     provenance,
     run,
@@ -63,17 +60,9 @@ def results(data: Path, dlbricks: Command) -> Command:
     return lambda *arguments, **place: dlbricks("results", *arguments, **place)
 
 
-def test_the_json_list_has_all_documented_keys_for_every_result(results: Command) -> None:
-    listed = document(results("list", "--json"))
-    assert [each["id"] for each in listed] == [MODEL.uuid, SLOW.uuid, FAST.uuid]
-    assert {"brick", "context", "system", "runtime", "trimmed_mean_ms", "samples", "when"} <= listed[0].keys()
-    assert listed[2]["brick"] == brick(0)
-    assert listed[2]["trimmed_mean_ms"] == FAST.statistics.trimmed_mean_ms
-    assert (listed[2]["samples"], listed[2]["when"]) == (10, FAST.when)
-
-
 def test_json_lines_and_csv_have_the_same_content_as_json(results: Command) -> None:
-    documents = json.loads(results("list", "--json")[1])
+    documents = document(results("list", "--json"))
+    assert [each["id"] for each in documents] == [MODEL.uuid, SLOW.uuid, FAST.uuid]
     assert [json.loads(line) for line in results("list", "--jsonl")[1].splitlines()] == documents
     rows = list(csv.DictReader(io.StringIO(results("list", "--csv")[1])))
     assert rows == [{name: str(value) for name, value in each.items()} for each in documents]
@@ -82,43 +71,23 @@ def test_json_lines_and_csv_have_the_same_content_as_json(results: Command) -> N
 def test_the_list_is_filtered_sorted_cut_and_shows_the_columns_asked_for(
     results: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    _, out, err = results(
-        "list", "of=brick", "--sort", "trimmed_mean_ms", "--columns", "name,good", "--limit", "1", "--csv"
-    )
-    assert out == "name,good\nConvolution 3x3/2 1x64x56x0,True\n"
-    assert err == ""
+    asked = ("of=brick", "--sort", "trimmed_mean_ms", "--columns", "name,good", "--limit", "1", "--csv")
+    assert results("list", *asked) == (0, "name,good\nConvolution 3x3/2 1x64x56x0,True\n", "")
     # From the top, as the help says.
     for sort in (["--sort", "-trimmed_mean_ms"], ["--sort=-trimmed_mean_ms"]):
-        found = json.loads(results("list", *sort, "--json", "--columns", "id")[1])
+        found = document(results("list", *sort, "--json", "--columns", "id"))
         assert found == [{"id": each.uuid} for each in (MODEL, SLOW, FAST)]
     # Chosen columns are all shown.
     monkeypatch.setenv("COLUMNS", "80")
     chosen = "id,name,context,system,runtime,level,trimmed_mean_ms,samples,when"
-    _, out, _ = results("list", "--columns", chosen)
-    assert out.splitlines()[0].split() == chosen.upper().split(",")
-
-
-@pytest.mark.parametrize("arguments", [("list",), ("show", brick(0)[:8])], ids=["list", "show"])
-def test_tables_fit_80_columns_and_keep_the_columns_that_tell_results_apart(
-    results: Command, arguments: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("COLUMNS", "80")
-    _, out, _ = results(*arguments)
-    table = out.split("\n\n")[-2 if arguments[0] == "show" else 0].splitlines()
-    assert max(map(len, table)) <= 80
-    if arguments[0] == "list":
-        assert table[0].split()[:7] == ["MODEL", "RUNTIME", "THREADS", "BATCH", "MS", "AGE", "ID"]
-    else:
-        assert {"ID", "SYSTEM", "TRIMMED_MEAN_MS", "WHEN"} <= set(table[0].split())
+    assert results("list", "--columns", chosen)[1].splitlines()[0].split() == chosen.upper().split(",")
 
 
 def test_the_table_is_followed_by_its_share_of_all_results(results: Command) -> None:
     _, out, err = results("list", "--limit", "2")
     head, first, second = out.splitlines()
     assert head.split()[:3] == ["MODEL", "RUNTIME", "THREADS"]
-    assert first.split()[0] == "resnet50_v1" and MODEL.uuid[:12] in first.split()
-    assert "30.60" in first
-    assert "8.160" in second
+    assert first.startswith("resnet50_v1") and MODEL.uuid[:12] in first and "30.60" in first and "8.160" in second
     assert err == "2 of 3 results shown\n"
     assert results("list", "nothing")[2] == "0 results\n"
 
@@ -133,7 +102,6 @@ def test_bad_input_is_one_line_and_status_2(results: Command, tmp_path: Path) ->
         ("list", "colour=red"): "there is no column 'colour'",
         ("list", "--sort", "colour"): "there is no column 'colour'",
         ("list", "--columns", "id,colour"): "there is no column 'colour'",
-        ("list", "--limit", "0"): "give a whole number from 1 to",
         ("list", "samples=x"): "needs a number",
         ("show", "zz"): "'zz' is no id or brick key",
         ("show", ""): "'' is no id or brick key",
@@ -166,21 +134,17 @@ def test_a_brick_is_shown_with_all_its_results(results: Command, data: Path) -> 
 
 
 def test_exported_results_can_be_imported_elsewhere(results: Command, tmp_path: Path) -> None:
-    file, again = tmp_path / "file.json", tmp_path / "again.json"
+    file, again, other = tmp_path / "file.json", tmp_path / "again.json", tmp_path / "other"
     assert results("export", str(file)) == (0, "", f"3 results written to {file}\n")
-    assert results("import", str(file), folder=tmp_path / "other") == (
-        0,
-        "",
-        f"{file}: 7 new records, 0 known before\n",
-    )
-    status, out, _ = results("import", str(file), "--json", folder=tmp_path / "other")
-    (document,) = json.loads(out)
+    told = f"{file}: 7 new records, 0 known before\n"
+    assert results("import", str(file), folder=other) == (0, "", told)
+    (found,) = document(results("import", str(file), "--json", folder=other))
+    (of_file,) = found.pop("files")
     expected = {"path": str(file), "new": 0, "known": 7, "conflicts": [], "refused": [], "ignored": 0, "claims": []}
-    (of_file,) = document.pop("files")
-    assert document == expected
+    assert found == expected
     assert (of_file["name"], of_file["signer"], of_file["refusal"]) == ("file.json", None, None)
-    results("export", str(again), folder=tmp_path / "other")
-    assert (status, again.read_bytes()) == (0, file.read_bytes())
+    results("export", str(again), folder=other)
+    assert again.read_bytes() == file.read_bytes()
 
 
 def test_an_export_replaces_a_file_only_on_request(results: Command, tmp_path: Path) -> None:
@@ -221,12 +185,9 @@ def test_a_load_test_is_shown_with_its_verdict_and_the_bound_in_a_histogram(resu
     with ResultsDatabase(data / "store") as store:
         store.add(test)
     status, out, _ = results("show", "1d1d")
-    assert status == 0
-    assert "server: the highest rate with p99 within 20 ms" in out
-    assert "p99.9         12.001 ms" in out
-    assert "LoadGen: valid" in out
+    assert status == 0 and "server: the highest rate with p99 within 20 ms" in out
     assert "--- bound: 0 of 700 above it" in out
-    assert json.loads(results("show", "1d1d", "--json")[1]) == {**to_document(test), "provenance": None}
+    assert document(results("show", "1d1d", "--json")) == {**to_document(test), "provenance": None}
     with ResultsDatabase(data / "store") as store:
         store.add(provenance(run=test.uuid))
     assert "\nversions    dlbricks 0.2.0" in results("show", "1d1d")[1]
@@ -269,16 +230,6 @@ def test_verifying_names_records_that_no_measurement_gives_and_a_command_that_ta
     assert results("delete", f"id={found['id']}", "--yes")[::2] == (1, "0 results deleted\n")
 
 
-def test_an_import_refuses_results_that_no_measurement_gives(results: Command, data: Path, tmp_path: Path) -> None:
-    with ResultsDatabase(data / "store") as store:
-        store.add(measurement(when="2999-01-01T00:00:00+00:00", uuid="0d" * 16))
-    file = tmp_path / "file.json"
-    results("export", str(file))
-    status, _, err = results("import", str(file), folder=tmp_path / "other")
-    assert status == 1
-    assert "7 new records" in err and "is from the future" in err and "was not imported" in err
-
-
 def test_every_command_reports_damage_and_verify_lists_it(results: Command, data: Path) -> None:
     journal = data / "store" / "journal-0.jsonl"
     content = journal.read_bytes()
@@ -291,35 +242,6 @@ def test_every_command_reports_damage_and_verify_lists_it(results: Command, data
     assert "damaged lines: 1\n" in out
     assert "line 7" in err
     assert "the last line is unfinished (10 bytes)" in err
-
-
-def test_a_store_of_a_newer_version_is_refused_with_advice(results: Command, data: Path) -> None:
-    journal = data / "store" / "journal-0.jsonl"
-    with journal.open("ab") as file:
-        file.write(line_of_record(FAST, schema=99) + b"\n")
-    for arguments in (["list"], ["verify"], ["compact"], ["delete", "--all", "--yes"]):
-        status, out, err = results(*arguments)
-        assert (status, out) == (2, "")
-        assert "update dlbricks" in err
-
-
-def test_every_kind_of_record_survives_the_command_line(tmp_path: Path, results: Command) -> None:
-    records = one_of_each()
-    with ResultsDatabase(tmp_path / "full" / "store") as store:
-        store.add(*records)
-    file = tmp_path / "file.json"
-    assert results("export", str(file), folder=tmp_path / "full")[0] == 0
-    assert f"{len(records) - 1} new records" in results("import", str(file), folder=tmp_path / "other")[2]
-
-
-def test_tables_fit_the_terminal_by_cutting_texts_only() -> None:
-    headers = ("id", "name", "runtime", "trimmed_mean_ms")
-    cells = [["0123456789ab"], ["a name of some length"], ["a runtime that is longer"], ["1.234"]]
-    wide = list(table_lines(headers, cells, 200))
-    assert wide[1] == "0123456789ab  a name of some length  a runtime that is longer            1.234"
-    narrow = list(table_lines(headers, cells, 60))
-    assert narrow[1] == "0123456789ab  a name of some le…  a runtim…            1.234"
-    assert max(map(len, narrow)) <= 60
 
 
 def test_the_suffix_of_an_export_sets_its_format(results: Command, tmp_path: Path) -> None:
@@ -412,14 +334,8 @@ def test_what_cannot_be_compared_is_one_line(compare: Command) -> None:
         "there mxnet when<2026-11-22": "is no system, runtime, run or day with results",
     }.items():
         assert said in one_line(compare(text, "here"))
-    assert "give a whole number from 1 to" in one_line(compare("here", "there", "--limit", "0"))
     status, _, told = compare("here of=model", "here of=brick")
     assert status == 1 and "no brick in the same context and no model in common" in told
-
-
-def test_filters_hold_for_both_sides(compare: Command) -> None:
-    found = document(compare("2026-11-21", "2026-11-22", "--where", "of=model", "--where", "system=here", "--json"))
-    assert (found["a"]["results"], found["b"]["results"], len(found["pairs"])) == (1, 1, 1)
 
 
 def test_a_slower_model_beyond_the_limit_fails(compare: Command) -> None:
@@ -481,35 +397,21 @@ def test_an_import_counts_the_results_of_every_system(dlbricks: Command, checkou
     assert "0 results new, 55 known" in dlbricks("results", "import", "--format", "dlbricks-2019", str(checkout))[2]
 
 
-def test_an_imported_result_says_which_layer_it_is_of(dlbricks: Command, checkout: Path) -> None:
-    dlbricks("results", "import", "--format", "dlbricks-2019", str(checkout))
-    listed: list[dict[str, Any]] = json.loads(
-        dlbricks("results", "list", "protocol=dlbricks-2019", "of=brick", "--json")[1]
-    )
-    assert {each["system"] for each in listed} == {SYSTEM}
-    assert {each["level"] for each in listed} == {"written"}
-    shown = dlbricks("results", "show", listed[0]["id"])[1]
-    assert f"occurrence    model {CAPSNET}, layer " in shown
-
-
 def test_unusable_rows_are_named(dlbricks: Command, checkout: Path) -> None:
     time_layers(checkout, SYSTEM, SQUEEZENET, {f"layer{number}": [1.0] for number in range(30)})
     time_model(checkout, SYSTEM, "LeNet", [1.0])
     status, out, err = dlbricks("results", "import", "--format", "dlbricks-2019", "--json", str(checkout))
     assert status == 0
-    assert f"{SYSTEM}: 30 rows could not be used\n" in err
-    assert (
-        f"line 21: {SQUEEZENET}: layer 'layer19' is not a layer of it here\n"
-        "and 10 more rows, which --json lists\n" in err
-    )
-    assert "left out: 1 row of 1 model that Table 1 does not have: LeNet\n" in err
-    (document,) = json.loads(out)
-    (system,) = document["systems"]
-    assert (document["path"], document["new"], document["known"]) == (str(checkout), 55, 0)
-    assert system["by_layers"] == [CAPSNET]
-    assert system["outside_table1"] == {"LeNet": 1}
-    assert len(system["unmatched"]) == 30
-    assert system["unmatched"][29]["layer"] == "layer29"
+    for said in (
+        f"{SYSTEM}: 30 rows could not be used\n",
+        "not a layer of it here\nand 10 more rows, which --json lists\n",
+        "left out: 1 row of 1 model that Table 1 does not have: LeNet\n",
+    ):
+        assert said in err
+    (found,) = json.loads(out)
+    (system,) = found["systems"]
+    assert (found["path"], found["new"], found["known"]) == (str(checkout), 55, 0)
+    assert (system["by_layers"], system["outside_table1"], len(system["unmatched"])) == ([CAPSNET], {"LeNet": 1}, 30)
 
 
 def test_with_broken_files_the_rest_is_imported_and_the_status_is_1(dlbricks: Command, checkout: Path) -> None:
@@ -518,8 +420,3 @@ def test_with_broken_files_the_rest_is_imported_and_the_status_is_1(dlbricks: Co
     assert status == 1
     assert f"{SYSTEM}: 54 results new" in err
     assert "data/mxnet_model/c5.xlarge/CapsNet_Trained_on_MNIST_Data.csv is not text; it was skipped\n" in err
-
-
-def test_a_folder_that_is_not_a_checkout_is_one_line_and_status_2(dlbricks: Command, tmp_path: Path) -> None:
-    err = one_line(dlbricks("results", "import", "--format", "dlbricks-2019", tmp_path))
-    assert "name a checkout of github.com/rai-project/synthetic_benchmark" in err

@@ -17,32 +17,26 @@ from rich.console import Console
 from dlbricks_tui.api.measuring import FollowedRun
 from dlbricks_tui.cli.progress import ShownProgress
 from dlbricks_tui.cli.run import tell_end
-from dlbricks_tui.host import processor
 from dlbricks_tui.host.queue import host_queue, this_process
 from dlbricks_tui.jobs.events import Event, Waiting
 from dlbricks_tui.jobs.folder import JobState, State
-from dlbricks_tui.measure.events import BatchRestarted, BatchStarted, DriftNoted, RoundDone, RoundRepeated
+from dlbricks_tui.measure.events import BatchStarted, DriftNoted, RoundDone, RoundRepeated
 from dlbricks_tui.measure.method import Method
 from dlbricks_tui.runs.control import Control, create_run
 from dlbricks_tui.runs.events import (
     EstimateChanged,
-    FailedBefore,
-    LayerUnmeasurable,
     LevelLowered,
-    ModelLeftOut,
     ModelLoading,
     Planned,
     ProgramFailed,
     ProgramLoaded,
     ProgramMeasured,
-    RunEnded,
     RunStarted,
 )
 from dlbricks_tui.runs.run import execute
-from dlbricks_tui.runtime.variant import InstructionSet
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.records import Measurement, new_uuid
-from tests.cli.people import Command, document, one_line
+from tests.cli.people import Command, document, one_line, schema_kept
 from tests.host.lines import turn_of
 from tests.runs.live_runs import at, ended
 from tests.runs.runs import BRICKS, MODEL, Site, move_results
@@ -64,21 +58,20 @@ def measured(dlbricks: Command, *arguments: str) -> tuple[int, Any, str]:
 
 def test_a_run_prints_the_estimates_in_json_or_as_text_and_narrates_its_progress(dlbricks: Command) -> None:
     status, found, told = measured(dlbricks, "--end-to-end")
-    assert status == 0
-    assert found["bricks"] == TALLY
+    schema_kept(found, "run")
+    assert (status, found["state"], found["bricks"]) == (0, "finished", TALLY)
     assert found["end_to_end"] == {"total": 1, "run": 1, "reused": 0, "failed": 0}
-    assert found["state"] == "finished"
     assert found["seconds"] > 0
     (model,) = found["models"]
     assert (model["model"], model["level"], model["granularity"]) == (MODEL, "written", 1)
-    assert model["coverage"]["missing"] == 0
-    assert model["measured_ms"] > 0
     assert model["error"] == pytest.approx(model["sequential_ms"] / model["measured_ms"] - 1)
     assert f"{BRICKS} bricks: 0 known, {BRICKS} to measure" in told and "\x1b" not in told
     assert f"run {found['run']} finished" in told
     status, again, _ = measured(dlbricks, "--end-to-end")
     assert (status, again["bricks"]) == (0, {"total": BRICKS, "run": 0, "reused": BRICKS, "failed": 0})
     assert again["models"] == found["models"]
+    schema_kept(again["models"], "estimate")
+    schema_kept(document(dlbricks("runs", "--json")), "runs")
     status, out, told = dlbricks("run", *USUAL, "--end-to-end")
     assert status == 0 and "sequential" in out and "end to end" in out
     assert f"{BRICKS} known" in told and f"{BRICKS} known" not in out
@@ -122,15 +115,6 @@ def test_what_cannot_be_measured_is_refused_before_it_waits(dlbricks: Command, t
     other.leave()
 
 
-def test_sequences_are_measured_by_both_methods_and_a_fixed_number_of_runs_alone(dlbricks: Command) -> None:
-    sequences, fixed = ("-g", "2", "--cut", "overlap"), ("--fixed-runs", "3")
-    assert "use method alone" in one_line(dlbricks("run", *USUAL, "--method", "inside", *fixed))
-    for options, method in ((sequences, Method.INSIDE), ((*sequences, *fixed), Method.ALONE)):
-        status, found, _ = measured(dlbricks, *options)
-        (model,) = found["models"]
-        assert (status, model["complete"], model["granularity"], model["protocol"]) == (0, True, 2, method.id)
-
-
 def test_a_failed_program_is_named_sets_the_status_and_is_tried_again_on_request(
     dlbricks: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -171,24 +155,10 @@ def test_a_model_that_cannot_be_fused_is_measured_as_written_and_one_that_cannot
 def test_impossible_options_are_refused_before_a_run_begins(dlbricks: Command) -> None:
     refused: dict[tuple[str, ...], str] = {
         ("--runtime", "no-such-runtime"): "no runtime is called no-such-runtime",
-        ("--fixed-runs", "0"): "--fixed-runs: '0': give a whole number from 1 to",
-        ("--target-ci", "2"): "target",
         ("--target-ci", "0.01", "--fixed-runs", "3"): "not allowed with",
-        ("--target", "120%"): "give a share above 0 % and below 100 %",
-        ("--target", "narrow"): "give a share above 0 % and below 100 %",
-        ("--threads", "100000"): "--threads: '100000': give a whole number from 1 to 1,024",
-        ("--threads", "1,100000"): "--threads: '1,100000': give a whole number from 1 to 1,024",
-        ("--threads", "1,,2"): "or several with commas",
-        ("--batch", "4,-1"): "'4,-1': give a whole number from 1 to",
-        ("--batch", "99999999999"): "'99999999999': give a whole number from 1 to",
         ("--precision", "bf16", "--runtime", "fake"): "computes in f32 and not in bf16",
-        ("--instructions", "mmx"): "'mmx': give one of sse41, avx, avx2",
         ("--optimisation", "basic", "--runtime", "fake"): "MXNet (fake) has no choice of optimisation levels",
         ("--runtime", "fake,"): "give the name of a runtime that `dlbricks runtimes` lists, or several with commas",
-        ("--time-budget", "-1"): "--time-budget: '-1': give a number above 0",
-        ("--granularity", "0"): "'0': give a whole number from 1 to 999",
-        ("--brick-timeout", "0"): "--brick-timeout: '0': give a number above 0",
-        ("--memory-limit", "0"): "--memory-limit: '0': give a whole number from 1",
     }
     for options, complaint in refused.items():
         told = one_line(dlbricks("run", MODEL, *options))
@@ -205,7 +175,6 @@ def test_a_run_without_results_is_reported_as_a_failure(dlbricks: Command) -> No
     run = found["run"]
     assert f"`dlbricks runs resume {run} --time-budget S` gives it another" in told
     assert dlbricks("runs", "watch", run)[0] == 1
-    assert "give a number above 0" in dlbricks("runs", "resume", run, "--time-budget", "-1")[2]
     assert dlbricks("runs", "resume", run)[0] == 1, "it has the same budget again"
     status, out, told = dlbricks("runs", "resume", run, "--time-budget", "inf", "--json")
     assert (status, json.loads(out)["bricks"]["run"]) == (0, BRICKS)
@@ -225,34 +194,25 @@ def test_threads_make_another_runtime_and_more_than_there_are_cores_cause_a_warn
 
 def test_several_threads_are_measured_in_one_run_and_shown_and_estimated_in_one_table(dlbricks: Command) -> None:
     several = ("--threads", "1,2", "--fixed-runs", "5")
-    status, found, told = measured(dlbricks, *several)
-    assert status == 0
-    assert found["bricks"] == {"total": 2 * BRICKS, "run": 2 * BRICKS, "reused": 0, "failed": 0}
+    status, found, _ = measured(dlbricks, *several)
+    assert (status, found["bricks"]["run"]) == (0, 2 * BRICKS)
     assert [(it["model"], it["threads"], it["batch"]) for it in found["models"]] == [(MODEL, 1, 1), (MODEL, 2, 1)]
-    for it in found["models"]:
-        assert it["per_second"] == pytest.approx(1000 / it["sequential_ms"])
-    assert f"1 thread: {BRICKS} bricks: 0 known, {BRICKS} to measure" in told
-    assert f"2 combinations together: {2 * BRICKS} bricks: 0 known" in told
-    assert "part 2 of 2: 2 threads" in told
     status, out, _ = dlbricks("run", *USUAL, *several)
     assert (status, out.splitlines()[2].split()[:3]) == (0, ["THREADS", "BATCH", "ESTIMATE"])
     assert "ms by threads" in out and "Per second by threads" in out
-    status, out, _ = dlbricks("runs", "watch", "last", "--json")
-    assert [it["threads"] for it in json.loads(out)["models"]] == [1, 2]
+    assert [it["threads"] for it in document(dlbricks("runs", "watch", "last", "--json"))["models"]] == [1, 2]
     # An estimate names the run that is missing.
     plain = ("estimate", MODEL, "--runtime", "fake", "--level", "written")
     asked = (*plain, "--measured-only")
-    status, out, _ = dlbricks(*asked, "--threads", "1,3", "--bound-ms", "1e6")
-    assert status == 1
     command = f"dlbricks run {MODEL} --level written --runtime fake --threads 3"
-    assert any(line.endswith(f"not measured: {command}") for line in out.splitlines())
+    status, out, _ = dlbricks(*asked, "--threads", "1,3", "--bound-ms", "1e6")
+    assert status == 1 and f"not measured: {command}" in out
     assert "best under 1e+06 ms: 1 thread" in out
-    status, out, _ = dlbricks(*asked, "--threads", "1,3", "--json")
-    assert [(it["threads"], it["per_second"] is None) for it in json.loads(out)] == [(1, False), (3, True)]
+    found = document(dlbricks(*asked, "--threads", "1,3", "--json"), 1)
+    assert [(it["threads"], it["per_second"] is None) for it in found] == [(1, False), (3, True)]
     # Results of other threads do not stand in for threads that are asked for.
     status, out, told = dlbricks(*asked, "--threads", "3")
-    assert (status, out) == (1, "")
-    assert f"`{command}`" in told
+    assert (status, out) == (1, "") and f"`{command}`" in told
     # A prediction does, and is marked.
     status, out, told = dlbricks(*plain, "--threads", "1,3")
     assert status == 0 and f"`{command}`" in told
@@ -269,16 +229,12 @@ def test_a_detached_run_is_paused_resumed_cancelled_listed_and_watched_by_its_id
     monkeypatch.setenv("FAKE_SLOW", str(slow))
     for action in ("watch", "pause", "cancel", "resume"):
         assert "no run is called '2019'" in one_line(dlbricks("runs", action, "2019"))
-    found = document(dlbricks("run", *USUAL, "--detach", "--json"))
-    run = found["run"]
-
-    def state() -> str:
-        return str(json.loads(dlbricks("runs", "--json")[1])[0]["state"])
+    run = document(dlbricks("run", *USUAL, "--detach", "--json"))["run"]
 
     def becomes(wanted: str) -> None:
         give_up = time.monotonic() + PATIENCE_SECONDS
-        while state() != wanted:
-            assert time.monotonic() < give_up, f"it is {state()}"
+        while (state := document(dlbricks("runs", "--json"))[0]["state"]) != wanted:
+            assert time.monotonic() < give_up, f"it is {state}"
             time.sleep(0.01)
 
     becomes("running")
@@ -286,21 +242,16 @@ def test_a_detached_run_is_paused_resumed_cancelled_listed_and_watched_by_its_id
     becomes("paused")
     assert dlbricks("runs", "resume", run[:-1])[0] == 0
     becomes("running")
-    status, _, told = dlbricks("runs", "resume", run)
-    assert status == 2
-    assert "running already" in told
+    assert "running already" in one_line(dlbricks("runs", "resume", run))
     assert dlbricks("runs", "cancel", run)[0] == 0
     becomes("cancelled")
     slow.unlink()
-    status, out, told = dlbricks("runs", "resume", run, "--json")
-    assert status == 0, told
-    bricks = json.loads(out)["bricks"]
+    bricks = document(dlbricks("runs", "resume", run, "--json"))["bricks"]
     assert bricks["run"] + bricks["reused"] == BRICKS
     (listed,) = json.loads(dlbricks("runs", "list", "--json")[1])
     assert (listed["run"], listed["state"], listed["bricks"], listed["models"]) == (run, "finished", bricks, [MODEL])
-    refused = dlbricks("runs", "resume", run)
-    assert refused[0] == 2 and "is finished, and nothing of it is missing" in one_line(refused)
-    assert json.loads(dlbricks("runs", "list", "--json")[1]) == [listed], "its tally stays"
+    assert "is finished, and nothing of it is missing" in one_line(dlbricks("runs", "resume", run))
+    assert document(dlbricks("runs", "list", "--json")) == [listed], "its tally stays"
     status, out, told = dlbricks("runs", "watch", run, "--json")
     assert (status, json.loads(out)["bricks"]) == (0, bricks)
     assert f"run {run} finished" in told
@@ -404,45 +355,16 @@ def test_without_a_terminal_progress_is_an_occasional_line_and_one_per_important
     ]
 
 
-def noisy(rounds: int) -> list[Event]:
-    """Return the events of a run that other programs disturb."""
-    events: list[Event] = [
-        RoundRepeated(when=at(number), reason=f"others took the processor {number}", seconds=0.5, seconds_left=9.0)
-        for number in range(rounds)
-    ]
-    events.append(BatchRestarted(when=at(rounds), times_as_fast=1.4, samples_ms=(), seconds_left=9.0))
-    events.append(DriftNoted(when=at(rounds), reference_ms=1.08, usual_ms=1.0))
-    return [*events, ended(seconds=float(rounds))]
-
-
 def test_a_quiet_display_shows_failures_only(capsys: pytest.CaptureFixture[str]) -> None:
     shown = ShownProgress(FollowedRun(quiet=True), None)
+    repeated = RoundRepeated(when=at(0), reason="others took the processor", seconds=0.5, seconds_left=9.0)
+    drift = DriftNoted(when=at(1), reference_ms=1.08, usual_ms=1.0)
     failure = ProgramFailed(reason="crashed", message="SIGSEGV", **ABOUT)
-    for event in [*BEGINNING, ESTIMATE, Waiting(holder="run x of ada"), *noisy(3)[:-1], failure, ended()]:
+    for event in [*BEGINNING, ESTIMATE, Waiting(holder="run x of ada"), repeated, drift, failure, ended()]:
         shown.take(event)
     assert capsys.readouterr().err.splitlines() == [
         "cannot fuse m (its branches disagree); its layers are measured as written in the file",
         f"failed: conv 3x3 1x8x8x8 ({'b' * 12}): crashed: SIGSEGV",
-    ]
-
-
-def test_important_events_are_printed_at_once(capsys: pytest.CaptureFixture[str]) -> None:
-    unsuccessful: dict[str, Any] = {"bricks": 1, "bricks_measured": 0, "bricks_reused": 0, "bricks_failed": 0}
-    shown = ShownProgress(FollowedRun(), None)
-    for event in (
-        Waiting(holder="run x of ada"),
-        ModelLeftOut(model="m", reason="it is empty"),
-        LayerUnmeasurable(model="m", layer="fc", reason="no operator"),
-        FailedBefore(brick="b", context="plain", model="", label="conv", reason="hung: it did not answer"),
-        RunEnded(state="cancelled", message="it was cancelled", models_failed=0, seconds=1.0, **unsuccessful),
-    ):
-        shown.take(event)
-    assert capsys.readouterr().err.splitlines() == [
-        "waiting for run x of ada",
-        "left out: m: it is empty",
-        "unmeasurable: m: fc: no operator",
-        "failed in an earlier run, not tried again: conv: hung: it did not answer; --retry-failed tries it again",
-        "cancelled after 1 s: it was cancelled",
     ]
 
 
@@ -493,46 +415,30 @@ NO_OTHERS = "the store has no results of another system to compare this one with
 
 def test_a_probe_estimates_all_models_of_the_store_from_few_ordinary_results(dlbricks: Command, known: Path) -> None:
     status, out, told = dlbricks("probe", *HOW, "--bricks", "6", "--json")
-    assert status == 0
     found = json.loads(out)
-    assert found["bricks"] == 6
+    assert (status, found["bricks"], sorted(found["known_systems"])) == (0, 6, sorted(ELSEWHERE))
     assert found["system"] not in ELSEWHERE
-    assert sorted(found["known_systems"]) == sorted(ELSEWHERE)
-    assert 0 < found["seconds"] < 60
     (model,) = found["models"]
     assert (model["model"], model["level"], model["system"]) == (MODEL, "written", found["system"])
-    assert model["coverage"]["measured"] < model["coverage"]["predicted"] + model["coverage"]["measured"] == 21
-    assert not model["partial"]
+    assert model["coverage"]["predicted"] + model["coverage"]["measured"] == 21
     low_ms, high_ms = model["interval_ms"]
     assert 0 < low_ms < model["sequential_ms"] < high_ms
-    assert 0 < model["predicted_share"] < 1
     assert "compared with" in told and "6 bricks measured" in told
-    (again,) = json.loads(dlbricks("estimate", MODEL, *HOW, "--json")[1])
+    (again,) = document(dlbricks("estimate", MODEL, *HOW, "--json"))
     assert again["sequential_ms"] == model["sequential_ms"]
-    here = [it for it in json.loads(dlbricks("systems", "--json")[1]) if it["system"] not in ELSEWHERE]
-    assert [it["results"][0]["bricks"] for it in here] == [6]
-    (probe, *_) = json.loads(dlbricks("runs", "--json")[1])[::-1]
-    assert probe["bricks"]["run"] == 6
-    compared = {it["system"]: it for it in json.loads(dlbricks("systems", "compare", MODEL, "--json")[1])}
-    assert len(compared) == 3
+    compared = {it["system"]: it for it in document(dlbricks("systems", "compare", MODEL, "--json"))}
     (probed,) = [it for name, it in compared.items() if name not in ELSEWHERE]
-    assert not probed["complete"]
-    assert 0 < probed["predicted_share"] < 1
-    assert probed["interval_ms"][0] < probed["latency_ms"] < probed["interval_ms"][1]
+    assert len(compared) == 3 and not probed["complete"] and 0 < probed["predicted_share"] < 1
 
 
 def test_a_probe_of_a_model_with_an_input_shape_is_a_table_that_marks_predictions(
     dlbricks: Command, known: Path
 ) -> None:
     # The fake worker cannot infer the shapes of other batch sizes.
-    status, _, told = dlbricks("probe", MODEL, *HOW, "--batch", "8")
-    assert status == 2
-    assert f"{MODEL} (batch 8)" in told
+    assert f"{MODEL} (batch 8)" in dlbricks("probe", MODEL, *HOW, "--batch", "8")[2]
     status, out, told = dlbricks("probe", MODEL, *HOW, "--input", "data=1,3,224,224", "--bricks", "6")
-    assert status == 0
     row = next(row for row in out.splitlines() if row.startswith(MODEL))
-    assert "~" in row and " to " in row and "%" in row
-    assert "predicted" in out
+    assert status == 0 and "~" in row and " to " in row and "%" in row
     assert "6 bricks measured" in told
 
 
@@ -542,8 +448,6 @@ def test_an_empty_store_and_numbers_that_make_no_sense_are_refused_in_one_line(d
         assert NO_OTHERS in line
         assert "dlbricks results export" in line
         assert "dlbricks results import FILE" in line
-    for option, value in (("--seconds", "0"), ("--seconds", "inf"), ("--bricks", "-1")):
-        assert "give a " in one_line(dlbricks("probe", MODEL, option, value))
 
 
 def test_other_systems_with_another_runtime_are_named(dlbricks: Command, known: Path) -> None:
@@ -562,21 +466,3 @@ def test_results_of_other_versions_are_no_basis_of_a_probe(dlbricks: Command, kn
     line = one_line(dlbricks("probe", MODEL, *HOW))
     assert "by methods of other versions of dlbricks" in line
     assert "measure there with this version" in line
-
-
-@pytest.mark.parametrize(
-    ("limit", "message"),
-    [
-        (("--optimisation", "basic"), "has no choice of optimisation levels: leave basic out"),
-        (("--instructions", "avx2"), "this processor has no avx2 instructions: choose from sse41, all"),
-        (("--instructions", "avx2,all"), "'avx2,all': give one of sse41, "),
-        (("--optimisation", "most"), "'most': give one of all, extended, basic, none"),
-    ],
-)
-def test_limits_on_kernels_that_are_not_possible_are_refused_in_one_line(
-    dlbricks: Command, monkeypatch: pytest.MonkeyPatch, limit: tuple[str, str], message: str
-) -> None:
-    monkeypatch.setattr(processor, "instruction_sets", lambda _: (InstructionSet.SSE41, InstructionSet.ALL))
-    status, out, told = dlbricks("probe", MODEL, *HOW, *limit)
-    assert (status, out) == (2, "")
-    assert message in told.splitlines()[-1]

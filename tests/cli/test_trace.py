@@ -72,37 +72,24 @@ def test_a_trace_has_the_keys_of_the_contract(trace: Answer, file: Path) -> None
     found = json.loads(out)
     assert (status, told) == (0, "")
     assert set(found) == set(schema_kept(found, "trace")["$defs"]["TraceResult"]["required"])
-    assert [it["level"] for it in found["levels"]] == ["model", "layer", "primitive"]
-    assert [it["overhead_ms"] for it in found["levels"]] == [None, 0.2, 0.1]
-    assert [it["inference_ms"] for it in found["levels"]] == [1.0, 1.2, 1.3]
-    assert [it["inferences"] for it in found["levels"]] == [10, 10, 10]
+    levels = [(it["level"], it["overhead_ms"], it["inference_ms"], it["inferences"]) for it in found["levels"]]
+    assert levels == [("model", None, 1.0, 10), ("layer", 0.2, 1.2, 10), ("primitive", 0.1, 1.3, 10)]
     assert found["missing"] == [{"level": "thread", "reason": "/proc is not readable here"}]
     assert (found["file"], found["format"]) == (str(file), "perfetto")
     assert found["levels"][1]["tracks"][1] == {"name": "layers", "kind": "layers", "spans": 30}
     slowest = found["layers"][0]
-    assert (slowest["name"], slowest["in_model_ms"], slowest["brick_ms"]) == ("conv0", 0.6, 0.6)
-    assert slowest["difference_ms"] == 0.0
+    named = ("name", "in_model_ms", "brick_ms", "difference_ms")
+    assert [slowest[name] for name in named] == ["conv0", 0.6, 0.6, 0.0]
+    assert trace("--levels", "model,thread", "--force")[0] == 1, "a level that was asked for is missing"
 
 
-def test_tables_are_printed_and_the_progress_is_narrated(
-    trace: Answer, file: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("COLUMNS", "80")
+def test_tables_are_printed_and_the_progress_is_narrated(trace: Answer, file: Path) -> None:
     status, out, err = trace(manner="done")
-    assert status == 0
-    # The path of the file is not cut.
-    assert max(len(line) for line in out.splitlines()[:-1]) <= 80
+    assert status == 0 and f"{file} opens in https://ui.perfetto.dev" in out.splitlines()[-1]
     assert "layer       1.200 ms  +0.2000 ms (+20.0 %)     41" in out.splitlines()
-    assert f"{file} opens in https://ui.perfetto.dev" in out
-    assert err.splitlines()[1:] == [
-        "waiting for another run",
-        "round 1 of 2",
-        "round 2 of 2",
-        "model level: 1.000 ms per inference",
-        "layer level: 1.200 ms per inference, +0.2000 ms",
-        "primitive level: 1.300 ms per inference, +0.1000 ms",
-        "thread level: not traced: /proc is not readable here",
-    ]
+    told = err.splitlines()[1:]
+    assert told[:2] == ["waiting for another run", "round 1 of 2"]
+    assert told[-1] == "thread level: not traced: /proc is not readable here"
 
 
 def test_the_options_reach_the_process(trace: Answer) -> None:
@@ -116,25 +103,12 @@ def test_the_options_reach_the_process(trace: Answer) -> None:
     assert "basic" in found["runtime"]
 
 
-def test_a_level_that_was_asked_for_and_is_missing_is_status_1(trace: Answer) -> None:
-    assert trace("--levels", "model,thread")[0] == 1
-
-
 def test_the_ending_of_the_file_decides_about_the_format(trace: Answer, run: Answer, tmp_path: Path) -> None:
     trace()
     for name, form in (("a.json", "chrome"), ("a.JSON", "chrome"), ("a.pftrace", "perfetto"), ("a", "perfetto")):
         found = document(run("--from", "last", "-o", tmp_path / name, "--json"))
         content = (tmp_path / name).read_bytes()
         assert (found["format"], content.startswith(b"{")) == (form, form == "chrome")
-
-
-@pytest.mark.parametrize(("name", "form"), [("b.json", "perfetto"), ("b.pftrace", "chrome")])
-def test_a_format_that_contradicts_the_ending_is_refused_before_the_model_is_traced(
-    run: Answer, tmp_path: Path, name: str, form: str
-) -> None:
-    status, out, err = run("squeezenet1.1", "-o", tmp_path / name, "--format", form)
-    assert (status, out, (tmp_path / name).exists()) == (2, "", False)
-    assert err.count("\n") == 1 and "leave --format out" in err
 
 
 def test_a_stored_trace_is_written_in_the_other_format(trace: Answer, run: Answer, file: Path, tmp_path: Path) -> None:
@@ -150,11 +124,9 @@ def test_a_stored_trace_is_written_in_the_other_format(trace: Answer, run: Answe
 
 def test_stored_traces_are_listed(trace: Answer, run: Answer, tmp_path: Path) -> None:
     status, out, err = run("--list")
-    assert (status, out) == (0, "")
-    assert "makes the first" in err
+    assert (status, out) == (0, "") and "makes the first" in err
     trace()
-    status, out, _ = run("--list")
-    assert status == 0
+    out = run("--list")[1]
     assert "20261127-071" in out and "ONNX Runtime" in out
     (found,) = document(run("--list", "--json"))
     assert Path(found["stored"]).parent == tmp_path / "data" / "traces"
@@ -165,41 +137,33 @@ def test_stored_traces_are_listed(trace: Answer, run: Answer, tmp_path: Path) ->
 
 def test_a_file_that_is_there_is_kept_unless_forced(trace: Answer, file: Path) -> None:
     file.write_text("mine")
-    status, out, err = trace()
-    assert (status, out, err.count("\n")) == (2, "", 1)
-    assert "--force" in err
-    assert file.read_text() == "mine"
-    assert trace("--force")[0] == 0
-    assert file.read_bytes() != b"mine"
+    assert "--force" in one_line(trace()) and file.read_text() == "mine"
+    assert trace("--force")[0] == 0 and file.read_bytes() != b"mine"
 
 
 def test_bad_input_gets_one_line(run: Answer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    refused: dict[tuple[str, ...], str] = {
-        (): "nothing to trace",
-        ("squeezenet1.1",): "-o FILE",
-        ("squeezenet1.1", "--list"): "do not go together",
-        ("squeezenet1.1", "--from", "last", "-o", "x"): "do not go together",
-        ("--from", "last", "--list"): "--list",
-        ("--from", "last"): "-o FILE",
-        ("--from", "nothing", "-o", "x.trace"): "no trace is called",
-        ("nonsense", "-o", "x.trace"): "nonsense",
-        ("table1", "-o", "x.trace"): "50 models",
-        ("squeezenet1.1", "-o", "nowhere/x.trace"): "there is no folder",
-        ("squeezenet1.1", "-o", "."): "is a folder",
-        ("squeezenet1.1", "-o", "/proc/x.trace"): "cannot write",
+    refused: dict[str, str] = {
+        "": "nothing to trace",
+        "squeezenet1.1": "-o FILE",
+        "squeezenet1.1 --list": "do not go together",
+        "squeezenet1.1 --from last -o x": "do not go together",
+        "--from last --list": "--list",
+        "--from last": "-o FILE",
+        "--from nothing -o x.trace": "no trace is called",
+        "table1 -o x.trace": "50 models",
+        "squeezenet1.1 -o nowhere/x.trace": "there is no folder",
+        "squeezenet1.1 -o .": "is a folder",
+        "squeezenet1.1 -o /proc/x.trace": "cannot write",
+        "squeezenet1.1 -o x.trace --levels atom": "atom",
+        "squeezenet1.1 -o x.trace --levels=": "--levels",
+        "squeezenet1.1 -o x.trace --runtime caffe": "caffe",
+        "squeezenet1.1 -o x.json --format perfetto": "leave --format out",
+        "squeezenet1.1 -o x.pftrace --format chrome": "leave --format out",
     }
-    wrong_options = {
-        ("--levels", "atom"): "atom",
-        ("--levels", ""): "--levels",
-        ("--inferences", "0"): "--inferences: '0': give a whole number from 1 to 1,000",
-        ("--batch", "0"): "'0': give a whole number from 1 to",
-        ("--runtime", "caffe"): "caffe",
-        ("--format", "svg"): "svg",
-    }
-    refused |= {("squeezenet1.1", "-o", "x.trace", *options): said for options, said in wrong_options.items()}
-    for arguments, complaint in refused.items():
-        assert complaint in one_line(run(*arguments))
+    for words, complaint in refused.items():
+        assert complaint in one_line(run(*words.split())), words
+    assert not list(tmp_path.glob("x.*"))
 
 
 def test_a_trace_that_fails_is_status_1_with_one_line(trace: Answer, file: Path) -> None:

@@ -136,53 +136,20 @@ def test_a_session_prints_lines_like_those_recorded(file: Path, tmp_path: Path) 
 @pytest.mark.parametrize(
     ("here", "there"),
     [
-        (
-            "the key is suites/07439613be8bee9126e2ac8acf4b59f3.key.json",
-            "the key is suites/a1.key.json".replace("a1", "f" * 31 + "0"),
-        ),
+        ("the key is suites/07439613be8bee9126e2ac8acf4b59f3.key.json", f"the key is suites/{'f' * 31}0.key.json"),
         (
             "evaluation nightly (nightly.toml, sha256 09d20221349d)",
-            "evaluation nightly (nightly.toml, sha256 77d2022134aa)",
+            "evaluation nightly (nightly.toml, sha256 77d202213)",
         ),
-        ("   │        ~~~~~        │", "50┤    ~~     ~~~~~~~~  │"),
         ("100├────────~~~~~────────┼──", "   ├──~~───────~~~──────┼──────"),
-        ("   └┬──────────────┬─────┴───", "   └┬───┬───┬───┴┬──"),
-        ("    0             20", "      0      10     20     30"),
-    ],
-)
-def test_a_line_has_the_same_form_on_any_host(here: str, there: str) -> None:
-    assert form(here) == form(there)
-    assert form(here) != form("nothing of the kind")
-
-
-@pytest.mark.parametrize(
-    ("here", "there"),
-    [
-        ("0 of 240 bricks, 41 s left; Mul 1x3x256x256 and 239 others", ""),
         ("240 bricks: 0 known, 240 to measure; about 89 s", "181 bricks: 0 known, 181 to measure; about 3 min"),
         ("MatMul 384  /encoder/layer.0/output/MatMul  2.153 ms", "MatMul 1536  /encoder/dense/MatMul  15.74 ms  7 %"),
-        ("gemma-3-270m  268 M  ~50.1  0.98 GB  yes  predicted", "smollm2-135m  135 M  ~20  0.35 GB  yes  predicted"),
-        (
-            "amd-epyc-2c-11afb085  11 ms  -  onnxruntime, 1 thread  quickest",
-            "amd-epyc-1c-1b66a351  34 ms  onnxruntime, 1 thread",
-        ),
     ],
 )
-def test_lines_of_a_slower_host_resemble_these(here: str, there: str) -> None:
-    assert is_about_this_run(here) if not there else resembles(here, there)
-
-
-@pytest.mark.parametrize(
-    ("here", "there"),
-    [
-        ("53 results written to big.json.gz", "5 models: 3 with results of this host"),
-        ("SYSTEM  LATENCY  $/MILLION  BY", "MODEL  SEQUENTIAL  PARALLEL  LAYERS  END TO END  ERROR"),
-        ("240 bricks: 0 known, 240 to measure", "nothing is to measure: all 240 bricks are known"),
-    ],
-)
-def test_other_lines_do_not_resemble_them(here: str, there: str) -> None:
-    assert not is_about_this_run(here)
-    assert not resembles(here, there)
+def test_lines_of_another_host_resemble_these(here: str, there: str) -> None:
+    assert form(here) == form(there) or resembles(here, there)
+    assert not resembles(here, "nothing of the kind") and not is_about_this_run(here)
+    assert is_about_this_run("0 of 240 bricks, 41 s left; Mul 1x3x256x256 and 239 others")
 
 
 def test_a_session_belongs_to_a_page_that_shows_its_commands() -> None:
@@ -228,11 +195,6 @@ def test_commands_in_sentences_are_read_too() -> None:
     assert list(mentioned_commands(PAGE)) == ["dlbricks no-command"]
     assert "invalid choice" in (complaint("dlbricks no-command") or "")
     assert "unrecognized" in (complaint("dlbricks estimate vgg16 --guess") or "")
-
-
-def test_unknown_commands_and_options_are_found() -> None:
-    said = [complaint(f"dlbricks {it}") for it in ("guess vgg16", "estimate vgg16 --guess", "tree", "estimate vgg16")]
-    assert [it is not None for it in said] == [True, True, True, False]
 
 
 @pytest.mark.parametrize(

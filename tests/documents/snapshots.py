@@ -9,19 +9,22 @@ import os
 from collections.abc import Iterable, Mapping
 from dataclasses import astuple, is_dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from dlbricks_tui.documents.layout import TEXT, laid_out
 from dlbricks_tui.documents.lines import Line
-from dlbricks_tui.documents.parts import Part
+from dlbricks_tui.documents.parts import Part, Sentence
 from dlbricks_tui.documents.pictures import Picture, Plot
 
 FOLDER = Path(__file__).parent / "snapshots"
 UPDATE = "UPDATE_SNAPSHOTS"
 
 
-def check(name: str, cases: Mapping[str, Iterable[Part] | Picture | None], width: int = 100) -> None:
-    """Compare documents, each below the name of its case, with the snapshot of that name."""
+Case: TypeAlias = Iterable[Part | str] | Picture | str | None
+
+
+def check(name: str, cases: Mapping[str, Case], width: int = 100) -> None:
+    """Compare documents and texts, each below the name of its case, with the snapshot of that name."""
     shown = [line for title, parts in cases.items() for line in (f"## {title}", *_lines(parts, width), "")]
     path, seen = FOLDER / f"{name}.txt", "\n".join(shown)
     if os.environ.get(UPDATE):
@@ -30,12 +33,15 @@ def check(name: str, cases: Mapping[str, Iterable[Part] | Picture | None], width
     assert seen.split("\n") == path.read_text(encoding="utf-8").split("\n"), f"another {path.name}; {UPDATE}=1 keeps it"
 
 
-def _lines(case: Iterable[Part] | Picture | None, width: int) -> list[str]:
+def _lines(case: Case, width: int) -> list[str]:
     if case is None:
         return ["no picture"]
     if isinstance(case, Picture):
         return _described(case)
-    return [_shown(line) for line in laid_out(case, width, TEXT)]
+    if isinstance(case, str):
+        return [case]
+    parts = [Sentence(it) if isinstance(it, str) else it for it in case]
+    return [_shown(line) for line in laid_out(parts, width, TEXT)]
 
 
 def _described(picture: Picture) -> list[str]:

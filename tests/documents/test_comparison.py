@@ -72,28 +72,14 @@ def test_a_comparison_has_its_verdict_both_sides_the_parts_and_what_else_differs
     check("comparison-narrow", {"several parts": comparison_parts(FOUND, 9)}, width=42)
 
 
-@pytest.mark.parametrize(
-    ("verdict", "ratio", "words"),
-    [
-        (Verdict.FASTER, 0.05, "B is faster: it takes 0.05 times as long as A (95 % 1.45 to 1.55)."),
-        (Verdict.SLOWER, 12.34, "A is faster: B takes 12.3 times as long (95 % 1.45 to 1.55)."),
-        (Verdict.SLOWER, 9.996, "A is faster: B takes 10.00 times as long (95 % 1.45 to 1.55)."),
-        (Verdict.SLOWER, 100.0, "A is faster: B takes 100 times as long (95 % 1.45 to 1.55)."),
-        (Verdict.SLOWER, 1234.5, "A is faster: B takes 1,234 times as long (95 % 1.45 to 1.55)."),
-        (Verdict.SAME, 1.0, "They cannot be told apart: B takes 1.00 times as long as A (95 % 1.45 to 1.55)."),
-    ],
-)
-def test_the_answer_is_one_sentence(verdict: Verdict, ratio: float, words: str) -> None:
-    assert answer_words(replace(FOUND, verdict=verdict, ratio=ratio)) == words
-
-
-def test_an_unknown_verdict_has_its_reason() -> None:
-    found = replace(FOUND, verdict=Verdict.UNKNOWN, reason="it may be chance")
-    assert answer_words(found).endswith("as A (95 % 1.45 to 1.55); it may be chance.")
-
-
-def test_results_and_selections_have_no_kind_in_the_question() -> None:
-    assert question_words(PairKind.RESULT, "one", "two\n") == "Which is faster: A one or B two\\n?"
+def test_the_question_and_the_answer_are_one_sentence_each() -> None:
+    cases = [(Verdict.SLOWER, ratio) for ratio in (12.34, 9.996, 100.0, 1234.5)]
+    cases = [(Verdict.FASTER, 0.05), *cases, (Verdict.SAME, 1.0)]
+    unknown = replace(FOUND, verdict=Verdict.UNKNOWN, reason="it may be chance")
+    told = [answer_words(replace(FOUND, verdict=verdict, ratio=ratio)) for verdict, ratio in cases]
+    # Results and selections have no kind.
+    question = question_words(PairKind.RESULT, "one", "two\n")
+    check("comparison-words", {"answers": told, "in doubt": answer_words(unknown), "question": question})
 
 
 NAME = EvaluationName("nightly", "0123456789abcdef" * 4, Path("nightly.toml"))
@@ -101,45 +87,32 @@ EVALUATED = "2026-11-21T08:00:00+00:00"
 TURBO = "turbo is on, not off"
 
 
-def result(**changed: Any) -> EvaluatedResult:
-    values: dict[str, Any] = {
-        "model": "resnet18_v1",
-        "framework": "onnxruntime",
-        "version": "1.20.0",
-        "runtime": "onnxruntime-1.20.0 threads-2",
-        "system": "c5",
-        "level": Level.FUSED,
-        "threads": 2,
-        "batch": 1,
-        "precision": Precision.F32,
-        "instructions": InstructionSet.ALL,
-        "optimisation": Optimisation.ALL,
-        "variables": {},
-        "measured_ms": 12.5,
-        "measured_interval_ms": (12.4, 12.6),
-        "samples": 25,
-        "estimate_ms": 12.0,
-        "interval_ms": (11.9, 12.1),
-        "coverage": Coverage(2, 0, 0),
-        "when": EVALUATED,
-        "run": "r1",
-        "sha256": "ab" * 32,
-        "packages": {},
-        "host": {},
-        "unmet": (),
-    }
-    return EvaluatedResult(**{**values, **changed})
-
-
-UNMEASURED: dict[str, Any] = {
-    "measured_ms": None,
-    "measured_interval_ms": None,
-    "samples": 0,
-    "estimate_ms": None,
-    "when": None,
-}
-
-
+RESULT = EvaluatedResult(
+    model="resnet18_v1",
+    framework="onnxruntime",
+    version="1.20.0",
+    runtime="onnxruntime-1.20.0 threads-2",
+    system="c5",
+    level=Level.FUSED,
+    threads=2,
+    batch=1,
+    precision=Precision.F32,
+    instructions=InstructionSet.ALL,
+    optimisation=Optimisation.ALL,
+    variables={},
+    measured_ms=12.5,
+    measured_interval_ms=(12.4, 12.6),
+    samples=25,
+    estimate_ms=12.0,
+    interval_ms=(11.9, 12.1),
+    coverage=Coverage(2, 0, 0),
+    when=EVALUATED,
+    run="r1",
+    sha256="ab" * 32,
+    packages={},
+    host={},
+    unmet=(),
+)
 OUTCOME = MeasuredScenario(
     p50_ms=8.0,
     p90_ms=9.0,
@@ -164,44 +137,38 @@ OUTCOME = MeasuredScenario(
 )
 
 
-def load(**changed: Any) -> EvaluatedLoad:
-    values: dict[str, Any] = {
-        "model": "resnet18_v1",
-        "runtime": "onnxruntime-1.20.0 threads-2",
-        "level": Level.FUSED,
-        "kind": ScenarioKind.SERVER,
-        "percentile": 99.0,
-        "bound_ms": 20.0,
-        "rate": None,
-        "batch_sizes": (1,),
-        "instances": 1,
-        "measured": OUTCOME,
-        "failure": None,
-        "unmet": (),
-    }
-    return EvaluatedLoad(**{**values, **changed})
-
-
-def compared(**changed: Any) -> ComparedResult:
-    values: dict[str, Any] = {
-        "model": "resnet18_v1",
-        "framework": "onnxruntime",
-        "threads": 2,
-        "batch": 1,
-        "precision": Precision.F32,
-        "of": "end to end",
-        "per_item": False,
-        "was_ms": 12.0,
-        "is_ms": 12.5,
-        "when": EVALUATED,
-        "change": 0.0417,
-        "interval": (0.03, 0.05),
-        "significant": True,
-        "verdict": Verdict.SAME,
-        "reason": "",
-        "differences": (),
-    }
-    return ComparedResult(**{**values, **changed})
+LOAD = EvaluatedLoad(
+    model="resnet18_v1",
+    runtime="onnxruntime-1.20.0 threads-2",
+    level=Level.FUSED,
+    kind=ScenarioKind.SERVER,
+    percentile=99.0,
+    bound_ms=20.0,
+    rate=None,
+    batch_sizes=(1,),
+    instances=1,
+    measured=OUTCOME,
+    failure=None,
+    unmet=(),
+)
+COMPARED = ComparedResult(
+    model="resnet18_v1",
+    framework="onnxruntime",
+    threads=2,
+    batch=1,
+    precision=Precision.F32,
+    of="end to end",
+    per_item=False,
+    was_ms=12.0,
+    is_ms=12.5,
+    when=EVALUATED,
+    change=0.0417,
+    interval=(0.03, 0.05),
+    significant=True,
+    verdict=Verdict.SAME,
+    reason="",
+    differences=(),
+)
 
 
 def evaluated(*results: EvaluatedResult, loads: tuple[EvaluatedLoad, ...] = (), **changed: Any) -> EvaluationResult:
@@ -211,41 +178,34 @@ def evaluated(*results: EvaluatedResult, loads: tuple[EvaluatedLoad, ...] = (), 
 
 
 def test_results_and_scenarios_have_a_row_each_with_marks_of_what_they_did_not_meet() -> None:
-    limited = result(
+    lacking: dict[str, Any] = dict.fromkeys(("measured_ms", "measured_interval_ms", "estimate_ms", "when"))
+    limited = replace(
+        RESULT,
         framework="unheard-of",
         threads=None,
         instructions=InstructionSet.AVX2,
         optimisation=Optimisation.NONE,
         unmet=("4 cores, not 8", TURBO),
-        **UNMEASURED,
+        samples=0,
+        **lacking,
     )
-    offline = load(kind=ScenarioKind.OFFLINE, percentile=99.9, bound_ms=None, measured=None, unmet=(TURBO, "one more"))
-    invalid = load(measured=replace(OUTCOME, valid=False))
-    check(
-        "evaluation",
-        {
-            "nothing": results_parts(evaluated()),
-            "results": results_parts(
-                evaluated(result(), limited, result(unmet=(TURBO,)), loads=(load(), offline, invalid))
-            ),
-        },
-        width=140,
-    )
-    check("evaluation-narrow", {"results": results_parts(evaluated(result(), loads=(load(),)))}, width=72)
+    offline = replace(LOAD, kind=ScenarioKind.OFFLINE, percentile=99.9, bound_ms=None, measured=None)
+    loads = LOAD, replace(offline, unmet=(TURBO, "one more")), replace(LOAD, measured=replace(OUTCOME, valid=False))
+    found = evaluated(RESULT, limited, replace(RESULT, unmet=(TURBO,)), loads=loads)
+    check("evaluation", {"nothing": results_parts(evaluated()), "results": results_parts(found)}, width=140)
+    check("evaluation-narrow", {"results": results_parts(evaluated(RESULT, loads=(LOAD,)))}, width=72)
 
 
 def test_a_comparison_has_both_latencies_and_the_differences_of_each_result() -> None:
-    unknown = compared(
-        threads=None, of=None, was_ms=None, is_ms=None, change=None, interval=None, verdict=Verdict.UNKNOWN
-    )
+    lacking: dict[str, Any] = dict.fromkeys(("threads", "of", "was_ms", "is_ms", "change", "interval"))
     threads = (Difference("threads", "1", "2"), Difference("turbo", "on", "off"))
     found = (
-        compared(verdict=Verdict.SLOWER, differences=threads),
-        compared(model="alexnet", per_item=True, differences=threads),
-        compared(model="lstm", framework="unheard-of", of="estimate", reason="no earlier result"),
-        unknown,
+        replace(COMPARED, verdict=Verdict.SLOWER, differences=threads),
+        replace(COMPARED, model="alexnet", per_item=True, differences=threads),
+        replace(COMPARED, model="lstm", framework="unheard-of", of="estimate", reason="no earlier result"),
+        replace(COMPARED, verdict=Verdict.UNKNOWN, **lacking),
     )
-    alike = tuple(compared(model=name, differences=threads[:1]) for name in ("one", "two"))
+    alike = tuple(replace(COMPARED, model=name, differences=threads[:1]) for name in ("one", "two"))
     check(
         "evaluation-compared",
         {

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dlbricks_tui.documents import drawing
+from dlbricks_tui.documents import pictures
 from dlbricks_tui.documents.pictures import (
     Axis,
     BarRow,
@@ -45,8 +45,8 @@ BARS = Rows(
 
 
 def text_of(picture: Plot | Rows, width: int, height: int, *, fine: bool = False) -> list[str]:
-    drawing.load()
-    return ["".join(text for text, _ in line) for line in drawing.drawn(picture, width, height, fine=fine)]
+    pictures.load()
+    return ["".join(text for text, _ in line) for line in pictures.drawn(picture, width, height, fine=fine)]
 
 
 def test_points_stand_at_their_place_on_logarithmic_axes() -> None:
@@ -91,8 +91,8 @@ def test_rows_without_room_are_counted() -> None:
 
 @given(st.integers(30, 200), st.integers(4, 60), st.booleans(), st.sampled_from([ROOFS, BARS]))
 def test_a_picture_is_never_larger_than_its_area(width: int, height: int, fine: bool, picture: Plot | Rows) -> None:
-    drawing.load()
-    lines = drawing.drawn(picture, width, height, fine=fine)
+    pictures.load()
+    lines = pictures.drawn(picture, width, height, fine=fine)
     assert len(lines) <= height and all(sum(len(text) for text, _ in each) <= width for each in lines)
 
 
@@ -121,7 +121,7 @@ def test_levels_cross_the_whole_picture() -> None:
 
 @given(st.integers(60, 200), st.integers(6, 40), st.booleans())
 def test_two_plots_share_the_width_and_one_legend(width: int, height: int, fine: bool) -> None:
-    found = drawing.drawn(ROOFS, width, height, fine=fine, beside=replace(ROOFS, title="Again"))
+    found = pictures.drawn(ROOFS, width, height, fine=fine, beside=replace(ROOFS, title="Again"))
     texts = ["".join(text for text, _ in line) for line in found]
     assert all(len(text) <= width for text in texts)
     assert texts[0].split("   ")[0] == ROOFS.title and texts[0].endswith("Again")

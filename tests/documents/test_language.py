@@ -24,9 +24,11 @@ from dlbricks_tui.documents.language_comparison import (
 )
 from dlbricks_tui.documents.layout import laid_out
 from dlbricks_tui.documents.parts import Part
+from dlbricks_tui.documents.token_loads import token_load_line, token_load_parts, token_load_plots
 from dlbricks_tui.language.orders import LanguagePhase
 from dlbricks_tui.wording import numbers
 from tests.api.language_answers import ENGINE, WHEN, answer, compared, library, predicted, too_large, variants, what_ifs
+from tests.api.token_load_answers import token_load_answer
 from tests.documents.snapshots import check
 
 
@@ -90,15 +92,6 @@ def test_what_ifs_tell_the_predicted_and_the_measured_gain_of_each_phase(width: 
     assert not list(what_ifs_parts(answer()))
 
 
-def test_threads_that_are_best_for_one_phase_each_gain_together() -> None:
-    one, two, *_ = variants()
-    assert threads_sentence([one, two]) == (
-        "2 threads for prefill and 1 for decoding are best: an engine that allows both takes 21.2 s in all, against "
-        "21.9 s"
-    )
-    assert threads_sentence([two]) == ""
-
-
 @pytest.mark.parametrize("width", [60, 80, 120])
 def test_the_library_lists_the_fastest_first_that_fit(width: int) -> None:
     cases = {
@@ -108,14 +101,6 @@ def test_the_library_lists_the_fastest_first_that_fit(width: int) -> None:
         "in two precisions": library_parts([*library()[:2], *(replace(it, precision="f32") for it in library()[:2])]),
     }
     check(f"language-library-{width}", cases, width)
-
-
-def test_the_command_that_measures_names_what_is_not_usual() -> None:
-    assert language_command(answer()) == "dlbricks llm llama-3.1-8b --threads 2"
-    other = answer(model="my model.gguf", threads=0, precision="f32", prompt_tokens=64, generated_tokens=16)
-    assert language_command(replace(other, runtime="openvino-2025.3 python-3.11 threads-default")) == (
-        "dlbricks llm 'my model.gguf' --runtime openvino --precision f32 --prompt 64 --generate 16"
-    )
 
 
 def test_only_models_that_fit_are_fast_enough() -> None:
@@ -132,12 +117,6 @@ def test_a_panel_has_everything_but_the_answer_in_a_line_and_the_curves_as_rows(
     assert any(it.split()[:2] == ["4,096", "~5.5"] for it in rows) and any("263 ms" in it for it in rows)
 
 
-def test_a_share_that_nobody_would_notice_is_not_called_measured() -> None:
-    assert execution_words(answer()).endswith("; measured 3 h ago")
-    assert execution_words(answer(coverage=0.62)).endswith("; 62 % measured 3 h ago")
-    assert execution_words(answer(coverage=0.001)).endswith("; predicted")
-
-
 def test_no_line_is_wider_than_the_terminal() -> None:
     one = answer(measured=ENGINE, what_ifs=what_ifs())
     parts = [*language_parts(one), *what_ifs_parts(one), *library_parts(library())]
@@ -147,29 +126,50 @@ def test_no_line_is_wider_than_the_terminal() -> None:
         assert max(map(len, found.split("\n"))) <= width
 
 
-def test_the_answer_is_a_line() -> None:
-    assert line_of(predicted(7.1, first_token_ms=4200.0)).startswith(
-        "~7.1 tokens per second, the first after ~4.2 s; 5.1 GB of 23 GB"
-    )
-    assert line_of(too_large()).startswith("does not fit: 48 GB of 23 GB; with enough memory ~")
-
-
-def test_memory_that_is_left_or_missing_is_told() -> None:
-    assert text_of([*language_parts(answer(memory_bytes=5))], 80).endswith("it fits: 23 GB are left")
-    assert text_of([*language_parts(too_large())], 80).endswith("it does not fit: 25 GB are missing")
-
-
-def test_weights_of_openvino_are_told_to_be_there_twice() -> None:
-    remark = "with scales and zeros; table and head have 8"
-    told = [text_of([*language_parts(answer(runtime=it))], 120) for it in ("openvino-2026.4", "onnxruntime-1.32.0")]
-    assert [remark in it for it in told] == [True, False]
-
-
-def test_what_the_figures_rest_on_is_told_with_the_command_that_measures_the_rest() -> None:
-    command = "`dlbricks llm llama-3.1-8b --threads 2` measures it"
-    assert basis_sentence(answer()) == "the estimate rests on measurements made 3 h ago"
+def test_answers_are_told_in_sentences() -> None:
+    one, two, *_ = variants()
+    other = answer(model="my model.gguf", threads=0, precision="f32", prompt_tokens=64, generated_tokens=16)
     in_part = answer(coverage=0.999, is_measured=False)
-    told = "~ 99 % of the time rests on measurements made 3 h ago, the rest is predicted"
-    assert basis_sentence(in_part) == f"{told}: {command}"
-    assert basis_sentence(replace(in_part, is_measured=True)) == f"{told} from a shorter prompt, as the model is large"
-    assert basis_sentence(predicted()) == f"~ all of it is predicted: {command}"
+    # Weights of OpenVINO are there twice.
+    memory = answer(memory_bytes=5), too_large(), answer(runtime="openvino-2026.4")
+    check(
+        "language-words",
+        {
+            "lines": map(line_of, (predicted(7.1, first_token_ms=4200.0), too_large())),
+            "what figures rest on": map(
+                basis_sentence, (answer(), in_part, replace(in_part, is_measured=True), predicted())
+            ),
+            # A share that nobody would notice is not called measured.
+            "executions": [execution_words(answer(coverage=share)) for share in (1.0, 0.62, 0.001)],
+            "commands": [
+                language_command(answer()),
+                language_command(replace(other, runtime="openvino-2025.3 python-3.11 threads-default")),
+            ],
+            # Each is best for one phase.
+            "threads": [threads_sentence([one, two]), threads_sentence([two])],
+            **{f"memory {number}": [*language_parts(it)][-4:] for number, it in enumerate(memory, 1)},
+        },
+        width=140,
+    )
+
+
+@pytest.mark.parametrize("width", [80, 120])
+def test_users_are_served_in_several_ways(width: int) -> None:
+    cases = {
+        "driven": token_load_answer(),
+        "predicted, with pauses": token_load_answer((), is_driven=False, coverage=0.0, think_s=20.0),
+        "bounds that nothing meets": token_load_answer((1,), first_token_ms=100.0),
+    }
+    check(f"token_loads_{width}", {name: [*token_load_parts(it)] for name, it in cases.items()}, width)
+    bounds: list[dict[str, Any]] = [{}, {"per_token_ms": 21.0}, {"first_token_ms": 1.0}]
+    bounds.append({"first_token_ms": 1e7, "per_token_ms": 1e6})
+    lines = [token_load_line(token_load_answer(**it)) for it in bounds]
+    check("token_loads_lines", {"lines": lines})
+
+
+def test_the_pictures_of_users_show_both_bounds_and_every_way() -> None:
+    first, later = token_load_plots(token_load_answer())
+    assert [it.value for it in (*first.levels, *later.levels)] == [4.0, 60.0]
+    for plot in (first, later):
+        assert [it.name for it in plot.series] == ["single", "static", "continuous"]
+        assert all(plot.up.low <= y <= plot.up.high for it in plot.series for _, y in it.points)

@@ -103,10 +103,12 @@ def test_a_table_gives_up_bars_first_then_names_from_the_last(width: int, expect
     assert texts(width, TABLE)[:2] == expected
 
 
-def test_bars_of_a_table_have_equal_rooms() -> None:
+def test_bars_of_a_table_have_equal_rooms_and_one_without_rows_has_its_titles() -> None:
     columns: tuple[Column[str], ...] = (name_column("layer", str), *[bar_column(lambda _: 1.0)] * 2)
     assert texts(29, Table(columns, ["conv1"]))[1] == f"conv1  {'█' * 10}  {'█' * 10}"
     assert texts(16, Table(columns, ["conv1"]))[1] == "conv1"
+    assert texts(60, Table(TABLE.columns, ())) == ["layer  name  share"]
+    assert texts(60, Table(TABLE.columns, ()), look=TEXT) == ["LAYER  NAME  SHARE"]
 
 
 def test_an_optional_column_goes_before_the_first_names_are_shortened() -> None:
@@ -132,11 +134,17 @@ def test_first_names_with_a_way_to_be_shortened_leave_room_for_others() -> None:
     assert texts(30, Table((short, plain), [name]))[1] == "…of 20 letters  a name of 20 …"
 
 
-def test_names_in_a_line_are_as_many_as_fit() -> None:
-    assert texts(14, Names(["one", "two", "three"])) == ["one and 2 more"]
-    assert texts(15, Names(["one", "two", "six"])) == ["one, two, six"]
-    assert texts(16, Names(["stage1/block2/convolution", "other"])) == ["…/convolution +1"]
-    assert texts(16, Names(["stage1/block2/convolution"])) == ["…ck2/convolution"]
+@pytest.mark.parametrize(
+    ("width", "names", "told"),
+    [
+        (14, ["one", "two", "three"], "one and 2 more"),
+        (15, ["one", "two", "six"], "one, two, six"),
+        (16, ["stage1/block2/convolution", "other"], "…/convolution +1"),
+        (16, ["stage1/block2/convolution"], "…ck2/convolution"),
+    ],
+)
+def test_names_in_a_line_are_as_many_as_fit(width: int, names: list[str], told: str) -> None:
+    assert texts(width, Names(names)) == [told]
 
 
 def test_optional_columns_go_in_their_order_also_where_there_are_no_names() -> None:
@@ -171,11 +179,6 @@ def test_columns_move_together_where_nothing_can_be_given_up() -> None:
     assert texts(11, table) == [" ms verdict", "1.5   alike"]
 
 
-def test_a_table_without_rows_has_its_titles() -> None:
-    assert texts(60, Table(TABLE.columns, ())) == ["layer  name  share"]
-    assert texts(60, Table(TABLE.columns, ()), look=TEXT) == ["LAYER  NAME  SHARE"]
-
-
 names = st.text(alphabet="ab 漢é\u0301", max_size=40)
 
 
@@ -184,12 +187,6 @@ def test_rows_are_as_wide_as_their_titles_and_fit(rows: list[tuple[str, str, flo
     layout = TableLayout(Table(TABLE.columns, rows), width)
     widths = {width_of(layout.row(index)) for index in range(len(rows))} | {width_of(layout.heading)}
     assert len(widths) == 1 and widths.pop() <= width
-
-
-def test_control_codes_in_texts_are_spelled_out() -> None:
-    name = "a\x1b[31mb"
-    parts = Heading(name), Sentence(name), Fact(name, name), Figures((BarFigure(name, name),))
-    assert "\x1b" not in "".join(texts(60, *parts, Table((name_column(name, str),), [name])))
 
 
 def test_a_point_has_its_mark_in_a_column_and_its_subject_first() -> None:
@@ -234,38 +231,26 @@ lines = st.lists(st.builds(Span, line_texts, st.sampled_from(STYLES)), max_size=
 widths = st.integers(min_value=1, max_value=40)
 
 
-@given(lines, st.integers(min_value=0, max_value=40))
-def test_a_fitted_line_takes_exactly_its_width(spans: tuple[Span, ...], width: int) -> None:
-    assert width_of(fitted(spans, width)) == width
-
-
 @given(lines, lines, widths)
-def test_a_spread_line_takes_exactly_its_width(left: tuple[Span, ...], right: tuple[Span, ...], width: int) -> None:
-    assert width_of(spread(left, right, width)) == width
+def test_fitted_and_spread_lines_take_exactly_their_width(
+    left: tuple[Span, ...], right: tuple[Span, ...], width: int
+) -> None:
+    assert width_of(fitted(left, width)) == width_of(spread(left, right, width)) == width
+    assert width_of(fitted(left, 0)) == 0
 
 
-def test_a_line_that_fits_stays_unchanged() -> None:
+def test_a_shortened_line_ends_in_an_ellipsis_and_the_right_part_of_a_spread_one_is_kept() -> None:
     assert fitted(line("ab", Span("cd", "good")), 4) == line("ab", Span("cd", "good"))
-
-
-def test_a_shortened_line_ends_in_an_ellipsis() -> None:
     assert fitted(line("ab", Span("cdef", "good")), 4) == line("ab", Span("c…", "good"))
     assert cut("resnet50", 5) == "resn…"
-
-
-def test_the_right_part_of_a_spread_line_is_kept_whole() -> None:
     assert spread(line("a long name"), line("12 ms"), 10) == line("a lo…", "12 ms")
 
 
 @given(line_texts, widths)
-def test_a_column_takes_exactly_its_width(text: str, width: int) -> None:
-    assert width_of([column(text, width)]) == width_of([column(text, width, right=True)]) == width
-
-
-@given(line_texts, widths)
-def test_a_number_takes_exactly_its_width_after_a_blank(text: str, width: int) -> None:
-    assert width_of([number_column(text, width)]) == width
-    assert number_column(text, width).text.startswith(" ")
+def test_a_column_takes_exactly_its_width_and_a_number_follows_a_blank(text: str, width: int) -> None:
+    number = number_column(text, width)
+    assert width_of([column(text, width)]) == width_of([column(text, width, right=True)]) == width_of([number]) == width
+    assert number.text.startswith(" ")
 
 
 @given(st.floats(min_value=0, max_value=1), widths)
@@ -273,11 +258,7 @@ def test_a_bar_takes_exactly_its_width_and_shows_every_positive_share(share: flo
     drawn, _ = spans = bar(share, width)
     assert width_of(spans) == width
     assert bool(drawn.text.strip()) == (share > 0)
-
-
-def test_a_bar_is_as_long_as_its_share() -> None:
-    assert bar(0.5, 8)[0].text == "████"
-    assert bar(1.0, 8)[0].text == "████████"
+    assert [bar(it, 8)[0].text for it in (0.5, 1.0)] == ["████", "████████"]
     assert bar(0.0, 8, "░")[1].text == "░░░░░░░░"
 
 
@@ -297,12 +278,15 @@ def test_lines_are_broken_between_words_and_keep_the_indent_of_their_first_colum
     ]
 
 
-def test_control_codes_in_names_are_escaped() -> None:
+def test_control_codes_are_spelled_out() -> None:
     hostile = line("a\x1b[2J\nb")
     assert fitted(hostile, 12) == line("a\\x1b[2J\\nb", " ")
     assert wrapped(hostile, 12) == [line("a\\x1b[2J\\nb")]
     assert column("a\x1b[2J\nb", 12) == Span("a\\x1b[2J\\nb ")
     assert spread(line(), hostile, 12) == line(" ", "a\\x1b[2J\\nb")
+    name = "a\x1b[31mb"
+    parts = Heading(name), Sentence(name), Fact(name, name), Figures((BarFigure(name, name),))
+    assert "\x1b" not in "".join(texts(60, *parts, Table((name_column(name, str),), [name])))
 
 
 FIFTY = Grid(
@@ -322,8 +306,7 @@ def test_columns_without_room_follow_below_and_every_two_names_have_a_shade(widt
 
 def test_few_names_have_numbers_and_only_nothing_is_none_and_only_all_is_all() -> None:
     grid = Grid(("one", "a much longer name"), [[1.0, 0.004], [0.996, 0.0]])
-    lines = ["".join(span.text for span in line).rstrip() for line in laid_out([grid], 60, ASCII)]
-    assert lines == [
+    assert texts(60, grid, look=ASCII) == [
         ". none  : below 25 %  + below 50 %  * below 100 %  # all",
         "                        1     2",
         "1 one                 100 #  <1 :",

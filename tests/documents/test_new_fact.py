@@ -49,13 +49,10 @@ def printed(data: DataFolder, capsys: pytest.CaptureFixture[str], *words: str) -
     return capsys.readouterr().out
 
 
-def test_the_command_line_shows_it(data: DataFolder, capsys: pytest.CaptureFixture[str]) -> None:
-    told = printed(data, capsys, "analyze", MODEL, "--runtime", "mxnet")
-    assert "all in caches        1.250 ms" in told
-
-
-def test_json_has_it(data: DataFolder, capsys: pytest.CaptureFixture[str]) -> None:
-    (found,) = json.loads(printed(data, capsys, "analyze", MODEL, "--runtime", "mxnet", "--json"))
+def test_the_command_line_and_its_json_show_it(data: DataFolder, capsys: pytest.CaptureFixture[str]) -> None:
+    words = "analyze", MODEL, "--runtime", "mxnet"
+    assert "all in caches        1.250 ms" in printed(data, capsys, *words)
+    (found,) = json.loads(printed(data, capsys, *words, "--json"))
     assert found["cached_ms"] == 1.25
 
 

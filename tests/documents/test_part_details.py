@@ -11,7 +11,6 @@ from dlbricks_tui.api.estimating import Measurements
 from dlbricks_tui.bricks.cutting import Cut
 from dlbricks_tui.bricks.decomposition import Cutting
 from dlbricks_tui.documents.layout import laid_out
-from dlbricks_tui.documents.outline import Outline
 from dlbricks_tui.documents.part_details import PartDetails, PartLatencies, PartLatency
 from dlbricks_tui.estimate.estimate import estimate
 from dlbricks_tui.estimate.knowledge import Knowledge
@@ -23,23 +22,6 @@ from tests.bricks.graphs import DATA, Spec, after, built, chain, graphs
 from tests.documents.outlines import estimated, leaf_of, nodes_of, outline_of, sample, unable
 from tests.documents.snapshots import check
 from tests.estimate.knowledge_of import measured, with_predictions
-
-WIDTH = 60
-
-
-def told(
-    outline: Outline,
-    sequence: int | None,
-    latencies: PartLatencies | None = None,
-    samples: Measurements | None = None,
-    elsewhere: tuple[str, ...] | None = None,
-    inside: int = 0,
-) -> str:
-    """Return the details of a sequence, of a layer in it by its number, or of the model."""
-    node = outline.root if sequence is None else leaf_of(outline, sequence)
-    selected = PartDetails(node.inside[inside - 1] if inside else node, latencies)
-    lines = laid_out(selected.whole(samples, elsewhere), WIDTH)
-    return "\n".join("".join(span.text for span in line).rstrip() for line in lines)
 
 
 def timed(*samples_ms: float, flags: tuple[str, ...] = ()) -> Measurement:
@@ -58,46 +40,11 @@ def timed(*samples_ms: float, flags: tuple[str, ...] = ()) -> Measurement:
     )
 
 
-def test_a_layer_that_cannot_run_shows_the_reason_and_the_model_counts_such_layers() -> None:
-    outline = outline_of(unable(chain("conv", "relu"), 1, "the operator is not in this build"))
-    latencies = estimated(outline, measured(outline.decomposition))
-    assert "cannot run  the operator is not in this build" in told(outline, 1, latencies)
-    whole = told(outline, None, latencies)
-    assert "measured    1 of 2 layers" in whole and "cannot run  1 layer, marked !" in whole
-
-
-def test_a_shape_that_depends_on_data_says_so() -> None:
-    graph = chain("conv", "relu")
-    recorded = replace(graph, layers=(graph.layers[0], replace(graph.layers[1], is_recorded=True)))
-    assert "shape recorded from one run" in told(outline_of(recorded), 1)
-    assert "shape recorded from one run" not in told(outline_of(recorded), 0)
-
-
-def test_a_sequence_that_the_cover_leaves_out_says_why() -> None:
-    outline = outline_of(chain("conv", "relu", "pool"), Cutting(3, Cut.OVERLAP))
-    assert "sequences that overlap it are quicker" in told(
-        outline, 1, estimated(outline, measured(outline.decomposition))
-    )
-
-
-def test_a_layer_among_several_has_no_latency_of_its_own() -> None:
-    outline = sample("resnet50_v1", granularity=3)
-    text = told(outline, 0, estimated(outline, measured(outline.decomposition)), inside=1)
-    assert text.splitlines()[0] == "conv 7x7/2 64" and "takes" not in text
-
-
 def test_control_codes_in_names_are_escaped() -> None:
     graph = chain("conv", "relu")
-    evil = replace(graph, layers=tuple(replace(it, name="a\x1b[2Jb") for it in graph.layers))
-    assert "\x1b" not in told(outline_of(evil), 0) + told(outline_of(evil), None)
-
-
-def test_samples_are_drawn_as_a_histogram_with_one_bar_for_outliers() -> None:
-    newest = timed(*[1.0, 1.01, 1.02, 1.02, 1.03] * 5, 9.0)
-    text = told(sample("alexnet"), 0, samples=Measurements(newest, (1.02,)))
-    assert "26 samples, 2026-11-21 08:00 UTC" in text
-    assert ">= 9.000 ms" in text and "█" in text and "median        1.020 ms" in text
-    assert "history" not in text
+    evil = outline_of(replace(graph, layers=tuple(replace(it, name="a\x1b[2Jb") for it in graph.layers)))
+    parts = [*PartDetails(leaf_of(evil, 0)).whole(None, None), *PartDetails(evil.root).whole(None, None)]
+    assert not any("\x1b" in span.text for line in laid_out(parts, 60) for span in line)
 
 
 def test_the_details_of_parts_are_told_whole(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -110,6 +57,17 @@ def test_the_details_of_parts_are_told_whole(monkeypatch: pytest.MonkeyPatch) ->
     predicted = estimated(outline, with_predictions(measured(outline.decomposition, some)))
     long = outline_of(chain(*["conv", "relu"] * 7), Cutting(14))
     newest = timed(1.0, 1.0, 1.5, flags=("slower than before",))
+    outlier = Measurements(timed(*[1.0, 1.01, 1.02, 1.02, 1.03] * 5, 9.0), (1.02,))
+    one = chain("conv", "relu")
+    recorded = replace(one, layers=(one.layers[0], replace(one.layers[1], is_recorded=True)))
+    impossible = outline_of(unable(one, 1, "the operator is not in this build"))
+    overlapping, grouped = (
+        outline_of(chain("conv", "relu", "pool"), Cutting(3, Cut.OVERLAP)),
+        outline_of(one, Cutting(2)),
+    )
+    unable_to, left_out, together = (
+        estimated(it, measured(it.decomposition)) for it in (impossible, overlapping, grouped)
+    )
     history = Measurements(newest, (1.5, 1.0))
     cases = {f"layer {number}": (outline, number, doubtful) for number in range(7)}
     check(
@@ -121,6 +79,13 @@ def test_the_details_of_parts_are_told_whole(monkeypatch: pytest.MonkeyPatch) ->
             **{name: PartDetails(leaf_of(of, it), known).facts() for name, (of, it, known) in cases.items()},
             "a predicted layer": PartDetails(leaf_of(outline, 3), predicted).facts(tuple("abcdef")),
             "a layer with a history": PartDetails(leaf_of(outline, 0), doubtful).whole(history, ()),
+            "a layer with an outlier": PartDetails(leaf_of(outline, 0), doubtful).whole(outlier, None),
+            "a layer that cannot run": PartDetails(leaf_of(impossible, 1), unable_to).facts(),
+            "a model with such a layer": PartDetails(impossible.root, unable_to).facts(),
+            "a shape that depends on data": PartDetails(leaf_of(outline_of(recorded), 1)).facts(),
+            "left out by the cover": PartDetails(leaf_of(overlapping, 1), left_out).facts(),
+            # It has no latency of its own.
+            "a layer among several": PartDetails(leaf_of(grouped, 0).inside[1], together).facts(),
             "a long sequence": PartDetails(leaf_of(long, 0)).layers(),
             "a row of layers": PartDetails(outline_of(chain("conv", *["relu"] * 3)).root.inside[1]).facts(),
         },
@@ -161,22 +126,23 @@ def test_the_latency_and_the_coverage_of_the_model_are_those_of_the_estimate_and
     assert tally.share == pytest.approx(1.0 if tally.latency_ms else 0.0)
 
 
-def test_unmeasured_sequences_are_missing_and_can_be_visited() -> None:
+def test_layers_are_counted_by_what_is_known_of_them() -> None:
     outline = outline_of(FORKED)
     relu = outline.decomposition.occurrences[1]
     latencies = estimated(outline, measured(outline.decomposition, [(relu.brick.key, relu.context)]))
     tally = of_all(latencies)
-    assert (tally.layers, tally.known, tally.missing) == (4, 3, 1)
-    assert tally.coverage == 0.75
+    assert (tally.layers, tally.known, tally.missing, tally.coverage) == (4, 3, 1, 0.75)
     assert [outline.sequences[place] for place in latencies.missing] == [1]
-
-
-def test_layers_that_cannot_run_are_counted_apart() -> None:
+    # Without measurements no part has a latency.
+    latencies = estimated(outline)
+    tally = of_all(latencies)
+    assert (tally.known, tally.missing, tally.latency_ms, tally.share) == (0, 4, 0.0, 0.0)
+    assert latencies.critical == () and len(latencies.missing) == 4
+    # Layers that cannot run are counted apart.
     outline = outline_of(unable(FORKED, 2))
     latencies = estimated(outline, measured(outline.decomposition))
-    tally = of_all(latencies)
+    tally, part = of_all(latencies), latencies.part(2)
     assert (tally.known, tally.missing, tally.unmeasurable) == (3, 0, 1)
-    part = latencies.part(2)
     assert part is not None and part.reason == "no runtime knows it"
 
 
@@ -192,8 +158,7 @@ def test_stored_arrays_take_no_time_and_are_covered() -> None:
     outline = outline_of(built([Spec("constant"), Spec("conv", DATA), Spec("add", after(0, 1))]))
     latencies = estimated(outline, measured(outline.decomposition))
     tally = latencies.of(outline.leaf(0))
-    assert (tally.known, tally.latency_ms) == (1, 0.0)
-    assert latencies.missing == ()
+    assert (tally.known, tally.latency_ms, latencies.missing) == (1, 0.0, ())
 
 
 def test_only_one_of_two_branches_is_on_the_critical_path() -> None:
@@ -201,28 +166,14 @@ def test_only_one_of_two_branches_is_on_the_critical_path() -> None:
     latencies = estimated(outline, measured(outline.decomposition))
     on_path = [latencies.of(outline.leaf(number)).critical for number in range(4)]
     assert on_path[0] and on_path[3] and sorted(on_path[1:3]) == [False, True]
-    assert len(latencies.critical) == 3
-    assert of_all(latencies).critical
-
-
-def test_without_measurements_no_part_has_a_latency() -> None:
-    outline = outline_of(FORKED)
-    latencies = estimated(outline)
-    tally = of_all(latencies)
-    assert (tally.known, tally.missing, tally.latency_ms, tally.share) == (0, 4, 0.0, 0.0)
-    assert latencies.critical == () and len(latencies.missing) == 4
+    assert len(latencies.critical) == 3 and of_all(latencies).critical
 
 
 def test_sequences_outside_the_cover_have_no_part() -> None:
     outline = outline_of(chain("conv", "relu", "pool", "relu"), Cutting(4, Cut.OVERLAP))
     latencies = estimated(outline, measured(outline.decomposition))
-    used = [number for number in range(4) if latencies.part(number) is not None]
-    assert used == [0]
+    assert [number for number in range(4) if latencies.part(number) is not None] == [0]
     assert latencies.of(outline.leaf(1)).layers == 0
-
-
-def test_overlapping_sequences_without_measurements_are_missing() -> None:
-    outline = outline_of(chain("conv", "relu", "pool"), Cutting(2, Cut.OVERLAP))
-    latencies = estimated(outline, Knowledge())
-    assert of_all(latencies).missing == 3
-    assert len(latencies.missing) == 3
+    # Those without measurements are missing.
+    latencies = estimated(outline_of(chain("conv", "relu", "pool"), Cutting(2, Cut.OVERLAP)), Knowledge())
+    assert of_all(latencies).missing == len(latencies.missing) == 3

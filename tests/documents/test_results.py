@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from dlbricks_tui.api.library_scans import GroupAccuracy
-from dlbricks_tui.bricks.corpus import Corpus, ModelBricks, compare
+from dlbricks_tui.api.model_reading import GroupAccuracy
 from dlbricks_tui.bricks.cutting import Cut
+from dlbricks_tui.bricks.decomposition import Corpus, ModelBricks, compare
 from dlbricks_tui.documents.corpus import common_words, corpus_parts, granularity_columns, model_columns, models_of
 from dlbricks_tui.documents.layout import TableLayout
 from dlbricks_tui.documents.parts import Part, Table
@@ -30,6 +30,7 @@ from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.records import Result
 from dlbricks_tui.store.selections import OLDEST_FIRST, SortOrder, Way, parse_filter
 from dlbricks_tui.wording import numbers
+from dlbricks_tui.wording.numbers import age, seconds_since
 from tests.documents.snapshots import check
 from tests.store.samples import WHEN, end_to_end, form, measurement, provenance, run
 
@@ -76,32 +77,19 @@ def test_every_column_is_declared() -> None:
     assert list(RESULT_COLUMNS) == list(COLUMNS)
 
 
-@pytest.mark.parametrize(
-    ("column", "value", "text", "precise", "short"),
-    [
+def test_a_value_has_a_text_a_precise_one_and_a_short_one() -> None:
+    runtime, when = "onnxruntime-1.23 python-3.11", "2026-11-21T12:34:56.789000+00:00"
+    for column, value, text, precise, short in (
         ("trimmed_mean_ms", 1234.5678, "1,235", "1235", "1,235"),
         ("id", "0123456789abcdef", "0123456789ab", "0123456789ab", "0123456789ab"),
         ("good", False, "no", "no", "no"),
-        (
-            "runtime",
-            "onnxruntime-1.23 python-3.11",
-            "onnxruntime-1.23 python-3.11",
-            "onnxruntime-1.23 python-3.11",
-            "ONNX Runtime 1.23",
-        ),
-        ("threads", 0, "0", "0", "default"),
         ("good", True, "yes", "yes", "yes"),
-    ],
-)
-def test_a_value_has_a_text_a_precise_one_and_a_short_one(
-    column: str, value: object, text: str, precise: str, short: str
-) -> None:
-    assert (cell(column, value), cell(column, value, precise=True), short_cell(column, value)) == (text, precise, short)
-
-
-def test_times_have_minutes_and_precise_ones_seconds() -> None:
-    when = "2026-11-21T12:34:56.789000+00:00"
-    assert cell("when", when) == "2026-11-21 12:34" and cell("when", when, precise=True) == "2026-11-21 12:34:56"
+        ("runtime", runtime, runtime, runtime, "ONNX Runtime 1.23"),
+        ("threads", 0, "0", "0", "default"),
+        ("when", when, "2026-11-21 12:34", "2026-11-21 12:34:56", age(seconds_since(when))),
+    ):
+        found = cell(column, value), cell(column, value, precise=True), short_cell(column, value)
+        assert found == (text, precise, short)
 
 
 def test_a_brick_in_a_list_has_its_part_beside_its_model_or_says_that_it_is_a_part(tmp_path: Path) -> None:

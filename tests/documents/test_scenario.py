@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from dlbricks_tui.api.scenarios import ScenarioAnswer
-from dlbricks_tui.documents.layout import TEXT
 from dlbricks_tui.documents.load_pictures import (
     LoadCurve,
     MeasuredRate,
@@ -35,7 +34,6 @@ from dlbricks_tui.store.statistics import pack_latencies
 from dlbricks_tui.wording import numbers
 from tests.documents.snapshots import check
 from tests.documents.test_drawing import text_of
-from tests.documents.test_layout import texts
 from tests.store.samples import WHEN, load_test
 
 SERVER = Scenario(kind=ScenarioKind.SERVER, percentile=99.0, bound_ms=50.0)
@@ -50,10 +48,6 @@ PREDICTED = PredictedLoad(
     queries=132_400,
     batch_size=1,
 )
-
-
-def verdict_of_test(test: LoadTest) -> list[str]:
-    return [it.text for it in verdict_parts(test)]
 
 
 def test_a_scenario_has_its_answer_figures_and_verdict(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -108,67 +102,30 @@ def test_a_scenario_has_its_answer_figures_and_verdict(monkeypatch: pytest.Monke
     assert load_question("net") == "How much load can net serve?"
 
 
-def test_a_percentile_of_its_own_has_a_row() -> None:
-    test = load_test(percentile=95.0)
-    lines = texts(80, outcome_table(replace(SERVER, percentile=95.0), None, test))
-    assert [line.split()[0] for line in lines[2:]] == ["p50", "p90", "p95", "p99", "p99.9"]
-    assert lines[4] == "p95           11.801 ms"
-
-
-def test_streams_count_samples() -> None:
-    multi = Scenario(kind=ScenarioKind.MULTI, percentile=99.0)
-    test = load_test(kind="multi", sought=False, per_second=80.0)
-    assert texts(80, outcome_table(multi, None, test))[1] == "samples/s    80.00/s"
-
-
-def test_too_few_requests_are_said_to_be_too_few() -> None:
-    latencies = pack_latencies([10_000_000] * 100)
-    (verdict, *_) = verdict_of_test(load_test(queries=100, latencies=latencies, seconds=2.5))
-    assert verdict.endswith("too few for 99 % confidence in p99, which needs 662")
-
-
-def test_a_negative_verdict_has_its_reasons_and_no_confidence() -> None:
-    lines = verdict_of_test(load_test(valid=False, reasons=("early stopping not satisfied",), bound_ms=9.0))
-    assert lines[:3] == [
-        "failed (LoadGen: invalid), 700 requests in 18 s",
-        "  the test had too few requests to be sure",
-        "the bound of 9 ms is not met: p99 is 12.000 ms",
-    ]
-
-
-def test_stored_tests_are_rows_that_tell_what_was_tested() -> None:
-    offline = load_test(kind="offline", rate=None, sought=False, batch_size=4)
-    tests = [load_test(uuid="1d" * 16), load_test(sought=False), offline]
-    header, *rows = texts(80, Table(load_test_columns(SERVER), tests), look=TEXT)
-    assert header.split() == ["WHEN", "(UTC)", "TEST", "PER", "SECOND", "p99", "(ms)", "REQUESTS", "VERDICT", "ID"]
-    assert rows[0].startswith("2026-11-21 08:00  highest ")
-    assert rows[0].endswith("passed   1d1d1d1d")
-    assert [row[18:26].strip() for row in rows] == ["highest", "at rate", "batch 4"]
-
-
-def test_stored_tests_of_several_scenarios_tell_which_where_there_is_little_room() -> None:
-    tests = [load_test(), load_test(kind="offline", rate=None, sought=False)]
-    wide, narrow = (texts(width, Table(load_test_columns(), tests)) for width in (110, 45))
-    assert wide[0].split() == ["when", "scenario", "per", "second", "ms", "requests", "verdict", "id"]
-    assert "11-21  server: the highest rate with p99 within 20 ms " in wide[1]
-    assert narrow[1:] == [
-        "11-21  server: …       40.00  12.000  passed",
-        "11-21  offline:…       39.60  12.000  passed",
-    ]
+def test_load_tests_have_figures_verdicts_and_rows() -> None:
+    few = load_test(queries=100, latencies=pack_latencies([10_000_000] * 100), seconds=2.5)
+    failed = load_test(valid=False, reasons=("early stopping not satisfied",), bound_ms=9.0)
+    offline = load_test(uuid="3d" * 16, kind="offline", rate=None, sought=False, batch_size=4)
+    tests = [load_test(uuid="1d" * 16), load_test(uuid="2d" * 16, sought=False), offline]
+    own, multi = load_test(percentile=95.0), load_test(kind="multi", sought=False, per_second=80.0)
+    check(
+        "load-tests",
+        {
+            "a percentile of its own": [outcome_table(replace(SERVER, percentile=95.0), None, own)],
+            "streams count samples": [outcome_table(Scenario(kind=ScenarioKind.MULTI, percentile=99.0), None, multi)],
+            "too few requests": verdict_parts(few),
+            "a negative verdict": verdict_parts(failed),
+            "of one scenario": [Table(load_test_columns(SERVER), tests)],
+        },
+        width=80,
+    )
+    several = Table(load_test_columns(), [tests[0], replace(offline, batch_size=1)])
+    check("load-tests-wide", {"of several scenarios": [several]}, width=110)
+    check("load-tests-narrow", {"of several scenarios": [several]}, width=45)
 
 
 MEASURED = MeasuredLoad(
     p50_ms=10.0, p90_ms=12.0, p99_ms=15.0, p999_ms=20.0, per_second=50.0, valid=True, queries=662, batch_size=1
-)
-PREDICTED_LOAD = PredictedLoad(
-    p50_ms=Range(11.0, 10.0, 12.0),
-    p90_ms=Range(12.0, 11.0, 13.0),
-    p99_ms=Range(14.0, 12.0, 16.0),
-    p999_ms=Range(18.0, 15.0, 22.0),
-    per_second=Range(60.0, 50.0, 70.0),
-    valid=True,
-    queries=1000,
-    batch_size=1,
 )
 
 
@@ -176,13 +133,13 @@ def test_percentiles_and_throughputs_are_predicted_beside_measured() -> None:
     check(
         "load-pictures",
         {
-            "percentiles": percentiles_plot(PREDICTED_LOAD, MEASURED, 16.0),
+            "percentiles": percentiles_plot(PREDICTED, MEASURED, 16.0),
             "percentiles measured": percentiles_plot(None, MEASURED, None),
-            "percentiles predicted within a high bound": percentiles_plot(PREDICTED_LOAD, None, 30.0),
+            "percentiles predicted within a high bound": percentiles_plot(PREDICTED, None, 30.0),
             "no percentiles": percentiles_plot(None, None, 16.0),
             "throughput": throughput_rows((1, 2, 4), {1: 60.0, 4: 90.0}, {1: 55.0}),
             "no throughput": throughput_rows((1, 2), {}, {}),
-            "histogram": histogram_plot(load_test(bound_ms=3.5), [1.0, 1.0, 2.0, 4.0], PREDICTED_LOAD),
+            "histogram": histogram_plot(load_test(bound_ms=3.5), [1.0, 1.0, 2.0, 4.0], PREDICTED),
             "histogram without a bound": histogram_plot(load_test(bound_ms=None), [1.0, 2.0], None),
             "no histogram": histogram_plot(load_test(kind="offline"), [1.0], None),
             "nothing in it": histogram_plot(load_test(), [], None),
@@ -218,10 +175,6 @@ TESTS = (MeasuredRate(50.0, 40.0, True), MeasuredRate(70.0, 95.0, False))
 LOAD = LoadCurve(predicted=CURVE, bound_ms=50.0, highest=54.0, highest_ms=50.0, tests=TESTS, running=(57.0, 30.0))
 
 
-def points_of(curve: LoadCurve) -> dict[str, tuple[tuple[float, float], ...]]:
-    return {it.mark: it.points for it in load_plot(curve, SERVER).series}
-
-
 def test_tests_that_passed_and_failed_and_the_one_in_progress_differ_by_shape() -> None:
     cases = {
         "all": LOAD,
@@ -230,6 +183,7 @@ def test_tests_that_passed_and_failed_and_the_one_in_progress_differ_by_shape() 
         "no highest rate": replace(LOAD, highest=None, highest_ms=None, bound_ms=None),
         "tests alone": LoadCurve(tests=TESTS),
         "a test in progress alone": LoadCurve(running=(57.0, 30.0), bound_ms=5.0),
+        "an impossible bound": LoadCurve(predicted=CURVE, bound_ms=2.0),
     }
     check("load-curve", {name: load_plot(curve, SERVER) for name, curve in cases.items()})
     text = "   ".join(line.strip() for line in text_of(load_plot(LOAD, SERVER), 80, 14)[:2])
@@ -239,17 +193,7 @@ def test_tests_that_passed_and_failed_and_the_one_in_progress_differ_by_shape() 
     )
 
 
-def test_an_impossible_bound_is_below_the_curve() -> None:
-    found = load_plot(LoadCurve(predicted=CURVE, bound_ms=2.0), SERVER)
-    assert found.up.low < 2.0 < min(ms for _, ms in CURVE) < found.up.high
-
-
 def test_tests_beyond_the_picture_stand_at_its_upper_edge() -> None:
     slow = LoadCurve(predicted=CURVE, bound_ms=50.0, tests=[MeasuredRate(80.0, 90_000.0, False)])
     _, first, *others = text_of(load_plot(slow, SERVER), 80, 14)
     assert "x" in first and not any("x" in line for line in others)
-
-
-@pytest.mark.parametrize("predicted", [(), CURVE])
-def test_tests_are_drawn_without_a_prediction(predicted: tuple[tuple[float, float], ...]) -> None:
-    assert points_of(LoadCurve(predicted=predicted, tests=TESTS))["x"] == ((70.0, 95.0),)

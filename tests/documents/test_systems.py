@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from datetime import datetime
+from typing import Any
 
 import pytest
 
@@ -18,7 +19,7 @@ from dlbricks_tui.documents.fleet import (
     hosts_sentence,
     latency_on,
 )
-from dlbricks_tui.documents.parts import MarkedSentence, Part, Table
+from dlbricks_tui.documents.parts import Part, Table
 from dlbricks_tui.documents.systems import comparison_parts, finding_parts, system_columns, system_parts
 from dlbricks_tui.fleet.request import FleetHostState, FleetProgress, HostRow
 from dlbricks_tui.host.noise import Finding, NoiseVerdict
@@ -79,41 +80,21 @@ def test_models_on_systems_are_a_list_or_a_grid() -> None:
     )
 
 
-def test_a_disturbance_has_its_effect_and_cure_below() -> None:
-    found = Finding("other load", "90 % busy", NoiseVerdict.NOISY, "outliers", "end what computes")
-    assert texts(80, *finding_parts(found)) == [
-        "noisy   other load: 90 % busy",
-        "        outliers",
-        "        cure: end what computes",
-    ]
-
-
-def test_what_is_unknown_or_quiet_is_told_in_a_line() -> None:
-    assert texts(80, *finding_parts(Finding("clock", "tsc", NoiseVerdict.QUIET, "none", ""))) == ["quiet   clock: tsc"]
-    unknown = Finding("turbo", "unknown", NoiseVerdict.UNKNOWN, "samples drift", "")
-    assert texts(80, *finding_parts(unknown)) == ["unknown turbo"]
-
-
-def test_verdicts_differ_in_style() -> None:
-    parts = [next(finding_parts(Finding("clock", "tsc", it, "none", ""))) for it in NoiseVerdict]
-    assert [it.style for it in parts if isinstance(it, MarkedSentence)] == ["good", "warn", "muted"]
+def test_a_disturbance_has_its_effect_and_cure_below_and_others_a_line() -> None:
+    cases = {
+        "noisy": Finding("other load", "90 % busy", NoiseVerdict.NOISY, "outliers", "end what computes"),
+        "quiet": Finding("clock", "tsc", NoiseVerdict.QUIET, "none", ""),
+        "unknown": Finding("turbo", "unknown", NoiseVerdict.UNKNOWN, "samples drift", ""),
+    }
+    check("noise", {name: finding_parts(it) for name, it in cases.items()}, width=80)
 
 
 def estimate(
     ms: float | None, host: str = "a", *, predicted: int = 0, missing: int = 0, price: float | None = None
 ) -> FleetEstimate:
-    return FleetEstimate(
-        host=host,
-        system="",
-        sequential_ms=ms,
-        low_ms=None,
-        high_ms=None,
-        measured_layers=1,
-        predicted_layers=predicted,
-        missing_layers=missing,
-        per_second=None,
-        dollars_per_million=price,
-    )
+    unknown: dict[str, Any] = dict.fromkeys(("low_ms", "high_ms", "per_second"))
+    layers: dict[str, Any] = {"measured_layers": 1, "predicted_layers": predicted, "missing_layers": missing}
+    return FleetEstimate(host=host, system="", sequential_ms=ms, dollars_per_million=price, **unknown, **layers)
 
 
 def model(*order: tuple[str, ...], settled: bool = False, estimates: tuple[FleetEstimate, ...] = ()) -> FleetModel:
@@ -152,41 +133,26 @@ def test_a_fleet_run_has_its_hosts_the_estimates_on_them_and_their_order() -> No
     assert "per second" not in narrow[0] and "price" in narrow[0]
 
 
-def test_a_fleet_run_asks_a_question() -> None:
-    assert fleet_question("which-host", ["a", "b"], 2) == "Which host is fastest for a, b?"
-    assert fleet_question("how-fast", ["a"], 1) == "How fast are a on 1 host?"
-
-
 def test_only_a_host_at_work_has_time_left() -> None:
     done = (HostRow("a", state=FleetHostState.DONE, bricks=4, of=4, seconds_left=100.0),)
     assert [it.title for it in host_columns(done)][-1] == "disturbed"
 
 
-def test_a_latency_is_marked_where_it_is_predicted_or_lacks_layers() -> None:
-    found = [latency_on(it) for it in (estimate(2.0), estimate(2.0, predicted=1), estimate(2.0, missing=1))]
-    assert found == ["2.000", "~2.000", "part 2.000"]
-    assert latency_on(estimate(None)) == "-"
-
-
-def test_a_price_is_in_dollars() -> None:
-    assert [dollars(estimate(2.0, price=1234.5)), dollars(estimate(2.0))] == ["$1,234.50", ""]
-
-
-def test_hosts_are_fastest_so_far_until_that_is_final() -> None:
-    assert fastest_sentence([model(("a",)), model(("a",))], is_final=True) == "a is fastest for every model"
-    assert fastest_sentence([model(("a",)), model(("a",))], is_final=False) == "a is fastest for every model so far"
-    told = fastest_sentence([model(("a", "b")), model()], is_final=True)
-    assert told == "a and b are fastest for every model so far"
-    told = fastest_sentence([model(("a",)), model(("b",))], is_final=False)
-    assert told == "The fastest host so far differs: a for 1 model, b for 1 model"
-
-
-def test_a_model_is_fastest_on_the_first_host_while_there_is_no_order() -> None:
+def test_fleets_are_told_in_sentences() -> None:
     estimates = estimate(2.0, "b"), estimate(3.0, "a"), estimate(None, "c")
-    assert (
-        hosts_sentence(model(estimates=estimates))
-        == "b: 2.000 ms; a takes 1.50 times as long; the order is not sure yet."
+    latencies = estimate(2.0), estimate(2.0, predicted=1), estimate(2.0, missing=1), estimate(None)
+    alike, apart = [model(("a",)), model(("a",))], [model(("a",)), model(("b",))]
+    of_order = model(estimates=estimates), model(("b", "a"), settled=True, estimates=estimates)
+    check(
+        "fleet-words",
+        {
+            "questions": [fleet_question("which-host", ["a", "b"], 2), fleet_question("how-fast", ["a"], 1)],
+            "latencies": map(latency_on, latencies),
+            "prices": [dollars(estimate(2.0, price=1234.5)), dollars(estimate(2.0))],
+            "the fastest": fastest_sentence(alike, is_final=True),
+            "the fastest so far": fastest_sentence(alike, is_final=False),
+            "two of one model": fastest_sentence([model(("a", "b")), model()], is_final=True),
+            "others for other models": fastest_sentence(apart, is_final=False),
+            "orders": [*map(hosts_sentence, of_order), hosts_sentence(model(estimates=estimates[2:]))],
+        },
     )
-    settled = model(("b", "a"), settled=True, estimates=estimates)
-    assert hosts_sentence(settled) == "b and a: 2.000 ms; the order is sure."
-    assert hosts_sentence(model(estimates=estimates[2:])) == "No host has an estimate yet."

@@ -38,32 +38,6 @@ from tests.documents.test_layout import texts
 from tests.traces.sample_traces import sample_trace
 
 
-def test_what_holds_for_several_levels_is_told_once() -> None:
-    trace = sample_trace()
-    levels = tuple(replace(it, notes=("the host is busy",), totals=()) for it in trace.levels)
-    told = texts(100, *trace_parts(replace(trace, levels=levels)))
-    assert [it for it in told if "busy" in it] == ["model, layer, primitive levels: the host is busy"]
-
-
-def test_only_the_slowest_of_many_layers_are_listed() -> None:
-    trace = sample_trace()
-    _, level, _ = trace.levels
-    first = trace.layers[0]
-    layers = tuple(replace(first, index=index, name=f"conv{index}") for index in range(14))
-    span = level.tracks[1].spans[0]
-    track = replace(level.tracks[1], spans=tuple(replace(span, layer=index) for index in range(14)))
-    many = replace(trace, layers=layers, levels=(replace(level, tracks=(level.tracks[0], track)),))
-    *_, last, told = texts(100, *trace_parts(many))
-    assert last.startswith("conv11 ") and told == "and 2 faster layers, which --json lists"
-
-
-def test_without_a_stored_brick_the_command_that_measures_them_is_named() -> None:
-    trace = sample_trace()
-    layers = tuple(replace(it, brick_ms=None) for it in trace.layers)
-    told = texts(100, *trace_parts(replace(trace, layers=layers)))
-    assert "no brick is stored under the same conditions: `dlbricks run three layers` measures them" in told
-
-
 def test_stored_traces_of_one_model_have_a_mark_in_place_of_the_model() -> None:
     trace = sample_trace()
     header = TraceHeader(**{it.name: getattr(trace, it.name) for it in fields(TraceHeader)})
@@ -79,69 +53,44 @@ def test_stored_traces_of_one_model_have_a_mark_in_place_of_the_model() -> None:
     assert texts(40, Table(stored_columns(""), stored))[1].startswith(when)
 
 
-def test_a_level_says_what_it_takes_what_it_adds_and_its_slowest_layer() -> None:
-    trace = sample_trace()
-    model, layer, primitive = trace.levels
-    assert level_answer(model) == "1.000 ms per inference"
-    assert level_answer(layer, slowest_first(layer_times(trace))[0]) == (
-        "1.200 ms per inference, +0.2000 ms (+20.0 %) added by the profiler; slowest layer conv0, 50.0 %"
-    )
-    assert (
-        level_answer(primitive, slowest_first(layer_times(trace))[0])
-        == "1.300 ms per inference, +0.1000 ms (+8.3 %) added by the output of oneDNN"
-    )
-
-
-def test_a_level_that_is_faster_than_the_one_below_has_a_negative_overhead() -> None:
-    level = replace(sample_trace().levels[1], inference_ms=(0.98,), overhead_ms=-0.02)
-    assert overhead_of(level) == "-0.02000 ms (-2.0 %)"
-
-
-def test_a_level_without_inferences_says_so() -> None:
-    level = replace(sample_trace().levels[1], inference_ms=())
-    assert level_answer(level) == "no inference was timed" and overhead_of(level) == ""
-
-
 def test_a_trace_its_levels_spans_and_counters_are_told_whole() -> None:
     trace = sample_trace()
-    (faults,), level, (conv, pool, _) = trace.levels[2].counters, trace.levels[1], trace.layers
-    (first, second), unread = trace.levels[2].tracks[1].spans, Counter(name="c", unit="", times_ns=(), values=())
+    (faults,), (model, level, primitive), (conv, pool, _) = trace.levels[2].counters, trace.levels, trace.layers
+    (first, second), unread = primitive.tracks[1].spans, Counter(name="c", unit="", times_ns=(), values=())
     span, added = level.tracks[1].spans[3], level.tracks[2].spans[0]
+    busy = tuple(replace(it, notes=("the host is busy",), totals=()) for it in trace.levels)
+    many = tuple(replace(conv, index=index, name=f"conv{index}") for index in range(14))
+    spans = tuple(replace(level.tracks[1].spans[0], layer=index) for index in range(14))
+    of_many = replace(level, tracks=(level.tracks[0], replace(level.tracks[1], spans=spans)))
+    unstored = tuple(replace(it, brick_ms=None) for it in trace.layers)
+    faster, slowest = replace(level, inference_ms=(0.98,), overhead_ms=-0.02), slowest_first(layer_times(trace))[0]
+    untimed = replace(level, inference_ms=())
+    beside = [beside_brick(LayerTime(of, ms)) for of, ms in ((conv, 0.612), (conv, 0.6), (conv, 0.57), (pool, 0.6))]
     check(
         "trace",
         {
             "the trace": trace_parts(trace),
+            "what holds for several levels": trace_parts(replace(trace, levels=busy)),
+            "many layers": trace_parts(replace(trace, layers=many, levels=(of_many,))),
+            "without stored bricks": trace_parts(replace(trace, layers=unstored)),
             **{f"{it.level.value} level": level_parts(it, trace.missing) for it in trace.levels},
+            "answers": [level_answer(model), *(level_answer(it, slowest) for it in (level, primitive, untimed))],
+            "overheads": [overhead_of(it) for it in (level, faster, untimed)],
             "a layer": span_parts(span, TrackKind.LAYERS, level, conv, layer_times(trace)[0]),
+            "a layer in words": span_words(span, level, layer_times(trace)[0]),
+            "layers beside their bricks": beside,
             "a layer without a brick": span_parts(span, TrackKind.LAYERS, level, pool, None),
             "an added operator": span_parts(added, TrackKind.ADDED, level, None, None),
             "an inference": span_parts(level.tracks[0].spans[0], TrackKind.INFERENCES, level, None, None),
-            "without an inference": span_parts(second, TrackKind.PRIMITIVES, trace.levels[2], None, None),
-            "with details of other types": span_parts(first, TrackKind.PRIMITIVES, trace.levels[2], None, None),
+            "shares of an inference": [share_of_inference(it, level) for it in (span, added, second)],
+            "without an inference": span_parts(second, TrackKind.PRIMITIVES, primitive, None, None),
+            "with details of other types": span_parts(first, TrackKind.PRIMITIVES, primitive, None, None),
             "a level with a range": level_parts(replace(level, inference_ms=(1.2, 1.1, 1.3)), ()),
             "a counter": counter_parts(faults, 1),
             "its first reading": counter_parts(faults, 0),
             "a counter that was never read": counter_parts(unread, None),
         },
     )
-    told = "600.0 µs, 50.0 % of the inference, brick alone 0.6000 ms (+0.0 %)"
-    assert span_words(span, level, layer_times(trace)[0]) == told
-
-
-def test_a_layer_is_compared_with_its_brick() -> None:
-    conv, pool, _ = sample_trace().layers
-    assert beside_brick(LayerTime(conv, 0.612)) == "+0.01200 ms, +2.0 %"
-    assert beside_brick(LayerTime(conv, 0.6)) == "+0 ms, +0.0 %"
-    assert beside_brick(LayerTime(conv, 0.57)) == "-0.03000 ms, -5.0 %"
-    assert beside_brick(LayerTime(pool, 0.6)) == ""
-
-
-def test_a_span_has_a_share_of_its_own_inference() -> None:
-    level = sample_trace().levels[1]
-    _, layers, added = level.tracks
-    assert share_of_inference(layers.spans[0], level) == "50.0 %"
-    assert share_of_inference(added.spans[0], level) == "2.5 %"
-    assert share_of_inference(replace(added.spans[0], inference=None), level) == ""
 
 
 GAPS = st.lists(st.tuples(st.integers(0, 40), st.integers(0, 60)), max_size=40)
@@ -218,16 +167,14 @@ def test_the_selected_span_differs_in_shape() -> None:
     assert drawn(times, TimeWindow(0, 10), 22, selected=3) == "▌span 0 ────▌───    ● "
     # A block would look like narrow spans.
     assert drawn(times_of([(0, 10), (10, 10)]), TimeWindow(0, 10), 2, selected=0) == "●▌"
-    styles = [it.style for it in span_row(times.runs(TimeWindow(0, 10), 22), str, 1)]
-    assert styles == ["accent", "match", "text", "bar", "text"]
-    styles = [it.style for it in span_row(times.runs(TimeWindow(0, 10), 16), str, styles=("warn", "warn"))]
-    assert styles == ["warn", "warn"]
-
-
-def test_a_selected_span_has_a_sign_in_shared_cells_only_if_it_has_no_cells_of_its_own() -> None:
-    times = times_of([(0, 22), (22, 4), (26, 14), (40, 4)])
-    assert drawn(times, TimeWindow(0, 10), 6, selected=0) == "█═█▌▒ "
+    # A sign in shared cells is needed only where it has no cells of its own.
+    shared = times_of([(0, 22), (22, 4), (26, 14), (40, 4)])
+    assert drawn(shared, TimeWindow(0, 10), 6, selected=0) == "█═█▌▒ "
     assert drawn(times_of([(0, 5), (5, 12), (17, 3)]), TimeWindow(0, 10), 3, selected=1) == "●● "
+    runs = times.runs(TimeWindow(0, 10), 22)
+    assert [it.style for it in span_row(runs, str, 1)] == ["accent", "match", "text", "bar", "text"]
+    runs = times.runs(TimeWindow(0, 10), 16)
+    assert [it.style for it in span_row(runs, str, styles=("warn", "warn"))] == ["warn", "warn"]
 
 
 def test_a_span_that_began_before_the_view_has_its_name_at_the_left_end() -> None:
@@ -317,23 +264,13 @@ def test_each_label_of_the_axis_stands_at_its_time(start: int, cell_ns: int, wid
     assert "|" in cells or width < 40
 
 
-def test_the_axis_has_a_unit_that_suits_its_times() -> None:
+def test_times_have_a_unit_that_suits_them_and_four_digits() -> None:
     assert axis(TimeWindow(0, 50_000), 60) == ("ms", "|0.0      |0.5      |1.0      |1.5      |2.0      |2.5      ")
-    assert axis(TimeWindow(0, 2_000), 60).unit == "µs"
-    assert axis(TimeWindow(0, 1), 40).unit == "ns"
-    assert axis(TimeWindow(0, 10**8), 40).unit == "s"
-
-
-def test_times_have_four_digits_and_a_unit() -> None:
-    assert [span_time(it) for it in (0, 870, 12_340, 3_412_000, 1_500_000_000, 123_456, -2_500)] == [
-        "0 ns",
-        "870 ns",
-        "12.34 µs",
-        "3.412 ms",
-        "1.500 s",
-        "123.5 µs",
-        "-2.500 µs",
-    ]
+    units = [axis(TimeWindow(0, cell_ns), width).unit for cell_ns, width in ((2_000, 60), (1, 40), (10**8, 40))]
+    assert units == ["µs", "ns", "s"]
+    times = (0, 870, 12_340, 3_412_000, 1_500_000_000, 123_456, -2_500)
+    told = "0 ns, 870 ns, 12.34 µs, 3.412 ms, 1.500 s, 123.5 µs, -2.500 µs"
+    assert ", ".join(map(span_time, times)) == told
 
 
 def test_a_counter_is_drawn_by_its_height_from_its_first_reading_to_its_last() -> None:

@@ -1,7 +1,5 @@
 """The outline of a model, and its tree."""
 
-import re
-from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
@@ -9,12 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from dlbricks_tui.bricks.cutting import Cut
+from dlbricks_tui.bricks.cutting import Cut, LayerOrder
 from dlbricks_tui.bricks.decomposition import Cutting, decompose
-from dlbricks_tui.bricks.ordering import LayerOrder
 from dlbricks_tui.bricks.regions import Repeat
 from dlbricks_tui.documents.layout import TEXT, laid_out
-from dlbricks_tui.documents.lines import Line
 from dlbricks_tui.documents.outline import OutlineNode
 from dlbricks_tui.documents.tree import SequenceTime, tree, tree_lines
 from dlbricks_tui.models.graph import LayerGraph
@@ -26,22 +22,10 @@ from tests.documents.snapshots import check
 cuttings = st.builds(Cutting, st.integers(1, 4), st.sampled_from(Cut))
 
 
-def lines_of(
-    graph: LayerGraph, how: Cutting | None = None, width: int = 80, times: Sequence[SequenceTime] = ()
-) -> list[Line]:
-    return list(laid_out(tree(decompose(graph, how), width, times), width, TEXT))
-
-
-def drawn(
-    graph: LayerGraph, how: Cutting | None = None, width: int = 80, times: Sequence[SequenceTime] = ()
-) -> list[str]:
+def drawn(graph: LayerGraph, width: int = 80) -> list[str]:
     """Return the lines of a model in some width."""
-    return ["".join(span.text for span in line).rstrip() for line in lines_of(graph, how, width, times)]
-
-
-def times_of(lines: list[str], title: str) -> list[str]:
-    """Return the times of the lines with a title."""
-    return [found[1] for line in lines if (found := re.search(rf"─ {title} +(~?[\d.]+) ", line))]
+    found = laid_out(tree(decompose(graph), width), width, TEXT)
+    return ["".join(span.text for span in line).rstrip() for line in found]
 
 
 def test_names_from_files_cannot_steer_the_terminal() -> None:
@@ -82,29 +66,16 @@ def test_every_brick_is_drawn_at_least_once(graph: LayerGraph, how: Cutting, dee
     assert {it.brick.key for it in shown if it is not None} == outline.decomposition.bricks
 
 
-def test_a_line_has_the_time_of_all_copies_in_a_row() -> None:
-    graph = chain("conv", *["relu"] * 3, "pool")
-    times = [SequenceTime(it, by_roofline=it == 2.0) for it in (5.0, 1.0, 2.0, 1.0, 1.0)]
-    lines = drawn(graph, times=times)
-    assert times_of(lines, "relu, 3 in a row") == ["~4.000"] and times_of(lines, "pool") == ["1.000"]
-    assert [line for line in lines if "40.0 %" in line]
-    assert "~ a share of a fused layer by roofline, and not by measured times" in lines
-
-
-def test_equal_modules_in_a_row_may_have_their_branches_in_another_order() -> None:
-    one = [Spec("relu", after(0)), Spec("conv", after(1)), Spec("pool", after(0)), Spec("add", after(2, 3))]
-    other = [Spec("pool", after(4)), Spec("relu", after(4)), Spec("conv", after(6)), Spec("add", after(7, 5))]
-    graph, how = built([Spec("conv", DATA), *one, *other]), Cutting(order=LayerOrder.PAPER)
-    lines = drawn(graph, how, times=[SequenceTime(2.0**it) for it in range(9)])
-    assert any("in a row" in line for line in lines)
-    assert (times_of(lines, "relu"), times_of(lines, "branch 2: pool")) == (["66.00"], ["40.00"])
-
-
 def test_a_tree_has_its_totals_its_parts_and_the_meaning_of_its_signs() -> None:
     branches: Branch = (("add", (("conv", "relu"), ())), "pool")
     graph = unable(model_of((*branches * 3, "relu", ("concat", (("conv",), ("pool", "pool"))))), 13)
     often = built([Spec("conv", DATA, times=2), Spec("relu", after(0))])
     times = [SequenceTime(float(it + 1), by_roofline=it == 3) for it in range(len(graph.layers))]
+    # Equal modules in a row may have their branches in another order.
+    one = [Spec("relu", after(0)), Spec("conv", after(1)), Spec("pool", after(0)), Spec("add", after(2, 3))]
+    other = [Spec("pool", after(4)), Spec("relu", after(4)), Spec("conv", after(6)), Spec("add", after(7, 5))]
+    swapped = decompose(built([Spec("conv", DATA), *one, *other]), Cutting(order=LayerOrder.PAPER))
+    copies = [SequenceTime(it, by_roofline=it == 2.0) for it in (5.0, 1.0, 2.0, 1.0, 1.0)]
     check(
         "tree",
         {
@@ -112,6 +83,8 @@ def test_a_tree_has_its_totals_its_parts_and_the_meaning_of_its_signs() -> None:
             "with times": tree(decompose(graph), 80, times),
             "in sequences": tree(decompose(graph, Cutting(3)), 80),
             "a layer that runs twice": tree(decompose(often), 80),
+            "the time of all copies in a row": tree(decompose(chain("conv", *["relu"] * 3, "pool")), 80, copies),
+            "branches in another order": tree(swapped, 80, [SequenceTime(2.0**it) for it in range(9)]),
         },
         width=80,
     )
@@ -128,6 +101,7 @@ def test_the_parts_of_a_model_are_nested_and_titled() -> None:
     assert (outline.root.title, first.title, first.names) == ("resnet18_v1", "conv 7x7/2 64", "resnet18_v1_conv0_fwd")
     assert (first.depth, first.parent, first.inside, first.can_open) == (1, outline.root, [], False)
     row = titled(others, "block")
+    assert row.names.startswith("resnet18_v1_stage1_") and " .. resnet18_v1_stage1_" in row.names
     assert row.title == "block A x2, in a row, 7 layers"
     assert [it.title for it in row.inside] == ["1 of 2: block A x2, 7 layers", "2 of 2: block A x2, 7 layers"]
     branches = row.inside[0].inside[0]
@@ -136,12 +110,6 @@ def test_the_parts_of_a_model_are_nested_and_titled() -> None:
         "branch 1: 5 layers",
         "branch 2: skip connection",
     ]
-
-
-def test_a_region_is_named_after_its_first_and_last_layer() -> None:
-    row = titled(sample("resnet50_v1").root.inside, "block A")
-    first, _, last = row.names.partition(" .. ")
-    assert first.startswith("resnet50_v1_stage1_") and last.startswith("resnet50_v1_stage1_")
 
 
 def test_the_layers_of_a_longer_sequence_are_its_parts() -> None:
@@ -165,21 +133,14 @@ def test_occurrences_of_parts_are_counted() -> None:
 
 def test_repeated_modules_have_letters_in_their_order_and_their_parts_have_none() -> None:
     outline = sample("resnet50_v1")
-    assert [it.module for it in outline.root.inside if it.module] == [
-        "block A x2",
-        "block B x3",
-        "block C x5",
-        "block D x2",
-    ]
+    letters = [it.module for it in outline.root.inside if it.module]
+    assert letters == ["block A x2", "block B x3", "block C x5", "block D x2"]
     assert {it.module[:7] for it in nodes_of(outline) if it.module} == {f"block {it}" for it in "ABCD"}
 
 
-def test_equal_layers_that_follow_one_another_are_one_part() -> None:
+def test_a_layer_says_how_often_it_runs_and_whether_it_cannot() -> None:
     parts = outline_of(chain("conv", *["relu"] * 3, "pool")).root.inside
     assert [it.title for it in parts] == ["conv 8", "relu, 3 in a row", "pool"]
-
-
-def test_a_layer_says_how_often_it_runs_and_whether_it_cannot() -> None:
     assert outline_of(built([Spec("conv", DATA, times=3)])).root.inside[0].title.endswith(" (runs 3 times)")
     graph = chain("conv", "relu")
     unmeasurable = leaf_of(outline_of(unable(graph, 1)), 1)

@@ -21,9 +21,8 @@ from dlbricks_tui.estimate.comparison import (
     remarks_on,
     speedup,
 )
-from dlbricks_tui.estimate.errors import EstimateError
-from dlbricks_tui.estimate.estimate import estimate
-from dlbricks_tui.estimate.intervals import Interval
+from dlbricks_tui.estimate.compositions import EstimateError
+from dlbricks_tui.estimate.estimate import Interval, estimate
 from dlbricks_tui.estimate.knowledge import Knowledge, Latency, MeasuredLatency
 from dlbricks_tui.estimate.system_estimate import SystemEstimate
 from dlbricks_tui.models.graph import Level

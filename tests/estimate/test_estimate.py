@@ -8,14 +8,14 @@ from hypothesis import strategies as st
 
 from dlbricks_tui.bricks.cutting import Cut
 from dlbricks_tui.bricks.decomposition import Cutting, Decomposition, decompose
+from dlbricks_tui.estimate.compositions import parse_rules
 from dlbricks_tui.estimate.estimate import Composed, Estimate, Options, estimate
 from dlbricks_tui.estimate.explanation import unpredicted_operators
 from dlbricks_tui.estimate.knowledge import NOTHING_KNOWN, Knowledge, Latency, MeasuredLatency, Predictor
 from dlbricks_tui.estimate.parts import Chosen, Standing, Window, minimum_cover, slowest
-from dlbricks_tui.estimate.rules import parse_rules
 from dlbricks_tui.models.graph import LayerGraph, Level
 from dlbricks_tui.store.records import ANY_CONTEXT
-from dlbricks_tui.wording.layers import name_of, sign_of_part, slowest_in_words, title_of
+from dlbricks_tui.wording.answers import name_of, slowest_in_words, title_of
 from tests.analysis.executions import knowing
 from tests.bricks.graphs import DATA as GRAPH_INPUT
 from tests.bricks.graphs import Spec, after, built, chain, graphs
@@ -154,15 +154,6 @@ def test_an_estimate_with_missing_bricks_counts_every_layer_says_so_and_has_a_wi
     assert part.composed.doubt.lacking_ms > 0
 
 
-def test_overlapping_windows_avoid_a_missing_brick() -> None:
-    decomposition = decompose(chain("conv", "relu", "pool", "conv"), Cutting(2, Cut.OVERLAP))
-    third = decomposition.occurrences[2]
-    assert third.sequence.layers == (2, 3)
-    found = estimate(decomposition, measured(decomposition, without=[(third.brick.key, third.context)]))
-    assert found.coverage.complete
-    assert {layer for part in found.parts for layer in part.layers} == {0, 1, 2, 3}
-
-
 def test_without_results_there_is_no_latency_and_all_bricks_remain() -> None:
     decomposition = decompose(branched())
     found = estimate(decomposition, NOTHING_KNOWN)
@@ -229,12 +220,6 @@ def test_errors_of_predictions_have_a_part_in_common_and_widen_the_interval() ->
     )
     assert (together.low_ms, together.high_ms) == pytest.approx((2.0, 8.0))
     assert (apart.low_ms, apart.high_ms) == pytest.approx((4.0 - math.hypot(1, 1), 4.0 + math.hypot(2, 2)))
-
-
-def test_all_uses_of_a_predicted_brick_have_the_same_error() -> None:
-    decomposition = decompose(chain("relu", "relu", "relu"))
-    found = composed(estimate(decomposition, with_predictions(Knowledge(), Guessing(shared=0.0)))).interval
-    assert (found.low_ms, found.high_ms) == pytest.approx((3.0, 12.0))
 
 
 def test_layers_that_could_not_be_predicted_are_left_out_and_named() -> None:
@@ -373,12 +358,6 @@ def test_layers_are_named_with_their_share_of_the_whole() -> None:
     ]
     assert [(it.share, it.cumulative) for it in slow.parts] == [(0.6, 0.6), (0.3, 0.9)]
     assert slowest_in_words(slow) == "2 of 3 layers take 90 % of 10.00 ms"
-
-
-def test_predicted_layers_are_marked() -> None:
-    decomposition = decompose(chain("conv", "relu"))
-    found = slowest(estimate(decomposition, with_predictions(measured(decomposition, without=decomposition.suite))), 5)
-    assert found.parts and {sign_of_part(it) for it in found.parts} == {"~"}
 
 
 def test_a_model_without_latencies_has_no_slowest_layer() -> None:

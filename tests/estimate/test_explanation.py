@@ -11,7 +11,7 @@ from dlbricks_tui.estimate.system_estimate import SystemEstimate
 from dlbricks_tui.models.graph import LayerGraph
 from tests.bricks.graphs import DATA, Spec, after, built, chain, graphs
 from tests.estimate.knowledge_of import measured
-from tests.estimate.test_comparison import WAY
+from tests.estimate.test_ranking import WAY
 
 TAKES_MS = {"conv": 4.0, "relu": 1.0, "pool": 2.0, "add": 1.0}
 

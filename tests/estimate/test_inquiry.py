@@ -5,11 +5,10 @@ from typing import Any
 
 import pytest
 
-from dlbricks_tui.bricks.cutting import Cut
+from dlbricks_tui.bricks.cutting import Cut, LayerOrder
 from dlbricks_tui.bricks.decomposition import Cutting, Decomposition, decompose
 from dlbricks_tui.bricks.identity import Brick, brick_of
-from dlbricks_tui.bricks.ordering import LayerOrder
-from dlbricks_tui.estimate.errors import EstimateError
+from dlbricks_tui.estimate.compositions import EstimateError
 from dlbricks_tui.estimate.estimate import Options
 from dlbricks_tui.estimate.inquiry import Inquiry
 from dlbricks_tui.estimate.lookup import BrickResults, bias_counterpart, levels_measured
@@ -45,13 +44,6 @@ def convolution(*, bias: bool) -> Layer:
 
 def brick(layer: Layer) -> Brick:
     return brick_of(replace(GRAPH, layers=(layer,)), (0,))
-
-
-def test_two_convolutions_that_differ_in_a_bias_are_counterparts() -> None:
-    with_bias, without = brick(convolution(bias=True)), brick(convolution(bias=False))
-    assert with_bias.key != without.key
-    assert bias_counterpart(with_bias.canonical) == without.key
-    assert bias_counterpart(without.canonical) == with_bias.key
 
 
 def test_a_brick_without_weights_and_a_sequence_have_no_counterpart() -> None:
@@ -235,15 +227,6 @@ def test_the_measured_levels_are_listed(tmp_path: Path) -> None:
         assert levels_measured(store, SYSTEM) == (Level.FUSED, Level.WRITTEN)
         assert levels_measured(store, SYSTEM, RUNTIME) == (Level.WRITTEN,)
         assert levels_measured(store, "a1") == ()
-
-
-@pytest.mark.parametrize("system", [SYSTEM, "nowhere"])
-def test_without_results_everything_is_left_to_run(tmp_path: Path, system: str) -> None:
-    found = asked(tmp_path, [])
-    assert found.on(system, None) is None
-    empty = found.empty(system, RUNTIME)
-    assert empty.sequential_ms is None
-    assert set(empty.estimate.remaining.pairs) == MODEL.suite
 
 
 def called(identity: str, name: str, instance_type: str = "") -> System:

@@ -16,15 +16,16 @@ from dlbricks_tui.evaluations.baseline import (
     steady_samples_ms,
     tuning_variables,
 )
-from dlbricks_tui.evaluations.evaluation import EvaluatedModel, EvaluatedRuntime, Evaluation, RecordedResult
+from dlbricks_tui.evaluations.evaluation import EvaluatedModel, EvaluatedRuntime, Evaluation
 from dlbricks_tui.measure.method import Method
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.runtime.variant import InstructionSet, Optimisation, Precision
 from dlbricks_tui.store.records import EndToEnd, Provenance
 from dlbricks_tui.store.statistics import summarise
-from tests.evaluations.results import baseline, recorded
+from tests.evaluations.example import baseline, recorded
 from tests.store.samples import end_to_end, provenance, runtime, system
 
+UNTIMED: dict[str, Any] = {"measured_ms": None, "low_ms": None, "high_ms": None, "samples_ms": ()}
 HOST = system("here")
 TWO_THREADS = "onnxruntime-1.20 python-3.11 threads-2"
 RUNTIME = runtime(TWO_THREADS, framework="onnxruntime", version="1.20", settings=(("OMP_WAIT_POLICY", "active"),))
@@ -50,20 +51,13 @@ def test_a_result_keeps_its_variant_version_and_host() -> None:
     assert (found.level, found.method, found.system) == (Level.FUSED, Method.INSIDE, "here")
 
 
-def test_results_of_one_night_count_together_and_older_ones_do_not() -> None:
-    results = [timed(50.0, "01:00:00", run="r0"), timed(10.0, "19:00:00", run="r1"), timed(11.0, "20:00:00", run="r2")]
-    (found,) = baselines(*results)
-    assert found.timing is not None
+def test_the_last_results_of_the_runs_of_one_night_count_together() -> None:
+    whens = (("01:00:00", "r0", 50.0), ("18:00:00", "r1", 50.0), ("19:00:00", "r1", 10.0), ("20:00:00", "r2", 11.0))
+    (found,) = baselines(*(timed(latency_ms, when, run=run) for when, run, latency_ms in whens))
+    assert found.timing is not None and len(found.timing.samples_ms) == 40
     assert found.timing.value_ms == pytest.approx((10.2 + 11.22) / 2, rel=0.01)
-    assert len(found.timing.samples_ms) == 40
     # The interval tells how far the two differ.
     assert found.timing.low_ms < 10.3 and found.timing.high_ms > 11.1
-
-
-def test_the_last_result_of_a_run_replaces_the_others() -> None:
-    (found,) = baselines(timed(50.0, "08:00:00", run="r1"), timed(10.0, "08:01:00", run="r1"))
-    assert found.timing is not None
-    assert found.timing.value_ms == pytest.approx(10.2, rel=0.01) and len(found.timing.samples_ms) == 20
 
 
 def test_each_combination_counts_once() -> None:
@@ -104,34 +98,22 @@ def test_the_origin_of_a_result_names_its_packages_and_the_kernel() -> None:
     assert found.result.sha256 == "ab" * 32
 
 
-def evaluation(*results: RecordedResult) -> Evaluation:
-    models = (EvaluatedModel(name="resnet50_v1"), EvaluatedModel(name="other"))
-    return Evaluation(
-        name="night", models=models, runtimes=(EvaluatedRuntime(framework="onnxruntime"),), results=results
-    )
+def test_the_results_of_an_evaluation_have_its_level_their_method_and_their_interval_or_that_of_their_samples() -> None:
+    def found(**fields: Any) -> Baseline:
+        runtimes, models = (EvaluatedRuntime(framework="onnxruntime"),), ("resnet50_v1", "other")
+        named = tuple(EvaluatedModel(name=it) for it in models)
+        evaluation = Evaluation(name="night", models=named, runtimes=runtimes, results=(recorded(**fields),))
+        (one,) = baselines_of_evaluation(evaluation)
+        return one
 
-
-def test_the_results_of_an_evaluation_have_its_level_and_their_method() -> None:
-    (found,) = baselines_of_evaluation(
-        evaluation(recorded(low_ms=29.0, high_ms=31.0, packages=(("method", "inside-12345678"),)))
-    )
-    assert (found.level, found.method) == (Level.FUSED, Method.INSIDE)
-    assert found.timing is not None and (found.timing.low_ms, found.timing.high_ms) == (29.0, 31.0)
-    assert [model.name for model in found.models] == ["resnet50_v1"]
-
-
-def test_a_result_of_bricks_only_has_no_timing() -> None:
-    without = recorded(measured_ms=None, low_ms=None, high_ms=None, samples_ms=(), estimate_ms=4.2)
-    (found,) = baselines_of_evaluation(evaluation(without))
-    assert found.timing is None
-
-
-def test_a_result_without_an_interval_takes_that_of_its_samples() -> None:
+    one = found(low_ms=29.0, high_ms=31.0, packages=(("method", "inside-12345678"),))
+    assert (one.level, one.method, [it.name for it in one.models]) == (Level.FUSED, Method.INSIDE, ["resnet50_v1"])
+    assert one.timing is not None and (one.timing.low_ms, one.timing.high_ms) == (29.0, 31.0)
     samples = tuple(4.0 + number / 100 for number in range(20))
-    (found,) = baselines_of_evaluation(evaluation(recorded(low_ms=None, high_ms=None, samples_ms=samples)))
-    assert found.timing is not None and 4.0 < found.timing.low_ms < found.timing.high_ms < 4.2
-    (unknown,) = baselines_of_evaluation(evaluation(recorded(low_ms=None, high_ms=None, samples_ms=())))
-    assert unknown.timing is None
+    timing = found(low_ms=None, high_ms=None, samples_ms=samples).timing
+    assert timing is not None and 4.0 < timing.low_ms < timing.high_ms < 4.2
+    assert found(low_ms=None, high_ms=None, samples_ms=()).timing is None
+    assert found(**UNTIMED, estimate_ms=4.2).timing is None
 
 
 @pytest.mark.parametrize(
@@ -223,13 +205,12 @@ def test_whole_models_are_compared_where_both_were_timed_and_estimates_elsewhere
     assert found.end_to_end and found.was is not None and found.now is not None
     assert found.was.samples_ms == recorded(30.0).samples_ms
     assert found.now.value_ms == recorded(40.0).measured_ms
-    bricks_only: dict[str, Any] = {"measured_ms": None, "low_ms": None, "high_ms": None, "samples_ms": ()}
-    found = comparable(baseline(30.0), baseline(40.0, **bricks_only))
+    found = comparable(baseline(30.0), baseline(40.0, **UNTIMED))
     assert not found.end_to_end and found.was is not None
     assert found.was.value_ms == pytest.approx(30.3)
     assert (found.was.low_ms, found.was.samples_ms) == (30.0, ())
     no_estimate = baseline(estimate_ms=None, estimate_low_ms=None, estimate_high_ms=None)
-    found = comparable(no_estimate, baseline(**bricks_only))
+    found = comparable(no_estimate, baseline(**UNTIMED))
     assert (found.was, found.now) == (None, None)
 
 
@@ -240,21 +221,12 @@ def test_latencies_of_different_batch_sizes_are_compared_per_item() -> None:
     assert found.now.samples_ms[0] == pytest.approx(10.0)
 
 
-def test_facts_that_a_host_does_not_tell_are_left_out() -> None:
+def test_facts_are_those_of_the_time_of_the_result_as_far_as_the_host_tells_them() -> None:
     here = system(instance_type="", facts=(("governor", "unknown"), ("turbo", None), ("hyper_threading", False)))
-    assert dict(facts_of_host(here, None)) == {
-        "cpu": "Xeon 8124M",
-        "cores": 4,
-        "memory_gib": 8,
-        "hyper_threading": False,
-    }
-
-
-def test_facts_are_those_of_the_time_of_the_result() -> None:
-    here = system(facts=(("governor", "powersave"), ("turbo", True)))
-    found = dict(facts_of_host(here, provenance(host=(("governor", "performance"), ("microcode", "unknown")))))
-    assert (found["governor"], found["turbo"]) == ("performance", True)
-    assert "microcode" not in found
+    told = {"cpu": "Xeon 8124M", "cores": 4, "memory_gib": 8, "hyper_threading": False}
+    assert dict(facts_of_host(here, None)) == told
+    origin = provenance(host=(("governor", "performance"), ("microcode", "unknown")))
+    assert dict(facts_of_host(here, origin)) == {**told, "governor": "performance"}
 
 
 def test_limits_on_kernels_are_parts_of_the_variant_and_no_variables() -> None:

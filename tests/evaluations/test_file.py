@@ -5,11 +5,14 @@ import hashlib
 import os
 import random
 import socket
+import sys
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
+import tomlkit
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -21,10 +24,16 @@ from dlbricks_tui.evaluations.evaluation import (
     Measuring,
     Requirements,
 )
+from dlbricks_tui.evaluations.faults import MOST_LEVELS, Place, excess, offsets_of
 from dlbricks_tui.evaluations.file import MOST_BYTES, evaluation_of, read_evaluation, text_of, write_evaluation
 from dlbricks_tui.folders import SAMPLE_MODELS
 from dlbricks_tui.runtime.variant import Precision, several
 from tests.evaluations.example import EVALUATION, FULL, MINIMAL
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
 
 ROOT = Path(__file__).parents[2]
 
@@ -41,6 +50,10 @@ def fault_of(content: bytes, folder: Path) -> str:
     return message.removeprefix(str(file))
 
 
+def read(text: str) -> Evaluation:
+    return evaluation_of(text, "", "file")
+
+
 def test_a_file_with_every_key_is_read(tmp_path: Path) -> None:
     file = tmp_path / "full.toml"
     file.write_text(FULL)
@@ -50,14 +63,9 @@ def test_a_file_with_every_key_is_read(tmp_path: Path) -> None:
 def test_a_minimal_file_leaves_all_else_to_the_program(tmp_path: Path) -> None:
     file = tmp_path / "minimal.toml"
     file.write_text(MINIMAL)
-    found = read_evaluation(file)
-    assert replace(found, sha256="") == Evaluation(
-        name="smallest",
-        models=(EvaluatedModel(name="squeezenet1.1"),),
-        runtimes=(EvaluatedRuntime(framework="onnxruntime"),),
-        measuring=Measuring(),
-    )
-    assert found.label == f"smallest@{hashlib.sha256(MINIMAL.encode()).hexdigest()[:12]}"
+    models, runtimes = (EvaluatedModel(name="squeezenet1.1"),), (EvaluatedRuntime(framework="onnxruntime"),)
+    assert read(MINIMAL) == Evaluation(name="smallest", models=models, runtimes=runtimes, measuring=Measuring())
+    assert read_evaluation(file).label == f"smallest@{hashlib.sha256(MINIMAL.encode()).hexdigest()[:12]}"
 
 
 def test_line_ends_of_windows_and_a_byte_order_mark_change_nothing(tmp_path: Path) -> None:
@@ -68,31 +76,20 @@ def test_line_ends_of_windows_and_a_byte_order_mark_change_nothing(tmp_path: Pat
     assert message.startswith(", line 30, column 2: there is no key mesure")
 
 
-def test_values_are_listed_once(tmp_path: Path) -> None:
-    file = tmp_path / "twice.toml"
-    file.write_text(f"{MINIMAL}threads = [2, 1, 2]\nprecision = ['f32', 'f32']\nbatch = 2.0\n")
-    (runtime,) = read_evaluation(file).runtimes
+def test_values_are_listed_once() -> None:
+    (runtime,) = read(f"{MINIMAL}threads = [2, 1, 2]\nprecision = ['f32', 'f32']\nbatch = 2.0\n").runtimes
     assert (runtime.threads, runtime.batch, runtime.precision) == ((2, 1), (2,), (Precision.F32,))
     assert all(type(number) is int for number in (*several(runtime.threads), *several(runtime.batch)))
 
 
-def test_an_evaluation_measures_something(tmp_path: Path) -> None:
+def test_an_evaluation_measures_something_and_tells_models_of_one_name_apart(tmp_path: Path) -> None:
     text = f"{MINIMAL}[measure]\nend_to_end = false\nbricks = false\n"
-    message = fault_of(text.encode(), tmp_path)
-    assert message == (
-        ", line 11, column 1: bricks and end_to_end are both false, and there is no [[scenario]]: set one to true"
-    )
-    file = tmp_path / "scenario.toml"
-    file.write_text(f'{text}[[scenario]]\nkind = "single"\n')
-    assert len(read_evaluation(file).scenarios) == 1
-
-
-def test_models_of_one_name_are_told_apart_by_their_content(tmp_path: Path) -> None:
+    words = "bricks and end_to_end are both false, and there is no [[scenario]]: set one to true"
+    assert fault_of(text.encode(), tmp_path) == f", line 11, column 1: {words}"
+    assert len(read(f'{text}[[scenario]]\nkind = "single"\n').scenarios) == 1
     text = MINIMAL.replace('"squeezenet1.1"\n', f'"x"\nsha256 = "{"a" * 64}"\n[[model]]\nname = "x"\n')
     assert "another [[model]] has this name" in fault_of(text.encode(), tmp_path)
-    file = tmp_path / "two.toml"
-    file.write_text(text.replace('name = "x"\n\n', f'name = "x"\nsha256 = "{"b" * 64}"\n\n'))
-    assert len(read_evaluation(file).models) == 2
+    assert len(read(text.replace('name = "x"\n\n', f'name = "x"\nsha256 = "{"b" * 64}"\n\n')).models) == 2
 
 
 @pytest.mark.parametrize(
@@ -109,6 +106,9 @@ def test_models_of_one_name_are_told_apart_by_their_content(tmp_path: Path) -> N
 )
 def test_a_file_of_another_kind_is_refused_in_one_line(content: bytes, words: str, tmp_path: Path) -> None:
     assert fault_of(content, tmp_path).startswith(words)
+
+
+TOO_MANY = f"{MINIMAL}x = [{'1,' * 200_000}]"
 
 
 def huge_files() -> dict[str, tuple[str, str]]:
@@ -142,24 +142,16 @@ def test_a_huge_or_deeply_nested_file_is_refused_in_one_line(name: str, tmp_path
     assert fault_of(text.encode(), tmp_path).startswith(words)
 
 
-@pytest.mark.parametrize(
-    ("text", "words"),
-    [
-        (" " * (MOST_BYTES + 1), " has more than 4 MiB; leave samples out, or split it"),
-        (f"{MINIMAL}x = [{'1,' * 200_000}]", " holds more than 200,000 values; leave samples out, or split it"),
-    ],
-    ids=["bytes", "values"],
-)
-def test_a_file_beyond_the_limits_is_not_parsed(text: str, words: str, tmp_path: Path) -> None:
-    assert fault_of(text.encode(), tmp_path) == words
+def test_a_file_beyond_the_limits_is_not_parsed(tmp_path: Path) -> None:
+    for text, held in ((" " * (MOST_BYTES + 1), "has more than 4 MiB"), (TOO_MANY, "holds more than 200,000 values")):
+        assert fault_of(text.encode(), tmp_path) == f" {held}; leave samples out, or split it"
 
 
 def test_a_long_list_of_samples_is_read_and_a_fault_in_it_found(tmp_path: Path) -> None:
-    file = tmp_path / "samples.toml"
     head, _, rest = FULL.partition("samples_ms = [")
-    file.write_text(f"{head}samples_ms = [{'1.25, 2, ' * 200}\n{rest}")
-    assert len(read_evaluation(file).results[0].samples_ms) == 403
-    message = fault_of(f"{head}samples_ms = [{'1.25, 2, ' * 200}\n 3, -1.5, {rest}".encode(), tmp_path)
+    many = f"{head}samples_ms = [{'1.25, 2, ' * 200}\n"
+    assert len(read(f"{many}{rest}").results[0].samples_ms) == 403
+    message = fault_of(f"{many} 3, -1.5, {rest}".encode(), tmp_path)
     assert message.startswith(", line 77, column 5: samples_ms has the item -1.5: it has to be a number above 0")
     message = fault_of(f"{head}samples_ms = [{'1, ' * 100_000}{rest}".encode(), tmp_path)
     assert message.startswith(", line 76, column 1: samples_ms has 100,003 items: the limit is 100,000")
@@ -171,10 +163,8 @@ def test_no_change_of_single_characters_gives_anything_but_one_line(tmp_path: Pa
     refused = 0
     for _ in range(60):
         place = chance.randrange(len(FULL))
-        changed = (
-            FULL[:place] + chance.choice("[]{}\"'=.,#\n\r\x00\x1b\u202e0a ") + FULL[place + chance.randint(0, 3) :]
-        )
-        file.write_bytes(changed.encode())
+        typed = chance.choice("[]{}\"'=.,#\n\r\x00\x1b\u202e0a ")
+        file.write_bytes((FULL[:place] + typed + FULL[place + chance.randint(0, 3) :]).encode())
         try:
             read_evaluation(file)
         except EvaluationError as error:
@@ -223,23 +213,14 @@ def test_an_evaluation_that_could_not_be_read_again_is_not_written(tmp_path: Pat
             write_evaluation(EVALUATION, tmp_path / name)
 
 
-def test_the_sample_evaluation_names_the_files_of_the_library() -> None:
+def test_the_sample_evaluation_and_the_examples_of_the_documentation_are_read() -> None:
     found = read_evaluation(SAMPLE_MODELS / "evaluation.toml")
     assert len(found.runtimes) == 2
     for model in found.models:
-        content = (SAMPLE_MODELS / model.path).read_bytes()
-        assert model.sha256 == hashlib.sha256(content).hexdigest()
-
-
-def test_the_examples_of_the_documentation_are_read(tmp_path: Path) -> None:
-    page = ROOT / "docs" / "reference" / "evaluation-file.md"
-    blocks = page.read_text(encoding="utf-8").split("```toml\n")[1:]
-    examples = [block.partition("```")[0] for block in blocks]
-    assert examples
-    for number, text in enumerate(examples):
-        file = tmp_path / f"{number}.toml"
-        file.write_text(text)
-        assert read_evaluation(file).models
+        assert model.sha256 == hashlib.sha256((SAMPLE_MODELS / model.path).read_bytes()).hexdigest()
+    page = (ROOT / "docs" / "reference" / "evaluation-file.md").read_text(encoding="utf-8")
+    examples = [block.partition("```")[0] for block in page.split("```toml\n")[1:]]
+    assert examples and all(read(it).models for it in examples)
 
 
 class Mutation(NamedTuple):
@@ -397,14 +378,14 @@ def test_what_is_written_is_read_again(
         results=(told,),
     )
     for evaluation in (changed, replace(changed, results=(), scenarios=(), system=Requirements())):
-        assert evaluation_of(text_of(evaluation), "", "file") == evaluation
+        assert read(text_of(evaluation)) == evaluation
 
 
 def test_the_text_states_what_the_program_would_choose_and_leaves_out_what_nothing_requires() -> None:
     evaluation = Evaluation(
         name="small", models=(EvaluatedModel(name="alexnet"),), runtimes=(EvaluatedRuntime(framework="mxnet"),)
     )
-    assert evaluation_of(text_of(evaluation), "", "file") == evaluation
+    assert read(text_of(evaluation)) == evaluation
     *_, text = text_of(evaluation).partition("for editors.\n\n")
     assert text == (
         'format = 1\nname = "small"\n\n'
@@ -417,17 +398,84 @@ def test_the_text_states_what_the_program_would_choose_and_leaves_out_what_nothi
     )
 
 
-def test_results_come_last_with_ten_samples_in_a_line() -> None:
+def test_results_come_last_with_ten_samples_in_a_line_and_without_facts_that_have_no_value() -> None:
     (result,) = EVALUATION.results
-    text = text_of(replace(EVALUATION, results=(replace(result, samples_ms=(1.25,) * 21),)))
+    told = replace(result, samples_ms=(1.25,) * 21, host=(("turbo", None), ("kernel", "6.1")))
+    text = text_of(replace(EVALUATION, results=(told,)))
+    assert read(text).results[0].host == (("kernel", "6.1"),)
     head, _, results = text.partition("[[result]]")
     assert "[system]" in head
-    assert results.count("    1.25, 1.25, 1.25, 1.25, 1.25, 1.25, 1.25, 1.25, 1.25, 1.25,\n") == 2
+    assert results.count(f"    {', '.join(['1.25'] * 10)},\n") == 2
     assert results.index("samples_ms") < results.index("[result.packages]") < results.index("[result.host]")
 
 
-def test_a_fact_without_value_is_left_out() -> None:
-    (result,) = EVALUATION.results
-    text = text_of(replace(EVALUATION, results=(replace(result, host=(("turbo", None), ("kernel", "6.1"))),)))
-    (read,) = evaluation_of(text, "", "file").results
-    assert read.host == (("kernel", "6.1"),)
+NOTATIONS = (Path(__file__).parent / "notations.toml").read_text(encoding="utf-8")
+
+
+def places_of(value: Any, place: Place = ()) -> Iterator[Place]:
+    """Yield the places of a document."""
+    if place:
+        yield place
+    inner = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, item in inner:
+        yield from places_of(item, (*place, key))
+
+
+@pytest.mark.parametrize("text", [NOTATIONS, FULL, "", "# only a comment", "a=1"])
+def test_every_key_and_item_of_a_document_has_a_position(text: str) -> None:
+    assert set(offsets_of(text)) == set(places_of(tomllib.loads(text)))
+
+
+def test_a_position_is_that_of_the_key_or_the_item() -> None:
+    offsets = offsets_of(NOTATIONS)
+    for place, offset in offsets.items():
+        key = place[-1]
+        if isinstance(key, str):
+            rest = NOTATIONS[offset:].lstrip("\"'")
+            assert rest.startswith(key.replace("A", "\\u0041"))
+    found = {
+        ("list", 1, 1): "3]",
+        ("list", 2, "b]", 0): "5]",
+        ("list", 3): '"x,]"',
+        ("list", 4): "1979",
+        ("table", "key", "y", "z"): "z = [ ]",
+        ("array", 0, "more", 0): "more]]",
+        ("array", 1): "array]]\nkey = 2",
+        ("array", 1, "inner", "key"): "key = 2\n",
+    }
+    for place, beginning in found.items():
+        assert NOTATIONS[offsets[place] :].startswith(beginning)
+
+
+KEYS = st.text(st.characters(codec="utf-8", exclude_categories=["C"]), max_size=4)
+VALUES = st.recursive(
+    st.integers(-99, 99) | st.booleans() | st.text(max_size=6) | st.floats(allow_nan=False, allow_infinity=False),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(KEYS, inner, max_size=3),
+    max_leaves=12,
+)
+
+
+@given(st.dictionaries(KEYS, VALUES | st.lists(st.dictionaries(KEYS, VALUES, max_size=2), max_size=3), max_size=4))
+def test_positions_agree_with_the_parser_in_any_document(document: dict[str, Any]) -> None:
+    text = tomlkit.dumps(document)
+    assert set(offsets_of(text)) == set(places_of(tomllib.loads(text)))
+
+
+@pytest.mark.parametrize(
+    ("text", "offset"),
+    [
+        ("a = " + "[" * (MOST_LEVELS + 1), 4 + MOST_LEVELS),
+        ("a = " + "{a=" * (MOST_LEVELS + 1), 4 + 3 * MOST_LEVELS),
+        ("a." * (MOST_LEVELS + 1), 2 * MOST_LEVELS + 1),
+        ('"a" . ' * (MOST_LEVELS + 1), 6 * MOST_LEVELS + 4),
+        ("a = 1" + "0" * 200, 4),
+        ("a = " + "[" * MOST_LEVELS, None),
+        ("a = [" + "1.5, " * 100, None),
+        (f'a = "{"[" * 100}" # {"{" * 100}', None),
+        (f"a = '''{'.' * 100}'''", None),
+        ('a = "not closed ' + "[" * 100, None),
+    ],
+)
+def test_deep_nesting_is_found_without_parsing(text: str, offset: int | None) -> None:
+    found = excess(text)
+    assert (None if found is None else found.offset) == offset

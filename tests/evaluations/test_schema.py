@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 
-from dlbricks_tui.evaluations.evaluation import Evaluation
-from dlbricks_tui.evaluations.schema import TABLES, FileTable, schema
+from dlbricks_tui.evaluations.evaluation import TABLES, Evaluation, FileTable, schema
 from dlbricks_tui.evaluations.validation import allowed
 from dlbricks_tui.runtime.runtime import TUNING_PREFIXES
 from dlbricks_tui.settings.cutting import CUTTING, LEVEL

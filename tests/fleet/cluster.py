@@ -11,7 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from dlbricks_tui.fleet.certificates import Certificates
+from dlbricks_tui.fleet.scheduler import Certificates
 from dlbricks_tui.folders import DATA_FOLDER_VARIABLE, DataFolder
 from dlbricks_tui.host.queue import HOST_LOCK_VARIABLE
 from dlbricks_tui.jobs.folder import RunFolders
@@ -20,13 +20,6 @@ from tests.runs.killing import eventually
 ROOT = Path(__file__).parents[2]
 SEAT = Path(__file__).parent / "seat"
 _GUIDE = ROOT / "docs" / "guides" / "many-hosts.md"
-
-
-def scheduler_of_the_guide(port: str) -> list[str]:
-    """Return the options with which the guide starts a scheduler, for a port of the loopback."""
-    found = re.search(r"^    dask scheduler (.*\\\n.*)$", _GUIDE.read_text(encoding="utf-8"), re.MULTILINE)
-    assert found is not None
-    return shlex.split(found[1].replace("\\\n", " ").replace("10.0.0.1", "127.0.0.1").replace("8786", port))
 
 
 @dataclass
@@ -42,9 +35,12 @@ class SchedulerProcess:
         """Start it as the guide does, on the port that it had before."""
         file = self.path / "scheduler.json"
         file.unlink(missing_ok=True)
+        found = re.search(r"^    dask scheduler (.*\\\n.*)$", _GUIDE.read_text(encoding="utf-8"), re.MULTILINE)
+        assert found is not None
+        port = self.address.rpartition(":")[2]
+        words = shlex.split(found[1].replace("\\\n", " ").replace("10.0.0.1", "127.0.0.1").replace("8786", port))
         # The guide names the certificates as its reader is in their folder.
-        options = scheduler_of_the_guide(self.address.rpartition(":")[2])
-        options = [str(self.certificates.folder / it) if it.endswith(".pem") else it for it in options]
+        options = [str(self.certificates.folder / it) if it.endswith(".pem") else it for it in words]
         self.start_process("", ["distributed.cli.dask_scheduler", *options, "--scheduler-file", str(file)], {})
         eventually(lambda: file.exists() and file.read_text().endswith("}"))
         self.address = json.loads(file.read_text())["address"]

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from dlbricks_tui import __version__
-from dlbricks_tui.fleet.engine.engine import Engine, HostJoined, HostLeft, HostSaid, News, Reported, TaskOver
+from dlbricks_tui.fleet.engine import Engine, HostAnswered, HostJoined, HostLeft, HostSaid, News
 from dlbricks_tui.fleet.messages import (
     EndState,
     HostReport,
@@ -94,38 +94,30 @@ class FakeEngine(Engine):
         self.hosts = {host.name: host for host in hosts}
         self.now = 0.0
         self.waiting: deque[News] = deque()
-        # Reaches a host that is added.
-        self.reach: Callable[[HostEntry], None] = lambda _: None
         # Called before each step of all hosts.
         self.before_step: Callable[[int], object] = lambda _: None
         self.is_closed = False
         self._steps = itertools.count()
 
     def clock(self) -> float:
-        """Return the time of the driver."""
         return self.now
 
     def start(self) -> None:
-        """Let the hosts join."""
         self.is_closed = False
         for host in self.hosts.values():
             if host.is_there:
                 self.waiting.append(HostJoined(host.name))
 
     def close(self) -> None:
-        """Forget the tasks; the stores of the hosts stay."""
         self.is_closed = True
         self.waiting.clear()
         for host in self.hosts.values():
             host.task = None
 
-    def join(self, host: FakeHost) -> None:
-        """Let one more host join."""
-        self.hosts[host.name] = host
-        self.waiting.append(HostJoined(host.name))
-
     def add(self, entry: HostEntry) -> None:
-        self.reach(entry)
+        """Let one more host join."""
+        self.hosts[entry.name] = FakeHost(entry.name, another_system(entry.name))
+        self.waiting.append(HostJoined(entry.name))
 
     def wait(self, seconds: float) -> Sequence[News]:
         if not self.waiting:
@@ -135,12 +127,12 @@ class FakeEngine(Engine):
         return found
 
     def report(self, host: str, parcels: Sequence[str]) -> None:
-        self.waiting.append(Reported(host, self.hosts[host].report(parcels)))
+        self.waiting.append(HostAnswered(host, "", self.hosts[host].report(parcels)))
 
     def carry_out(self, host: str, task: Task, parcels: Sequence[Parcel]) -> None:
         it, given = self.hosts[host], message_in(text_of(task), Task)
         if it.fault:
-            self.waiting.append(TaskOver(host, task.id, "", it.fault))
+            self.waiting.append(HostAnswered(host, task.id, "", it.fault))
             return
         assert it.task is None, "a host has one task at a time"
         new = {parcel.sha256 for parcel in parcels}
@@ -148,7 +140,7 @@ class FakeEngine(Engine):
         it.parcels |= new
         if not it.parcels >= set(given.parcels):
             ended = TaskEnded(task=task.id, state="failed", reason="a parcel is not on this host; send it first")
-            self.waiting.append(TaskOver(host, task.id, text_of(ended)))
+            self.waiting.append(HostAnswered(host, task.id, text_of(ended)))
             return
         it.task, it.waiting = given, list(given.bricks)
         it.tasks.append(given)
@@ -200,7 +192,7 @@ class FakeEngine(Engine):
 
     def _end(self, host: FakeHost, task: Task, state: EndState) -> None:
         host.task, host.is_paused = None, False
-        self.waiting.append(TaskOver(host.name, task.id, text_of(TaskEnded(task=task.id, state=state))))
+        self.waiting.append(HostAnswered(host.name, task.id, text_of(TaskEnded(task=task.id, state=state))))
 
 
 def progress(task: Task, done: int, of: int, **fields: Any) -> TaskProgress:

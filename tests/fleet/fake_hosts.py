@@ -13,7 +13,7 @@ from dlbricks_tui.bricks.decomposition import decompose
 from dlbricks_tui.errors import UserError
 from dlbricks_tui.fleet.at_host import carry_out_task, parcel_file, take
 from dlbricks_tui.fleet.messages import HostMessage, Parcel, ResultFound, Task, TaskProgress
-from dlbricks_tui.fleet.parcels import MXNET_SUFFIX, network_of
+from dlbricks_tui.fleet.workload import MXNET_SUFFIX, network_of
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.jobs.folder import JobFolder, RunFolder
 from dlbricks_tui.measure.jobs import cut_model
@@ -97,7 +97,6 @@ class FakeHost:
             time.sleep(0.01)
 
     def end(self) -> None:
-        """Make sure that no process outlives the test."""
         for process in self.processes:
             process.kill()
             process.wait()

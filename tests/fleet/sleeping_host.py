@@ -21,20 +21,15 @@ def report(data_path: str, parcels: list[str]) -> str:
     return json.dumps({"data": data_path, "threads": os.environ.get("OMP_NUM_THREADS", "")})
 
 
-def take(data_path: str, sha256: str, suffix: str, content: bytes) -> None:
-    if suffix != ".onnx":
-        raise RefusedError("a parcel is no model file\nof any kind")
-    Path(data_path).mkdir(exist_ok=True)
-    with (Path(data_path) / sha256).open("ab") as file:
-        file.write(content)
-
-
 def carry_out(
     data_path: str, task_json: str, parcels: list[tuple[str, str, bytes]], send: Callable[[str], None]
 ) -> str:
     """Do what the words of the task's id say, or until it is cancelled; each start leaves a line in a file."""
-    for parcel in parcels:
-        take(data_path, *parcel)
+    Path(data_path).mkdir(exist_ok=True)
+    for sha256, suffix, content in parcels:
+        if suffix != ".onnx":
+            raise RefusedError("a parcel is no model file\nof any kind")
+        (Path(data_path) / sha256).write_bytes(content)
     task = json.loads(task_json)["id"]
     name, *words = task.split(" ")
     todo = dict(word.split("=", 1) for word in words)
@@ -58,17 +53,13 @@ def control(data_path: str, task_id: str, what: str) -> None:
     (Path(data_path) / f"{what} {task_id}").touch()
 
 
-def stand_in() -> None:
-    """Take the place of the host's side in this process."""
+if __name__ == "__main__":
+    # It takes the place of the host's side in this process.
     module = ModuleType(AT_HOST)
     for function in (report, carry_out, control):
         setattr(module, function.__name__, function)
     sys.modules[AT_HOST] = module
-
-
-if __name__ == "__main__":
-    stand_in()
-    from dlbricks_tui.fleet.engine import worker
+    from dlbricks_tui.fleet import worker
 
     # Nobody has to wait long for it.
     worker._FIRST_WAIT_SECONDS = 0.1

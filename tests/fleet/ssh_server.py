@@ -12,8 +12,8 @@ from typing import Any, TypeVar
 
 import asyncssh
 
-from dlbricks_tui.fleet.engine.ssh import SshConnection, connected
 from dlbricks_tui.fleet.request import HostEntry
+from dlbricks_tui.fleet.ssh import SshConnection, connected
 
 _T = TypeVar("_T")
 USER = "someone"
@@ -84,8 +84,8 @@ class SshServer:
         given = {"name": "h", "address": "127.0.0.1", "port": self.port, "user": USER, "folder": str(self.home)}
         return HostEntry(**{**given, **options})
 
-    def _run(self, wanted: Coroutine[Any, Any, _T]) -> _T:
-        return asyncio.run_coroutine_threadsafe(wanted, self._loop).result(60)
+    def _run(self, wanted: Coroutine[Any, Any, object]) -> None:
+        asyncio.run_coroutine_threadsafe(wanted, self._loop).result(60)
 
     async def _listen(self) -> None:
         self._acceptor = await asyncssh.listen(

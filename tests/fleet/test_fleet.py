@@ -13,9 +13,9 @@ from onnx import ModelProto
 from onnx.helper import make_node
 
 from dlbricks_tui.api.jobs import start_apart
-from dlbricks_tui.fleet.certificates import Certificates
 from dlbricks_tui.fleet.folder import FleetFolder, create_fleet
 from dlbricks_tui.fleet.request import EVENTS, FleetHostState, FleetRequest, ResultStored, TaskGiven
+from dlbricks_tui.fleet.scheduler import Certificates
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.jobs.events import Event, EventReader
 from dlbricks_tui.jobs.folder import RunFolders, State

@@ -6,13 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from dlbricks_tui.fleet.certificates import Certificates
-from dlbricks_tui.fleet.errors import FleetError
-from dlbricks_tui.fleet.folder import FleetFolder, FleetFolders, create_fleet, read_fleet_request
-from dlbricks_tui.fleet.request import FleetRequest, HostEntry
+from dlbricks_tui.fleet.folder import FleetFolder, create_fleet, read_fleet_request
+from dlbricks_tui.fleet.request import FleetError, FleetRequest, HostEntry
+from dlbricks_tui.fleet.scheduler import Certificates
 from dlbricks_tui.jobs.errors import JobError
 from dlbricks_tui.jobs.folder import State
-from dlbricks_tui.settings.fleets import Question
+from dlbricks_tui.settings.measuring import Question
 from tests.runs.runs import Site
 
 HOSTS = (HostEntry(name="one", address="10.0.0.1", port=2222), HostEntry(name="two", price_per_hour=0.17))
@@ -28,8 +27,12 @@ def request_(site: Site) -> FleetRequest:
     return FleetRequest(run=site.request(), hosts=HOSTS, question=Question.WHICH_HOST, probe_seconds=5.0)
 
 
-def test_a_request_reads_as_it_was_written_and_another_is_refused(site: Site, request_: FleetRequest) -> None:
-    folder = create_fleet(request_, site.data)
+@pytest.fixture
+def folder(site: Site, request_: FleetRequest) -> FleetFolder:
+    return create_fleet(request_, site.data)
+
+
+def test_a_request_reads_as_it_was_written_and_another_is_refused(folder: FleetFolder, request_: FleetRequest) -> None:
     assert read_fleet_request(folder.request_file) == request_
     for text in ("{}", "[", '{"schema": 99}', '{"schema": 1, "run": {}}'):
         folder.request_file.write_text(text)
@@ -37,40 +40,22 @@ def test_a_request_reads_as_it_was_written_and_another_is_refused(site: Site, re
             read_fleet_request(folder.request_file)
 
 
-def test_fleet_runs_are_found_and_named_as_such(site: Site, request_: FleetRequest) -> None:
-    folder = create_fleet(request_, site.data)
-    folders = FleetFolders(site.data.fleets)
-    found = folders.find("last")
-    assert isinstance(found, FleetFolder)
-    assert found.run == folder.run
-    with pytest.raises(JobError, match="no fleet run is called 'nonsense'; `dlbricks fleet list` shows"):
-        folders.find("nonsense")
-
-
-def test_hosts_that_are_added_are_kept_for_later(site: Site, request_: FleetRequest) -> None:
-    folder = create_fleet(request_, site.data)
+def test_hosts_that_are_added_are_kept_for_later(folder: FleetFolder) -> None:
     folder.add_hosts([HostEntry(name="three", user="me", port=22)])
     with folder.commands_file.open("ab") as file:
         # A torn command loses no other one.
         file.write(b'{"event":"HostAdded","na')
     folder.add_hosts([HostEntry(name="four", price_per_hour=1.5)])
-    assert folder.added_hosts() == (
-        HostEntry(name="three", user="me", port=22),
-        HostEntry(name="four", price_per_hour=1.5),
-    )
+    three, four = folder.added_hosts()
+    assert (three, four) == (HostEntry(name="three", user="me", port=22), HostEntry(name="four", price_per_hour=1.5))
     assert folder.host_names() == ("one", "two", "three", "four")
     with pytest.raises(FleetError, match="has a host three already"):
         folder.add_hosts([HostEntry(name="three")])
 
 
-def test_a_command_for_an_unknown_host_names_those_there_are(site: Site, request_: FleetRequest) -> None:
-    folder = create_fleet(request_, site.data)
+def test_a_command_for_an_unknown_host_or_a_fleet_run_that_has_ended_is_refused(folder: FleetFolder) -> None:
     with pytest.raises(FleetError, match="has no host 'nine'; its hosts are one, two"):
         folder.command_host("nine", "pause")
-
-
-def test_a_command_for_a_fleet_run_that_has_ended_is_refused(site: Site, request_: FleetRequest) -> None:
-    folder = create_fleet(request_, site.data)
     folder.set_state(replace(folder.state(), state=State.FINISHED))
     with pytest.raises(JobError, match=r"fleet run .* is finished: there is nothing to pause"):
         folder.command_host("one", "pause")
@@ -130,17 +115,12 @@ def test_a_host_without_certificates_is_told_to_copy_those_of_its_fleet(
 ) -> None:
     with pytest.raises(FleetError) as caught:
         Certificates(tmp_path / "a host").for_host()
-    told = str(caught.value)
-    assert (
-        f"&& scp -p ~/.local/share/dlbricks/certificates/{{authority,host,host-key}}.pem HOST:'{tmp_path}/a host'"
-        in told
-    )
+    told, files = str(caught.value), "{authority,host,host-key}.pem"
+    assert f"&& scp -p ~/.local/share/dlbricks/certificates/{files} HOST:'{tmp_path}/a host'" in told
     assert "init" not in told, "that would make another authority"
     with pytest.raises(FleetError, match="`dlbricks fleet init`"):
         Certificates(tmp_path).for_driver()
     (tmp_path / "file").touch()
     with pytest.raises(FleetError, match="Not a directory"):
         Certificates(tmp_path / "file" / "certificates").create()
-    assert certificates.copying_to("there").endswith(
-        f"scp -p {certificates.folder}/{{authority,host,host-key}}.pem HOST:there"
-    )
+    assert certificates.copying_to("there").endswith(f"scp -p {certificates.folder}/{files} HOST:there")

@@ -1,13 +1,12 @@
 """Hosts files: what they say, and one line with line and column for what they cannot say."""
 
-import re
+from dataclasses import asdict
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dlbricks_tui.evaluations.file import MOST_BYTES
 from dlbricks_tui.fleet.hosts_file import HostsFileError, hosts_of, read_hosts
 from dlbricks_tui.fleet.request import HostEntry
 
@@ -83,26 +82,11 @@ def test_hosts_are_read_in_their_order_with_the_defaults_of_the_file(folder: Pat
     path = folder / "fleet.toml"
     path.write_text(FULL)
     first, second = read_hosts(path)
-    assert first == HostEntry(
-        name="c7i",
-        address="10.0.0.4",
-        port=2222,
-        user="ubuntu",
-        jump="me@gateway.example.org:2200,inner",
-        folder="~/measuring",
-        price_per_hour=0.1785,
-    )
-    assert second == HostEntry(
-        name="old-xeon.2",
-        address="fe80::1%eth0",
-        port=22,
-        user="me",
-        key=str(folder / "keys" / "id"),
-        jump="none",
-        folder="/data/dlbricks",
-        python="python3.12",
-        price_per_hour=1.0,
-    )
+    usual = {"port": 2222, "user": "ubuntu", "jump": "me@gateway.example.org:2200,inner", "folder": "~/measuring"}
+    assert asdict(first) == asdict(HostEntry(name="c7i")) | usual | {"address": "10.0.0.4", "price_per_hour": 0.1785}
+    reached = {"address": "fe80::1%eth0", "port": 22, "user": "me", "key": str(folder / "keys" / "id"), "jump": "none"}
+    own = {"name": "old-xeon.2", "folder": "/data/dlbricks", "python": "python3.12", "price_per_hour": 1.0}
+    assert asdict(second) == own | reached
     assert isinstance(second.price_per_hour, float)
     # A host needs only a name; files of Windows are read.
     path.write_bytes(b"\xef\xbb\xbf[[host]]\r\nname = 'h'\r\n")
@@ -146,22 +130,13 @@ def test_any_change_of_a_file_is_read_or_refused_in_one_line(data: st.DataObject
         assert str(error).isprintable()
 
 
-@pytest.mark.parametrize(
-    ("content", "words"),
-    [
-        (b"[[host]]\nname = '\xff'", "line 2, column 9: this is not UTF-8"),
-        (b"#" * (MOST_BYTES + 1), "more than 4 MiB"),
-        (None, "does not exist"),
-    ],
-)
-def test_a_file_that_cannot_be_read_is_refused(tmp_path: Path, content: bytes | None, words: str) -> None:
+def test_a_file_that_cannot_be_read_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "fleet.toml"
-    if content is not None:
-        path.write_bytes(content)
-    with pytest.raises(HostsFileError, match=re.escape(words)):
+    with pytest.raises(HostsFileError, match="does not exist"):
         read_hosts(path)
-    with pytest.raises(HostsFileError, match="is a directory"):
-        read_hosts(tmp_path)
+    path.write_bytes(b"[[host]]\nname = '\xff'")
+    with pytest.raises(HostsFileError, match="line 2, column 9: this is not UTF-8"):
+        read_hosts(path)
 
 
 def _refused(text: str, folder: Path) -> str:

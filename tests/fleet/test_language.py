@@ -9,20 +9,18 @@ import pytest
 
 from dlbricks_tui.api.documents import document
 from dlbricks_tui.api.fleets import FleetJob, FleetOptions, fleet_request, fleet_result
+from dlbricks_tui.api.language_answers import LanguageOptions
 from dlbricks_tui.api.language_measuring import measure_models
-from dlbricks_tui.api.language_models import LanguageOptions
-from dlbricks_tui.api.language_systems import language_on_systems
-from dlbricks_tui.cli.main import main
+from dlbricks_tui.api.language_models import language_on_systems
 from dlbricks_tui.documents.fleet import fleet_parts
+from dlbricks_tui.fleet import answering
 from dlbricks_tui.fleet.at_host import carry_out_task, control
-from dlbricks_tui.fleet.certificates import Certificates
-from dlbricks_tui.fleet.driving import answering
-from dlbricks_tui.fleet.driving.running import FleetPlace, execute_fleet
-from dlbricks_tui.fleet.errors import MessageError
+from dlbricks_tui.fleet.driver import FleetPlace, execute_fleet
 from dlbricks_tui.fleet.folder import FleetFolder, create_fleet, read_fleet_request
-from dlbricks_tui.fleet.language import LanguagePart
 from dlbricks_tui.fleet.messages import HostMessage, RuntimeReport, Task, TaskEnded, TaskNote, message_in, text_of
-from dlbricks_tui.fleet.request import FleetHostState, FleetRequest, HostEntry
+from dlbricks_tui.fleet.request import FleetHostState, FleetRequest, HostEntry, MessageError
+from dlbricks_tui.fleet.scheduler import Certificates
+from dlbricks_tui.fleet.workload import LanguagePart
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.host.fingerprint import fingerprint
 from dlbricks_tui.host.queue import HostQueue
@@ -39,7 +37,7 @@ from dlbricks_tui.runs.request import RunRequest
 from dlbricks_tui.runs.work import Workplace
 from dlbricks_tui.runtime.registry import Registry
 from dlbricks_tui.runtime.runtime import Runtime
-from dlbricks_tui.settings.fleets import Question
+from dlbricks_tui.settings.measuring import Question
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.records import Measurement, Peaks
 from tests.documents.test_language import text_of as drawn
@@ -70,8 +68,12 @@ def run_without_models(data: DataFolder) -> RunRequest:
     return RunRequest(models=(), runtime=runtime_here(data), method=Method.INSIDE)
 
 
+def part_of(data: DataFolder, model: NamedModel = MODEL) -> LanguagePart:
+    return LanguagePart.of(question(data, model), run_without_models(data))
+
+
 def task_of(data: DataFolder, model: NamedModel = TINY, *, is_probe: bool = False) -> Task:
-    part = LanguagePart.of(question(data, model), run_without_models(data))
+    part = part_of(data, model)
     bricks = tuple(job.key.brick for job in part.chosen(part.jobs, is_probe=is_probe))
     order = part.order(is_probe=is_probe)
     return Task(id="task-1", request=part.request, parcels=(), bricks=bricks, language=order)
@@ -191,8 +193,7 @@ def measurer(data: DataFolder, name: str, times: float, memory_bytes: int = 64 <
     # In another version of Python.
     there = replace(runtime_here(data), python_version="3.13")
     report = RuntimeReport("onnxruntime", there.version, there.identity)
-    part = LanguagePart.of(question(data), run_without_models(data))
-    forms = {job.key.brick: job.canonical for job in part.jobs.values()}
+    forms = {job.key.brick: job.canonical for job in part_of(data).jobs.values()}
     described = replace(another_system(name), memory_bytes=memory_bytes)
     return Measurer(name, described, times=times, forms=forms, changes={"runtimes": (report,)})
 
@@ -233,11 +234,10 @@ def test_the_question_which_host_ends_after_the_probes_of_hosts_that_differ_much
     assert all(it.predicted_layers for it in found.models[0].estimates), "the rest was not measured"
 
 
-@pytest.mark.parametrize("columns", [80, 120])
-def test_words_name_tokens_and_what_does_not_fit(data: DataFolder, columns: int) -> None:
+def test_words_name_tokens_and_what_does_not_fit(data: DataFolder) -> None:
     folder, found = fleet(data, measurer(data, "quick", 1.0), measurer(data, "tiny", 2.0, memory_bytes=1 << 26))
-    text = drawn([*fleet_parts(found, tuple(folder.progress().hosts.values()))], columns)
-    assert max(map(len, text.splitlines())) <= columns
+    text = drawn([*fleet_parts(found, tuple(folder.progress().hosts.values()))], 80)
+    assert max(map(len, text.splitlines())) <= 80
     assert "TOKENS/S" in text.upper() and "does not fit" in text
     assert "prices are of a million generated tokens" in " ".join(text.split())
     tiny = next(it for it in found.models[0].estimates if it.host == "tiny")
@@ -271,14 +271,6 @@ def test_options_become_a_request_that_is_read_back(data: DataFolder) -> None:
     # Each host starts its usual number of threads.
     assert {it.runtime.settings.threads for it in request.language} == {None}
     assert read_fleet_request(create_fleet(request, data).request_file) == request
-
-
-def test_bad_input_is_refused_in_a_line(data: DataFolder, capsys: pytest.CaptureFixture[str]) -> None:
-    scheduler = ["--scheduler", "tcp://127.0.0.1:1", "--data-dir", str(data.path)]
-    for words in ([], ["--llm", "no-such-model"], ["--llm", "smollm2-135m", "--prompt", "9999"], ["--weights", "int3"]):
-        assert main(["fleet", "run", *words, *scheduler]) == 2
-        told = capsys.readouterr().err
-        assert told.startswith("dlbricks: error: ") and told.count("\n") == 1
 
 
 @pytest.mark.soak

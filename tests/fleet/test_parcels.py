@@ -12,14 +12,14 @@ from onnx import ModelProto, TensorProto
 from onnx.helper import make_graph, make_node, make_opsetid, make_tensor_value_info
 from onnx.numpy_helper import from_array
 
-from dlbricks_tui.fleet.errors import ParcelError
 from dlbricks_tui.fleet.messages import Parcel
-from dlbricks_tui.fleet.parcels import PackedModel, network_of, pack
+from dlbricks_tui.fleet.request import ParcelError
+from dlbricks_tui.fleet.workload import PackedModel, network_of, pack
 from dlbricks_tui.folders import SAMPLE_MODELS, DataFolder
 from dlbricks_tui.jobs.events import Event
 from dlbricks_tui.measure.method import Method
 from dlbricks_tui.measure.plan import keys_of
-from dlbricks_tui.models.graph import LayerGraph, Level
+from dlbricks_tui.models.graph import Level
 from dlbricks_tui.models.library import Library, source_of
 from dlbricks_tui.models.loading import Loader
 from dlbricks_tui.runs.events import ModelLeftOut
@@ -27,15 +27,15 @@ from dlbricks_tui.runs.request import InputShape, RunRequest, chosen
 from dlbricks_tui.runtime.registry import Registry
 from dlbricks_tui.runtime.traits import Format
 from dlbricks_tui.runtime.variant import Precision
-from dlbricks_tui.share.errors import UnsuitableLayersError
 from tests.fleet.fake_hosts import bricks_of, written
-from tests.models.onnx_models import floats, integers, loaded, model, saved, small, with_everything
+from tests.models.onnx_models import floats, integers, model, saved, small, with_everything
 from tests.models.symbols import content, node, small_network, variable
 from tests.models.table_framework import TableFramework
 
 SECRET = "topsecret"
 # Recognisable numbers: no made-up weight has them.
 NUMBER = 0.7390851
+COMPOSITE = {"__layer__": "step", "__kind__": "elementwise", "__times__": "2"}
 
 
 def weights(name: str, *shape: int) -> TensorProto:
@@ -107,17 +107,12 @@ def with_secrets() -> ModelProto:
 
 def composite() -> ModelProto:
     """Return a layer of two operators that is repeated twice."""
-    nodes = []
-    last = "x"
-    for number in range(2):
-        for op in ("Exp", "Mul"):
-            inputs = [last, "scale"] if op == "Mul" else [last]
-            made = make_node(op, inputs, [f"{op}{number}"], f"{op}{number}")
-            for key, value in (("__layer__", "step"), ("__kind__", "elementwise"), ("__times__", "2")):
-                made.metadata_props.add(key=key, value=value)
-            nodes.append(made)
-            last = f"{op}{number}"
-    nodes.append(make_node("Softmax", [last], ["y"], "after"))
+    wires = (("Exp", ["x"], "a"), ("Mul", ["a", "scale"], "b"), ("Exp", ["b"], "c"), ("Mul", ["c", "scale"], "d"))
+    nodes = [make_node(op, inputs, [output], output) for op, inputs, output in wires]
+    for made in nodes:
+        for key, value in COMPOSITE.items():
+            made.metadata_props.add(key=key, value=value)
+    nodes.append(make_node("Softmax", ["d"], ["y"], "after"))
     return model(nodes, {"x": (1, 8)}, ["y"], [floats("scale", (1, 8))])
 
 
@@ -128,14 +123,6 @@ def with_open_axes() -> ModelProto:
         make_node("Reshape", ["m", "flat"], ["y"], "flat"),
     ]
     return model(nodes, {"x": ("batch", "length", 8)}, ["y"], [weights("w", 8, 8), integers("flat", (0, -1))])
-
-
-def with_external_data(folder: Path) -> Path:
-    """Return the file of a model whose weights are in another one."""
-    made = repeated(1)
-    path = folder / "beside.onnx"
-    onnx.save(made, path, save_as_external_data=True, location="beside.data", size_threshold=0)
-    return path
 
 
 def packed(
@@ -171,7 +158,9 @@ MODELS: Mapping[str, ModelProto] = {
 
 def test_a_parcel_that_is_read_back_has_the_bricks_of_its_model(tmp_path: Path) -> None:
     files = {name: saved(tmp_path, made, name) for name, made in MODELS.items()}
-    beside = with_external_data(tmp_path)
+    # The weights of one are in another file.
+    beside = tmp_path / "beside.onnx"
+    onnx.save(repeated(1), beside, save_as_external_data=True, location="beside.data", size_threshold=0)
     # A model that has everything has an array in a file of its own.
     (tmp_path / "big").write_bytes(bytes(16))
     told: list[Event] = []
@@ -242,49 +231,29 @@ def of_trees() -> ModelProto:
     return made
 
 
-@pytest.mark.parametrize(
-    ("made", "reason"),
-    [
-        (of_a_custom_domain(), "holds com.example.Sigmoid, which is no operator of ONNX or ONNX Runtime"),
-        (of_trees(), "has a Scaler whose attributes hold weights"),
-    ],
-)
-def test_layers_that_hold_weights_or_texts_do_not_travel(tmp_path: Path, made: ModelProto, reason: str) -> None:
-    with pytest.raises(UnsuitableLayersError, match=reason):
-        network_of(loaded(tmp_path, made))
-
-
-def test_a_model_that_cannot_travel_is_left_out_with_the_reason_and_others_are_packed(tmp_path: Path) -> None:
+def test_a_model_whose_layers_hold_weights_or_texts_is_left_out_with_the_reason_and_others_are_packed(
+    tmp_path: Path,
+) -> None:
     told: list[Event] = []
-    files = [saved(tmp_path, of_trees(), "trees"), saved(tmp_path, small(), "small")]
+    made = {"trees": of_trees(), "custom": of_a_custom_domain(), "small": small()}
+    files = [saved(tmp_path, each, name) for name, each in made.items()]
     (found,) = packed(tmp_path, files, told)
     assert found.model.name == "small"
-    (left_out,) = [it for it in told if isinstance(it, ModelLeftOut)]
-    assert left_out.model == "trees"
-    assert "attributes hold weights" in left_out.reason
+    reasons = {it.model: it.reason for it in told if isinstance(it, ModelLeftOut)}
+    assert reasons.keys() == {"trees", "custom"}
+    assert "has a Scaler whose attributes hold weights" in reasons["trees"]
+    assert "com.example" in reasons["custom"]
     with pytest.raises(ParcelError):
         packed(tmp_path, files[:1])
 
 
-def read_back(folder: Path, graph: LayerGraph, framework: TableFramework | None = None) -> LayerGraph:
-    """Return the written layers of the network of an MXNet model."""
-    path = folder / "back-symbol.json"
-    path.write_bytes(network_of(graph))
-    return Loader(folder / "cache", framework or TableFramework()).load(source_of(path), Level.WRITTEN)
-
-
 def test_layers_of_mxnet_travel_with_their_number_and_without_names(tmp_path: Path) -> None:
-    said = {"__layer__": "step", "__kind__": "elementwise", "__times__": "2"}
-    nodes = [
-        variable("data"),
-        node("Activation", "a1", 0, act_type="relu", **said),
-        node("Activation", "b1", 1, act_type="relu", **said),
-        node("Activation", "a2", 2, act_type="relu", **said),
-        node("Activation", "b2", 3, act_type="relu", **said),
-        node("Flatten", "last", 4),
-    ]
+    steps = [node("Activation", f"a{it}", it, act_type="relu", **COMPOSITE) for it in range(4)]
+    nodes = [variable("data"), *steps, node("Flatten", "last", 4)]
     graph = written(tmp_path, content(nodes))
-    again = read_back(tmp_path, graph)
+    path = tmp_path / "back-symbol.json"
+    path.write_bytes(network_of(graph))
+    again = Loader(tmp_path / "cache", TableFramework()).load(source_of(path), Level.WRITTEN)
     assert [layer.times for layer in again.layers] == [layer.times for layer in graph.layers] == [2, 1]
     assert bricks_of(again) == bricks_of(graph)
     # Names and comments do not travel.

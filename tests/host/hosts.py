@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from pathlib import Path
 
-from dlbricks_tui.host.processor import HostFiles
+from dlbricks_tui.host.fingerprint import HostFiles
 
 CPU = "sys/devices/system/cpu"
 

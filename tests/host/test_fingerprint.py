@@ -1,7 +1,6 @@
 from pathlib import Path
 
-from dlbricks_tui.host.fingerprint import UNKNOWN, fingerprint, host_facts
-from dlbricks_tui.host.processor import HostFiles, instruction_sets
+from dlbricks_tui.host.fingerprint import UNKNOWN, HostFiles, fingerprint, host_facts, instruction_sets
 from tests.host.hosts import CPU, c5_large, host
 
 
@@ -12,15 +11,9 @@ def test_an_ec2_instance_is_named_after_its_type(tmp_path: Path) -> None:
     assert system.id.startswith("c5.large-2c-")
     assert system.cpu == "Intel(R) Xeon(R) Platinum 8124M CPU @ 3.00GHz"
     assert system.memory_bytes == 3884120 * 1024
-    facts = dict(system.facts)
-    assert facts["governor"] == "performance"
-    assert facts["turbo"] is True
-    assert facts["hyper_threading"] is True
-    assert facts["vectors"] == "avx512"
-    assert facts["kernel"] == "6.1.0-13-cloud-amd64"
-    assert facts["os"] == "Debian GNU/Linux 12"
-    assert facts["container"] == "none"
-    assert facts["virtual"] is True
+    switches = {"governor": "performance", "turbo": True, "hyper_threading": True, "virtual": True}
+    software = {"kernel": "6.1.0-13-cloud-amd64", "os": "Debian GNU/Linux 12", "container": "none"}
+    assert dict(system.facts).items() >= {**switches, **software, "vectors": "avx512"}.items()
 
 
 def test_without_a_type_the_processor_names_the_system(tmp_path: Path) -> None:
@@ -72,13 +65,6 @@ def test_an_arm_processor_without_a_name_is_named_by_its_part_numbers(tmp_path: 
     system = fingerprint(host(tmp_path, {"proc/cpuinfo": described}), usable_cores=8)
     assert system.cpu == "ARM 0x41 0xd40"
     assert dict(system.facts)["vectors"] == "sve"
-
-
-def test_the_fingerprint_of_this_host_has_all_required_fields() -> None:
-    system = fingerprint()
-    assert system.cores >= 1
-    assert system.memory_bytes > 0
-    assert fingerprint().id == system.id
 
 
 def test_the_instruction_sets_are_those_whose_every_instruction_the_processor_has(tmp_path: Path) -> None:

@@ -7,29 +7,17 @@ from pathlib import Path
 import pytest
 
 from dlbricks_tui.host import peak_program
+from dlbricks_tui.host.fingerprint import DataCache, caches
 from dlbricks_tui.host.peak_program import _copying, _multiplying, _reading, _together, _Window
 from dlbricks_tui.host.peaks import MEMORY, SHARED_CACHE, PeaksError, measure_peaks, quick_peaks
-from dlbricks_tui.host.processor import DataCache, caches
 from tests.host.hosts import CPU, c5_large
 
 CACHE = f"{CPU}/cpu0/cache"
+SHOWN = ("1 Data 32K 0", "1 Instruction 64K 0", "2 Unified 1024K 0,2", "3 Unified 16384K 0-3")
 CACHES = {
-    f"{CACHE}/index0/level": "1",
-    f"{CACHE}/index0/type": "Data",
-    f"{CACHE}/index0/size": "32K",
-    f"{CACHE}/index0/shared_cpu_list": "0",
-    f"{CACHE}/index1/level": "1",
-    f"{CACHE}/index1/type": "Instruction",
-    f"{CACHE}/index1/size": "64K",
-    f"{CACHE}/index1/shared_cpu_list": "0",
-    f"{CACHE}/index2/level": "2",
-    f"{CACHE}/index2/type": "Unified",
-    f"{CACHE}/index2/size": "1024K",
-    f"{CACHE}/index2/shared_cpu_list": "0,2",
-    f"{CACHE}/index3/level": "3",
-    f"{CACHE}/index3/type": "Unified",
-    f"{CACHE}/index3/size": "16384K",
-    f"{CACHE}/index3/shared_cpu_list": "0-3",
+    f"{CACHE}/index{index}/{name}": value
+    for index, shown in enumerate(SHOWN)
+    for name, value in zip(("level", "type", "size", "shared_cpu_list"), shown.split(), strict=True)
 }
 
 

@@ -222,13 +222,8 @@ def test_a_lock_that_cannot_be_used_is_named_with_the_cure(tmp_path: Path) -> No
     (tmp_path / "link").symlink_to(tmp_path / "elsewhere")
     for path in (tmp_path / "link", tmp_path / "no" / "folder", tmp_path):
         with pytest.raises(QueueError, match=HOST_LOCK_VARIABLE):
-            HostQueue(path).join(RUN).try_take()
+            host_queue({HOST_LOCK_VARIABLE: str(path)}).join(RUN).try_take()
     assert not (tmp_path / "elsewhere").exists()
-
-
-def test_the_environment_may_name_another_file(tmp_path: Path) -> None:
-    assert host_queue({HOST_LOCK_VARIABLE: str(tmp_path / "shared")}).path == tmp_path / "shared"
-    assert host_queue({}).path.is_absolute()
 
 
 def test_a_process_is_identified_by_its_start_time_and_number() -> None:

@@ -131,10 +131,7 @@ def _quick_looks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(jobs, "_SECONDS_BETWEEN_LOOKS", 0.001)
 
 
-@pytest.fixture(params=[followed, run])
-def values_of(request: pytest.FixtureRequest) -> Values:
-    found: Values = request.param
-    return found
+either_way = pytest.mark.parametrize("values_of", [followed, run])
 
 
 @pytest.mark.parametrize("values_of", [followed, run, run_in_a_loop])
@@ -146,6 +143,7 @@ def test_the_process_reads_its_request_and_its_events_arrive(
     assert values_of(job(script, "a", "b")) == [["a", "b"], [0.123456789] * 20_000]
 
 
+@either_way
 @pytest.mark.parametrize(
     ("script", "words"),
     [
@@ -173,11 +171,11 @@ def test_the_end_of_an_earlier_process_does_not_count(job: Callable[..., JobProc
 
 def test_events_of_another_version_are_skipped_and_counted(job: Callable[..., JobProcess], tmp_path: Path) -> None:
     assert run(job("say(1); write('Flown', height=3); write('Said', words='old'); say(2); end('finished')")) == [1, 2]
-    (state,) = JobFolders(DataFolder(tmp_path).jobs).states()
-    reader = SAYING.reader(JobFolders(DataFolder(tmp_path).jobs).find(state.run))
+    reader = SAYING.reader(JobFolders(DataFolder(tmp_path).jobs).find("last"))
     assert len(reader.new()) == 3 and reader.unreadable == {"Flown": 1, "Said": 1}
 
 
+@either_way
 def test_a_program_that_is_not_there_is_one_line(
     job: Callable[..., JobProcess], values_of: Values, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -316,11 +314,8 @@ def test_a_job_of_an_earlier_version_is_listed(tmp_path: Path) -> None:
     folder.mkdir(parents=True)
     (folder / "process.json").write_text('{"pid": 4194305, "started": "gone"}')
     (state,) = JobFolders(DataFolder(tmp_path).jobs).states()
-    assert (state.kind, state.state, state.started) == (
-        WorkKind.LOAD_TEST,
-        State.INTERRUPTED,
-        "2026-11-21T08:00:00+00:00",
-    )
+    assert (state.kind, state.state) == (WorkKind.LOAD_TEST, State.INTERRUPTED)
+    assert state.started == "2026-11-21T08:00:00+00:00"
 
 
 @pytest.mark.parametrize(

@@ -11,11 +11,10 @@ from typing import Any
 import pytest
 
 from dlbricks_tui.api import language_measuring
-from dlbricks_tui.api.token_loads import TokenLoadOptions, order_of_load, token_load
+from dlbricks_tui.api.loads import TokenLoadOptions, order_of_load, token_load
 from dlbricks_tui.host.fingerprint import fingerprint
 from dlbricks_tui.language.architecture import LanguageError
-from dlbricks_tui.language.driving import driven_load
-from dlbricks_tui.language.end_to_end import WholeModelEngine
+from dlbricks_tui.language.end_to_end import WholeModelEngine, driven_load
 from dlbricks_tui.language.orders import (
     Drive,
     LanguageFailed,

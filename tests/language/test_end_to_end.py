@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from dlbricks_tui.api import language_models as asking
-from dlbricks_tui.api.language_models import LanguageOptions
+from dlbricks_tui.api.language_answers import LanguageOptions
 from dlbricks_tui.host.fingerprint import fingerprint
 from dlbricks_tui.language.architecture import LanguageError
 from dlbricks_tui.language.end_to_end import (

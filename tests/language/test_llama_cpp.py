@@ -14,14 +14,14 @@ from typing import Any
 
 import pytest
 
+from dlbricks_tui.api import language_answers
 from dlbricks_tui.api import language_models as asking
+from dlbricks_tui.api.doctor import added_runtime, forget_runtime, runtimes_of
 from dlbricks_tui.api.fleets import FleetOptions, fleet_request
-from dlbricks_tui.api.language_comparing import variants_of
-from dlbricks_tui.api.language_models import LanguageAnswer, LanguageOptions
-from dlbricks_tui.api.language_systems import language_on_systems
+from dlbricks_tui.api.language_answers import LanguageAnswer, LanguageOptions
+from dlbricks_tui.api.language_models import language_on_systems, variants_of
 from dlbricks_tui.api.measuring import MeasureOptions
-from dlbricks_tui.api.runtimes import added_runtime, forget_runtime, runtimes_of
-from dlbricks_tui.fleet.errors import FleetError
+from dlbricks_tui.fleet.request import FleetError
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.host.fingerprint import fingerprint
 from dlbricks_tui.language import end_to_end, llama_rounds
@@ -285,7 +285,7 @@ def test_an_engine_is_a_runtime_of_language_models_only(bench: Bench, engine: Pa
     registry, data = Registry(bench.data.path), bench.data
     assert [it.name for it in runtimes_of(data)][-1] == "default-llama.cpp"
     assert all(it.framework != "llama.cpp" for it in registry.known())
-    assert "default-llama.cpp" in asking.runtimes_here(data)
+    assert "default-llama.cpp" in language_answers.runtimes_here(data)
     assert not commands(engine), "its version is asked, and nothing else"
     for name in ("llama.cpp", "default-llama.cpp"):
         with pytest.raises(RegistryError, match=r"runs language models only: use .* with `dlbricks llm`"):
@@ -340,7 +340,7 @@ def test_flash_attention_and_the_cache_are_what_ifs_that_a_measurement_of_them_p
     assert measured(bench)
     before = {it.id: it for it in answered(bench, what_ifs=True).what_ifs}
     assert {"flash-on", "flash-off", "cache-int8", "vocabulary-half", "runtime-onnxruntime"} <= before.keys()
-    (eight,) = asking.questions([TINY], replace(OPTIONS, precisions=(WeightPrecision.INT8,)), bench.data)
+    (eight,) = language_answers.questions([TINY], replace(OPTIONS, precisions=(WeightPrecision.INT8,)), bench.data)
     weights = {it.id: it.prefill.precision.value for it in variants_of(eight, ()) if it.id.startswith("weights")}
     assert weights == {"weights-int4": "q4_k_m", "weights-q4_0": "q4_0"}
     assert "head-last" not in before, "it scores the last token anyway"

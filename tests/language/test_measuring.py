@@ -11,8 +11,8 @@ import pytest
 
 from dlbricks_tui.api import language_measuring as measuring
 from dlbricks_tui.api import language_models as asking
+from dlbricks_tui.api.language_answers import LanguageOptions
 from dlbricks_tui.api.language_measuring import carrier_jobs, measure_models
-from dlbricks_tui.api.language_models import LanguageOptions
 from dlbricks_tui.errors import UserError
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.host.fingerprint import fingerprint
@@ -71,7 +71,7 @@ def _few_rounds(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(measuring, "Adaptive", lambda **_: Adaptive(target=0.9, least=3, most=8))
     monkeypatch.setattr("dlbricks_tui.measure.inside.PATIENCE_SECONDS", 0.0)
     monkeypatch.setattr("dlbricks_tui.measure.carriers._ROUNDS_TO_BE_SURE", 8)
-    monkeypatch.setattr("dlbricks_tui.measure.reference._BYTES_READ", 1 << 16)
+    monkeypatch.setattr("dlbricks_tui.measure.supervised_worker._BYTES_READ", 1 << 16)
     monkeypatch.setattr(measuring, "measure_peaks", peaks_here)
 
 

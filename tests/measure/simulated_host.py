@@ -12,7 +12,7 @@ from typing import Any
 from dlbricks_tui.bricks.decomposition import decompose
 from dlbricks_tui.estimate.estimate import Estimate, estimate
 from dlbricks_tui.estimate.knowledge import Knowledge, Latency, MeasuredLatency
-from dlbricks_tui.host.load import Contention
+from dlbricks_tui.host.noise import Contention
 from dlbricks_tui.jobs.events import Event
 from dlbricks_tui.measure.carriers import PLACEMENT_SHARE, carrier_jobs
 from dlbricks_tui.measure.inside import Beside, Inside

@@ -1,10 +1,21 @@
-from collections.abc import Iterable
-from dataclasses import replace
+import random
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
 
 import pytest
 
-from dlbricks_tui.host.load import Contention
-from dlbricks_tui.measure.noise import NoiseMonitor, Round
+from dlbricks_tui.host.noise import Contention
+from dlbricks_tui.measure import inside
+from dlbricks_tui.measure.events import RoundDone, RoundRepeated
+from dlbricks_tui.measure.jobs import Earlier
+from dlbricks_tui.measure.noise import HostTrack, NoiseMonitor, Round, counting, quick_mode
+from dlbricks_tui.measure.results import LESS_KNOWN, CarrierOccurrence, renewed
+from dlbricks_tui.measure.stopping import Adaptive, samples_of
+from dlbricks_tui.models.graph import Level
+from dlbricks_tui.runtime.protocol import Profiled
+from dlbricks_tui.store.records import Facts, Measurement
+from tests.bricks.graphs import chain
+from tests.measure.simulated_host import Notes, SimulatedHost, estimated, measured_inside
 
 
 def a_round(seconds: float, runs: int, contention: Contention | None, reference_ms: float | None) -> Round:
@@ -138,3 +149,214 @@ def test_repeated_rounds_take_a_few_seconds_and_half_as_long_as_those_that_count
 
 def test_a_run_with_a_budget_repeats_no_more_than_its_part() -> None:
     assert NoiseMonitor(most_seconds=2.0).most_repeated(1000.0) == 2.0
+
+
+CHANCE = random.Random(7)
+QUIET_MS, SLOW_MS = 3.0, 4.08
+USUAL_MS = 0.64
+# The latency of the reference on the simulated host.
+REFERENCE_MS = 0.05
+
+
+def around(middle_ms: float, count: int, noise: float = 0.01) -> list[float]:
+    """So many samples around a latency."""
+    return [middle_ms * CHANCE.lognormvariate(0, noise) for _ in range(count)]
+
+
+def tracked(references_ms: Sequence[float], usual_ms: float | None = None) -> HostTrack:
+    """A host with these readings of the reference, each at the beginning of a moment."""
+    track = HostTrack(usual_ms)
+    for reading in references_ms:
+        track.read(reading)
+    return track
+
+
+def mixed(one: Sequence[float], other: Sequence[float]) -> list[float]:
+    both = [*one, *other]
+    CHANCE.shuffle(both)
+    return both
+
+
+def test_of_two_modes_the_quick_one_counts() -> None:
+    samples_ms = mixed(around(0.100, 20), around(0.136, 30))
+    places = quick_mode(samples_ms)
+    assert len(places) == 20
+    assert max(samples_ms[place] for place in places) < 0.11
+
+
+@pytest.mark.parametrize("noise", [0.005, 0.02, 0.1, 0.3])
+def test_samples_of_one_mode_all_count_however_noisy_they_are(noise: float) -> None:
+    kept = [len(quick_mode(around(2.0, 40, noise))) for _ in range(50)]
+    assert sum(it == 40 for it in kept) >= 49
+
+
+def test_a_few_slow_or_quick_samples_are_no_mode() -> None:
+    assert len(quick_mode(mixed(around(1.0, 46), around(3.0, 4)))) == 50
+    assert len(quick_mode(mixed(around(1.0, 4), around(1.5, 46)))) == 50
+
+
+def test_samples_of_a_slow_phase_in_the_middle_do_not_count() -> None:
+    references_ms = [*around(USUAL_MS, 15), *around(0.77, 15), *around(USUAL_MS, 15)]
+    samples_ms = [*around(QUIET_MS, 15), *around(SLOW_MS, 15), *around(QUIET_MS, 15)]
+    found = counting(samples_ms, range(45), tracked(references_ms))
+    assert found.doubt == 0.0
+    assert max(found.of(samples_ms)) < 1.1 * QUIET_MS
+    # The moments at both ends of the phase have one reading of it each.
+    assert len(found.places) >= 28
+    assert dict(found.facts(45))["repeated_rounds"] == 45 - len(found.places)
+
+
+def test_samples_of_a_slow_phase_count_beside_a_program_that_runs_through_quick_and_slow_ones() -> None:
+    track = HostTrack(counts_all=True)
+    for reading in [*around(USUAL_MS, 15), *around(0.77, 16)]:
+        track.read(reading)
+    found = counting([*around(QUIET_MS, 15), *around(SLOW_MS, 15)], range(30), track)
+    assert len(found.places) == 30
+    assert found.doubt > 0.1 and found.disturbed > 10
+
+
+def test_a_host_that_was_always_slower_than_in_earlier_runs_widens_the_interval() -> None:
+    found = counting(around(SLOW_MS, 30), range(30), tracked(around(0.77, 31), USUAL_MS))
+    assert len(found.places) == 30
+    assert found.doubt == pytest.approx(0.2, abs=0.03)
+    assert found.disturbed == 30
+
+
+def test_a_first_run_beside_a_busy_program_is_in_doubt_and_a_later_one_goes_by_the_reference() -> None:
+    busy = Round(1.0, 100, Contention(0.0, 0, 1.0), ())
+    for usual_ms, doubted in ((None, True), (USUAL_MS, False)):
+        track = HostTrack(usual_ms, processors=2)
+        for reading in around(USUAL_MS, 21):
+            track.read(reading, busy)
+        assert bool(counting(around(QUIET_MS, 20), range(20), track).doubt) is doubted
+    alone = HostTrack(None, processors=2)
+    for reading in around(USUAL_MS, 21):
+        # It is this process that computes.
+        alone.read(reading, busy, own_seconds=0.9)
+    assert counting(around(QUIET_MS, 20), range(20), alone).doubt == 0.0
+
+
+@dataclass
+class ChangingHost(SimulatedHost):
+    """A host whose speed depends on the number of the round."""
+
+    factor: Callable[[int], float] = lambda _: 1.0
+    shows: bool = True
+    rounds: int = 0
+
+    def null_calls(self, count: int) -> tuple[float, ...]:
+        self.rounds += 1
+        return super().null_calls(count)
+
+    def sample(self, names: Sequence[str], warm: int, repeat: int) -> dict[str, tuple[float, ...]]:
+        taken = super().sample(names, warm, repeat)
+        slower = self.factor(self.rounds)
+        return {
+            name: runs if name == "reference" and not self.shows else tuple(slower * run for run in runs)
+            for name, runs in taken.items()
+        }
+
+    def profile(self, name: str, warm: int, repeat: int) -> Profiled | None:
+        found, slower = super().profile(name, warm, repeat), self.factor(self.rounds)
+        assert found is not None
+        rows = tuple(tuple(round(slower * it) for it in row) for row in found.durations_ns)
+        return replace(found, durations_ns=rows)
+
+
+def changing(factor: Callable[[int], float], *, shows: bool = True) -> ChangingHost:
+    return ChangingHost({"conv": 2.0, "pool": 1.0}, 1, 0.01, 0.0, placement=0.0, factor=factor, shows=shows)
+
+
+def latency_ms(notes: Notes) -> float:
+    composed = estimated(chain("conv", "pool"), notes).composed
+    assert composed is not None
+    return composed.sequential_ms
+
+
+@pytest.mark.parametrize("shows", [True, False])
+def test_a_model_comes_out_as_fast_as_on_the_quiet_host(shows: bool) -> None:
+    host = changing(lambda number: 1.36 if number % 20 < 10 else 1.0, shows=shows)
+    assert latency_ms(measured_inside(host, [chain("conv", "pool")])) == pytest.approx(3.0, rel=0.03)
+
+
+def test_a_run_that_begins_in_a_slow_phase_goes_on_until_the_host_is_as_quick_as_usual() -> None:
+    host = changing(lambda number: 1.36 if number < 150 else 1.0)
+    notes = measured_inside(host, [chain("conv", "pool")], usual_reference_ms=REFERENCE_MS)
+    assert latency_ms(notes) == pytest.approx(3.0, rel=0.03)
+    assert any(isinstance(event, RoundRepeated) for event in notes.events)
+
+
+def test_a_quiet_host_takes_no_more_rounds_than_a_narrow_interval_needs() -> None:
+    notes = measured_inside(changing(lambda _: 1.0), [chain("conv", "pool")])
+    assert sum(isinstance(event, RoundDone) for event in notes.events) <= 30
+    assert not any(isinstance(event, RoundRepeated) for event in notes.events)
+
+
+def test_on_a_host_that_stays_slow_the_run_ends_and_the_results_say_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(inside, "PATIENCE_SECONDS", 0.05)
+    notes = measured_inside(changing(lambda _: 2.0), [chain("conv", "pool")], usual_reference_ms=REFERENCE_MS)
+    facts = dict(next(iter(notes.kept.values()))[0].noise)
+    assert latency_ms(notes) == pytest.approx(6.0, rel=0.03)
+    assert float(facts["shared"] or 0) > 0.9
+    assert facts["disturbed_rounds"] == sum(isinstance(event, RoundDone) for event in notes.events)
+
+
+def test_a_noisy_host_ends_the_run_after_a_limited_number_of_rounds(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dlbricks_tui.measure.carriers.MOST_TIMES_LONGER", 1)
+    noise = random.Random(3)
+    notes = measured_inside(changing(lambda _: noise.lognormvariate(0, 0.5)), [chain("conv", "pool")])
+    assert sum(isinstance(event, RoundDone) for event in notes.events) == 100
+
+
+def places(samples_ms: Sequence[float], reference_ms: float, shared: float = 0.03) -> list[CarrierOccurrence]:
+    """The only place of a brick with these samples."""
+    facts: Facts = (("reference_ms", reference_ms), ("shared", shared))
+    return [CarrierOccurrence((("layer", "conv0"),), samples_of(samples_ms, Adaptive()), facts)]
+
+
+def earlier(found: Sequence[CarrierOccurrence]) -> Earlier:
+    """The same as a result of an earlier run."""
+    (it,) = found
+    noise = (("warm_up", it.samples.warm_up), *it.noise)
+    result = Measurement(
+        system="host",
+        runtime="r",
+        level=Level.FUSED,
+        protocol="inside",
+        run="one",
+        when="2026-01-01T00:00:00+00:00",
+        statistics=it.samples.statistics,
+        samples_ms=it.samples.samples_ms,
+        noise=noise,
+        brick="b",
+        context="",
+        occurrence=it.where,
+    )
+    return Earlier(it.samples.samples_ms, float(dict(it.noise)["reference_ms"] or 0), (result,))
+
+
+def test_precise_new_samples_replace_those_of_a_slower_host() -> None:
+    new = places(around(QUIET_MS, 24), USUAL_MS)
+    before = earlier(places(around(8.0, 50, 0.5), 1.5, shared=0.3))
+    assert renewed(before, new, Adaptive(), USUAL_MS) == new
+
+
+def test_imprecise_samples_of_a_host_as_fast_as_before_are_joined() -> None:
+    before, new = places(around(3.0, 30, 0.3), 0.64, shared=0.1), places(around(3.0, 40, 0.3), 0.66, shared=0.1)
+    (both,) = renewed(earlier(before), new, Adaptive(), USUAL_MS)
+    warm_up = before[0].samples.warm_up + new[0].samples.warm_up
+    assert len(both.samples.samples_ms) == 70 - warm_up
+    assert float(dict(both.noise)["shared"] or 0) == pytest.approx(0.071, abs=0.002)
+    assert not both.samples.flags
+
+
+def test_imprecise_samples_of_a_slower_host_are_kept_apart_and_do_not_count() -> None:
+    before, new = places(around(3.0, 30, 0.3), 0.64, shared=0.08), places(around(6.0, 30, 0.3), 1.3, shared=0.3)
+    (kept,) = renewed(earlier(before), new, Adaptive(), USUAL_MS)
+    assert kept.samples.flags == (LESS_KNOWN,)
+    assert kept.samples.samples_ms == new[0].samples.samples_ms
+
+
+def test_imprecise_samples_of_a_quicker_host_count_without_the_earlier_ones() -> None:
+    before, new = places(around(6.0, 30, 0.3), 1.3, shared=0.3), places(around(3.0, 30, 0.3), 0.64, shared=0.08)
+    assert renewed(earlier(before), new, Adaptive(), USUAL_MS) == new

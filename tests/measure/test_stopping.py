@@ -4,9 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dlbricks_tui.estimate.intervals import is_wide
-from dlbricks_tui.measure.errors import MeasureError
-from dlbricks_tui.measure.events import Stop
+from dlbricks_tui.estimate.estimate import is_wide
+from dlbricks_tui.measure.events import MeasureError, Stop
 from dlbricks_tui.measure.stopping import (
     Adaptive,
     FixedRuns,

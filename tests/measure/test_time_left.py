@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from dlbricks_tui.host.load import Contention
+from dlbricks_tui.host.noise import Contention
 from dlbricks_tui.jobs.events import Event, Waiting
 from dlbricks_tui.jobs.folder import JobState, State
 from dlbricks_tui.measure import inside
@@ -34,8 +34,7 @@ from dlbricks_tui.measure.time_left import (
     stages,
 )
 from dlbricks_tui.runs.control import Control, create_run
-from dlbricks_tui.runs.events import Planned, ProgramUnfinished
-from dlbricks_tui.runs.progress import TellsTimeLeft
+from dlbricks_tui.runs.events import Planned, ProgramUnfinished, TellsTimeLeft
 from dlbricks_tui.runs.request import RunRequest
 from dlbricks_tui.runs.run import execute
 from dlbricks_tui.runtime.protocol import Loaded, Profiled, Program
@@ -286,16 +285,23 @@ class TimedHost(SimulatedHost):
         return Contention(others, int(1000 * others))
 
 
-def inside_said_and_true(monkeypatch: pytest.MonkeyPatch, models: int, *, is_busy: bool) -> Sequence[float]:
-    """Return the time left that `inside` said over the true one; each model has a group of carriers of its own."""
+ALTERNATE = [("conv", "relu", "pool"), ("relu", "pool")]
+# A model takes 20 times as long as the one beside which it is timed.
+UNLIKE = [("relu", "pool"), ("conv",) * 14]
+
+
+def inside_said_and_true(
+    monkeypatch: pytest.MonkeyPatch, networks: Sequence[Sequence[str]], *, is_busy: bool, in_a_group: bool
+) -> Sequence[float]:
+    """Return the time left that `inside` said over the true one; each model may have a group of its own."""
     clock = Clock()
     monkeypatch.setattr(inside, "time", SimpleNamespace(monotonic=clock, process_time=lambda: 0.0))
-    cut = [model for number in range(models) for model in cut_models(chain(*("conv", "relu", "pool")[number % 2 :]))]
-    jobs = [plan([model], Known(), Adaptive(), end_to_end=True, method=Method.INSIDE).jobs for model in cut]
+    cut = [cut_models(*(chain(*it) for it in networks))] if in_a_group else [cut_models(chain(*it)) for it in networks]
+    jobs = [plan(models, Known(), Adaptive(), end_to_end=True, method=Method.INSIDE).jobs for models in cut]
     wholes = [job for some in jobs for job in some if job.whole]
     groups = [
-        carrier_jobs([model], {job.key.brick: job for job in some if not job.whole})
-        for model, some in zip(cut, jobs, strict=True)
+        carrier_jobs(models, {job.key.brick: job for job in some if not job.whole})
+        for models, some in zip(cut, jobs, strict=True)
     ]
     told: list[tuple[float, Event]] = []
     worker: Any = TimedHost(clock, is_busy=is_busy)
@@ -307,7 +313,7 @@ def inside_said_and_true(monkeypatch: pytest.MonkeyPatch, models: int, *, is_bus
     )
     timing.time_models(wholes, before_carriers=True)
     for group in groups:
-        timing.time_carriers(group, models)
+        timing.time_carriers(group, len(networks))
     took = clock.now - started
     return [
         it.seconds_left / (clock.now - when)
@@ -316,12 +322,16 @@ def inside_said_and_true(monkeypatch: pytest.MonkeyPatch, models: int, *, is_bus
     ]
 
 
-@pytest.mark.parametrize("models", [1, 6])
+@pytest.mark.parametrize(
+    ("networks", "in_a_group"),
+    [(ALTERNATE[:1], False), (3 * ALTERNATE, False), (UNLIKE, True)],
+    ids=["one model", "six models", "unlike models in a group"],
+)
 @pytest.mark.parametrize("is_busy", [False, True], ids=["quiet", "busy"])
 def test_what_inside_says_of_its_time_left_is_true_within_a_factor_of_one_and_a_half(
-    models: int, is_busy: bool, monkeypatch: pytest.MonkeyPatch
+    networks: Sequence[Sequence[str]], in_a_group: bool, is_busy: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    ratios = inside_said_and_true(monkeypatch, models, is_busy=is_busy)
+    ratios = inside_said_and_true(monkeypatch, networks, is_busy=is_busy, in_a_group=in_a_group)
     assert len(ratios) > 10
     assert sorted(ratios)[0] > 1 / 1.5
     assert sorted(ratios)[-1] < 1.5

@@ -46,7 +46,7 @@ Models = Iterator[tuple[str, ModelProto | bytes | Callable[[], bytes]]]
 Documents = Iterator[tuple[str, Document | bytes | Callable[[], bytes]]]
 
 
-def _adding(weight: TensorProto) -> ModelProto:
+def adding(weight: TensorProto) -> ModelProto:
     return model([make_node("Add", ["x", "w"], ["y"])], {"x": (1, 1)}, ["y"], [weight])
 
 
@@ -57,14 +57,14 @@ def _raw(dims: Sequence[int], kind: str = "FLOAT", held: bytes = bytes(12)) -> T
 def _sizes() -> Models:
     """Weights, inputs and constants of impossible sizes."""
     for size in SIZES:
-        yield f"a weight of {size}", _adding(_raw((size,)))
-        yield f"a matrix of {size} rows", _adding(_raw((size, size)))
-        yield f"a weight of {size} without bytes", _adding(TensorProto(name="w", data_type=1, dims=(size,)))
+        yield f"a weight of {size}", adding(_raw((size,)))
+        yield f"a matrix of {size} rows", adding(_raw((size, size)))
+        yield f"a weight of {size} without bytes", adding(TensorProto(name="w", data_type=1, dims=(size,)))
         yield f"an input of {size}", model([make_node("Add", ["x", "x"], ["y"])], {"x": (size,)}, ["y"])
         constant = make_node("Constant", [], ["w"], value=_raw((size,)))
         yield f"a constant of {size}", model([constant, make_node("Add", ["x", "w"], ["y"])], {"x": (1,)}, ["y"])
     for axes in (33, 5_000):
-        yield f"a weight of {axes} axes", _adding(_raw((1,) * axes, held=bytes(4)))
+        yield f"a weight of {axes} axes", adding(_raw((1,) * axes, held=bytes(4)))
         yield f"an input of {axes} axes", model([make_node("Relu", ["x"], ["y"])], {"x": (1,) * axes}, ["y"])
 
 
@@ -72,10 +72,10 @@ def _claims() -> Models:
     """Weights with fewer bytes or numbers than declared."""
     for kind in TYPES:
         if kind != "STRING":
-            yield f"{kind}, one raw byte short", _adding(_raw((4, 4), kind, bytes(7)))
-        yield f"{kind}, no number", _adding(_raw((4,), kind, b""))
-    yield "three floats of four", _adding(TensorProto(name="w", data_type=1, dims=(4,), float_data=(1, 2, 3)))
-    yield "an unknown type", _adding(TensorProto(name="w", data_type=99, dims=(10**12,)))
+            yield f"{kind}, one raw byte short", adding(_raw((4, 4), kind, bytes(7)))
+        yield f"{kind}, no number", adding(_raw((4,), kind, b""))
+    yield "three floats of four", adding(TensorProto(name="w", data_type=1, dims=(4,), float_data=(1, 2, 3)))
+    yield "an unknown type", adding(TensorProto(name="w", data_type=99, dims=(10**12,)))
     inner = with_everything()
     inner.graph.node[-1].attribute[0].g.initializer[0].dims[0] = 10**12
     yield "a weight inside a node", inner
@@ -359,9 +359,9 @@ def _long_names() -> Models:
 
 def _elsewhere() -> Models:
     for location in ("../w", "/etc/passwd", "", ".", "nothing", "a\0b", "n" * 5_000, ESCAPES, "/dev/zero"):
-        yield f"a weight kept in {location[:12]!r}".replace("/", "|"), _adding(kept_in(location, floats("w", (3,))))
+        yield f"a weight kept in {location[:12]!r}".replace("/", "|"), adding(kept_in(location, floats("w", (3,))))
     for place in (-1, 2**62, 10**30):
-        yield f"a weight kept at {place}", _adding(kept_in("here.onnx", floats("w", (3,)), offset=place, length=12))
+        yield f"a weight kept at {place}", adding(kept_in("here.onnx", floats("w", (3,)), offset=place, length=12))
 
 
 def _bytes() -> Models:

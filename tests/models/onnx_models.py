@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from importlib.metadata import version
+from math import prod
 from pathlib import Path
 
 import onnx
@@ -9,7 +10,8 @@ from onnx import GraphProto, ModelProto, NodeProto, TensorProto
 from onnx.helper import make_graph, make_model, make_node, make_opsetid, make_tensor, make_tensor_value_info
 from packaging.version import Version
 
-from dlbricks_tui.models.graph import LayerGraph, Level, Shape
+from dlbricks_tui.models.graph import LayerGraph, Level, Numbers, Shape
+from dlbricks_tui.models.input_shapes import ShapeMemory
 from dlbricks_tui.models.library import source_of
 from dlbricks_tui.models.loading import Loader
 from tests.models.table_framework import TableFramework
@@ -23,10 +25,7 @@ OPSET = 13
 
 def floats(name: str, shape: Sequence[int]) -> TensorProto:
     """Return a weight."""
-    count = 1
-    for size in shape:
-        count *= size
-    return make_tensor(name, TensorProto.FLOAT, shape, [0.5] * count)
+    return make_tensor(name, TensorProto.FLOAT, shape, [0.5] * prod(shape))
 
 
 def integers(name: str, values: Sequence[int]) -> TensorProto:
@@ -59,10 +58,17 @@ def saved(folder: Path, made: ModelProto, name: str = "net") -> Path:
     return path
 
 
-def loaded(folder: Path, made: ModelProto, given: Mapping[str, Shape] | None = None) -> LayerGraph:
+def loaded(
+    folder: Path,
+    made: ModelProto,
+    given: Mapping[str, Shape] | None = None,
+    values: Mapping[str, Numbers] | None = None,
+    batch_size: int | None = None,
+    memory: ShapeMemory | None = None,
+) -> LayerGraph:
     """Return the written layers of the model."""
-    loader = Loader(folder / "cache", TableFramework())
-    return loader.load(source_of(saved(folder, made)), Level.WRITTEN, given)
+    loader = Loader(folder / "cache", TableFramework(), memory=memory)
+    return loader.load(source_of(saved(folder, made)), Level.WRITTEN, given, values, batch_size)
 
 
 def small(opset: int = OPSET) -> ModelProto:

@@ -1,9 +1,12 @@
 """Symbol files written by hand, in the form of any version."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
+import pytest
+
+from dlbricks_tui.models.errors import ModelError
 from dlbricks_tui.models.graph import LayerGraph
 
 Node = dict[str, Any]
@@ -15,6 +18,16 @@ def node(op: str, name: str, *inputs: int | tuple[int, int], **attributes: str) 
     entries = [[source, 0, 0] if isinstance(source, int) else [*source, 0] for source in inputs]
     made: Node = {"op": op, "name": name, "inputs": entries}
     return made | {"attrs": attributes} if attributes else made
+
+
+def refusal(read: Callable[[], object]) -> str:
+    """Return the line with which a model is refused."""
+    with pytest.raises(ModelError) as refused:
+        read()
+    message = str(refused.value)
+    assert "\n" not in message
+    assert 0 < len(message) < 1_000
+    return message
 
 
 def variable(name: str, **attributes: str) -> Node:

@@ -1,7 +1,8 @@
-"""The graph that ONNX Runtime executes, with the shape of each tensor, asked from the real ONNX Runtime."""
+"""The graph that a framework executes, with the shape of each tensor: asked from ONNX Runtime, or told as a list."""
 
 import json
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -9,37 +10,20 @@ import pytest
 from onnx import ModelProto, TensorProto
 from onnx.helper import make_graph, make_node, make_tensor, make_tensor_value_info
 
+from dlbricks_tui.bricks.identity import brick_of
 from dlbricks_tui.bricks.programs import file_program, sequence_program
 from dlbricks_tui.folders import SAMPLE_MODELS
-from dlbricks_tui.models.graph import Layer, LayerGraph, Level
+from dlbricks_tui.models.errors import FusionRefusedError
+from dlbricks_tui.models.graph import Feed, Layer, LayerGraph, Level, Numbers, Shape
 from dlbricks_tui.models.library import source_of
 from dlbricks_tui.models.loading import Loader
+from dlbricks_tui.models.onnx.layer_graph import executed_graph
+from dlbricks_tui.models.onnx.writer import whole_model
 from dlbricks_tui.runtime.inside.ort_backend import OnnxRuntime
 from dlbricks_tui.runtime.inside.ort_session import options
-from tests.models.onnx_models import LIGHT, branch, floats, integers, model, saved
+from tests.models.onnx_models import LIGHT, branch, floats, integers, loaded, model, saved, small
 
 NETWORKS = [SAMPLE_MODELS / "onnx" / "mobilenetv2_int8.onnx", LIGHT / "light_squeezenet.onnx"]
-
-
-@pytest.fixture
-def backend(ort: Any) -> OnnxRuntime:
-    return OnnxRuntime(ort)
-
-
-def executed(ort: Any, graph: LayerGraph, file: Path, folder: Path) -> Counter[str]:
-    """Return the operators that ONNX Runtime's profiler shows while the file runs as in an end-to-end measurement."""
-    settings = options(ort, optimised=True)
-    settings.enable_profiling = True
-    settings.profile_file_prefix = str(folder / "profile")
-    session = ort.InferenceSession(str(file), settings, providers=["CPUExecutionProvider"])
-    bound = OnnxRuntime(ort).bind(file_program(graph, file).network)
-    session.run_with_ort_values(None, dict(zip((it.name for it in graph.inputs), bound.inputs, strict=True)))
-    events: list[Any] = json.loads(Path(session.end_profiling()).read_bytes())
-    return Counter(it["args"]["op_name"] for it in events if it["name"].endswith("_kernel_time"))
-
-
-def operators(graph: LayerGraph) -> Counter[str]:
-    return Counter(layer.operators[0].native.op.rpartition(".")[2] for layer in graph.layers)
 
 
 @pytest.mark.parametrize("path", NETWORKS, ids=lambda path: path.stem)
@@ -47,7 +31,15 @@ def test_the_fused_layers_are_the_nodes_that_an_end_to_end_run_of_the_file_execu
     path: Path, ort: Any, ort_loader: Loader, tmp_path: Path
 ) -> None:
     graph = ort_loader.load(source_of(path), Level.FUSED)
-    assert operators(graph) == executed(ort, graph, path, tmp_path)
+    settings = options(ort, optimised=True)
+    settings.enable_profiling = True
+    settings.profile_file_prefix = str(tmp_path / "profile")
+    session = ort.InferenceSession(str(path), settings, providers=["CPUExecutionProvider"])
+    bound = OnnxRuntime(ort).bind(file_program(graph, path).network)
+    session.run_with_ort_values(None, dict(zip((it.name for it in graph.inputs), bound.inputs, strict=True)))
+    events: list[Any] = json.loads(Path(session.end_profiling()).read_bytes())
+    executed = Counter(it["args"]["op_name"] for it in events if it["name"].endswith("_kernel_time"))
+    assert Counter(layer.operators[0].native.op.rpartition(".")[2] for layer in graph.layers) == executed
     assert [layer.name for layer in graph.layers if layer.unmeasurable is not None] == []
 
 
@@ -70,65 +62,54 @@ def named(graph: LayerGraph, name: str) -> Layer:
 
 @pytest.mark.parametrize("level", list(Level))
 def test_shapes_that_depend_on_data_are_those_of_one_run_and_marked(
-    level: Level, ort_loader: Loader, tmp_path: Path
+    level: Level, ort: Any, ort_loader: Loader, tmp_path: Path
 ) -> None:
     graph = ort_loader.load(source_of(saved(tmp_path, sized_by_data())), level, {"x": (2, 4)})
     assert all(layer.unmeasurable is None for layer in graph.layers)
     assert named(graph, "after").outputs[0].shape == (2, 8)
     assert {layer.name for layer in graph.layers if layer.is_recorded} == {"count", "fill", "after"}
     assert named(graph, "expand").outputs[0].shape == (2, 4)
-
-
-def test_a_brick_that_begins_behind_a_computed_size_gets_the_numbers_of_the_model(
-    backend: OnnxRuntime, ort_loader: Loader, tmp_path: Path
-) -> None:
-    graph = ort_loader.load(source_of(saved(tmp_path, sized_by_data())), Level.FUSED, {"x": (2, 4)})
+    # A brick that begins behind a computed size gets the numbers of the model.
     layer = named(graph, "fill")
-    bound = backend.bind(sequence_program(graph, (layer.index,)).network)
+    bound = OnnxRuntime(ort).bind(sequence_program(graph, (layer.index,)).network)
     bound.run()
     assert [tuple(it.shape()) for it in bound.outputs][-1] == layer.outputs[0].shape
     assert dict(layer.operators[0].params)["computed0"] == (2, 8)
 
 
-def test_open_axes_stay_open_while_onnx_runtime_optimises(ort_loader: Loader, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("size", "count"), [("rows", 4), (3, 1)])
+def test_open_axes_stay_open_while_onnx_runtime_optimises(
+    size: str | int, count: int, ort_loader: Loader, tmp_path: Path
+) -> None:
     nodes = [
         make_node("Shape", ["x"], ["shape"]),
         make_node("Gather", ["shape", "first"], ["rows"]),
         make_node("Concat", ["rows", "one"], ["times"], axis=0),
         make_node("Tile", ["x", "times"], ["y"]),
     ]
-    weights = [integers("first", (0,)), integers("one", (1,))]
-    for size, count in (("rows", 4), (3, 1)):
-        path = saved(tmp_path, model(nodes, {"x": (size, 4)}, ["y"], weights), f"net_{size}")
-        graph = ort_loader.load(source_of(path), Level.FUSED, {"x": (3, 4)})
-        assert len(graph.layers) == count
-        assert graph.layers[-1].outputs[0].shape == (9, 4)
+    made = model(nodes, {"x": (size, 4)}, ["y"], [integers("first", (0,)), integers("one", (1,))])
+    graph = ort_loader.load(source_of(saved(tmp_path, made)), Level.FUSED, {"x": (3, 4)})
+    assert len(graph.layers) == count
+    assert graph.layers[-1].outputs[0].shape == (9, 4)
 
 
-def numbers_input(made: ModelProto) -> ModelProto:
+def of_numbers(ort_loader: Loader, folder: Path, made: ModelProto, level: Level, **given: Any) -> LayerGraph:
+    """Return the layers of a model whose first input takes whole numbers."""
     made.graph.input[0].type.tensor_type.elem_type = TensorProto.INT64
-    return made
-
-
-def test_inputs_of_zeros_are_tried_where_others_are_out_of_range(ort_loader: Loader, tmp_path: Path) -> None:
-    table = make_tensor("table", TensorProto.INT64, (1,), [3])
-    nodes = [make_node("Gather", ["table", "x"], ["size"]), make_node("ConstantOfShape", ["size"], ["y"])]
-    made = numbers_input(model(nodes, {"x": (2,)}, ["y"], [table]))
-    graph = ort_loader.load(source_of(saved(tmp_path, made)))
-    assert graph.layers[-1].outputs[0].shape == (3, 3)
+    return ort_loader.load(source_of(saved(folder, made)), level, **given)
 
 
 @pytest.mark.parametrize("level", list(Level))
-def test_a_model_that_runs_on_no_synthetic_inputs_names_the_operator(
+def test_inputs_of_zeros_are_tried_and_a_model_that_runs_on_none_names_the_operator(
     level: Level, ort_loader: Loader, tmp_path: Path
 ) -> None:
-    nodes = [
-        make_node("Add", ["x", "seven"], ["target"]),
-        make_node("Reshape", ["x", "target"], ["y"], name="impossible"),
-    ]
-    made = numbers_input(model(nodes, {"x": (2,)}, ["y"], [integers("seven", (7,))]))
-    graph = ort_loader.load(source_of(saved(tmp_path, made)), level)
-    reason = named(graph, "impossible").unmeasurable
+    # Others than zeros are out of range.
+    nodes = [make_node("Gather", ["table", "x"], ["size"]), make_node("ConstantOfShape", ["size"], ["y"])]
+    made = model(nodes, {"x": (2,)}, ["y"], [make_tensor("table", TensorProto.INT64, (1,), [3])])
+    assert of_numbers(ort_loader, tmp_path, made, level).layers[-1].outputs[0].shape == (3, 3)
+    nodes = [make_node("Add", ["x", "seven"], ["to"]), make_node("Reshape", ["x", "to"], ["y"], name="impossible")]
+    made = model(nodes, {"x": (2,)}, ["y"], [integers("seven", (7,))])
+    reason = named(of_numbers(ort_loader, tmp_path, made, level), "impossible").unmeasurable
     assert reason is not None
     assert "does not run on synthetic inputs" in reason
     assert "Reshape" in reason
@@ -149,10 +130,93 @@ def test_the_weights_of_a_branch_that_does_not_run_are_left_out_of_the_recorded_
         make_node("Equal", ["chosen", "sixteen"], ["is_sixteen"]),
         branch("is_sixteen", yes, no, "y"),
     ]
-    first = make_tensor("first", TensorProto.INT64, (), [0])
-    sixteen = make_tensor("sixteen", TensorProto.INT64, (), [16])
-    weights = [floats("wide", (128, 256)), floats("narrow", (128, 128)), integers("any", (-1,)), first, sixteen]
-    made = numbers_input(model(nodes, {"rate": (), "x": ("rows", 128)}, ["y"], weights))
-    graph = ort_loader.load(source_of(saved(tmp_path, made)), Level.FUSED, {"x": (2, 128)}, {"rate": (16,)})
+    single = (make_tensor(name, TensorProto.INT64, (), [it]) for name, it in (("first", 0), ("sixteen", 16)))
+    weights = [floats("wide", (128, 256)), floats("narrow", (128, 128)), integers("any", (-1,)), *single]
+    made = model(nodes, {"rate": (), "x": ("rows", 128)}, ["y"], weights)
+    shapes: dict[str, Shape] = {"x": (2, 128)}
+    values: dict[str, Numbers] = {"rate": (16,)}
+    graph = of_numbers(ort_loader, tmp_path, made, Level.FUSED, given=shapes, values=values)
     assert (2, 256) in [output.shape for layer in graph.layers for output in layer.outputs]
     assert [layer.name for layer in graph.layers if layer.unmeasurable is not None] == []
+
+
+# Fused layers from a list of executed nodes.
+
+PLAIN, CHANNELS_LAST = "abcd", "acdb"
+
+
+def node(
+    kind: str, layers: Sequence[int], *reads: int | None, layout: str = CHANNELS_LAST, leaves: bool = False
+) -> dict[str, Any]:
+    """Return an executed node; `layers` are written layers."""
+    facts = {"kernel": "jit", "layout": layout, "dtype": "f32", "reads": reads, "leaves": leaves}
+    return {"kind": kind, **facts, "layers": layers}
+
+
+def fused(written: LayerGraph, executed: Sequence[dict[str, Any]]) -> LayerGraph:
+    owners = whole_model(written).owners
+    numbers = {layer: number for number, layer in owners.items()}
+    document = [{**it, "numbers": [numbers[layer] for layer in it["layers"]]} for it in executed]
+    return executed_graph(written, owners, json.dumps(document))
+
+
+SMALL = (
+    node("Reorder", (), None),
+    node("Convolution", (0, 1), 0),
+    node("Reduce", (2,), 1),
+    node("Reorder", (), 2, layout=PLAIN),
+    node("Reshape", (3,), 3, layout="ab"),
+    node("FullyConnected", (4,), 4, layout="ab", leaves=True),
+)
+
+
+def test_written_layers_behind_one_executed_node_are_one_layer(tmp_path: Path) -> None:
+    written = loaded(tmp_path, small())
+    found = fused(written, SMALL)
+    ops = " ".join(layer.op for layer in found.layers)
+    assert ops == "openvino.Reorder conv+relu global_mean_pool openvino.Reorder reshape linear"
+    assert [layer.name for layer in found.layers][:4] == ["x as acdb", "conv1", "pool", "pool as abcd"]
+    assert [layer.nodes for layer in found.layers if layer.nodes] == [(0, 1), (2,), (3,), (4,)]
+    assert [layer.feeds for layer in found.layers] == [(Feed(None, 0),), *[(Feed(before, 0),) for before in range(5)]]
+    assert (found.level, found.heads, found.inputs) == (Level.FUSED, (Feed(5, 0),), written.inputs)
+    assert found.weight_bytes == written.weight_bytes
+    # Layers of other kernels or layouts are other bricks.
+    other_layout = [node("Reorder", (), None, layout="aBcd16b"), *SMALL[1:]]
+    other_kernel = [SMALL[0], {**SMALL[1], "kernel": "ref"}, *SMALL[2:]]
+    assert len({brick_of(fused(written, it), (1,)).key for it in (SMALL, SMALL, other_layout, other_kernel)}) == 3
+
+
+def test_layers_that_an_executed_node_computes_in_turns_stay_one_layer(tmp_path: Path) -> None:
+    """A group that reads its own result through another layer would be a cycle."""
+    nodes = [make_node("Relu", ["x"], ["a"]), make_node("Sqrt", ["a"], ["b"]), make_node("Add", ["a", "b"], ["y"])]
+    written = loaded(tmp_path, model(nodes, {"x": (1, 4)}, ["y"]))
+    found = fused(written, [node("Eltwise", (0, 2), None, leaves=True), node("Eltwise", (1,), 0)])
+    assert [layer.nodes for layer in found.layers] == [(0, 1, 2)]
+
+
+def test_a_conversion_serves_only_its_readers(tmp_path: Path) -> None:
+    nodes = [make_node(op, [read], [made]) for op, read, made in (("Relu", "c", "r"), ("Sqrt", "c", "s"))]
+    nodes.insert(0, make_node("Conv", ["x", "w"], ["c"], name="conv"))
+    written = loaded(tmp_path, model(nodes, {"x": (1, 3, 8, 8)}, ["r", "s", "c"], [floats("w", (4, 3, 1, 1))]))
+    executed = [
+        node("Convolution", (0,), None),
+        node("Reorder", (), 0, layout=PLAIN, leaves=True),
+        node("Eltwise", (1,), 1, layout=PLAIN, leaves=True),
+        node("Eltwise", (2,), 0, leaves=True),
+    ]
+    found = fused(written, executed)
+    conversion, conv = (named(found, name).index for name in ("conv as abcd", "conv"))
+    relu, root = (next(layer for layer in found.layers if layer.op == op) for op in ("relu", "sqrt"))
+    assert (relu.feeds, root.feeds) == ((Feed(conversion, 0),), (Feed(conv, 0),))
+    assert found.heads == (Feed(relu.index, 0), Feed(root.index, 0), Feed(conversion, 0))
+
+
+# The first node reads the second.
+AHEAD = json.dumps([{**node("Reorder", (), 1), "numbers": ()}])
+
+
+@pytest.mark.parametrize("text", ["", "{", "[1]", '[{"kind": "Relu"}]', AHEAD, '{"a": 1}'])
+def test_a_damaged_answer_is_refused_in_one_line(text: str, tmp_path: Path) -> None:
+    written = loaded(tmp_path, small())
+    with pytest.raises(FusionRefusedError, match="list of executed nodes is damaged"):
+        executed_graph(written, whole_model(written).owners, text)

@@ -12,7 +12,7 @@ from dlbricks_tui.models.loading import Loader
 from dlbricks_tui.runtime.process import Worker
 from dlbricks_tui.runtime.runtime import Runtime
 from tests.models.symbols import Document, Node, content, document, node, shared_layers, small_network, variable
-from tests.runtime.workers import framework_of
+from tests.runtime.engines import framework_of
 
 pytestmark = pytest.mark.mxnet
 

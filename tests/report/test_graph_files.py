@@ -18,8 +18,7 @@ from dlbricks_tui.estimate.estimate import estimate
 from dlbricks_tui.estimate.explanation import layer_latencies
 from dlbricks_tui.estimate.system_estimate import SystemEstimate
 from dlbricks_tui.folders import SAMPLE_MODELS
-from dlbricks_tui.models.digraphs import layer_digraph
-from dlbricks_tui.models.graph import LayerGraph, Level
+from dlbricks_tui.models.graph import LayerGraph, Level, layer_digraph
 from dlbricks_tui.models.library import Library
 from dlbricks_tui.models.loading import Loader
 from dlbricks_tui.report.graph_files import (

@@ -8,14 +8,13 @@ from xml.dom.minidom import parseString
 
 import pytest
 
-from dlbricks_tui.analysis.bounds import Gap
-from dlbricks_tui.analysis.roofline import LayerPoint, Roof, Work
+from dlbricks_tui.analysis.bounds import Gap, LayerPoint, Roof, Work
 from dlbricks_tui.analysis.what_if import WhatIfKind
 from dlbricks_tui.api.analyses import BestGain
 from dlbricks_tui.api.changes import compare, hosts_of
 from dlbricks_tui.api.reported import ReportContents, ReportedModel
 from dlbricks_tui.api.sides import facts_of, side_of
-from dlbricks_tui.bricks.corpus import compare as compare_models
+from dlbricks_tui.bricks.decomposition import compare as compare_models
 from dlbricks_tui.documents.analysis import analyses_parts
 from dlbricks_tui.documents.parts import Table
 from dlbricks_tui.documents.pictures import LegendSign
@@ -31,12 +30,12 @@ from dlbricks_tui.report.comparison import (
     row_labels,
     sides_section,
 )
-from dlbricks_tui.report.measured import analysis_sections, origins_section, scenarios_section
 from dlbricks_tui.report.page import CsvTable, Exhibit, Section, cell_text
+from dlbricks_tui.report.report import analysis_sections, origins_section, scenarios_section
 from dlbricks_tui.runtime.variant import Variant
 from dlbricks_tui.store.records import LoadTest
 from dlbricks_tui.store.statistics import pack_latencies
-from tests.analysis.rows import analysed
+from tests.analysis.executions import analysed
 from tests.api.exports import DEFINITIONS, NEWER, TWO, layer, model, origin, side
 from tests.store.samples import load_test, provenance
 

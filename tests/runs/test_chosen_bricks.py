@@ -8,10 +8,10 @@ from dataclasses import replace
 import pytest
 
 from dlbricks_tui.bricks.decomposition import decompose
+from dlbricks_tui.estimate import predictors
 from dlbricks_tui.estimate.knowledge import Latency, Unmeasured
-from dlbricks_tui.estimate.prediction import stored
-from dlbricks_tui.estimate.prediction.nearest import NearestBricks
-from dlbricks_tui.estimate.prediction.stored import FEWEST_IN_COMMON
+from dlbricks_tui.estimate.nearest import NearestBricks
+from dlbricks_tui.estimate.predictors import FEWEST_IN_COMMON
 from dlbricks_tui.jobs.errors import JobError
 from dlbricks_tui.jobs.events import Event
 from dlbricks_tui.jobs.folder import State, Tally
@@ -134,7 +134,7 @@ class Sure(NearestBricks):
 
 
 def test_a_run_measures_only_as_many_bricks_as_its_target_needs(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(stored, "prior_of", lambda *_: Sure({}, (), 1.0))
+    monkeypatch.setattr(predictors, "prior_of", lambda *_: Sure({}, (), 1.0))
     asked = site.request(target=0.3, rule=FixedRuns(5))
     outcome = execute(create_run(asked, site.data), asked, site.place, site.queue)
     assert outcome.state.state is State.FINISHED

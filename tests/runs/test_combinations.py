@@ -18,8 +18,7 @@ from dlbricks_tui.models.graph import Level, Shape
 from dlbricks_tui.models.library import source_of
 from dlbricks_tui.models.loading import Loader
 from dlbricks_tui.runs.control import create_run
-from dlbricks_tui.runs.events import EstimateChanged, ModelLeftOut, PartStarted, Planned, ProgramLoaded
-from dlbricks_tui.runs.progress import RunProgress
+from dlbricks_tui.runs.events import EstimateChanged, ModelLeftOut, PartStarted, Planned, ProgramLoaded, RunProgress
 from dlbricks_tui.runs.request import InputShape, RunRequest, RuntimeChoice, chosen
 from dlbricks_tui.runs.run import RunOutcome, execute, read_outcome
 from tests.models.symbols import content, small_network

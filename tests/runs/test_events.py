@@ -12,12 +12,25 @@ from hypothesis import strategies as st
 
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.jobs.errors import JobError
-from dlbricks_tui.jobs.events import Event, EventWriter, Paused, Resumed, Waiting, follow, from_line, to_line
+from dlbricks_tui.jobs.events import (
+    FASTEST,
+    MOST_IDLE_SECONDS,
+    SLOWEST,
+    Event,
+    EventWriter,
+    Paused,
+    Replay,
+    Resumed,
+    Waiting,
+    events_so_far,
+    follow,
+    from_line,
+    timed,
+    to_line,
+)
 from dlbricks_tui.jobs.folder import State
-from dlbricks_tui.jobs.replay import FASTEST, MOST_IDLE_SECONDS, SLOWEST, Replay, events_so_far, timed
 from dlbricks_tui.measure.events import BatchStarted, RoundDone, RoundRepeated
-from dlbricks_tui.runs.events import EVENTS, ProgramLoaded, RunEvents
-from dlbricks_tui.runs.progress import RunProgress
+from dlbricks_tui.runs.events import EVENTS, PartStarted, ProgramLoaded, RunEvents, RunProgress
 from tests.runs.live_runs import at, ended, in_the_middle, loaded, measured, planned, put_run, started
 from tests.runs.runs import BRICKS, MODEL, Measured
 
@@ -157,10 +170,14 @@ def test_the_time_left_decreases_and_follows_the_estimate_of_the_run() -> None:
         Resumed(when=at(1000)),
         BatchStarted(when=at(1001), number=1, of=1, programs=2, seconds_left=90.0),
         loaded(2, 2000),
+        PartStarted(when=at(2001), part="2 threads", number=2, of=3, later_seconds=500.0, budget_seconds=60.0),
+        RoundDone(when=at(2011), samples_ms=(), null_call_ms=None, reference_ms=None, seconds_left=20.0),
     ):
         progress.take(event)
         said.append(progress.seconds_left)
-    assert said == [100.0, 90.0, 140.0, 125.0, 110.0, 105.0, 105.0, 90.0, 0.0]
+    assert said[:9] == [100.0, 90.0, 140.0, 125.0, 110.0, 105.0, 105.0, 90.0, 0.0]
+    # Later parts take what the time budget leaves.
+    assert said[9:] == [0.0, 50.0]
 
 
 def test_torn_lines_do_not_stop_a_viewer(measured: Measured) -> None:

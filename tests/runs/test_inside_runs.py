@@ -8,8 +8,8 @@ import pytest
 
 from dlbricks_tui.bricks.cutting import Cut
 from dlbricks_tui.bricks.decomposition import Cutting, decompose
+from dlbricks_tui.estimate.estimate import WIDEST_MS
 from dlbricks_tui.estimate.inquiry import Inquiry
-from dlbricks_tui.estimate.intervals import WIDEST_MS
 from dlbricks_tui.estimate.system_estimate import SystemEstimate
 from dlbricks_tui.folders import SAMPLE_MODELS
 from dlbricks_tui.jobs.events import Event

@@ -12,6 +12,7 @@ from onnx.helper import make_node, make_tensor
 
 from dlbricks_tui.api.measuring import MeasureOptions, run_request
 from dlbricks_tui.api.reported import find_contents, open_loaders
+from dlbricks_tui.api.session import SILENT
 from dlbricks_tui.cli.main import main
 from dlbricks_tui.folders import SAMPLE_MODELS, DataFolder
 from dlbricks_tui.host.fingerprint import fingerprint
@@ -38,7 +39,6 @@ from tests.models.onnx_models import (
     of_unknown_shapes,
     saved,
     small,
-    unfusable,
     with_a_sequence,
 )
 from tests.models.onnx_models import model as onnx_model
@@ -149,23 +149,6 @@ def test_a_model_with_layers_that_cannot_run_alone_is_timed_whole_and_names_them
     assert estimate["measured_ms"] > 0
     assert estimate["coverage"]["unmeasurable"] == 1
     assert "unmeasurable: odd: unpack: " in told
-
-
-@pytest.mark.parametrize(
-    ("more", "said"),
-    [
-        (["--input", "x=1,5", "--end-to-end", "--fixed-runs", "6"], "odd does not run with x=1,5: "),
-        ([str(SAMPLE_MODELS / "gluon" / "resnet18_v1-symbol.json")], "choose models of one format"),
-        (["--runtime", "default"], "odd is an ONNX model, and runtime default runs those of MXNet"),
-    ],
-)
-def test_models_that_cannot_be_run_so_are_refused_with_a_way_that_works(
-    model: Path, capsys: pytest.CaptureFixture[str], more: list[str], said: str
-) -> None:
-    status, _, told = dlbricks(model, capsys, "run", str(saved(model.parent, unfusable(), "odd")), *more)
-    assert status == 2
-    assert said in told
-    assert ("x=1,5" not in said) or told.rstrip().endswith("; the model runs with --input x=1,8")
 
 
 @pytest.fixture
@@ -306,22 +289,11 @@ def test_precisions_are_measured_in_one_run_and_kept_apart_and_int8_says_that_ac
     data = DataFolder(path.parent / "data")
     main(["--data-dir", str(data.path), "results", "list"])
     assert UNCHECKED in capsys.readouterr().err
-    with ResultsDatabase(data.store) as store, open_loaders(data, lambda *_: None, lambda _: None) as loader_of:
+    with ResultsDatabase(data.store) as store, open_loaders(data, SILENT) as loader_of:
         contents = find_contents(store, loader_of, [source_of(path)], [str(path)], fingerprint().id)
     first, second = sorted(it.title for it in contents.series)
     assert "int8" not in first
     assert second.endswith("int8, accuracy not checked")
-
-
-def test_a_file_that_is_quantised_runs_as_it_is_and_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    path = tmp_path / "mobilenetv2_int8.onnx"
-    path.write_bytes((SAMPLE_MODELS / "onnx" / path.name).read_bytes())
-    status, out, _ = dlbricks_on(path, capsys, "estimate", "--json")
-    (found,) = json.loads(out)
-    assert found["precision"] == "file"
-    status, _, told = dlbricks_on(path, capsys, "estimate", "--precision", "int8")
-    assert status != 0
-    assert "mobilenetv2_int8 is quantised in its file, and runs as it is: choose precision f32" in told
 
 
 def of_half_precision(folder: Path) -> Path:
@@ -344,14 +316,6 @@ def of_mxnet(folder: Path) -> Path:
             "has weights of type float16, and the quantiser needs float32: give the file that it was made from",
         ),
         (of_mxnet, ("estimate", "--precision", "int8"), "no runtime here computes MXNet models, such as net, in int8"),
-        *(
-            (
-                lambda folder: saved(folder, small()),
-                (command, "--precision", "bf16", "--runtime", ONNX_RUNTIME.own_runtime),
-                "computes in f32, int8 and not in bf16: choose another precision",
-            )
-            for command in ("run", "estimate")
-        ),
     ],
 )
 def test_a_precision_that_the_runtime_or_the_file_lacks_is_refused_in_one_line(

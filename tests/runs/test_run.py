@@ -5,12 +5,11 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from operator import attrgetter
-from pathlib import Path
 from typing import Any, TypeVar
 
 import pytest
 
-from dlbricks_tui.host.load import Contention
+from dlbricks_tui.host.noise import Contention
 from dlbricks_tui.jobs.errors import JobError
 from dlbricks_tui.jobs.events import Event
 from dlbricks_tui.jobs.folder import JobState, RunFolder, RunFolders, State, Tally
@@ -18,7 +17,6 @@ from dlbricks_tui.measure import inside, noise
 from dlbricks_tui.measure.events import BatchRestarted, BatchStarted, RoundDone, RoundRepeated
 from dlbricks_tui.measure.known import MOST_TRIES
 from dlbricks_tui.measure.method import Method
-from dlbricks_tui.measure.rounds import BatchLimits
 from dlbricks_tui.measure.stopping import FEWEST_SAMPLES, Adaptive, FixedRuns
 from dlbricks_tui.measure.supervised_worker import SupervisedWorker, TimeLimits
 from dlbricks_tui.runs.control import create_run
@@ -26,11 +24,10 @@ from dlbricks_tui.runs.events import (
     EstimateChanged,
     Planned,
     ProgramFailed,
-    ProgramLoaded,
     ProgramMeasured,
+    RunProgress,
     WorkerReplaced,
 )
-from dlbricks_tui.runs.progress import RunProgress
 from dlbricks_tui.runs.request import RunRequest
 from dlbricks_tui.runs.run import execute
 from dlbricks_tui.runtime.protocol import Load, Request, Sample
@@ -108,44 +105,6 @@ def test_a_result_has_its_conditions_its_samples_and_facts_about_noise(measured:
         assert by_id(store.runtimes())[FAKE.identity].version == FAKE.version
         run = by_id(store.runs())[measured.state.run]
         assert (run.state, run.measured, run.failed, run.models) == ("finished", BRICKS, 0, (MODEL,))
-
-
-def test_a_model_is_sampled_in_the_rounds_of_every_batch_of_its_bricks(site: Site) -> None:
-    rule, events = FixedRuns(16), list[Event]()
-    site.run(site.request(end_to_end=True, rule=rule), events.append)
-    (whole,) = [event.program for event in of_kind(events, ProgramLoaded) if event.model]
-    batches: list[list[RoundDone]] = []
-    for event in events:
-        if isinstance(event, BatchStarted):
-            batches.append([])
-        elif isinstance(event, RoundDone):
-            batches[-1].append(event)
-    taken = [sum(whole in dict(it.samples_ms) for it in rounds) for rounds in batches]
-    # Five of the eighteen bricks at a time, those that matter most first: most of its samples are taken beside these.
-    assert len(taken) == 4
-    beside = [sum({whole} < dict(it.samples_ms).keys() for it in rounds) for rounds in batches]
-    assert beside == sorted(beside, reverse=True)
-    assert beside[0] > len(batches[0]) // 4
-    # Bricks that need fewer samples are not in every round.
-    assert all(samples <= together + 2 for samples, together in zip(taken[:-1], beside[:-1], strict=True))
-    (result,) = site.contents().end_to_end
-    assert len(result.samples_ms) == sum(taken)
-    assert sum(taken) == rule.runs
-    assert sum(beside) >= rule.runs - len(batches)
-    assert {it.statistics.count for it in site.contents().measurements} == {rule.runs}
-
-
-def test_every_program_changes_its_place_in_the_rounds(site: Site) -> None:
-    events: list[Event] = []
-    request = site.request(end_to_end=True, rule=FixedRuns(20))
-    place = replace(site.place, limits=BatchLimits())
-    execute(create_run(request, site.data), request, place, site.queue, events.append)
-    (whole,) = [event.program for event in of_kind(events, ProgramLoaded) if event.model]
-    orders = [[number for number, _ in event.samples_ms] for event in of_kind(events, RoundDone)]
-    assert {len(order) for order in orders} == {BRICKS + 1}
-    places = Counter(order.index(whole) for order in orders)
-    assert len(places) > BRICKS // 3
-    assert max(places.values()) < len(orders) * 2 // 3
 
 
 def test_only_models_run_their_operators_side_by_side(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -289,29 +248,6 @@ def test_a_round_disturbed_by_other_programs_is_repeated(site: Site, monkeypatch
     assert [facts["repeated_rounds"] for facts in noise if "repeated_rounds" in facts]
 
 
-def test_a_round_that_is_disturbed_before_its_end_is_repeated(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
-    sample, calls = SupervisedWorker.sample, Counter[str]()
-
-    def disturbed(worker: SupervisedWorker, names: Sequence[str], *runs: int) -> dict[str, tuple[float, ...]]:
-        begins = names == ["reference"] and not calls["programs"]
-        calls["rounds"] += begins
-        # By then it is known what is usual.
-        slower = 10 if calls["rounds"] > 6 and calls["rounds"] % 3 == 0 and not begins else 1
-        calls["programs"] += names != ["reference"]
-        if names == ["reference"] and not begins:
-            calls["programs"] = 0
-        taken = sample(worker, names, *runs)
-        return {name: tuple(slower * duration for duration in durations) for name, durations in taken.items()}
-
-    monkeypatch.setattr(SupervisedWorker, "sample", disturbed)
-    events: list[Event] = []
-    site.run(site.request(), events.append)
-    assert all("slower" in event.reason for event in of_kind(events, RoundRepeated))
-    assert of_kind(events, RoundRepeated)
-    for found in site.contents().measurements:
-        assert max(found.samples_ms) < 2 * min(found.samples_ms)
-
-
 @pytest.mark.parametrize(("at_first", "later"), [(3, 2), (2, 3)])
 def test_a_batch_restarts_with_all_of_its_programs_when_the_speed_of_the_host_changes(
     site: Site, monkeypatch: pytest.MonkeyPatch, at_first: int, later: int
@@ -450,20 +386,3 @@ def test_bricks_of_a_slower_host_are_measured_again_once_the_host_turns_out_to_b
     assert found.bricks_of_slow_host > 0
     assert "again: measured while the host was slower" in told(found)
     assert planned_by(site).bricks_reused == BRICKS
-
-
-def longest_ms(site: Site) -> float:
-    """Return the longest latency of a brick in the newest run."""
-    with ResultsDatabase(site.data.store) as store:
-        found = store.select("good=true", "of=brick").summaries()
-    return max(it.trimmed_mean_ms for it in found if it.run == found[0].run)
-
-
-def test_measuring_everything_again_counts_whatever_was_known_before(
-    measured_inside: Measured, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    site = measured_inside.copied(tmp_path / "data")
-    monkeypatch.setenv("FAKE_FACTOR", "2")
-    before_ms = longest_ms(site)
-    assert planned_by(site, again=True).bricks_reused == 0
-    assert longest_ms(site) == pytest.approx(2 * before_ms, rel=0.02)

@@ -22,11 +22,10 @@ from dlbricks_tui.jobs.folder import JobState, RunFolder, RunFolders, State
 from dlbricks_tui.measure.events import RoundDone
 from dlbricks_tui.measure.stopping import FEWEST_SAMPLES, FixedRuns
 from dlbricks_tui.runs.control import Control, create_run
-from dlbricks_tui.runs.events import ProgramMeasured, RunEnded, WorkerReplaced
-from dlbricks_tui.runs.progress import RunProgress
+from dlbricks_tui.runs.events import ProgramMeasured, RunEnded, RunProgress, WorkerReplaced
 from dlbricks_tui.runs.request import RunRequest
 from dlbricks_tui.runs.run import execute
-from dlbricks_tui.store.errors import OtherVersionError
+from dlbricks_tui.store.documents import OtherVersionError
 from dlbricks_tui.store.files import head_of, journal_name, line_of, sealed, with_checksum
 from tests.host.lines import turn_of
 from tests.runs.killing import (

@@ -5,16 +5,17 @@ import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
 from benchmarks.contexts import TELLING
+from dlbricks_tui.models.frameworks import WorkerFramework
 from dlbricks_tui.models.loading import Loader
 from dlbricks_tui.runtime.process import Worker
 from dlbricks_tui.runtime.runtime import Runtime, Settings
 from dlbricks_tui.runtime.traits import ONNX_RUNTIME
 from tests.models.table_framework import TableFramework
-from tests.runtime.workers import Telling, framework_of
 
 ROOT = Path(__file__).parents[2]
 # Importing MXNet takes seconds, so one process answers for several tests.
@@ -24,6 +25,20 @@ from dlbricks_tui.runtime.inside.mxnet_framework import load_mxnet
 print(load_mxnet().runtime.Features().is_enabled("MKLDNN"))
 print(asking.runs_again(load_mxnet()))
 """
+
+
+class Telling(NamedTuple):
+    """A worker with MXNet whose oneDNN tells in a log what it executes."""
+
+    worker: Worker
+    log: Path
+
+
+def framework_of(runtime: Runtime, worker: Worker) -> WorkerFramework:
+    """Return a framework that asks a worker that runs already."""
+    framework = WorkerFramework(runtime, Path("/nowhere"))
+    framework._worker = worker
+    return framework
 
 
 @pytest.fixture(scope="session")

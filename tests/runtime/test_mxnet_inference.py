@@ -8,8 +8,7 @@ import pytest
 
 from dlbricks_tui.runtime.errors import WorkerRefusedError
 from dlbricks_tui.runtime.process import Worker
-from dlbricks_tui.runtime.protocol import Describe, Fuse, Fused, Infer, Inferred, Reason, Tensor
-from dlbricks_tui.runtime.registry import Registry
+from dlbricks_tui.runtime.protocol import Fuse, Fused, Infer, Inferred, Reason, Tensor
 from tests.runtime.symbols import Network, Node, node, symbol_of
 
 pytestmark = pytest.mark.mxnet
@@ -41,12 +40,6 @@ def classifier() -> Network:
     net = Network()
     net.linear("fc", net.relu("relu", net.batch_norm("bn", net.convolution("conv", "data"))))
     return net
-
-
-def test_the_worker_describes_its_framework_as_it_is_registered(mxnet_worker: Worker, tmp_path: Path) -> None:
-    described = mxnet_worker.ask(Describe(), PATIENCE_SECONDS)
-    known = Registry(tmp_path).default()
-    assert (described.framework, described.version, described.python) == ("mxnet", known.version, known.python_version)
 
 
 def test_all_outputs_and_variables_have_shapes_and_dtypes(mxnet_worker: Worker) -> None:
@@ -116,18 +109,12 @@ def loop(body: Node) -> str:
     return symbol_of([node("null", "rows"), node("null", "state"), node("null", "weight"), foreach], (3, 0), (3, 1))
 
 
-def test_inference_passes_through_a_loop(mxnet_worker: Worker) -> None:
+def test_inference_passes_through_a_loop_unless_it_has_an_unknown_operator(mxnet_worker: Worker) -> None:
     shapes = shapes_by_name(loop(BODY), infer(mxnet_worker, loop(BODY), {"rows": (5, 2, 3)}))
     assert shapes["loop"] == [(5, 2, 4), (2, 4)]
     assert (shapes["weight"], shapes["state"]) == ([(4, 3)], [(2, 4)])
-
-
-def test_a_loop_over_an_unknown_operator_is_an_unknown_operator(mxnet_worker: Worker) -> None:
-    body = {
-        **BODY,
-        "nodes": [{**entry, "op": entry["op"].replace("elemwise_add", "NobodyHasThis")} for entry in BODY["nodes"]],
-    }
-    assert infer(mxnet_worker, loop(body), {"rows": (5, 2, 3)}).unknown == (3,)
+    nodes = [{**entry, "op": entry["op"].replace("elemwise_add", "NobodyHasThis")} for entry in BODY["nodes"]]
+    assert infer(mxnet_worker, loop({**BODY, "nodes": nodes}), {"rows": (5, 2, 3)}).unknown == (3,)
 
 
 def test_a_wrong_shape_is_refused_at_the_node_that_it_does_not_fit(mxnet_worker: Worker) -> None:
@@ -245,27 +232,26 @@ def test_settings_can_disable_fusion(mxnet_worker_of_settings: Worker) -> None:
     assert parts == {"conv": ["conv"], "relu": ["relu"]}
 
 
-def test_a_graph_with_an_unknown_operator_is_not_fused(mxnet_worker: Worker) -> None:
-    nodes = [node("null", "data"), node("NobodyHasThis", "unknown", (0, 0))]
-    with pytest.raises(WorkerRefusedError, match="lacks the operators of unknown") as caught:
-        fuse(mxnet_worker, symbol_of(nodes, (1, 0)), {"data": (1,)})
-    assert (caught.value.reason, caught.value.node) == (Reason.UNKNOWN_OPERATOR, 1)
-
-
-def test_a_graph_whose_shapes_are_not_all_known_is_not_fused(mxnet_worker: Worker) -> None:
-    net = Network()
-    symbol = net.symbol(net.add("dot", "product", "data", "other"))
-    with pytest.raises(WorkerRefusedError, match="the shape of other is not known") as caught:
-        fuse(mxnet_worker, symbol, {"data": (2, 3)})
-    assert caught.value.reason is Reason.UNFUSABLE
-
-
-def test_a_contradiction_in_the_model_is_not_a_fusion_failure(mxnet_worker: Worker) -> None:
-    net = Network()
-    symbol = net.symbol(net.convolution("conv", "data"))
-    with pytest.raises(WorkerRefusedError) as caught:
-        fuse(mxnet_worker, symbol, {"data": (2, 3)})
-    assert caught.value.reason is Reason.INCONSISTENT
+@pytest.mark.parametrize(
+    ("nodes", "reason", "at", "message"),
+    [
+        (reading_data("NobodyHasThis"), Reason.UNKNOWN_OPERATOR, 1, "lacks the operators of it"),
+        (
+            [node("null", "data"), node("null", "other"), node("dot", "it", (0, 0), (1, 0))],
+            Reason.UNFUSABLE,
+            1,
+            "the shape of other is not known",
+        ),
+        # A contradiction in the model is no failure of fusion.
+        (reading_data("Pooling", kernel="(9, 9)"), Reason.INCONSISTENT, 1, "operator it"),
+    ],
+)
+def test_graphs_that_cannot_be_fused_say_why(
+    mxnet_worker: Worker, nodes: Sequence[Node], reason: Reason, at: int, message: str
+) -> None:
+    with pytest.raises(WorkerRefusedError, match=message) as caught:
+        fuse(mxnet_worker, symbol_of(nodes, (len(nodes) - 1, 0)), {"data": (2, 3)})
+    assert (caught.value.reason, caught.value.node) == (reason, at)
 
 
 def test_fusing_a_network_as_large_as_vgg_allocates_no_weights(mxnet_worker: Worker) -> None:

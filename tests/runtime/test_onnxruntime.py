@@ -1,29 +1,36 @@
 """A worker with the real ONNX Runtime."""
 
+import gzip
 import platform
+from collections import Counter
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
+import onnx
 import pytest
-from onnx.helper import make_node
+from onnx import ModelProto, TensorProto, numpy_helper
+from onnx.helper import make_node, make_tensor
+from packaging.version import Version
 
 from dlbricks_tui.bricks.decomposition import decompose
-from dlbricks_tui.bricks.programs import model_program, sequence_program
+from dlbricks_tui.bricks.programs import file_program, model_program, sequence_program
 from dlbricks_tui.models.errors import MissingShapeError, ModelError
 from dlbricks_tui.models.frameworks import WorkerFramework
-from dlbricks_tui.models.graph import Level
+from dlbricks_tui.models.graph import LayerGraph, Level
 from dlbricks_tui.models.input_shapes import ShapeMemory
 from dlbricks_tui.models.kinds import Kind
 from dlbricks_tui.models.library import source_of
 from dlbricks_tui.models.loading import Loader
 from dlbricks_tui.runtime.errors import WorkerRefusedError
 from dlbricks_tui.runtime.process import Worker
-from dlbricks_tui.runtime.protocol import Load, NullCalls, Reason, Sample
+from dlbricks_tui.runtime.protocol import ArrayType, Load, Network, NullCalls, Profile, Quantise, Reason, Sample
 from dlbricks_tui.runtime.runtime import Runtime, Settings
 from dlbricks_tui.runtime.traits import ONNX_RUNTIME
-from tests.models.onnx_models import NEWEST_OPSET, floats, integers, model, of_a_detector, saved, small
+from tests.models.onnx_models import NEWEST_OPSET, ORT_VERSION, floats, integers, model, of_a_detector, saved, small
 from tests.models.table_framework import TableFramework
-from tests.runtime.workers import framework_of
+from tests.runtime.engines import framework_of
+from tests.runtime.onnx_cases import CASES, network
 
 SECONDS = 120.0
 Remembering = tuple[Loader, ShapeMemory]
@@ -171,3 +178,157 @@ def test_an_invalid_model_is_refused_in_one_line(ort_worker: Worker, ort_loader:
             ort_worker.ask(Load("broken", type(program)(broken)), SECONDS)
         assert refused.value.reason in (Reason.MALFORMED, Reason.UNBUILDABLE)
         assert "\n" not in str(refused.value)
+
+
+# They read sequences, which only a whole model makes.
+READ_SEQUENCES = {"onnx.SequenceAt", "onnx.SequenceInsert", "onnx.ConcatFromSequence"}
+
+
+@pytest.mark.parametrize("level", list(Level))
+@pytest.mark.parametrize("case", CASES)
+def test_a_model_its_file_and_each_of_its_bricks_run(
+    case: str, level: Level, ort_worker: Worker, ort_loader: Loader, tmp_path: Path
+) -> None:
+    path = saved(tmp_path, CASES[case]())
+    graph = ort_loader.load(source_of(path), level)
+    assert {layer.op for layer in graph.layers if layer.unmeasurable} <= READ_SEQUENCES
+    assert [layer.op for layer in graph.layers if layer.kind is Kind.OTHER] == []
+    ort_worker.ask(Load("file", file_program(graph, path)), SECONDS)
+    ort_worker.ask(Load("model", model_program(graph)), SECONDS)
+    (times,) = ort_worker.ask(Profile("model", 1, 1), SECONDS).durations_ns
+    assert len(times) >= len(graph.layers)
+    for occurrence in decompose(graph).occurrences:
+        layers = occurrence.sequence.layers
+        if not any(graph.layers[index].unmeasurable for index in layers):
+            ort_worker.ask(Load("brick", sequence_program(graph, layers)), SECONDS)
+
+
+def operators(graph: LayerGraph) -> list[str]:
+    return [layer.op for layer in graph.layers]
+
+
+@pytest.mark.parametrize("level", list(Level))
+def test_the_branch_that_runs_on_synthetic_inputs_takes_the_place_of_an_if_by_data(
+    level: Level, ort_loader: Loader, tmp_path: Path
+) -> None:
+    graph = ort_loader.load(source_of(saved(tmp_path, CASES["If by data"]())), level)
+    # The condition compares the largest input, which is near one, with a hundred. Its layers stay.
+    assert operators(graph) == ["reduce_max", "onnx.Greater", "onnx.MatMul", "relu"]
+
+
+def test_without_a_framework_an_if_by_data_is_one_layer(tmp_path: Path) -> None:
+    loader = Loader(tmp_path / "cache", TableFramework())
+    assert operators(loader.load(source_of(saved(tmp_path, CASES["If by data"]()))))[-1] == "onnx.If"
+
+
+def test_a_model_that_fails_without_a_value_advises_to_give_one(
+    ort_worker: Worker, ort_loader: Loader, tmp_path: Path
+) -> None:
+    made = network("(float[3,4] x, int64[1] columns) => (y) { r = Reshape (x, columns) y = Relu (r) }")
+    source = source_of(saved(tmp_path, made))
+    for level in Level:
+        reasons = {layer.unmeasurable or "" for layer in ort_loader.load(source, level).layers}
+        assert any(
+            it.endswith("if columns must have a certain value, give it: --value columns=NUMBER") for it in reasons
+        )
+    graph = ort_loader.load(source, Level.FUSED, values={"columns": (12,)})
+    assert [layer.unmeasurable for layer in graph.layers] == [None, None]
+    assert ort_worker.ask(Load("file", file_program(graph, source.path)), SECONDS).outputs == ((12,),)
+
+
+IMAGE = {"x": ArrayType((1, 3, 16, 16), "float32")}
+
+
+@pytest.fixture(scope="module")
+def worker(ort_runtime: Runtime, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Worker]:
+    """A worker that runs no models: ONNX Runtime's tool opens sessions with threads of their own."""
+    with Worker(ort_runtime, tmp_path_factory.mktemp("log") / "worker.log") as started:
+        yield started
+
+
+def quantised(worker: Worker, file: Path, inputs: dict[str, ArrayType], *, dynamically: bool = True) -> ModelProto:
+    copy = file.with_name("copy.onnx")
+    worker.ask(Quantise(Network("", inputs, {}, file=str(file)), str(copy), dynamically), SECONDS)
+    return onnx.load(copy)
+
+
+def op_types(made: ModelProto) -> Counter[str]:
+    return Counter(node.op_type for node in made.graph.node)
+
+
+def products() -> ModelProto:
+    """Return two matrix products, as in a transformer."""
+    nodes = [
+        make_node("MatMul", ["x", "v"], ["a"]),
+        make_node("Relu", ["a"], ["r"]),
+        make_node("MatMul", ["r", "w"], ["y"]),
+    ]
+    return model(nodes, {"x": ("batch", 16)}, ["y"], [floats("v", (16, 32)), floats("w", (32, 16))])
+
+
+def test_a_convolutional_network_is_quantised_statically(worker: Worker, tmp_path: Path) -> None:
+    found = quantised(worker, saved(tmp_path, small()), IMAGE)
+    assert op_types(found)["QuantizeLinear"] >= 2
+    assert "DynamicQuantizeLinear" not in op_types(found)
+    stored = {it.name: it.data_type for it in found.graph.initializer}
+    assert {TensorProto.INT8} == {it for name, it in stored.items() if name in ("w_quantized", "v_quantized")}
+    assert stored["x_zero_point"] == TensorProto.UINT8
+
+
+def test_matrix_products_are_quantised_dynamically_where_the_runtime_has_kernels_for_it(
+    worker: Worker, tmp_path: Path
+) -> None:
+    file, inputs = saved(tmp_path, products()), {"x": ArrayType((1, 16), "float32")}
+    assert op_types(quantised(worker, file, inputs))["MatMulInteger"] == 2
+
+
+def test_matrix_products_are_quantised_statically_elsewhere(worker: Worker, tmp_path: Path) -> None:
+    file, inputs = saved(tmp_path, products()), {"x": ArrayType((1, 16), "float32")}
+    found = quantised(worker, file, inputs, dynamically=False)
+    assert "MatMulInteger" not in op_types(found)
+    assert op_types(found)["QuantizeLinear"] >= 2
+    assert found.graph.input[0].type.tensor_type.shape.dim[0].dim_param == "batch", "the axis stays open"
+
+
+def test_weights_without_stored_values_get_some_of_both_signs(worker: Worker, tmp_path: Path) -> None:
+    value = make_tensor("", TensorProto.FLOAT, (1,), [0.25])
+    nodes = [
+        make_node("ConstantOfShape", ["sizes"], ["w"], value=value),
+        make_node("Conv", ["x", "w"], ["y"], pads=[1, 1, 1, 1]),
+    ]
+    made = model(nodes, {"x": (1, 3, 16, 16)}, ["y"], [integers("sizes", (8, 3, 3, 3))])
+    found = quantised(worker, saved(tmp_path, made), IMAGE)
+    (stored,) = [it for it in found.graph.initializer if it.data_type == TensorProto.INT8 and len(it.dims) == 4]
+    values = numpy_helper.to_array(stored)
+    assert values.min() < 0 < values.max()
+
+
+@pytest.mark.skipif(Version("1.24") > ORT_VERSION, reason="its tool cannot raise the version of such a file")
+def test_weights_that_an_old_file_lists_as_inputs_are_weights(worker: Worker, tmp_path: Path) -> None:
+    made = small(9)
+    made.ir_version = 3
+    made.graph.input.extend(
+        onnx.helper.make_tensor_value_info(it.name, it.data_type, it.dims) for it in made.graph.initializer
+    )
+    found = quantised(worker, saved(tmp_path, made), IMAGE)
+    assert [it.name for it in found.graph.input] == ["x"]
+
+
+def test_a_gzipped_file_is_quantised(worker: Worker, tmp_path: Path) -> None:
+    file = saved(tmp_path, small())
+    file.write_bytes(gzip.compress(file.read_bytes()))
+    assert op_types(quantised(worker, file, IMAGE))["QuantizeLinear"] >= 2
+
+
+def test_a_model_without_weights_is_refused(worker: Worker, tmp_path: Path) -> None:
+    file = saved(
+        tmp_path, model([make_node("Reshape", ["x", "s"], ["y"])], {"x": (1, 16)}, ["y"], [integers("s", (4, 4))])
+    )
+    with pytest.raises(WorkerRefusedError, match="none of its layers has weights that can be quantised"):
+        quantised(worker, file, {"x": ArrayType((1, 16), "float32")})
+
+
+def test_a_model_that_does_not_run_is_refused_in_one_line(worker: Worker, tmp_path: Path) -> None:
+    with pytest.raises(WorkerRefusedError) as refused:
+        quantised(worker, saved(tmp_path, small()), {"x": ArrayType((1, 5, 16, 16), "float32")})
+    assert "\n" not in str(refused.value)

@@ -13,9 +13,9 @@ from dlbricks_tui.language.architecture import WeightPrecision
 from dlbricks_tui.language.decoder import Step, decoder
 from dlbricks_tui.language.end_to_end import MODEL_FILE
 from dlbricks_tui.runtime.inside.backend import RefusalError
+from dlbricks_tui.runtime.inside.language_engines import OpenVinoEngine, openvino_engine
 from dlbricks_tui.runtime.inside.openvino_backend import OpenVino
 from dlbricks_tui.runtime.inside.openvino_decoders import _apart_in_bytes, decoder_extensions, with_state
-from dlbricks_tui.runtime.inside.openvino_engine import OpenVinoEngine, openvino_engine
 from dlbricks_tui.runtime.inside.ort_session import options
 from dlbricks_tui.runtime.protocol import Generate, OpenEngine
 from dlbricks_tui.runtime.traits import TRAITS

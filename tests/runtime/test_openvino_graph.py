@@ -6,8 +6,9 @@ from dataclasses import dataclass, field
 import pytest
 
 from dlbricks_tui.runtime.inside.backend import RefusalError
-from dlbricks_tui.runtime.inside.onnx_bytes import Node
-from dlbricks_tui.runtime.inside.openvino_graph import (
+from dlbricks_tui.runtime.inside.onnx_backend import Node
+from dlbricks_tui.runtime.inside.openvino_backend import with_owners
+from dlbricks_tui.runtime.inside.openvino_models import (
     CONVERSIONS,
     NO_NODE,
     Executed,
@@ -15,7 +16,6 @@ from dlbricks_tui.runtime.inside.openvino_graph import (
     numbers_of,
     separated,
 )
-from dlbricks_tui.runtime.inside.openvino_profiler import with_owners
 from dlbricks_tui.runtime.protocol import Said
 
 

@@ -4,6 +4,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -66,18 +67,17 @@ def test_an_unstartable_interpreter_is_reported_with_advice(fake: MakeWorker, py
         pytest.fail("it started")
 
 
-def test_a_killed_worker_is_reported_with_the_signal_and_its_last_line(fake: MakeWorker, log: Path) -> None:
+def test_a_worker_that_ends_is_reported_with_its_signal_or_status_and_its_last_line(
+    fake: MakeWorker, log: Path
+) -> None:
+    with fake("exit") as worker, pytest.raises(WorkerDiedError, match="ended with status 1: no more"):
+        worker.ask(Describe(), PATIENCE_SECONDS)
     with fake("crash") as worker:
         with pytest.raises(WorkerDiedError) as caught:
             worker.ask(Describe(), PATIENCE_SECONDS)
         assert str(caught.value) == f"the worker of fake was killed by SIGSEGV: the last words; its log is {log}"
         with pytest.raises(WorkerDiedError, match="the worker of fake has ended"):
             worker.ask(Describe(), PATIENCE_SECONDS)
-
-
-def test_a_worker_that_exits_is_reported_with_its_status(fake: MakeWorker) -> None:
-    with fake("exit") as worker, pytest.raises(WorkerDiedError, match="ended with status 1: no more"):
-        worker.ask(Describe(), PATIENCE_SECONDS)
 
 
 def test_the_reported_last_line_comes_from_this_worker(fake: MakeWorker, log: Path) -> None:
@@ -121,22 +121,15 @@ def test_an_invalid_answer_ends_the_worker(
         assert not is_listed(pid)
 
 
-def test_closing_the_worker_leaves_no_zombie(fake: MakeWorker) -> None:
-    with fake() as worker:
-        pid = worker.pid
-        assert pid is not None
-        assert is_alive(pid)
-    assert not is_listed(pid)
-
-
-def test_closing_the_worker_closes_its_pipes(fake: MakeWorker) -> None:
+def test_a_closed_worker_leaves_no_zombie_and_no_pipes(fake: MakeWorker) -> None:
     before = sorted(Path("/proc/self/fd").iterdir())
     for manner in ("", "crash", "garbage"):
         with fake(manner) as worker:
-            try:
+            pid = worker.pid
+            assert pid is not None and is_alive(pid)
+            with suppress(WorkerError):
                 worker.ask(Describe(), PATIENCE_SECONDS)
-            except WorkerError:
-                continue
+        assert not is_listed(pid)
     with pytest.raises(FrameworkMissingError):
         fake(python="/no/such/python").__enter__()
     assert sorted(Path("/proc/self/fd").iterdir()) == before

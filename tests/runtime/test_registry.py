@@ -75,11 +75,10 @@ def test_the_registry_stores_what_the_interpreter_reports(registry: Registry, tm
     assert (names[:2], names[-1]) == (["default", "default-onnx"], "mxnet-1.0-py3.7")
 
 
-def test_a_virtual_environment_selects_its_interpreter(registry: Registry, fake_python: str) -> None:
+def test_a_virtual_environment_selects_its_interpreter_and_a_link_is_kept_unresolved(
+    registry: Registry, fake_python: str, tmp_path: Path
+) -> None:
     assert registry.add(str(Path(fake_python).parents[1]), name="old").python == fake_python
-
-
-def test_a_link_to_an_interpreter_is_kept_unresolved(registry: Registry, fake_python: str, tmp_path: Path) -> None:
     link = tmp_path / "python"
     link.symlink_to(fake_python)
     assert registry.add(str(link)).python == str(link)
@@ -92,15 +91,12 @@ def test_an_interpreter_without_the_framework_is_refused(registry: Registry, tmp
     assert not (folder / "runtimes.json").exists()
 
 
-def test_a_program_that_is_not_an_interpreter_is_refused(registry: Registry, tmp_path: Path) -> None:
+def test_programs_that_are_missing_or_no_interpreters_are_refused(registry: Registry, tmp_path: Path) -> None:
+    for path in ("/no/such/python", __file__, str(tmp_path)):
+        with pytest.raises(RegistryError, match="is not a program"):
+            registry.add(path)
     with pytest.raises(WorkerDiedError, match="ended with status 3: I am no Python"):
         registry.add(program(tmp_path / "other", "echo I am no Python; exit 3"))
-
-
-@pytest.mark.parametrize("path", ["/no/such/python", __file__, str(Path(__file__).parent)])
-def test_a_missing_program_is_refused(registry: Registry, path: str) -> None:
-    with pytest.raises(RegistryError, match="is not a program"):
-        registry.add(path)
 
 
 def test_a_runtime_name_is_unique(registry: Registry, fake_python: str) -> None:
@@ -227,7 +223,7 @@ def test_a_framework_that_runs_one_operator_at_a_time_is_not_registered_for_more
         registry.add(sys.executable, "ov", framework=OPENVINO.framework, at_once=2)
 
 
-def test_an_interpreter_with_both_frameworks_is_registered_for_the_named_one(registry: Registry) -> None:
+def test_an_interpreter_with_several_frameworks_is_registered_for_the_named_one(registry: Registry) -> None:
     added = registry.add(sys.executable, "mine", framework="onnxruntime")
     assert (added.name, added.framework, added.traits) == ("mine", "onnxruntime", ONNX_RUNTIME)
 
@@ -276,25 +272,25 @@ def module(name: str, **attributes: object) -> ModuleType:
     return found
 
 
-def test_onnx_runtime_tells_the_commit_that_it_was_built_from(monkeypatch: pytest.MonkeyPatch) -> None:
-    told = "ORT Build Info: git-branch=HEAD, git-commit-id=fab30a4, build type=Release, cmake cxx flags: -O3"
+@pytest.mark.parametrize(
+    ("framework", "version", "build", "expected"),
+    [
+        (
+            "onnxruntime",
+            "1.32.0",
+            "ORT Build Info: git-branch=HEAD, git-commit-id=fab30a4, build type=Release",
+            "fab30a4",
+        ),
+        ("onnxruntime", "1.9.0", None, None),
+        ("openvino", "2026.4.1-22982-e213a147257-releases/2026/4", None, None),
+    ],
+)
+def test_packages_have_their_versions_and_onnx_runtime_the_commit_that_it_was_built_from(
+    framework: str, version: str, build: str | None, expected: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setitem(sys.modules, "numpy", module("numpy", __version__="1.26.4"))
-    found = module("onnxruntime", __version__="1.32.0", get_build_info=lambda: told)
-    monkeypatch.setitem(sys.modules, "onnxruntime", found)
-    assert packages_of("onnxruntime") == {
-        "python": platform.python_version(),
-        "onnxruntime": "1.32.0",
-        "numpy": "1.26.4",
-        "onnxruntime_build": "fab30a4",
-    }
-
-
-def test_an_older_version_without_build_info_has_its_version_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "onnxruntime", module("onnxruntime", __version__="1.9.0"))
-    assert "onnxruntime_build" not in packages_of("onnxruntime")
-
-
-def test_the_version_of_openvino_has_its_build(monkeypatch: pytest.MonkeyPatch) -> None:
-    version = "2026.4.1-22982-e213a147257-releases/2026/4"
-    monkeypatch.setitem(sys.modules, "openvino", module("openvino", __version__=version))
-    assert packages_of("openvino")["openvino"] == version
+    told = {} if build is None else {"get_build_info": lambda: build}
+    monkeypatch.setitem(sys.modules, framework, module(framework, __version__=version, **told))
+    built = {} if expected is None else {"onnxruntime_build": expected}
+    always = {"python": platform.python_version(), framework: version, "numpy": "1.26.4"}
+    assert packages_of(framework) == always | built

@@ -11,11 +11,9 @@ from dlbricks_tui.bricks.contexts import context_key
 from dlbricks_tui.bricks.layouts import output_layouts
 from dlbricks_tui.recorded_host import Processors
 from dlbricks_tui.runtime.errors import RegistryError
-from dlbricks_tui.runtime.inside.answering import BACKENDS
 from dlbricks_tui.runtime.registry import Registry
 from dlbricks_tui.runtime.runtime import PRECISION_VARIABLE, Runtime, Settings, settings_from
-from dlbricks_tui.runtime.traits import MXNET as MXNET_TRAITS
-from dlbricks_tui.runtime.traits import ONNX_RUNTIME, TRAITS, Format, Traits, runtime_title, traits_of, usual_traits
+from dlbricks_tui.runtime.traits import ONNX_RUNTIME, TRAITS, Format, Traits, runtime_title, traits_of
 from dlbricks_tui.runtime.variant import (
     USUAL_KERNELS,
     AskedVariant,
@@ -72,12 +70,6 @@ def test_no_number_is_guessed_beside_another_setting_of_threads(variable: str) -
     assert tuned.on(Processors(8, "x86_64", hyper_threading=False)) == tuned
 
 
-def test_the_order_of_settings_does_not_matter() -> None:
-    forth = runtime(settings=Settings(2, (("A", "1"), ("B", "2"))))
-    back = runtime(settings=Settings(2, (("B", "2"), ("A", "1"))))
-    assert forth.identity == back.identity
-
-
 def test_a_worker_gets_the_settings_and_not_the_tuning_of_the_shell() -> None:
     shell = {
         "HOME": "/home/me",
@@ -104,6 +96,8 @@ def test_variables_for_parallel_operators_are_part_of_the_runtime(framework: str
     assert (one.at_once, several.at_once) == (1, 3)
     assert dict(several.settings.environment) == {"MXNET_A": "1"} | variables
     assert several.identity != one.identity
+    backwards = replace(several.settings, environment=several.settings.environment[::-1])
+    assert replace(several, settings=backwards).identity == several.identity, "in any order"
 
 
 @pytest.mark.parametrize(
@@ -139,34 +133,31 @@ def test_tuning_variables_of_the_shell_become_settings() -> None:
 RUNTIME = Runtime("here", sys.executable, "onnxruntime", "1.32.0", "3.11.9")
 
 
-def test_the_usual_precision_is_no_part_of_an_identity() -> None:
-    assert RUNTIME.with_threads(2).identity == "onnxruntime-1.32.0 python-3.11 threads-2"
-    assert RUNTIME.with_precision(Precision.F32) == RUNTIME
-
-
-def test_an_identity_tells_threads_and_precision() -> None:
-    assert stated_threads(RUNTIME.with_threads(12).identity) == 12
-    assert stated_threads(RUNTIME.identity) is None
-    assert stated_precision(RUNTIME.identity) is Precision.F32
-    assert stated_precision("openvino-2026.4 python-3.11 threads-2 precision-bf16 OV_A=1") is Precision.BF16
-
-
-def test_all_variants_of_a_runtime_have_one_identity_without_the_variant() -> None:
-    assert {without_variant(it.identity) for it in (RUNTIME, RUNTIME.with_threads(2))} == {
-        "onnxruntime-1.32.0 python-3.11"
-    }
-    assert without_variant("openvino-2026.4 threads-2 precision-bf16 OV_A=1") == "openvino-2026.4 OV_A=1"
+@pytest.mark.parametrize(
+    ("threads", "precision", "identity"),
+    [
+        (None, Precision.F32, "onnxruntime-1.32.0 python-3.11 threads-default"),
+        (12, Precision.F32, "onnxruntime-1.32.0 python-3.11 threads-12"),
+        (2, Precision.INT8, "onnxruntime-1.32.0 python-3.11 threads-2 precision-int8"),
+    ],
+)
+def test_an_identity_tells_threads_and_precision_unless_they_are_the_usual_ones(
+    threads: int | None, precision: Precision, identity: str
+) -> None:
+    wanted = RUNTIME.with_threads(threads).with_precision(precision)
+    assert wanted.identity == identity
+    assert (stated_threads(identity), stated_precision(identity)) == (threads, precision)
+    assert RUNTIME.with_identity(identity) == wanted
+    assert RUNTIME.with_identity(identity.replace("1.32.0", "1.31.0")) is None
+    assert without_variant(f"{identity} OV_A=1") == "onnxruntime-1.32.0 python-3.11 OV_A=1"
+    is_changed = precision is Precision.INT8
+    assert ("accuracy was not checked" in precision.remark) is is_changed
+    assert ("accuracy not checked" in variant_in_words(Variant(precision=precision))) is is_changed
 
 
 def test_a_precision_that_the_runtime_lacks_is_refused_in_one_line() -> None:
     with pytest.raises(RegistryError, match="runtime here computes in f32, int8 and not in bf16"):
         RUNTIME.with_precision(Precision.BF16)
-
-
-def test_a_runtime_has_the_variant_of_each_of_its_identities() -> None:
-    wanted = RUNTIME.with_threads(2).with_precision(Precision.INT8)
-    assert RUNTIME.with_identity(wanted.identity) == wanted
-    assert RUNTIME.with_identity(wanted.identity.replace("1.32.0", "1.31.0")) is None
     assert RUNTIME.with_identity(f"{RUNTIME.identity} precision-bf16") is None
 
 
@@ -176,13 +167,6 @@ def test_only_bf16_reaches_the_worker_as_a_setting() -> None:
     assert RUNTIME.with_precision(Precision.INT8).environment({})[PRECISION_VARIABLE] == "f32"
     openvino = replace(RUNTIME, framework="openvino").with_precision(Precision.BF16)
     assert openvino.environment({})[PRECISION_VARIABLE] == "bf16"
-
-
-def test_figures_of_changed_models_say_that_accuracy_was_not_checked() -> None:
-    for precision in Precision:
-        is_changed = precision in (Precision.INT8, Precision.BF16)
-        assert ("accuracy was not checked" in precision.remark) is is_changed
-        assert ("accuracy not checked" in variant_in_words(Variant(precision=precision))) is is_changed
 
 
 # Limits on the kernels that a runtime chooses from.
@@ -248,17 +232,9 @@ def test_limits_reach_the_worker_and_are_told() -> None:
     assert variant_in_words(Variant()).endswith("f32")
 
 
-def test_each_framework_has_a_backend_in_the_worker() -> None:
-    assert set(TRAITS) == set(BACKENDS)
-
-
 def test_the_page_on_frameworks_explains_each_fact() -> None:
     """A comment above each field becomes its explanation."""
     assert [it.name for it in fields_of(Traits) if not it.about] == []
-
-
-def test_each_format_has_a_default_framework() -> None:
-    assert {form: usual_traits(form) for form in Format} == {Format.MXNET: MXNET_TRAITS, Format.ONNX: ONNX_RUNTIME}
 
 
 def test_an_unknown_framework_is_refused_by_name() -> None:

@@ -10,15 +10,16 @@ import numpy
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from onnx import ModelProto, TensorProto
-from onnx.helper import make_node, make_opsetid
 
-from dlbricks_tui.models.onnx.stored_arrays import is_external
 from dlbricks_tui.runtime.inside.backend import RefusalError
-from dlbricks_tui.runtime.inside.onnx_backend import Filling, fillings, held, numpy_values
-from dlbricks_tui.runtime.inside.onnx_bytes import Stored, nodes_of, with_stored
+from dlbricks_tui.runtime.inside.mxnet_framework import SymbolNodes
+from dlbricks_tui.runtime.inside.onnx_backend import (
+    Filling,
+    fillings,
+    held,
+    numpy_values,
+)
 from dlbricks_tui.runtime.inside.ort_session import array_value
-from dlbricks_tui.runtime.inside.symbol_file import SymbolNodes
 from dlbricks_tui.runtime.inside.values import (
     LARGE_BYTES,
     THREADS_VARIABLE,
@@ -34,7 +35,6 @@ from dlbricks_tui.runtime.inside.values import (
     variances,
 )
 from dlbricks_tui.runtime.protocol import ArrayType, Network
-from tests.models.onnx_models import floats, model
 from tests.runtime.symbols import Network as SymbolNetwork
 from tests.runtime.symbols import node, symbol_of
 
@@ -189,70 +189,19 @@ def test_few_finite_numbers_of_usual_types_are_kept(array: Any, numbers: Sequenc
     ],
 )
 def test_an_array_has_the_type_and_shape(dtype: str, declared: str, ort: Any) -> None:
-    found = array_value(ort, ArrayType((3, 5), dtype), data_values)
-    assert (found.data_type(), found.shape()) == (declared, [3, 5])
+    for shape in ((3, 5), ()):
+        found = array_value(ort, ArrayType(shape, dtype), data_values)
+        assert (found.data_type(), found.shape()) == (declared, list(shape))
 
 
-def test_texts_are_whole_numbers_as_text(ort: Any) -> None:
-    found = array_value(ort, ArrayType((4,), "object"), data_values)
-    assert set(found.numpy().tolist()) <= {"0", "1"}
-
-
-def test_given_texts_are_the_texts(ort: Any) -> None:
+def test_given_texts_are_the_texts_and_others_are_whole_numbers(ort: Any) -> None:
+    made_up = array_value(ort, ArrayType((4,), "object"), data_values)
+    assert set(made_up.numpy().tolist()) <= {"0", "1"}
     found = array_value(ort, ArrayType((1, 2), "object"), partial(given_values, numbers=("ja, sí", "no")))
     assert found.numpy().tolist() == [["ja, sí", "no"]]
     same = array_value(ort, ArrayType((3,), "object"), partial(given_values, numbers=("a",)))
     assert same.numpy().tolist() == ["a", "a", "a"]
 
 
-@pytest.mark.parametrize("dtype", ["bfloat16", "int4", "float8e5m2", "float32"])
-def test_a_single_number_is_an_array_too(dtype: str, ort: Any) -> None:
-    assert array_value(ort, ArrayType((), dtype), data_values).shape() == []
-
-
 def test_types_that_numpy_lacks_have_a_size() -> None:
     assert array_bytes([ArrayType((10,), "bfloat16"), ArrayType((10,), "int4"), ArrayType((10,), "float32")]) == 70
-
-
-# ONNX models that the worker changes byte by byte, read with the onnx package.
-
-
-def made() -> ModelProto:
-    nodes = [
-        make_node("Conv", ["x", "w"], ["t1_0"], name="node1", pads=[1, 1, 1, 1]),
-        make_node("Reorder", ["t1_0"], ["t2_0"], name="node2", domain="beside"),
-        make_node("Gather", ["t2_0", "rows"], ["t3_0"], name="node3", axis=-1),
-        make_node("Reorder", ["t3_0"], ["t4_0"], name="node4", domain="beside"),
-    ]
-    found = model(nodes, {"x": (1, 3, 8, 8)}, ["t4_0", "t3_0"], [floats("w", (4, 3, 3, 3)), floats("other", (1,))])
-    found.graph.initializer[0].external_data.add(key="location", value="elsewhere")
-    found.opset_import.append(make_opsetid("beside", 1))
-    return found
-
-
-def test_nodes_are_read_with_names_domains_and_axes() -> None:
-    found = nodes_of(made().SerializeToString())
-    assert [(it.name, it.op, it.domain) for it in found][:2] == [("node1", "Conv", ""), ("node2", "Reorder", "beside")]
-    assert found[0].inputs == ("x", "w")
-    assert found[2].axis == -1
-
-
-def test_weights_get_their_place_in_a_file_and_all_else_stays() -> None:
-    before = made()
-    found = ModelProto.FromString(with_stored(before.SerializeToString(), {"w": Stored("weights", 64, 432)}, "beside"))
-    weight, other = found.graph.initializer
-    assert is_external(weight) or weight.external_data
-    assert {it.key: it.value for it in weight.external_data} == {"location": "weights", "offset": "64", "length": "432"}
-    assert (list(weight.dims), weight.data_type, weight.name) == ([4, 3, 3, 3], TensorProto.FLOAT, "w")
-    assert other == before.graph.initializer[1]
-    assert found.graph.node[0] == before.graph.node[0]
-    assert found.graph.input == before.graph.input
-    assert found.ir_version == before.ir_version
-
-
-def test_nodes_of_the_domain_are_left_out_and_their_readers_read_what_they_read() -> None:
-    found = ModelProto.FromString(with_stored(made().SerializeToString(), {}, "beside"))
-    assert [node.name for node in found.graph.node] == ["node1", "node3"]
-    assert list(found.graph.node[1].input) == ["t1_0", "rows"]
-    assert [it.name for it in found.graph.output] == ["t3_0"], "no tensor is an output twice"
-    assert [it.domain for it in found.opset_import] == [""]

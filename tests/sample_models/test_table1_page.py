@@ -5,8 +5,7 @@ from collections.abc import Callable
 
 import pytest
 
-from dlbricks_tui.bricks.corpus import Corpus, compare, model_bricks
-from dlbricks_tui.bricks.decomposition import Decomposition
+from dlbricks_tui.bricks.decomposition import Corpus, Decomposition, compare, model_bricks
 from dlbricks_tui.models.library import ModelSource
 from sample_models.builders.__main__ import SAMPLES
 

@@ -17,7 +17,7 @@ from onnx.helper import make_node
 from dlbricks_tui.analysis.what_if import Execution
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.host.fingerprint import fingerprint
-from dlbricks_tui.host.load import Contention
+from dlbricks_tui.host.noise import Contention
 from dlbricks_tui.host.queue import Ticket
 from dlbricks_tui.jobs.events import Event, JobEnded, Waiting, follow
 from dlbricks_tui.jobs.process import command_of
@@ -44,15 +44,16 @@ from dlbricks_tui.scenarios.scenario import (
 )
 from dlbricks_tui.scenarios.serving import Serving
 from dlbricks_tui.store.database import ResultsDatabase
-from dlbricks_tui.store.errors import NoRoomError, StoreError
+from dlbricks_tui.store.documents import NoRoomError, StoreError
 from dlbricks_tui.store.records import LoadTest, Record
 from dlbricks_tui.store.statistics import unpack_latencies
 from dlbricks_tui.store.verification import verify
 from tests.host.lines import turn_of
+from tests.jobs.carrying import fake
 from tests.models.onnx_models import floats, model, saved
 from tests.models.table_framework import TableFramework
 from tests.runs.runs import MODEL, ROOT, Site
-from tests.scenarios.load import PERCENTILE, QUERIES, QUICK, Host, fake, logs_of, scenario, workers
+from tests.scenarios.load import PERCENTILE, QUERIES, QUICK, Host, logs_of, scenario, workers
 
 # The latency that the fake worker invents.
 INFERENCE_MS = 8.066

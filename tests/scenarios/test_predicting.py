@@ -14,14 +14,23 @@ from hypothesis import strategies as st
 from dlbricks_tui.estimate.knowledge import Latency
 from dlbricks_tui.scenarios.load_tests import latencies_since_due
 from dlbricks_tui.scenarios.predicting import (
+    BrickSamples,
     Numbers,
+    ServiceSource,
+    ServiceTime,
+    ServiceTimes,
     capacity_of,
+    composed_service,
+    filled,
     highest_rates,
     latencies_of,
     load_curve,
     predict,
     slower_allowed,
+    streamed_service,
+    timed_service,
     unit_schedule,
+    with_load_tests,
     with_other_arrivals,
 )
 from dlbricks_tui.scenarios.scenario import (
@@ -33,17 +42,6 @@ from dlbricks_tui.scenarios.scenario import (
     fewest_queries,
     measured_load,
     percentile_of,
-)
-from dlbricks_tui.scenarios.service import (
-    BrickSamples,
-    ServiceSource,
-    ServiceTime,
-    ServiceTimes,
-    composed_service,
-    filled,
-    streamed_service,
-    timed_service,
-    with_load_tests,
 )
 from dlbricks_tui.scenarios.serving import Answered
 from dlbricks_tui.store.records import LoadTest

@@ -10,10 +10,10 @@ import pytest
 from dlbricks_tui.cli.options import values_of
 from dlbricks_tui.cli.parser import Parser, UsageError
 from dlbricks_tui.errors import UserError
+from dlbricks_tui.evaluations.evaluation import FileTable, of_settings
 from dlbricks_tui.evaluations.file import loaded
-from dlbricks_tui.evaluations.schema import FileTable, of_settings
 from dlbricks_tui.runtime.variant import Precision
-from dlbricks_tui.settings import cutting, fleets, language, loads, measuring, tracing, variant, workbench
+from dlbricks_tui.settings import analysing, cutting, language, loads, measuring, variant, workbench
 from dlbricks_tui.settings.cutting import CUTTING
 from dlbricks_tui.settings.measuring import ENOUGH
 from dlbricks_tui.settings.setting import Setting, fields_of, options_in_words, require_allowed, whole
@@ -23,7 +23,7 @@ from docs.generators.commands import section
 from docs.generators.evaluation_file import key_table
 from docs.generators.parsers import page_of
 
-MODULES = (cutting, fleets, language, loads, measuring, tracing, variant, workbench)
+MODULES = (analysing, cutting, language, loads, measuring, variant, workbench)
 DECLARED = [it for module in MODULES for it in vars(module).values() if isinstance(it, Setting)]
 
 

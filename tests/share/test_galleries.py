@@ -24,10 +24,10 @@ from dlbricks_tui.share import signatures
 from dlbricks_tui.share.errors import GalleryError, SignatureError
 from dlbricks_tui.share.galleries import Imported, Trust, import_paths
 from dlbricks_tui.share.signatures import export_signed, signature_beside, signers_of, verified
-from dlbricks_tui.store import importing
+from dlbricks_tui.store import exchange
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.documents import Document, to_document
-from dlbricks_tui.store.exporting import export_all
+from dlbricks_tui.store.exchange import export_all
 from dlbricks_tui.store.records import Import, Measurement, Provenance, Record, Run, System
 from tests.store.samples import brick, end_to_end, form, measurement, provenance, run, runtime, system, write_file
 from tests.store.samples import imported as import_record
@@ -332,8 +332,8 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, Sequence[str]
     out, err = StringIO(), StringIO()
     with pytest.MonkeyPatch.context() as patch, redirect_stdout(out), redirect_stderr(err):
         # The limits are those of large files; these are small.
-        patch.setattr(importing, "_SMALL_BYTES", 1 << 20)
-        patch.setattr(importing, "_LONGEST_LINE", 1 << 20)
+        patch.setattr(exchange, "_SMALL_BYTES", 1 << 20)
+        patch.setattr(exchange, "_LONGEST_LINE", 1 << 20)
         patch.setattr(store_contents, "_MOST_NAMED", 100)
         status = main(["--data-dir", str(data), "results", "import", str(gallery)])
     assert (status, out.getvalue()) == (1, "")

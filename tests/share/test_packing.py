@@ -1,93 +1,46 @@
 """A suite has exactly the bricks, cut out and joined, and nothing else from their models."""
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
-from typing import Any
 
 import pytest
 from onnx import ModelProto, TensorProto
 from onnx.helper import make_graph, make_node, make_tensor_value_info
 
-from dlbricks_tui.bricks.cutting import Cut
-from dlbricks_tui.bricks.decomposition import Cutting, Decomposition, decompose
+from dlbricks_tui.bricks.decomposition import Decomposition, decompose
 from dlbricks_tui.bricks.identity import brick_of
-from dlbricks_tui.bricks.layouts import output_layouts
-from dlbricks_tui.bricks.ordering import LayerOrder
-from dlbricks_tui.bricks.programs import Excerpt, excerpt, sequence_program
 from dlbricks_tui.folders import SAMPLE_MODELS
-from dlbricks_tui.models.frameworks import WorkerFramework
-from dlbricks_tui.models.graph import Feed, LayerGraph, Level, NativeNode, TensorType
+from dlbricks_tui.models.graph import Feed, LayerGraph, Level, NativeNode, Operator, TensorType
 from dlbricks_tui.models.library import Library, source_of
 from dlbricks_tui.models.loading import Loader
 from dlbricks_tui.models.mxnet.symbol_file import Framework
-from dlbricks_tui.runtime.protocol import Program
-from dlbricks_tui.runtime.registry import Registry
+from dlbricks_tui.runtime.process import Worker
+from dlbricks_tui.runtime.runtime import Runtime
 from dlbricks_tui.runtime.traits import Format
+from dlbricks_tui.share import packing
 from dlbricks_tui.share.errors import UnsuitableLayersError
-from dlbricks_tui.share.networks.mxnet_network import known_operator, packed, spelled
-from dlbricks_tui.share.suites import packing
-from dlbricks_tui.share.suites.onnx_checks import check_network
-from dlbricks_tui.share.suites.onnx_excerpts import MOST_HOPS, OnnxExcerpts
-from dlbricks_tui.share.suites.packing import joined, joined_excerpts
-from dlbricks_tui.share.suites.unpacking import Unpacker
+from dlbricks_tui.share.mxnet_excerpts import MXNetExcerpts, MXNetReader
+from dlbricks_tui.share.mxnet_network import packed
+from dlbricks_tui.share.onnx_checks import check_network
+from dlbricks_tui.share.onnx_excerpts import MOST_HOPS, OnnxExcerpts
+from dlbricks_tui.share.packing import PackedBrick, Packing, SuiteModel, joined, joined_excerpts
 from tests.bricks.graphs import DATA, Spec, after, built
-from tests.bricks.programs import nameless
 from tests.models.onnx_models import floats, loaded, model, small
 from tests.models.table_framework import TableFramework
+from tests.runtime.engines import framework_of
 from tests.share.trio import network
 
 GIBIBYTE = 1 << 30
 
 
-def excerpts(decomposition: Decomposition) -> Iterator[tuple[Sequence[int], Excerpt]]:
-    graph = decomposition.graph
-    layouts = output_layouts(graph)
-    for occurrence in decomposition.occurrences:
-        layers = occurrence.sequence.layers
-        if any(graph.layers[index].operators for index in layers):
-            yield layers, excerpt(graph, layers, layouts)
-
-
-def said(program: Program) -> Any:
-    """Return the operators of a program with their parameters in their only spelling."""
-
-    def normal(value: Any) -> Any:
-        if isinstance(value, list | tuple):
-            return [normal(each) for each in value]
-        if not isinstance(value, dict):
-            return value
-        known = {name: normal(each) for name, each in value.items() if name not in ("attrs", "subgraphs", "name")}
-        if "op" in value and value["op"] != "null" and not value["op"].startswith("_sg_"):
-            schema = known_operator(value["op"])
-            known |= {"op": schema.name, "attrs": spelled(schema, value.get("attrs", {}))}
-        return known
-
-    return normal(nameless(program))
-
-
-def arrive_unchanged(decomposition: Decomposition, framework: Framework) -> int:
-    """Write and read all exportable sequences of a model, and return their number."""
-    unpacker = Unpacker(framework, decomposition.graph.level, 64 * GIBIBYTE)
-    count = 0
-    for layers, alone in excerpts(decomposition):
-        if any(layer.times > 1 for layer in alone.graph.layers):
-            continue
-        arrived = unpacker.unpacked(packed(alone), alone.held, alone.cold)
-        assert (arrived.brick, arrived.context) == (alone.brick, alone.context)
-        assert said(arrived.program) == said(sequence_program(decomposition.graph, layers))
-        count += 1
-    return count
-
-
-@pytest.fixture(scope="module")
-def framework(tmp_path_factory: pytest.TempPathFactory) -> Iterator[WorkerFramework]:
-    """The real MXNet, started once."""
-    folder = tmp_path_factory.mktemp("framework")
-    with WorkerFramework(Registry(folder).default(), folder / "framework.log") as framework:
-        yield framework
+def packed_bricks(decomposition: Decomposition, framework: Framework) -> Sequence[PackedBrick]:
+    """Return the files of all bricks of a model, each read back."""
+    model = SuiteModel(decomposition)
+    reader = MXNetReader(framework, decomposition.graph.level, 64 * GIBIBYTE)
+    return list(Packing(reader.read).packed(model, model.bricks))
 
 
 @pytest.fixture
@@ -98,44 +51,62 @@ def private(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize("level", list(Level))
-@pytest.mark.parametrize("granularity", [1, 3, 100])
-def test_a_brick_arrives_unchanged_in_its_context_and_runs_the_same_program(
-    private: Path, tmp_path: Path, level: Level, granularity: int
+def test_a_brick_arrives_unchanged_between_its_neighbours_and_behind_what_sets_layouts(
+    private: Path, tmp_path: Path, level: Level
 ) -> None:
     graph = Loader(tmp_path / "cache", TableFramework()).load(source_of(private), level)
-    for cut in Cut:
-        assert arrive_unchanged(decompose(graph, Cutting(granularity, cut)), TableFramework())
+    found = packed_bricks(decompose(graph), TableFramework())
+    assert len(found) == len(set(keys(graph))) and not [it.reason for it in found if it.reason]
+    reader = MXNetReader(TableFramework(), level, GIBIBYTE)
+    pools = [it.index for it in graph.layers if it.op == "max_pool"]
+    read = reader.read(next(MXNetExcerpts(graph).around(pools[0])))
+    # The image and the convolution in front of the pooling set its layout.
+    expected = range(pools[0] + 2)
+    assert keys(read) == [keys(graph)[index] for index in expected]
+    assert [layer.feeds for layer in read.layers] == [graph.layers[index].feeds for index in expected]
+    # Results of the excerpt: what the rest of the model reads.
+    assert read.heads == (Feed(expected[-1], 0),)
+
+
+def test_a_brick_whose_neighbour_cannot_travel_travels_without_it(private: Path, tmp_path: Path) -> None:
+    graph = Loader(tmp_path / "cache", TableFramework()).load(source_of(private))
+    relu = next(it for it in graph.layers if it.op == "relu")
+    custom = replace(relu, operators=(replace(relu.operators[0], native=NativeNode("Custom")),))
+    changed = replace(graph, layers=tuple(custom if it is relu else it for it in graph.layers))
+    (content,) = MXNetExcerpts(changed).around(relu.index - 1)
+    assert keys(MXNetReader(TableFramework(), Level.WRITTEN, GIBIBYTE).read(content)) == keys(graph)[: relu.index]
 
 
 @pytest.mark.mxnet
 @pytest.mark.parametrize(
-    ("names", "levels", "cuttings"),
+    ("names", "levels"),
     [
-        (["CapsNet Trained on MNIST Data"], [Level.WRITTEN], [Cutting(1)]),
-        pytest.param([], Level, [Cutting(4), Cutting(5, Cut.RUNNABLE, LayerOrder.PAPER)], marks=pytest.mark.soak),
+        (["CapsNet Trained on MNIST Data"], [Level.WRITTEN]),
+        pytest.param([], Level, marks=pytest.mark.soak),
     ],
     ids=["one", "all samples"],
 )
 def test_bricks_of_real_models_arrive_unchanged_with_mxnet(
-    framework: WorkerFramework, tmp_path: Path, names: list[str], levels: list[Level], cuttings: list[Cutting]
+    our_runtime: Runtime, mxnet_worker: Worker, tmp_path: Path, names: list[str], levels: list[Level]
 ) -> None:
+    framework = framework_of(our_runtime, mxnet_worker)
     library, loader = Library(SAMPLE_MODELS, tmp_path), Loader(tmp_path / "cache", framework)
     for source in library.find_all(names) if names else library.samples():
         for level in levels if source.format is Format.MXNET else ():
-            graph = loader.load(source, level)
-            for cutting in cuttings:
-                assert arrive_unchanged(decompose(graph, cutting), framework)
+            found = packed_bricks(decompose(loader.load(source, level)), framework)
+            assert not [it.reason for it in found if it.reason]
 
 
-@pytest.mark.parametrize("times", [(1, 2), (2, 1), (4, 2)])
-def test_layers_with_different_repetitions_are_not_exported(times: tuple[int, int]) -> None:
-    graph = built([Spec("relu", DATA, times=times[0]), Spec("relu", after(0), times=times[1])])
-    with pytest.raises(UnsuitableLayersError, match="repeated beside others"):
-        packed(excerpt(graph, (0, 1), output_layouts(graph)))
+def test_a_layer_that_is_repeated_travels_once() -> None:
+    graph = built([Spec("relu", DATA, times=4), Spec("relu", after(0), times=2)])
+    named = replace(graph, layers=tuple(replace(it, operators=(relu(it.operators[0]),)) for it in graph.layers))
+    nodes = json.loads(next(MXNetExcerpts(named).around(0)))["nodes"]
+    assert [node["op"] for node in nodes if node["op"] != "null"] == ["relu", "relu"]
 
 
-def files(decomposition: Decomposition) -> list[str]:
-    return [packed(alone).decode() for _, alone in excerpts(decomposition)]
+def relu(operator: Operator) -> Operator:
+    """Return an operator as MXNet spells a relu."""
+    return replace(operator, native=NativeNode("relu"))
 
 
 @pytest.mark.parametrize(
@@ -156,7 +127,8 @@ def test_a_suite_does_not_show_which_framework_wrote_a_model(tmp_path: Path, mor
     other = tmp_path / "other-symbol.json"
     other.write_text(json.dumps(content))
     loader = Loader(tmp_path / "cache", TableFramework())
-    one, same = (files(decompose(loader.load(source_of(path)))) for path in (plain, other))
+    graphs = [loader.load(source_of(path)) for path in (plain, other)]
+    one, same = ([it.content for it in packed_bricks(decompose(graph), TableFramework())] for graph in graphs)
     assert one == same
 
 
@@ -165,14 +137,11 @@ def test_a_brick_with_an_undeclared_parameter_is_not_exported(tmp_path: Path) ->
     content["nodes"][-1]["attrs"]["note"] = "from the lab"
     path = tmp_path / "noted-symbol.json"
     path.write_text(json.dumps(content))
-    decomposition = decompose(Loader(tmp_path / "cache", TableFramework()).load(source_of(path)))
-    unpacker = Unpacker(TableFramework(), Level.WRITTEN, GIBIBYTE)
-    changed = []
-    for _, alone in excerpts(decomposition):
-        content_of = packed(alone)
-        assert b"lab" not in content_of
-        changed.append(unpacker.unpacked(content_of, alone.held, alone.cold).brick != alone.brick)
-    assert changed.count(True) == 1
+    found = packed_bricks(
+        decompose(Loader(tmp_path / "cache", TableFramework()).load(source_of(path))), TableFramework()
+    )
+    assert not [it for it in found if b"lab" in it.content]
+    assert [it.reason for it in found if it.reason] == ["would not be read back as the same brick"]
 
 
 @pytest.mark.parametrize(
@@ -186,24 +155,21 @@ def test_operators_with_code_files_or_graphs_are_not_exported(
     private: Path, tmp_path: Path, native: NativeNode, said: str
 ) -> None:
     graph = Loader(tmp_path / "cache", TableFramework()).load(source_of(private))
-    _, alone = next(iter(excerpts(decompose(graph))))
-    layer = alone.graph.layers[0]
-    operator = replace(layer.operators[0], native=native)
-    evil = replace(alone.graph, layers=(replace(layer, operators=(operator,)),))
+    operator = replace(graph.layers[0].operators[0], native=native)
+    evil = replace(graph, layers=(replace(graph.layers[0], operators=(operator,)),), heads=(Feed(0, 0),))
     with pytest.raises(UnsuitableLayersError, match=said):
-        packed(Excerpt(evil, 1))
+        packed(evil)
 
 
 @pytest.mark.parametrize(("dtype", "number"), [("float16", 2), ("uint8", 3), ("int32", 4), ("int64", 6)])
 def test_data_types_are_exported_as_the_numbers_of_mxnet(dtype: str, number: int) -> None:
     graph = built([Spec("relu", DATA)])
-    operator = replace(graph.layers[0].operators[0], native=NativeNode("relu"))
     alone = replace(
         graph,
-        layers=(replace(graph.layers[0], operators=(operator,)),),
+        layers=(replace(graph.layers[0], operators=(relu(graph.layers[0].operators[0]),)),),
         inputs=(graph.inputs[0]._replace(type=TensorType((1, 8), dtype)),),
     )
-    assert f'"__dtype__":"{number}"' in packed(Excerpt(alone, 1)).decode()
+    assert f'"__dtype__":"{number}"' in packed(alone).decode()
 
 
 def of_relus(folder: Path, count: int, width: int) -> LayerGraph:
@@ -262,9 +228,6 @@ def test_excerpts_of_large_models_are_in_other_networks(tmp_path: Path) -> None:
     networks = joined_excerpts([warm], [cold])
     assert [keys(it.graph) for it in networks] == [keys(warm), keys(cold)]
     assert [it.graph.name for it in networks] == ["excerpts 1", "excerpts 2"]
-
-
-GIBIBYTE = 1 << 30
 
 
 def chain(folder: Path, *ops: str, batch: int | str = 1) -> LayerGraph:

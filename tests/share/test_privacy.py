@@ -24,10 +24,9 @@ from dlbricks_tui.models.graph import LayerGraph, Level, Shape
 from dlbricks_tui.models.library import Library, ModelSource, source_of
 from dlbricks_tui.models.loading import Loader
 from dlbricks_tui.runtime.traits import Format
-from dlbricks_tui.share.suites.exporting import Assembled, assemble, chosen_decoys
-from dlbricks_tui.share.suites.key_file import seed_of
-from dlbricks_tui.share.suites.onnx_excerpts import OnnxPacking
-from dlbricks_tui.share.suites.packing import MXNetPacking, PackedBrick, Packing, SuiteModel, SuitePair
+from dlbricks_tui.share.exporting import Assembled, assemble, chosen_decoys
+from dlbricks_tui.share.packing import PackedBrick, Packing, SuiteModel
+from dlbricks_tui.share.suite_files import seed_of
 from tests.models.onnx_models import saved
 from tests.models.table_framework import TableFramework
 from tests.share import onnx_network
@@ -121,15 +120,15 @@ class Told:
 
 @dataclass(frozen=True)
 class Exported:
-    """A suite, and the pairs of brick and context that its decoys are made of."""
+    """A suite, and the bricks that its decoys are made of."""
 
     suite: Assembled
-    decoys: frozenset[tuple[str, str]]
+    decoys: frozenset[str]
 
     def is_both(self, name: str) -> bool:
         """True if a brick belongs to both a private model and a decoy: no guess about it is right or wrong."""
         meaning = self.suite.key.meanings.get(name)
-        return meaning is not None and (meaning.brick, meaning.context) in self.decoys
+        return meaning is not None and meaning.brick in self.decoys
 
 
 def told(exported: Sequence[Exported], of_file: Callable[[bytes], Sequence[float]] | None = None) -> Told:
@@ -238,8 +237,9 @@ def small(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
     trio = Trio(tmp_path_factory.mktemp("small"))
     mine = [SuiteModel(trio.taken_apart((24, 40), Level.WRITTEN))]
     decoys = [SuiteModel(trio.taken_apart((16, 48), Level.WRITTEN, "decoy"))]
+    packing = PackedOnce([*mine, *decoys])
     return [
-        assemble(mine, decoys, seed_of(f"seed {number}"), Level.WRITTEN, {"mxnet": MXNetPacking(None)})
+        assemble(mine, decoys, seed_of(f"seed {number}"), Level.WRITTEN, {"mxnet": packing})
         for number in range(request.param)
     ]
 
@@ -250,13 +250,13 @@ def test_the_order_shows_no_dependence_on_the_model(small: Sequence[Assembled]) 
 
 def test_each_brick_of_the_model_may_have_any_place(small: Sequence[Assembled]) -> None:
     total = len(small[0].manifest.bricks)
-    for mine in {(meaning.brick, meaning.context) for meaning in small[0].key.meanings.values()}:
+    for mine in {meaning.brick for meaning in small[0].key.meanings.values()}:
         places = Counter(
             place
             for suite in small
             for place, brick in enumerate(suite.manifest.bricks)
             for meaning in [suite.key.meanings.get(brick.id)]
-            if meaning is not None and (meaning.brick, meaning.context) == mine
+            if meaning is not None and meaning.brick == mine
         )
         # One test for each brick: each may be as unlikely as one of so many is allowed to be.
         assert chi_square([places[place] for place in range(total)], len(small) / total) > P / total
@@ -272,21 +272,19 @@ def of_written_layers(path: Path, cache: Path) -> SuiteModel:
     return SuiteModel(decompose(graph), graph)
 
 
-class PackedOnce:
+class PackedOnce(Packing):
     """A packing of bricks that are files already: a model has the same in every suite. No file is read back."""
 
     def __init__(self, models: Sequence[SuiteModel]) -> None:
         self._packed: dict[int, Sequence[PackedBrick]] = {}
         for model in models:
             graph = model.decomposition.graph
-            is_onnx = graph.format is Format.ONNX
-            # Of ONNX each layer and its neighbours.
-            packing: Packing = OnnxPacking(partial(_same, graph)) if is_onnx else MXNetPacking(None)
-            self._packed[id(model)] = tuple(packing.packed(model, model.bricks))
+            # Each layer and its neighbours.
+            self._packed[id(model)] = tuple(Packing(partial(_same, graph)).packed(model, model.bricks))
 
-    def packed(self, model: SuiteModel, bricks: Mapping[SuitePair, Occurrence]) -> Iterator[PackedBrick]:
+    def packed(self, model: SuiteModel, bricks: Mapping[str, Occurrence]) -> Iterator[PackedBrick]:
         """Return these bricks."""
-        return (it for it in self._packed[id(model)] if it.pair in bricks)
+        return (it for it in self._packed[id(model)] if it.brick in bricks)
 
 
 def _same(graph: LayerGraph, _: bytes) -> LayerGraph:
@@ -339,7 +337,7 @@ def test_decoys_cannot_be_distinguished_from_real_bricks(tmp_path: Path, form: F
         packings = {models[mine].framework: packing}
         decoys = chosen_decoys(others, 3, seed, private, take)
         suite = assemble(private, decoys, seed, Level.WRITTEN, packings)
-        exported.append(Exported(suite, frozenset(pair for decoy in decoys for pair in decoy.bricks)))
+        exported.append(Exported(suite, frozenset(brick for decoy in decoys for brick in decoy.bricks)))
     of_file = None
     if form is Format.ONNX:
         contents = [content for each in exported for content in each.suite.networks.values()]

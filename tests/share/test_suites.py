@@ -8,22 +8,20 @@ from shutil import copytree
 
 import pytest
 
-from dlbricks_tui.bricks.contexts import is_cold_in
 from dlbricks_tui.jobs.events import Event
 from dlbricks_tui.jobs.folder import RunFolder, RunFolders, State
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.runs.events import ModelLeftOut, Planned
 from dlbricks_tui.runs.request import SuiteChoice, read_request
+from dlbricks_tui.share import exporting
 from dlbricks_tui.share.errors import ShareError
-from dlbricks_tui.share.suites import exporting
-from dlbricks_tui.share.suites.exporting import BricksChecked, assemble, write_assembled
-from dlbricks_tui.share.suites.key_file import key_path, read_key, seed_of
-from dlbricks_tui.share.suites.packing import SuiteModel
-from dlbricks_tui.share.suites.results_file import read_results
-from dlbricks_tui.share.suites.running import execute_any
-from dlbricks_tui.share.suites.suite_files import open_suite, sha256
+from dlbricks_tui.share.exporting import BricksChecked, assemble, write_assembled
+from dlbricks_tui.share.packing import SuiteModel
+from dlbricks_tui.share.results_file import read_results
+from dlbricks_tui.share.suite_files import key_path, open_suite, read_key, seed_of, sha256
+from dlbricks_tui.share.suite_runs import execute_any
 from dlbricks_tui.store.database import ResultsDatabase
-from dlbricks_tui.store.records import Measurement
+from dlbricks_tui.store.records import ANY_CONTEXT, Measurement
 from dlbricks_tui.store.selections import equal
 from tests.share.trio import PRIVATE_WIDTHS, Trio, packings
 from tests.store.samples import former_calibration
@@ -55,18 +53,19 @@ def test_a_suite_measures_exactly_the_missing_bricks(trio: Trio, level: Level, i
     assert (found.failed, found.missing) == (0, 0)
     assert found.decoys == len(assembled.key.decoys)
     private = trio.taken_apart(PRIVATE_WIDTHS, level)
-    assert set(trio.owner.contents().measured) == private.suite
-    assert found.new == len(private.suite)
+    bricks = {(brick, ANY_CONTEXT) for brick, _ in private.suite}
+    assert set(trio.owner.contents().measured) == bricks
+    assert found.new == len(bricks)
 
 
-def test_a_suite_marks_cold_bricks(trio: Trio) -> None:
-    mine = trio.taken_apart((200, 400, 400), Level.WRITTEN, normed=True, steps=2)
-    suite = assemble([SuiteModel(mine)], [], seed_of("a seed"), Level.WRITTEN, packings(Level.WRITTEN))
-    names = {(meaning.brick, meaning.context): name for name, meaning in suite.key.meanings.items()}
-    assert names.keys() <= mine.suite
-    cold = {brick.id: brick.cold for brick in suite.manifest.bricks}
-    assert {pair: cold[name] for pair, name in names.items()} == {pair: is_cold_in(pair[1]) for pair in names}
-    assert set(cold.values()) == {True, False}
+def test_bricks_of_models_that_no_cache_holds_are_cold(trio: Trio) -> None:
+    models = [SuiteModel(trio.taken_apart(widths, Level.WRITTEN)) for widths in ((200, 400, 400), (24,))]
+    suite = assemble(models, [], seed_of("a seed"), Level.WRITTEN, packings(Level.WRITTEN))
+    cold = {suite.key.meanings[brick.id].brick: brick.cold for brick in suite.manifest.bricks}
+    large, small = (model.bricks.keys() for model in models)
+    # A brick of both is packed once.
+    assert {cold[brick] for brick in large} == {True}
+    assert {cold[brick] for brick in small - large} == {False}
 
 
 def test_results_of_earlier_versions_are_imported_without_their_calibrations(measured: Trio) -> None:

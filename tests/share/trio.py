@@ -9,19 +9,19 @@ from pathlib import Path
 from dlbricks_tui.bricks.decomposition import Decomposition, decompose
 from dlbricks_tui.jobs.events import Event
 from dlbricks_tui.jobs.folder import JobState
-from dlbricks_tui.measure.stopping import FixedRuns
+from dlbricks_tui.measure.method import Method
+from dlbricks_tui.measure.stopping import Adaptive
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.models.library import source_of
 from dlbricks_tui.models.loading import Loader
 from dlbricks_tui.runs.control import create_run
 from dlbricks_tui.runs.request import RunRequest, SuiteChoice
-from dlbricks_tui.share.suites.exporting import Assembled, assemble, write_assembled
-from dlbricks_tui.share.suites.key_file import key_path, read_key, seed_of
-from dlbricks_tui.share.suites.packing import MXNetPacking, Packing, SuiteModel
-from dlbricks_tui.share.suites.results_file import SuiteImport, import_results, read_results
-from dlbricks_tui.share.suites.running import execute_any
-from dlbricks_tui.share.suites.suite_files import open_suite
-from dlbricks_tui.share.suites.unpacking import Unpacker
+from dlbricks_tui.share.exporting import Assembled, assemble, write_assembled
+from dlbricks_tui.share.mxnet_excerpts import MXNetReader
+from dlbricks_tui.share.packing import Packing, SuiteModel
+from dlbricks_tui.share.results_file import SuiteImport, import_results, read_results
+from dlbricks_tui.share.suite_files import key_path, open_suite, read_key, seed_of
+from dlbricks_tui.share.suite_runs import execute_any
 from dlbricks_tui.store.database import ResultsDatabase
 from tests.models.table_framework import TableFramework
 from tests.runs.runs import FAKE, Site
@@ -74,7 +74,7 @@ def network(widths: Sequence[int], name: str = "layer", side: int = 16, normed: 
 
 def packings(level: Level) -> Mapping[str, Packing]:
     """Return the packing of MXNet's bricks, which are read back."""
-    return {"mxnet": MXNetPacking(Unpacker(TableFramework(), level, GIBIBYTE))}
+    return {"mxnet": Packing(MXNetReader(TableFramework(), level, GIBIBYTE).read)}
 
 
 @dataclass(frozen=True)
@@ -117,9 +117,9 @@ class Trio:
 
     def request(self, **changes: object) -> RunRequest:
         """Return the vendor's request."""
-        about = {"rule": FixedRuns(10), "level": open_suite(self.suite).manifest.level, **changes}
+        about = {"rule": Adaptive(target=0.9), "level": open_suite(self.suite).manifest.level, **changes}
         about.setdefault("suite", SuiteChoice(self.suite, self.results))
-        return RunRequest(models=(), runtime=FAKE, **about)  # type: ignore[arg-type]
+        return RunRequest(models=(), runtime=FAKE, method=Method.INSIDE, **about)  # type: ignore[arg-type]
 
     def run(
         self, events: list[Event] | None = None, clock: Callable[[], float] = time.monotonic, **changes: object

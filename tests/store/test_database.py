@@ -5,7 +5,6 @@ import os
 import random
 import signal
 import subprocess
-import threading
 import time
 from collections.abc import Callable
 from dataclasses import replace
@@ -17,10 +16,8 @@ import tinydb
 
 from dlbricks_tui.runtime.variant import stated_threads
 from dlbricks_tui.store.database import ResultsDatabase
-from dlbricks_tui.store.documents import TABLES
-from dlbricks_tui.store.errors import StoreBusyError, StoreError
-from dlbricks_tui.store.exporting import export_all
-from dlbricks_tui.store.importing import import_file, read_export
+from dlbricks_tui.store.documents import TABLES, StoreBusyError, StoreError
+from dlbricks_tui.store.exchange import export_all, import_file, read_export
 from dlbricks_tui.store.index import INDEX_NAME
 from dlbricks_tui.store.journal import writing_alone
 from dlbricks_tui.store.records import (
@@ -118,18 +115,6 @@ def test_an_open_store_sees_compactions_and_later_writes_of_others(tmp_path: Pat
             assert not reader.refresh()
 
 
-def test_selected_results_can_be_read_after_two_compactions_by_others(tmp_path: Path) -> None:
-    record = measurement()
-    with ResultsDatabase(tmp_path) as reader, ResultsDatabase(tmp_path) as writer:
-        writer.add(record)
-        reader.refresh()
-        selected = reader.select()
-        writer.compact()
-        writer.compact()
-        reader.refresh()
-        assert selected.result(0) == record
-
-
 def test_readers_do_not_wait_for_the_lock_and_a_writer_that_waits_too_long_names_its_process(tmp_path: Path) -> None:
     with ResultsDatabase(tmp_path) as store:
         store.add(measurement())
@@ -141,16 +126,6 @@ def test_readers_do_not_wait_for_the_lock_and_a_writer_that_waits_too_long_names
             writing_alone(tmp_path / "lock", patience_seconds=0.01),
         ):
             pass
-
-
-def test_a_writer_waits_until_the_lock_is_free(tmp_path: Path) -> None:
-    with ResultsDatabase(tmp_path) as store:
-        lock = writing_alone(tmp_path / "lock")
-        lock.__enter__()
-        release = threading.Timer(0.05, lock.__exit__, (None, None, None))
-        release.start()
-        assert store.add(measurement()) == 1
-        release.join()
 
 
 def test_the_lock_is_released_when_its_process_ends(tmp_path: Path) -> None:
@@ -212,18 +187,6 @@ def test_compacting_keeps_the_documents_of_the_journal_byte_for_byte(tmp_path: P
         for record in one_of_each():
             assert store.records(type(record)) == [record]
     assert [json.loads(text)["table"] for text in written] == [name for name in json.loads(content) if name in TABLES]
-
-
-def test_the_previous_generation_is_kept_until_the_next_compaction(tmp_path: Path) -> None:
-    with ResultsDatabase(tmp_path) as store:
-        store.add(measurement())
-        store.compact()
-        assert names(tmp_path) == {"journal-0.jsonl", "results-1.json"}
-        store.add(measurement())
-        store.compact()
-        assert names(tmp_path) == {"results-1.json", "journal-1.jsonl", "results-2.json"}
-        store.compact()
-        assert names(tmp_path) == {"results-2.json", "results-3.json"}
 
 
 def test_an_empty_store_can_be_compacted(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from dlbricks_tui.models.library import Library, ModelSource
 from dlbricks_tui.models.loading import Loader
 from dlbricks_tui.store import published
 from dlbricks_tui.store.database import ResultsDatabase
-from dlbricks_tui.store.errors import ExchangeError
+from dlbricks_tui.store.documents import ExchangeError
 from dlbricks_tui.store.published import (
     RUNTIME,
     BrokenFileError,
@@ -45,11 +45,6 @@ MODELS = PublishedModels(
     [ModelSource("Tiny Net", Path("tiny"), table1_id="1"), ModelSource("Other Net", Path("other"), table1_id="2")],
     lambda source: TINY if source.name == "Tiny Net" else OTHER,
 )
-
-
-def only_file(folder: Path) -> TimesFile:
-    ((_, (file,)),) = systems_of(folder)
-    return file
 
 
 def test_a_checkout_has_a_folder_for_each_system_and_a_file_for_each_model(tmp_path: Path) -> None:
@@ -94,8 +89,9 @@ def test_a_file_in_another_layout_counts_as_broken(
 ) -> None:
     monkeypatch.setattr(published, "_MOST_BYTES", 500_000)
     time_model(tmp_path, "a", "Tiny Net", [1.0]).write_bytes(content)
+    ((_, (file,)),) = systems_of(tmp_path)
     with pytest.raises(BrokenFileError, match=complaint):
-        only_file(tmp_path).rows()
+        file.rows()
 
 
 def test_a_pipe_is_refused_without_waiting(tmp_path: Path) -> None:

@@ -14,15 +14,15 @@ from dlbricks_tui.store.documents import (
     TABLE_OF,
     TABLES,
     BrokenDocumentError,
+    OtherVersionError,
     fields_of,
     record_of,
     to_document,
     to_record,
 )
-from dlbricks_tui.store.errors import OtherVersionError
 from dlbricks_tui.store.files import EntryKind, JournalEntry, entry_on, line_of
+from dlbricks_tui.store.index import kind_of_label, label_of
 from dlbricks_tui.store.journal import JournalStorage
-from dlbricks_tui.store.labels import kind_of_label, label_of
 from dlbricks_tui.store.records import Constants, Facts, Record, Statistics
 from tests.store.samples import end_to_end, failure, form, measurement, run, runtime, system
 
@@ -57,14 +57,10 @@ def records(kind: type[Record]) -> st.SearchStrategy[Record]:
 def test_every_record_survives_a_round_trip(record: Record) -> None:
     table = TABLE_OF[type(record)]
     line = line_of(JournalEntry(EntryKind.PUT, table, 7, fields_of(record)))
+    assert b"\n" not in line
     assert entry_on(line) == JournalEntry(EntryKind.PUT, table, 7, fields_of(record))
     assert record_of(table, entry_on(line).document or {}) == record
     assert to_record(to_document(record)) == record
-
-
-def test_a_document_is_one_line() -> None:
-    told = dataclasses.replace(measurement(), noise=(("note", "two\nlines and a \u2028"),))
-    assert b"\n" not in line_of(JournalEntry(EntryKind.PUT, "measurements", 1, fields_of(told)))
 
 
 def test_equal_definitions_have_equal_uuids_and_all_else_different_ones() -> None:

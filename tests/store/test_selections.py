@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.store.columns import COLUMNS, Content
 from dlbricks_tui.store.database import ResultsDatabase
-from dlbricks_tui.store.errors import QueryError
+from dlbricks_tui.store.documents import QueryError
 from dlbricks_tui.store.records import Measurement
 from dlbricks_tui.store.selections import (
     OLDEST_FIRST,

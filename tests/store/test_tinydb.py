@@ -17,9 +17,8 @@ from tinydb.table import Document
 
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.store.database import ResultsDatabase, open_results
-from dlbricks_tui.store.documents import EXCHANGED, TABLE_OF, TABLES, fields_of
-from dlbricks_tui.store.errors import StoreError
-from dlbricks_tui.store.exporting import export_all
+from dlbricks_tui.store.documents import EXCHANGED, TABLE_OF, TABLES, StoreError, fields_of
+from dlbricks_tui.store.exchange import export_all
 from dlbricks_tui.store.files import HEAD
 from dlbricks_tui.store.journal import JournalStorage
 from dlbricks_tui.store.records import Measurement, Record, System

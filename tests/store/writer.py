@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 
 from dlbricks_tui.store.database import ResultsDatabase
-from dlbricks_tui.store.errors import StoreError
+from dlbricks_tui.store.documents import StoreError
 from tests.store.samples import brick, measurement
 
 

@@ -20,19 +20,20 @@ from dlbricks_tui.traces.spans import Instruments, LevelRound, MeasuredLevel, Tr
 from dlbricks_tui.traces.threads import ThreadsError
 from dlbricks_tui.traces.trace import LevelDone, LevelStarted, RoundStarted, TraceError, TraceLevel, TrackKind
 from tests.host.lines import turn_of
+from tests.jobs.carrying import fake
 from tests.runs.fake_worker import LINE_NS, PROFILER_NS
 from tests.runs.runs import MODEL, Site
-from tests.traces.tracing import Bench, assert_exactly_the_layers, fake, track_of
+from tests.traces.tracing import TraceBench, assert_exactly_the_layers, track_of
 
 _LOWER = (TraceLevel.MODEL, TraceLevel.LAYER, TraceLevel.PRIMITIVE)
 
 
 @pytest.fixture
-def bench(tmp_path: Path) -> Bench:
-    return Bench(Site(tmp_path / "data"))
+def bench(tmp_path: Path) -> TraceBench:
+    return TraceBench(Site(tmp_path / "data"))
 
 
-def test_each_level_has_the_tracks_of_its_instruments_and_states_and_tells_what_they_add(bench: Bench) -> None:
+def test_each_level_has_the_tracks_of_its_instruments_and_states_and_tells_what_they_add(bench: TraceBench) -> None:
     execution = fake()
     trace = bench.trace(execution, levels=_LOWER, inferences=4)
     assert [it.level for it in trace.levels] == list(_LOWER)
@@ -70,7 +71,7 @@ def test_each_level_has_the_tracks_of_its_instruments_and_states_and_tells_what_
     assert trace.layers[0].kind == "convolution"
 
 
-def test_layers_carry_the_stored_latencies_of_their_bricks(bench: Bench) -> None:
+def test_layers_carry_the_stored_latencies_of_their_bricks(bench: TraceBench) -> None:
     execution = fake()
     bench.site.run(bench.site.request(MODEL, runtime=execution.runtime, method=Method.INSIDE))
     with ResultsDatabase(bench.site.data.store) as store:
@@ -88,7 +89,7 @@ def test_layers_carry_the_stored_latencies_of_their_bricks(bench: Bench) -> None
     ("manner", "reason"), [("crash on load", "SIGSEGV: the last words"), ("unbuildable", "the operator is unbuildable")]
 )
 def test_a_model_that_does_not_run_has_no_trace_and_one_line_that_says_why(
-    bench: Bench, manner: str, reason: str
+    bench: TraceBench, manner: str, reason: str
 ) -> None:
     told = bench.failure(fake(FAKE_MANNERS=f'{{"Convolution": "{manner}"}}'))
     assert reason in told
@@ -98,7 +99,7 @@ def test_a_model_that_does_not_run_has_no_trace_and_one_line_that_says_why(
 
 
 def test_a_level_without_its_instrument_says_why_and_the_others_go_on(
-    bench: Bench, monkeypatch: pytest.MonkeyPatch
+    bench: TraceBench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     execution = replace(fake(), runtime=fake().runtime.side_by_side(2))
     trace = bench.trace(execution, levels=_LOWER, inferences=2)
@@ -117,7 +118,7 @@ def test_a_level_without_its_instrument_says_why_and_the_others_go_on(
     assert "cannot be read" in trace.missing[0].reason
 
 
-def test_the_thread_level_counts_what_the_worker_did_under_all_instruments(bench: Bench) -> None:
+def test_the_thread_level_counts_what_the_worker_did_under_all_instruments(bench: TraceBench) -> None:
     trace = bench.trace(levels=(TraceLevel.MODEL, TraceLevel.THREAD), inferences=3)
     model, threads = trace.levels
     kinds = [it.kind for it in threads.tracks]
@@ -131,7 +132,7 @@ def test_the_thread_level_counts_what_the_worker_did_under_all_instruments(bench
     assert model.counters == ()
 
 
-def test_levels_take_turns_and_the_last_round_is_shown(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_levels_take_turns_and_the_last_round_is_shown(bench: TraceBench, monkeypatch: pytest.MonkeyPatch) -> None:
     """A host that gets slower from round to round adds nothing to an overhead."""
     taken: list[tuple[TraceLevel, int]] = []
     usual = measuring._Tracing._round
@@ -159,7 +160,7 @@ def test_levels_take_turns_and_the_last_round_is_shown(bench: Bench, monkeypatch
         assert all(it.duration_ns > 100_000_000 for it in track_of(level, TrackKind.INFERENCES).spans)
 
 
-def test_a_level_that_fails_in_a_later_round_is_left_out(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_level_that_fails_in_a_later_round_is_left_out(bench: TraceBench, monkeypatch: pytest.MonkeyPatch) -> None:
     usual = measuring._Tracing._round
 
     def failing(tracing: measuring._Tracing, started: measuring._Started) -> LevelRound:
@@ -176,7 +177,7 @@ def test_a_level_that_fails_in_a_later_round_is_left_out(bench: Bench, monkeypat
 
 
 def test_levels_that_do_not_fit_into_memory_together_are_traced_one_after_another(
-    bench: Bench, monkeypatch: pytest.MonkeyPatch
+    bench: TraceBench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(measuring, "_MOST_MEMORY", 0.0)
     trace = bench.trace(levels=_LOWER, inferences=2)
@@ -205,7 +206,7 @@ def test_an_overhead_that_differs_between_rounds_says_so() -> None:
     assert note == "the overhead is uncertain: the 3 rounds differ, +0.000 to +0.500 ms"
 
 
-def test_a_signal_ends_the_trace_with_its_worker(bench: Bench) -> None:
+def test_a_signal_ends_the_trace_with_its_worker(bench: TraceBench) -> None:
     def cancel(message: Event) -> None:
         if message == LevelStarted(level=TraceLevel.LAYER):
             os.kill(os.getpid(), signal.SIGTERM)

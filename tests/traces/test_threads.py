@@ -11,9 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from dlbricks_tui.traces.perf_events import EVENTS, PerfEvents
 from dlbricks_tui.traces.threads import (
+    EVENTS,
     WAITS,
+    PerfEvents,
     Reading,
     Switches,
     ThreadCounts,

@@ -25,7 +25,7 @@ from dlbricks_tui.traces.trace import TRACE, LevelDone, LevelTrace, Trace, Trace
 from tests.models.onnx_models import floats, model, saved
 from tests.runs.runs import Site
 from tests.traces.perfetto_files import Read, values
-from tests.traces.tracing import Bench, assert_exactly_the_layers, level_of, track_of
+from tests.traces.tracing import TraceBench, assert_exactly_the_layers, level_of, track_of
 
 _RUNTIMES = [
     # Its start takes most of the time.
@@ -37,7 +37,7 @@ _WITH_ONEDNN = ("mxnet", "openvino")
 
 
 def traced(folder: Path, framework: str, model: str, inferences: int, levels: Sequence[TraceLevel]) -> Trace:
-    bench = Bench(Site(folder / "data", INSIDE))
+    bench = TraceBench(Site(folder / "data", INSIDE))
     bench.site.path.mkdir()
     runtime = Registry(bench.site.path).find(framework).with_threads(1)
     form = runtime.traits.format

@@ -1,45 +1,21 @@
 """Traces in a data folder of their own, by the fake worker or by real runtimes."""
 
-from collections.abc import Callable
-from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pytest
 
 from dlbricks_tui.analysis.what_if import Execution
-from dlbricks_tui.folders import SAMPLE_MODELS
-from dlbricks_tui.jobs.events import Event, JobEnded
+from dlbricks_tui.jobs.events import JobEnded
 from dlbricks_tui.jobs.process import JobAtWork
-from dlbricks_tui.measure.supervised_worker import TimeLimits
-from dlbricks_tui.models.graph import Level
-from dlbricks_tui.models.library import Library, ModelSource
+from dlbricks_tui.models.library import ModelSource
 from dlbricks_tui.traces.file import read_trace, trace_path, write_trace
 from dlbricks_tui.traces.measuring import trace_model
 from dlbricks_tui.traces.trace import TRACE, LevelTrace, Trace, TraceDone, TraceLevel, TraceOrder, Track, TrackKind
-from tests.jobs.carrying import carried_out
-from tests.runs.runs import FAKE, MODEL, Site
+from tests.jobs.carrying import Bench, fake
 
 
-def fake(**variables: str) -> Execution:
-    """Return the fake worker with these variables."""
-    settings = replace(FAKE.settings, environment=tuple({"FAKE_NOISE": "0.001", **variables}.items()))
-    return Execution(replace(FAKE, settings=settings), Level.WRITTEN)
-
-
-@dataclass
-class Bench:
-    """A data folder in which models are traced, and the messages of the last trace."""
-
-    site: Site
-    limits: TimeLimits = field(default_factory=TimeLimits)
-    act: Callable[[Event], None] = lambda _: None
-    told: list[Event] = field(default_factory=list)
-
-    @property
-    def source(self) -> ModelSource:
-        self.site.path.mkdir(exist_ok=True)
-        (found,) = Library(SAMPLE_MODELS, self.site.path).find(MODEL)
-        return found
+class TraceBench(Bench):
+    """A data folder in which models are traced."""
 
     def trace(self, execution: Execution | None = None, source: ModelSource | None = None, **fields: Any) -> Trace:
         """Trace a model in this process, and read the trace from its file."""
@@ -57,12 +33,6 @@ class Bench:
 
     def traced(self, execution: Execution | None = None, source: ModelSource | None = None, **fields: Any) -> bool:
         """Return whether a model could be traced."""
-        self.told = []
-
-        def write(message: Event) -> None:
-            self.told.append(message)
-            self.act(message)
-
         order = TraceOrder(source=source or self.source, execution=execution or fake(), **fields)
 
         def work(job: JobAtWork[TraceOrder]) -> None:
@@ -70,7 +40,7 @@ class Bench:
             write_trace(trace, trace_path(job.data.traces, trace.id))
             job.tell(TraceDone(id=trace.id))
 
-        return carried_out(TRACE, order, self.site.data, work, write)
+        return self.carry(TRACE, order, work)
 
 
 def level_of(trace: Trace, level: TraceLevel) -> LevelTrace:

@@ -13,7 +13,7 @@ from textual.screen import Screen
 
 import dlbricks_tui.tui
 from dlbricks_tui.api.open_models import Choices
-from dlbricks_tui.api.workbench_session import WorkbenchSession
+from dlbricks_tui.api.session import WorkbenchSession
 from dlbricks_tui.folders import SAMPLE_MODELS, DataFolder
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.settings.setting import Setting

@@ -17,12 +17,12 @@ from textual.css.stylesheet import Stylesheet
 from textual.screen import Screen
 
 from dlbricks_tui.api import estimating, followed_runs, run_watch, scope, store_contents
-from dlbricks_tui.api import library_scans as work
+from dlbricks_tui.api import model_reading as work
 from dlbricks_tui.api.run_watch import RunWatch
 from dlbricks_tui.api.scenarios import ScenarioOfModel
-from dlbricks_tui.api.workbench_session import WorkbenchSession
+from dlbricks_tui.api.session import WorkbenchSession
 from dlbricks_tui.bricks.decomposition import decompose
-from dlbricks_tui.documents import drawing
+from dlbricks_tui.documents import pictures
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.jobs.folder import RunFolder
 from dlbricks_tui.models.cache import Cache
@@ -91,7 +91,7 @@ def _host_of_unknown_load(monkeypatch: pytest.MonkeyPatch) -> None:
 def _pictures_at_once() -> None:
     # Otherwise the first picture of a process would be a sentence at first. Only tests of pictures need the library.
     with suppress(ModuleNotFoundError):
-        drawing.load()
+        pictures.load()
 
 
 @pytest.fixture(autouse=True)

@@ -19,7 +19,7 @@ from dlbricks_tui.api import analysing as lacking
 from dlbricks_tui.api.analysing import Analysis
 from dlbricks_tui.api.followed_runs import SnapshotBuilder
 from dlbricks_tui.api.open_models import ModelSpec
-from dlbricks_tui.api.workbench_session import WorkbenchSession
+from dlbricks_tui.api.session import WorkbenchSession
 from dlbricks_tui.config.config import Config
 from dlbricks_tui.errors import UserError
 from dlbricks_tui.folders import DataFolder

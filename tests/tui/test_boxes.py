@@ -11,15 +11,13 @@ from typing import Any
 import pytest
 from textual.pilot import Pilot
 
-from dlbricks_tui.api.library_scans import compare_models
-from dlbricks_tui.api.model_reading import ModelReader
+from dlbricks_tui.api.model_reading import ModelReader, compare_models
 from dlbricks_tui.api.new_runs import RunSettings
 from dlbricks_tui.api.open_models import AskedShape, ModelSpec
 from dlbricks_tui.api.scenarios import ScenarioSettings
-from dlbricks_tui.api.suites import EXPORT, SuiteOptions
+from dlbricks_tui.api.session import WorkbenchSession
+from dlbricks_tui.api.suites import EXPORT
 from dlbricks_tui.api.traces import TraceSettings
-from dlbricks_tui.api.workbench_session import WorkbenchSession
-from dlbricks_tui.bricks.cutting import Cut
 from dlbricks_tui.bricks.decomposition import Cutting, Decomposition
 from dlbricks_tui.folders import SAMPLE_MODELS, DataFolder
 from dlbricks_tui.jobs.folder import JobFolders, RunFolder
@@ -34,8 +32,7 @@ from dlbricks_tui.runtime.traits import MXNET, Format
 from dlbricks_tui.runtime.variant import Precision
 from dlbricks_tui.settings.loads import RATE
 from dlbricks_tui.settings.setting import ValueRefusedError
-from dlbricks_tui.share.suites.key_file import key_path, read_key
-from dlbricks_tui.share.suites.suite_files import open_suite
+from dlbricks_tui.share.suite_files import key_path, open_suite, read_key
 from dlbricks_tui.tui.dialogs.notices import ErrorScreen
 from dlbricks_tui.tui.dialogs.paths import (
     ANY_FILE,
@@ -463,7 +460,7 @@ WAITS = """
 import signal, sys
 from dlbricks_tui.api.suites import EXPORT
 from dlbricks_tui.jobs.process import work_in_process
-from dlbricks_tui.share.suites.exporting import BricksChecked
+from dlbricks_tui.share.exporting import BricksChecked
 def work(job):
     job.tell(BricksChecked(7, 20, 12.0))
     with job.signals.waiting():
@@ -516,14 +513,6 @@ async def test_the_open_model_or_marked_ones_are_exported_and_the_key_stays_here
     assert "dlbricks suite run suite.dlbricks -o results.json" in shown and "results.json here: R i" in shown
 
 
-def test_a_suite_has_single_layers_where_it_can_have_no_longer_sequences() -> None:
-    wanted = SuiteOptions(granularity=3, cut=Cut.RUNNABLE)
-    files = [source_of(Path(name)) for name in ("one-symbol.json", "two.onnx")]
-    assert wanted.possible_for(files[:1]) == wanted
-    possible = wanted.possible_for(files)
-    assert (possible.granularity, possible.cut) == (1, Cut.CHAIN)
-
-
 async def test_an_export_needs_a_model_a_new_file_and_no_run_that_measures(new: DataFolder, tmp_path: Path) -> None:
     (tmp_path / "old.dlbricks").touch()
     async with running(app_on(new)) as pilot:
@@ -553,12 +542,13 @@ async def test_results_of_a_suite_are_imported_like_any_file_unless_they_are_dam
         reading, first = told(pilot)
         assert reading == "Reading results.json."
         measurements = trio.owner.contents().measurements
-        assert first.startswith(f"{len(measurements)} new bricks of yours, 0 known; 0 failed there, 0 not measured. ")
+        bricks = len({it.brick for it in measurements})
+        assert first.startswith(f"{bricks} new bricks of yours, 0 known; 0 failed there, 0 not measured. ")
         assert f"esc S lists the systems: select {measurements[0].system}" in first
         await press(pilot, "i", f'"{trio.results}"', "enter")
-        assert told(pilot)[-1].startswith(f"0 new bricks of yours, {len(measurements)} known; ")
+        assert told(pilot)[-1].startswith(f"0 new bricks of yours, {bricks} known; ")
     changed = tmp_path / "changed.json"
-    changed.write_text(trio.results.read_text().replace('"count": 10', '"count": 11', 1))
+    changed.write_text(trio.results.read_text().replace('"minimum_ms": ', '"minimum_ms": 9', 1))
     async with showing(new, ResultsScreen) as pilot:
         for path, why in ((trio.results, "there is no key"), (changed, "it was damaged or changed")):
             await press(pilot, "i", f'"{path}"', "enter")

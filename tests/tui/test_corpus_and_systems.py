@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from textual.pilot import Pilot
 
-from dlbricks_tui.api import library_scans, store_contents
-from dlbricks_tui.api.language_systems import language_on_systems
+from dlbricks_tui.api import model_reading, store_contents
+from dlbricks_tui.api.language_models import language_on_systems
 from dlbricks_tui.api.model_reading import ModelReader
 from dlbricks_tui.api.open_models import ModelSpec
 from dlbricks_tui.bricks.decomposition import Decomposition
@@ -32,7 +32,7 @@ from tests.tui.snapshots import resize
 async def test_the_corpus_is_shown_as_it_is_read_searched_sorted_and_read_again_otherwise(
     new: DataFolder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(library_scans, "SECONDS_BETWEEN_TELLING", 0.0)
+    monkeypatch.setattr(model_reading, "SECONDS_BETWEEN_TELLING", 0.0)
     read: list[ModelSpec] = []
     go_on, decompose_cached = threading.Event(), ModelReader.decompose_cached
 

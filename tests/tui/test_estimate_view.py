@@ -8,7 +8,7 @@ import pytest
 
 from dlbricks_tui.api.estimating import Answer, KnownAlready, ThreadSafeEstimator
 from dlbricks_tui.api.open_models import Available, Choices
-from dlbricks_tui.api.workbench_session import SharedStore
+from dlbricks_tui.api.session import SharedStore
 from dlbricks_tui.bricks.decomposition import decompose
 from dlbricks_tui.documents.estimate import EstimateDocument
 from dlbricks_tui.documents.run import UnderWay

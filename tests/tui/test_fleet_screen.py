@@ -6,12 +6,12 @@ from pathlib import Path
 import pytest
 
 from dlbricks_tui.api.fleets import FleetJob, FleetSettings
-from dlbricks_tui.api.workbench_session import WorkbenchSession
+from dlbricks_tui.api.session import WorkbenchSession
 from dlbricks_tui.fleet.folder import FleetFolder, FleetFolders
 from dlbricks_tui.fleet.request import FleetHostState, FleetRequest, HostEntry
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.jobs.folder import State, store_request
-from dlbricks_tui.settings.fleets import Question
+from dlbricks_tui.settings.measuring import Question
 from dlbricks_tui.tui.dialogs.notices import ErrorScreen
 from dlbricks_tui.tui.fleet import (
     CancelFleetScreen,

@@ -20,7 +20,7 @@ from dlbricks_tui.api.followed_runs import (
 )
 from dlbricks_tui.api.run_watch import LoadSeen, Replayed, ResultsGrown, RunWatch
 from dlbricks_tui.folders import DataFolder
-from dlbricks_tui.host.load import HostLoad, LoadMeter
+from dlbricks_tui.host.noise import HostLoad, LoadMeter
 from dlbricks_tui.jobs.errors import JobError
 from dlbricks_tui.jobs.events import Event, Paused, Resumed
 from dlbricks_tui.jobs.folder import RunFolder, State

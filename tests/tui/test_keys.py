@@ -8,7 +8,7 @@ from textual.drivers import linux_driver
 from textual.events import Key
 from textual.pilot import Pilot
 
-from dlbricks_tui.api.workbench_session import WorkbenchSession
+from dlbricks_tui.api.session import WorkbenchSession
 from dlbricks_tui.config.config import KeysGiven, Sources
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.jobs.folder import State

@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 from textual.pilot import Pilot
 
+from dlbricks_tui.api import language_answers, loads
 from dlbricks_tui.api import language_models as asking
-from dlbricks_tui.api import token_loads
-from dlbricks_tui.api.language_models import LanguageAnswer, LanguageOptions
-from dlbricks_tui.api.token_loads import TokenLoadAnswer, TokenLoadOptions
-from dlbricks_tui.api.workbench_session import WorkbenchSession
+from dlbricks_tui.api.language_answers import LanguageAnswer, LanguageOptions
+from dlbricks_tui.api.loads import TokenLoadAnswer, TokenLoadOptions
+from dlbricks_tui.api.session import WorkbenchSession
 from dlbricks_tui.config.config import Config
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.host.queue import WorkKind
@@ -97,8 +97,8 @@ def answers(monkeypatch: pytest.MonkeyPatch) -> Answers:
     monkeypatch.setattr(asking, "library_answers", made.of_library)
     monkeypatch.setattr(asking, "stored_answers", made.stored)
     # Not every host has each runtime.
-    monkeypatch.setattr(asking, "runtimes_here", lambda _: ("onnxruntime", "openvino"))
-    monkeypatch.setattr(asking, "precisions_here", lambda: tuple(WeightPrecision))
+    monkeypatch.setattr(language_answers, "runtimes_here", lambda _: ("onnxruntime", "openvino"))
+    monkeypatch.setattr(language_answers, "precisions_here", lambda: tuple(WeightPrecision))
     return made
 
 
@@ -184,7 +184,7 @@ async def test_models_are_opened_by_path_and_name_and_settings_lead_to_other_ans
             raise LanguageError("no language model 'nosuch': `dlbricks llm --list` shows all names")
         return replace(opened, name="mine" if "mine" in text else SMALL)
 
-    monkeypatch.setattr(asking, "open_language_model", open_)
+    monkeypatch.setattr(language_answers, "open_language_model", open_)
     async with showing(new, screen_of, MEDIUM) as pilot:
         await press(pilot, "o", '"mi"', on=OpenLanguageModelScreen)
         await press(pilot, "tab", "enter")
@@ -299,7 +299,7 @@ async def test_the_systems_and_the_users_of_the_selected_model_are_shown(
         return replace(token_load_answer(), model=model.name)
 
     monkeypatch.setattr("dlbricks_tui.tui.language.language_on_systems", on_systems)
-    monkeypatch.setattr(token_loads, "token_load", load)
+    monkeypatch.setattr(loads, "token_load", load)
     async with showing(new, screen_of, WIDE) as pilot:
         first = listed(pilot)[0]
         await press(pilot, "S", shows=f"Which system is quickest and cheapest for {first}?")

@@ -11,11 +11,11 @@ import pytest
 
 from dlbricks_tui.api.analyses import model_row
 from dlbricks_tui.api.combinations import compare_in_steps
-from dlbricks_tui.api.library_scans import estimate_library
+from dlbricks_tui.api.model_reading import estimate_library
 from dlbricks_tui.api.open_models import Choices, ModelSpec
 from dlbricks_tui.api.scenarios import ScenarioOfModel, ScenarioSettings
+from dlbricks_tui.api.session import WorkbenchSession, options_of
 from dlbricks_tui.api.store_contents import rank_systems
-from dlbricks_tui.api.workbench_session import WorkbenchSession, options_of
 from dlbricks_tui.bricks.decomposition import decompose
 from dlbricks_tui.cli.main import main
 from dlbricks_tui.config.config import Config

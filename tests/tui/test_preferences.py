@@ -14,7 +14,7 @@ from textual.app import App
 from textual.pilot import Pilot
 
 from dlbricks_tui.api.open_models import ModelId
-from dlbricks_tui.api.workbench_session import WorkbenchSession
+from dlbricks_tui.api.session import WorkbenchSession
 from dlbricks_tui.config.config import Sources
 from dlbricks_tui.folders import THEMES, DataFolder
 from dlbricks_tui.tui import preferences as tailoring

@@ -17,7 +17,7 @@ from dlbricks_tui.documents.lines import Line, sparkline, width_of
 from dlbricks_tui.documents.run import UnderWay, on_its_way, under_way
 from dlbricks_tui.estimate.knowledge import Latency
 from dlbricks_tui.folders import SAMPLE_MODELS, DataFolder
-from dlbricks_tui.host.load import HostLoad
+from dlbricks_tui.host.noise import HostLoad
 from dlbricks_tui.host.queue import Place
 from dlbricks_tui.jobs.errors import JobError
 from dlbricks_tui.jobs.folder import State

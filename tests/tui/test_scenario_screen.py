@@ -11,7 +11,7 @@ from dlbricks_tui.analysis.what_if import Execution
 from dlbricks_tui.api import scenarios
 from dlbricks_tui.api.open_models import ModelSpec
 from dlbricks_tui.api.scenarios import ScenarioSettings
-from dlbricks_tui.api.workbench_session import WorkbenchSession
+from dlbricks_tui.api.session import WorkbenchSession
 from dlbricks_tui.bricks.identity import end_to_end_keys
 from dlbricks_tui.config.config import Config
 from dlbricks_tui.folders import DataFolder
@@ -124,6 +124,7 @@ async def test_the_prediction_follows_settings_and_a_wrong_one_is_one_line(timed
         assert re.search(r"p99 ~[\d.]+ ms \([\d.]+ to [\d.]+\) at 5\.000/s, within 123 ms", shown)
         shown = await choose(pilot, PERCENTILE, "equals_sign", "ctrl+u", '"90"', "enter")
         assert re.search(r"p90 ~[\d.]+ ms \([\d.]+ to [\d.]+\) at 5\.000/s, within 123 ms", shown)
+        assert re.search(r"p90 ~[\d.]+ ms .* at 5\.000/s", await choose(pilot, PERCENTILE, "l", "h"))
         await choose(pilot, RATE, "enter", "ctrl+u", "enter")
         shown = await choose(pilot, BOUND, "equals_sign", "ctrl+u", '"0.5"', "enter")
         assert "bound 0.5 ms: a request that never waits takes" in shown

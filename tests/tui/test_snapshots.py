@@ -17,10 +17,10 @@ from dlbricks_tui.api import store_contents as work
 from dlbricks_tui.api.analysing import MeasuringPlan
 from dlbricks_tui.api.jobs import ToldJob
 from dlbricks_tui.api.open_models import ModelSpec
+from dlbricks_tui.api.session import WorkbenchSession
 from dlbricks_tui.api.traces import TraceSettings
-from dlbricks_tui.api.workbench_session import WorkbenchSession
 from dlbricks_tui.config.config import Config
-from dlbricks_tui.estimate.prediction.score import PredictionBasis, Score
+from dlbricks_tui.estimate.score import PredictionBasis, Score
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.host.noise import Finding, NoiseVerdict
 from dlbricks_tui.host.queue import Place
@@ -29,7 +29,7 @@ from dlbricks_tui.jobs.folder import JobFolder, State
 from dlbricks_tui.models.errors import ModelError
 from dlbricks_tui.models.library import ModelSource
 from dlbricks_tui.settings.setting import several, whole
-from dlbricks_tui.share.suites.exporting import OmittedBrick, SuiteWritten
+from dlbricks_tui.share.exporting import OmittedBrick, SuiteWritten
 from dlbricks_tui.tui.analysis import MeasureScreen
 from dlbricks_tui.tui.dialogs.notices import DemonstrationScreen, WritingScreen
 from dlbricks_tui.tui.fleet import CancelFleetScreen, HostsFileScreen, StartFleetScreen

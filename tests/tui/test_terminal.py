@@ -24,8 +24,8 @@ from textual._compositor import CompositorUpdate
 from textual.drivers.headless_driver import HeadlessDriver
 
 from benchmarks.terminal import Terminal
-from dlbricks_tui.api import library_scans as work
-from dlbricks_tui.api.workbench_session import WorkbenchSession
+from dlbricks_tui.api import model_reading as work
+from dlbricks_tui.api.session import WorkbenchSession
 from dlbricks_tui.config.config import Config, Given, Sources
 from dlbricks_tui.folders import SAMPLE_MODELS, DataFolder
 from dlbricks_tui.jobs.folder import RunFolder, RunFolders, State, Tally
@@ -42,7 +42,7 @@ from dlbricks_tui.tui.run.host import RunUpdates
 from dlbricks_tui.tui.saving import clipboard_sequence
 from dlbricks_tui.tui.variants import VariantsScreen
 from dlbricks_tui.tui.widgets.screens import NOT_YET
-from tests.cli.test_hostile_names import HOSTILE, hostile_model
+from tests.cli.test_output import HOSTILE, hostile_model
 from tests.runs.killing import PATIENCE_SECONDS, eventually, has_told
 from tests.runs.live_runs import end, estimate, in_the_middle, put_run
 from tests.runs.runs import BRICKS, FAKE_WORKER, Site
@@ -673,7 +673,7 @@ _PROGRAM = """
 import os, sys, threading
 import numpy as np
 from pathlib import Path
-from dlbricks_tui.api.workbench_session import return_large_blocks
+from dlbricks_tui.api.session import return_large_blocks
 
 if sys.argv[1] == "return":
     return_large_blocks()

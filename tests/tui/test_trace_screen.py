@@ -14,8 +14,8 @@ from textual.pilot import Pilot
 from dlbricks_tui.analysis.what_if import Execution
 from dlbricks_tui.api import traces as answers
 from dlbricks_tui.api.open_models import ModelSpec
+from dlbricks_tui.api.session import WorkbenchSession
 from dlbricks_tui.api.traces import TraceOptions
-from dlbricks_tui.api.workbench_session import WorkbenchSession
 from dlbricks_tui.config.config import Config
 from dlbricks_tui.documents.timeline_rows import TimelineState
 from dlbricks_tui.folders import DataFolder

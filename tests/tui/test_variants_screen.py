@@ -10,7 +10,7 @@ import pytest
 from dlbricks_tui.api import combinations
 from dlbricks_tui.api.new_runs import WantedCombination
 from dlbricks_tui.api.open_models import Choices, ModelSpec
-from dlbricks_tui.api.workbench_session import WorkbenchSession
+from dlbricks_tui.api.session import WorkbenchSession
 from dlbricks_tui.bricks.decomposition import decompose
 from dlbricks_tui.documents.ranking import cell_parts, matrix_columns, matrix_rows
 from dlbricks_tui.errors import UserError

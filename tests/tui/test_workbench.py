@@ -7,7 +7,7 @@ from textual.pilot import Pilot
 
 from dlbricks_tui.api.model_reading import ModelReader, Refusal
 from dlbricks_tui.api.open_models import Choices, ModelSpec
-from dlbricks_tui.api.workbench_session import WorkbenchSession
+from dlbricks_tui.api.session import WorkbenchSession
 from dlbricks_tui.documents.run import UnderWay
 from dlbricks_tui.folders import SAMPLE_MODELS, DataFolder
 from dlbricks_tui.jobs.folder import RunFolder

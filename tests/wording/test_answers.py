@@ -4,9 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from dlbricks_tui.bricks.cutting import Cut
+from dlbricks_tui.bricks.cutting import Cut, LayerOrder
 from dlbricks_tui.bricks.decomposition import Cutting, decompose
-from dlbricks_tui.bricks.ordering import LayerOrder
 from dlbricks_tui.documents.parts import Sentence
 from dlbricks_tui.documents.variants import variant_remarks
 from dlbricks_tui.estimate.estimate import estimate
@@ -17,8 +16,19 @@ from dlbricks_tui.models.graph import Level
 from dlbricks_tui.runtime.runtime import Runtime
 from dlbricks_tui.runtime.variant import AskedVariant, InstructionSet, Optimisation, Precision, Variant
 from dlbricks_tui.wording import numbers
-from dlbricks_tui.wording.answers import answer_words, faster_words, figure_number, figure_text, origin_words, way_line
-from dlbricks_tui.wording.doubts import doubts_about, engine_remarks, options_of, settling_command, slow_host
+from dlbricks_tui.wording.answers import (
+    answer_words,
+    doubts_about,
+    engine_remarks,
+    faster_words,
+    figure_number,
+    figure_text,
+    options_of,
+    origin_words,
+    settling_command,
+    slow_host,
+    way_line,
+)
 from tests.analysis.executions import RUNTIME, executed
 from tests.bricks.graphs import chain
 from tests.estimate.knowledge_of import with_predictions

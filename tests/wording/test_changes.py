@@ -7,7 +7,7 @@ import pytest
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.runtime.variant import InstructionSet, Precision, Variant
 from dlbricks_tui.store.change import Verdict
-from dlbricks_tui.wording.changes import (
+from dlbricks_tui.wording.answers import (
     change_words,
     check_heading,
     p_phrase,
@@ -17,7 +17,7 @@ from dlbricks_tui.wording.changes import (
     verdict_line,
     what_if_words,
 )
-from dlbricks_tui.wording.fleets import machines_answer, machines_question
+from dlbricks_tui.wording.jobs import machines_answer, machines_question
 from tests.estimate.test_comparison import incomplete, on, ranked
 
 

@@ -6,12 +6,13 @@ from typing import Any
 import pytest
 
 from dlbricks_tui.fleet.request import FleetHostState, FleetProgress, HostBrickFailed, HostChanged, HostRow
-from dlbricks_tui.host.load import HostLoad
+from dlbricks_tui.host.noise import HostLoad
 from dlbricks_tui.host.queue import Place
 from dlbricks_tui.jobs.events import Event, Paused, Resumed, Waiting
 from dlbricks_tui.jobs.folder import State
 from dlbricks_tui.measure.events import BatchStarted, DriftNoted, RoundRepeated
 from dlbricks_tui.runs.events import (
+    Disturbances,
     EstimateChanged,
     FailedBefore,
     LayerUnmeasurable,
@@ -23,11 +24,11 @@ from dlbricks_tui.runs.events import (
     ProgramFailed,
     ProgramLoaded,
     RunEnded,
+    RunProgress,
     RunStarted,
     ShapesRemembered,
     WorkerReplaced,
 )
-from dlbricks_tui.runs.progress import Disturbances, RunProgress
 from dlbricks_tui.scenarios.scenario import LoadReady, LoadTestsKept, LoadTestStarted, Scenario, ScenarioKind
 from dlbricks_tui.traces.trace import LevelDone, LevelStarted, RoundStarted, TraceLevel
 from dlbricks_tui.wording.events import (
@@ -40,18 +41,21 @@ from dlbricks_tui.wording.events import (
     note_of,
 )
 from dlbricks_tui.wording.events import measured as timed
-from dlbricks_tui.wording.fleets import fleet_line, host_line, note_line, settled_line
-from dlbricks_tui.wording.numbers import signed_ms
-from dlbricks_tui.wording.runs import NONE_DONE, Done, Tone, host_in_words, how_far, line_of_work, load_in_words
-from dlbricks_tui.wording.scenarios import (
+from dlbricks_tui.wording.jobs import (
+    fleet_line,
     histogram_below,
+    host_line,
     in_us,
     message_line,
+    note_line,
     progress_line,
     scenario_line,
+    settled_line,
     trace_line,
     trace_question,
 )
+from dlbricks_tui.wording.numbers import signed_ms
+from dlbricks_tui.wording.runs import NONE_DONE, Done, Tone, host_in_words, how_far, line_of_work, load_in_words
 from tests.runs.live_runs import at, estimate, in_the_middle, loaded, measured, planned, round_done
 from tests.store.samples import load_test
 

@@ -9,7 +9,7 @@ from dlbricks_tui.estimate.estimate import Options, estimate
 from dlbricks_tui.estimate.system_estimate import SystemEstimate
 from dlbricks_tui.models.graph import LayerGraph
 from dlbricks_tui.runtime.variant import Variant
-from dlbricks_tui.wording.layers import common_beginning, cores_in_words, parallel_sentences, usual_beginning
+from dlbricks_tui.wording.answers import common_beginning, cores_in_words, parallel_sentences, usual_beginning
 from tests.analysis.executions import knowing
 from tests.bricks.graphs import DATA, Spec, after, built, chain
 from tests.estimate.knowledge_of import with_predictions

@@ -12,15 +12,17 @@ from functools import cache, lru_cache
 from pathlib import Path
 
 from dlbricks_tui.models.graph import UNKNOWN_TYPE, ParamValue
-from dlbricks_tui.models.literals import LiteralError, guess_value, parse_value
 from dlbricks_tui.models.mxnet.symbol_file import SymbolFile
 from dlbricks_tui.models.neutral import (
     InnerForms,
+    LiteralError,
     Neutral,
     Site,
     Translated,
     Values,
     from_the_front,
+    guess_value,
+    parse_value,
     without_defaults,
 )
 

@@ -10,8 +10,8 @@ from typing import BinaryIO, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from dlbricks_tui.files import open_regular
 from dlbricks_tui.models.errors import UnreadableModelError
-from dlbricks_tui.regular_files import open_regular
 
 _LIST_MAGIC = 0x112
 # Arrays begin with a magic number, since 0.12 followed by the storage type. The oldest begin with their shape.

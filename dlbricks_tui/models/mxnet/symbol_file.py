@@ -10,13 +10,12 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
+from dlbricks_tui.files import read_bytes
 from dlbricks_tui.models.cache import Cache, ReadModel
 from dlbricks_tui.models.content import LONGEST_NAME, read_content, refuse_no_model, without_cycle_search
-from dlbricks_tui.models.digraphs import needed_for, topological_order
 from dlbricks_tui.models.errors import ModelError, UnreadableModelError
-from dlbricks_tui.models.graph import Level, NativeNode, Numbers, Shape, TensorType
+from dlbricks_tui.models.graph import Level, NativeNode, Numbers, Shape, TensorType, needed_for, topological_order
 from dlbricks_tui.models.library import ModelSource
-from dlbricks_tui.regular_files import read_bytes
 
 VARIABLE = "null"
 # The oldest version with today's format. Newer versions read it without conversion.

@@ -23,8 +23,8 @@ from dlbricks_tui.models.input_shapes import (
     refuse_unknown_inputs,
     short_shape,
 )
-from dlbricks_tui.models.literals import MOST_NUMBERS
-from dlbricks_tui.models.onnx.branches import is_if
+from dlbricks_tui.models.neutral import MOST_NUMBERS
+from dlbricks_tui.models.onnx.constants import is_if
 from dlbricks_tui.models.onnx.model_file import OnnxFile, graphs_inside, reads
 from dlbricks_tui.models.onnx.stored_arrays import (
     MOST_ELEMENTS,

@@ -19,9 +19,7 @@ from dlbricks_tui.models.graph import UNKNOWN_TYPE, GraphInput, LayerGraph, Leve
 from dlbricks_tui.models.input_shapes import example_shape, refuse_unfit, value_advice
 from dlbricks_tui.models.library import ModelSource
 from dlbricks_tui.models.neutral import InnerGraphsTooLargeError
-from dlbricks_tui.models.onnx.branches import is_if
-from dlbricks_tui.models.onnx.constants import ConstantAnalysis, analyse
-from dlbricks_tui.models.onnx.execution_graph import executed_graph, written_layers_behind
+from dlbricks_tui.models.onnx.constants import ConstantAnalysis, analyse, is_if
 from dlbricks_tui.models.onnx.inputs import (
     candidates,
     compared_numbers,
@@ -32,7 +30,7 @@ from dlbricks_tui.models.onnx.inputs import (
     stated_inputs,
     stored_settings,
 )
-from dlbricks_tui.models.onnx.layer_graph import OnnxGraph, OnnxGraphBuilder
+from dlbricks_tui.models.onnx.layer_graph import OnnxGraph, OnnxGraphBuilder, executed_graph, written_layers_behind
 from dlbricks_tui.models.onnx.model_file import (
     DEEPEST_NESTING,
     OnnxFile,

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, NamedTuple
 
 from dlbricks_tui.models.content import GZIP_MAGIC, LONGEST_NAME, open_model_file, read_content, refuse_no_model
-from dlbricks_tui.models.digraphs import needed_for, topological_order
 from dlbricks_tui.models.errors import UnreadableModelError
+from dlbricks_tui.models.graph import needed_for, topological_order
 
 if TYPE_CHECKING:
     from google.protobuf.descriptor import Descriptor

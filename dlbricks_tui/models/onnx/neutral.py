@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from dlbricks_tui.models.graph import NativeNode, ParamValue, Shape
 from dlbricks_tui.models.neutral import Neutral, Site, Translated, from_the_front, without_defaults
-from dlbricks_tui.models.onnx.branches import rename_reads
+from dlbricks_tui.models.onnx.constants import rename_reads
 from dlbricks_tui.models.onnx.model_file import graphs_inside, outer_tensors
 from dlbricks_tui.models.onnx.stored_arrays import DamagedValueError, attribute_value
 

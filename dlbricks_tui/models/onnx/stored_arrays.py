@@ -8,12 +8,12 @@ from math import prod
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from dlbricks_tui.files import open_regular
 from dlbricks_tui.models.errors import UnreadableModelError
 from dlbricks_tui.models.graph import UNKNOWN_DTYPE, UNKNOWN_TYPE, ParamValue, TensorType
 from dlbricks_tui.models.input_shapes import MOST_AXES, short_shape
-from dlbricks_tui.models.literals import single_precision
+from dlbricks_tui.models.neutral import single_precision
 from dlbricks_tui.models.onnx.model_file import OnnxFile, graphs_inside, parse_onnx, read_onnx, refuse_too_many_parts
-from dlbricks_tui.regular_files import open_regular
 
 if TYPE_CHECKING:
     from onnx import AttributeProto, NodeProto, TensorProto, TypeProto

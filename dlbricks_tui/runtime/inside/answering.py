@@ -31,7 +31,7 @@ def _answer(
         if isinstance(request, protocol.Quantise):
             # Without the backend, whose thread pool the sessions of the quantiser could not share.
             refuse_without("numpy")
-            from dlbricks_tui.runtime.inside.ort_quantising import write_quantised
+            from dlbricks_tui.runtime.inside.ort_session import write_quantised
 
             return write_quantised(request)
         if type(request) not in performers:
@@ -75,12 +75,12 @@ def _engine_performers(framework: str) -> dict[type[protocol.Request[Any]], Call
     # Without a backend, which would bring threads of its own.
     refuse_without("numpy")
     if framework == "openvino":
-        from dlbricks_tui.runtime.inside.openvino_engine import openvino_engine
+        from dlbricks_tui.runtime.inside.language_engines import openvino_engine
         from dlbricks_tui.runtime.inside.openvino_models import load_openvino
 
         decoding = openvino_engine(load_openvino())
         return {protocol.OpenEngine: decoding.open, protocol.Generate: decoding.generate}
-    from dlbricks_tui.runtime.inside.genai_engine import GenaiEngine, load_genai
+    from dlbricks_tui.runtime.inside.language_engines import GenaiEngine, load_genai
 
     engine = GenaiEngine(load_genai())
     return {protocol.OpenEngine: engine.open, protocol.Generate: engine.generate, protocol.Serve: engine.serve}

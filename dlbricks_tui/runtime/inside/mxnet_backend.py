@@ -37,10 +37,9 @@ from dlbricks_tui.runtime.inside.backend import (
     RefusalError,
     rows_of,
 )
-from dlbricks_tui.runtime.inside.mxnet_framework import ask, load, refuse_unknown, save
+from dlbricks_tui.runtime.inside.measuring import lines_printed, mark
+from dlbricks_tui.runtime.inside.mxnet_framework import ALIAS, VARIABLE, SymbolNodes, ask, load, refuse_unknown, save
 from dlbricks_tui.runtime.inside.mxnet_inference import fuse, infer
-from dlbricks_tui.runtime.inside.symbol_file import ALIAS, VARIABLE, SymbolNodes
-from dlbricks_tui.runtime.inside.tracing import lines_printed, mark
 from dlbricks_tui.runtime.inside.values import (
     data_values,
     learned_values,

@@ -1,19 +1,175 @@
-"""The module `mxnet` of this interpreter: import it, load symbols, and shorten its error messages."""
+"""The module `mxnet` of this interpreter, and symbol files in parts, so that it can be asked about single nodes."""
 
 from __future__ import annotations
 
 import ctypes
 import importlib
+import json
 import re
 import sys
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 from dlbricks_tui.runtime.inside.backend import RefusalError
-from dlbricks_tui.runtime.inside.symbol_file import SymbolNodes
 from dlbricks_tui.runtime.protocol import Reason
+
+VARIABLE = "null"
+
+# Python code, or an address in the memory of the process that saved the file. MXNet knows the names, but cannot create
+# these operators from a file, and crashes on the addresses.
+NOT_FROM_A_FILE = frozenset({"Custom", "_CachedOp", "_CustomFunction", "_NDArray", "_Native"})
+
+# MXNet's JSON reader knows the escapes of a line break and a tab only.
+UNREADABLE_ESCAPE = re.compile(r"(?<!\\)((?:\\\\)*)\\(?:u[0-9a-f]{4}|[bf])")
+
+ALIAS = re.compile(r"#(\d+)#")
+
+
+class Edge(NamedTuple):
+    """One output of a node."""
+
+    node: int
+    output: int
+
+
+class SymbolNodes:
+    """The nodes and heads of a file.
+
+    MXNet gets every node under the alias `#index#`. It binds by name and quotes names in its errors, and the names of a
+    file may be duplicate, empty, or not acceptable to MXNet.
+    """
+
+    def __init__(self, text: str) -> None:
+        try:
+            document = json.loads(text)
+            self._nodes: list[dict[str, Any]] = document["nodes"]
+            self._versions = _expect(dict, document.get("attrs") or {})
+            self.names = [_expect(str, node["name"]) for node in self._nodes]
+            self.operators = [_expect(str, node["op"]) for node in self._nodes]
+            self._operators_within = [_operators_within(node) for node in self._nodes]
+            self._declared = [_expect(dict, node.get("attrs") or {}) for node in self._nodes]
+            self.inputs = [self._edges(node["inputs"]) for node in self._nodes]
+            self._variables = {self.names[i]: i for i, op in enumerate(self.operators) if op == VARIABLE}
+            self.heads = self._edges(document["heads"])
+            if not self.heads:
+                raise ValueError("it has no heads")
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+            raise RefusalError(Reason.MALFORMED, f"not a symbol file of today's format: {error!r}") from error
+
+    def unknown_to(self, operators: frozenset[str]) -> list[int]:
+        """Return the nodes that these operators cannot build, because of themselves or of a subgraph."""
+        makeable = operators - NOT_FROM_A_FILE
+        return [i for i, needed in enumerate(self._operators_within) if not needed <= makeable]
+
+    def variable(self, name: str) -> int:
+        if name not in self._variables:
+            raise RefusalError(Reason.MALFORMED, f"there is no input called {name}")
+        return self._variables[name]
+
+    def alias(self, variable: str) -> str:
+        return f"#{self.variable(variable)}#"
+
+    def uses(self) -> Iterator[tuple[str, list[int | None]]]:
+        """Return each operator, including those in subgraphs, with the nodes of the file that it reads.
+
+        None stands for results of the subgraph itself.
+        """
+        waiting: list[tuple[dict[str, Any], list[int | None]]] = []
+        for index, node in enumerate(self._nodes):
+            waiting.append((node, [edge.node for edge in self.inputs[index]]))
+        for node, reads in waiting:
+            yield node["op"], reads
+            for subgraph in node.get("subgraphs", ()):
+                # The variables of a subgraph stand for the inputs of the operator around it, in order.
+                outside = iter(reads)
+                known = [next(outside, None) if inner["op"] == VARIABLE else None for inner in subgraph["nodes"]]
+                waiting += [(inner, [known[entry[0]] for entry in inner["inputs"]]) for inner in subgraph["nodes"]]
+
+    def declaring(self, attribute: str) -> frozenset[str]:
+        """Return the aliases of the nodes with that attribute."""
+        return frozenset(f"#{i}#" for i, declared in enumerate(self._declared) if attribute in declared)
+
+    def twins(self) -> list[int]:
+        """Return for each node the first node of the file that computes the same from the same inputs."""
+        twins: list[int] = []
+        first: dict[str, int] = {}
+        for index, node in enumerate(self._nodes):
+            if node["op"] == VARIABLE:
+                twins.append(index)
+                continue
+            inputs = [
+                (twins[edge.node] if edge.node < index else edge.node, edge.output) for edge in self.inputs[index]
+            ]
+            looks = json.dumps({**node, "name": "", "inputs": inputs}, sort_keys=True)
+            twins.append(first.setdefault(looks, index))
+        return twins
+
+    def aliased(self, left_out: Collection[int] = ()) -> str:
+        """Return the file with all names replaced by aliases; variables replace the outputs of the nodes left out."""
+        nodes = [{**node, "name": f"#{i}#"} for i, node in enumerate(self._nodes)]
+        heads = list(self.heads)
+        for index in left_out:
+            nodes[index] = {"op": VARIABLE, "name": f"#{index}#", "inputs": []}
+            # Also request tensors that only nodes left out read.
+            heads += self.inputs[index]
+        stand_ins: dict[Edge, int] = {}
+
+        def redirected(edge: Edge) -> list[int]:
+            if edge.node not in left_out or edge.output == 0:
+                return [edge.node, edge.output, 0]
+            if edge not in stand_ins:
+                stand_ins[edge] = len(nodes)
+                nodes.append({"op": VARIABLE, "name": f"#{edge.node}#.{edge.output}", "inputs": []})
+            return [stand_ins[edge], 0, 0]
+
+        for index, edges in enumerate(self.inputs):
+            if index not in left_out:
+                nodes[index]["inputs"] = [redirected(edge) for edge in edges]
+        document = {"nodes": nodes, "heads": [redirected(edge) for edge in heads], "attrs": self._versions}
+        document["arg_nodes"] = [i for i, node in enumerate(nodes) if node["op"] == VARIABLE]
+        text = UNREADABLE_ESCAPE.sub(r"\1?", json.dumps(document, ensure_ascii=False))
+        return text.encode(errors="replace").decode()
+
+    def node_in(self, text: str) -> int | None:
+        """Return the first node whose alias occurs in the text."""
+        found = (int(alias) for alias in ALIAS.findall(text))
+        return next((index for index in found if index < len(self.names)), None)
+
+    def restored(self, text: str) -> str:
+        """Return the text with the names of the file in place of aliases."""
+
+        def restore(alias: re.Match[str]) -> str:
+            index = int(alias[1])
+            return self.names[index] if index < len(self.names) else alias[0]
+
+        return ALIAS.sub(restore, text)
+
+    def _edges(self, value: Any) -> list[Edge]:
+        edges = [Edge(_expect(int, entry[0]), _expect(int, entry[1])) for entry in _expect(list, value)]
+        for edge in edges:
+            if not 0 <= edge.node < len(self._nodes) or edge.output < 0:
+                raise ValueError(f"there is no output {edge.output} of node {edge.node}")
+        return edges
+
+
+def _operators_within(node: dict[str, Any]) -> frozenset[str]:
+    found = set()
+    waiting = [node]
+    while waiting:
+        node = waiting.pop()
+        found.add(_expect(str, node["op"]))
+        for subgraph in node.get("subgraphs", ()):
+            waiting += subgraph["nodes"]
+    return frozenset(found - {VARIABLE})
+
+
+def _expect(kind: type, value: Any) -> Any:
+    if not isinstance(value, kind):
+        raise TypeError(f"{value!r:.60} where a {kind.__name__} belongs")
+    return value
+
 
 # MXNet still reads these names, which numpy 1.24 removed.
 NUMPY_ALIASES = (("bool", bool), ("int", int), ("float", float), ("complex", complex), ("object", object), ("str", str))

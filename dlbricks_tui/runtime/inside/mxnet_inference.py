@@ -11,8 +11,16 @@ from typing import Any
 import numpy
 
 from dlbricks_tui.runtime.inside.backend import RefusalError
-from dlbricks_tui.runtime.inside.mxnet_framework import ask, load, operators, refuse_unknown, save
-from dlbricks_tui.runtime.inside.symbol_file import ALIAS, Edge, SymbolNodes
+from dlbricks_tui.runtime.inside.mxnet_framework import (
+    ALIAS,
+    Edge,
+    SymbolNodes,
+    ask,
+    load,
+    operators,
+    refuse_unknown,
+    save,
+)
 from dlbricks_tui.runtime.protocol import Fuse, Fused, Infer, Inferred, Reason, Tensor
 
 # MXNet's usual builds count the elements of an array in 32 bits.

@@ -17,7 +17,7 @@ from typing import Any
 import numpy
 
 from dlbricks_tui.runtime.inside.backend import RefusalError
-from dlbricks_tui.runtime.inside.symbol_file import SymbolNodes
+from dlbricks_tui.runtime.inside.mxnet_framework import SymbolNodes
 from dlbricks_tui.runtime.protocol import ArrayType, Reason, Value
 
 

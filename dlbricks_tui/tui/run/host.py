@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from dlbricks_tui.api.new_runs import RunPreview, RunSettings, WantedCombination
     from dlbricks_tui.api.open_models import Choices, ModelId
     from dlbricks_tui.api.run_watch import News
-    from dlbricks_tui.api.workbench_session import WorkbenchSession
+    from dlbricks_tui.api.session import WorkbenchSession
     from dlbricks_tui.config.config import Config
     from dlbricks_tui.folders import DataFolder
     from dlbricks_tui.host.queue import Place

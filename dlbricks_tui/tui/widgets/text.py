@@ -214,34 +214,34 @@ class PictureView(LineWidget):
         return not app.no_color and app.theme != SIXTEEN_COLOURS and app.console.color_system in _MANY_COLOURS
 
     def _drawn(self, width: int, height: int) -> tuple[Line, ...]:
-        from dlbricks_tui.documents import drawing
+        from dlbricks_tui.documents import pictures
 
-        asked = (self.picture, width, height, self.is_fine, drawing.is_loaded())
+        asked = (self.picture, width, height, self.is_fine, pictures.is_loaded())
         if asked != self._drawn_for:
             self._drawn_for = asked
             self._lines = self._draw(width, height)
         return self._lines
 
     def _draw(self, width: int, height: int) -> tuple[Line, ...]:
-        from dlbricks_tui.documents import drawing
+        from dlbricks_tui.documents import pictures
 
         if self.picture is None or width < 1:
             return ()
         most = min(_MOST_LINES_OF_TEXT, max(1, height // _LINES_FOR_A_LINE_OF_TEXT))
         said = _cut(wrapped(line(self.picture.says), width), most)
         room = height - len(said)
-        if width < drawing.LEAST_WIDTH or room < drawing.LEAST_HEIGHT:
+        if width < pictures.LEAST_WIDTH or room < pictures.LEAST_HEIGHT:
             return _cut(wrapped(line(self.picture.says), width), height)
-        if not drawing.is_loaded():
+        if not pictures.is_loaded():
             self._load()
             return said
-        return (*drawing.drawn(self.picture, width, room, fine=self.is_fine), *said)
+        return (*pictures.drawn(self.picture, width, room, fine=self.is_fine), *said)
 
     def _load(self) -> None:
-        from dlbricks_tui.documents import drawing
+        from dlbricks_tui.documents import pictures
 
         def load() -> None:
-            drawing.load()
+            pictures.load()
             self.call_later(loaded)
 
         def loaded() -> None:

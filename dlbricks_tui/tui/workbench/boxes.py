@@ -20,16 +20,16 @@ from dlbricks_tui.tui.keys import scopes
 from dlbricks_tui.tui.keys.keymap import Hint
 from dlbricks_tui.tui.widgets.panel import Field
 from dlbricks_tui.tui.widgets.text import TextLines
-from dlbricks_tui.wording.fleets import suite_contents, untravelled
+from dlbricks_tui.wording.jobs import suite_contents, untravelled
 from dlbricks_tui.wording.numbers import counted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from dlbricks_tui.api.open_models import AskedShape
-    from dlbricks_tui.estimate.prediction.score import Score
+    from dlbricks_tui.estimate.score import Score
     from dlbricks_tui.models.graph import Numbers
-    from dlbricks_tui.share.suites.exporting import SuiteWritten
+    from dlbricks_tui.share.exporting import SuiteWritten
 
     Inputs = Mapping[str, AskedShape]
 

@@ -22,8 +22,7 @@ from dlbricks_tui.tui.keys.keymap import Hint
 from dlbricks_tui.tui.widgets.panel import Panel
 from dlbricks_tui.tui.widgets.rows import RowsView
 from dlbricks_tui.tui.widgets.text import NamesKeys
-from dlbricks_tui.wording.answers import combination_words, figure_text, origin_words
-from dlbricks_tui.wording.layers import bricks_words
+from dlbricks_tui.wording.answers import bricks_words, combination_words, figure_text, origin_words
 from dlbricks_tui.wording.numbers import counted, measured_ago, milliseconds
 
 if TYPE_CHECKING:

@@ -19,11 +19,7 @@ from dlbricks_tui.tui.saving import show_message
 from dlbricks_tui.tui.widgets.screens import KeyBar
 from dlbricks_tui.tui.widgets.text import TextLines
 from dlbricks_tui.tui.workbench import work
-from dlbricks_tui.tui.workbench.estimate import (
-    EstimatePanel,
-    Headline,
-    problem_note,
-)
+from dlbricks_tui.tui.workbench.estimate import EstimatePanel, Headline, problem_note
 from dlbricks_tui.tui.workbench.models import ModelsPanel
 from dlbricks_tui.tui.workbench.tree import DetailsPanel, TreePanel
 from dlbricks_tui.tui.workbench.views import ViewsScreen
@@ -35,17 +31,15 @@ if TYPE_CHECKING:
 
     from dlbricks_tui.api.estimating import Answer, Measurements
     from dlbricks_tui.api.followed_runs import RunSnapshot
-    from dlbricks_tui.api.library_scans import BrickIndex
-    from dlbricks_tui.api.model_reading import ModelReader, Refusal
+    from dlbricks_tui.api.model_reading import BrickIndex, ModelReader, Refusal
     from dlbricks_tui.api.open_models import Available, Choices, ComparableRow, CutAt, KnownLatency
-    from dlbricks_tui.api.workbench_session import WorkbenchSession
+    from dlbricks_tui.api.session import WorkbenchSession
     from dlbricks_tui.config.config import Config
     from dlbricks_tui.documents.lines import Line
     from dlbricks_tui.documents.part_details import PartLatencies
     from dlbricks_tui.models.library import ModelSource
     from dlbricks_tui.tui.workbench.boxes import Inputs
     from dlbricks_tui.tui.workbench.estimate import EstimateView
-
 
 # Small, with parallel branches, so that the compositions differ.
 FIRST_SAMPLE = "squeezenet1.1"
@@ -346,7 +340,7 @@ class WorkbenchScreen(ViewsScreen):
         choices, specs, measuring = self.choices, self._library.specs(self.choices), self.measuring
 
         def scan() -> Iterator[tuple[ModelSource, KnownLatency | None]]:
-            from dlbricks_tui.api.library_scans import estimate_library
+            from dlbricks_tui.api.model_reading import estimate_library
 
             return estimate_library(self.session, specs, choices, measuring=measuring)
 
@@ -369,7 +363,7 @@ class WorkbenchScreen(ViewsScreen):
         cut_at, specs, measuring = self.choices.cut_at, self._library.specs(self.choices), self.measuring
 
         def scan() -> Iterator[BrickIndex]:
-            from dlbricks_tui.api.library_scans import index_bricks
+            from dlbricks_tui.api.model_reading import index_bricks
 
             return index_bricks(self.session.reader, specs, work.is_wanted, measuring=measuring)
 

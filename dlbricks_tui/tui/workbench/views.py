@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from dlbricks_tui.api.open_models import Choices, ModelSpec
-    from dlbricks_tui.api.workbench_session import WorkbenchSession
+    from dlbricks_tui.api.session import WorkbenchSession
     from dlbricks_tui.config.config import Config
     from dlbricks_tui.jobs.folder import JobFolder
     from dlbricks_tui.models.graph import Level

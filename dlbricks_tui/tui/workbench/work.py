@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from dlbricks_tui.api.model_reading import ModelReader, Refusal
     from dlbricks_tui.api.open_models import Choices, ModelSpec
-    from dlbricks_tui.api.workbench_session import WorkbenchSession
+    from dlbricks_tui.api.session import WorkbenchSession
     from dlbricks_tui.bricks.decomposition import Decomposition
     from dlbricks_tui.documents.outline import Outline
     from dlbricks_tui.documents.part_details import PartLatencies

@@ -1,1 +1,0 @@
-"""The driver: it gives hosts tasks, checks and stores what they return."""

@@ -1,1 +1,0 @@
-"""The engine: dask.distributed, with one task per host and nothing repeated."""

@@ -1,1 +1,0 @@
-"""What hosts lack, and how they are set up."""

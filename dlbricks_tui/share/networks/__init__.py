@@ -1,1 +1,0 @@
-"""Networks as they travel: without names, texts, and the values of weights."""

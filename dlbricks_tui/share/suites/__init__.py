@@ -1,1 +1,0 @@
-"""Suites: the bricks of private models among those of decoys, to be measured elsewhere."""
