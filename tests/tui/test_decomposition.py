@@ -17,7 +17,7 @@ from dlbricks_tui.tui.workbench.unfolded import Unfolded
 from tests.bricks.graphs import chain
 from tests.documents.outlines import outline_of, sample, unable
 from tests.tui.application import MEASURED_ONLY, app_on, running
-from tests.tui.driving import find, press, screen_text, settled
+from tests.tui.driving import find, press, screen_text, settled, told
 from tests.tui.snapshots import check, check_all
 
 
@@ -194,10 +194,6 @@ def title(pilot: Pilot[None]) -> str:
     return node(pilot).title
 
 
-def told(pilot: Pilot[None]) -> str:
-    return [it.message for it in pilot.app._notifications][-1]
-
-
 async def go_to(pilot: Pilot[None], wanted: str) -> None:
     """Move the cursor to the first row with this title."""
     rows(pilot).cursor = next(at for at, it in enumerate(unfolded(pilot).rows) if it.title.startswith(wanted))
@@ -243,9 +239,9 @@ async def test_parts_are_expanded_entered_and_collapsed(measured: DataFolder) ->
 async def test_keys_go_to_equal_critical_and_unmeasured_parts_and_back(measured: DataFolder) -> None:
     async with running(app_on(measured)) as pilot:
         await press(pilot, *RESNET, "j", "n")
-        assert title(pilot) == "conv 7x7/2 64" and told(pilot) == "No other part of the model is equal."
+        assert title(pilot) == "conv 7x7/2 64" and told(pilot)[-1] == "No other part of the model is equal."
         await press(pilot, "right_curly_bracket")
-        assert told(pilot) == "Everything in the model has a latency."
+        assert told(pilot)[-1] == "Everything in the model has a latency."
         await press(pilot, "g", "asterisk")
         await go_to(pilot, "relu")
         await press(pilot, "right_parenthesis", "right_parenthesis", "right_parenthesis", "right_parenthesis")
@@ -326,13 +322,15 @@ async def test_the_details_follow_the_cursor_in_the_tree(measured: DataFolder) -
         assert "Select a part of the model" in screen_text(pilot)
         await press(pilot, *RESNET, shows="input      1x3x224x224 data")
         await press(pilot, "3", "y")
-        assert pilot.app.clipboard == "" and "Only a layer sequence has a key" in told(pilot)
+        assert pilot.app.clipboard == "" and "Only a layer sequence has a key" in told(pilot)[-1]
         await press(pilot, "2", "j", "y")
         shown, selected = screen_text(pilot), panel(pilot).selected
         assert "weights       64x3x7x7" in shown and "elsewhere     1 model: resnet50_v1" in shown
         # The tree copies the key, and so do the details.
         assert selected is not None and selected.brick_key is not None
-        assert pilot.app.clipboard == selected.brick_key and told(pilot).startswith(f"Copied: {selected.brick_key}. ")
+        assert pilot.app.clipboard == selected.brick_key and told(pilot)[-1].startswith(
+            f"Copied: {selected.brick_key}. "
+        )
         pilot.app.copy_to_clipboard("")
         await press(pilot, "3", "y")
         assert pilot.app.clipboard == selected.brick_key
