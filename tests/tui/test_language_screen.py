@@ -1,62 +1,43 @@
 """The screen of language models; answers are made up, and a small script stands for the process that measures."""
-from collections.abc import Iterator
-from collections.abc import Sequence
+
+import sys
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from dlbricks_tui.api import language_answers
+from pathlib import Path
+
+import pytest
+from textual.pilot import Pilot
+
+from dlbricks_tui.api import language_answers, loads
 from dlbricks_tui.api import language_models as asking
-from dlbricks_tui.api import loads
-from dlbricks_tui.api.language_answers import LanguageAnswer
-from dlbricks_tui.api.language_answers import LanguageOptions
-from dlbricks_tui.api.loads import TokenLoadAnswer
-from dlbricks_tui.api.loads import TokenLoadOptions
+from dlbricks_tui.api.language_answers import LanguageAnswer, LanguageOptions
+from dlbricks_tui.api.loads import TokenLoadAnswer, TokenLoadOptions
 from dlbricks_tui.api.session import WorkbenchSession
 from dlbricks_tui.config.config import Config
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.host.queue import WorkKind
-from dlbricks_tui.language.architecture import LanguageError
-from dlbricks_tui.language.architecture import WeightPrecision
-from dlbricks_tui.language.opening import NamedModel
-from dlbricks_tui.language.opening import library_models
-from dlbricks_tui.language.orders import LanguageFailed
-from dlbricks_tui.language.orders import LanguageMeasured
-from dlbricks_tui.language.orders import LanguageMessage
-from dlbricks_tui.language.orders import LanguageOrder
-from dlbricks_tui.language.orders import LanguagePhase
-from dlbricks_tui.language.orders import LanguageQuestion
-from dlbricks_tui.language.orders import LanguageRound
-from dlbricks_tui.runtime.runtime import Runtime
-from dlbricks_tui.runtime.runtime import Settings
+from dlbricks_tui.language.architecture import LanguageError, WeightPrecision
+from dlbricks_tui.language.opening import NamedModel, library_models
+from dlbricks_tui.language.orders import (
+    LanguageFailed,
+    LanguageMeasured,
+    LanguageMessage,
+    LanguageOrder,
+    LanguagePhase,
+    LanguageQuestion,
+    LanguageRound,
+)
+from dlbricks_tui.runtime.runtime import Runtime, Settings
 from dlbricks_tui.runtime.variant import CachePrecision
 from dlbricks_tui.tui.dialogs.notices import ErrorScreen
-from dlbricks_tui.tui.language import CompareLanguageScreen
-from dlbricks_tui.tui.language import LanguageScreen
-from dlbricks_tui.tui.language import OpenLanguageModelScreen
+from dlbricks_tui.tui.language import CompareLanguageScreen, LanguageScreen, OpenLanguageModelScreen
 from dlbricks_tui.tui.workbench.screen import WorkbenchScreen
-from pathlib import Path
-from tests.api.language_answers import answer
-from tests.api.language_answers import library
-from tests.api.language_answers import predicted
-from tests.api.language_answers import token_load_answer
-from tests.api.language_answers import what_ifs
-from tests.tui.application import MEDIUM
-from tests.tui.application import WIDE
-from tests.tui.application import app_on
-from tests.tui.application import running
-from tests.tui.application import showing
-from tests.tui.driving import eventually
-from tests.tui.driving import press
-from tests.tui.driving import screen_text
-from tests.tui.driving import settled
-from tests.tui.driving import shows
-from tests.tui.driving import told
-from tests.tui.processes import Process
-from tests.tui.processes import all_seen
-from tests.tui.snapshots import check_all
-from tests.tui.snapshots import resize
+from tests.api.language_answers import answer, library, predicted, token_load_answer, what_ifs
+from tests.tui.application import MEDIUM, WIDE, app_on, running, showing
+from tests.tui.driving import eventually, press, screen_text, settled, shows, told
+from tests.tui.processes import Process, all_seen
+from tests.tui.snapshots import check_all, resize
 from tests.tui.test_panels import visit
-from textual.pilot import Pilot
-import pytest
-import sys
 
 LIBRARY = {it.model: replace(it, measured_when=None, coverage=0.0) for it in library()}
 SMALL = "llama-3.2-1b"
