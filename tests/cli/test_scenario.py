@@ -32,7 +32,7 @@ from dlbricks_tui.scenarios.scenario import LoadProgress, LoadTestDone, LoadTest
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.records import LoadTest, Record
 from dlbricks_tui.wording.jobs import LoadWords
-from tests.api.token_load_answers import token_load_answer
+from tests.api.language_answers import token_load_answer
 from tests.cli.people import Command, document, one_line, schema_kept
 from tests.cli.people import Command as Answer
 from tests.estimate.stored import brick_records, model_record
