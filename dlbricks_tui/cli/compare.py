@@ -1,33 +1,23 @@
 """`dlbricks compare` and `systems`: a model in several variants, two things of one kind, or systems with each other."""
 
 from __future__ import annotations
-from dlbricks_tui.cli.options import add_cutting_options
-from dlbricks_tui.cli.options import add_measured_only_option
-from dlbricks_tui.cli.options import add_models_argument
-from dlbricks_tui.cli.options import estimate_options_of
-from dlbricks_tui.cli.options import usual_of
-from dlbricks_tui.cli.options import values_of
-from dlbricks_tui.cli.output import narrate
-from dlbricks_tui.cli.output import show_parts
-from dlbricks_tui.cli.output import write_json
-from dlbricks_tui.cli.parser import Arguments
-from dlbricks_tui.cli.parser import Parser
-from dlbricks_tui.cli.parser import Status
-from dlbricks_tui.cli.parser import UsageError
-from dlbricks_tui.settings.cutting import CUTTING
-from dlbricks_tui.settings.cutting import LEVEL
-from dlbricks_tui.settings.language import CACHE
-from dlbricks_tui.settings.language import GENERATE
-from dlbricks_tui.settings.language import PROMPT
-from dlbricks_tui.settings.language import WEIGHTS
-from dlbricks_tui.settings.variant import RUNTIME
-from dlbricks_tui.settings.variant import SYSTEM
-from dlbricks_tui.settings.variant import THREADS
-from dlbricks_tui.settings.variant import VARIANT
-from dlbricks_tui.wording.numbers import counted
-from dlbricks_tui.wording.numbers import names_of
-from typing import Any
-from typing import TYPE_CHECKING
+
+from typing import TYPE_CHECKING, Any
+
+from dlbricks_tui.cli.options import (
+    add_cutting_options,
+    add_measured_only_option,
+    add_models_argument,
+    estimate_options_of,
+    usual_of,
+    values_of,
+)
+from dlbricks_tui.cli.output import narrate, show_parts, write_json
+from dlbricks_tui.cli.parser import Arguments, Parser, Status, UsageError
+from dlbricks_tui.settings.cutting import CUTTING, LEVEL
+from dlbricks_tui.settings.language import CACHE, GENERATE, PROMPT, WEIGHTS
+from dlbricks_tui.settings.variant import RUNTIME, SYSTEM, THREADS, VARIANT
+from dlbricks_tui.wording.numbers import counted, names_of
 
 if TYPE_CHECKING:
     from dlbricks_tui.api.scope import EstimateOptions
