@@ -43,7 +43,7 @@ from tests.store.samples import load_test, runtime, system
 
 pytestmark = pytest.mark.usefixtures("rough_predictions", "shared_cache")
 
-FAKE = Path(__file__).parents[1] / "scenarios" / "fake_process.py"
+FAKE = Path(__file__).parents[1] / "jobs" / "pretending.py"
 SQUEEZENET = decompose(table1()["16"])
 MXNET = "mxnet-1.9.1 python-3.11 threads-1"
 WHERE: dict[str, Any] = {"system": "c5.xlarge", "runtime": MXNET}
@@ -69,7 +69,7 @@ def measure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, dlbricks: Answer) -
         store.add(system(fingerprint().id))
 
     def run(manner: str, *arguments: str) -> tuple[int, str, str]:
-        stands_for_processes(monkeypatch, FAKE, manner=manner)
+        stands_for_processes(monkeypatch, FAKE, "scenario", manner=manner)
         return dlbricks("scenario", model, "--runtime", "onnxruntime", "--threads", "1", *arguments)
 
     return run
