@@ -171,9 +171,18 @@ def test_combinations_of_a_model_are_compared(data: Path, measured: api.RunResul
 
 def test_the_package_shows_its_api_and_loads_it_on_first_use() -> None:
     assert "api" in dir(dlbricks_tui)
-    code = "import sys, dlbricks_tui; before = set(sys.modules); dlbricks_tui.api; print('numpy' in before)"
-    shown = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
-    assert shown.stdout == "False\n"
+    first = "import sys, dlbricks_tui; before = set(sys.modules); dlbricks_tui.api"
+    # Commands ask a session, whose questions about models are loaded when one is asked.
+    session = f"{first}; from dlbricks_tui.api.session import Session; s = Session('/'); before |= set(sys.modules)"
+    for code in (first, f"{session}; s.load"):
+        shown = subprocess.run(
+            [sys.executable, "-c", f"{code}; print('numpy' in before)"],
+            cwd=ROOT,
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        assert shown.stdout == "False\n"
 
 
 def test_the_api_page_names_every_function_and_its_example_runs(
@@ -202,8 +211,8 @@ def test_a_scenario_is_predicted_from_the_store_and_measured_where_that_is_asked
     assert predicted.predicted is not None
     assert predicted.predicted.valid
     assert predicted.measured is None
-    fake = ROOT / "tests" / "scenarios" / "fake_process.py"
-    stands_for_processes(monkeypatch, fake, manner="done")
+    fake = ROOT / "tests" / "jobs" / "pretending.py"
+    stands_for_processes(monkeypatch, fake, "scenario", manner="done")
     monkeypatch.setitem(sys.modules, "mlperf_loadgen", ModuleType("mlperf_loadgen"))
     told: list[str] = []
 
@@ -244,8 +253,8 @@ def test_an_evaluation_is_written_from_a_run_and_carried_out(
 def test_a_model_is_traced_and_written_for_another_program(
     data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    fake = ROOT / "tests" / "traces" / "fake_process.py"
-    stands_for_processes(monkeypatch, fake, manner="done")
+    fake = ROOT / "tests" / "jobs" / "pretending.py"
+    stands_for_processes(monkeypatch, fake, "trace", manner="done")
     told: list[str] = []
     options = api.TraceOptions(runtime="fake", levels=(api.TraceLevel.LAYER, api.TraceLevel.MODEL), inferences=2)
     file = tmp_path / "trace.json"
@@ -327,6 +336,6 @@ def test_a_session_answers_all_questions_about_one_data_folder(data: Path, measu
     session = api.Session(data)
     options = api.EstimateOptions(runtime="fake", level=api.Level.WRITTEN)
     assert session.estimate(MODEL, options) == measured.models[0] == api.estimate(MODEL, options, data=session)
-    assert session.load(MODEL).name == MODEL
+    assert session.load(MODEL).name == MODEL and not hasattr(session, "nonsense")
     with session.results() as results:
         assert len(results.systems()) == 1

@@ -1,5 +1,6 @@
 import ast
 import json
+import re
 import shutil
 import subprocess
 import sys
@@ -46,6 +47,9 @@ def test_the_doors_ask_only_the_api() -> None:
         for module in graph.find_descendants(f"dlbricks_tui.{door}"):
             found = {".".join(it.split(".")[:2]) for it in graph.find_modules_directly_imported_by(module)}
             assert found & rooms <= allowed, module
+    for path in INTERFACE_MODULES:
+        opened = re.search(r"import .*\b(open_store|open_estimator|ModelLoaders|ResultsDatabase)\b", path.read_text())
+        assert opened is None, f"{path}: a session opens it"
 
 
 def test_only_known_files_and_folders_are_committed_at_the_top() -> None:

@@ -15,9 +15,10 @@ if TYPE_CHECKING:
 else:
 
     def __getattr__(name: str) -> object:
-        # A command needs one of these modules, and not what all names load.
-        if name.startswith("_"):
-            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
         from importlib import import_module
+        from importlib.util import find_spec
 
+        # A command needs one of these modules, which is imported then, and not what all names load.
+        if name.startswith("_") or find_spec(f"{__name__}.{name}") is not None:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
         return getattr(import_module(f"{__name__}.public"), name)

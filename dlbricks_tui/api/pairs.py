@@ -486,7 +486,7 @@ def compare_rows(
         with session.store.held() as store:
             return compare_named(store, *(_named(store, row) for row in (first, second)))
     # Opened a second time, as reading many results takes long, and others need the shared store meanwhile.
-    with ResultsDatabase(session.data.store) as store:
+    with session.results() as store:
         return compare_named(store, *(_named(store, row) for row in (first, second)))
 
 

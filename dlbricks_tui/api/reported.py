@@ -311,7 +311,9 @@ def reported(
     host, given = fingerprint().id, (options.inputs, options.values)
     contents = find_contents(store, loader_of, sources, asked, host, wanted, runtimes, *given, tell)
     tests = load_tests_of(store, contents, wanted, runtimes)
-    return ReportBasis(sources, contents, tests, origins_of(store, contents))
+    ways = {(it.way.system, it.way.runtime) for it in contents.series}
+    origins = [it for it in store.records(Provenance) if (it.system, it.runtime) in ways]
+    return ReportBasis(sources, contents, tests, origins)
 
 
 def analysed_on(
@@ -371,12 +373,6 @@ def load_tests_of(
         for it in store.least_first(LoadTest)
         if it.name in names and (only is None or it.system in only) and (runtimes is None or it.runtime in runtimes)
     ]
-
-
-def origins_of(store: ResultsDatabase, contents: ReportContents) -> list[Provenance]:
-    """Return where the results of all systems and runtimes of a report come from."""
-    ways = {(it.way.system, it.way.runtime) for it in contents.series}
-    return [it for it in store.records(Provenance) if (it.system, it.runtime) in ways]
 
 
 def _model_results(

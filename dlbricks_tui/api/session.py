@@ -276,6 +276,8 @@ class WorkbenchSession(Session):
     Its parts are imported in the thread that needs them first, so that the first screen appears at once.
     """
 
+    remarks = SILENT
+
     def __init__(self, data: DataFolder, samples: Path = SAMPLE_MODELS) -> None:
         super().__init__(data)
         self.store = SharedStore(data.store)

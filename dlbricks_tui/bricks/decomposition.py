@@ -5,7 +5,7 @@ A corpus of decompositions tells how layers repeat within and across models (the
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -13,7 +13,7 @@ from dlbricks_tui.bricks.contexts import context_key
 from dlbricks_tui.bricks.cutting import Cut, LayerOrder, LayerSequence, cut, overlapping_edges, sequence_edges
 from dlbricks_tui.bricks.identity import Brick, brick_of
 from dlbricks_tui.bricks.layouts import output_layouts
-from dlbricks_tui.bricks.regions import RegionTree, Row, regions_of, rows_of, tree_of
+from dlbricks_tui.bricks.regions import RegionTree, regions_of
 from dlbricks_tui.models.cache import Cache, cache_key
 from dlbricks_tui.models.content import without_cycle_search
 from dlbricks_tui.models.graph import LayerGraph
@@ -47,8 +47,15 @@ class Decomposition:
     occurrences: tuple[Occurrence, ...]
     # Pairs of sequence numbers, ascending: the second reads the first. The critical path leads along them.
     edges: tuple[tuple[int, int], ...]
-    # A leaf is the number of a sequence, and sequences of one brick are equal.
-    regions: RegionTree = field(compare=False, repr=False)
+
+    @cached_property
+    @without_cycle_search()
+    def regions(self) -> RegionTree:
+        """All regions; a leaf is the number of a sequence, and sequences of one brick are equal."""
+        sources: list[list[int]] = [[] for _ in self.occurrences]
+        for source, reader in self.edges:
+            sources[reader].append(source)
+        return regions_of(sources, [it.brick.key for it in self.occurrences])
 
     @cached_property
     def bricks(self) -> frozenset[str]:
@@ -71,10 +78,10 @@ def decompose(graph: LayerGraph, cutting: Cutting | None = None, cache: Cache | 
     if isinstance(known, _Known):
         rows = enumerate(zip(*known.columns, strict=True))
         occurrences = [Occurrence(LayerSequence(number, layers), *rest) for number, (layers, *rest) in rows]
-        return Decomposition(graph, cutting, tuple(occurrences), known.edges, tree_of(known.regions))
+        return Decomposition(graph, cutting, tuple(occurrences), known.edges)
     found = _decomposed(graph, cutting)
     columns = zip(*((it.sequence.layers, it.brick, it.context) for it in found.occurrences), strict=True)
-    cache.write(key, _Known(tuple(columns), found.edges, rows_of(found.regions)))
+    cache.write(key, _Known(tuple(columns), found.edges))
     return found
 
 
@@ -83,7 +90,6 @@ class _Known(NamedTuple):
 
     columns: tuple[Any, ...]
     edges: tuple[tuple[int, int], ...]
-    regions: Sequence[Row]
 
 
 @without_cycle_search()
@@ -94,12 +100,7 @@ def _decomposed(graph: LayerGraph, cutting: Cutting) -> Decomposition:
         [Occurrence(it, brick_of(graph, it.layers), context_key(graph, it.layers, layouts)) for it in sequences]
     )
     connected = overlapping_edges if cutting.cut is Cut.OVERLAP else sequence_edges
-    edges = connected(graph, sequences)
-    sources: list[list[int]] = [[] for _ in sequences]
-    for source, reader in edges:
-        sources[reader].append(source)
-    regions = regions_of(sources, [it.brick.key for it in occurrences])
-    return Decomposition(graph, cutting, occurrences, edges, regions)
+    return Decomposition(graph, cutting, occurrences, connected(graph, sequences))
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,9 +5,9 @@ They follow from the decomposition of a directed acyclic graph into parts in ser
 
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from dlbricks_tui.models.graph import LayerGraph
 
@@ -363,33 +363,6 @@ def _with_all_inside(whole: Stretch) -> list[Stretch]:
             elif isinstance(piece, Tangle):
                 found += [tie.stretch for tie in piece.ties]
     return found
-
-
-# A region as a plain row: its class, its key, its size or the layer of a leaf, and its number of parts.
-Row = tuple[str, int, int, int]
-
-
-def rows_of(tree: RegionTree) -> list[Row]:
-    """Return all regions in pre-order, as rows that nest no deeper than any other list."""
-    return [
-        (type(it).__name__, it.key, it.layer if isinstance(it, Leaf) else it.size, len(children(it)))
-        for _, it in walk(tree.root)
-    ]
-
-
-def tree_of(rows: Sequence[Row]) -> RegionTree:
-    """Return the regions that became these rows; raise ValueError if there are none."""
-    waiting: list[Any] = []
-    for name, key, number, count in reversed(rows):
-        parts = tuple([waiting.pop() for _ in range(count)])
-        waiting.append(Leaf(key, number) if name == Leaf.__name__ else _CLASSES[name](key, number, parts))
-    (root,) = waiting
-    return RegionTree(root, Counter([key for _, key, _, _ in rows]))
-
-
-_CLASSES: Mapping[str, Callable[[int, int, Any], Region]] = {
-    it.__name__: it for it in (Chain, Parallel, Irregular, Repeat)
-}
 
 
 # The longest piece to search for: people would not recognise a longer one as a module.

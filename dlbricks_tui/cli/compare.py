@@ -154,19 +154,14 @@ def register_systems(parser: Parser) -> None:
     about = "compare the systems for language models: tokens per second, memory, and the cost of a million tokens"
     asking = parser.add_action("llm", about, compare_for_language_models, json=False)
     asking.add_argument("models", metavar="MODEL", nargs="+", help="as `dlbricks llm` takes it")
-    _add_language_settings(asking)
+    asking.add_settings(PROMPT, GENERATE)
+    asking.add_setting(WEIGHTS, many=True, default=(WEIGHTS.kind.read(WEIGHTS.usual),))
+    asking.add_setting(CACHE, many=True, default=())
+    asking.add_setting(THREADS, many=True, default=(), usual="the usual number of each system")
+    asking.add_setting(RUNTIME, many=True, default=(), usual="ONNX Runtime")
     asking.add_repeatable("--system", "S", _ONLY, dest="systems")
     asking.add_json()
     asking.add_schema("language_models.LanguageOnSystem", many=True)
-
-
-def _add_language_settings(parser: Parser) -> None:
-    """Take what language models are asked to do, and how they are executed."""
-    parser.add_settings(PROMPT, GENERATE)
-    parser.add_setting(WEIGHTS, many=True, default=(WEIGHTS.kind.read(WEIGHTS.usual),))
-    parser.add_setting(CACHE, many=True, default=())
-    parser.add_setting(THREADS, many=True, default=(), usual="the usual number of each system")
-    parser.add_setting(RUNTIME, many=True, default=(), usual="ONNX Runtime")
 
 
 def list_systems(args: Arguments) -> int:
@@ -213,7 +208,6 @@ def compare_for_language_models(args: Arguments) -> int:
     """Rank this host and the systems of the store for each language model; nothing is measured."""
     from dlbricks_tui.api.language_answers import LanguageOptions, opened_models
     from dlbricks_tui.api.language_models import language_on_systems
-    from dlbricks_tui.cli.output import show_parts
     from dlbricks_tui.documents.systems import language_systems_parts
 
     options = LanguageOptions(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from itertools import product
 from typing import TYPE_CHECKING, Any
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from dlbricks_tui.api.estimating import Answer, Estimator
     from dlbricks_tui.api.scope import EstimateOptions
     from dlbricks_tui.api.session import Session
+    from dlbricks_tui.documents.parts import Part
     from dlbricks_tui.estimate.ranking import Point
     from dlbricks_tui.models.library import ModelSource
 
@@ -192,14 +193,10 @@ def _judge(estimator: Estimator, sources: Sequence[ModelSource], output: str) ->
     from dlbricks_tui.documents.estimates import accuracy_parts, judged_by_way
 
     judged = sorted(judged_by_way(estimator.every_way(sources, estimator.scope_of(sources))), key=lambda it: it[0])
-    if output != "text":
-        _write_rows([accuracy_document(group, found) for group, found in judged], output)
-    elif judged:
-        show_parts(accuracy_parts(judged))
-    if not judged:
-        cure = "`dlbricks run MODEL... --end-to-end` does both"
-        narrate(f"no model was measured both end to end and in all of its bricks: {cure}")
-    return Status.of(not judged)
+    none = (
+        "no model was measured both end to end and in all of its bricks: `dlbricks run MODEL... --end-to-end` does both"
+    )
+    return _show_rows([accuracy_document(*it) for it in judged], lambda: accuracy_parts(judged), output, none)
 
 
 def _score(estimator: Estimator, sources: Sequence[ModelSource], output: str) -> int:
@@ -207,10 +204,16 @@ def _score(estimator: Estimator, sources: Sequence[ModelSource], output: str) ->
     from dlbricks_tui.documents.estimates import NOTHING_TO_SCORE, score_parts
 
     found = estimator.scores(sources, estimator.scope_of(sources)) if sources else []
+    rows = [score_document(*it) for it in found]
+    return _show_rows(rows, lambda: score_parts([score for _, score in found]), output, NOTHING_TO_SCORE)
+
+
+def _show_rows(rows: Sequence[dict[str, Any]], parts: Callable[[], Iterable[Part]], output: str, none: str) -> int:
+    """Write rows, or the parts that show them; `none` says how to get some."""
     if output != "text":
-        _write_rows([score_document(way, score) for way, score in found], output)
-    elif found:
-        show_parts(score_parts([score for _, score in found]))
-    if not found:
-        narrate(NOTHING_TO_SCORE)
-    return Status.of(not found)
+        _write_rows(rows, output)
+    elif rows:
+        show_parts(parts())
+    if not rows:
+        narrate(none)
+    return Status.of(not rows)

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from dlbricks_tui.api.session import Session
     from dlbricks_tui.runs.request import RunRequest
     from dlbricks_tui.runs.run import RunOutcome
-    from dlbricks_tui.scenarios.scenario import ScenarioOrder
-    from dlbricks_tui.store.records import LoadTest
 
 
 def register(parser: Parser) -> None:
@@ -124,6 +122,7 @@ def _write_evaluation(args: Arguments) -> int:
 def _carry_out(args: Arguments) -> int:
     from dlbricks_tui.api.evaluating import EvaluateOptions, EvaluationSteps, evaluate
     from dlbricks_tui.api.preparing import check_file
+    from dlbricks_tui.cli.scenario import measure_shown
 
     options = EvaluateOptions(anyway=args.anyway, compare=args.compare, again=args.again, **_comparing(args))
     checked = check_file(args.file, args.session.data)
@@ -132,7 +131,7 @@ def _carry_out(args: Arguments) -> int:
     steps = EvaluationSteps(
         tell=narrate,
         run=lambda request: _run(request, args.session, quiet=args.quiet),
-        measure_load=lambda order: _measure_load(order, args.session, quiet=args.quiet),
+        measure_load=lambda order: measure_shown(order, args.session, quiet=args.quiet).test,
     )
     result = evaluate(checked, options, args.session.data, steps)
     if args.json:
@@ -156,13 +155,6 @@ def _run(request: RunRequest, session: Session, *, quiet: bool) -> RunOutcome:
     if tell_end(outcome, run) == Status.INTERRUPTED:
         raise KeyboardInterrupt
     return outcome
-
-
-def _measure_load(order: ScenarioOrder, session: Session, *, quiet: bool) -> LoadTest:
-    """Measure a scenario of an evaluation, and narrate its progress."""
-    from dlbricks_tui.cli.scenario import measure_shown
-
-    return measure_shown(order, session, quiet=quiet).test
 
 
 def _conclude(result: EvaluationResult, checked: CheckedEvaluation) -> int:

@@ -23,12 +23,16 @@ def register(parser: Parser) -> None:
     """Add the actions of `jobs`; without one it lists."""
     parser.add_listing("list the jobs of all kinds, the newest last", list_jobs)
     parser.add_schema("jobs.JobSummary", many=True)
-    watching = _add_job(parser, "watch", "show a job until it ends; it goes on if you stop watching", _watch)
-    replaying = _add_job(parser, "replay", "show a job again from its events, at any speed", _replay)
-    _add_job(parser, "pause", "pause a job, so that others can measure meanwhile", _pause)
+    about = "show a job until it ends; it goes on if you stop watching"
+    watching = _add_job(parser, "watch", about, _watch, watch_run, "show_status")
+    about = "show a job again from its events, at any speed"
+    # The events of a fleet run tell of hosts that measure at the same time.
+    replaying = _add_job(parser, "replay", about, _replay, replay_stored, "show_status")
+    _add_job(parser, "pause", "pause a job, so that others can measure meanwhile", _pause, pause_run, "pause_fleet")
     _add_job(parser, "cancel", "end a job; its results are kept", _cancel)
     about = "let a paused job go on, or work again on one that has ended early"
-    _add_options(watching, replaying, _add_job(parser, "resume", about, _resume))
+    resuming = _add_job(parser, "resume", about, _resume, resume_run, "resume_fleet")
+    _add_options(watching, replaying, resuming)
 
 
 def register_runs(parser: Parser) -> None:
@@ -65,15 +69,30 @@ def _add_options(watching: Parser, replaying: Parser, resuming: Parser) -> None:
     resuming.add_quiet()
 
 
-def _add_job(parser: Parser, name: str, about: str, handler: Callable[[Arguments, JobFolder], int]) -> Parser:
+def _add_job(
+    parser: Parser,
+    name: str,
+    about: str,
+    handler: Callable[[Arguments, JobFolder], int],
+    of_run: Handler | None = None,
+    of_fleet: str = "",
+) -> Parser:
+    """Add an action on jobs of any kind, which commands for runs and fleet runs may carry out."""
+
     def handle(args: Arguments) -> int:
         # Loaded here, as all that follows: the list of runs starts sooner without.
         from dlbricks_tui.api.jobs import find_job
 
         folder = find_job(args.job, args.session.data)
-        # Commands for runs and fleet runs have these names.
         args.run = args.fleet = folder.run
         args.follow, args.host, args.time_budget = True, None, None
+        if folder.noun == "run" and of_run is not None:
+            return of_run(args)
+        if folder.noun == "fleet run" and of_fleet:
+            from dlbricks_tui.cli import fleet
+
+            status: int = getattr(fleet, of_fleet)(args)
+            return status
         return handler(args, folder)
 
     added = parser.add_action(name, about, handle)
@@ -120,8 +139,6 @@ def list_jobs(args: Arguments) -> int:
 
 
 def _watch(args: Arguments, folder: JobFolder) -> int:
-    if (handler := _of_runs(folder, "watch_run", "show_status")) is not None:
-        return handler(args)
     from dlbricks_tui.api.jobs import events_until_end, reader_of
 
     reader = reader_of(folder)
@@ -129,9 +146,6 @@ def _watch(args: Arguments, folder: JobFolder) -> int:
 
 
 def _replay(args: Arguments, folder: JobFolder) -> int:
-    # The events of a fleet run tell of hosts that measure at the same time.
-    if (handler := _of_runs(folder, "replay_stored", "show_status")) is not None:
-        return handler(args)
     from dlbricks_tui.api.jobs import reader_of, replay_of
 
     reader = reader_of(folder)
@@ -139,8 +153,6 @@ def _replay(args: Arguments, folder: JobFolder) -> int:
 
 
 def _pause(args: Arguments, folder: JobFolder) -> int:
-    if (handler := _of_runs(folder, "pause_run", "pause_fleet")) is not None:
-        return handler(args)
     folder.pause()
     return _confirm(folder, "pauses: what it has stored is kept", args)
 
@@ -151,25 +163,10 @@ def _cancel(args: Arguments, folder: JobFolder) -> int:
 
 
 def _resume(args: Arguments, folder: JobFolder) -> int:
-    if (handler := _of_runs(folder, "resume_run", "resume_fleet")) is not None:
-        return handler(args)
     from dlbricks_tui.api.jobs import resume_job
 
     resume_job(folder.run, args.session.data)
     return _confirm(folder, "goes on in a separate process", args) if args.detach else _watch(args, folder)
-
-
-def _of_runs(folder: JobFolder, of_run: str, of_fleet: str) -> Handler | None:
-    """Return the command for a run or a fleet run; None for other jobs."""
-    if folder.noun == "run":
-        handler: Handler = globals()[of_run]
-        return handler
-    if folder.noun == "fleet run":
-        from dlbricks_tui.cli import fleet
-
-        found: Handler = getattr(fleet, of_fleet)
-        return found
-    return None
 
 
 def _show(events: Iterable[Event], folder: JobFolder, reader: EventReader, args: Arguments) -> int:

@@ -18,16 +18,10 @@ from dlbricks_tui.cli.output import data_console, narrate, show_parts, write_jso
 from dlbricks_tui.cli.parser import Arguments, Parser, Status, UsageError
 from dlbricks_tui.errors import UserError
 from dlbricks_tui.settings.variant import PRECISION
-from dlbricks_tui.wording.numbers import counted, percent, task_words
+from dlbricks_tui.wording.numbers import counted
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from dlbricks_tui.models.library import ModelSource
-
-_NARROWEST = 12
-# Format, layers and share with the gaps between all columns.
-_COUNTS_WIDTH = 6 + 6 + 7 + 6 * 2
+    pass
 
 
 def register(parser: Parser) -> None:
@@ -111,50 +105,11 @@ def list_models(args: Arguments) -> int:
     if args.json:
         write_json([model_document(source) for source in sources])
     else:
-        _show(sources)
+        from dlbricks_tui.documents.corpus import MODEL_COLUMNS
+        from dlbricks_tui.documents.parts import Table
+
+        show_parts([Table(MODEL_COLUMNS, sources)])
     return Status.DONE
-
-
-def _show(sources: Sequence[ModelSource]) -> None:
-    from rich.table import Table
-
-    from dlbricks_tui.cli.output import show
-    from dlbricks_tui.cli.rendering import name_cell
-
-    width = data_console().width
-    models = [f"table1:{it.table1_id}" if it.table1_id else it.name for it in sources]
-    inputs, tasks = [_inputs(it) for it in sources], [task_words(it.task) for it in sources]
-    model_width = min(max(map(len, models)), max(_NARROWEST, width // 4))
-    name_width = width - model_width - max(map(len, inputs)) - _COUNTS_WIDTH - max(map(len, tasks))
-    if name_width < _NARROWEST:
-        name_width, tasks = name_width + max(map(len, tasks)), []
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    table.add_column("MODEL", overflow="ellipsis", no_wrap=True, max_width=model_width)
-    table.add_column("NAME", overflow="ellipsis", no_wrap=True, max_width=max(_NARROWEST, name_width))
-    if tasks:
-        table.add_column("TASK", no_wrap=True)
-    table.add_column("FORMAT", no_wrap=True)
-    table.add_column("LAYERS", justify="right", no_wrap=True)
-    table.add_column("UNIQUE", justify="right", no_wrap=True)
-    table.add_column("INPUTS", overflow="ellipsis", no_wrap=True)
-    for at, (source, model, shapes) in enumerate(zip(sources, models, inputs, strict=True)):
-        known = source.unique_layers is not None and source.layers
-        table.add_row(
-            name_cell(model),
-            name_cell(source.name if source.table1_id else "" if source.task else str(source.path)),
-            *tasks[at : at + 1],
-            "both" if len(source.formats) > 1 else source.format.value,
-            "?" if source.layers is None else f"{source.layers:,}",
-            percent((source.unique_layers or 0) / (source.layers or 1), 1) if known else "?",
-            shapes,
-        )
-    show(table)
-
-
-def _inputs(source: ModelSource) -> str:
-    """Return the shape of the first input, and the number of others."""
-    first, *others = ["x".join(map(str, shape)) for shape in source.inputs.values()] or [""]
-    return f"{first} +{len(others)}" if others else first
 
 
 def show_tree(args: Arguments) -> int:

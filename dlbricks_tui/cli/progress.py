@@ -5,7 +5,7 @@ from __future__ import annotations
 import signal
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, closing, contextmanager, suppress
 from typing import TYPE_CHECKING
 
 from dlbricks_tui.cli.output import narrate, narrate_once, narration_console
@@ -114,20 +114,15 @@ class ShownProgress(Display):
         return Group(head, Text(_how_far(self.progress)), models, *rest)
 
 
-@contextmanager
 def shown(
     *, quiet: bool = False, few_samples: bool = False, clock: Callable[[], float] = time.monotonic
-) -> Iterator[ShownProgress]:
+) -> closing[ShownProgress]:
     """Show a run while it lasts, as standard error allows; `clock` tells the seconds of the run between two lines."""
     from dlbricks_tui.api.measuring import FollowedRun
 
     console = live_console(quiet=quiet)
     run = FollowedRun(quiet=quiet, few_samples=few_samples)
-    display = ShownProgress(run, console, time.monotonic if console else clock)
-    try:
-        yield display
-    finally:
-        display.close()
+    return closing(ShownProgress(run, console, time.monotonic if console else clock))
 
 
 def progress_line(progress: RunProgress) -> str:
@@ -216,14 +211,9 @@ class ShownFleet(Display):
         return Group(table, *(Text(line, style="dim") for line in below))
 
 
-@contextmanager
-def shown_fleet(fleet: FleetJob, *, quiet: bool = False) -> Iterator[ShownFleet]:
+def shown_fleet(fleet: FleetJob, *, quiet: bool = False) -> closing[ShownFleet]:
     """Show a fleet run while it lasts, as standard error allows."""
-    display = ShownFleet(fleet.progress, live_console(quiet=quiet), quiet=quiet)
-    try:
-        yield display
-    finally:
-        display.close()
+    return closing(ShownFleet(fleet.progress, live_console(quiet=quiet), quiet=quiet))
 
 
 class JobNarration(Display):

@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from dlbricks_tui.api.measuring import FollowedRun, MeasureOptions, RunJob
-    from dlbricks_tui.estimate.ranking import Point
     from dlbricks_tui.jobs.folder import JobState
     from dlbricks_tui.runs.request import RunRequest
     from dlbricks_tui.runs.run import EstimatedModel, RunOutcome
@@ -174,7 +173,11 @@ def _start_detached(run: RunJob, *, as_json: bool) -> int:
 
 def _show(found: Sequence[EstimatedModel], request: RunRequest) -> None:
     if len(request.parts) > 1 or len(request.batch_sizes) > 1:
-        _show_variants(found, request)
+        from dlbricks_tui.api.measuring import points_of_run
+        from dlbricks_tui.cli.estimate import show_variants
+
+        for name, held in points_of_run(found, request).items():
+            show_variants(held, [name])
         return
     from dlbricks_tui.documents.estimate import EstimateDocument
     from dlbricks_tui.documents.estimates import estimates_parts
@@ -188,15 +191,6 @@ def _show(found: Sequence[EstimatedModel], request: RunRequest) -> None:
         elif one.end_to_end is not None:
             latency = in_ms(one.end_to_end.value_ms)
             write(f"{one.estimate.model}: {latency} end to end; no layer was measured\n")
-
-
-def _show_variants(found: Sequence[EstimatedModel], request: RunRequest) -> None:
-    from dlbricks_tui.api.measuring import points_of_run
-    from dlbricks_tui.cli.estimate import show_variants
-
-    points: dict[str, list[Point]] = points_of_run(found, request)
-    for name, held in points.items():
-        show_variants(held, [name])
 
 
 def probe(args: Arguments) -> int:

@@ -6,17 +6,52 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from dlbricks_tui.documents.parts import CellKind, Column, Grid, Heading, Part, Sentence, Table, bar_column, name_column
+from dlbricks_tui.documents.parts import (
+    CellKind,
+    Column,
+    Grid,
+    Heading,
+    Part,
+    Sentence,
+    Table,
+    bar_column,
+    name_column,
+    word_column,
+)
 from dlbricks_tui.runtime.traits import runtime_title
 from dlbricks_tui.runtime.variant import stated_kernels, stated_threads, threads_in_words
-from dlbricks_tui.wording.numbers import counted, percent, signed_percent
+from dlbricks_tui.wording.numbers import counted, percent, signed_percent, task_words
 
 if TYPE_CHECKING:
     from dlbricks_tui.api.model_reading import GroupAccuracy
     from dlbricks_tui.bricks.decomposition import Corpus, RepeatedType
+    from dlbricks_tui.models.library import ModelSource
     from dlbricks_tui.store.selections import Way
 
 _TOGETHER = "all together"
+
+
+def _inputs(source: ModelSource) -> str:
+    """Return the shape of the first input, and the number of others."""
+    first, *others = ["x".join(map(str, shape)) for shape in source.inputs.values()] or [""]
+    return f"{first} +{len(others)}" if others else first
+
+
+def _unique(source: ModelSource) -> str:
+    known = source.unique_layers is not None and source.layers
+    return percent((source.unique_layers or 0) / (source.layers or 1), 1) if known else "?"
+
+
+# The models of the library.
+MODEL_COLUMNS: tuple[Column[ModelSource], ...] = (
+    name_column("model", lambda it: f"table1:{it.table1_id}" if it.table1_id else it.name),
+    name_column("name", lambda it: it.name if it.table1_id else "" if it.task else str(it.path)),
+    Column("task", lambda it: task_words(it.task), CellKind.WORD, is_optional=True),
+    word_column("format", lambda it: "both" if len(it.formats) > 1 else it.format.value),
+    Column("layers", lambda it: "?" if it.layers is None else f"{it.layers:,}"),
+    Column("unique", _unique),
+    word_column("inputs", _inputs),
+)
 
 
 @dataclass(frozen=True, slots=True)

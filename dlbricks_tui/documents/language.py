@@ -255,10 +255,6 @@ def runtime_name(answer: LanguageAnswer) -> str:
     return without_variant(answer.runtime)
 
 
-def _cache_name(answer: LanguageAnswer) -> str:
-    return answer.cache or ""
-
-
 def _cache_words(answer: LanguageAnswer) -> str:
     """Return how the engine keeps keys and values; empty where it is as usual."""
     cache = stated_cache(answer.runtime)
@@ -275,7 +271,7 @@ _Axis = tuple[Column[LanguageAnswer], Callable[[LanguageAnswer], str]]
 AXES: tuple[_Axis, ...] = (
     (name_column("runtime", runtime_name), runtime_name),
     (Column("precision", lambda it: it.precision, CellKind.WORD, is_key=True), lambda it: it.precision),
-    (Column("cache", _cache_name, CellKind.WORD, is_key=True), _cache_words),
+    (Column("cache", lambda it: it.cache or "", CellKind.WORD, is_key=True), _cache_words),
     (Column("attention", _flash_words, CellKind.WORD, is_key=True), _flash_words),
     (Column("threads", lambda it: str(it.threads), is_key=True), lambda it: threads_in_words(it.threads or None)),
 )

@@ -55,7 +55,13 @@ def token_load_parts(answer: TokenLoadAnswer, *, on_screen: bool = False) -> Ite
     # A panel has room for the verdicts of drives only.
     yield Table(tuple(_load_columns(has_driven=not on_screen and any(it.load.driven for it in loads))), loads)
     yield BLANK_LINE
-    yield Table(_step_columns(), answer.steps)
+    step_columns: tuple[Column[BatchStep], ...] = (
+        Column("answers in a step", lambda it: it.answers),
+        Column("takes", lambda it: f"{PREDICTED if it.predicted else ''}{delay_text(it.ms)}"),
+        Column("95 %", lambda it: f"{delay_text(it.low_ms)} to {delay_text(it.high_ms)}", is_optional=True),
+        Column("tokens/s", lambda it: rate_text(1000.0 * it.answers / it.ms)),
+    )
+    yield Table(step_columns, answer.steps)
     if answer.coverage < 1.0 and not on_screen:
         yield Sentence(f"steps with {PREDICTED} are predicted: without --predict they are measured, and users driven")
     engines = {it.load.driven.engine: None for it in loads if it.load.driven}
@@ -154,15 +160,6 @@ def _driven_cell(value: Callable[[TokenLoad], float], text: Callable[[float], st
 
 def _verdict(it: UsersLoad) -> str:
     return f"{'' if it.driven else PREDICTED}{'met' if it.is_met else 'not met'}"
-
-
-def _step_columns() -> tuple[Column[BatchStep], ...]:
-    return (
-        Column("answers in a step", lambda it: it.answers),
-        Column("takes", lambda it: f"{PREDICTED if it.predicted else ''}{delay_text(it.ms)}"),
-        Column("95 %", lambda it: f"{delay_text(it.low_ms)} to {delay_text(it.high_ms)}", is_optional=True),
-        Column("tokens/s", lambda it: rate_text(1000.0 * it.answers / it.ms)),
-    )
 
 
 def token_load_plots(answer: TokenLoadAnswer) -> tuple[Plot, Plot]:

@@ -187,23 +187,21 @@ class Examination:
 
 def examine_hosts(hosts: Sequence[HostEntry], wanted: Wanted, connect: "Connect") -> tuple[Examination, ...]:
     """Examine hosts side by side, and return what was found in their order."""
-
-    async def one(host: HostEntry) -> Examination:
-        async with connect(host) as connection:
-            return await examine(host, connection, wanted)
-
-    return for_each(hosts, one)
+    return for_each(hosts, connect, partial(examine, wanted))
 
 
 def for_each(
-    hosts: Sequence[HostEntry], treat: Callable[[HostEntry], Awaitable[Examination]]
+    hosts: Sequence[HostEntry],
+    connect: "Connect",
+    treat: Callable[[HostEntry, "SshConnection"], Awaitable[Examination]],
 ) -> tuple[Examination, ...]:
     """Treat hosts side by side, some at a time; one that cannot be reached keeps no other one waiting."""
 
     async def one(host: HostEntry, turn: asyncio.Semaphore) -> Examination:
         async with turn:
             try:
-                return await treat(host)
+                async with connect(host) as connection:
+                    return await treat(host, connection)
             except FleetError as error:
                 finding = _lack("reachable", printable(str(error)))
                 return Examination(host=host.name, state=Readiness.UNREACHABLE, findings=(finding,))
@@ -215,7 +213,7 @@ def for_each(
     return tuple(asyncio.run(every()))
 
 
-async def examine(host: HostEntry, connection: "SshConnection", wanted: Wanted) -> Examination:
+async def examine(wanted: Wanted, host: HostEntry, connection: "SshConnection") -> Examination:
     """Examine one host; FleetError if the connection ends."""
     program = script("tell", host.folder_there, [it.name for it in wanted.packages])
     sent = time.time()

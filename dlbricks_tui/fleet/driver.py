@@ -89,6 +89,10 @@ _SECONDS_TO_ASK_AGAIN = 5.0
 
 
 _MESSAGES: tuple[type[HostMessage], ...] = (TaskProgress, ResultFound, TaskNote)
+# The user's commands are looked for so often.
+_WAIT_SECONDS = 0.25
+# Hosts have so long to end their tasks when the fleet run is stopped.
+_SECONDS_TO_STOP = 10.0
 
 
 @dataclass(eq=False)
@@ -514,12 +518,6 @@ class Driver:
             )
         self._tell_failed(pool, host, pool.give_up(stored.failed))
         self._answering.note(pool, stored.measured)
-
-
-# The user's commands are looked for so often.
-_WAIT_SECONDS = 0.25
-# Hosts have so long to end their tasks when the fleet run is stopped.
-_SECONDS_TO_STOP = 10.0
 
 
 def reach(folder: FleetFolder, request: FleetRequest, hosts: tuple[HostEntry, ...], data: DataFolder) -> Engine:

@@ -188,20 +188,19 @@ def set_up_hosts(
         def ready() -> Wheels:
             return Wheels(write_wheel(Path(folder)), others)
 
-        async def one(host: HostEntry) -> Examination:
-            async with connect(host) as connection:
-                before = await examine(host, connection, wanted)
-                if not before.can_be_set_up:
-                    return before
-                try:
-                    environment = await _install(host, connection, wanted, ready(), partial(step, host.name))
-                except FleetError as error:
-                    # A file that cannot be written there, too.
-                    finding = HostFinding("install", str(error), FindingVerdict.LACKS)
-                    return replace(before, state=Readiness.LACKING, findings=(finding, *before.findings))
-                return replace(await examine(host, connection, wanted), installed=f"made {environment}")
+        async def one(host: HostEntry, connection: SshConnection) -> Examination:
+            before = await examine(wanted, host, connection)
+            if not before.can_be_set_up:
+                return before
+            try:
+                environment = await _install(host, connection, wanted, ready(), partial(step, host.name))
+            except FleetError as error:
+                # A file that cannot be written there, too.
+                finding = HostFinding("install", str(error), FindingVerdict.LACKS)
+                return replace(before, state=Readiness.LACKING, findings=(finding, *before.findings))
+            return replace(await examine(wanted, host, connection), installed=f"made {environment}")
 
-        return for_each(hosts, one)
+        return for_each(hosts, connect, one)
 
 
 async def _install(

@@ -72,6 +72,9 @@ SETTINGS: Mapping[str, Any] = {
     "distributed.comm.retry.count": 2,
 }
 _LOG_BYTES = 1 << 20
+_DAYS = 3650
+_SECRET, _PUBLIC, _FOLDER = 0o600, 0o644, 0o700
+_DRIVER, _HOST = "driver", "host"
 
 
 def check_address(address: str, allow_plain: bool) -> SplitResult:
@@ -222,11 +225,6 @@ def set_up(log: Path | None = None) -> None:
     warnings.filterwarnings("ignore", module=r"distributed(\.|$)")
 
 
-_DAYS = 3650
-_SECRET, _PUBLIC, _FOLDER = 0o600, 0o644, 0o700
-_DRIVER, _HOST = "driver", "host"
-
-
 @dataclass(frozen=True, slots=True)
 class Certificates:
     """The folder with the certificates and private keys of a fleet."""
@@ -293,15 +291,12 @@ class Certificates:
     def _security(self, name: str) -> "Security":
         from distributed.security import Security
 
-        _, certificate, key = self._of(name)
-        if key.stat().st_mode & 0o077:
+        authority, certificate, key = map(str, self._of(name))
+        if Path(key).stat().st_mode & 0o077:
             raise FleetError(f"{key} can be read by others, and is a private key: chmod 600 {key}")
-        return Security(
-            tls_ca_file=str(self.authority),
-            require_encryption=True,
-            **{f"tls_{role}_cert": str(certificate) for role in ("client", "scheduler", "worker")},
-            **{f"tls_{role}_key": str(key) for role in ("client", "scheduler", "worker")},
-        )
+        roles = ("client", "scheduler", "worker")
+        keys = {f"tls_{role}_{what}": path for role in roles for what, path in (("cert", certificate), ("key", key))}
+        return Security(tls_ca_file=authority, require_encryption=True, **keys)
 
     def _require(self, name: str) -> None:
         cure = "`dlbricks fleet init` makes the certificates of a fleet"

@@ -16,7 +16,6 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import NamedTuple
 
-from dlbricks_tui.bricks.carriers import carrier_of
 from dlbricks_tui.bricks.decomposition import decompose
 from dlbricks_tui.bricks.identity import brick_of
 from dlbricks_tui.errors import UserError
@@ -35,12 +34,10 @@ from dlbricks_tui.measure.method import Method
 from dlbricks_tui.measure.plan import Plan, keys_of, plan
 from dlbricks_tui.models.errors import ModelError
 from dlbricks_tui.models.frameworks import WorkerFramework
-from dlbricks_tui.models.graph import Feed, LayerGraph, Level
+from dlbricks_tui.models.graph import LayerGraph, Level
 from dlbricks_tui.models.input_shapes import ShapeMemory
 from dlbricks_tui.models.library import ONNX_SUFFIX, Library, ModelSource, source_of
 from dlbricks_tui.models.loading import Loader
-from dlbricks_tui.models.onnx.constants import is_if
-from dlbricks_tui.models.onnx.model_file import OnnxFile, graphs_inside, reads
 from dlbricks_tui.runs.events import ModelLeftOut, ModelLoading
 from dlbricks_tui.runs.planning import label_of_model, loaded_graph
 from dlbricks_tui.runs.request import RunRequest
@@ -50,12 +47,13 @@ from dlbricks_tui.runtime.runtime import Runtime
 from dlbricks_tui.runtime.traits import Format
 from dlbricks_tui.runtime.variant import Precision, stated_threads
 from dlbricks_tui.share.errors import UnsuitableLayersError
-from dlbricks_tui.share.mxnet_network import packed_network
-from dlbricks_tui.share.onnx_network import file_of, onnx_network
+from dlbricks_tui.share.onnx_network import network_of, short_network_of
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.records import Facts, System
 
 MXNET_SUFFIX = "-symbol.json"
+# Which prompt can be measured in seconds is decided at home, for a host with so many threads.
+_THREADS = 4
 
 
 class PackedModel(NamedTuple):
@@ -173,72 +171,8 @@ class _Packing:
         return self._keys(cut_model(decomposition))
 
 
-def network_of(written: LayerGraph) -> bytes:
-    """Return written layers as a model file of their format; raise UnsuitableLayersError if they cannot travel."""
-    if written.format is Format.ONNX:
-        return onnx_network(file_of(written), {given.name: given for given in written.inputs})
-    return packed_network(written)
-
-
-def short_network_of(written: LayerGraph) -> bytes | None:
-    """Return the same without repeated modules; None if no module can be left out."""
-    if written.format is Format.ONNX:
-        short = shortened(file_of(written), written)
-        return None if short is None else onnx_network(short, {given.name: given for given in written.inputs})
-    carrier = carrier_of(written)
-    return None if carrier is None or carrier.is_whole else packed_network(carrier.graph)
-
-
 def _suffix(graph: LayerGraph) -> str:
     return ONNX_SUFFIX if graph.format is Format.ONNX else MXNET_SUFFIX
-
-
-def shortened(file: OnnxFile, written: LayerGraph) -> OnnxFile | None:
-    """Return the nodes of the carrier of a model; None if that is the whole model, or if nodes are no layers."""
-    carrier = carrier_of(written)
-    if carrier is None or carrier.is_whole or any(map(is_if, file.nodes)):
-        return None
-    if any(len(layer.operators) != 1 or len(layer.nodes) != 1 for layer in written.layers):
-        return None
-
-    def tensor(feed: Feed) -> str:
-        if feed.layer is None:
-            return file.inputs[feed.output].name
-        layer = written.layers[feed.layer]
-        names = [name for name in file.nodes[layer.nodes[0]].output if name]
-        return str(names[layer.results[feed.output].output])
-
-    def in_model(feed: Feed) -> Feed:
-        return feed if feed.layer is None else Feed(carrier.origin[feed.layer], feed.output)
-
-    # The tensors that kept layers read in the place of those of layers that are left out.
-    instead: dict[str, str] = {}
-    for place, index in enumerate(carrier.origin):
-        feeds = zip(written.layers[index].feeds, carrier.graph.layers[place].feeds, strict=True)
-        instead.update((tensor(old), tensor(in_model(new))) for old, new in feeds if old != in_model(new))
-    left_out = {layer.nodes[0] for layer in written.layers if layer.index not in set(carrier.origin)}
-    outputs = tuple(dict.fromkeys(tensor(in_model(head)) for head in carrier.graph.heads))
-    writers = {name: number for number, node in enumerate(file.nodes) for name in node.output if name}
-    needed: set[int] = set()
-    waiting = [instead.get(name, name) for name in outputs]
-    while waiting:
-        number = writers.get(waiting.pop())
-        if number is None or number in needed:
-            continue
-        if number in left_out:
-            return None
-        needed.add(number)
-        waiting += [instead.get(name, name) for name in reads(file.nodes[number])]
-    nodes = []
-    for number in sorted(needed):
-        node = file.nodes[number]
-        if any(name in instead for name in reads(node)):
-            if any(True for _ in graphs_inside(node)):
-                return None
-            for place, name in enumerate(node.input):
-                node.input[place] = instead.get(name, name)
-        nodes.append(node)
-    return replace(file, nodes=tuple(nodes), outputs=outputs)
 
 
 @dataclass(frozen=True, eq=False)
@@ -311,10 +245,6 @@ def read_workload(request: RunRequest, data: DataFolder, log: Path, tell: Callab
     if not parts:
         raise refusals[0]
     return FleetWorkload(tuple(parts), model_digests(files))
-
-
-# Which prompt can be measured in seconds is decided at home, for a host with so many threads.
-_THREADS = 4
 
 
 class LanguageOnHost(NamedTuple):

@@ -14,6 +14,30 @@ from dlbricks_tui.runtime.variant import InstructionSet
 from dlbricks_tui.store.records import Fact, Facts, System
 
 ROOT = Path("/")
+CPU = "sys/devices/system/cpu"
+CGROUP = "sys/fs/cgroup"
+# The vector instruction sets that frameworks have kernels for, widest first.
+_VECTORS = (("avx512f", "avx512"), ("avx2", "avx2"), ("avx", "avx"), ("sve", "sve"), ("asimd", "neon"))
+_AVX512_CORE = ("avx512f", "avx512bw", "avx512vl", "avx512dq")
+# The flags of a processor that has all instructions of a set of oneDNN.
+_FLAGS: Mapping[InstructionSet, tuple[str, ...]] = {
+    InstructionSet.SSE41: ("sse4_1",),
+    InstructionSet.AVX: ("avx",),
+    InstructionSet.AVX2: ("avx2", "fma"),
+    InstructionSet.AVX2_VNNI: ("avx2", "fma", "avx_vnni"),
+    InstructionSet.AVX512_CORE: _AVX512_CORE,
+    InstructionSet.AVX512_CORE_VNNI: (*_AVX512_CORE, "avx512_vnni"),
+    InstructionSet.AVX512_CORE_BF16: (*_AVX512_CORE, "avx512_vnni", "avx512_bf16"),
+    InstructionSet.AVX512_CORE_FP16: (*_AVX512_CORE, "avx512_vnni", "avx512_bf16", "avx512_fp16"),
+    InstructionSet.ALL: (),
+}
+UNKNOWN = "unknown"
+GIBIBYTE = 1 << 30
+_DMI = "sys/class/dmi/id"
+_EC2_TYPE = re.compile(r"[a-z][a-z0-9-]*\.[a-z0-9-]+")
+_CONTAINER_MARKS = (("/docker", "docker"), ("/kubepods", "kubernetes"), ("/lxc", "lxc"), ("/libpod", "podman"))
+# The facts about a system that are kept with its results, as they may change from one result to the next.
+KEPT_FACTS = ("kernel", "governor", "turbo", "os", "container")
 
 
 class HostFiles:
@@ -60,27 +84,6 @@ class HostFiles:
             return (self._root / path).exists()
         except OSError:
             return False
-
-
-CPU = "sys/devices/system/cpu"
-CGROUP = "sys/fs/cgroup"
-
-# The vector instruction sets that frameworks have kernels for, widest first.
-_VECTORS = (("avx512f", "avx512"), ("avx2", "avx2"), ("avx", "avx"), ("sve", "sve"), ("asimd", "neon"))
-
-_AVX512_CORE = ("avx512f", "avx512bw", "avx512vl", "avx512dq")
-# The flags of a processor that has all instructions of a set of oneDNN.
-_FLAGS: Mapping[InstructionSet, tuple[str, ...]] = {
-    InstructionSet.SSE41: ("sse4_1",),
-    InstructionSet.AVX: ("avx",),
-    InstructionSet.AVX2: ("avx2", "fma"),
-    InstructionSet.AVX2_VNNI: ("avx2", "fma", "avx_vnni"),
-    InstructionSet.AVX512_CORE: _AVX512_CORE,
-    InstructionSet.AVX512_CORE_VNNI: (*_AVX512_CORE, "avx512_vnni"),
-    InstructionSet.AVX512_CORE_BF16: (*_AVX512_CORE, "avx512_vnni", "avx512_bf16"),
-    InstructionSet.AVX512_CORE_FP16: (*_AVX512_CORE, "avx512_vnni", "avx512_bf16", "avx512_fp16"),
-    InstructionSet.ALL: (),
-}
 
 
 def cpu_model(host: HostFiles) -> str | None:
@@ -270,16 +273,6 @@ def _processors_in(listed: str) -> int:
         if first.isdecimal() and (last or first).isdecimal():
             count += int(last or first) - int(first) + 1
     return count
-
-
-UNKNOWN = "unknown"
-GIBIBYTE = 1 << 30
-
-_DMI = "sys/class/dmi/id"
-_EC2_TYPE = re.compile(r"[a-z][a-z0-9-]*\.[a-z0-9-]+")
-_CONTAINER_MARKS = (("/docker", "docker"), ("/kubepods", "kubernetes"), ("/lxc", "lxc"), ("/libpod", "podman"))
-# The facts about a system that are kept with its results, as they may change from one result to the next.
-KEPT_FACTS = ("kernel", "governor", "turbo", "os", "container")
 
 
 def fingerprint(host: HostFiles | None = None, usable_cores: int | None = None) -> System:

@@ -28,6 +28,22 @@ from dlbricks_tui.host.fingerprint import (
 
 # A look costs processor time, and a share of less time than this says little: the kernel counts in ticks of 10 ms.
 SECONDS_BETWEEN_LOOKS = 1.0
+_NANOSECONDS = 1e9
+# The number of running threads changes by the millisecond.
+_READINGS, _SECONDS_BETWEEN_READINGS = 5, 0.01
+_MOST_COMPETING = 3.0
+# A process is idle that computes for a smaller share of the time between two readings.
+_IDLE_SHARE = 0.1
+UNREADABLE = "unknown"
+SECONDS_TO_WATCH = 0.5
+# A smaller load counts as housekeeping.
+_BUSY_SHARE = 0.05
+_STOLEN_SHARE = 0.005
+_HOT_CELSIUS = 85.0
+# Pieces of fewer pages than two to this power are small. A program takes those first.
+_SMALL_ORDERS, _MOST_SCATTERED_BYTES = 4, 1 << 29
+# Clocks that are read within some tens of nanoseconds.
+_QUICK_CLOCKS = frozenset({"tsc", "kvm-clock", "arch_sys_counter", "hyperv_clocksource_tsc_page"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,14 +101,6 @@ class LoadMeter:
 def _share(value: float) -> float:
     # The counters of idle time may run backwards by a tick.
     return min(1.0, max(0.0, value))
-
-
-_NANOSECONDS = 1e9
-# The number of running threads changes by the millisecond.
-_READINGS, _SECONDS_BETWEEN_READINGS = 5, 0.01
-_MOST_COMPETING = 3.0
-# A process is idle that computes for a smaller share of the time between two readings.
-_IDLE_SHARE = 0.1
 
 
 class Contention(NamedTuple):
@@ -180,18 +188,6 @@ def _times_ns(host: HostFiles, path: str) -> tuple[int, int] | None:
     if len(counted) != 3 or not (counted[0].isdecimal() and counted[1].isdecimal()):
         return None
     return int(counted[0]), int(counted[1])
-
-
-UNREADABLE = "unknown"
-SECONDS_TO_WATCH = 0.5
-# A smaller load counts as housekeeping.
-_BUSY_SHARE = 0.05
-_STOLEN_SHARE = 0.005
-_HOT_CELSIUS = 85.0
-# Pieces of fewer pages than two to this power are small. A program takes those first.
-_SMALL_ORDERS, _MOST_SCATTERED_BYTES = 4, 1 << 29
-# Clocks that are read within some tens of nanoseconds.
-_QUICK_CLOCKS = frozenset({"tsc", "kvm-clock", "arch_sys_counter", "hyperv_clocksource_tsc_page"})
 
 
 class NoiseVerdict(str, Enum):

@@ -18,6 +18,10 @@ from dlbricks_tui.jobs.folder import NO_ROOM, JobFolder
 from dlbricks_tui.store.records import utc_now
 
 _CHUNK = 1 << 20
+# A run may have waited for hours: a replay shows that it did, and goes on.
+MOST_IDLE_SECONDS = 1.0
+# Replays that are slower or faster than this show nothing new.
+SLOWEST, FASTEST = 0.125, 4096.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -175,12 +179,6 @@ def follow(reader: EventReader, goes_on: Callable[[], bool], wait: Callable[[], 
         if not more_may_come:
             return
         wait()
-
-
-# A run may have waited for hours: a replay shows that it did, and goes on.
-MOST_IDLE_SECONDS = 1.0
-# Replays that are slower or faster than this show nothing new.
-SLOWEST, FASTEST = 0.125, 4096.0
 
 
 @dataclass(frozen=True, slots=True)

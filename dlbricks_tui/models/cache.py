@@ -24,8 +24,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
-from dlbricks_tui.files import DRAFT_SUFFIX, open_regular, read_bytes, read_text, write_atomically
-from dlbricks_tui.models.content import without_cycle_search
+from dlbricks_tui.files import DRAFT_SUFFIX, read_bytes, read_text, write_atomically
+from dlbricks_tui.models.content import digest_of, without_cycle_search
 from dlbricks_tui.models.graph import Layer, LayerGraph, Numbers, Operator, Shape, TensorType
 
 # Entries of a thousand models take a tenth of it.
@@ -35,7 +35,6 @@ MOST_COPIED_BYTES = 2**32
 # The folders of entries, those of the answers of frameworks, and that of copies.
 _FOLDER, INFERRED, FUSED, QUANTISED = "models", "inferred", "fused", "quantised"
 _CHECKSUM_BYTES = 16
-_CHUNK = 1 << 20
 # The number of entries that a process writes before it looks at the size of all entries again.
 _WRITES_PER_LOOK = 64
 # A use is noted only if the last one was noted so long ago.
@@ -150,7 +149,7 @@ class Cache:
         path = self.folder / QUANTISED / name
         noted = path.with_suffix(".blake2b")
         with suppress(OSError, ValueError):
-            if read_text(noted) == _checksum_of(path):
+            if read_text(noted) == digest_of(path, "blake2b"):
                 # The oldest copies are removed first.
                 with suppress(OSError):
                     os.utime(path)
@@ -161,7 +160,7 @@ class Cache:
             draft = Path(drafts, name)
             make(draft)
             # The copy appears only once it is complete.
-            write_atomically(noted, _checksum_of(draft))
+            write_atomically(noted, digest_of(draft, "blake2b"))
             draft.replace(path)
         remove_oldest([path.parent], MOST_COPIED_BYTES)
         return path
@@ -218,14 +217,6 @@ _REDUCERS: Mapping[type, Callable[[Any], Any]] = {kind: _reducer(kind) for kind 
 
 def _checksum(content: bytes) -> bytes:
     return hashlib.blake2b(content, digest_size=_CHECKSUM_BYTES).digest()
-
-
-def _checksum_of(path: Path) -> str:
-    digest = hashlib.blake2b()
-    with open_regular(path) as file:
-        while chunk := file.read(_CHUNK):
-            digest.update(chunk)
-    return digest.hexdigest()
 
 
 class _Unpickler(pickle.Unpickler):

@@ -83,6 +83,15 @@ def _sha256(path: Path, _modified_ns: int, _size: int) -> str:
     return digest.hexdigest()
 
 
+def digest_of(path: Path, algorithm: str) -> str:
+    """Return the digest of a file as it stands."""
+    digest = hashlib.new(algorithm)
+    with open_regular(path) as file:
+        while chunk := file.read(_CHUNK):
+            digest.update(chunk)
+    return digest.hexdigest()
+
+
 def _unpacked(file: IO[bytes]) -> tuple[IO[bytes], bool]:
     """Return a file as its content is read, and whether it is gzipped."""
     packed = file.read(len(GZIP_MAGIC)) == GZIP_MAGIC

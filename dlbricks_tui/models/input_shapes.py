@@ -5,7 +5,6 @@ Values are settings of a model: a sampling rate, for example.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import math
 import re
@@ -13,9 +12,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from math import prod
 from pathlib import Path
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
 
-from dlbricks_tui.files import in_turn, open_regular, read_json, write_atomically
+from dlbricks_tui.files import in_turn, read_json, write_atomically
+from dlbricks_tui.models.content import digest_of
 from dlbricks_tui.models.errors import MissingShapeError, ModelError
 from dlbricks_tui.models.graph import GraphInput, Numbers, Shape, TensorType
 from dlbricks_tui.models.neutral import MOST_NUMBERS, LiteralError, numbers_of, parse_tuple
@@ -210,8 +210,14 @@ def _number(text: str) -> int | float | None:
     return None
 
 
+class StatedInputs(NamedTuple):
+    """Shapes and values by the names of inputs."""
+
+    shapes: Mapping[str, Shape]
+    values: Mapping[str, Numbers]
+
+
 SHAPES_FILE, VALUES_FILE = "input-shapes.json", "input-values.json"
-_PIECE_BYTES = 2**20
 
 Item = TypeVar("Item")
 
@@ -321,8 +327,6 @@ def _shape(axes: object) -> Shape:
 
 
 def _content_of(path: Path) -> str:
-    digest = hashlib.sha256()
-    with suppress(OSError), open_regular(path) as file:
-        while piece := file.read(_PIECE_BYTES):
-            digest.update(piece)
-    return digest.hexdigest()
+    with suppress(OSError):
+        return digest_of(path, "sha256")
+    return ""

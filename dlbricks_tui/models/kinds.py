@@ -141,27 +141,9 @@ KIND_OF_OP = ONNX_KIND_OF_OP | {op: kind for kind, ops in _KINDS.items() for op 
 
 # A layer of several operators gets the first of these kinds that occurs in it.
 _BY_WEIGHT = (
-    Kind.CONVOLUTION,
-    Kind.DECONVOLUTION,
-    Kind.RECURRENT,
-    Kind.ATTENTION,
-    Kind.TREES,
-    Kind.LINEAR,
-    Kind.POOLING,
-    Kind.EMBEDDING,
-    Kind.BATCHNORM,
-    Kind.NORM,
-    Kind.LRN,
-    Kind.RESIZE,
-    Kind.SOFTMAX,
-    Kind.CONCAT,
-    Kind.COMBINE,
-    Kind.REDUCE,
-    Kind.PAD,
-    Kind.TRANSPOSE,
-    Kind.BROADCAST,
-    Kind.SLICE,
-    Kind.ELEMENTWISE,
+    *(Kind.CONVOLUTION, Kind.DECONVOLUTION, Kind.RECURRENT, Kind.ATTENTION, Kind.TREES, Kind.LINEAR, Kind.POOLING),
+    *(Kind.EMBEDDING, Kind.BATCHNORM, Kind.NORM, Kind.LRN, Kind.RESIZE, Kind.SOFTMAX, Kind.CONCAT, Kind.COMBINE),
+    *(Kind.REDUCE, Kind.PAD, Kind.TRANSPOSE, Kind.BROADCAST, Kind.SLICE, Kind.ELEMENTWISE),
 )
 
 

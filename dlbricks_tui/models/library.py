@@ -150,8 +150,8 @@ class Library:
             raise ModelError(f"{folder} holds no *-symbol.json or *.onnx file, here or below")
 
         def with_it(added: _Added) -> _Added:
-            models = [path for path in added.models if not _is_below(path, folder)]
-            left_out = [path for path in added.left_out if not _is_below(path, folder)]
+            models = [path for path in added.models if folder not in path.parents]
+            left_out = [path for path in added.left_out if folder not in path.parents]
             return _Added((*_without(folder, added.folders), folder), tuple(models), tuple(left_out))
 
         self._change(with_it)
@@ -179,7 +179,7 @@ class Library:
 
         def without_it(added: _Added) -> _Added:
             if path in added.folders:
-                left_out = [other for other in added.left_out if not _is_below(other, path)]
+                left_out = [other for other in added.left_out if path not in other.parents]
                 return replace(added, folders=_without(path, added.folders), left_out=tuple(left_out))
             if path in added.models:
                 return replace(added, models=_without(path, added.models))
@@ -238,10 +238,6 @@ def _is_same(path: Path, other: Path) -> bool:
         return path.samefile(other)
     except OSError:
         return False
-
-
-def _is_below(path: Path, folder: Path) -> bool:
-    return folder in path.parents
 
 
 def _without(path: Path, known: Sequence[Path]) -> tuple[Path, ...]:

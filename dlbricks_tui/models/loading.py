@@ -17,7 +17,7 @@ from dlbricks_tui.models.errors import (
     UnreadableModelError,
 )
 from dlbricks_tui.models.graph import Feed, LayerGraph, Level, Numbers, Shape, type_of
-from dlbricks_tui.models.input_shapes import ShapeMemory, spelled
+from dlbricks_tui.models.input_shapes import ShapeMemory, StatedInputs, spelled
 from dlbricks_tui.models.library import ONNX_SUFFIX, ModelSource, source_of
 from dlbricks_tui.models.mxnet.symbol_file import Framework, MXNetLoader
 from dlbricks_tui.runtime.errors import FrameworkMissingError, WorkerLostError, WorkerRefusedError
@@ -88,16 +88,16 @@ class Loader:
         given, values, memory = given or {}, values or {}, self._memory
         remembered = {} if memory is None else memory.recall_values(source)
         recalled = {name: value for name, value in remembered.items() if name not in values}
-        stated = {**source.values, **recalled, **values}
+        stated = StatedInputs(given, {**source.values, **recalled, **values})
         try:
-            found = self._read_at(batch_size, source, level, given, stated)
+            found = self._read_at(batch_size, source, level, stated)
         except MissingShapeError as missing:
             shapes = None if memory is None else memory.recall(source, tuple(missing.examples))
             if memory is None or shapes is None:
-                raise self._suggesting(missing, source, given, stated) from None
+                raise self._suggesting(missing, source, stated) from None
             # Given shapes also count for axes of equal names in remembered ones.
             known = replace(source, inputs={**source.inputs, **shapes})
-            if better := self._other_shapes(known, missing.examples, given, stated):
+            if better := self._other_shapes(known, missing.examples, stated):
                 memory.forget(source)
                 raise MissingShapeError(
                     f"{missing}; {spelled(shapes)}, given before, is forgotten, as the model does not run with it: "
@@ -105,11 +105,11 @@ class Loader:
                     better.shapes,
                     tried=True,
                 ) from None
-            found = self._read_at(batch_size, known, level, given, stated)
+            found = self._read_at(batch_size, known, level, stated)
             memory.used(source, shapes)
             given = {}
         if memory is not None:
-            if given and (better := self._other_shapes(source, given, given, stated)):
+            if given and (better := self._other_shapes(source, given, stated)):
                 raise MissingShapeError(
                     f"{source.name} does not run with {spelled(given)}: {better.failure}", better.shapes, tried=True
                 )
@@ -118,77 +118,53 @@ class Loader:
                 memory.used(source, recalled)
         return found
 
-    def _suggesting(
-        self,
-        missing: MissingShapeError,
-        source: ModelSource,
-        given: Mapping[str, Shape],
-        values: Mapping[str, Numbers],
-    ) -> MissingShapeError:
+    def _suggesting(self, missing: MissingShapeError, source: ModelSource, stated: StatedInputs) -> MissingShapeError:
         """Return the error with shapes that the model runs with, if a runtime can try some."""
-        found = self._tried(source, missing.examples, given, values, self._onnx.suggested)
+        found = self._tried(source, missing.examples, stated, self._onnx.suggested)
         if found is None:
             return missing
         if not found:
             return MissingShapeError(f"{missing} (it runs with none of the shapes that were tried)", missing.examples)
         return MissingShapeError(str(missing), found, tried=True)
 
-    def _other_shapes(
-        self,
-        source: ModelSource,
-        asked: Iterable[str],
-        given: Mapping[str, Shape],
-        values: Mapping[str, Numbers],
-    ) -> "_Better | None":
-        """Return shapes of these inputs that the model runs with, where it fails with those given."""
-        failure = self._tried(source, (), given, values, lambda *told: self._onnx.failure(told[0], told[1], *told[3:]))
-        found = self._tried(source, asked, given, values, self._onnx.suggested) if failure else None
+    def _other_shapes(self, source: ModelSource, asked: Iterable[str], stated: StatedInputs) -> "_Better | None":
+        """Return shapes of these inputs that the model runs with, where it fails with those stated."""
+        failure = self._tried(source, (), stated, lambda it, content, _, given: self._onnx.failure(it, content, given))
+        found = self._tried(source, asked, stated, self._onnx.suggested) if failure else None
         return _Better(failure or "", found) if found else None
 
     def _tried(
-        self,
-        source: ModelSource,
-        asked: Iterable[str],
-        given: Mapping[str, Shape],
-        values: Mapping[str, Numbers],
-        attempt: Callable[..., Any],
+        self, source: ModelSource, asked: Iterable[str], stated: StatedInputs, attempt: Callable[..., Any]
     ) -> Any:
         """Return the result of runs with some shapes, also of earlier ones; None if no runtime can tell."""
         if source.format is not Format.ONNX or self._optimiser is None:
             return None
         names, content = tuple(asked), self._onnx.read(source)
-        shapes = [sorted(it.items()) for it in (source.inputs, given, values)]
+        shapes = [sorted(it.items()) for it in (source.inputs, *stated)]
         key = cache_key(source.name, "tried", names, *shapes, *self._onnx.facts(source, Level.WRITTEN), content=content)
         found = self.cache.read(key)
         if found is None:
             try:
-                found = attempt(source, content, names, given, values)
+                found = attempt(source, content, names, stated)
             except (FrameworkMissingError, NotInCacheError):
                 return None
             self.cache.write(key, found)
         return found
 
-    def _read_at(
-        self,
-        batch_size: int | None,
-        source: ModelSource,
-        level: Level,
-        given: Mapping[str, Shape],
-        values: Mapping[str, Numbers],
-    ) -> LayerGraph:
+    def _read_at(self, batch_size: int | None, source: ModelSource, level: Level, stated: StatedInputs) -> LayerGraph:
         """Return the layer graph at a batch size, unless its tensors would take too much memory."""
         if self._optimiser is not None and self._optimiser.precision is Precision.INT8 and source.format is Format.ONNX:
-            written = self._read(source, Level.WRITTEN, given, values)
+            written = self._read(source, Level.WRITTEN, stated)
             source = quantised_copy(source, self._onnx.read(source), written, self.cache, self._optimiser)
             # The copy has all shapes, and states no values.
-            given, values = {}, {**{it.name: it.value for it in written.inputs if it.value}, **values}
+            stated = StatedInputs({}, {it.name: it.value for it in written.inputs if it.value} | dict(stated.values))
         if batch_size is None:
-            return self._read(source, level, given, values)
-        usual = self._read(source, Level.WRITTEN, given, values)
+            return self._read(source, level, stated)
+        usual = self._read(source, Level.WRITTEN, stated)
         if self._most_bytes is not None:
             refuse_too_large_batch(usual, batch_size, self._most_bytes)
         try:
-            found = self._read(source, level, given, values, batch_size)
+            found = self._read(source, level, stated, batch_size)
             for layer in found.layers:
                 # A layer that reshapes to other sizes than it reads, which are of another batch.
                 shapes = [tensor.shape for tensor in (*layer.data[:1], *layer.outputs)]
@@ -201,17 +177,12 @@ class Loader:
             ) from None
 
     def _read(
-        self,
-        source: ModelSource,
-        level: Level,
-        given: Mapping[str, Shape],
-        values: Mapping[str, Numbers],
-        batch_size: int | None = None,
+        self, source: ModelSource, level: Level, stated: StatedInputs, batch_size: int | None = None
     ) -> LayerGraph:
         """Return the layer graph from the cache, or else from the file."""
         loader = self._onnx if source.format is Format.ONNX else self._mxnet
         content = loader.read(source)
-        shapes = [sorted(it.items()) for it in (source.inputs, given, values)]
+        shapes = [sorted(it.items()) for it in (source.inputs, *stated)]
         facts = source.format.value, level.value, batch_size, *shapes, *loader.facts(source, level)
         key = cache_key(source.name, *facts, content=content)
         found = self.cache.read(key)
@@ -219,7 +190,7 @@ class Loader:
             raise found
         if not (isinstance(found, ReadModel) and found.holds_for(source.path)):
             try:
-                found = loader.load(source, content, level, given, values, batch_size)
+                found = loader.load(source, content, level, stated, batch_size)
             except MissingShapeError as missing:
                 self.cache.write(key, missing)
                 raise

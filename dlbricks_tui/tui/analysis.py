@@ -10,7 +10,6 @@ from textual import on
 
 from dlbricks_tui.api import analysing, jobs
 from dlbricks_tui.api.analysing import Analyser, Analysis, MeasuringPlan, lacks_in_words, plan_here, proof_job
-from dlbricks_tui.api.estimating import open_estimator
 from dlbricks_tui.api.followed_jobs import PeaksJob, ProofJob, peaks_job
 from dlbricks_tui.api.followed_runs import RunSnapshot
 from dlbricks_tui.api.open_models import Choices, ComparableRow, ModelSpec
@@ -562,7 +561,7 @@ class AnalysisScreen(WorkScreen[None, ProofJob]):
 
 def analyse(session: WorkbenchSession, spec: ModelSpec, choices: Choices, config: Config) -> AnalysisDocument:
     """Analyse a model from stored results; raise a UserError where that is not possible."""
-    with open_estimator(options_of(spec, choices, config), session.data) as estimator:
+    with session.open_estimator(options_of(spec, choices, config)) as estimator:
         document = AnalysisDocument(next(iter(Analyser(estimator).analyses([spec.source]))))
     document.prepare()
     return document

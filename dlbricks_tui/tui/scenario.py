@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 from textual import on
 
-from dlbricks_tui.api.estimating import open_estimator
 from dlbricks_tui.api.followed_jobs import LoadJob
 from dlbricks_tui.api.new_runs import runtimes_for
 from dlbricks_tui.api.scenarios import ScenarioOfModel, ScenarioSettings, predicted_scenario
@@ -227,7 +226,7 @@ def predict_scenario(
     options = replace(options_of(spec, choices, config), batch=None)
     given: dict[str, Any] = {"threads": settings.threads, "runtime": settings.runtime}
     options = replace(options, **{name: value for name, value in given.items() if value is not None})
-    with open_estimator(options, session.data) as estimator:
+    with session.open_estimator(options) as estimator:
         return predicted_scenario(estimator, spec.source, settings)
 
 

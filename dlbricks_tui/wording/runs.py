@@ -3,14 +3,19 @@
 Sentences about events are in `events`, which takes longer to import.
 """
 
-from collections.abc import Sequence
+from __future__ import annotations
+
 from dataclasses import dataclass
 from enum import Enum
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from dlbricks_tui.host.noise import HostLoad
-from dlbricks_tui.host.queue import Place
 from dlbricks_tui.wording.numbers import counted, duration, percent
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from dlbricks_tui.host.noise import HostLoad
+    from dlbricks_tui.host.queue import Place
 
 
 def how_far_in_line(place: Place) -> str:

@@ -113,7 +113,12 @@ def test_a_new_kind_of_results_needs_one_declaration(
         select_named(store, "fuse")
 
 
-def test_files_are_read_in_their_order_with_the_state_of_their_signatures(tmp_path: Path) -> None:
+@pytest.mark.parametrize("is_large", [False, True], ids=["in this process", "in processes of their own"])
+def test_files_are_read_in_their_order_with_the_state_of_their_signatures(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, is_large: bool
+) -> None:
+    if is_large:
+        monkeypatch.setattr("dlbricks_tui.api.sides._LARGE_BYTES", 0)
     first, second = exported(tmp_path / "a.json", model("m", 1.0)), exported(tmp_path / "b.json.gz", layer(0, 1.0))
     (tmp_path / "b.json.gz.sig").write_text("a signature")
     sides = read_sides([second, first])
@@ -121,19 +126,10 @@ def test_files_are_read_in_their_order_with_the_state_of_their_signatures(tmp_pa
         (str(second), 1, "b.json.gz.sig, not verified"),
         (str(first), 1, "none"),
     ]
-
-
-def test_large_files_are_read_in_processes_of_their_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dlbricks_tui.api.sides._LARGE_BYTES", 0)
-    paths = [exported(tmp_path / f"{name}.json", model(name, 1.0)) for name in "ab"]
-    assert [it.results[0].name for it in read_sides(paths)] == ["a", "b"]
-
-
-def test_a_link_to_a_file_is_the_same_file(tmp_path: Path) -> None:
-    path, link = exported(tmp_path / "a.json", model("m", 1.0)), tmp_path / "b.json"
-    link.symlink_to(path)
+    link = tmp_path / "link.json"
+    link.symlink_to(first)
     with pytest.raises(NotComparableError, match="is named twice"):
-        read_sides([path, link])
+        read_sides([first, link])
 
 
 USUAL = ResultExecution(
@@ -141,63 +137,43 @@ USUAL = ResultExecution(
 )
 
 
-def variants(**fields: Any) -> list[ResultExecution]:
-    """Executions that have these values one after the other."""
-    (name, values), *_ = fields.items()
-    return [replace(USUAL, **{name: value}) for value in values]
-
-
-def test_equal_executions_correspond_and_others_do_not() -> None:
-    (found,) = corresponding(variants(threads=[1, 2]), variants(threads=[2, 4]))
-    assert (found.first.threads, found.second.threads, found.differ) == (2, 2, frozenset())
+ONNX = replace(USUAL, framework="onnxruntime", version="1.20")
+THREADS = {number: replace(USUAL, threads=number) for number in (1, 2, 4)}
 
 
 @pytest.mark.parametrize(
-    ("name", "value"),
+    ("ones", "others", "differ"),
     [
-        ("system", "there"),
-        ("version", "1.9.2"),
-        ("threads", 2),
-        ("batch", 8),
-        ("precision", Precision.BF16),
-        ("level", Level.WRITTEN),
-        ("variables", (("OMP_WAIT_POLICY", "active"),)),
+        ([THREADS[1], THREADS[2]], [THREADS[2], THREADS[4]], [set()]),
+        # What each group has one value of is compared, and named.
+        ([USUAL], [replace(USUAL, system="there")], [{"system"}]),
+        ([USUAL], [replace(USUAL, version="1.9.2")], [{"version"}]),
+        ([USUAL], [THREADS[2]], [{"threads"}]),
+        ([USUAL], [replace(USUAL, batch=8)], [{"batch"}]),
+        ([USUAL], [replace(USUAL, precision=Precision.BF16)], [{"precision"}]),
+        ([USUAL], [replace(USUAL, level=Level.WRITTEN)], [{"level"}]),
+        ([USUAL], [replace(USUAL, variables=(("OMP_WAIT_POLICY", "active"),))], [{"variables"}]),
+        ([USUAL], [replace(ONNX, threads=2)], [{"framework", "version", "threads"}]),
+        # Several values on a side are not, and methods never.
+        ([THREADS[1], THREADS[2]], [THREADS[4]], []),
+        ([USUAL], [replace(USUAL, method="alone-1")], []),
+        # The versions of each framework are compared.
+        ([USUAL, ONNX], [USUAL, replace(ONNX, version="1.21")], [set(), {"version"}]),
     ],
 )
-def test_what_each_group_has_one_value_of_is_compared_and_named(name: str, value: Any) -> None:
-    other = replace(USUAL, **{name: value})
-    (found,) = corresponding([USUAL], [other])
-    assert (found.first, found.second, found.differ) == (USUAL, other, frozenset({name}))
-
-
-def test_several_values_on_a_side_are_not_compared_with_another_one() -> None:
-    assert corresponding(variants(threads=[1, 2]), variants(threads=[4])) == []
-
-
-def test_different_methods_never_correspond() -> None:
-    assert corresponding([USUAL], variants(method=["alone-1"])) == []
-
-
-def test_the_versions_of_each_framework_are_compared() -> None:
-    ones = [USUAL, replace(USUAL, framework="onnxruntime", version="1.20")]
-    others = [USUAL, replace(USUAL, framework="onnxruntime", version="1.21")]
+def test_executions_correspond_unless_several_values_differ(
+    ones: list[ResultExecution], others: list[ResultExecution], differ: list[set[str]]
+) -> None:
     found = corresponding(ones, others)
-    assert [(it.first.version, it.second.version) for it in found] == [("1.9.1", "1.9.1"), ("1.20", "1.21")]
-    assert [it.differ for it in found] == [frozenset(), frozenset({"version"})]
+    assert [set(it.differ) for it in found] == differ
+    for it in found:
+        assert it.first in ones and it.second in others
+        assert {name for name in it.differ if getattr(it.first, name) == getattr(it.second, name)} == set()
 
 
-def test_frameworks_are_compared_if_each_group_has_one() -> None:
-    other = replace(USUAL, framework="onnxruntime", version="1.20", threads=2)
-    (found,) = corresponding([USUAL], [other])
-    assert found.differ == {"framework", "version", "threads"}
-
-
-@pytest.mark.parametrize(
-    ("name", "words"),
-    [("threads", "1 thread"), ("batch", "1"), ("precision", "f32"), ("variables", "none"), ("level", "fused")],
-)
-def test_circumstances_have_words(name: str, words: str) -> None:
-    assert value_in_words(name, USUAL) == words
+def test_circumstances_have_words() -> None:
+    words = {"threads": "1 thread", "batch": "1", "precision": "f32", "variables": "none", "level": "fused"}
+    assert {name: value_in_words(name, USUAL) for name in words} == words
 
 
 def test_the_facts_of_each_side_are_shown_and_only_differences_are_repeated() -> None:
@@ -224,27 +200,23 @@ def test_the_facts_of_each_side_are_shown_and_only_differences_are_repeated() ->
     }
 
 
-def test_what_one_side_does_not_tell_is_no_difference() -> None:
+def test_what_one_side_does_not_tell_is_no_difference_and_signatures_are_shown_if_any_is_known() -> None:
     facts = facts_of([side("a", model("m", 1.0)), side("b", model("n", 1.0), origin())])
     assert not any(it.differs for it in facts)
-
-
-def test_the_state_of_signatures_is_shown_if_any_is_known() -> None:
     signed = side_of("a", [*DEFINITIONS, model("m", 1.0)], signature="signed by ann")
-    facts = {it.name: it for it in facts_of([signed, side("b", model("m", 1.0))])}
-    assert facts["signature"].values == ("signed by ann", "not known")
+    known = {it.name: it for it in facts_of([signed, side("b", model("m", 1.0))])}
+    assert known["signature"].values == ("signed by ann", "not known")
 
 
-@pytest.mark.parametrize(
-    ("records", "why"),
-    [
+def test_results_in_doubt_are_left_out_and_a_side_without_good_results_is_one_line() -> None:
+    doubtful = model("other", 1.0, flags=("noisy",))
+    assert [it.name for it in side("a", model("m", 10.0), doubtful).results] == ["m"]
+    for records, why in (
         ((), "it has no results of models or bricks"),
-        ((model("m", 1.0, flags=("noisy",)),), "all 1 of its results are in doubt"),
-    ],
-)
-def test_a_side_without_good_results_is_one_line(records: tuple[object, ...], why: str) -> None:
-    with pytest.raises(NotComparableError, match=f"a has nothing to compare: {why}"):
-        side("a", *records)  # type: ignore[arg-type]
+        ((doubtful,), "all 1 of its results are in doubt"),
+    ):
+        with pytest.raises(NotComparableError, match=f"a has nothing to compare: {why}"):
+            side("a", *records)
 
 
 def test_models_are_slower_faster_the_same_or_unknown_and_the_largest_change_comes_first() -> None:
@@ -276,27 +248,33 @@ def test_a_change_of_a_brick_counts_from_one_percent_on_and_that_of_a_model_from
     assert all(it.change.significant for it in (*found.models, *found.bricks))
 
 
-def test_bricks_of_other_contexts_are_not_compared() -> None:
-    found = compare(side("a", layer(0, 1.0)), side("b", layer(0, 1.0, context="cold")))
-    assert found.bricks == ()
-    assert [[it.reason for it in alone] for alone in found.alone] == [[NO_RESULT], [NO_RESULT]]
+SAME, MOVED, ZERO = layer(0, 1.0), layer(0, 1.0, context="cold"), layer(0, 0.0)
+BOTH, GONE = model("both", 1.0), model("gone", 1.0)
 
 
-def test_what_only_one_has_is_named_with_the_reason() -> None:
-    first = side("a", model("both", 1.0), model("gone", 1.0), model("both", 1.0, runtime=TWO))
-    second = side("b", model("both", 1.0), model("new", 1.0))
-    found = compare(first, second)
-    assert [it.name for it in found.models] == ["both"]
-    assert [[(it.side, it.name, it.reason) for it in alone] for alone in found.alone] == [
-        [("a", "both", NO_EXECUTION), ("a", "gone", NO_RESULT)],
-        [("b", "new", NO_RESULT)],
-    ]
-
-
-def test_models_of_one_name_with_other_layers_are_not_compared() -> None:
-    found = compare(side("a", model("m", 1.0)), side("b", model("m", 1.0, model="ef" * 32)))
-    assert found.models == ()
-    assert {it.reason for alone in found.alone for it in alone} == {OTHER_CONTENT}
+@pytest.mark.parametrize(
+    ("first", "second", "compared", "alone"),
+    [
+        ([SAME], [MOVED], 0, [[("conv", NO_RESULT)], [("conv", NO_RESULT)]]),
+        ([ZERO], [SAME], 0, [[("conv", NO_TIME)], [("conv", NO_TIME)]]),
+        ([BOTH], [model("both", 1.0, model="ef" * 32)], 0, [[("both", OTHER_CONTENT)], [("both", OTHER_CONTENT)]]),
+        (
+            [BOTH, GONE, model("both", 1.0, runtime=TWO)],
+            [BOTH, model("new", 1.0)],
+            1,
+            [[("both", NO_EXECUTION), ("gone", NO_RESULT)], [("new", NO_RESULT)]],
+        ),
+    ],
+    ids=["another context", "a latency of zero", "other layers", "only one has it"],
+)
+def test_what_is_not_compared_is_named_with_the_reason(
+    first: list[Record], second: list[Record], compared: int, alone: list[list[tuple[str, str]]]
+) -> None:
+    found = compare(side("a", *first), side("b", *second))
+    assert len(found.models) + len(found.bricks) == compared
+    assert [[it.reason for it in held] for held in found.alone] == [[reason for _, reason in held] for held in alone]
+    if found.models:
+        assert [[(it.name, it.reason) for it in held] for held in found.alone] == alone
 
 
 def test_a_model_of_another_format_is_compared_by_its_name() -> None:
@@ -334,12 +312,6 @@ def test_results_of_another_day_do_not_count() -> None:
     assert [it.run for it in pair.second] == ["r1"]
 
 
-def test_a_latency_of_zero_is_named_and_not_compared() -> None:
-    found = compare(side("a", layer(0, 0.0)), side("b", layer(0, 1.0)))
-    assert found.bricks == ()
-    assert [it.reason for alone in found.alone for it in alone] == [NO_TIME, NO_TIME]
-
-
 def test_all_pairs_of_one_run_on_a_side_need_a_larger_change() -> None:
     before, after = ([model(f"m{number}", ms) for number in range(3)] for ms in (10.0, 10.8))
     alone, several = (
@@ -368,11 +340,6 @@ def test_one_in_twenty_significant_changes_is_expected_to_be_a_false_alarm() -> 
     assert overall(()) is None
 
 
-def test_results_in_doubt_are_left_out() -> None:
-    first = side("a", model("m", 10.0), model("other", 1.0, flags=("noisy",)))
-    assert [it.name for it in first.results] == ["m"]
-
-
 def test_a_label_counts_in_the_first_group_that_has_it() -> None:
     groups = [side("a", model("m", 1.0)), side("b", model("m", 2.0), model("n", 2.0, system="there"))]
     found = regrouped(groups, lambda it: it.execution.system)
@@ -386,11 +353,6 @@ def test_the_order_of_results_changes_nothing() -> None:
     straight, reverse = compare(side("a", *records), other), compare(side("a", *reversed(records)), other)
     assert straight.models == reverse.models and straight.bricks == reverse.bricks
     assert replace(straight, first=reverse.first) == reverse
-
-
-def test_threads_of_one_value_each_are_what_is_compared() -> None:
-    (pair,) = compare(side("a", model("m", 10.0, runtime=ONE)), side("b", model("m", 6.0, runtime=TWO))).models
-    assert pair.executions.differ == {"threads"}
 
 
 def nothing(_: Found) -> None:
@@ -429,15 +391,11 @@ def test_a_system_in_two_sides_counts_with_the_first_side() -> None:
     assert hosts(first, second).others[0].ratio == pytest.approx(2.0)
 
 
-def test_one_system_or_version_has_no_columns() -> None:
+def test_one_system_or_version_has_no_columns_and_one_without_models_of_the_first_is_named() -> None:
     first, second = side("a", model("m", 10.0)), side("b", model("m", 11.0))
     assert hosts_of([first, second], nothing) is None
     assert list(versions_of([first, second], nothing)) == []
-
-
-def test_a_system_without_models_of_the_first_one_is_named() -> None:
-    first, second = side("a", model("m", 10.0)), side("b", model("n", 5.0, system="there"))
-    assert hosts(first, second).remarks == (
+    assert hosts(first, side("b", model("n", 5.0, system="there"))).remarks == (
         "Of here and not compared with there: 1 model (m): no result there.",
         "Of there and not compared with here: 1 model (n): no result there.",
     )
@@ -482,13 +440,10 @@ def test_estimates_are_those_of_the_store(tmp_path: Path) -> None:
     assert estimate_of(tmp_path, side_of("a", records)) == pytest.approx(expected.sequential_ms)
 
 
-def test_a_model_without_some_bricks_has_no_estimate(tmp_path: Path) -> None:
-    some = list(CAPSNET.suite)[:3]
-    assert estimate_of(tmp_path, side_of("a", [*FORMS, *brick_records(CAPSNET, some, **WAY), WHOLE])) is None
-
-
-def test_a_model_that_the_library_lacks_or_knows_by_other_layers_has_no_estimate(tmp_path: Path) -> None:
+def test_a_model_that_lacks_bricks_or_that_the_library_does_not_know_has_no_estimate(tmp_path: Path) -> None:
     bricks = brick_records(CAPSNET, **WAY)
+    some = brick_records(CAPSNET, list(CAPSNET.suite)[:3], **WAY)
     other = model_record(CAPSNET, 30.0, model="ef" * 32, **WAY)
+    assert estimate_of(tmp_path, side_of("a", [*FORMS, *some, WHOLE])) is None
     assert estimate_of(tmp_path, side_of("a", [*FORMS, *bricks, WHOLE]), sources={}) is None
     assert estimate_of(tmp_path, side_of("a", [*FORMS, *bricks, other])) is None

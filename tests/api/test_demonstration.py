@@ -71,20 +71,19 @@ def packed(path: Path, parts: dict[str, bytes]) -> Path:
     return path
 
 
-def test_the_number_of_threads_of_each_result_is_known(unpacked: Demonstration) -> None:
-    """It was recorded while the frameworks decided about it."""
-    with ResultsDatabase(unpacked.data.store) as store:
-        assert all(it.threads for it in store.select().summaries())
-        assert not [it.id for it in store.runtimes() if "threads-default" in it.id]
-
-
-def test_every_recorded_model_is_read_without_a_framework(demonstration: Demonstration) -> None:
+def test_every_recorded_model_is_read_without_a_framework_and_the_threads_of_results_are_known(
+    demonstration: Demonstration,
+) -> None:
     loader = loader_from_cache(demonstration.data)
     for source in Library(demonstration.samples, demonstration.data.path).sources():
         try:
             assert loader.load(source, Level.FUSED).layers
         except ModelError as error:
             pytest.fail(f"{source.name}: {error}\n{ANEW}")
+    # It was recorded while the frameworks decided about them.
+    with ResultsDatabase(demonstration.data.store) as store:
+        assert all(it.threads for it in store.select().summaries())
+        assert not [it.id for it in store.runtimes() if "threads-default" in it.id]
 
 
 def test_the_file_is_small_and_names_no_folder_and_no_kernel_build(parts: dict[str, bytes]) -> None:
@@ -135,28 +134,20 @@ def test_nothing_is_started(demonstration: Demonstration, monkeypatch: pytest.Mo
     assert str(refused.value) == NOTHING_IS_MEASURED
 
 
-@pytest.mark.parametrize("part", [FACTS, RESULTS])
-def test_a_file_of_another_schema_or_without_a_part_is_refused(
-    part: str, tmp_path: Path, parts: dict[str, bytes]
+def test_a_damaged_or_missing_file_and_one_of_another_schema_is_refused_in_a_line(
+    tmp_path: Path, parts: dict[str, bytes]
 ) -> None:
-    parts = {name: parts[name] for name in (FACTS, RESULTS)}
-    newer = parts | {part: parts[part].replace(b'"schema":', b'"schema":7', 1)}
-    lacking = {name: content for name, content in parts.items() if name != part}
-    for number, changed in enumerate((newer, lacking)):
-        file = packed(tmp_path / f"{number}.tar.xz", changed)
-        with pytest.raises(DemonstrationError, match=r"docs\.recording") as refused, open_demonstration(file):
-            pass
-        assert "\n" not in str(refused.value)
-    assert recorded_host() is None
-
-
-def test_a_damaged_or_missing_file_is_one_line(tmp_path: Path) -> None:
-    cut = tmp_path / "cut.tar.xz"
-    cut.write_bytes(PACKED.read_bytes()[:5000])
-    for file in (cut, tmp_path / "missing.tar.xz"):
+    kept = {name: parts[name] for name in (FACTS, RESULTS)}
+    wrong = [kept | {part: kept[part].replace(b'"schema":', b'"schema":7', 1)} for part in kept]
+    wrong += [{name: content for name, content in kept.items() if name != part} for part in kept]
+    files = [packed(tmp_path / f"{number}.tar.xz", changed) for number, changed in enumerate(wrong)]
+    (tmp_path / "cut.tar.xz").write_bytes(PACKED.read_bytes()[:5000])
+    for file in (*files, tmp_path / "cut.tar.xz", tmp_path / "missing.tar.xz"):
         with pytest.raises(DemonstrationError) as refused, open_demonstration(file):
             pass
         assert "\n" not in str(refused.value)
+        assert "docs.recording" in str(refused.value) or file not in files
+    assert recorded_host() is None
 
 
 def test_its_results_can_be_exported_and_imported_elsewhere(demonstration: Demonstration, tmp_path: Path) -> None:

@@ -96,17 +96,14 @@ def test_each_verdict_has_its_element() -> None:
     assert found == [[], ["failure"], ["skipped"], ["error"], []]
 
 
-def test_a_failure_tells_the_change_and_the_differences() -> None:
-    failure = written(SLOWER).find("testcase/failure")
+def test_a_failure_tells_the_change_and_the_differences_and_its_time_is_todays_latency() -> None:
+    case = written(SLOWER).find("testcase")
+    assert case is not None and case.attrib["time"] == "0.005000"
+    failure = case.find("failure")
     assert failure is not None and failure.text is not None
     assert failure.attrib["type"] == "slower"
     assert "+13.6 %" in failure.attrib["message"] and "p < 0.001" in failure.attrib["message"]
     assert "kernel: 6.1 before, 6.2 now" in failure.text.splitlines()
-
-
-def test_the_time_of_a_test_case_is_todays_latency() -> None:
-    case = written(SLOWER).find("testcase")
-    assert case is not None and case.attrib["time"] == "0.005000"
 
 
 def test_names_that_xml_cannot_hold_are_spelled_out() -> None:

@@ -1,6 +1,5 @@
 """Language models on the systems of a store: measured, predicted from peaks and from other systems, or unknown."""
 
-from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -183,20 +182,20 @@ def test_this_host_and_all_systems_are_asked_without_names(data: DataFolder) -> 
     assert sorted(it.threads for it in several) == [1, 4]
 
 
-@pytest.mark.parametrize("columns", [80, 120])
-def test_words_fit_and_say_what_is_known(data: DataFolder, columns: int) -> None:
+def test_words_fit_and_say_what_is_known(data: DataFolder) -> None:
     found = language_on_systems([open_language_model(MODEL)], OPTIONS, data, ON_ALL)
-    text = text_of([*language_systems_parts(found)], columns)
-    assert max(map(len, text.splitlines())) <= columns
-    assert "Llama 3.2 1B" in text and "quickest, cheapest" in text and "does not fit" in text
-    joined = " ".join(text.split())
-    assert "what fast reached of theirs" in joined
-    assert "nothing but its description is known of silent" in joined and "dlbricks llm llama-3.2-1b --probe" in joined
-    assert "no price" not in joined
     (data.path / "prices.toml").unlink()
     unpriced = language_on_systems([open_language_model(MODEL)], OPTIONS, data, ON_ALL)
-    text = " ".join(text_of([*language_systems_parts(unpriced)], columns).split())
-    assert "$/MILLION" not in text and "no price of fast, peaked: write it into prices.toml" in text
+    for width in (80, 120):
+        text, without = (text_of([*language_systems_parts(it)], width) for it in (found, unpriced))
+        assert max(map(len, text.splitlines())) <= width
+        assert "Llama 3.2 1B" in text and "quickest, cheapest" in text and "does not fit" in text
+        joined = " ".join(text.split())
+        assert "what fast reached of theirs" in joined and "no price" not in joined
+        assert "nothing but its description is known of silent" in joined
+        assert "dlbricks llm llama-3.2-1b --probe" in joined
+        assert "$/MILLION" not in without
+        assert "no price of fast, peaked: write it into prices.toml" in " ".join(without.split())
 
 
 def test_bad_input_is_refused_in_a_line(data: DataFolder, capsys: pytest.CaptureFixture[str]) -> None:
@@ -216,5 +215,4 @@ def run_on(path: Path, *words: str) -> int:
 
 def test_a_named_model_may_be_a_file(data: DataFolder) -> None:
     model = NamedModel("own", open_language_model(MODEL).architecture)
-    found: Sequence[LanguageOnSystem] = language_on_systems([model], OPTIONS, data, ["fast"])
-    assert found[0].coverage == 1.0
+    assert language_on_systems([model], OPTIONS, data, ["fast"])[0].coverage == 1.0

@@ -115,22 +115,14 @@ def test_equal_models_keep_their_own_published_end_to_end_latencies(tmp_path: Pa
 
 def test_incomplete_or_untimed_models_are_not_judged(tmp_path: Path) -> None:
     gone = sorted(CAPSNET.suite)[:1]
-    records = [
-        *brick_records(CAPSNET, without=gone, **HOST),
-        model_record(CAPSNET, 9.0, **HOST),
-        *brick_records(VGG, **HOST),
-    ]
+    timed = model_record(CAPSNET, 9.0, **HOST)
+    records = [*brick_records(CAPSNET, without=gone, **HOST), timed, *brick_records(VGG, **HOST)]
     (series,) = contents_of(tmp_path, records, "table1:4", "table1:2").series
     assert [it.judged for it in series.results] == [False, False]
-    assert series.granularities == ()
-    assert series.accuracy(1) is None
-
-
-def test_a_model_timed_only_end_to_end_is_marked(tmp_path: Path) -> None:
-    (series,) = contents_of(tmp_path, [model_record(CAPSNET, 9.0, **HOST)], "table1:4").series
-    (model,) = series.results
-    assert model.found.sequential_ms is None
-    assert model.found.end_to_end is not None
+    assert series.granularities == () and series.accuracy(1) is None
+    # A model that was timed only end to end is marked.
+    ((found,),) = (it.results for it in contents_of(tmp_path / "timed", [timed], "table1:4").series)
+    assert found.found.sequential_ms is None and found.found.end_to_end is not None
 
 
 def test_unreadable_models_are_named_and_the_others_are_reported(tmp_path: Path) -> None:
@@ -143,40 +135,31 @@ def test_unreadable_models_are_named_and_the_others_are_reported(tmp_path: Path)
         contents_of(tmp_path / "alone", [], str(broken))
 
 
-def test_the_fifty_have_unique_labels_that_fit() -> None:
-    reported_models = [reported_model(source) for source in Library(SAMPLE_MODELS, SAMPLE_MODELS).find("table1")]
-    labels = [reported.label for reported in reported_models]
-    assert len(set(labels)) == 50
-    assert max(map(len, labels)) <= LONGEST_LABEL
+def test_the_fifty_have_unique_labels_that_fit_and_are_those_of_table_1() -> None:
+    fifty = Library(SAMPLE_MODELS, SAMPLE_MODELS).find("table1")
+    labels = [reported_model(source).label for source in fifty]
+    assert len(set(labels)) == 50 and max(map(len, labels)) <= LONGEST_LABEL
     assert labels[8] == "9 Inception V3"
-
-
-def test_a_model_of_the_user_is_labelled_by_its_name() -> None:
+    # A model of the user is labelled by its name.
     assert ReportedModel("resnet18_v1").label == "resnet18_v1"
     assert ReportedModel("x" * 80).label == "x" * (LONGEST_LABEL - 1) + "…"
-
-
-def test_the_published_models_are_those_of_table_1() -> None:
-    sources = Library(SAMPLE_MODELS, SAMPLE_MODELS).find("table1")
-    published = [published_model(source.table1_id) for source in sources]
-    assert [it.layers for it in published if it] == [source.layers for source in sources]
+    published = [published_model(source.table1_id) for source in fifty]
+    assert [it.layers for it in published if it] == [source.layers for source in fifty]
     assert sum(it.layers for it in published_models().values()) == LAYERS
+    assert published_model(None) is published_model("51") is None
 
 
-@pytest.mark.parametrize(
-    ("system", "mean", "models"),
-    [("c4.xlarge", 1.125, 49), ("c4.2xlarge", 1.086, 49), ("c5.xlarge", 0.969, 49), ("c5.2xlarge", 1.033, 48)],
-)
-def test_single_layers_add_up_to_the_published_sums(system: str, mean: float, models: int) -> None:
-    assert geometric_mean(system) == pytest.approx(mean, abs=0.001)
-    assert sum(it.ratio(system) is not None for it in published_models().values()) == models
-    assert system in SPEEDUP
-
-
-def test_other_systems_and_models_have_no_published_results() -> None:
+def test_single_layers_add_up_to_the_published_sums() -> None:
+    for name, mean, models in (
+        ("c4.xlarge", 1.125, 49),
+        ("c4.2xlarge", 1.086, 49),
+        ("c5.xlarge", 0.969, 49),
+        ("c5.2xlarge", 1.033, 48),
+    ):
+        assert geometric_mean(name) == pytest.approx(mean, abs=0.001)
+        assert sum(it.ratio(name) is not None for it in published_models().values()) == models
+        assert name in SPEEDUP
     assert geometric_mean("m7i.large") is None
-    assert published_model(None) is None
-    assert published_model("51") is None
 
 
 def test_running_in_parallel_is_never_slower_than_in_sequence() -> None:
@@ -193,10 +176,7 @@ def test_comma_separated_rows_have_a_cell_for_each_column() -> None:
     assert (held["model"], held["best_runtime"], held["runtime_gain"]) == ("a", "runtime-other", 0.25)
 
 
-def _times(name: str, latency_ps: int, best_ps: int) -> GroupTimes:
-    return GroupTimes((name,), latency_ps, best_ps, ())
-
-
 def test_layers_that_lose_most_come_first() -> None:
-    groups = [_times("long", 90, 85), _times("short", 20, 5), _times("best", 30, 30)]
+    losses = ("long", 90, 85), ("short", 20, 5), ("best", 30, 30)
+    groups = [GroupTimes((name,), latency_ps, best_ps, ()) for name, latency_ps, best_ps in losses]
     assert [it.layers[0] for it in by_loss(groups)] == ["short", "long", "best"]

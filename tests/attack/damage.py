@@ -23,26 +23,6 @@ def truncate(path: Path, place: float = 0.5) -> None:
     os.truncate(path, int(place * path.stat().st_size))
 
 
-def empty(path: Path) -> None:
-    """Remove the content, as a full disk may do."""
-    os.truncate(path, 0)
-
-
-def no_text(path: Path) -> None:
-    """Replace the content by bytes that are no text."""
-    path.write_bytes(b"\xff\xfe\xfd\xfc\xfb\xfa")
-
-
-def nulls(path: Path) -> None:
-    """Replace the content by null bytes, as a loss of power may do."""
-    path.write_bytes(bytes(max(path.stat().st_size, 8)))
-
-
-def nest(path: Path) -> None:
-    """Write JSON that nests deeper than any parser goes."""
-    path.write_bytes(b"[" * _DEEP + b"]" * _DEEP)
-
-
 def change_types(path: Path) -> None:
     """Give each field of each JSON object another type; a file of another kind becomes a number."""
     try:
@@ -54,65 +34,45 @@ def change_types(path: Path) -> None:
 
 
 def _of_another_type(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {name: _other(held) for name, held in value.items()}
-    return _other(value)
+    return {name: _other(held) for name, held in value.items()} if isinstance(value, dict) else _other(value)
 
 
 def _other(value: Any) -> Any:
-    match value:
-        case bool() | None:
-            return "yes"
-        case str():
-            return 7
-        case int() | float():
-            return ["seven"]
-        case list():
-            return {"seven": 7}
-        case _:
-            return [None]
+    others: Mapping[type, Any] = {str: 7, int: ["seven"], float: ["seven"], list: {"seven": 7}, dict: [None]}
+    return others.get(type(value), "yes")
 
 
-def put_a_directory(path: Path) -> None:
-    """Put a directory in the place of the file."""
-    path.unlink()
-    path.mkdir()
+def in_its_place(put: Callable[[Path], object]) -> Callable[[Path], None]:
+    """Return a way to put something else in the place of the file."""
+
+    def damage(path: Path) -> None:
+        path.unlink()
+        put(path)
+
+    return damage
 
 
-def put_a_loop(path: Path) -> None:
-    """Put a link to itself in the place of the file."""
-    path.unlink()
-    path.symlink_to(path)
-
-
-def put_a_pipe(path: Path) -> None:
-    """Put a named pipe, which nobody writes to, in the place of the file."""
-    path.unlink()
-    os.mkfifo(path)
-
-
-def forbid(path: Path) -> None:
-    """Take all permissions away."""
-    path.chmod(0)
-
-
-WAYS: Mapping[str, Callable[[Path], None]] = {
+Ways = Mapping[str, Callable[[Path], object]]
+WAYS: Ways = {
     "a flipped bit": flip_a_bit,
     "a half": truncate,
-    "an empty file": empty,
-    "null bytes": nulls,
-    "bytes that are no text": no_text,
-    "deep nesting": nest,
+    # As a full disk and a loss of power may do.
+    "an empty file": lambda path: path.write_bytes(b""),
+    "null bytes": lambda path: path.write_bytes(bytes(max(path.stat().st_size, 8))),
+    "bytes that are no text": lambda path: path.write_bytes(b"\xff\xfe\xfd\xfc\xfb\xfa"),
+    # Deeper than any parser goes.
+    "deep nesting": lambda path: path.write_bytes(b"[" * _DEEP + b"]" * _DEEP),
     "other types": change_types,
-    "a directory": put_a_directory,
-    "a loop of links": put_a_loop,
-    "a pipe": put_a_pipe,
+    "a directory": in_its_place(Path.mkdir),
+    "a loop of links": in_its_place(lambda path: path.symlink_to(path)),
+    # Nobody writes to it.
+    "a pipe": in_its_place(os.mkfifo),
     # Root may read everything.
-    **({"no permission": forbid} if os.getuid() else {}),
+    **({"no permission": lambda path: path.chmod(0)} if os.getuid() else {}),
 }
 
 _PLACES = [tenth / 10 for tenth in range(10)]
-MORE_WAYS: Mapping[str, Callable[[Path], None]] = {
+MORE_WAYS: Ways = {
     **WAYS,
     **{f"a bit flipped at {place:.0%}": partial(flip_a_bit, place=place) for place in _PLACES},
     **{f"the highest bit flipped at {place:.0%}": partial(flip_a_bit, place=place, bit=7) for place in _PLACES},

@@ -7,7 +7,7 @@
 import json
 import random
 import shutil
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta, timezone
@@ -28,7 +28,7 @@ from dlbricks_tui.store.documents import TABLES
 from dlbricks_tui.store.records import Measurement, Run
 from dlbricks_tui.store.selections import LEAST_FIRST, NEWEST_FIRST, OLDEST_FIRST
 from dlbricks_tui.store.verification import verify
-from tests.attack.damage import MORE_WAYS, WAYS, remove
+from tests.attack.damage import MORE_WAYS, WAYS, Ways, remove
 from tests.attack.prepared import TARGETS, Outcome, Target, prepared_folder, run_command
 from tests.runs.runs import BRICKS, FAKE, Site
 from tests.soak import TOLD
@@ -51,17 +51,8 @@ class Tally:
         )
 
 
-def attack_files(
-    data: DataFolder, targets: Iterable[Target], ways: Mapping[str, Callable[[Path], None]], commands: int | None = None
-) -> Tally:
-    """Damage each target in these ways, and run its first commands on it, or all of them."""
-    tally = Tally()
-    for target in targets:
-        _attack(data, replace(target, commands=target.commands[:commands]), ways, tally)
-    return tally
-
-
-def _attack(data: DataFolder, target: Target, ways: Mapping[str, Callable[[Path], None]], tally: Tally) -> None:
+def attack_file(data: DataFolder, target: Target, ways: Ways, tally: Tally) -> None:
+    """Damage a target in these ways, and run its commands on it."""
     found = sorted(data.path.glob(target.files))
     if not found:
         tally.faults.append(f"{target.files}: the prepared folder has no such file")
@@ -126,18 +117,15 @@ def _state_of(path: Path) -> tuple[int, bytes]:
     return mode, path.read_bytes() if path.is_file() else b""
 
 
-_CLOCKS = 300
-
-
 def test_no_damage_to_any_file_of_the_data_folder_is_a_fault_or_hangs(tmp_path: Path) -> None:
+    tally = Tally()
     with prepared_folder(tmp_path / "work") as data:
-        tallies = [
-            attack_files(data, [target], dict(list(WAYS.items())[number % 5 :: 5]), commands=1)
-            for number, target in enumerate(TARGETS)
-        ]
-    assert [fault for tally in tallies for fault in tally.faults] == []
-    assert [tally.files for tally in tallies] == [1] * len(TARGETS)
-    assert sum(tally.damages for tally in tallies) >= len(TARGETS) * len(WAYS) // 5
+        for number, target in enumerate(TARGETS):
+            first = replace(target, commands=target.commands[:1])
+            attack_file(data, first, dict(list(WAYS.items())[number % 5 :: 5]), tally)
+    assert tally.faults == []
+    assert tally.files == len(TARGETS)
+    assert tally.damages >= len(TARGETS) * len(WAYS) // 5
 
 
 def attack_clocks(folder: Path, chance: random.Random) -> int:
@@ -169,10 +157,15 @@ def test_the_last_result_counts_after_any_clock(tmp_path: Path) -> None:
         attack_clocks(tmp_path / str(seed), random.Random(seed))
 
 
+_CLOCKS = 300
+
+
 @pytest.mark.soak
 def test_the_whole_attack(tmp_path: Path, record_property: Callable[[str, object], None]) -> None:
+    tally = Tally()
     with prepared_folder(tmp_path / "work") as data:
-        tally = attack_files(data, TARGETS, MORE_WAYS)
+        for target in TARGETS:
+            attack_file(data, target, MORE_WAYS, tally)
     dated = sum(attack_clocks(tmp_path / "clocks" / str(seed), random.Random(seed)) for seed in range(_CLOCKS))
     record_property(TOLD, str(tally))
     record_property(TOLD, f"{_CLOCKS} stores under clocks that were ahead at times: {dated} results, all in order")
@@ -183,35 +176,33 @@ AHEAD = "2099-03-01T00:00:00.000000+00:00"
 DATED = [name for name in TABLES if name not in ("bricks", "systems", "runtimes", "imports")]
 
 
-def put_ahead(site: Site) -> None:
-    """Date all results and runs as a clock would have done that was ahead."""
+@pytest.fixture
+def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Site:
+    """A site with a run and results that are dated as a clock would have done that was ahead."""
+    site = Site(tmp_path / "data")
+    for name, value in site.environment.items():
+        monkeypatch.setenv(name, value)
+    site.run(site.request())
     with ResultsDatabase(site.data.store) as store:
         for name in DATED:
             store.table(name).update({"when": AHEAD, **({"started": AHEAD} if name == "runs" else {})})
     for state in RunFolders(site.data.runs).states():
         RunFolders(site.data.runs).find(state.run).set_state(replace(state, started=AHEAD))
-
-
-@pytest.fixture
-def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Site:
-    """A site with a run under a clock that was ahead."""
-    site = Site(tmp_path / "data")
-    for name, value in site.environment.items():
-        monkeypatch.setenv(name, value)
-    site.run(site.request())
-    put_ahead(site)
     return site
 
 
 def test_after_a_clock_that_was_ahead_a_run_goes_on_and_new_results_count_and_dates_can_be_corrected(
     site: Site, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    check_that_a_resumed_run_goes_on_from_its_own_results(site)
-    run = check_that_measuring_again_measures_everything(site)
-    check_that_dates_in_the_future_are_told_and_can_be_corrected(site, capsys, run)
-
-
-def check_that_measuring_again_measures_everything(site: Site) -> str:
+    with ResultsDatabase(site.data.store) as store:
+        (run,) = store.select().distinct("run")
+        found = store.select(order=OLDEST_FIRST)
+        conditions = conditions_of(found[0].system, FAKE, site.request().method)
+        keys = [JobKey(it.brick, it.context, "") for it in found]
+        # A resumed run goes on from its own results.
+        assert known_in(store, conditions, keys, run=run).measured.keys() == set(keys)
+        assert known_in(store, conditions, keys, run="another").measured == {}
+    # Measuring again measures everything.
     state = site.run(replace(site.request(), again=True))
     assert (state.bricks.measured, state.bricks.reused) == (BRICKS, 0)
     assert RunFolders(site.data.runs).find("last").run == state.run
@@ -220,30 +211,16 @@ def check_that_measuring_again_measures_everything(site: Site) -> str:
         assert {it.run for it in store.select(order=NEWEST_FIRST)[:BRICKS]} == {state.run}
         assert store.runs()[-1].id == store.least_first(Run)[-1].id == state.run
         assert all(datetime.fromisoformat(it.when) < datetime.now(timezone.utc) for it in store.records(Measurement))
-    return state.run
+        before = store.select(order=LEAST_FIRST).values("id")
+        ahead = len(store.from_the_future)
 
-
-def check_that_a_resumed_run_goes_on_from_its_own_results(site: Site) -> None:
-    with ResultsDatabase(site.data.store) as store:
-        (run,) = store.select().distinct("run")
-        found = store.select(order=OLDEST_FIRST)
-        conditions = conditions_of(found[0].system, FAKE, site.request().method)
-        keys = [JobKey(it.brick, it.context, "") for it in found]
-        assert known_in(store, conditions, keys, run=run).measured.keys() == set(keys)
-        assert known_in(store, conditions, keys, run="another").measured == {}
-
-
-def check_that_dates_in_the_future_are_told_and_can_be_corrected(
-    site: Site, capsys: pytest.CaptureFixture[str], latest: str
-) -> None:
     def say(*words: str) -> tuple[int, str]:
         status = main(["--data-dir", str(site.path), *words])
         return status, capsys.readouterr().err
 
-    with ResultsDatabase(site.data.store) as store:
-        before = store.select(order=LEAST_FIRST).values("id")
-        ahead = len(store.from_the_future)
-    status, told = say("results", "list")
+    # Dates in the future are told, and can be corrected.
+    capsys.readouterr()
+    _, told = say("results", "list")
     assert f"{ahead} records of the store have a date in the future, up to 2099-03-01" in told
     status, told = say("results", "verify")
     assert (status, "`dlbricks results verify --correct-dates` corrects dates" in told) == (1, True)
@@ -253,7 +230,7 @@ def check_that_dates_in_the_future_are_told_and_can_be_corrected(
     with ResultsDatabase(site.data.store) as store:
         # Nothing is lost, and the same results count.
         assert store.select(order=LEAST_FIRST).values("id") == before
-        assert store.runs()[-1].id == latest
+        assert store.runs()[-1].id == state.run
     assert not verify(site.data.store).implausible
 
 

@@ -66,8 +66,8 @@ def of_weights(*mebibytes: int, shared: Collection[int] = ()) -> LayerGraph:
     graph = chain(*["conv" for _ in mebibytes])
     for layer, size in enumerate(mebibytes):
         graph = weighing(graph, layer, size)
-    arrays = [(-1 if layer in shared else layer,) for layer in range(len(mebibytes))]
-    return replace(graph, layers=tuple(replace(it, arrays=arrays[it.index]) for it in graph.layers))
+    layers = [replace(it, arrays=(-1 if it.index in shared else it.index,)) for it in graph.layers]
+    return replace(graph, layers=tuple(layers))
 
 
 def built(specs: Sequence[Spec], names: Callable[[int], str] = "layer{}".format) -> LayerGraph:
@@ -134,34 +134,26 @@ def chain(*ops: str) -> LayerGraph:
 def rewritten(graph: LayerGraph, order: Sequence[int], names: Callable[[int], str] = "other{}".format) -> LayerGraph:
     """The same model from a file that lists its layers in another topological order, under other names."""
     place = {layer: index for index, layer in enumerate(order)}
-
-    def moved(feed: Feed) -> Feed:
-        return feed if feed.layer is None else Feed(place[feed.layer], feed.output)
-
-    layers = [
-        replace(
-            graph.layers[layer],
-            index=place[layer],
-            name=names(place[layer]),
-            feeds=tuple(moved(feed) for feed in graph.layers[layer].feeds),
-        )
-        for layer in order
-    ]
-    return replace(graph, layers=tuple(layers), heads=tuple(moved(head) for head in graph.heads))
+    moved = _moved(graph, place)
+    layers = [replace(moved.layers[layer], name=names(place[layer])) for layer in order]
+    return replace(moved, layers=tuple(layers))
 
 
 def side_by_side(one: LayerGraph, other: LayerGraph) -> LayerGraph:
     """Both as one model; no layer reads one of the other graph."""
     count = len(one.layers)
+    behind = _moved(other, {layer.index: layer.index + count for layer in other.layers})
+    return replace(one, layers=(*one.layers, *behind.layers), heads=(*one.heads, *behind.heads))
 
-    def moved(feed: Feed) -> Feed:
-        return feed if feed.layer is None else Feed(feed.layer + count, feed.output)
 
-    behind = [
-        replace(layer, index=layer.index + count, feeds=tuple(moved(feed) for feed in layer.feeds))
-        for layer in other.layers
-    ]
-    return replace(one, layers=(*one.layers, *behind), heads=(*one.heads, *(moved(head) for head in other.heads)))
+def _moved(graph: LayerGraph, place: Mapping[int, int]) -> LayerGraph:
+    """The graph whose layers have these numbers."""
+
+    def feeds(found: Sequence[Feed]) -> tuple[Feed, ...]:
+        return tuple([it if it.layer is None else it._replace(layer=place[it.layer]) for it in found])
+
+    layers = [replace(layer, index=place[layer.index], feeds=feeds(layer.feeds)) for layer in graph.layers]
+    return replace(graph, layers=tuple(layers), heads=feeds(graph.heads))
 
 
 @st.composite

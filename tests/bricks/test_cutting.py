@@ -1,15 +1,30 @@
+"""Models cut into sequences, their order, decompositions, and the repetition of layers."""
+
+import random
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 
+import networkx as nx
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from dlbricks_tui.bricks import decomposition as decomposition_module
-from dlbricks_tui.bricks.cutting import Cut, CuttingError, LayerOrder, LayerSequence, cut, layer_order, sequence_edges
+from dlbricks_tui.bricks.cutting import (
+    Cut,
+    CuttingError,
+    DominatorTree,
+    LayerOrder,
+    LayerSequence,
+    branch_order,
+    continues_chain,
+    cut,
+    layer_order,
+    sequence_edges,
+)
 from dlbricks_tui.bricks.decomposition import (
     Cutting,
     Decomposition,
@@ -20,20 +35,32 @@ from dlbricks_tui.bricks.decomposition import (
     decompose,
 )
 from dlbricks_tui.bricks.identity import times_paid
-from dlbricks_tui.bricks.regions import RegionTree, rows_of, tree_of
 from dlbricks_tui.models.cache import Cache
-from dlbricks_tui.models.graph import LayerGraph
+from dlbricks_tui.models.graph import (
+    Feed,
+    LayerGraph,
+    TensorType,
+    depth_first,
+    digraph_of,
+    layer_digraph,
+    needed_for,
+    topological_order,
+)
 from dlbricks_tui.models.kinds import Kind
 from tests.bricks.graphs import (
     DATA,
     MANY_LAYERS,
+    Branch,
     Spec,
     after,
     built,
     chain,
     graphs,
+    laid_out,
     rewritten,
+    series_parallel_branches,
     topological_orders,
+    wired,
 )
 
 granularities = st.integers(1, 6)
@@ -168,8 +195,6 @@ def test_a_decomposition_from_the_cache_is_the_computed_one(
         patch.setattr(decomposition_module, "_decomposed", no_cutting)
         known = decompose(graph, cutting, cache)
     assert known == computed
-    assert rows_of(known.regions) == rows_of(computed.regions)
-    assert known.regions.occurrences == computed.regions.occurrences
 
 
 def no_cutting(graph: LayerGraph, cutting: Cutting) -> Decomposition:
@@ -186,15 +211,6 @@ def test_each_cutting_of_each_model_has_its_own_entry_and_a_changed_graph_is_cut
     assert changed.key == ""
     assert len(decompose(changed, cache=cache).occurrences) == 1
     assert graph.with_key("one").named("other").key == "one"
-
-
-def test_regions_nested_deeper_than_python_recurses_become_rows_and_back() -> None:
-    # Each join ends a module that holds all of the modules before it.
-    specs = [Spec("conv", DATA)]
-    for index in range(1, 1_600, 2):
-        specs += [Spec("relu", after(index - 1)), Spec("add", (*after(index), *DATA))]
-    tree: RegionTree = decompose(built(specs)).regions
-    assert rows_of(tree_of(rows_of(tree))) == rows_of(tree)
 
 
 # The repetition of layers within and across models.
@@ -237,3 +253,119 @@ def test_similarity_is_a_symmetric_grid_and_a_model_listed_twice_adds_nothing_un
         for similarity, other in zip(row, corpus, strict=True):
             assert (similarity == 1.0) == (set(one.bricks) == set(other.bricks))
             assert (similarity == 0.0) == (set(one.bricks).isdisjoint(other.bricks) and one.bricks != other.bricks)
+
+
+# The order of layers.
+
+
+@given(graphs())
+def test_every_layer_occurs_once_after_its_inputs_and_chains_break_only_at_forks_and_joins(graph: LayerGraph) -> None:
+    assert layer_order(graph, LayerOrder.PAPER) == tuple(range(len(graph.layers)))
+    order = branch_order(graph)
+    assert layer_order(graph, LayerOrder.BRANCH) == order
+    place = {layer: position for position, layer in enumerate(order)}
+    assert sorted(order) == list(range(len(graph.layers)))
+    assert all(place[writer] < place[reader] for writer, reader in graph.edges)
+    for layer in graph.layers:
+        readers = [it for it in graph.successors[layer.index] if continues_chain(graph.layers[it], layer)]
+        if readers:
+            assert order[place[layer.index] + 1] in readers
+
+
+def cuts_of(graph: LayerGraph, granularity: int) -> Counter[tuple[str, ...]]:
+    return Counter(tuple(graph.layers[layer].op for layer in it.layers) for it in cut(graph, granularity))
+
+
+@given(series_parallel_branches(), st.integers(1, 5), st.randoms(use_true_random=False))
+def test_the_sequences_do_not_depend_on_which_branch_the_file_lists_or_joins_first(
+    branch: Branch, granularity: int, shuffle: random.Random
+) -> None:
+    def shuffled(count: int) -> list[int]:
+        return shuffle.sample(range(count), count)
+
+    expected = cuts_of(laid_out(branch), granularity)
+    assert cuts_of(laid_out(branch, listed=shuffled), granularity) == expected
+    assert cuts_of(laid_out(branch, listed=shuffled, joined=shuffled), granularity) == expected
+    # Equal modules have the same order anywhere: each of the four lists and joins its branches in another order.
+    graph = laid_out(("pool", *branch) * 4, listed=shuffled, joined=shuffled)
+    ops = [graph.layers[layer].op for layer in branch_order(graph)[1:]]
+    assert ops == ops[: len(ops) // 4] * 4
+
+
+@pytest.mark.parametrize("nested_first", [True, False])
+def test_the_longest_chain_continues_at_a_fork_beside_a_longer_branch(nested_first: bool) -> None:
+    nested: Branch = ("relu", ("add", (("relu",), ("relu",))), "relu", "relu")
+    straight: Branch = ("conv", "conv", "conv")
+    graph = laid_out((("concat", (nested, straight) if nested_first else (straight, nested)),))
+    assert [graph.layers[layer].op for layer in branch_order(graph)[1:3]] == ["conv", "conv"]
+    # A constant comes right before its reader.
+    assert branch_order(wired("constant conv relu:1 add:2,0 pool:3")) == (1, 2, 0, 3, 4)
+
+
+def test_a_model_of_thousands_of_joins_meets_no_recursion_limit() -> None:
+    graph = built([Spec("conv", DATA), *(Spec("add", after(i, max(i - 7, 0))) for i in range(MANY_LAYERS - 1))])
+    assert branch_order(graph) == tuple(range(MANY_LAYERS))
+
+
+@given(graphs())
+def test_dominators_are_those_that_networkx_finds(graph: LayerGraph) -> None:
+    tree = DominatorTree(len(graph.layers))
+    digraph = layer_digraph(graph)
+    digraph.add_edges_from((tree.root, layer) for layer, sources in enumerate(graph.predecessors) if not sources)
+    expected = nx.immediate_dominators(digraph, tree.root)
+    for layer, sources in enumerate(graph.predecessors):
+        assert tree.add(layer, sources) == expected[layer]
+        assert tree.depth[layer] == tree.depth[expected[layer]] + 1
+
+
+# Graphs of numbered nodes.
+
+
+Sources = list[list[int]]
+
+
+@st.composite
+def acyclic(draw: st.DrawFn) -> Sources:
+    """The sources of each node, under shuffled numbers."""
+    numbers = draw(st.permutations(range(draw(st.integers(1, 12)))))
+    found: Sources = [[] for _ in numbers]
+    for place, number in enumerate(numbers):
+        found[number] = draw(st.lists(st.sampled_from(numbers[:place]), max_size=3)) if place else []
+    return found
+
+
+def test_nodes_of_a_digraph_carry_layers_and_edges_carry_tensors() -> None:
+    graph = built([Spec("split", DATA), Spec("add", (Feed(0, 0), Feed(0, 1))), Spec("relu", after(1))])
+    digraph = layer_digraph(graph)
+    assert [digraph.nodes[number]["layer"] for number in digraph] == list(graph.layers)
+    assert list(digraph.edges) == [(0, 1), (1, 2)]
+    assert digraph.edges[0, 1]["tensors"] == {0: TensorType((1, 8)), 1: TensorType((1, 8))}
+
+
+@given(graphs(), st.data())
+def test_the_digraph_of_a_reordered_file_is_isomorphic(graph: LayerGraph, data: st.DataObject) -> None:
+    assert nx.is_isomorphic(
+        layer_digraph(graph),
+        layer_digraph(rewritten(graph, data.draw(topological_orders(graph)))),
+        node_match=lambda one, two: one["layer"].operators == two["layer"].operators,
+        edge_match=lambda one, two: one["tensors"] == two["tensors"],
+    )
+
+
+@given(acyclic(), st.data())
+def test_orders_follow_the_sources_and_leave_cycles_out(sources: Sources, data: st.DataObject) -> None:
+    numbers = range(len(sources))
+    expected: list[int] = []
+    while len(expected) < len(sources):
+        expected.append(next(it for it in numbers if it not in expected and set(sources[it]) <= set(expected)))
+    # The first one by number.
+    assert topological_order(sources) == expected
+    heads = data.draw(st.sets(st.integers(0, len(sources) - 1), max_size=3))
+    digraph = digraph_of(sources)
+    assert needed_for(heads, sources) == heads.union(*(nx.ancestors(digraph, head) for head in heads))
+    order = depth_first([*sources, list(numbers)])
+    assert sorted(order) == [*numbers, len(sources)]
+    assert all(order.index(source) < order.index(reader) for reader in numbers for source in sources[reader])
+    cyclic = data.draw(st.integers(0, len(sources) - 1))
+    sources[cyclic].append(cyclic)
+    assert set(topological_order(sources)) == set(numbers) - {cyclic, *nx.descendants(digraph, cyclic)}

@@ -18,7 +18,7 @@ from dlbricks_tui.models.graph import (
     layer_digraph,
 )
 from tests.bricks.convolutions import convolving, named, with_layer
-from tests.bricks.graphs import DATA, Spec, after, built, chain, graphs
+from tests.bricks.graphs import DATA, Spec, after, built, chain, graphs, wired
 
 
 def layouts(graph: LayerGraph) -> list[str]:
@@ -53,8 +53,7 @@ def test_a_convolution_sets_a_layout_that_onednn_operators_keep_and_others_do_no
 @pytest.mark.parametrize("op", ["exp", "mul", "dropout", "mxnet.relu", "mxnet._mul_scalar", "mxnet.LayerNorm"])
 def test_mxnet_converts_results_of_in_place_operators_back(op: str) -> None:
     assert layouts(named(chain("conv", "relu"), "conv", op)) == ["conv", "conv"]
-    read_twice = built([Spec("conv", DATA), Spec("relu", after(0)), Spec("relu", after(0))])
-    assert layouts(named(read_twice, "conv", op, op)) == ["conv", "plain", "conv"]
+    assert layouts(named(wired("conv relu:0 relu:0"), "conv", op, op)) == ["conv", "plain", "conv"]
 
 
 @pytest.mark.parametrize(
@@ -71,8 +70,8 @@ def test_mxnet_converts_results_of_in_place_operators_back(op: str) -> None:
 def test_a_sum_of_two_has_the_layout_of_the_overwritten_input(
     read: tuple[int, ...], needed: tuple[int, ...], expected: str
 ) -> None:
-    later = [Spec("relu", after(layer)) for layer in needed]
-    assert layouts(built([Spec("conv", DATA), Spec("relu", DATA), Spec("add", after(*read)), *later]))[2] == expected
+    later = " ".join(f"relu:{layer}" for layer in needed)
+    assert layouts(wired(f"conv relu add:{read[0]},{read[1]} {later}"))[2] == expected
     # An input of another size is never overwritten.
     graph = named(built([Spec("conv", DATA), Spec("sub", after(0), width=16)]), "conv", "sub")
     assert layouts(graph) == ["conv", "plain"]
@@ -122,10 +121,8 @@ def test_a_deconvolution_sets_a_layout_of_its_own() -> None:
 
 
 def test_a_sum_of_many_is_plain_if_one_input_is_plain() -> None:
-    specs = [Spec("conv", DATA), Spec("conv", DATA), Spec("relu", DATA)]
-    sums = [after(0, 0), after(0, 1), after(1, 0), after(0, 1, 2), after(2, 0), after(4, 1), after(4, 5)]
-    graph = built([*specs, *(Spec("add", feeds) for feeds in sums)])
-    graph = named(graph, "conv", "conv", "relu", *["sum"] * len(sums))
+    graph = wired("conv conv relu add:0,0 add:0,1 add:1,0 add:0,1,2 add:2,0 add:4,1 add:4,5")
+    graph = named(graph, "conv", "conv", "relu", *["sum"] * 7)
     graph = convolving(graph, 1, (1, 3, 8, 8), (24, 3, 3, 3), (1, 24, 8, 8))
     many = "conv|conv/8"
     assert layouts(graph)[3:] == ["conv", many, "conv/8|conv", "plain", "plain", many, many]
@@ -185,8 +182,7 @@ def test_the_search_for_producers_ends_where_the_layout_is_set_and_follows_all_i
     assert behind(graph, Feed(4, 0)) == (2, 3, 4)
     assert behind(graph, Feed(1, 0)) == (0, 1)
     assert behind(graph, Feed(None, 0)) == ()
-    specs = [Spec("conv", DATA), Spec("conv", DATA), Spec("relu", DATA)]
-    graph = built([*specs, Spec("concat", after(0, 2, 1)), Spec("relu", after(3))])
+    graph = wired("conv conv relu concat:0,2,1 relu:3")
     assert behind(graph, Feed(4, 0), Feed(2, 0)) == (0, 1, 3, 4)
 
 
@@ -198,7 +194,7 @@ def test_a_convolution_of_unknown_output_shape_sets_a_layout() -> None:
 
 def reading(*sources: int, op: str = "relu") -> LayerGraph:
     """A first layer, and more that read these ones; the second is of that kind."""
-    graph = built([Spec("conv", DATA), *(Spec("relu", after(source)) for source in sources)])
+    graph = wired(" ".join(["conv", *(f"relu:{source}" for source in sources)]))
     return named(graph, "conv", op, *["relu"] * (len(sources) - 1))
 
 

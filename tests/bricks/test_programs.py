@@ -14,7 +14,7 @@ from dlbricks_tui.bricks.programs import ProgramError, model_program, sequence_p
 from dlbricks_tui.models.graph import UNKNOWN_TYPE, Feed, LayerGraph, NativeNode, Origin, TensorType, Wire
 from dlbricks_tui.runtime.protocol import ArrayType, Network
 from tests.bricks.convolutions import named, with_layer
-from tests.bricks.graphs import DATA, Spec, after, built, chain, graphs
+from tests.bricks.graphs import DATA, Spec, after, built, chain, graphs, wired
 from tests.models.onnx_models import floats, integers, loaded, model
 
 
@@ -96,7 +96,7 @@ def test_a_producer_begins_where_the_layout_is_set_and_plain_inputs_pass_through
     told = {(0,): [], (1,): [], (2,): ["conv"], (4, 5): ["conv", "relu", "relu"]}
     assert {layers: ops_of(sequence_program(graph, layers).producer) for layers in told} == told
     assert sequence_program(graph, [1]).producer is None
-    program = sequence_program(built([Spec("conv", DATA), Spec("add", (Feed(None, 1), Feed(0, 0)))]), [1])
+    program = sequence_program(wired("conv add:i1,0"), [1])
     assert program.producer is not None
     assert list(program.network.inputs) == ["data0", "data1"]
     assert ops_of(program.producer) == ["conv"]
@@ -147,7 +147,7 @@ def test_tensors_read_outside_a_sequence_or_needed_afterwards_are_outputs() -> N
     assert put_out(sequence_program(graph, [0]).network) == ["layer0:0", "layer0:1"]
     assert put_out(sequence_program(graph, [0, 1]).network) == ["layer0:1", "layer1:0"]
     assert put_out(sequence_program(graph, [0, 1, 2]).network) == ["layer2:0"]
-    graph = built([Spec("relu", DATA), Spec("relu", DATA), Spec("add", after(0, 1)), Spec("relu", after(1))])
+    graph = wired("relu relu add:0,1 relu:1")
     assert put_out(sequence_program(graph, [2]).network) == ["layer2:0", "copy_2:0"]
 
 

@@ -1,12 +1,10 @@
-"""Commands and their answers, and people who exchange files: each has a data folder, and says commands."""
+"""Commands and their answers."""
 
 import io
 import json
 import os
 from collections.abc import Callable
 from contextlib import redirect_stdout
-from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -49,18 +47,3 @@ def hurry(patch: pytest.MonkeyPatch) -> None:
     patch.setattr("dlbricks_tui.host.noise.SECONDS_TO_WATCH", 0.01)
     # No power fails here; tests of the store and of runs prove what survives.
     patch.setattr(os, "fsync", lambda _: None)
-
-
-@dataclass(frozen=True)
-class People:
-    """Several people and what they have in common."""
-
-    path: Path
-    capsys: pytest.CaptureFixture[str]
-
-    def say(self, who: str, *arguments: str) -> tuple[int, str, str]:
-        """Run a command and return its status, standard output and standard error."""
-        self.capsys.readouterr()
-        status = main(["--data-dir", str(self.path / who), *arguments])
-        out, told = self.capsys.readouterr()
-        return status, out, told

@@ -10,12 +10,10 @@ from typing import Any
 import pytest
 
 from dlbricks_tui.host.noise import SOURCES
-from dlbricks_tui.host.queue import host_queue
 from tests.api.test_denormals import WEIGHTS, params
 from tests.cli.people import Command, document, one_line
 from tests.cli.test_estimate import SQUEEZENET, VGG
 from tests.estimate.stored import brick_records, model_record, store_of, timed
-from tests.host.lines import turn_of
 from tests.store.samples import peaks, runtime, system
 
 
@@ -64,15 +62,6 @@ def test_measured_peaks_are_stored_with_the_system_and_shown_again(dlbricks: Com
     assert json.loads(dlbricks("systems", "--json")[1])[0]["peaks"] == [found]
     shown = dlbricks("systems")[1]
     assert "GFLOP/S" in shown and "98.5" in shown
-
-
-@pytest.mark.usefixtures("_measured_peaks")
-def test_peaks_wait_for_their_turn(tmp_path: Path, dlbricks: Command, monkeypatch: pytest.MonkeyPatch) -> None:
-    other = turn_of(host_queue(), "20261121-1", tmp_path)
-    monkeypatch.setattr("dlbricks_tui.host.queue.time.sleep", lambda _: other.leave())
-    status, out, told = dlbricks("doctor", "--peaks", "--json")
-    assert status == 0 and told.startswith("waiting for run 20261121-1 of alexnet by ")
-    assert len(json.loads(out)["peaks"]) == 1
 
 
 @pytest.fixture
@@ -135,35 +124,29 @@ OWN = ["default", "default-onnx", *["default-openvino"] * (find_spec("openvino")
 
 
 @pytest.fixture
-def runtimes(dlbricks: Command) -> Command:
-    """Run `dlbricks runtimes ...`."""
-    return lambda *arguments: dlbricks("runtimes", *arguments)
-
-
-@pytest.fixture
 def interpreter(fake_interpreter: Path, tmp_path: Path) -> Path:
     """An interpreter that a test may change."""
     return Path(copy(fake_interpreter, tmp_path / "python"))
 
 
-def test_a_runtime_is_added_listed_checked_and_removed(runtimes: Command, interpreter: Path) -> None:
+def test_a_runtime_is_added_listed_checked_and_removed(dlbricks: Command, interpreter: Path) -> None:
     old = ("--name", "old", "--threads", "2", "--env", "OMP_X=1")
-    status, out, told = runtimes("add", interpreter, *old, "--json")
+    status, out, told = dlbricks("runtimes", "add", interpreter, *old, "--json")
     assert status == 0 and "--runtime old" in told
     (added,) = json.loads(out)
     assert (added["name"], added["framework"], added["version"], added["threads"]) == ("old", "mxnet", "1.9.1", 2)
     assert added["environment"] == {"OMP_X": "1"}
-    assert [it["name"] for it in document(runtimes("list", "--json"))] == [*OWN, "old"]
-    assert document(runtimes("check", "old", "--json")) == [added]
-    out = runtimes()[1]
+    assert [it["name"] for it in document(dlbricks("runtimes", "list", "--json"))] == [*OWN, "old"]
+    assert document(dlbricks("runtimes", "check", "old", "--json")) == [added]
+    out = dlbricks("runtimes")[1]
     assert "mxnet 1.9.1" in out and str(interpreter) in out
     interpreter.write_text("#!/bin/sh\nexit 3\n")
-    status, _, told = runtimes("check", "old")
+    status, _, told = dlbricks("runtimes", "check", "old")
     assert status == 1 and "old does not work" in told
-    assert runtimes("remove", "old")[0] == 0
-    assert [it["name"] for it in document(runtimes("--json"))] == OWN
+    assert dlbricks("runtimes", "remove", "old")[0] == 0
+    assert [it["name"] for it in document(dlbricks("runtimes", "--json"))] == OWN
     abreast = ("--framework", "onnxruntime", "--name", "abreast", "--at-once", "2", "--env", "ORT_X=1", "--json")
-    (added,) = document(runtimes("add", sys.executable, *abreast))
+    (added,) = document(dlbricks("runtimes", "add", sys.executable, *abreast))
     assert added["environment"] == {"ORT_X": "1", "ORT_INTER_OP_THREADS": "2"}
 
 
@@ -176,14 +159,14 @@ def test_a_runtime_is_added_listed_checked_and_removed(runtimes: Command, interp
         (["remove", "default"], "cannot be removed"),
     ],
 )
-def test_impossible_options_are_refused(runtimes: Command, arguments: list[str], complaint: str) -> None:
-    assert complaint in one_line(runtimes(*arguments))
+def test_impossible_options_are_refused(dlbricks: Command, arguments: list[str], complaint: str) -> None:
+    assert complaint in one_line(dlbricks("runtimes", *arguments))
 
 
 def test_a_list_says_in_one_line_that_scenarios_need_loadgen(
-    runtimes: Command, monkeypatch: pytest.MonkeyPatch
+    dlbricks: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "mlperf_loadgen", None)
-    status, _, told = runtimes("list")
+    status, _, told = dlbricks("runtimes", "list")
     assert (status, told.count("\n")) == (0, 1)
     assert "pip install 'dlbricks-tui[scenarios]'" in told

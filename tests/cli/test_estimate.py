@@ -359,20 +359,6 @@ def test_the_runtime_decides_which_file_is_cut(dlbricks: Command, net: Path) -> 
         assert dlbricks("--set", "run.runtime=default", *command)[0] == 0
 
 
-def test_a_framework_without_a_runtime_is_refused_in_one_line(
-    dlbricks: Command, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    found = Registry.find
-
-    def without_onnx(registry: Registry, name: str) -> Runtime:
-        monkeypatch.setattr(Registry, "all", lambda _: ())
-        return found(registry, name)
-
-    monkeypatch.setattr(Registry, "find", without_onnx)
-    told = one_line(dlbricks("run", "table1:16", "--runtime", "onnxruntime"))
-    assert "no runtime here has ONNX Runtime" in told
-
-
 def test_many_gaps_are_named_in_one_line_with_a_command_per_format(
     dlbricks: Command, net: Path, usual: tuple[Runtime, Runtime], tmp_path: Path
 ) -> None:

@@ -1,7 +1,6 @@
 """`dlbricks evaluate` and `dlbricks check`, with an interpreter that always starts the fake worker."""
 
 import json
-import sys
 import xml.etree.ElementTree as ET
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
@@ -18,7 +17,6 @@ from dlbricks_tui.cli.main import main
 from dlbricks_tui.evaluations.evaluation import (
     EvaluatedModel,
     EvaluatedRuntime,
-    EvaluatedScenario,
     Evaluation,
     Measuring,
     RecordedResult,
@@ -38,7 +36,6 @@ from dlbricks_tui.runs.work import Workplace
 from dlbricks_tui.runtime.registry import Registry
 from dlbricks_tui.runtime.traits import Format
 from dlbricks_tui.runtime.variant import InstructionSet
-from dlbricks_tui.scenarios.scenario import ScenarioKind
 from dlbricks_tui.store.change import Verdict
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.records import EndToEnd, System
@@ -127,18 +124,15 @@ def subjects(found: dict[str, Any]) -> list[str]:
 def test_an_evaluation_from_another_data_folder_is_called_the_same(
     here: Command, full_file: Path, tmp_path: Path
 ) -> None:
-    file = full_file
-    found = document(here("evaluate", file, "--compare", "--processes", "2", "--json"))
-    assert found["refused"] is False
-    assert all(it["matches"] for it in found["same"])
-    assert found["evaluation"]["file"] == str(file)
-    assert found["evaluation"]["sha256"] == read_evaluation(file).sha256
+    found = document(here("evaluate", full_file, "--compare", "--processes", "2", "--json"))
+    assert found["refused"] is False and all(it["matches"] for it in found["same"])
+    label = found["evaluation"]
+    assert (label["file"], label["sha256"]) == (str(full_file), read_evaluation(full_file).sha256)
     (result,), (compared,) = found["results"], found["comparison"]
     assert (result["model"], result["framework"], result["threads"], result["samples"]) == (MODEL, "mxnet", 2, 24)
     assert result["measured_ms"] == compared["is_ms"]
     assert result["measured_interval_ms"][0] <= result["measured_ms"] <= result["measured_interval_ms"][1]
-    assert result["coverage"]["missing"] == 0 and result["estimate_ms"] > 0
-    assert result["unmet"] == []
+    assert (result["coverage"]["missing"], result["unmet"]) == (0, []) and result["estimate_ms"] > 0
     assert (compared["verdict"], compared["of"], compared["differences"]) == ("same", "end to end", [])
     assert found["compared_with"] == "file"
     # The first run measures bricks and the whole model, the other one the whole model again.
@@ -278,24 +272,20 @@ def test_nothing_runs_if_no_model_or_runtime_is_there(here: Command, file: Path,
     assert not runs_in(tmp_path, "here")
 
 
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        (),
-        ("--from", "last"),
-        ("FILE", "--from", "last", "-o", "other.toml"),
-        ("FILE", "-o", "other.toml"),
-        ("FILE", "--force"),
-        ("FILE", "--by", "3"),
-        ("FILE", "--processes", "2"),
-        ("--from", "last", "-o", "other.toml", "--compare"),
-        ("missing.toml",),
-    ],
-)
-def test_a_wrong_command_line_is_one_line(arguments: tuple[str, ...], here: Command, tmp_path: Path) -> None:
-    (tmp_path / "FILE").write_text("format = 1\n")
-    words = [str(tmp_path / it) if it in ("FILE", "other.toml", "missing.toml") else it for it in arguments]
-    one_line(here("evaluate", *words))
+def test_a_wrong_command_line_is_one_line(here: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("FILE").write_text("format = 1\n")
+    for words, said in {
+        "": "name an evaluation to carry out",
+        "--from last": "name only the file to write, with -o FILE",
+        "FILE --from last -o other.toml": "measures nothing",
+        "--from last -o other.toml --compare": "measures nothing",
+        "FILE -o other.toml": "belong to --from RUN",
+        "FILE --force": "belong to --from RUN",
+        "FILE --processes 2": "belong to --compare",
+        "missing.toml": "missing.toml",
+    }.items():
+        assert said in one_line(here("evaluate", *words.split())), words
 
 
 def test_an_evaluation_of_a_run_replaces_a_file_only_by_force_and_some_runs_cannot_be_repeated(
@@ -319,15 +309,6 @@ def test_an_evaluation_of_a_run_replaces_a_file_only_by_force_and_some_runs_cann
     folder.request_file.write_text(json.dumps({**request, "suite": ["folder", "results"]}))
     told = one_line(here("evaluate", "--from", "last", "-o", other, "--force"))
     assert "suite of private models" in told
-
-
-def test_a_scenario_without_loadgen_is_refused_before_anything_runs(
-    here: Command, file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setitem(sys.modules, "mlperf_loadgen", None)
-    change(file, lambda it: replace(it, scenarios=(EvaluatedScenario(kind=ScenarioKind.SINGLE),)))
-    one_line(here("evaluate", file))
-    assert not runs_in(tmp_path, "here")
 
 
 def test_the_schema_of_the_file_is_printed(here: Command) -> None:
@@ -505,27 +486,24 @@ def test_an_evaluation_with_results_is_a_baseline_too_and_a_changed_kernel_is_na
     assert "has no results to compare with" in one_line(check(against=file))
 
 
-def test_a_wrong_file_or_option_is_one_line(check: Command, tmp_path: Path) -> None:
+def test_a_wrong_file_or_option_is_one_line(check: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
     for name, content, said in (
-        ("missing.json", None, "cannot read"),
         ("text.json", "no json", "nothing in"),
         ("empty.json", "", "has no good results of whole models"),
         ("table.csv", "a,b", "is neither an evaluation"),
     ):
-        file = tmp_path / name
-        if content is not None:
-            file.write_text(content)
-        told = one_line(check(against=file))
+        Path(name).write_text(content)
+        told = one_line(check(against=Path(name)))
         assert said in told and name in told
-    (tmp_path / "folder.json").mkdir()
-    assert "cannot read" in one_line(check(against=tmp_path / "folder.json"))
-    for arguments, said in (
-        (("--junit", "."), "that is a folder"),
-        (("--junit", "nowhere/out.xml"), "there is no folder"),
-        (("no-such-model",), "no model 'no-such-model'"),
-        (("--system", "pi"), "has no system called 'pi': name one of"),
-    ):
-        assert said in one_line(check(*arguments))
+    assert "cannot read" in one_line(check(against=Path("missing.json")))
+    for words, said in {
+        "--junit .": "that is a folder",
+        "--junit nowhere/out.xml": "there is no folder",
+        "no-such-model": "no model 'no-such-model'",
+        "--system pi": "has no system called 'pi': name one of",
+    }.items():
+        assert said in one_line(check(*words.split()))
 
 
 def test_a_file_of_several_other_systems_needs_the_name_of_one(check: Command, place: Path, tmp_path: Path) -> None:

@@ -47,12 +47,6 @@ def data(tmp_path: Path) -> DataFolder:
 
 
 @pytest.fixture
-def fleet(dlbricks: Command) -> Command:
-    """Run `dlbricks fleet`."""
-    return lambda *arguments: dlbricks("fleet", *arguments)
-
-
-@pytest.fixture
 def hosts(tmp_path: Path) -> Path:
     path = tmp_path / "hosts.toml"
     path.write_text(HOSTS)
@@ -83,11 +77,11 @@ def driven(monkeypatch: pytest.MonkeyPatch) -> list[FleetRequest]:
 
 
 def test_the_estimates_of_each_model_on_each_host_are_printed_or_one_document_of_its_schema(
-    fleet: Command, driven: list[FleetRequest], hosts: Path, model: Path
+    dlbricks: Command, driven: list[FleetRequest], hosts: Path, model: Path
 ) -> None:
     options = ("--hosts", hosts, "--question", "which-host", "--probe-seconds", "5", "--threads", "1")
     asked = ("run", model, "--runtime", "onnxruntime", *options)
-    status, out, told = fleet(*asked)
+    status, out, told = dlbricks("fleet", *asked)
     assert status == 1, "a host was refused"
     assert "~31.00" in out and "resnet50_v1: m8g < c7i (95 % sure)" in out
     assert "old refused: it has dlbricks 0.1.0, and 0.2.0 is needed" in told
@@ -95,7 +89,7 @@ def test_the_estimates_of_each_model_on_each_host_are_printed_or_one_document_of
     assert [(it.name, it.price_per_hour) for it in request.hosts] == [("c7i", 0.2), ("m8g", None)]
     assert (request.question, request.probe_seconds, request.scheduler) == (Question.WHICH_HOST, 5.0, "")
     assert request.run.runtime.settings.threads == 1 and not request.run.end_to_end, "whole models stay at home"
-    found = document(fleet(*asked, "--json"), 1)
+    found = document(dlbricks("fleet", *asked, "--json"), 1)
     schema_kept(found, "fleet", "run")
     hosts_found = [(it["host"], it["state"], it["bricks"]) for it in found["hosts"]]
     assert hosts_found == [("c7i", "done", 60), ("m8g", "done", 12), ("old", "refused", 0)]
@@ -104,7 +98,7 @@ def test_the_estimates_of_each_model_on_each_host_are_printed_or_one_document_of
 
 
 def test_wrong_hosts_schedulers_and_times_are_refused_in_one_line(
-    fleet: Command, tmp_path: Path, model: Path, hosts: Path, monkeypatch: pytest.MonkeyPatch
+    dlbricks: Command, tmp_path: Path, model: Path, hosts: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "broken.toml").write_text("[[host]]\nnme = 1\n")
     for options, said in {
@@ -114,92 +108,92 @@ def test_wrong_hosts_schedulers_and_times_are_refused_in_one_line(
         ("--hosts", tmp_path / "broken.toml"): "broken.toml, line",
         ("--hosts", tmp_path / "gone.toml"): "gone.toml",
     }.items():
-        assert said in one_line(fleet("run", model, *options))
+        assert said in one_line(dlbricks("fleet", "run", model, *options))
     monkeypatch.setattr("dlbricks_tui.api.fleets.find_spec", lambda name: None)
-    assert "pip install 'dlbricks-tui[fleet]'" in one_line(fleet("run", model, "--hosts", hosts))
+    assert "pip install 'dlbricks-tui[fleet]'" in one_line(dlbricks("fleet", "run", model, "--hosts", hosts))
 
 
 def test_a_scheduler_that_cannot_be_used_is_refused_before_there_is_a_fleet_run(
-    fleet: Command, driven: list[FleetRequest], data: DataFolder, model: Path
+    dlbricks: Command, driven: list[FleetRequest], data: DataFolder, model: Path
 ) -> None:
     named = ("run", model, "--runtime", "onnxruntime", "--scheduler")
-    assert "neither encryption nor certificates" in one_line(fleet(*named, "tcp://10.0.0.1:8786"))
-    assert "is no address of a scheduler" in one_line(fleet(*named, "10.0.0.1"))
-    assert "dlbricks fleet init" in one_line(fleet(*named, "tls://10.0.0.1:8786"))
+    assert "neither encryption nor certificates" in one_line(dlbricks("fleet", *named, "tcp://10.0.0.1:8786"))
+    assert "is no address of a scheduler" in one_line(dlbricks("fleet", *named, "10.0.0.1"))
+    assert "dlbricks fleet init" in one_line(dlbricks("fleet", *named, "tls://10.0.0.1:8786"))
     assert not data.fleets.exists()
     # Without TLS it is used with leave of the user.
-    fleet(*named, "tcp://10.0.0.1:8786", "--allow-plain")
+    dlbricks("fleet", *named, "tcp://10.0.0.1:8786", "--allow-plain")
     assert [(it.scheduler, it.allow_plain) for it in driven] == [("tcp://10.0.0.1:8786", True)]
 
 
-def test_status_shows_the_newest_fleet_run(fleet: Command, data: DataFolder) -> None:
-    assert "there is no fleet run yet; `dlbricks fleet run` starts one" in one_line(fleet("status"))
+def test_status_shows_the_newest_fleet_run(dlbricks: Command, data: DataFolder) -> None:
+    assert "there is no fleet run yet; `dlbricks fleet run` starts one" in one_line(dlbricks("fleet", "status"))
     folder = sample_fleet(data)
-    status, out, _ = fleet("status")
+    status, out, _ = dlbricks("fleet", "status")
     assert status == 0 and "c7i" in out and "45 of 60" in out and "3 rounds" in out
-    assert folder.run in fleet("list")[1]
-    assert fleet("pause", "last")[0] == 0 and folder.pause_file.exists()
-    assert fleet("resume", "last")[0] == 0 and not folder.pause_file.exists()
-    assert "is running already" in one_line(fleet("resume", "last"))
+    assert folder.run in dlbricks("fleet", "list")[1]
+    assert dlbricks("fleet", "pause", "last")[0] == 0 and folder.pause_file.exists()
+    assert dlbricks("fleet", "resume", "last")[0] == 0 and not folder.pause_file.exists()
+    assert "is running already" in one_line(dlbricks("fleet", "resume", "last"))
 
 
 @pytest.mark.parametrize(("state", "statuses"), [(State.FINISHED, (1, 1)), (State.CANCELLED, (1, 130))])
 def test_a_fleet_run_that_has_ended_is_followed_to_its_end_and_neither_paused_nor_cancelled(
-    fleet: Command, data: DataFolder, state: State, statuses: tuple[int, int]
+    dlbricks: Command, data: DataFolder, state: State, statuses: tuple[int, int]
 ) -> None:
     sample_fleet(data, state)
-    status, out, told = fleet("status", "last", "--follow")
+    status, out, told = dlbricks("fleet", "status", "last", "--follow")
     assert status == statuses[1] and "m8g" in out and "old refused" in told
     assert ("dlbricks fleet resume" in told) == (state is State.CANCELLED)
-    assert fleet("status")[0] == statuses[0]
-    assert "nothing to pause" in one_line(fleet("pause", "last"))
-    assert "nothing to cancel" in one_line(fleet("cancel", "last"))
+    assert dlbricks("fleet", "status")[0] == statuses[0]
+    assert "nothing to pause" in one_line(dlbricks("fleet", "pause", "last"))
+    assert "nothing to cancel" in one_line(dlbricks("fleet", "cancel", "last"))
 
 
 def test_single_hosts_are_paused_resumed_and_cancelled_by_commands_to_the_driver(
-    fleet: Command, driven: list[FleetRequest], data: DataFolder, hosts: Path, model: Path
+    dlbricks: Command, driven: list[FleetRequest], data: DataFolder, hosts: Path, model: Path
 ) -> None:
-    fleet("run", model, "--runtime", "onnxruntime", "--hosts", hosts)
+    dlbricks("fleet", "run", model, "--runtime", "onnxruntime", "--hosts", hosts)
     (state,) = FleetFolders(data.fleets).states()
     folder = FleetFolder(data.fleets / state.run)
     folder.set_state(replace(state, state=State.RUNNING, process=this_process()))
     actions = ("pause", "resume", "cancel")
     for action in actions:
-        assert fleet(action, state.run, "--host", "m8g")[0] == 0
+        assert dlbricks("fleet", action, state.run, "--host", "m8g")[0] == 0
     told = EventReader(folder.commands_file, COMMANDS).new()
     assert told == tuple(HostCommanded(host="m8g", what=action) for action in actions)
-    assert "has no host 'm9'" in one_line(fleet("pause", "last", "--host", "m9"))
+    assert "has no host 'm9'" in one_line(dlbricks("fleet", "pause", "last", "--host", "m9"))
 
 
 def test_hosts_are_added_to_a_fleet_run_over_ssh_only(
-    fleet: Command, driven: list[FleetRequest], data: DataFolder, hosts: Path, model: Path, tmp_path: Path
+    dlbricks: Command, driven: list[FleetRequest], data: DataFolder, hosts: Path, model: Path, tmp_path: Path
 ) -> None:
     more = tmp_path / "more.toml"
     more.write_text('[[host]]\nname = "c8a"\n')
-    fleet("run", model, "--runtime", "onnxruntime", "--hosts", hosts)
-    status, _, told = fleet("add", "last", "--hosts", more)
+    dlbricks("fleet", "run", model, "--runtime", "onnxruntime", "--hosts", hosts)
+    status, _, told = dlbricks("fleet", "add", "last", "--hosts", more)
     assert (status, "takes in c8a" in told) == (0, True)
-    assert "has a host c8a already" in one_line(fleet("add", "last", "--hosts", more))
-    fleet("run", model, "--runtime", "onnxruntime", "--scheduler", "tcp://127.0.0.1:8786")
-    assert "dlbricks fleet worker tcp://127.0.0.1:8786" in one_line(fleet("add", "last", "--hosts", more))
+    assert "has a host c8a already" in one_line(dlbricks("fleet", "add", "last", "--hosts", more))
+    dlbricks("fleet", "run", model, "--runtime", "onnxruntime", "--scheduler", "tcp://127.0.0.1:8786")
+    assert "dlbricks fleet worker tcp://127.0.0.1:8786" in one_line(dlbricks("fleet", "add", "last", "--hosts", more))
 
 
 def test_a_complete_fleet_run_is_shown_and_not_driven_again(
-    fleet: Command, driven: list[FleetRequest], data: DataFolder, hosts: Path, model: Path, tmp_path: Path
+    dlbricks: Command, driven: list[FleetRequest], data: DataFolder, hosts: Path, model: Path, tmp_path: Path
 ) -> None:
-    fleet("run", model, "--runtime", "onnxruntime", "--hosts", hosts)
+    dlbricks("fleet", "run", model, "--runtime", "onnxruntime", "--hosts", hosts)
     (state,) = FleetFolders(data.fleets).states()
     folder = FleetFolder(data.fleets / state.run)
     tell(folder, progress("c7i", 60, failed=0), progress("m8g", 60, failed=0))
     before = folder.state()
-    _, out, told = fleet("resume", "last")
+    _, out, told = dlbricks("fleet", "resume", "last")
     assert "60 of 60" in out
     assert f"fleet run {folder.run} is complete: there is nothing to resume" in told
     assert (folder.state(), len(driven)) == (before, 1)
     more = tmp_path / "more.toml"
     more.write_text('[[host]]\nname = "c8a"\naddress = "127.0.0.1"\nport = 1\n')
-    fleet("add", "last", "--hosts", more)
-    fleet("resume", "last")
+    dlbricks("fleet", "add", "last", "--hosts", more)
+    dlbricks("fleet", "resume", "last")
     assert len(driven) == 2, "a host was added"
 
 

@@ -42,12 +42,6 @@ def data(data_folder: str) -> DataFolder:
     return DataFolder(Path(data_folder))
 
 
-@pytest.fixture
-def of_jobs(dlbricks: Command) -> Command:
-    """Run `dlbricks jobs ...`."""
-    return lambda *arguments: dlbricks("jobs", *arguments)
-
-
 def proof(data: DataFolder, error: Exception | None = None) -> JobFolder:
     """Return a job whose work was done in this process."""
     folder = PROOF.create(data, ("net",), ProofOrder(ModelSource("net", Path("/net.onnx")), ()))
@@ -62,80 +56,80 @@ def proof(data: DataFolder, error: Exception | None = None) -> JobFolder:
     return folder
 
 
-def test_jobs_of_all_kinds_are_listed_and_damaged_ones_named(of_jobs: Command, data: DataFolder) -> None:
-    assert of_jobs()[2] == "no job yet: `dlbricks run MODEL` makes the first\n"
+def test_jobs_of_all_kinds_are_listed_and_damaged_ones_named(dlbricks: Command, data: DataFolder) -> None:
+    assert dlbricks("jobs")[2] == "no job yet: `dlbricks run MODEL` makes the first\n"
     run, fleet, job = put_run(data, [planned(), ended()]), sample_fleet(data), proof(data)
     earlier = data.jobs / "trace-20261121-080000-ab12"
     earlier.mkdir()
     (earlier / "process.json").write_text('{"pid": 4194305, "started": "gone"}')
-    status, out, _ = of_jobs("--json")
+    status, out, _ = dlbricks("jobs", "--json")
     found = {it["id"]: it for it in json.loads(out)}
     assert status == 0 and {it["kind"] for it in found.values()} == {"run", "fleet run", "proof", "trace"}
     assert (found[job.run]["state"], found[job.run]["models"], found[job.run]["pid"]) == ("finished", ["net"], None)
     assert found[run.run]["kind"] == "run" and found[fleet.run]["kind"] == "fleet run"
     assert found[earlier.name]["state"] == "interrupted"
     (job.path / "state.json").write_text("{}")
-    status, out, told = of_jobs("list")
+    status, out, told = dlbricks("jobs", "list")
     assert status == 1 and "is damaged" in told
     assert f"trace      {earlier.name}" in out
 
 
 def test_the_time_left_is_that_which_a_job_tells_other_work(
-    of_jobs: Command, data: DataFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    dlbricks: Command, data: DataFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv(HOST_LOCK_VARIABLE, str(tmp_path / "host.lock"))
     ticket = HostQueue(tmp_path / "host.lock").join(QueuedWork(WorkKind.PROOF, ["net"], data.path))
     assert ticket.try_take()
     ticket.progress(0.5, 1000.0)
     folder = PROOF.create(data, ("net",), ProofOrder(ModelSource("net", Path("/net.onnx")), ()))
-    (found,) = json.loads(of_jobs("--json")[1])
+    (found,) = json.loads(dlbricks("jobs", "--json")[1])
     ticket.leave()
     assert found["id"] == folder.run and 900 < found["seconds_left"] <= 1000
 
 
 @pytest.mark.parametrize("action", [("watch",), ("replay", "--speed", "1000")])
 def test_a_job_is_watched_and_replayed_by_its_id_its_beginning_or_as_the_last(
-    of_jobs: Command, data: DataFolder, action: tuple[str, ...]
+    dlbricks: Command, data: DataFolder, action: tuple[str, ...]
 ) -> None:
     folder = proof(data)
     for name in (folder.run, folder.run[:-1], "last"):
-        status, _, told = of_jobs(*action, name)
+        status, _, told = dlbricks("jobs", *action, name)
         assert (status, told.splitlines()) == (0, [*LINES, f"job {folder.run} is finished"])
     with folder.events_file.open("ab") as file:
         file.write(b'{"event":"Flown","when":"2026-11-21T08:00:00+00:00"}\n')
-    assert "1 event of another version left out: Flown\n" in of_jobs(*action, "last")[2]
-    status, out, told = of_jobs(*action, "last", "--quiet", "--json")
+    assert "1 event of another version left out: Flown\n" in dlbricks("jobs", *action, "last")[2]
+    status, out, told = dlbricks("jobs", *action, "last", "--quiet", "--json")
     assert json.loads(out)["id"] == folder.run and LINES[0] not in told
 
 
-def test_the_reason_of_an_end_is_told(of_jobs: Command, data: DataFolder) -> None:
+def test_the_reason_of_an_end_is_told(dlbricks: Command, data: DataFolder) -> None:
     folder = proof(data, UserError("the worker was lost"))
-    status, _, told = of_jobs("watch", "last")
+    status, _, told = dlbricks("jobs", "watch", "last")
     assert status == 1 and told.endswith(f"job {folder.run} is failed: the worker was lost\n")
 
 
 def test_a_job_that_has_ended_is_worked_on_again(
-    of_jobs: Command, data: DataFolder, monkeypatch: pytest.MonkeyPatch
+    dlbricks: Command, data: DataFolder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder, started = proof(data, UserError("the worker was lost")), list[tuple[str, str]]()
     monkeypatch.setattr(jobs, "start_detached", lambda it, _, function: started.append((it.run, function)))
-    status, _, told = of_jobs("resume", "last", "--detach")
+    status, _, told = dlbricks("jobs", "resume", "last", "--detach")
     assert (status, told) == (0, f"job {folder.run} goes on in a separate process\n")
     assert started == [(folder.run, PROOF.function)]
     folder.set_state(replace(folder.state(), state=State.RUNNING))
-    assert "is running already" in of_jobs("resume", "last")[2]
+    assert "is running already" in dlbricks("jobs", "resume", "last")[2]
     cancelled: list[str] = []
     monkeypatch.setattr(JobFolder, "cancel", lambda it: cancelled.append(it.run))
-    assert of_jobs("cancel", "last")[0] == 0 and cancelled == [folder.run]
+    assert dlbricks("jobs", "cancel", "last")[0] == 0 and cancelled == [folder.run]
 
 
 def test_a_job_of_any_kind_is_paused_and_goes_on(
-    of_jobs: Command, data: DataFolder, monkeypatch: pytest.MonkeyPatch
+    dlbricks: Command, data: DataFolder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     told: list[str] = []
 
     def paused(_: JobAtWork[ProofOrder]) -> None:
-        told.append(of_jobs("pause", "last")[2])
+        told.append(dlbricks("jobs", "pause", "last")[2])
         raise JobStopped(State.CANCELLED, "it was cancelled")
 
     monkeypatch.setattr("os.kill", lambda *_: None)
@@ -144,11 +138,11 @@ def test_a_job_of_any_kind_is_paused_and_goes_on(
     assert told == [f"job {folder.run} pauses: what it has stored is kept\n"]
     gone = replace(folder.state().process, started="gone")
     folder.set_state(replace(folder.state(), process=gone))
-    (found,) = json.loads(of_jobs("--json")[1])
+    (found,) = json.loads(dlbricks("jobs", "--json")[1])
     assert (found["state"], found["pid"]) == ("paused", None)
     started: list[str] = []
     monkeypatch.setattr(jobs, "start_detached", lambda it, *_: started.append(it.run))
-    assert of_jobs("resume", "last", "--detach")[0] == 0 and started == [folder.run]
+    assert dlbricks("jobs", "resume", "last", "--detach")[0] == 0 and started == [folder.run]
 
 
 @pytest.mark.parametrize(
@@ -172,20 +166,20 @@ def test_any_work_can_go_on_in_a_process_of_its_own(
     assert json.loads(dlbricks(*words.split(), "--json")[1])["kind"] == kind
 
 
-def test_what_cannot_be_done_is_one_line(of_jobs: Command, data: DataFolder) -> None:
-    assert "no job is called 'last'" in of_jobs("watch", "last")[2]
+def test_what_cannot_be_done_is_one_line(dlbricks: Command, data: DataFolder) -> None:
+    assert "no job is called 'last'" in dlbricks("jobs", "watch", "last")[2]
     proof(data)
-    assert "there is nothing to pause" in of_jobs("pause", "last")[2]
-    assert "there is nothing to cancel" in of_jobs("cancel", "last")[2]
-    assert "no job is called 'x'" in of_jobs("watch", "x")[2]
+    assert "there is nothing to pause" in dlbricks("jobs", "pause", "last")[2]
+    assert "there is nothing to cancel" in dlbricks("jobs", "cancel", "last")[2]
+    assert "no job is called 'x'" in dlbricks("jobs", "watch", "x")[2]
 
 
-def test_runs_and_fleet_runs_are_shown_by_their_own_commands(of_jobs: Command, data: DataFolder) -> None:
+def test_runs_and_fleet_runs_are_shown_by_their_own_commands(dlbricks: Command, data: DataFolder) -> None:
     run = put_run(data, [planned(), ended()])
-    assert f"end of the replay: run {run.run} was finished" in of_jobs("replay", run.run, "--speed", "1000")[2]
-    assert "pauses after its current round" in of_jobs("pause", run.run)[2]
+    assert f"end of the replay: run {run.run} was finished" in dlbricks("jobs", "replay", run.run, "--speed", "1000")[2]
+    assert "pauses after its current round" in dlbricks("jobs", "pause", run.run)[2]
     fleet = sample_fleet(data, State.FINISHED)
-    assert "c7i" in of_jobs("watch", fleet.run)[1]
+    assert "c7i" in dlbricks("jobs", "watch", fleet.run)[1]
 
 
 REPLAY = ("runs", "replay", "last")

@@ -42,12 +42,6 @@ def data(data_folder: str) -> Path:
 
 
 @pytest.fixture
-def models(dlbricks: Command) -> Command:
-    """Run `dlbricks models ...`."""
-    return lambda *arguments: dlbricks("models", *arguments)
-
-
-@pytest.fixture
 def own_models(tmp_path: Path, data: Path) -> Path:
     """A folder of the user's: a model that was seen before, and one that is broken."""
     folder = tmp_path / "own"
@@ -60,13 +54,13 @@ def own_models(tmp_path: Path, data: Path) -> Path:
     return folder
 
 
-def listed(models: Command) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = json.loads(models("--json")[1])
+def listed(dlbricks: Command) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = json.loads(dlbricks("models", "--json")[1])
     return found
 
 
-def test_samples_are_listed_with_their_counts_and_table_1_first(data: Path, models: Command) -> None:
-    found = listed(models)
+def test_samples_are_listed_with_their_counts_and_table_1_first(data: Path, dlbricks: Command) -> None:
+    found = listed(dlbricks)
     assert [model["table1_id"] for model in found] == [str(number) for number in range(1, 51)] + [None] * (34 + 8)
     assert found[13].pop("path") == str(SAMPLE_MODELS / "table1" / "resnet50-symbol.json")
     name = "ResNet-50 Trained on ImageNet Competition Data"
@@ -76,44 +70,44 @@ def test_samples_are_listed_with_their_counts_and_table_1_first(data: Path, mode
 
 
 def test_the_table_has_names_to_type_and_the_share_of_unique_layers(
-    models: Command, monkeypatch: pytest.MonkeyPatch
+    dlbricks: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    lines = models()[1].splitlines()
+    lines = dlbricks("models")[1].splitlines()
     assert lines[0].split() == ["MODEL", "NAME", "FORMAT", "LAYERS", "UNIQUE", "INPUTS"]
     adain = next(line for line in lines if line.startswith("table1:22 "))
     assert adain.split()[-6:] == ["both", "109", "36.7", "%", "1x3x512x512", "+1"]
     assert max(map(cell_len, lines)) <= 80
-    monkeypatch.setenv("COLUMNS", "100")
-    lines = models()[1].splitlines()
+    monkeypatch.setenv("COLUMNS", "160")
+    lines = dlbricks("models")[1].splitlines()
     assert lines[0].split() == ["MODEL", "NAME", "TASK", "FORMAT", "LAYERS", "UNIQUE", "INPUTS"]
-    assert max(map(cell_len, lines)) <= 100
+    assert max(map(cell_len, lines)) <= 160
     monkeypatch.delenv("COLUMNS")
     name = "Age Estimation VGG-16 Trained on IMDB-WIKI and Looking at People Data"
-    assert name in models()[1], "a pipe gets whole names"
+    assert name in dlbricks("models")[1], "a pipe gets whole names"
 
 
-def test_an_added_folder_or_file_is_listed_until_it_is_removed(own_models: Path, models: Command) -> None:
-    assert models("add", own_models) == (0, "", f"{own_models}: 2 models added\n")
-    mine = next(model for model in listed(models) if model["name"] == "mine")
+def test_an_added_folder_or_file_is_listed_until_it_is_removed(own_models: Path, dlbricks: Command) -> None:
+    assert dlbricks("models", "add", own_models) == (0, "", f"{own_models}: 2 models added\n")
+    mine = next(model for model in listed(dlbricks) if model["name"] == "mine")
     assert (mine["layers"], mine["unique_layers"], mine["inputs"]) == (38, 24, {"data": [1, 3, 224, 224]})
     # One that cannot be read is listed and reported.
-    status, out, err = models()
+    status, out, err = dlbricks("models")
     assert next(line.split()[-2:] for line in out.splitlines() if line.startswith("broken ")) == ["?", "?"]
     assert status == 0 and err.startswith(f"{own_models / 'broken-symbol.json'}: broken: ")
-    assert models("remove", own_models)[0] == 0 and len(listed(models)) == 92
+    assert dlbricks("models", "remove", own_models)[0] == 0 and len(listed(dlbricks)) == 92
     file = own_models / "mine-symbol.json"
-    assert models("add", file) == (0, "", f"{file}: 1 model added\n")
-    assert len(listed(models)) == 93
-    assert models("remove", file)[0] == 0 and len(listed(models)) == 92
+    assert dlbricks("models", "add", file) == (0, "", f"{file}: 1 model added\n")
+    assert len(listed(dlbricks)) == 93
+    assert dlbricks("models", "remove", file)[0] == 0 and len(listed(dlbricks)) == 92
 
 
-def test_given_inputs_are_forgotten(own_models: Path, data: Path, models: Command) -> None:
+def test_given_inputs_are_forgotten(own_models: Path, data: Path, dlbricks: Command) -> None:
     file = own_models / "mine-symbol.json"
     memory = ShapeMemory(data)
     memory.remember(source_of(file), {"data": (1, 8)}, {"scale": (2,)})
-    assert models("reset", file) == (0, "", "mine: forgot data=1,8 scale=2\n")
+    assert dlbricks("models", "reset", file) == (0, "", "mine: forgot data=1,8 scale=2\n")
     assert not memory.recall_shapes(source_of(file))
-    assert models("reset", file) == (0, "", "mine: nothing was given for its inputs\n")
+    assert dlbricks("models", "reset", file) == (0, "", "mine: nothing was given for its inputs\n")
 
 
 def test_what_is_no_model_and_no_folder_with_models_is_not_added(own_models: Path, dlbricks: Command) -> None:
@@ -123,13 +117,13 @@ def test_what_is_no_model_and_no_folder_with_models_is_not_added(own_models: Pat
     assert len(document(dlbricks("models", "--json"))) == 92
 
 
-def test_a_missing_folder_is_reported(own_models: Path, models: Command) -> None:
-    models("add", own_models)
+def test_a_missing_folder_is_reported(own_models: Path, dlbricks: Command) -> None:
+    dlbricks("models", "add", own_models)
     own_models.rename(own_models.with_name("moved"))
-    status, _, err = models()
+    status, _, err = dlbricks("models")
     assert status == 0 and err.startswith(f"{own_models} is not there; ")
-    assert models("remove", own_models)[0] == 0
-    assert models()[::2] == (0, "")
+    assert dlbricks("models", "remove", own_models)[0] == 0
+    assert dlbricks("models")[::2] == (0, "")
 
 
 LOOK_UPS = (("tree", "MODEL"), ("tree", "MODEL", "--json"), ("estimate", "MODEL", "--level", "written"))

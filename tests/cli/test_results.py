@@ -244,14 +244,6 @@ def test_every_command_reports_damage_and_verify_lists_it(results: Command, data
     assert "the last line is unfinished (10 bytes)" in err
 
 
-def test_the_suffix_of_an_export_sets_its_format(results: Command, tmp_path: Path) -> None:
-    file = tmp_path / "x.csv"
-    assert results("export", str(file)) == (0, "", f"3 results written to {file}\n")
-    assert len(list(csv.DictReader(file.open()))) == 3
-    status, out, err = results("export", str(tmp_path / "x.txt"))
-    assert (status, out) == (2, "") and "x.txt ends in .txt, which is no format of an export" in err
-
-
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="this platform has no full device")
 def test_an_export_to_a_full_device_is_reported_in_one_line_and_keeps_the_device(results: Command) -> None:
     status, out, err = results("export", "/dev/full")

@@ -13,10 +13,11 @@ from pathlib import Path
 
 import pytest
 
+from dlbricks_tui.cli.main import main
 from dlbricks_tui.runtime.registry import Registry
 from dlbricks_tui.runtime.variant import Precision
 from dlbricks_tui.share.suite_files import sha256
-from tests.cli.people import People, document, one_line
+from tests.cli.people import document, one_line
 from tests.models.onnx_models import saved
 from tests.models.table_framework import TableFramework
 from tests.share.onnx_network import network as onnx_network
@@ -24,14 +25,23 @@ from tests.share.trio import DECOY_WIDTHS, PRIVATE_WIDTHS, SECRET, network
 
 
 @dataclass(frozen=True)
-class Partners(People):
-    """An owner with a private model and some to hide it among, and a vendor with a machine."""
+class Partners:
+    """An owner with a private model and some to hide it among, and a vendor with a machine: each has a data folder."""
 
+    path: Path
+    capsys: pytest.CaptureFixture[str]
     model: str
     decoys: Sequence[str]
     # The options of the number of decoys, and of the run.
     wanted: tuple[str, ...]
     how: tuple[str, ...]
+
+    def say(self, who: str, *arguments: str) -> tuple[int, str, str]:
+        """Run a command and return its status, standard output and standard error."""
+        self.capsys.readouterr()
+        status = main(["--data-dir", str(self.path / who), *arguments])
+        out, told = self.capsys.readouterr()
+        return status, out, told
 
     def export(self, *options: str) -> tuple[int, str, str]:
         decoys = [option for path in self.decoys for option in ("--decoys-from", path)]

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dlbricks_tui.config.config import CONFIGURED, ConfigError, Sources, change, changed, statements
-from dlbricks_tui.settings.setting import Setting, plain
+from dlbricks_tui.settings.setting import plain
 
 
 def sources(folder: Path, text: str, command_line: Sequence[str] = (), **environment: str) -> Sources:
@@ -17,22 +17,17 @@ def sources(folder: Path, text: str, command_line: Sequence[str] = (), **environ
     return Sources(file, environment, command_line)
 
 
-def test_without_a_file_all_settings_are_defaults(tmp_path: Path) -> None:
+def test_the_command_line_overrides_the_environment_which_overrides_the_file(tmp_path: Path) -> None:
     config = Sources(tmp_path / "nothing.toml", {}).read()
     assert (config.theme, config.granularity, config.workers, config.target_ci) == ("dark", 1, None, 0.01)
     assert {given.where for given in config.given.values()} == {"default"}
-
-
-def test_the_command_line_overrides_the_environment_which_overrides_the_file(tmp_path: Path) -> None:
     file = '[workbench]\ntheme = "in-file"\nmouse = "off"\n[run]\nthreads = 4\n'
     asked = sources(tmp_path, file, ["workbench.theme=chosen"], DLBRICKS_WORKBENCH_THEME="v", DLBRICKS_RUN_THREADS="8")
     config = asked.read()
     assert (config.theme, config.threads, config.mouse) == ("chosen", 8, "off")
     where = {name: config.given[name].where for name in ("workbench.theme", "run.threads", "workbench.mouse")}
     assert list(where.values()) == ["--set", "DLBRICKS_RUN_THREADS", f"{tmp_path / 'config.toml'}:3"]
-
-
-def test_an_empty_variable_counts_as_none(tmp_path: Path) -> None:
+    # An empty variable counts as none.
     assert sources(tmp_path, "", DLBRICKS_WORKBENCH_THEME="").read().theme == "dark"
 
 
@@ -86,22 +81,20 @@ def test_a_mistake_is_reported_with_file_line_name_and_allowed_values(
     assert "\n" not in str(refused.value)
 
 
-def test_an_invalid_variable_is_named(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match=r"^DLBRICKS_RUN_THREADS=many: run\.threads has to be a whole number"):
-        sources(tmp_path, "", DLBRICKS_RUN_THREADS="many").read()
-
-
 @pytest.mark.parametrize(
-    ("said", "complaint"),
+    ("said", "variables", "complaint"),
     [
-        ("theme", "--set theme: write NAME=VALUE, such as workbench.theme=light"),
-        ("workbench.tehme=x", "--set workbench.tehme=x: there is no setting workbench.tehme; did you mean"),
-        ("run.threads=0", "--set run.threads=0: run.threads has to be a whole number from 1 to 1,024"),
+        (["theme"], {}, "--set theme: write NAME=VALUE, such as workbench.theme=light"),
+        (["workbench.tehme=x"], {}, "--set workbench.tehme=x: there is no setting workbench.tehme; did you mean"),
+        (["run.threads=0"], {}, "--set run.threads=0: run.threads has to be a whole number from 1 to 1,024"),
+        ([], {"DLBRICKS_RUN_THREADS": "many"}, "DLBRICKS_RUN_THREADS=many: run.threads has to be a whole number"),
     ],
 )
-def test_an_invalid_command_line_setting_is_named(said: str, complaint: str, tmp_path: Path) -> None:
+def test_an_invalid_setting_of_the_command_line_or_a_variable_is_named(
+    said: list[str], variables: dict[str, str], complaint: str, tmp_path: Path
+) -> None:
     with pytest.raises(ConfigError) as refused:
-        sources(tmp_path, "", [said]).read()
+        sources(tmp_path, "", said, **variables).read()
     assert str(refused.value).startswith(complaint)
 
 
@@ -122,11 +115,11 @@ def test_an_unreadable_file_is_reported(tmp_path: Path) -> None:
         Sources(tmp_path, {}).read()
 
 
-@pytest.mark.parametrize("setting", CONFIGURED, ids=lambda setting: setting.config)
-def test_offered_and_default_values_are_allowed(setting: Setting[object]) -> None:
-    for value in {setting.default, *setting.kind.offered} - {None}:
-        assert setting.kind.checked(value) == setting.kind.checked(plain(value)) == value
-        assert setting.kind.read(setting.kind.text(value)) == value
+def test_offered_and_default_values_are_allowed() -> None:
+    for setting in CONFIGURED:
+        for value in {setting.default, *setting.kind.offered} - {None}:
+            assert setting.kind.checked(value) == setting.kind.checked(plain(value)) == value
+            assert setting.kind.read(setting.kind.text(value)) == value
 
 
 MINE = """\
@@ -140,37 +133,31 @@ models.sort = "O"
 """
 
 
-@pytest.mark.parametrize(
-    ("name", "value", "before", "after"),
-    [
+def test_changing_one_value_keeps_the_rest_of_the_file_in_every_notation_of_toml() -> None:
+    for name, value, before, after in (
         ("workbench.theme", "dark", 'theme = "light"  # for', 'theme = "dark"  # for'),
         ("workbench.mouse", None, 'mouse = "off"\n', ""),
         ("workbench.remote", "on", 'mouse = "off"\n', 'mouse = "off"\nremote = "on"\n'),
         ("run.threads", 4, '"O"\n', '"O"\n\n[run]\nthreads = 4\n'),
         ("run.threads", None, "", ""),
-    ],
-)
-def test_changing_one_value_keeps_the_rest_of_the_file(name: str, value: object, before: str, after: str) -> None:
-    assert changed(MINE, name, value, "config.toml") == MINE.replace(before, after, 1)
+    ):
+        assert changed(MINE, name, value, "config.toml") == MINE.replace(before, after, 1), name
+    for text, after in (
+        ('workbench = {theme = "light"}\n', 'workbench = {theme = "dark"}\n'),
+        ('workbench.theme = "light"\n', 'workbench.theme = "dark"\n'),
+        ('[workbench]\ntheme = """\nlight"""\n', '[workbench]\ntheme = "dark"\n'),
+    ):
+        assert changed(text, "workbench.theme", "dark", "config.toml") == after
 
 
-def test_a_missing_file_is_created(tmp_path: Path) -> None:
+def test_a_missing_file_is_created_and_a_written_value_is_read_back(tmp_path: Path) -> None:
     file = tmp_path / "new" / "config.toml"
     change(file, "run.target_ci", 0.02)
     assert file.read_text() == "[run]\ntarget_ci = 0.02\n"
     assert [path.name for path in file.parent.iterdir() if path.suffix not in (".lock", ".toml")] == []
-
-
-@pytest.mark.parametrize(
-    ("text", "after"),
-    [
-        ('workbench = {theme = "light"}\n', 'workbench = {theme = "dark"}\n'),
-        ('workbench.theme = "light"\n', 'workbench.theme = "dark"\n'),
-        ('[workbench]\ntheme = """\nlight"""\n', '[workbench]\ntheme = "dark"\n'),
-    ],
-)
-def test_a_value_changes_in_every_notation_of_toml(text: str, after: str) -> None:
-    assert changed(text, "workbench.theme", "dark", "config.toml") == after
+    for granularity in (3, 4):
+        change(file, "cutting.granularity", granularity)
+    assert Sources(file, {}).read().granularity == 4
 
 
 @pytest.mark.parametrize("text", ["[workbench\n", "workbench = 3\n"])
@@ -192,9 +179,3 @@ def test_an_unwritable_file_is_reported(tmp_path: Path) -> None:
 def test_any_written_name_is_read_back(name: str) -> None:
     (said,) = statements(changed("", "workbench.theme", name, "config.toml"), "config.toml")
     assert (said.name, said.value) == ("workbench.theme", name)
-
-
-def test_a_written_value_is_read_back(tmp_path: Path) -> None:
-    change(tmp_path / "config.toml", "cutting.granularity", 3)
-    change(tmp_path / "config.toml", "cutting.granularity", 4)
-    assert Sources(tmp_path / "config.toml", {}).read().granularity == 4

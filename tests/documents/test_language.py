@@ -27,8 +27,18 @@ from dlbricks_tui.documents.parts import Part
 from dlbricks_tui.documents.token_loads import token_load_line, token_load_parts, token_load_plots
 from dlbricks_tui.language.orders import LanguagePhase
 from dlbricks_tui.wording import numbers
-from tests.api.language_answers import ENGINE, WHEN, answer, compared, library, predicted, too_large, variants, what_ifs
-from tests.api.token_load_answers import token_load_answer
+from tests.api.language_answers import (
+    ENGINE,
+    WHEN,
+    answer,
+    compared,
+    library,
+    predicted,
+    token_load_answer,
+    too_large,
+    variants,
+    what_ifs,
+)
 from tests.documents.snapshots import check
 
 

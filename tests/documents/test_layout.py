@@ -70,113 +70,72 @@ def texts(width: int, *parts: Part, **options: Any) -> list[str]:
     return ["".join(span.text for span in line).rstrip() for line in laid_out(parts, width, **options)]
 
 
-def test_a_heading_follows_a_blank_line_unless_it_is_the_first() -> None:
-    assert texts(20, Heading("one"), Sentence("a b"), BLANK_LINE, Heading("two")) == ["one", "a b", "", "", "two"]
-    assert texts(5, Sentence("first abcdefg")) == ["first", "abcde", "fg"]
+def sized(name: str, *columns: Column[str], **of: Any) -> Table[str]:
+    """A table of one name."""
+    return Table(columns, [name], **of)
 
 
-def test_figures_have_bars_with_intervals_and_the_remark_that_fits() -> None:
-    assert texts(80, FIGURES) == [
-        f"sequential  6.504 ms  {'█' * 25}▓▓░  95 %: 6.193 to 6.815 ms",
-        f"parallel    3.252 ms  {'█' * 13}▍{' ' * 14}  2.00 times as fast",
-        "call            0 ms",
-    ]
-    assert texts(36, FIGURES)[:3] == [
-        "sequential  6.504 ms  6.193 to 6.815",
-        "parallel    3.252 ms",
-        "  2.00 times as fast",
-    ]
+NAME = "a name of 20 letters"
+LAYER: Column[str] = name_column("layer", str)
+SUM: Column[str] = Column("sum", lambda _: "100 %", is_optional=True)
+EARLY: Column[str] = Column("95 %", lambda _: "-", is_optional=True)
+LATE: Column[str] = Column("estimate", lambda _: "9 ms", is_optional=True, goes_last=True)
+SETTING: Column[str] = name_column("setting", str)
+MEANING: Column[str] = Column("meaning", lambda _: "The theme of the workbench.", CellKind.SENTENCE)
+FULL_BAR: Column[str] = bar_column(lambda _: 1.0)
+SHORTENED: Column[str] = Column("layer", str, CellKind.NAME, fit=each_fit(cut_start))
+MISSING = {"openvino": ("not measured: ", "dlbricks run net"), "onnx": ("it cannot be", "")}
+LATENCY: Column[str] = Column("latency", lambda it: {"mxnet": "9 ms"}[it])
+LAYOUTS: dict[str, tuple[Part | list[Part], tuple[int, ...]]] = {
+    "a heading follows a blank line unless it is the first": (
+        [Heading("one"), Sentence("a b"), BLANK_LINE, Heading("two")],
+        (20,),
+    ),
+    "a sentence": (Sentence("first abcdefg"), (5,)),
+    "figures with the remark that fits": (FIGURES, (80, 36)),
+    "bars go first, then names from the last": (TABLE, (70, 46, 35, 25, 20)),
+    "bars have equal rooms": (sized("conv1", LAYER, FULL_BAR, FULL_BAR), (29, 16)),
+    "no rows": (Table(TABLE.columns, ()), (60,)),
+    "an optional column goes before first names are shortened": (sized("conv 3x3 256", LAYER, SUM), (19, 18)),
+    "unless a long name leaves it room": (sized("conv 3x3 256 > batch norm > relu", LAYER, SUM), (31, 30)),
+    "optional columns go in their order": (sized("1", Column("batch", str, is_key=True), LATE, EARLY), (21, 20, 14)),
+    "details stand below their row": (
+        Table((LAYER,), ["conv", "pool"], lambda it: [Sentence(f"why {it} is slow")] * (it == "conv")),
+        (15,),
+    ),
+    "two names": (sized(NAME, LAYER, LAYER), (30,)),
+    "first names with a way to be shortened leave room": (sized(NAME, SHORTENED, LAYER), (30,)),
+    "a row without figures says why": (
+        Table((Column("runtime", str, CellKind.NAME, is_key=True), LATENCY), ["mxnet", *MISSING], missing=MISSING.get),
+        (42, 20),
+    ),
+    "columns move together": (sized("1.5", Column("ms", str), Column("verdict", lambda _: "alike")), (12, 11)),
+    "sentences wrap before names are shortened": (
+        sized("workbench.theme", SETTING, MEANING, FULL_BAR),
+        (60, 44, 34, 26),
+    ),
+    "a mark in a column, and its subject first": (
+        MarkedSentence("noisy", "warn", ": 90 % busy", "other load"),
+        (80, 20),
+    ),
+    "a mark": (MarkedSentence("!", "warn", "lacks layers"), (80,)),
+    "two values beside each other": (SideBySide((("cores", "4", "2"), ("processor", "x" * 12, "y" * 10))), (37, 34)),
+    "as many names as fit": (Names(["one", "two", "three"]), (14, 13)),
+    "three names": (Names(["one", "two", "six"]), (15,)),
+    "a long name": (Names(["stage1/block2/convolution"]), (16,)),
+    "a long name and another": (Names(["stage1/block2/convolution", "other"]), (16,)),
+}
+
+
+def test_parts_give_up_what_is_worth_least_where_the_width_is_short() -> None:
+    shown: dict[str, str] = {}
+    for name, (parts, each) in LAYOUTS.items():
+        for width in each:
+            lines = texts(width, *(parts if isinstance(parts, list) else [parts]))
+            shown[f"{name}, at {width}"] = "\n".join(lines)
+    check("layout", shown)
     assert texts(80, FIGURES, look=ASCII)[0] == f"sequential  6.504 ms  {'#' * 25}++.  95 %: 6.193 to 6.815 ms"
-
-
-@pytest.mark.parametrize(
-    ("width", "expected"),
-    [
-        (70, ["layer         name                      share", f"conv 3x3 256  {ROWS[0][1]}    75%  {'█' * 17}▎"]),
-        (46, ["layer         name                      share", f"conv 3x3 256  {ROWS[0][1]}    75%"]),
-        (35, ["layer         name            share", "conv 3x3 256  resnet18_v1_s…    75%"]),
-        (25, ["layer     name      share", "conv 3x…  resnet1…    75%"]),
-        (20, ["layer         share", "conv 3x3 256    75%"]),
-    ],
-)
-def test_a_table_gives_up_bars_first_then_names_from_the_last(width: int, expected: list[str]) -> None:
-    assert texts(width, TABLE)[:2] == expected
-
-
-def test_bars_of_a_table_have_equal_rooms_and_one_without_rows_has_its_titles() -> None:
-    columns: tuple[Column[str], ...] = (name_column("layer", str), *[bar_column(lambda _: 1.0)] * 2)
-    assert texts(29, Table(columns, ["conv1"]))[1] == f"conv1  {'█' * 10}  {'█' * 10}"
-    assert texts(16, Table(columns, ["conv1"]))[1] == "conv1"
-    assert texts(60, Table(TABLE.columns, ())) == ["layer  name  share"]
     assert texts(60, Table(TABLE.columns, ()), look=TEXT) == ["LAYER  NAME  SHARE"]
-
-
-def test_an_optional_column_goes_before_the_first_names_are_shortened() -> None:
-    columns: tuple[Column[str], ...] = name_column("layer", str), Column("sum", lambda _: "100 %", is_optional=True)
-    table = Table(columns, ["conv 3x3 256"])
-    assert texts(19, table) == ["layer           sum", "conv 3x3 256  100 %"]
-    assert texts(18, table) == ["layer", "conv 3x3 256"]
-    long = Table(columns, ["conv 3x3 256 > batch norm > relu"])
-    assert texts(31, long)[1] == "conv 3x3 256 > batch no…  100 %"
-    assert texts(30, long)[1] == "conv 3x3 256 > batch norm > r…"
-
-
-def test_details_stand_below_their_row_and_keep_to_the_width() -> None:
-    columns = (name_column("layer", str),)
-    table = Table(columns, ["conv", "pool"], lambda it: [Sentence(f"why {it} is slow")] * (it == "conv"))
-    assert texts(15, table) == ["layer", "conv", "    why conv is", "    slow", "pool"]
-
-
-def test_first_names_with_a_way_to_be_shortened_leave_room_for_others() -> None:
-    name = "a name of 20 letters"
-    plain, short = name_column("layer", str), Column("layer", str, CellKind.NAME, fit=each_fit(cut_start))
-    assert texts(30, Table((plain, plain), [name]))[1] == f"{name}  a name …"
-    assert texts(30, Table((short, plain), [name]))[1] == "…of 20 letters  a name of 20 …"
-
-
-@pytest.mark.parametrize(
-    ("width", "names", "told"),
-    [
-        (14, ["one", "two", "three"], "one and 2 more"),
-        (15, ["one", "two", "six"], "one, two, six"),
-        (16, ["stage1/block2/convolution", "other"], "…/convolution +1"),
-        (16, ["stage1/block2/convolution"], "…ck2/convolution"),
-    ],
-)
-def test_names_in_a_line_are_as_many_as_fit(width: int, names: list[str], told: str) -> None:
-    assert texts(width, Names(names)) == [told]
-
-
-def test_optional_columns_go_in_their_order_also_where_there_are_no_names() -> None:
-    columns: tuple[Column[str], ...] = (
-        Column("batch", str, is_key=True),
-        Column("estimate", lambda _: "9 ms", is_optional=True, goes_last=True),
-        Column("95 %", lambda _: "-", is_optional=True),
-    )
-    table = Table(columns, ["1"])
-    assert [texts(width, table)[0] for width in (21, 20, 14)] == ["batch  estimate  95 %", "batch  estimate", "batch"]
-
-
-def test_a_row_without_figures_says_why_and_which_command_measures_them() -> None:
-    columns: tuple[Column[str], ...] = (
-        Column("runtime", str, CellKind.NAME, is_key=True),
-        Column("latency", lambda it: {"mxnet": "9 ms"}[it]),
-    )
-    missing = {"openvino": ("not measured: ", "dlbricks run net"), "onnx": ("it cannot be", "")}
-    table = Table(columns, ["mxnet", *missing], missing=missing.get)
-    assert texts(42, table) == [
-        "runtime   latency",
-        "mxnet        9 ms",
-        "openvino  not measured: dlbricks run net",
-        "onnx      it cannot be",
-    ]
-    assert texts(20, table)[2:] == ["openvino  not measured:", "  dlbricks run net", "onnx      it cannot be"]
-
-
-def test_columns_move_together_where_nothing_can_be_given_up() -> None:
-    table = Table((Column("ms", str), Column("verdict", lambda _: "alike")), ["1.5"])
-    assert texts(12, table) == [" ms  verdict", "1.5    alike"]
-    assert texts(11, table) == [" ms verdict", "1.5   alike"]
 
 
 names = st.text(alphabet="ab 漢é\u0301", max_size=40)
@@ -189,26 +148,6 @@ def test_rows_are_as_wide_as_their_titles_and_fit(rows: list[tuple[str, str, flo
     assert len(widths) == 1 and widths.pop() <= width
 
 
-def test_a_point_has_its_mark_in_a_column_and_its_subject_first() -> None:
-    point = MarkedSentence("noisy", "warn", ": 90 % busy", "other load")
-    assert texts(80, point) == ["noisy other load: 90 % busy"]
-    assert texts(20, point) == ["noisy other load: 90", "      % busy"]
-    assert texts(80, MarkedSentence("!", "warn", "lacks layers")) == ["! lacks layers"]
-
-
-def test_sentences_of_a_table_wrap_before_names_are_shortened() -> None:
-    columns: tuple[Column[str], ...] = (
-        name_column("setting", str),
-        Column("meaning", lambda _: "The theme of the workbench.", CellKind.SENTENCE),
-        bar_column(lambda _: 1.0),
-    )
-    table = Table(columns, ["workbench.theme"])
-    assert texts(44, table)[1] == "workbench.theme  The theme of the workbench."
-    assert texts(34, table)[1:] == ["workbench.theme  The theme of the", "                 workbench."]
-    assert texts(26, table)[1:] == ["workben…  The theme of the", "          workbench."]
-    assert texts(60, table)[1].endswith("█")
-
-
 def test_plots_are_drawn_beside_each_other_with_their_sentence_below() -> None:
     axis = Axis(0.0, 10.0)
     plot = Plot("Title", "It rises.", axis, axis, (Series("one", "o", "accent", ((1.0, 2.0), (9.0, 8.0))),))
@@ -217,12 +156,6 @@ def test_plots_are_drawn_beside_each_other_with_their_sentence_below() -> None:
     lines = texts(70, Plots((plot, replace(plot, title="Other")), 9))
     assert lines[0].split() == ["Title", "Other"] and lines[-1] == "o one" and len(lines) == 10
     assert max(map(len, texts(20, Plots((plot, plot), 9)))) > 50
-
-
-def test_names_with_two_values_stand_beside_each_other_where_there_is_room() -> None:
-    both = SideBySide((("cores", "4", "2"), ("processor", "x" * 12, "y" * 10)))
-    assert texts(37, both) == ["cores      4             2", f"processor  {'x' * 12}  {'y' * 10}"]
-    assert texts(34, both)[1:] == [f"processor  A {'x' * 12}", f"           B {'y' * 10}"]
 
 
 # Wide, narrow and joining characters.
@@ -330,17 +263,18 @@ FOUND = ComparedResults(A, B, 1.25, (1.2, 1.3), 1, 0, 1, 1, (), PAIRS)
 
 
 def test_a_contrast_has_the_ratio_the_verdicts_and_every_pair() -> None:
-    check("contrast", {"three pairs": [*ratio_parts(FOUND), Table(pair_columns(PAIRS), PAIRS)]})
-    narrow = texts(50, Table(pair_columns(PAIRS), PAIRS))
-    assert "  p  " not in narrow[0] and "change" in narrow[0]
-
-
-def test_rows_of_one_model_name_their_runtimes() -> None:
     both = replace(PAIRS[1], execution="openvino, 1 thread"), replace(PAIRS[1], execution="mxnet, 1 thread")
-    lines = texts(100, Table(pair_columns(both), both))
-    assert "runtime" in lines[0] and "openvino, 1 thread" in lines[1] and "mxnet, 1 thread" in lines[2]
-
-
-def test_nothing_in_common_has_no_ratio() -> None:
-    for ratio, interval in ((None, None), (1.0, None), (None, (1.0, 1.0))):
-        assert not list(ratio_parts(ComparedResults(A, B, ratio, interval, 0, 0, 0, 0, (), ())))
+    nothing = [
+        replace(FOUND, ratio=ratio, interval=interval, pairs=())
+        for ratio, interval in ((None, None), (1.0, None), (None, (1.0, 1.0)))
+    ]
+    pairs: list[Part] = [Table(pair_columns(PAIRS), PAIRS)]
+    check(
+        "contrast",
+        {
+            "three pairs": [*ratio_parts(FOUND), *pairs],
+            "rows of one model name their runtimes": [Table(pair_columns(both), both)],
+            "nothing in common": [it for each in nothing for it in ratio_parts(each)],
+        },
+    )
+    check("contrast-narrow", {"three pairs": pairs}, width=50)

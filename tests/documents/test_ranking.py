@@ -6,7 +6,6 @@ from typing import Any
 from dlbricks_tui.documents.layout import TEXT
 from dlbricks_tui.documents.parts import Table
 from dlbricks_tui.documents.ranking import (
-    MatrixRow,
     batch_sizes,
     cell_parts,
     cell_style,
@@ -69,12 +68,6 @@ def titles(ranking: Ranking, width: int = 100) -> list[str]:
     return texts(width, *ranking_parts(ranking), look=TEXT)[0].split()
 
 
-def test_a_ranking_fits_80_columns_in_plain_characters() -> None:
-    lines = texts(80, *ranking_parts(MIXED), look=TEXT)
-    assert max(map(len, lines)) <= 80
-    assert all(line.isascii() for line in lines)
-
-
 def test_the_rows_tell_latencies_throughput_and_significance_and_what_differs_is_a_column() -> None:
     measured = [called(timed(1, ms), name) for ms, name in ((10.0, "onnxruntime"), (20.0, "mxnet"))]
     others = [called(predicted(30.0, 29.0, 31.0), "openvino", batch=size) for size in (1, 2)]
@@ -105,12 +98,15 @@ def test_the_rows_tell_latencies_throughput_and_significance_and_what_differs_is
     told = {**cases, "nothing measured": nothing}
     words = {name: [ranking_heading(it), ranking_answer(it)] for name, it in told.items()}
     bounds = [ranking_answer(MIXED.within(bound), bound) for bound in (50.0, 1.0)]
-    check("ranking-words", {**words, "within bounds": bounds}, width=160)
+    few = ranking_of(called(timed(8, 70.0), "onnxruntime"), called(timed(8, 74.0, samples=4), "openvino"))
+    repeats = [repeat_sentence(it) or "no repetition" for it in (FULL, few)]
+    check("ranking-words", {**words, "within bounds": bounds, "repetitions": repeats}, width=160)
     assert MIXED.within(None) is MIXED
 
 
 def test_intervals_and_then_estimates_of_measured_combinations_are_left_out_where_the_width_is_short() -> None:
     estimates = ranking_of(estimated(1.0), estimated(2.0))
+    assert all(len(it) <= 80 and it.isascii() for it in texts(80, *ranking_parts(MIXED), look=TEXT))
     assert "95" in titles(estimates) and "95" not in titles(estimates, 50)
     assert "ESTIMATE" in titles(MIXED, 70) and "ESTIMATE" in titles(estimates, 40)
     assert "ESTIMATE" not in titles(MIXED, 60) and "MEASURED" in titles(MIXED, 60)
@@ -147,15 +143,20 @@ def test_rows_are_runtimes_by_threads_and_columns_are_batch_sizes() -> None:
 
 def test_a_matrix_shows_latencies_or_rates_and_marks_the_best_and_predictions() -> None:
     rates = Table(matrix_columns(FULL, by_rate=True), matrix_rows(FULL))
-    check("matrix", {"latencies": matrix_parts(FULL), "rates": [rates], "mixed": matrix_parts(MIXED)})
+    column, row = (called(timed(1, 20.0), "mxnet"), timed(8, 40.0))
+    check(
+        "matrix",
+        {
+            "latencies": matrix_parts(FULL),
+            "rates": [rates],
+            "mixed": matrix_parts(MIXED),
+            # A single row or column is none.
+            "a row": matrix_parts(ranking_of(timed(1, 10.0), row)),
+            "a column": matrix_parts(ranking_of(timed(1, 10.0), column)),
+        },
+    )
     lines = texts(80, *matrix_parts(FULL), look=TEXT)
     assert all(line.isascii() and len(line) <= 80 for line in lines)
-
-
-def test_a_single_row_or_column_is_no_matrix() -> None:
-    assert not list(matrix_parts(ranking_of(timed(1, 10.0), timed(8, 40.0))))
-    assert not list(matrix_parts(ranking_of(timed(1, 10.0), called(timed(1, 20.0), "mxnet"))))
-    assert list(matrix_parts(MIXED))
 
 
 def test_columns_without_room_are_left_out_those_that_nobody_measured_first() -> None:
@@ -195,13 +196,6 @@ def test_a_cell_says_what_is_known_of_it_or_why_there_is_no_latency() -> None:
     }
     parts = {name: cell_parts(of, matrix_rows(of)[at], size, bound) for name, (of, at, size, bound) in cells.items()}
     check("cells", parts)
-
-
-def test_a_best_cell_that_may_be_chance_asks_for_a_repetition() -> None:
-    assert not repeat_sentence(FULL)
-    few = ranking_of(called(timed(8, 70.0), "onnxruntime"), called(timed(8, 74.0, samples=4), "openvino"))
-    assert repeat_sentence(few) == "Repeat: OpenVINO may be as fast;"
-    assert isinstance(matrix_rows(few)[0], MatrixRow)
 
 
 BATCHES = [point(1, 10.0), point(2, 15.0), point(4, 26.0), point(8, 55.0), point(16, None), point(32, 230.0)]

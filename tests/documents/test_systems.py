@@ -30,7 +30,6 @@ from dlbricks_tui.runs.events import ModelLeftOut
 from dlbricks_tui.store.selections import Combination
 from dlbricks_tui.wording import numbers
 from tests.documents.snapshots import check
-from tests.documents.test_layout import texts
 from tests.estimate.test_comparison import incomplete, on, ranked
 from tests.fleet.sample_fleet import EVENTS, MODELS, RUN, STARTED
 from tests.store.samples import WHEN, peaks, runtime, system
@@ -129,11 +128,8 @@ def test_a_fleet_run_has_its_hosts_the_estimates_on_them_and_their_order() -> No
             "no picture": hosts_picture(replace(first, estimates=(estimate(None),))),
         },
     )
-    narrow = texts(42, Table(estimate_columns(), first.estimates))
-    assert "per second" not in narrow[0] and "price" in narrow[0]
-
-
-def test_only_a_host_at_work_has_time_left() -> None:
+    check("fleet-narrow", {"estimates": [Table(estimate_columns(), first.estimates)]}, width=42)
+    # Only a host at work has time left.
     done = (HostRow("a", state=FleetHostState.DONE, bricks=4, of=4, seconds_left=100.0),)
     assert [it.title for it in host_columns(done)][-1] == "disturbed"
 

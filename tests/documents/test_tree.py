@@ -95,30 +95,31 @@ def titled(nodes: list[OutlineNode], beginning: str) -> OutlineNode:
     return next(it for it in nodes if it.title.startswith(beginning))
 
 
-def test_the_parts_of_a_model_are_nested_and_titled() -> None:
-    outline = sample("resnet18_v1")
-    first, *others = outline.root.inside
-    assert (outline.root.title, first.title, first.names) == ("resnet18_v1", "conv 7x7/2 64", "resnet18_v1_conv0_fwd")
-    assert (first.depth, first.parent, first.inside, first.can_open) == (1, outline.root, [], False)
-    row = titled(others, "block")
-    assert row.names.startswith("resnet18_v1_stage1_") and " .. resnet18_v1_stage1_" in row.names
-    assert row.title == "block A x2, in a row, 7 layers"
-    assert [it.title for it in row.inside] == ["1 of 2: block A x2, 7 layers", "2 of 2: block A x2, 7 layers"]
-    branches = row.inside[0].inside[0]
-    assert [it.title for it in (branches, *branches.inside)] == [
-        "2 branches, 5 layers",
-        "branch 1: 5 layers",
-        "branch 2: skip connection",
-    ]
+def told(node: OutlineNode) -> str:
+    """A line for a part and each part inside it."""
+    marks = [f"{node.occurs} times"] * (node.occurs > 1) + ["unmeasurable"] * node.is_unmeasurable
+    facts = [node.names, node.output, node.module, *marks, *["opens"] * node.can_open, *node.words[-1:]]
+    return "\n".join(("  " * node.depth + " | ".join([node.title, *filter(None, facts)]), *map(told, node.inside)))
 
 
-def test_the_layers_of_a_longer_sequence_are_its_parts() -> None:
-    outline = sample("resnet50_v1", granularity=4)
-    first = outline.root.inside[0]
-    assert first.title == "conv 7x7/2 64 > batch norm > relu > max pool 3x3/2"
-    assert [it.title for it in first.inside] == first.title.split(" > ")
+def test_the_parts_of_a_model_are_nested_titled_and_counted() -> None:
+    one = chain("conv", "relu")
+    recorded = replace(one, layers=(one.layers[0], replace(one.layers[1], is_recorded=True)))
+    more = replace(one, layers=(one.layers[0], replace(one.layers[1], outputs=one.layers[1].outputs * 3)))
+    graphs = {
+        "a row": chain("conv", *["relu"] * 3, "pool"),
+        "a layer that runs often": built([Spec("conv", DATA, times=3)]),
+        "an unmeasurable layer": unable(one, 1),
+        "a recorded shape": recorded,
+        "several outputs": more,
+    }
+    outlines = {name: outline_of(graph) for name, graph in graphs.items()}
+    outlines |= {"a network": sample("resnet18_v1"), "sequences": sample("resnet18_v1", granularity=4)}
+    modules = "\n".join(it.title for it in sample("resnet50_v1").root.inside)
+    check("outline", {**{name: told(it.root) for name, it in outlines.items()}, "modules": modules})
+    first = outlines["sequences"].root.inside[0]
     assert [(it.layer, it.sequence, it.layers) for it in first.inside] == [(at, 0, (at,)) for at in range(4)]
-    assert titled(nodes_of(outline), "2 branches").words[-1].endswith(" sequences")
+    assert first.parent is outlines["sequences"].root and first.inside[0].parent is first
 
 
 def test_occurrences_of_parts_are_counted() -> None:
@@ -129,34 +130,6 @@ def test_occurrences_of_parts_are_counted() -> None:
     repeats = [(it, it.region) for it in nodes_of(sample("inceptionv3")) if isinstance(it.region, Repeat)]
     assert repeats
     assert all(it.occurs >= len(region.instances) for it, region in repeats)
-
-
-def test_repeated_modules_have_letters_in_their_order_and_their_parts_have_none() -> None:
-    outline = sample("resnet50_v1")
-    letters = [it.module for it in outline.root.inside if it.module]
-    assert letters == ["block A x2", "block B x3", "block C x5", "block D x2"]
-    assert {it.module[:7] for it in nodes_of(outline) if it.module} == {f"block {it}" for it in "ABCD"}
-
-
-def test_a_layer_says_how_often_it_runs_and_whether_it_cannot() -> None:
-    parts = outline_of(chain("conv", *["relu"] * 3, "pool")).root.inside
-    assert [it.title for it in parts] == ["conv 8", "relu, 3 in a row", "pool"]
-    assert outline_of(built([Spec("conv", DATA, times=3)])).root.inside[0].title.endswith(" (runs 3 times)")
-    graph = chain("conv", "relu")
-    unmeasurable = leaf_of(outline_of(unable(graph, 1)), 1)
-    assert unmeasurable.title == "! relu, unmeasurable" and unmeasurable.is_unmeasurable
-    recorded = replace(graph, layers=(graph.layers[0], replace(graph.layers[1], is_recorded=True)))
-    assert leaf_of(outline_of(recorded), 1).title == "relu, shape recorded from one run"
-
-
-def test_the_output_of_a_sequence_is_that_of_its_last_layer_with_the_number_of_others() -> None:
-    graph = chain("conv", "relu")
-    shape = leaf_of(outline_of(graph), 1).output
-    assert "x" in shape and "+" not in shape
-    outputs = graph.layers[1].outputs * 3
-    more = replace(graph, layers=(graph.layers[0], replace(graph.layers[1], outputs=outputs)))
-    assert leaf_of(outline_of(more), 1).output == f"{shape} +2"
-    assert outline_of(graph).root.output == ""
 
 
 def test_sequences_are_found_by_their_operators_kinds_and_names() -> None:

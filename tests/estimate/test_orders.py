@@ -248,15 +248,6 @@ def test_a_parcel_whose_bricks_another_one_holds_too_is_not_measured_for_them() 
     assert [work.bricks for work in plan] == [("one", "two")]
 
 
-def test_bricks_of_two_models_are_worth_more() -> None:
-    one = on_host("a", "one", 0.1, {"common": UnmeasuredPart(30, 5.0), "own": UnmeasuredPart(30, 5.0)}, 100)
-    two = on_host("a", "two", 0.1, {"common": UnmeasuredPart(30, 5.0)}, 100)
-    other = ModelOnHost("", HostLatency("b", 104, 103.9, 104.1), {})
-    comparisons = {"one": comparison_of(one, other), "two": comparison_of(two, other)}
-    plan = plan_for([one, two], comparisons, [ParcelWork(("own",), 1), ParcelWork(("common",), 1)])
-    assert bricks_of(plan)[0] == "common"
-
-
 def test_enough_bricks_are_planned_for_the_pair_and_no_more() -> None:
     parts = {str(number): UnmeasuredPart(1, 0.3) for number in range(50)}
     mine = on_host("a", "m", 0.1, parts, 100)

@@ -13,7 +13,7 @@ from dlbricks_tui.bricks.decomposition import decompose
 from dlbricks_tui.errors import UserError
 from dlbricks_tui.fleet.at_host import carry_out_task, parcel_file, take
 from dlbricks_tui.fleet.messages import HostMessage, Parcel, ResultFound, Task, TaskProgress
-from dlbricks_tui.fleet.workload import MXNET_SUFFIX, network_of
+from dlbricks_tui.fleet.workload import MXNET_SUFFIX
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.jobs.folder import JobFolder, RunFolder
 from dlbricks_tui.measure.jobs import cut_model
@@ -25,6 +25,7 @@ from dlbricks_tui.models.library import source_of
 from dlbricks_tui.models.loading import Loader
 from dlbricks_tui.runs.request import RunRequest, read_request
 from dlbricks_tui.runs.run import execute
+from dlbricks_tui.share.onnx_network import network_of
 from tests.models import symbols
 from tests.models.table_framework import TableFramework
 from tests.runs.runs import FAKE, Site

@@ -12,7 +12,6 @@ from typing import Any
 
 import pytest
 
-from dlbricks_tui import __version__
 from dlbricks_tui.fleet import at_host
 from dlbricks_tui.fleet.at_host import control, run_of, runtime_here, runtimes_here
 from dlbricks_tui.fleet.messages import (
@@ -31,15 +30,13 @@ from dlbricks_tui.fleet.messages import (
 )
 from dlbricks_tui.fleet.request import HostError, MessageError
 from dlbricks_tui.folders import DataFolder
-from dlbricks_tui.host.fingerprint import fingerprint
 from dlbricks_tui.jobs.folder import State
 from dlbricks_tui.measure.method import Method
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.recorded_host import processors_here
 from dlbricks_tui.runs.request import InputShape, InputValue, ModelChoice, RunRequest
 from dlbricks_tui.runtime.runtime import Runtime, Settings
-from dlbricks_tui.store.documents import to_document, to_record
-from dlbricks_tui.store.records import System
+from dlbricks_tui.store.documents import to_document
 from tests.fleet.fake_hosts import FakeHost, records, small_parcel, task_of
 from tests.runs.killing import eventually
 from tests.runs.runs import Site
@@ -88,15 +85,6 @@ def test_the_parcels_used_longest_ago_make_room(tmp_path: Path, monkeypatch: pyt
     at_host.take(data, hashlib.sha256(last).hexdigest(), ".onnx", last)
     assert lacking(data, *hashes[:1]) == ()
     assert lacking(data, hashes[1]) == (hashes[1],)
-
-
-def test_a_host_reports_its_system_and_versions(tmp_path: Path) -> None:
-    found = message_in(at_host.report(str(tmp_path / "data"), []), HostReport)
-    assert found.dlbricks == __version__
-    assert found.methods == {method.value: method.id for method in Method}
-    assert to_record(found.system) == fingerprint()
-    assert isinstance(to_record(found.system), System)
-    assert {it.framework for it in found.runtimes} >= {"onnxruntime"}
 
 
 def test_settings_of_the_shell_are_not_those_of_the_runtimes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

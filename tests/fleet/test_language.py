@@ -14,10 +14,10 @@ from dlbricks_tui.api.language_measuring import measure_models
 from dlbricks_tui.api.language_models import language_on_systems
 from dlbricks_tui.documents.fleet import fleet_parts
 from dlbricks_tui.fleet import answering
-from dlbricks_tui.fleet.at_host import carry_out_task, control
+from dlbricks_tui.fleet.at_host import carry_out_task
 from dlbricks_tui.fleet.driver import FleetPlace, execute_fleet
 from dlbricks_tui.fleet.folder import FleetFolder, create_fleet, read_fleet_request
-from dlbricks_tui.fleet.messages import HostMessage, RuntimeReport, Task, TaskEnded, TaskNote, message_in, text_of
+from dlbricks_tui.fleet.messages import HostMessage, RuntimeReport, Task, TaskNote, message_in, text_of
 from dlbricks_tui.fleet.request import FleetHostState, FleetRequest, HostEntry, MessageError
 from dlbricks_tui.fleet.scheduler import Certificates
 from dlbricks_tui.fleet.workload import LanguagePart
@@ -141,13 +141,6 @@ def test_a_host_measures_once_and_sends_bricks_and_peaks(data: DataFolder, host:
     *told, ended = host.carry_out(replace(task, id="task-3"))
     assert (ended.state, host.started) == ("finished", 2), "its store has everything"
     assert {it["brick"] for it in records(told, "measurements")} == {*task.bricks}
-
-
-def test_a_task_that_is_cancelled_before_it_begins_measures_nothing(data: DataFolder, host: Host) -> None:
-    task = task_of(data)
-    control(str(host.data.path), task.id, "cancel")
-    assert host.carry_out(task)[-1] == TaskEnded(task=task.id, state="cancelled")
-    assert host.started == 0
 
 
 def test_what_a_host_cannot_measure_is_told(data: DataFolder, host: Host, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,7 +14,7 @@ from onnx.numpy_helper import from_array
 
 from dlbricks_tui.fleet.messages import Parcel
 from dlbricks_tui.fleet.request import ParcelError
-from dlbricks_tui.fleet.workload import PackedModel, network_of, pack
+from dlbricks_tui.fleet.workload import PackedModel, pack
 from dlbricks_tui.folders import SAMPLE_MODELS, DataFolder
 from dlbricks_tui.jobs.events import Event
 from dlbricks_tui.measure.method import Method
@@ -27,6 +27,7 @@ from dlbricks_tui.runs.request import InputShape, RunRequest, chosen
 from dlbricks_tui.runtime.registry import Registry
 from dlbricks_tui.runtime.traits import Format
 from dlbricks_tui.runtime.variant import Precision
+from dlbricks_tui.share.onnx_network import network_of
 from tests.fleet.fake_hosts import bricks_of, written
 from tests.models.onnx_models import floats, integers, model, saved, small, with_everything
 from tests.models.symbols import content, node, small_network, variable

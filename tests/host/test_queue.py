@@ -1,8 +1,6 @@
 import errno
 import os
 import signal
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from datetime import datetime, timezone
 from pathlib import Path
@@ -13,12 +11,10 @@ from dlbricks_tui.host.queue import (
     HOST_LOCK_VARIABLE,
     HostQueue,
     Place,
-    ProcessIdentity,
     QueuedWork,
     QueueError,
     WorkKind,
     host_queue,
-    this_process,
     waiting_words,
 )
 from tests.host.lines import Work, turn_of
@@ -224,12 +220,3 @@ def test_a_lock_that_cannot_be_used_is_named_with_the_cure(tmp_path: Path) -> No
         with pytest.raises(QueueError, match=HOST_LOCK_VARIABLE):
             host_queue({HOST_LOCK_VARIABLE: str(path)}).join(RUN).try_take()
     assert not (tmp_path / "elsewhere").exists()
-
-
-def test_a_process_is_identified_by_its_start_time_and_number() -> None:
-    me = this_process()
-    assert me.alive
-    assert not ProcessIdentity(me.pid, "at another time").alive
-    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as child:
-        assert not ProcessIdentity(child.pid, me.started).alive
-        child.kill()

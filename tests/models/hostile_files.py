@@ -9,10 +9,11 @@ from itertools import chain, islice
 from typing import Any
 
 from google.protobuf.message import Message
-from onnx import AttributeProto, FunctionProto, GraphProto, ModelProto, TensorProto, defs
-from onnx.helper import make_function, make_graph, make_node, make_opsetid, make_tensor, make_tensor_value_info
+from onnx import AttributeProto, ModelProto, TensorProto, defs
+from onnx.helper import make_graph, make_node, make_opsetid, make_sparse_tensor, make_tensor, make_tensor_value_info
+from onnx.parser import parse_model
 
-from tests.models.onnx_models import floats, integers, kept_in, model, small, with_everything
+from tests.models.onnx_models import floats, integers, kept_in, model, small, with_everything, written
 from tests.models.symbols import Document, content, document, node, small_network, variable
 
 # Sets the title of the terminal, clears it, and starts a new line.
@@ -79,16 +80,10 @@ def _claims() -> Models:
     inner = with_everything()
     inner.graph.node[-1].attribute[0].g.initializer[0].dims[0] = 10**12
     yield "a weight inside a node", inner
-    sparse = onnx_sparse(10**12)
+    # Almost all zeros.
+    value = make_sparse_tensor(make_tensor("", 1, (1,), (1.0,)), make_tensor("", 7, (1,), (10**12 - 1,)), (10**12,))
+    sparse = make_node("Constant", [], ["w"], sparse_value=value)
     yield "a sparse constant", model([sparse, make_node("Add", ["x", "w"], ["y"])], {"x": (1,)}, ["y"])
-
-
-def onnx_sparse(size: int) -> Any:
-    """Return a constant of that size, almost all zeros."""
-    from onnx.helper import make_sparse_tensor
-
-    value = make_sparse_tensor(make_tensor("", 1, (1,), (1.0,)), make_tensor("", 7, (1,), (size - 1,)), (size,))
-    return make_node("Constant", [], ["w"], sparse_value=value)
 
 
 def _values() -> Models:
@@ -104,10 +99,8 @@ def _values() -> Models:
             nodes = [make_node(op, ["x", "s"], ["c"]), make_node("Add", ["c", "c"], ["y"])]
             yield f"{op} to {size}", model(nodes, {"x": (1,)}, ["y"], [sizes])
         for kind in ("kernel_shape", "strides", "pads", "dilations"):
-            pool = make_node("MaxPool", ["x"], ["y"], kernel_shape=[2, 2])
-            kept = [it for it in pool.attribute if it.name != kind]
-            del pool.attribute[:]
-            pool.attribute.extend(kept)
+            usual: dict[str, Any] = {} if kind == "kernel_shape" else {"kernel_shape": [2, 2]}
+            pool = make_node("MaxPool", ["x"], ["y"], **usual)
             pool.attribute.add(name=kind, type=7, ints=(size,) * (4 if kind == "pads" else 2))
             if kind != "kernel_shape" or size > 0:
                 yield f"a pooling with {kind} {size}", model([pool], {"x": (1, 1, 8, 8)}, ["y"])
@@ -179,28 +172,21 @@ def _cycles() -> Models:
 
 def calling(count: int) -> ModelProto:
     """Return a model whose functions each call the next, and the last one the first."""
-    return _of_functions([_function(number, [(number + 1) % count]) for number in range(count)])
+    return _of_functions([f"b = d.f{(number + 1) % count} (a)" for number in range(count)])
 
 
 def billion_nodes() -> ModelProto:
     """Return a model whose functions each call the next one twice."""
-    last = make_function("d", "f30", ["a"], ["b"], [make_node("Relu", ["a"], ["b"])], [make_opsetid("", 13)])
-    return _of_functions([*(_function(number, [number + 1] * 2) for number in range(30)), last])
+    twice = [f"m = d.f{number} (a)  b = d.f{number} (m)" for number in range(1, 31)]
+    return _of_functions([*twice, "b = Relu (a)"])
 
 
-def _function(number: int, calls: Sequence[int]) -> FunctionProto:
-    names = ["a", *(f"m{place}" for place in range(len(calls) - 1)), "b"]
-    nodes = [
-        make_node(f"f{called}", [names[place]], [names[place + 1]], domain="d") for place, called in enumerate(calls)
-    ]
-    return make_function("d", f"f{number}", ["a"], ["b"], nodes, [make_opsetid("d", 1)])
-
-
-def _of_functions(functions: Sequence[FunctionProto]) -> ModelProto:
-    made = model([make_node("f0", ["x"], ["y"], domain="d")], {"x": (1,)}, ["y"])
-    made.opset_import.append(make_opsetid("d", 1))
-    made.functions.extend(functions)
-    return made
+def _of_functions(bodies: Sequence[str]) -> ModelProto:
+    versions = 'opset_import: ["": 13, "d": 1]'
+    functions = [f'<domain: "d", {versions}> f{it} (a) => (b) {{ {body} }}' for it, body in enumerate(bodies)]
+    return parse_model(
+        "\n".join([f"<ir_version: 8, {versions}> test (float[1] x) => (y) {{ y = d.f0 (x) }}", *functions])
+    )
 
 
 def _depths() -> Models:
@@ -217,22 +203,11 @@ def _depths() -> Models:
 
 def nested(depth: int) -> ModelProto:
     """Return a model of nested `If`s."""
-    made = model([], {"x": (1,)}, [])
-    made.graph.CopyFrom(_nested(depth))
-    made.graph.input.append(make_tensor_value_info("x", 1, (1,)))
-    made.graph.input.append(make_tensor_value_info("c", TensorProto.BOOL, ()))
-    return made
-
-
-def _nested(depth: int) -> GraphProto:
-    result = [make_tensor_value_info(f"r{depth}", 1, None)]
-    if not depth:
-        return make_graph([make_node("Relu", ["x"], ["r0"])], "g", [], result)
-    other = make_graph(
-        [make_node("Relu", ["x"], [f"e{depth}"])], "e", [], [make_tensor_value_info(f"e{depth}", 1, None)]
-    )
-    choice = make_node("If", ["c"], [f"r{depth}"], then_branch=_nested(depth - 1), else_branch=other)
-    return make_graph([choice], f"g{depth}", [], result)
+    text = "r0 = Relu (x)"
+    for level in range(depth):
+        other = f"else_branch = e () => (float[] e{level}) {{ e{level} = Relu (x) }}"
+        text = f"r{level + 1} = If <{other}, then_branch = g{level} () => (float[] r{level}) {{ {text} }}> (c)"
+    return written(f"test (float[1] x, bool c) => (r{depth}) {{ {text} }}")
 
 
 def _branches() -> Models:
@@ -274,15 +249,8 @@ def _choices(count: int) -> ModelProto:
 
 
 def _loop(count: int) -> ModelProto:
-    reads = [make_tensor_value_info(name, kind, ()) for name, kind in (("i", 7), ("on", 9))]
-    body = make_graph(
-        [make_node("Identity", ["on"], ["go"]), make_node("Relu", ["x"], ["row"])],
-        "body",
-        reads,
-        [make_tensor_value_info("go", 9, ()), make_tensor_value_info("row", 1, None)],
-    )
-    node = make_node("Loop", ["turns", ""], ["y"], body=body)
-    return model([node], {"x": (1,)}, ["y"], [make_tensor("turns", TensorProto.INT64, (), (count,))])
+    body = "body (int64 i, bool on) => (bool go, float[] row) { go = Identity (on)  row = Relu (x) }"
+    return written(f"test (float[1] x) => (y) <int64 turns = {{{count}}}> {{ y = Loop <body = {body}> (turns, , ) }}")
 
 
 def _packed(count: int) -> bytes:

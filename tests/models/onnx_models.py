@@ -8,6 +8,7 @@ from pathlib import Path
 import onnx
 from onnx import GraphProto, ModelProto, NodeProto, TensorProto
 from onnx.helper import make_graph, make_model, make_node, make_opsetid, make_tensor, make_tensor_value_info
+from onnx.parser import parse_graph
 from packaging.version import Version
 
 from dlbricks_tui.models.graph import LayerGraph, Level, Numbers, Shape
@@ -71,23 +72,35 @@ def loaded(
     return loader.load(source_of(saved(folder, made)), Level.WRITTEN, given, values, batch_size)
 
 
+def written(text: str, opset: int = OPSET) -> ModelProto:
+    """Return a model from a text in ONNX's syntax. A weight of which one number is written has it everywhere."""
+    graph = parse_graph(text)
+    _fill(graph)
+    return make_model(graph, opset_imports=[make_opsetid("", opset)], ir_version=8)
+
+
+def _fill(graph: GraphProto) -> None:
+    for weight in graph.initializer:
+        if len(weight.float_data) == 1:
+            weight.float_data.extend(list(weight.float_data) * (prod(weight.dims) - 1))
+    for inner in (it.g for node in graph.node for it in node.attribute if it.HasField("g")):
+        _fill(inner)
+
+
 def small(opset: int = OPSET) -> ModelProto:
     """Return a convolution, an activation, a pooling and a fully connected layer."""
-    nodes = [
-        make_node("Conv", ["x", "w", "b"], ["c"], name="conv1", pads=[1, 1, 1, 1]),
-        make_node("Relu", ["c"], ["r"], name="relu1"),
-        make_node("GlobalAveragePool", ["r"], ["p"], name="pool"),
-        make_node("Reshape", ["p", "shape"], ["f"], name="flat"),
-        make_node("Gemm", ["f", "v", "d"], ["y"], name="classes", transB=1),
-    ]
-    weights = [
-        floats("w", (8, 3, 3, 3)),
-        floats("b", (8,)),
-        integers("shape", (1, -1)),
-        floats("v", (10, 8)),
-        floats("d", (10,)),
-    ]
-    return model(nodes, {"x": (1, 3, 16, 16)}, ["y"], weights, opset)
+    return written(
+        """test (float[1,3,16,16] x) => (y)
+        <float[8,3,3,3] w = {0.5}, float[8] b = {0.5}, int64[2] shape = {1, -1}, float[10,8] v = {0.5},
+         float[10] d = {0.5}> {
+            [conv1] c = Conv <pads = [1, 1, 1, 1]> (x, w, b)
+            [relu1] r = Relu (c)
+            [pool] p = GlobalAveragePool (r)
+            [flat] f = Reshape (p, shape)
+            [classes] y = Gemm <transB = 1> (f, v, d)
+        }""",
+        opset,
+    )
 
 
 def kept_in(location: str, weight: TensorProto, **numbers: int) -> TensorProto:
@@ -102,26 +115,23 @@ def kept_in(location: str, weight: TensorProto, **numbers: int) -> TensorProto:
 
 def with_everything() -> ModelProto:
     """Return an `If` with a constant and a weight inside, a computed shape, and a weight in the file `big`."""
-
-    def inside(op: str, name: str) -> GraphProto:
-        nodes = [
-            make_node("Constant", [], [f"{name}_c"], value=floats("", (4,))),
-            make_node(op, ["r", f"{name}_c"], [f"{name}_a"]),
-            make_node("Mul", [f"{name}_a", f"{name}_w"], [f"{name}_result"]),
-        ]
-        result = make_tensor_value_info(f"{name}_result", TensorProto.FLOAT, None)
-        return make_graph(nodes, name, [], [result], [floats(f"{name}_w", (4,))])
-
-    nodes = [
-        make_node("Add", ["x", "big"], ["a"], name="shift"),
-        make_node("Relu", ["a"], ["r"], name="relu"),
-        make_node("NonZero", ["r"], ["found"], name="where"),
-        make_node("Shape", ["found"], ["sizes"], name="sizes"),
-        make_node("ConstantOfShape", ["sizes"], ["filled"], name="filled", value=floats("", (1,))),
-        branch("yes", inside("Mul", "yes"), inside("Add", "no"), "y"),
-    ]
-    made = model(nodes, {"x": (1, 4)}, ["y", "filled"], [kept_in("big", floats("big", (4,)), offset=0, length=16)])
-    made.graph.input.append(make_tensor_value_info("yes", TensorProto.BOOL, ()))
+    inside = """<{0}_branch = {1} () => (float[] {1}_result) <float[4] {1}_w = {{0.5}}> {{
+        {1}_c = Constant <value = float[4] {{0.5, 0.5, 0.5, 0.5}}> ()
+        {1}_a = {2} (r, {1}_c)
+        {1}_result = Mul ({1}_a, {1}_w)
+    }}>"""
+    branches = ", ".join(inside.format(*it)[1:-1] for it in (("else", "no", "Add"), ("then", "yes", "Mul")))
+    made = written(
+        f"""test (float[1,4] x, bool yes) => (y, filled) <float[4] big = {{0.5}}> {{
+            [shift] a = Add (x, big)
+            [relu] r = Relu (a)
+            [where] found = NonZero (r)
+            [sizes] sizes = Shape (found)
+            [filled] filled = ConstantOfShape <value = float[1] {{0.5}}> (sizes)
+            [choice] y = If <{branches}> (yes)
+        }}"""
+    )
+    kept_in("big", made.graph.initializer[0], offset=0, length=16)
     return made
 
 
@@ -132,38 +142,37 @@ def branch(condition: str, yes: GraphProto, no: GraphProto, output: str) -> Node
 
 def of_unknown_shapes() -> ModelProto:
     """Return a model of one layer whose output has one column per value other than zero."""
-    return model([make_node("NonZero", ["x"], ["y"])], {"x": (1, 4)}, ["y"])
+    return written("test (float[1,4] x) => (y) { y = NonZero (x) }")
 
 
 def of_varying_sizes() -> ModelProto:
     """Return a model like a voice: how many of 50 rows it puts out is drawn anew in each run."""
-    nodes = [
-        make_node("RandomUniform", [], ["drawn"], shape=(50,), seed=1.0),
-        make_node("Greater", ["drawn", "half"], ["chosen"]),
-        make_node("NonZero", ["chosen"], ["found"]),
-        make_node("Squeeze", ["found", "first"], ["rows"]),
-        make_node("MatMul", ["x", "w"], ["h"]),
-        make_node("Gather", ["h", "rows"], ["kept"]),
-        make_node("Relu", ["kept"], ["y"]),
-    ]
-    weights = [make_tensor("half", TensorProto.FLOAT, (), [0.5]), integers("first", [0]), floats("w", (4, 8))]
-    return model(nodes, {"x": (50, 4)}, ["y"], weights)
+    return written(
+        """test (float[50,4] x) => (y) <float half = {0.5}, int64[1] first = {0}, float[4,8] w = {0.5}> {
+            drawn = RandomUniform <shape = [50], seed = 1.0> ()
+            chosen = Greater (drawn, half)
+            found = NonZero (chosen)
+            rows = Squeeze (found, first)
+            h = MatMul (x, w)
+            kept = Gather (h, rows)
+            y = Relu (kept)
+        }"""
+    )
 
 
 def of_another_rank() -> ModelProto:
     """Return a recogniser whose output has four axes, where its file declares three."""
-    nodes = [
-        make_node("LSTM", ["x", "w", "r"], ["h"], hidden_size=8),
-        make_node("Shape", ["h"], ["sizes"]),
-        make_node("NonZero", ["sizes"], ["found"]),
-        make_node("Squeeze", ["found", "first"], ["places"]),
-        make_node("Gather", ["sizes", "places"], ["shape"]),
-        make_node("Reshape", ["h", "shape"], ["y"]),
-    ]
-    weights = [floats("w", (1, 32, 4)), floats("r", (1, 32, 8)), integers("first", [0])]
-    made = model(nodes, {"x": ("length", "batch", 4)}, ["y"], weights)
-    made.graph.output[0].CopyFrom(make_tensor_value_info("y", TensorProto.FLOAT, ("length", "batch", 8)))
-    return made
+    return written(
+        """test (float[length,batch,4] x) => (float[length,batch,8] y)
+        <float[1,32,4] w = {0.5}, float[1,32,8] r = {0.5}, int64[1] first = {0}> {
+            h = LSTM <hidden_size = 8> (x, w, r)
+            sizes = Shape (h)
+            found = NonZero (sizes)
+            places = Squeeze (found, first)
+            shape = Gather (sizes, places)
+            y = Reshape (h, shape)
+        }"""
+    )
 
 
 def of_a_detector() -> ModelProto:
@@ -171,54 +180,44 @@ def of_a_detector() -> ModelProto:
 
     A branch needs 256 samples at least, and the file names only some of its sizes.
     """
-
-    def at(rate: str, width: int) -> GraphProto:
-        nodes = [
-            make_node("Unsqueeze", ["input", "one"], [f"{rate}_row"]),
-            make_node("Conv", [f"{rate}_row", f"{rate}_w"], [f"{rate}_c"], strides=[width // 2]),
-            make_node("Relu", [f"{rate}_c"], [f"{rate}_r"]),
-            make_node("Transpose", [f"{rate}_r"], [f"{rate}_x"], perm=[2, 0, 1]),
-            make_node("Split", ["state", "halves"], [f"{rate}_h", f"{rate}_c0"], axis=0),
-            make_node(
-                "LSTM",
-                [f"{rate}_x", "lstm_w", "lstm_r", "", "", f"{rate}_h", f"{rate}_c0"],
-                [f"{rate}_y", f"{rate}_hn", f"{rate}_cn"],
-                hidden_size=128,
-            ),
-            make_node("Concat", [f"{rate}_hn", f"{rate}_cn"], [f"{rate}_state"], axis=0),
-            make_node("ReduceMean", [f"{rate}_y"], [f"{rate}_out"], axes=[0, 1, 3], keepdims=0),
-        ]
-        outputs = [make_tensor_value_info(f"{rate}_{name}", TensorProto.FLOAT, None) for name in ("out", "state")]
-        return make_graph(nodes, rate, [], outputs, [floats(f"{rate}_w", (16, 1, width))])
-
-    nodes = [
-        make_node("Equal", ["sr", "high"], ["is_high"]),
-        make_node("If", ["is_high"], ["output", "stateN"], then_branch=at("sr16k", 256), else_branch=at("sr8k", 128)),
-    ]
-    weights = [
-        *(floats("lstm_w", (1, 512, 16)), floats("lstm_r", (1, 512, 128))),
-        *(make_tensor("high", TensorProto.INT64, (), [16_000]), integers("one", [1]), integers("halves", [1, 1])),
-    ]
-    made = model(nodes, {"input": (None, None), "state": (2, None, 128)}, ["output", "stateN"], weights)
-    made.graph.input.append(make_tensor_value_info("sr", TensorProto.INT64, ()))
-    return made
+    inside = """{0}_branch = {1} () => (float[] {1}_out, float[] {1}_state) <float[16,1,{2}] {1}_w = {{0.5}}> {{
+        {1}_row = Unsqueeze (input, one)
+        {1}_c = Conv <strides = [{3}]> ({1}_row, {1}_w)
+        {1}_r = Relu ({1}_c)
+        {1}_x = Transpose <perm = [2, 0, 1]> ({1}_r)
+        {1}_h, {1}_c0 = Split <axis = 0> (state, halves)
+        {1}_y, {1}_hn, {1}_cn = LSTM <hidden_size = 128> ({1}_x, lstm_w, lstm_r, , , {1}_h, {1}_c0)
+        {1}_state = Concat <axis = 0> ({1}_hn, {1}_cn)
+        {1}_out = ReduceMean <axes = [0, 1, 3], keepdims = 0> ({1}_y)
+    }}"""
+    rates = ("else", "sr8k", 128, 64), ("then", "sr16k", 256, 128)
+    return written(
+        f"""test (float[?,?] input, float[2,?,128] state, int64 sr) => (output, stateN)
+        <float[1,512,16] lstm_w = {{0.5}}, float[1,512,128] lstm_r = {{0.5}}, int64 high = {{16000}},
+         int64[1] one = {{1}}, int64[2] halves = {{1, 1}}> {{
+            is_high = Equal (sr, high)
+            output, stateN = If <{", ".join(inside.format(*it) for it in rates)}> (is_high)
+        }}"""
+    )
 
 
 def with_a_sequence() -> ModelProto:
     """Return a model with two layers that cannot run alone: one writes a sequence, and one reads it."""
-    nodes = [
-        make_node("Relu", ["x"], ["r"]),
-        make_node("SequenceConstruct", ["r", "x"], ["both"], name="pack"),
-        make_node("SequenceAt", ["both", "first"], ["one"], name="unpack"),
-        make_node("Sigmoid", ["one"], ["y"]),
-    ]
-    return model(nodes, {"x": (1, 4)}, ["y"], [make_tensor("first", TensorProto.INT64, (), [0])])
+    return written(
+        """test (float[1,4] x) => (y) <int64 first = {0}> {
+            r = Relu (x)
+            [pack] both = SequenceConstruct (r, x)
+            [unpack] one = SequenceAt (both, first)
+            y = Sigmoid (one)
+        }"""
+    )
 
 
 def finite_with_its_own_weights() -> ModelProto:
     """Return a model that computes square roots of negative numbers unless its weights have the values of the file."""
-    nodes = [make_node("Sub", ["high", "x"], ["positive"]), make_node("Sqrt", ["positive"], ["y"])]
-    return model(nodes, {"x": (1, 4)}, ["y"], [make_tensor("high", TensorProto.FLOAT, (4,), [100.0] * 4)])
+    return written(
+        "test (float[1,4] x) => (y) <float[4] high = {100.0}> { positive = Sub (high, x)  y = Sqrt (positive) }"
+    )
 
 
 def unfusable() -> ModelProto:
@@ -226,37 +225,20 @@ def unfusable() -> ModelProto:
 
     No optimiser accepts it once the columns are known. The file declares no columns, so it runs.
     """
-
-    def columns(count: int) -> GraphProto:
-        weight = floats(f"weight{count}", (count, 2))
-        output = make_tensor_value_info(f"made{count}", TensorProto.FLOAT, None)
-        product = make_node("MatMul", ["x", weight.name], [output.name])
-        return make_graph([product], f"of {count} columns", [], [output], [weight])
-
-    made = model([branch("yes", columns(4), columns(8), "y")], {"x": (1, "columns")}, ["y"])
-    made.graph.input.append(make_tensor_value_info("yes", TensorProto.BOOL, ()))
-    return made
+    inside = "{0}_branch = of{1} () => (float[] made{1}) <float[{1},2] w{1} = {{0.5}}> {{ made{1} = MatMul (x, w{1}) }}"
+    branches = ", ".join(inside.format(*it) for it in (("else", 8), ("then", 4)))
+    return written(f"test (float[1,columns] x, bool yes) => (y) {{ [choice] y = If <{branches}> (yes) }}")
 
 
 def endless() -> ModelProto:
     """Return a model with a loop of 2^62 trips, whose output has a shape that only a run tells."""
-    known = {"trip": TensorProto.INT64, "go on": TensorProto.BOOL}
-    body = make_graph(
-        [make_node("Identity", ["go on"], ["again"]), make_node("Add", ["value", "one"], ["sum"])],
-        "body",
-        [
-            *(make_tensor_value_info(name, kind, []) for name, kind in known.items()),
-            make_tensor_value_info("value", TensorProto.FLOAT, ["some"]),
-        ],
-        [
-            make_tensor_value_info("again", TensorProto.BOOL, []),
-            make_tensor_value_info("sum", TensorProto.FLOAT, ["others"]),
-        ],
-        [floats("one", (1,))],
+    return written(
+        f"""test (float[4] x) => (z) <int64 trips = {{{1 << 62}}}, bool begin = {{1}}> {{
+            [endless] y = Loop <body = body (int64 trip, bool on, float[some] value) => (bool again, float[others] sum)
+            <float[1] one = {{0.5}}> {{
+                again = Identity (on)
+                sum = Add (value, one)
+            }}> (trips, begin, x)
+            z = Relu (y)
+        }}"""
     )
-    nodes = [
-        make_node("Loop", ["trips", "at first", "x"], ["y"], name="endless", body=body),
-        make_node("Relu", ["y"], ["z"]),
-    ]
-    trips = make_tensor("trips", TensorProto.INT64, [], [1 << 62])
-    return model(nodes, {"x": (4,)}, ["z"], [trips, make_tensor("at first", TensorProto.BOOL, [], [True])])

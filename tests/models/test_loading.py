@@ -16,12 +16,13 @@ from dlbricks_tui.models import cache, loading
 from dlbricks_tui.models.cache import Cache
 from dlbricks_tui.models.errors import FusionRefusedError, InconsistentModelError, MissingShapeError, ModelError
 from dlbricks_tui.models.frameworks import WorkerFramework
-from dlbricks_tui.models.graph import LayerGraph, Level, Numbers, Shape, TensorType
+from dlbricks_tui.models.graph import LayerGraph, Level, NativeNode, Numbers, Shape, TensorType
 from dlbricks_tui.models.kinds import Kind
 from dlbricks_tui.models.library import ModelSource, source_of
 from dlbricks_tui.models.loading import Loader, quantised_copy
 from dlbricks_tui.models.mxnet.symbol_file import GraphAnswer
 from dlbricks_tui.runtime.errors import FrameworkMissingError, WorkerDiedError, WorkerRefusedError
+from dlbricks_tui.runtime.process import Worker
 from dlbricks_tui.runtime.protocol import Reason
 from dlbricks_tui.runtime.runtime import Runtime, Settings
 from dlbricks_tui.runtime.variant import Precision
@@ -29,6 +30,7 @@ from tests.attack.damage import WAYS
 from tests.models import onnx_models
 from tests.models.symbols import Node, content, node, refusal, shared_layers, small_network, variable
 from tests.models.table_framework import TableFramework
+from tests.runtime.engines import framework_of
 
 IMAGE = {"data": (1, 3, 32, 32)}
 
@@ -367,3 +369,66 @@ def test_a_missing_framework_is_searched_for_once_until_a_retry(tmp_path: Path) 
             with pytest.raises(FrameworkMissingError, match="dlbricks runtimes add"):
                 missing.infer(SYMBOL, {})
             assert len(tries.read_text()) == searched
+
+
+# Models read with the real MXNet.
+
+
+@pytest.fixture(scope="module")
+def loader(our_runtime: Runtime, mxnet_worker: Worker, tmp_path_factory: pytest.TempPathFactory) -> Loader:
+    return Loader(tmp_path_factory.mktemp("cache"), framework_of(our_runtime, mxnet_worker))
+
+
+@pytest.mark.mxnet
+def test_fusing_joins_layers_and_records_which(loader: Loader, tmp_path: Path) -> None:
+    source = saved(tmp_path, small_network())
+    written, fused = loader.load(source, given=IMAGE), loader.load(source, Level.FUSED, IMAGE)
+    assert len(fused.layers) < len(written.layers)
+    assert fused.layers[0].name == "conv0"
+    pieces = shared_layers(fused, written)
+    assert pieces[0] == (0, 1, 2)
+    assert {layer for found in pieces for layer in found} == set(range(len(written.layers)))
+
+
+@pytest.mark.mxnet
+def test_an_array_added_by_fusion_gets_the_size_that_its_readers_need(loader: Loader, tmp_path: Path) -> None:
+    def start(shape: str) -> NativeNode:
+        nodes = [variable("data"), node("_zeros", "start", shape=shape), node("elemwise_add", "sum", 0, 1)]
+        graph = loader.load(saved(tmp_path, nodes), given={"data": (5, 7)})
+        (operator,) = next(it for it in graph.layers if it.name == "start").operators
+        return operator.native
+
+    assert start("(0, 7)") == start("(-1, 7)") == start("(5, 7)") == NativeNode("_zeros", (("shape", "(5, 7)"),))
+
+
+@pytest.mark.mxnet
+def test_a_fused_operator_keeps_copies_of_shared_weights(loader: Loader, tmp_path: Path) -> None:
+    arrays = [variable("data"), variable("fc_weight"), variable("fc_bias")]
+    about = {"num_hidden": "512", "flatten": "False"}
+    steps = [node("FullyConnected", f"step{place}", last, 1, 2, **about) for place, last in enumerate((0, 3))]
+    source = saved(tmp_path, [*arrays, *steps])
+    once = 4 * (512 * 512 + 512)
+    assert loader.load(source, given={"data": (1, 512)}).weight_bytes == once
+    assert loader.load(source, Level.FUSED, {"data": (1, 512)}).weight_bytes == 2 * once
+
+
+CONVOLUTION = [variable("data"), variable("conv_weight"), variable("conv_bias")]
+
+
+@pytest.mark.mxnet
+@pytest.mark.parametrize(
+    "nodes",
+    [
+        [node("elemwise_add", "conv", 0, 0, 0)],
+        [node("Convolution", "conv", 0, 1, 2, kernel="(3, 3, 3)", num_filter="8")],
+        [node("Convolution", "conv", 0, 1, 2, kernel="(3, 3)", num_filter="8", precision="low")],
+        [node("FullyConnected", "conv", 0, 1, 2, num_hidden=str(10**12))],
+        [node("relu", "relu", 0), node("elemwise_add", "conv", 3, (3, 1))],
+    ],
+    ids=["too many inputs", "three axes", "an unknown parameter", "10^12 elements", "no such output"],
+)
+def test_refusals_of_mxnet_name_the_node_in_one_line(loader: Loader, tmp_path: Path, nodes: list[Node]) -> None:
+    source = saved(tmp_path, [*CONVOLUTION, *nodes])
+    message = refusal(lambda: loader.load(source, given=IMAGE))
+    assert message.startswith("net: ")
+    assert "conv" in message or "relu" in message

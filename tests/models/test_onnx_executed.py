@@ -7,21 +7,20 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from onnx import ModelProto, TensorProto
-from onnx.helper import make_graph, make_node, make_tensor, make_tensor_value_info
+from onnx import ModelProto
 
 from dlbricks_tui.bricks.identity import brick_of
 from dlbricks_tui.bricks.programs import file_program, sequence_program
 from dlbricks_tui.folders import SAMPLE_MODELS
 from dlbricks_tui.models.errors import FusionRefusedError
-from dlbricks_tui.models.graph import Feed, Layer, LayerGraph, Level, Numbers, Shape
+from dlbricks_tui.models.graph import Feed, Layer, LayerGraph, Level
 from dlbricks_tui.models.library import source_of
 from dlbricks_tui.models.loading import Loader
 from dlbricks_tui.models.onnx.layer_graph import executed_graph
 from dlbricks_tui.models.onnx.writer import whole_model
 from dlbricks_tui.runtime.inside.ort_backend import OnnxRuntime
 from dlbricks_tui.runtime.inside.ort_session import options
-from tests.models.onnx_models import LIGHT, branch, floats, integers, loaded, model, saved, small
+from tests.models.onnx_models import LIGHT, loaded, saved, small, written
 
 NETWORKS = [SAMPLE_MODELS / "onnx" / "mobilenetv2_int8.onnx", LIGHT / "light_squeezenet.onnx"]
 
@@ -45,15 +44,16 @@ def test_the_fused_layers_are_the_nodes_that_an_end_to_end_run_of_the_file_execu
 
 def sized_by_data() -> ModelProto:
     """Return a model with a tensor whose length is a count of data, and one whose length is the size of an axis."""
-    nodes = [
-        make_node("NonZero", ["x"], ["places"], name="count"),
-        make_node("Shape", ["places"], ["sizes"], name="sizes"),
-        make_node("ConstantOfShape", ["sizes"], ["filled"], name="fill"),
-        make_node("Relu", ["filled"], ["y"], name="after"),
-        make_node("Shape", ["x"], ["target"], name="target"),
-        make_node("Expand", ["x", "target"], ["z"], name="expand"),
-    ]
-    return model(nodes, {"x": ("rows", 4)}, ["y", "z"])
+    return written(
+        """test (float[rows,4] x) => (y, z) {
+            [count] places = NonZero (x)
+            [sizes] sizes = Shape (places)
+            [fill] filled = ConstantOfShape (sizes)
+            [after] y = Relu (filled)
+            [target] target = Shape (x)
+            [expand] z = Expand (x, target)
+        }"""
+    )
 
 
 def named(graph: LayerGraph, name: str) -> Layer:
@@ -81,22 +81,17 @@ def test_shapes_that_depend_on_data_are_those_of_one_run_and_marked(
 def test_open_axes_stay_open_while_onnx_runtime_optimises(
     size: str | int, count: int, ort_loader: Loader, tmp_path: Path
 ) -> None:
-    nodes = [
-        make_node("Shape", ["x"], ["shape"]),
-        make_node("Gather", ["shape", "first"], ["rows"]),
-        make_node("Concat", ["rows", "one"], ["times"], axis=0),
-        make_node("Tile", ["x", "times"], ["y"]),
-    ]
-    made = model(nodes, {"x": (size, 4)}, ["y"], [integers("first", (0,)), integers("one", (1,))])
+    made = written(
+        f"""test (float[{size},4] x) => (y) <int64[1] first = {{0}}, int64[1] one = {{1}}> {{
+            shape = Shape (x)
+            rows = Gather (shape, first)
+            times = Concat <axis = 0> (rows, one)
+            y = Tile (x, times)
+        }}"""
+    )
     graph = ort_loader.load(source_of(saved(tmp_path, made)), Level.FUSED, {"x": (3, 4)})
     assert len(graph.layers) == count
     assert graph.layers[-1].outputs[0].shape == (9, 4)
-
-
-def of_numbers(ort_loader: Loader, folder: Path, made: ModelProto, level: Level, **given: Any) -> LayerGraph:
-    """Return the layers of a model whose first input takes whole numbers."""
-    made.graph.input[0].type.tensor_type.elem_type = TensorProto.INT64
-    return ort_loader.load(source_of(saved(folder, made)), level, **given)
 
 
 @pytest.mark.parametrize("level", list(Level))
@@ -104,12 +99,13 @@ def test_inputs_of_zeros_are_tried_and_a_model_that_runs_on_none_names_the_opera
     level: Level, ort_loader: Loader, tmp_path: Path
 ) -> None:
     # Others than zeros are out of range.
-    nodes = [make_node("Gather", ["table", "x"], ["size"]), make_node("ConstantOfShape", ["size"], ["y"])]
-    made = model(nodes, {"x": (2,)}, ["y"], [make_tensor("table", TensorProto.INT64, (1,), [3])])
-    assert of_numbers(ort_loader, tmp_path, made, level).layers[-1].outputs[0].shape == (3, 3)
-    nodes = [make_node("Add", ["x", "seven"], ["to"]), make_node("Reshape", ["x", "to"], ["y"], name="impossible")]
-    made = model(nodes, {"x": (2,)}, ["y"], [integers("seven", (7,))])
-    reason = named(of_numbers(ort_loader, tmp_path, made, level), "impossible").unmeasurable
+    texts = (
+        "zeros (int64[2] x) => (y) <int64[1] table = {3}> { size = Gather (table, x)  y = ConstantOfShape (size) }",
+        "none (int64[2] x) => (y) <int64[1] seven = {7}> { to = Add (x, seven)  [impossible] y = Reshape (x, to) }",
+    )
+    zeros, none = (ort_loader.load(source_of(saved(tmp_path, written(text))), level) for text in texts)
+    assert zeros.layers[-1].outputs[0].shape == (3, 3)
+    reason = named(none, "impossible").unmeasurable
     assert reason is not None
     assert "does not run on synthetic inputs" in reason
     assert "Reshape" in reason
@@ -119,23 +115,18 @@ def test_inputs_of_zeros_are_tried_and_a_model_that_runs_on_none_names_the_opera
 def test_the_weights_of_a_branch_that_does_not_run_are_left_out_of_the_recorded_run(
     ort_loader: Loader, tmp_path: Path
 ) -> None:
-    result = make_tensor_value_info("out", TensorProto.FLOAT, None)
-    yes, no = (
-        make_graph([make_node("MatMul", ["x", weight], ["out"], name=weight)], weight, [], [result])
-        for weight in ("wide", "narrow")
+    inside = "{0}_branch = {1} () => (float[] {1}_out) {{ {1}_out = MatMul (x, {1}) }}"
+    made = written(
+        f"""test (int64 rate, float[rows,128] x) => (y)
+        <float[128,256] wide = {{0.5}}, float[128,128] narrow = {{0.5}}, int64[1] any = {{-1}}, int64 first = {{0}},
+         int64 sixteen = {{16}}> {{
+            rates = Reshape (rate, any)
+            chosen = Gather (rates, first)
+            is_sixteen = Equal (chosen, sixteen)
+            y = If <{inside.format("else", "narrow")}, {inside.format("then", "wide")}> (is_sixteen)
+        }}"""
     )
-    nodes = [
-        make_node("Reshape", ["rate", "any"], ["rates"]),
-        make_node("Gather", ["rates", "first"], ["chosen"]),
-        make_node("Equal", ["chosen", "sixteen"], ["is_sixteen"]),
-        branch("is_sixteen", yes, no, "y"),
-    ]
-    single = (make_tensor(name, TensorProto.INT64, (), [it]) for name, it in (("first", 0), ("sixteen", 16)))
-    weights = [floats("wide", (128, 256)), floats("narrow", (128, 128)), integers("any", (-1,)), *single]
-    made = model(nodes, {"rate": (), "x": ("rows", 128)}, ["y"], weights)
-    shapes: dict[str, Shape] = {"x": (2, 128)}
-    values: dict[str, Numbers] = {"rate": (16,)}
-    graph = of_numbers(ort_loader, tmp_path, made, Level.FUSED, given=shapes, values=values)
+    graph = ort_loader.load(source_of(saved(tmp_path, made)), Level.FUSED, {"x": (2, 128)}, {"rate": (16,)})
     assert (2, 256) in [output.shape for layer in graph.layers for output in layer.outputs]
     assert [layer.name for layer in graph.layers if layer.unmeasurable is not None] == []
 
@@ -153,11 +144,11 @@ def node(
     return {"kind": kind, **facts, "layers": layers}
 
 
-def fused(written: LayerGraph, executed: Sequence[dict[str, Any]]) -> LayerGraph:
-    owners = whole_model(written).owners
+def fused(model: LayerGraph, executed: Sequence[dict[str, Any]]) -> LayerGraph:
+    owners = whole_model(model).owners
     numbers = {layer: number for number, layer in owners.items()}
     document = [{**it, "numbers": [numbers[layer] for layer in it["layers"]]} for it in executed]
-    return executed_graph(written, owners, json.dumps(document))
+    return executed_graph(model, owners, json.dumps(document))
 
 
 SMALL = (
@@ -171,40 +162,38 @@ SMALL = (
 
 
 def test_written_layers_behind_one_executed_node_are_one_layer(tmp_path: Path) -> None:
-    written = loaded(tmp_path, small())
-    found = fused(written, SMALL)
+    model = loaded(tmp_path, small())
+    found = fused(model, SMALL)
     ops = " ".join(layer.op for layer in found.layers)
     assert ops == "openvino.Reorder conv+relu global_mean_pool openvino.Reorder reshape linear"
     assert [layer.name for layer in found.layers][:4] == ["x as acdb", "conv1", "pool", "pool as abcd"]
     assert [layer.nodes for layer in found.layers if layer.nodes] == [(0, 1), (2,), (3,), (4,)]
     assert [layer.feeds for layer in found.layers] == [(Feed(None, 0),), *[(Feed(before, 0),) for before in range(5)]]
-    assert (found.level, found.heads, found.inputs) == (Level.FUSED, (Feed(5, 0),), written.inputs)
-    assert found.weight_bytes == written.weight_bytes
+    assert (found.level, found.heads, found.inputs) == (Level.FUSED, (Feed(5, 0),), model.inputs)
+    assert found.weight_bytes == model.weight_bytes
     # Layers of other kernels or layouts are other bricks.
     other_layout = [node("Reorder", (), None, layout="aBcd16b"), *SMALL[1:]]
     other_kernel = [SMALL[0], {**SMALL[1], "kernel": "ref"}, *SMALL[2:]]
-    assert len({brick_of(fused(written, it), (1,)).key for it in (SMALL, SMALL, other_layout, other_kernel)}) == 3
+    assert len({brick_of(fused(model, it), (1,)).key for it in (SMALL, SMALL, other_layout, other_kernel)}) == 3
 
 
 def test_layers_that_an_executed_node_computes_in_turns_stay_one_layer(tmp_path: Path) -> None:
     """A group that reads its own result through another layer would be a cycle."""
-    nodes = [make_node("Relu", ["x"], ["a"]), make_node("Sqrt", ["a"], ["b"]), make_node("Add", ["a", "b"], ["y"])]
-    written = loaded(tmp_path, model(nodes, {"x": (1, 4)}, ["y"]))
-    found = fused(written, [node("Eltwise", (0, 2), None, leaves=True), node("Eltwise", (1,), 0)])
+    made = written("turns (float[1,4] x) => (y) { a = Relu (x)  b = Sqrt (a)  y = Add (a, b) }")
+    found = fused(loaded(tmp_path, made), [node("Eltwise", (0, 2), None, leaves=True), node("Eltwise", (1,), 0)])
     assert [layer.nodes for layer in found.layers] == [(0, 1, 2)]
 
 
 def test_a_conversion_serves_only_its_readers(tmp_path: Path) -> None:
-    nodes = [make_node(op, [read], [made]) for op, read, made in (("Relu", "c", "r"), ("Sqrt", "c", "s"))]
-    nodes.insert(0, make_node("Conv", ["x", "w"], ["c"], name="conv"))
-    written = loaded(tmp_path, model(nodes, {"x": (1, 3, 8, 8)}, ["r", "s", "c"], [floats("w", (4, 3, 1, 1))]))
+    weight, nodes = "float[4,3,1,1] w = {0.5}", "[conv] c = Conv (x, w)  r = Relu (c)  s = Sqrt (c)"
+    model = loaded(tmp_path, written(f"test (float[1,3,8,8] x) => (r, s, c) <{weight}> {{ {nodes} }}"))
     executed = [
         node("Convolution", (0,), None),
         node("Reorder", (), 0, layout=PLAIN, leaves=True),
         node("Eltwise", (1,), 1, layout=PLAIN, leaves=True),
         node("Eltwise", (2,), 0, leaves=True),
     ]
-    found = fused(written, executed)
+    found = fused(model, executed)
     conversion, conv = (named(found, name).index for name in ("conv as abcd", "conv"))
     relu, root = (next(layer for layer in found.layers if layer.op == op) for op in ("relu", "sqrt"))
     assert (relu.feeds, root.feeds) == ((Feed(conversion, 0),), (Feed(conv, 0),))
@@ -217,6 +206,6 @@ AHEAD = json.dumps([{**node("Reorder", (), 1), "numbers": ()}])
 
 @pytest.mark.parametrize("text", ["", "{", "[1]", '[{"kind": "Relu"}]', AHEAD, '{"a": 1}'])
 def test_a_damaged_answer_is_refused_in_one_line(text: str, tmp_path: Path) -> None:
-    written = loaded(tmp_path, small())
+    model = loaded(tmp_path, small())
     with pytest.raises(FusionRefusedError, match="list of executed nodes is damaged"):
-        executed_graph(written, whole_model(written).owners, text)
+        executed_graph(model, whole_model(model).owners, text)

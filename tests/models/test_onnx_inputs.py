@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pytest
-from onnx import GraphProto, ModelProto, NodeProto, TensorProto
-from onnx.helper import make_graph, make_node, make_tensor, make_tensor_sequence_value_info, make_tensor_value_info
+from onnx import ModelProto, NodeProto, TensorProto
+from onnx.helper import make_node, make_tensor_sequence_value_info, make_tensor_value_info
 
 from dlbricks_tui.bricks.identity import brick_of
 from dlbricks_tui.bricks.programs import file_program, model_program
@@ -17,7 +17,7 @@ from dlbricks_tui.models.loading import Loader, forecast_bytes, refuse_too_large
 from dlbricks_tui.models.onnx.inputs import KEY, Axes, candidates, implied_axes, stated_inputs, stating
 from dlbricks_tui.models.onnx.model_file import parse_onnx
 from dlbricks_tui.wording.answers import assumption, input_text
-from tests.models.onnx_models import branch, floats, integers, loaded, model, of_a_detector, saved
+from tests.models.onnx_models import floats, integers, loaded, model, of_a_detector, saved, written
 from tests.models.symbols import content, refusal, small_network
 from tests.models.table_framework import TableFramework
 
@@ -163,18 +163,17 @@ def test_damaged_files_of_shapes_and_values_are_replaced(text: str, tmp_path: Pa
 # Values of inputs: as users write them, as they are checked, remembered, and what they change.
 
 
-def inside(op: str) -> GraphProto:
-    result = make_tensor_value_info(f"{op}_result", TensorProto.FLOAT, None)
-    return make_graph([make_node(op, ["x"], [f"{op}_result"], name=op)], op, [], [result])
-
-
-def with_rate(shape: tuple[int, ...] = ()) -> ModelProto:
+def with_rate(shape: str = "") -> ModelProto:
     """Return a model that computes Tanh at a rate of 16,000, and Relu at any other."""
-    equal = make_node("Equal", ["rate", "usual"], ["is_usual"])
-    nodes = [equal, branch("is_usual", inside("Tanh"), inside("Relu"), "y")]
-    made = model(nodes, {"x": (1, 4)}, ["y"], [make_tensor("usual", TensorProto.INT64, (), [16_000])])
-    made.graph.input.append(make_tensor_value_info("rate", TensorProto.INT64, shape))
-    return made
+    branches = (
+        "else_branch = no () => (float[] n) { n = Relu (x) }, then_branch = yes () => (float[] t) { t = Tanh (x) }"
+    )
+    return written(
+        f"""test (float[1,4] x, int64{shape} rate) => (y) <int64 usual = {{16000}}> {{
+            is_usual = Equal (rate, usual)
+            y = If <{branches}> (is_usual)
+        }}"""
+    )
 
 
 def test_values_on_the_command_line_are_read_or_refused() -> None:
@@ -237,7 +236,7 @@ def test_a_value_chooses_the_branch_whose_nodes_become_layers_and_is_fed_to_whol
     for rate, op in ((16_000, "tanh"), (8_000, "relu")):
         assert operators(loaded(tmp_path, with_rate(), values={"rate": (rate,)})) == [op]
     # Without a value, an input has the number that the model compares it with.
-    graph = loaded(tmp_path, with_rate((1,)))
+    graph = loaded(tmp_path, with_rate("[1]"))
     assert (operators(graph), graph.inputs[1].value) == (["tanh"], (16_000,))
     graph = loaded(tmp_path, with_rate(), values={"rate": (8_000,), "x": (1, 2, 3, 4)})
     assert file_program(graph, tmp_path / "net.onnx").network.values == {"rate": (8_000,), "x": (1, 2, 3, 4)}
@@ -340,8 +339,9 @@ def test_a_batch_size_replaces_that_of_given_and_remembered_shapes(tmp_path: Pat
 
 
 def test_a_batch_that_contradicts_the_layers_names_the_batch_that_does_not(tmp_path: Path) -> None:
-    nodes = [make_node("Reshape", ["x", "shape"], ["flat"]), make_node("Relu", ["flat"], ["out"])]
-    made = model(nodes, {"x": ("batch", 4)}, ["out"], [integers("shape", (1, 4))])
+    made = written(
+        "t (float[batch,4] x) => (y) <int64[2] shape = {1, 4}> { flat = Reshape (x, shape)  y = Relu (flat) }"
+    )
     assert loaded(tmp_path, made, batch_size=1).layers
     with pytest.raises(InconsistentModelError, match="can be read at batch size 1: keep that batch size"):
         loaded(tmp_path, made, batch_size=8)
@@ -366,8 +366,8 @@ def test_a_symbol_file_takes_a_batch_size_within_the_memory_and_no_value(tmp_pat
 
 def test_the_forecast_counts_weights_once_and_tensors_that_exist_at_once(tmp_path: Path) -> None:
     # Chained layers: the input and two tensors never exist together.
-    nodes = [make_node("Relu", [read], [made]) for read, made in (("x", "a"), ("a", "b"), ("b", "out"))]
-    graph = loaded(tmp_path, model(nodes, {"x": ("batch", 100)}, ["out"]), batch_size=2)
+    made = written("chain (float[batch,100] x) => (y) { a = Relu (x)  b = Relu (a)  y = Relu (b) }")
+    graph = loaded(tmp_path, made, batch_size=2)
     assert forecast_bytes(graph, 2) == 2 * (2 * 100 * 4)
     assert forecast_bytes(graph, 20) == 10 * forecast_bytes(graph, 2)
     refuse_too_large_batch(graph, 20, forecast_bytes(graph, 20))

@@ -222,7 +222,9 @@ Convolution kernel=(3,3) num_filter=8 num_group=8 stride=(2,2) dilate=(2,2) no_b
     | Conv group=8 strides=[2,2] dilations=[2,2] | 8,1,3,3
 Deconvolution kernel=(4,4) num_filter=4 stride=(2,2) pad=(1,1) | ConvTranspose strides=[2,2] pads=[1,1,1,1] | 8,4,4,4
 BatchNorm eps=0.001 | BatchNormalization epsilon=0.001 | 8 8 8 8
+BatchNorm eps=1e-5 | BatchNormalization | 8 8 8 8
 InstanceNorm eps=0.001 | InstanceNormalization epsilon=0.001 | 8 8
+InstanceNorm eps=1e-5 | InstanceNormalization | 8 8
 LRN nsize=5 | LRN size=5 bias=2.0 |
 FullyConnected num_hidden=4 | Gemm transB=1 | 4,8 4
 Pooling kernel=(3,3) stride=(2,2) pad=(1,1) pool_type=max | MaxPool kernel_shape=[3,3] strides=[2,2] pads=[1,1,1,1] |
@@ -237,7 +239,9 @@ Activation act_type=tanh | Tanh |
 Activation act_type=softrelu | Softplus |
 Activation act_type=softsign | Softsign |
 LeakyReLU act_type=leaky slope=0.1 | LeakyRelu alpha=0.1 |
+LeakyReLU act_type=leaky slope=0.01 | LeakyRelu |
 LeakyReLU act_type=elu slope=0.5 | Elu alpha=0.5 |
+LeakyReLU act_type=elu slope=1.0 | Elu |
 LeakyReLU act_type=selu | Selu |
 LeakyReLU act_type=prelu | PRelu | 8
 LeakyReLU act_type=gelu | Gelu@20 |
@@ -249,6 +253,7 @@ sqrt | Sqrt |
 _copy | Identity |
 Dropout p=0.3 | Dropout | f:0.3
 Dropout p=0.3 | Dropout@7 ratio=0.3 |
+Dropout p=0.5 | Dropout |
 softmax axis=1 | Softmax axis=-3 |
 elemwise_add*2 | Add |
 elemwise_sub*2 | Sub |

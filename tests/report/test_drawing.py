@@ -31,16 +31,13 @@ def test_texts_and_marks_have_contrast_on_light_and_dark_paper() -> None:
         assert contrast(ink.dark, Ink.PAPER.dark) >= 2.9
 
 
-def test_every_colour_of_a_drawing_has_a_style_variable() -> None:
+def test_every_colour_of_a_drawing_has_a_style_variable_on_both_papers() -> None:
     assert len({ink.light for ink in Ink}) == len({ink.css_name for ink in Ink}) == len(Ink)
     drawn = f'<svg width="504pt" height="100pt" viewBox="0 0 504 100"><path style="fill: {Ink.BLUE.light}"/></svg>'
     shown = for_pages(drawn)
     assert 'style="fill: var(--blue)"' in shown
     assert "height=" not in shown
     assert 'style="max-width: 504pt; min-width: 312pt"' in shown
-
-
-def test_both_papers_have_all_colours() -> None:
     for dark in (False, True):
         assert set(re.findall(r"--([\w-]+): #", style_sheet(dark))) == {ink.css_name for ink in Ink}
 
@@ -92,16 +89,13 @@ def test_names_of_two_drawings_on_one_page_never_clash() -> None:
 
 def test_bars_begin_at_zero_and_marks_beyond_the_axis_stand_at_its_end() -> None:
     svg = draw("one", "t", ROWS)
+    # Each row has its name and text, and each sign its meaning.
+    assert {"first", "second", "5 of 10", "measured", "predicted"} <= {*texts(svg)}
     _, bar = elements(svg, "rect")
     places = {it.text: float(it.attrib["x"]) for it in ElementTree.fromstring(svg).iter() if it.tag.endswith("}text")}
     assert float(bar["x"]) == places["0"]
     assert float(bar["width"]) == pytest.approx((places["10"] - places["0"]) / 2, abs=0.01)
     assert f"translate({places['10']:g} " in elements(svg, "path")[-1]["transform"]
-
-
-def test_each_row_has_its_name_and_text_and_each_sign_its_meaning() -> None:
-    held = texts(draw("one", "t", ROWS))
-    assert {"first", "second", "5 of 10", "measured", "predicted"} <= {*held}
 
 
 def test_lines_and_levels_of_a_plot_differ_without_colours() -> None:

@@ -1,52 +1,56 @@
 """CapsNet, the image processing and the detection networks of Table 1."""
 
+from ast import literal_eval
 from functools import cache
 
 import pytest
 
 from dlbricks_tui.models.composites import LAYER_ATTRIBUTE
-from dlbricks_tui.models.graph import Layer, LayerGraph, TensorType
+from dlbricks_tui.models.graph import Layer, TensorType
 from dlbricks_tui.models.kinds import Kind
 from dlbricks_tui.models.mxnet.layer_graph import InferredFile, build_graph, variable_roles
 from dlbricks_tui.models.mxnet.symbol_file import SymbolFile, SymbolNode, parse_symbol
 from sample_models.builders import adain, capsnet, colorization, colornet, cyclegan, pix2pix, ssd, vdsr, yolo_v2
 from sample_models.builders.architecture import Architecture
 
-ADAIN = adain.ARCHITECTURES[0]
-CAPSNET = capsnet.ARCHITECTURES[0]
-COLORIZATION = colorization.ARCHITECTURES[0]
-COLORNET_IMAGENET, COLORNET_PLACES = colornet.ARCHITECTURES
-CYCLEGAN, CYCLEGAN_REFLECT = cyclegan.ARCHITECTURES
-PIX2PIX = pix2pix.ARCHITECTURES[0]
-SSD_300, SSD_512 = ssd.ARCHITECTURES
-VDSR = vdsr.ARCHITECTURES[0]
-YOLO_V2 = yolo_v2.ARCHITECTURES[0]
-ALL = (
-    *(ADAIN, CAPSNET, COLORIZATION, COLORNET_IMAGENET, COLORNET_PLACES, CYCLEGAN, CYCLEGAN_REFLECT),
-    *(PIX2PIX, SSD_300, SSD_512, VDSR, YOLO_V2),
-)
-every_network = pytest.mark.parametrize("architecture", ALL, ids=lambda architecture: architecture.file)
+CAPSNET, YOLO_V2 = capsnet.ARCHITECTURES[0], yolo_v2.ARCHITECTURES[0]
+BUILDERS = (adain, capsnet, colorization, colornet, cyclegan, pix2pix, ssd, vdsr, yolo_v2)
+ALL = [architecture for builder in BUILDERS for architecture in builder.ARCHITECTURES]
 
 
-def ids(value: object) -> str | None:
-    return value.file if isinstance(value, Architecture) else ""
+def layer_of(node: SymbolNode) -> str | None:
+    return node.attributes.get(LAYER_ATTRIBUTE)
 
 
-@every_network
+@cache
+def symbol_file(architecture: Architecture) -> SymbolFile:
+    return parse_symbol(architecture.build(), architecture.file)
+
+
+@cache
+def layers(architecture: Architecture) -> tuple[Layer, ...]:
+    """What the reader makes of the file, without shapes, which only a framework infers."""
+    file = symbol_file(architecture)
+    unknown = [[TensorType(None)]] * len(file.nodes)
+    return build_graph(InferredFile(file, variable_roles(file), unknown), architecture.file).layers
+
+
+@pytest.mark.parametrize("architecture", ALL, ids=lambda architecture: architecture.file)
 def test_a_layer_keeps_the_name_and_kind_that_its_builder_gave_it(architecture: Architecture) -> None:
-    given = {layer_of(node): node.attributes["__kind__"] for node in nodes(architecture) if layer_of(node)}
+    nodes = symbol_file(architecture).nodes
+    given = {layer_of(node): node.attributes["__kind__"] for node in nodes if layer_of(node)}
     assert {layer.name: layer.kind.value for layer in layers(architecture)} == given
 
 
 def test_capsnet_repeats_the_layers_of_its_routing_loop_and_no_others() -> None:
-    repeated = {layer.name for layer in graph(CAPSNET).layers if layer.times == capsnet.ROUTING_STEPS == 2}
+    repeated = {layer.name for layer in layers(CAPSNET) if layer.times == capsnet.ROUTING_STEPS == 2}
     assert len(repeated) == 15
-    assert repeated == {layer.name for layer in graph(CAPSNET).layers if layer.name.startswith("DynamicRouting/2/")}
-    assert {layer.times for layer in graph(CAPSNET).layers} == {1, 2}
+    assert repeated == {layer.name for layer in layers(CAPSNET) if layer.name.startswith("DynamicRouting/2/")}
+    assert {layer.times for layer in layers(CAPSNET)} == {1, 2}
 
 
 def test_a_constant_of_the_architecture_is_a_layer_that_holds_an_array() -> None:
-    found = {a.file: [layer.name for layer in graph(a).layers if layer.kind is Kind.CONSTANT] for a in ALL}
+    found = {a.file: [layer.name for layer in layers(a) if layer.kind is Kind.CONSTANT] for a in ALL}
     assert {file: names for file, names in found.items() if names} == {
         CAPSNET.file: ["PrimaryPredVects/2"],
         YOLO_V2.file: [f"BoxTransformation/{name}" for name in ("Grid", "Anchors", "Scale")],
@@ -54,10 +58,13 @@ def test_a_constant_of_the_architecture_is_a_layer_that_holds_an_array() -> None
 
 
 @pytest.mark.parametrize(
-    ("architecture", "boxes", "classes"), [(SSD_300, 8732, 20), (SSD_512, 24564, 80)], ids=["300", "512"]
+    ("architecture", "boxes", "classes"),
+    [(architecture, *facts) for architecture, facts in zip(ssd.ARCHITECTURES, ((8732, 20), (24564, 80)), strict=True)],
+    ids=["300", "512"],
 )
 def test_ssd_reads_all_boxes_of_all_its_scales(architecture: Architecture, boxes: int, classes: int) -> None:
-    shapes = {str(layer_of(node)): shape_of(node) for node in nodes(architecture) if node.op == "Reshape"}
+    reshapes = [node for node in symbol_file(architecture).nodes if node.op == "Reshape"]
+    shapes = {str(layer_of(node)): literal_eval(node.attributes["shape"]) for node in reshapes}
     offsets = [shape for name, shape in shapes.items() if name.endswith("multiboxLocs/reshape")]
     scores = [shape for name, shape in shapes.items() if name.endswith("multiboxClasses/2")]
 
@@ -68,32 +75,3 @@ def test_ssd_reads_all_boxes_of_all_its_scales(architecture: Architecture, boxes
     assert {columns for _, _, columns, _, _ in scores} == {classes + 1}
     assert shapes["2/reshapePoint"] == (0, boxes, 2, 2)
     assert architecture.classes == classes
-
-
-def layer_of(node: SymbolNode) -> str | None:
-    return node.attributes.get(LAYER_ATTRIBUTE)
-
-
-def shape_of(node: SymbolNode) -> tuple[int, ...]:
-    return tuple(int(size) for size in node.attributes["shape"].strip("()").split(","))
-
-
-def layers(architecture: Architecture) -> tuple[Layer, ...]:
-    return graph(architecture).layers
-
-
-def nodes(architecture: Architecture) -> tuple[SymbolNode, ...]:
-    return symbol_file(architecture).nodes
-
-
-@cache
-def symbol_file(architecture: Architecture) -> SymbolFile:
-    return parse_symbol(architecture.build(), architecture.file)
-
-
-@cache
-def graph(architecture: Architecture) -> LayerGraph:
-    """What the reader makes of the file, without shapes, which only a framework infers."""
-    file = symbol_file(architecture)
-    unknown = [[TensorType(None)]] * len(file.nodes)
-    return build_graph(InferredFile(file, variable_roles(file), unknown), architecture.file)

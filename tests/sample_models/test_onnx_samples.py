@@ -1,5 +1,6 @@
 """The ONNX samples: valid files without weights, of which ONNX Runtime makes the same as of files with weights."""
 
+from collections.abc import Sequence
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -9,13 +10,13 @@ import pytest
 from onnx import GraphProto, ModelProto, load_from_string
 from onnx.checker import check_model
 from onnx.helper import tensor_dtype_to_np_dtype
-from onnx.numpy_helper import from_array, to_array
 from packaging.version import Version
 
 from dlbricks_tui.runtime.inside.ort_session import options
 from sample_models.builders.__main__ import SAMPLES as FOLDER
 from sample_models.builders.onnx.samples import SAMPLES, OnnxSample
 from tests.models.onnx_models import ORT_VERSION
+from tests.sample_models.weights import store_weights
 
 # The transformers and the detector take longer than all the others.
 QUICK = [it for it in SAMPLES if it.name not in ("gpt2_step", "minilm", "yolov8n")]
@@ -54,31 +55,17 @@ def test_onnx_runtime_runs_a_sample_as_it_stands(sample: OnnxSample, ort: Any) -
 def test_onnx_runtime_fuses_a_sample_as_the_same_network_with_stored_weights(
     sample: OnnxSample, ort: Any, tmp_path: Path
 ) -> None:
-    without, stored = _model(sample), _model(sample)
-    assert _store_weights(stored.graph, numpy.random.default_rng(0)) or sample.name == "boosted_trees"
+    without, stored, generator = _model(sample), _model(sample), numpy.random.default_rng(0)
+
+    def drawn(name: str, shape: Sequence[int], filling: Any) -> Any:
+        if filling.dtype == numpy.int8 and filling:
+            return generator.integers(-127, 128, shape, numpy.int8)
+        if filling.dtype == numpy.float32 and not name.endswith("_scale"):
+            return (filling * generator.uniform(0.5, 1.5, shape)).astype(numpy.float32)
+        return numpy.full(shape, filling)
+
+    assert store_weights(stored.graph, drawn) or sample.name == "boosted_trees"
     assert _structure(_optimised(ort, without, tmp_path)) == _structure(_optimised(ort, stored, tmp_path))
-
-
-def _store_weights(graph: GraphProto, generator: numpy.random.Generator) -> int:
-    """Replace each weight by an initialiser with random numbers, and return their number."""
-    shapes = {it.name: to_array(it).tolist() for it in graph.initializer}
-    count, others = 0, []
-    for node in graph.node:
-        count += sum(_store_weights(it.g, generator) for it in node.attribute if it.HasField("g"))
-        if node.op_type != "ConstantOfShape" or node.name != node.output[0]:
-            others.append(node)
-            continue
-        shape, (filling,) = shapes[node.input[0]], to_array(node.attribute[0].t)
-        values = numpy.full(shape, filling)
-        if values.dtype == numpy.int8 and filling:
-            values = generator.integers(-127, 128, shape, numpy.int8)
-        elif values.dtype == numpy.float32 and not node.name.endswith("_scale"):
-            values = (filling * generator.uniform(0.5, 1.5, shape)).astype(numpy.float32)
-        graph.initializer.append(from_array(values, node.name))
-        count += 1
-    del graph.node[:]
-    graph.node.extend(others)
-    return count
 
 
 def _optimised(ort: Any, model: ModelProto, folder: Path) -> GraphProto:

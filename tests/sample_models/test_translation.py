@@ -1,6 +1,6 @@
 """The networks of MXNet, translated into ONNX: the same layers, the same shapes and the same results."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -8,7 +8,6 @@ import numpy
 import pytest
 from onnx import ModelProto, load_from_string
 from onnx.checker import check_model
-from onnx.numpy_helper import from_array, to_array
 from onnx.shape_inference import infer_shapes
 
 from dlbricks_tui.bricks.decomposition import Decomposition
@@ -20,6 +19,7 @@ from dlbricks_tui.runtime.inside.mxnet_framework import load_mxnet
 from dlbricks_tui.runtime.inside.ort_session import options
 from dlbricks_tui.runtime.traits import Format
 from sample_models.builders.__main__ import SAMPLES
+from tests.sample_models.weights import store_weights
 
 # The smallest of a family have all kinds of layers that the others have.
 SMALLEST = (
@@ -84,7 +84,14 @@ def test_a_translated_network_computes_what_mxnet_computes(network: ModelSource,
     mxnet = load_mxnet()
     model = _model(network)
     generator = numpy.random.default_rng(0)
-    values = _store_weights(model, generator)
+
+    def drawn(_: str, shape: Sequence[int], filling: Any) -> Any:
+        # Small enough that no output is at its limit.
+        if len(shape) > 1:
+            return generator.normal(0, numpy.sqrt(0.3 / numpy.prod(shape[1:])), shape).astype(numpy.float32)
+        return (numpy.ones(shape) if filling == 1 else generator.uniform(0.5, 1.5, shape)).astype(numpy.float32)
+
+    values = store_weights(model.graph, drawn)
     inputs = {}
     for given in model.graph.input:
         sizes = [axis.dim_value or 1 for axis in given.type.tensor_type.shape.dim]
@@ -96,28 +103,6 @@ def test_a_translated_network_computes_what_mxnet_computes(network: ModelSource,
     expected = _by_mxnet(mxnet, network.path, values | inputs)
     for output, wanted in zip(outputs, expected, strict=True):
         assert numpy.abs(output - wanted).max() <= 1e-4 * numpy.abs(wanted).max()
-
-
-def _store_weights(model: ModelProto, generator: numpy.random.Generator) -> dict[str, Any]:
-    """Replace each weight by an initialiser with random numbers, small enough that no output is at its limit."""
-    shapes = {it.name: to_array(it).tolist() for it in model.graph.initializer}
-    values, others = {}, []
-    for node in model.graph.node:
-        if node.op_type != "ConstantOfShape":
-            others.append(node)
-            continue
-        shape = shapes[node.input[0]]
-        if len(shape) > 1:
-            drawn = generator.normal(0, numpy.sqrt(0.3 / numpy.prod(shape[1:])), shape)
-        elif to_array(node.attribute[0].t)[0] == 1:
-            drawn = numpy.ones(shape)
-        else:
-            drawn = generator.uniform(0.5, 1.5, shape)
-        values[node.name] = drawn.astype(numpy.float32)
-        model.graph.initializer.append(from_array(values[node.name], node.name))
-    del model.graph.node[:]
-    model.graph.node.extend(others)
-    return values
 
 
 def _by_mxnet(mxnet: Any, path: Path, values: dict[str, Any]) -> list[Any]:

@@ -1,11 +1,14 @@
-"""The declared settings: unique where they share a command, and all that follows from one of them."""
+"""Settings: the kinds of their values, unique where they share a command, and all that follows from one of them."""
 
 import argparse
 from collections.abc import Sequence
 from dataclasses import dataclass
+from enum import Enum
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from dlbricks_tui.cli.options import values_of
 from dlbricks_tui.cli.parser import Parser, UsageError
@@ -16,7 +19,23 @@ from dlbricks_tui.runtime.variant import Precision
 from dlbricks_tui.settings import analysing, cutting, language, loads, measuring, variant, workbench
 from dlbricks_tui.settings.cutting import CUTTING
 from dlbricks_tui.settings.measuring import ENOUGH
-from dlbricks_tui.settings.setting import Setting, fields_of, options_in_words, require_allowed, whole
+from dlbricks_tui.settings.setting import (
+    Setting,
+    ValueKind,
+    ValueRefusedError,
+    fields_of,
+    flag,
+    name,
+    next_of,
+    number,
+    one_of,
+    options_in_words,
+    require_allowed,
+    several,
+    share,
+    whole,
+    with_own,
+)
 from dlbricks_tui.settings.variant import BATCH, PRECISION, RUNTIME, USUAL_EXECUTION, VARIANT
 from dlbricks_tui.tui.widgets.form import FormRow
 from docs.generators.commands import section
@@ -27,16 +46,13 @@ MODULES = (analysing, cutting, language, loads, measuring, variant, workbench)
 DECLARED = [it for module in MODULES for it in vars(module).values() if isinstance(it, Setting)]
 
 
-@pytest.mark.parametrize("setting", DECLARED, ids=lambda it: f"{it.option}-{it.field}")
-def test_a_declaration_is_whole(setting: Setting[Any]) -> None:
-    assert setting.about and not setting.about.endswith(".")
-    assert setting.kind.allowed
-    for value in {*setting.kind.offered, setting.default} - {None}:
-        assert setting.kind.accepts(value)
-    assert setting.default is None or setting.usual != "usual" or setting.config or setting.kind.is_flag
-
-
-def test_settings_of_the_config_file_have_names_of_their_own() -> None:
+def test_declarations_are_whole_and_those_of_the_config_file_have_names_of_their_own() -> None:
+    for setting in DECLARED:
+        assert setting.about and not setting.about.endswith(".")
+        assert setting.kind.allowed
+        for value in {*setting.kind.offered, setting.default} - {None}:
+            assert setting.kind.accepts(value), setting.option
+        assert setting.default is None or setting.usual != "usual" or setting.config or setting.kind.is_flag
     names = [it.config for it in {id(it): it for it in DECLARED}.values() if it.config]
     assert len(names) == len(set(names)) == 12
 
@@ -134,3 +150,55 @@ def test_a_flag_without_default_can_be_refused_and_one_with_default_is_only_said
     assert (found["end_to_end"], found["again"], found["batch"]) == (False, True, (1, 8))
     with pytest.raises(UsageError):
         parser.parse_args(["--no-again"])
+
+
+class Colour(str, Enum):
+    RED = "red"
+    BLUE = "blue"
+
+
+KINDS: dict[str, tuple[ValueKind[Any], Any]] = {
+    "whole": (whole(1, 64), 7),
+    "number": (number(1e6), 12.5),
+    "share": (share(), 0.005),
+    "words": (one_of(*Colour), Colour.BLUE),
+    "name": (name("the name of a theme"), "dark"),
+    "flag": (flag("run again", "leave out"), True),
+    "several": (several(one_of(*Colour)), (Colour.BLUE, Colour.RED)),
+}
+
+
+@pytest.mark.parametrize(("kind", "value"), KINDS.values(), ids=KINDS)
+def test_a_kind_reads_what_it_writes(kind: ValueKind[Any], value: Any) -> None:
+    assert kind.read(kind.text(value)) == kind.checked(value) == value
+
+
+@pytest.mark.parametrize(("kind", "_"), KINDS.values(), ids=KINDS)
+@given(text=st.text())
+def test_a_text_is_a_value_or_refused_with_what_to_give(kind: ValueKind[Any], _: Any, text: str) -> None:
+    try:
+        value = kind.read(text)
+    except ValueRefusedError as refusal:
+        assert str(refusal) == f"give {kind.allowed}"
+    else:
+        assert kind.accepts(value)
+
+
+def test_a_value_of_a_file_has_the_type_of_its_kind() -> None:
+    for value in (True, 1.5, 0, 65, "7", None, [7]):
+        with pytest.raises(ValueRefusedError, match=r"^give a whole number from 1 to 64$"):
+            whole(1, 64).checked(value)
+
+
+def test_several_values_count_once_and_are_offered_alone_and_together() -> None:
+    kind = several(whole(1, 64, 1, 2, 4), (1, 2))
+    assert kind.read("4, 1,4") == (4, 1)
+    assert kind.offered == ((1,), (2,), (4,), (1, 2))
+    # The identity of a runtime has commas and spaces.
+    assert several(name("a runtime")).read("mxnet 1.9.1, python 3.11") == ("mxnet 1.9.1, python 3.11",)
+
+
+def test_steps_go_around_and_the_own_value_is_among_them() -> None:
+    assert with_own((1, 2, 8), 4) == (1, 2, 4, 8) and with_own(("b", "a"), "own") == ("b", "a", "own")
+    assert with_own((1, 2), None) == with_own((1, 2), 2) == (1, 2)
+    assert [next_of((1, 2, 4), value, 1) for value in (1, 4, 9)] == [2, 1, 1] and next_of((1, 2, 4), 1, -1) == 4

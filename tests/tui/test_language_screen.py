@@ -36,8 +36,7 @@ from dlbricks_tui.runtime.variant import CachePrecision
 from dlbricks_tui.tui.dialogs.notices import ErrorScreen
 from dlbricks_tui.tui.language import CompareLanguageScreen, LanguageScreen, OpenLanguageModelScreen
 from dlbricks_tui.tui.workbench.screen import WorkbenchScreen
-from tests.api.language_answers import answer, library, predicted, what_ifs
-from tests.api.token_load_answers import token_load_answer
+from tests.api.language_answers import answer, library, predicted, token_load_answer, what_ifs
 from tests.tui.application import MEDIUM, NARROW, WIDE, app_on, eventually, press, running, screen_text, showing, told
 from tests.tui.processes import Process, all_seen, failed
 from tests.tui.snapshots import check_all, resize

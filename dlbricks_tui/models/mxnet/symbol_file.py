@@ -14,7 +14,8 @@ from dlbricks_tui.files import read_bytes
 from dlbricks_tui.models.cache import Cache, ReadModel
 from dlbricks_tui.models.content import LONGEST_NAME, read_content, refuse_no_model, without_cycle_search
 from dlbricks_tui.models.errors import ModelError, UnreadableModelError
-from dlbricks_tui.models.graph import Level, NativeNode, Numbers, Shape, TensorType, needed_for, topological_order
+from dlbricks_tui.models.graph import Level, NativeNode, Shape, TensorType, needed_for, topological_order
+from dlbricks_tui.models.input_shapes import StatedInputs
 from dlbricks_tui.models.library import ModelSource
 
 VARIABLE = "null"
@@ -36,6 +37,18 @@ class FreshNames:
             candidate = f"{name}_{count}"
         self._used.add(candidate)
         return candidate
+
+
+def _node_document(
+    op: str, name: str, attributes: Mapping[str, str], inputs: Iterable[tuple[int, int]], subgraphs: Iterable[str]
+) -> dict[str, Any]:
+    node: dict[str, Any] = {"op": op, "name": name}
+    if attributes:
+        node["attrs"] = attributes
+    node["inputs"] = [[*entry, 0] for entry in inputs]
+    if texts := [*subgraphs]:
+        node["subgraphs"] = [json.loads(text) for text in texts]
+    return node
 
 
 def symbol_document(nodes: Sequence[dict[str, Any]], heads: Sequence[tuple[int, int]]) -> dict[str, Any]:
@@ -71,13 +84,8 @@ class SymbolSheet:
 
     def operator(self, native: NativeNode, name: str, inputs: Sequence[tuple[int, int]]) -> int:
         """Write an operator that reads these outputs."""
-        node: dict[str, Any] = {"op": native.op, "name": self.fresh(name)}
-        if native.attributes:
-            node["attrs"] = dict(native.attributes)
-        node["inputs"] = [[*entry, 0] for entry in inputs]
-        if native.subgraphs:
-            node["subgraphs"] = [json.loads(text) for text in native.subgraphs]
-        self._nodes.append(node)
+        attributes = dict(native.attributes)
+        self._nodes.append(_node_document(native.op, self.fresh(name), attributes, inputs, native.subgraphs))
         return len(self._nodes) - 1
 
     def in_passing(self, entry: tuple[int, int]) -> Sequence[tuple[int, int]]:
@@ -203,15 +211,10 @@ class SymbolFile:
 
         Real files repeat node names, and MXNet binds and infers by name.
         """
-        nodes = []
-        for number, node in enumerate(self.nodes):
-            rendered: dict[str, Any] = {"op": node.op, "name": unique_name(number)}
-            if node.attributes:
-                rendered["attrs"] = node.attributes
-            rendered["inputs"] = [[entry.node, entry.output, 0] for entry in node.inputs]
-            if node.subgraphs:
-                rendered["subgraphs"] = [json.loads(subgraph.text) for subgraph in node.subgraphs]
-            nodes.append(rendered)
+        nodes = [
+            _node_document(it.op, unique_name(number), it.attributes, it.inputs, [inner.text for inner in it.subgraphs])
+            for number, it in enumerate(self.nodes)
+        ]
         return json.dumps(symbol_document(nodes, self.heads), separators=(",", ":"))
 
 
@@ -396,18 +399,12 @@ class MXNetLoader:
         return self._framework.identity, hashlib.sha256(delivered).hexdigest()
 
     def load(
-        self,
-        source: ModelSource,
-        content: bytes,
-        level: Level,
-        given: Mapping[str, Shape],
-        values: Mapping[str, Numbers],
-        batch_size: int | None,
+        self, source: ModelSource, content: bytes, level: Level, stated: StatedInputs, batch_size: int | None
     ) -> ReadModel:
         """Return the layer graph of a model file. Its inputs cannot have given values."""
-        if values:
+        if stated.values:
             raise ModelError(f"{source.name}: only the inputs of ONNX models take a --value; leave it out")
         # Imported here, for models that are not in the cache only.
         from dlbricks_tui.models.mxnet.layer_graph import InferredGraph
 
-        return InferredGraph(source, content, self._cache, self._framework, given, batch_size).at(level)
+        return InferredGraph(source, content, self._cache, self._framework, stated.shapes, batch_size).at(level)

@@ -23,6 +23,7 @@ from dlbricks_tui.models.onnx.stored_arrays import (
     declared,
     inferred,
     is_whole,
+    small_model,
     type_of_value,
     type_of_weight,
 )
@@ -404,8 +405,7 @@ def _is_of_known_shape(node: "NodeProto", analysis: ConstantAnalysis) -> bool:
 
 def _computed(node: "NodeProto", values: Sequence["TensorProto"], opsets: Mapping[str, int]) -> Sequence["TensorProto"]:
     import numpy
-    from onnx import GraphProto, ModelProto, ValueInfoProto
-    from onnx.helper import make_operatorsetid
+    from onnx import GraphProto, ValueInfoProto
     from onnx.numpy_helper import from_array, to_array
     from onnx.reference import ReferenceEvaluator
 
@@ -417,11 +417,10 @@ def _computed(node: "NodeProto", values: Sequence["TensorProto"], opsets: Mappin
         input=[ValueInfoProto(name=name) for name in names],
         output=[ValueInfoProto(name=name) for name in outputs],
     )
-    model = ModelProto(ir_version=8, graph=graph, opset_import=[make_operatorsetid(*it) for it in opsets.items()])
     try:
         fed = {name: to_array(value) for name, value in zip(names, values, strict=True)}
         with numpy.errstate(all="ignore"):
-            found = ReferenceEvaluator(model).run(None, fed)
+            found = ReferenceEvaluator(small_model(graph, opsets)).run(None, fed)
         return [from_array(numpy.asarray(value)) for value in found]
     except _EVALUATOR_ERRORS:
         # The tensor is a weight like any other.

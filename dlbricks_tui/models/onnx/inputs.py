@@ -14,6 +14,7 @@ from dlbricks_tui.models.errors import ModelError
 from dlbricks_tui.models.graph import GraphInput, Numbers, Shape, TensorType
 from dlbricks_tui.models.input_shapes import (
     MOST_AXES,
+    StatedInputs,
     example_shape,
     listed,
     missing_shapes,
@@ -93,13 +94,6 @@ def stored_settings(values: Mapping[str, Numbers], inputs: Mapping[str, TensorTy
 
 KEY = "dlbricks.inputs"
 _LONGEST_TEXT, _LARGEST_AXIS = 1 << 20, 2**31 - 1
-
-
-class StatedInputs(NamedTuple):
-    """Shapes and values by the names of inputs."""
-
-    shapes: Mapping[str, Shape]
-    values: Mapping[str, Numbers]
 
 
 def stated_inputs(metadata: Mapping[str, str]) -> StatedInputs:
@@ -311,17 +305,17 @@ class InputTypes(NamedTuple):
 
 def input_types(
     inputs: Sequence["ValueInfoProto"],
-    given: Mapping[str, Shape],
+    stated: StatedInputs,
     known: Mapping[str, Shape],
-    values: Mapping[str, Numbers],
     batch_size: int | None,
     where: str,
 ) -> InputTypes:
-    """Return the types of inputs, by the shapes that the user has given and those known from elsewhere.
+    """Return the types of inputs, by the shapes that the user has stated and those known from elsewhere.
 
     An open axis has the size that is given for its name in any input. Otherwise a first axis, or one named batch, means
     one image. A batch size replaces the sizes of all open batch axes.
     """
+    given, values = stated
     for it in inputs:
         kind = _NO_TENSORS.get(it.type.WhichOneof("value") or "")
         if kind:
@@ -343,13 +337,13 @@ def input_types(
     by_user = _sizes(axes, given)
     sizes = {**_sizes(axes, known), **by_user}
     # The user may have given another size for an axis of a shape that is known from elsewhere.
-    stated = {**{name: resized(axes.get(name), shape, by_user) for name, shape in known.items()}, **given}
+    told = {**{name: resized(axes.get(name), shape, by_user) for name, shape in known.items()}, **given}
     shapes: dict[str, Shape | None] = {}
     for name, its in axes.items():
         value = values.get(name)
         # The numbers that are given for a vector of open size tell it.
         is_vector = its is not None and len(its) == 1 and isinstance(its[0], str)
-        shapes[name] = stated.get(name, (len(value),) if value and is_vector else sized(its, sizes))
+        shapes[name] = told.get(name, (len(value),) if value and is_vector else sized(its, sizes))
     # Inputs with given values are settings, and not images.
     places = batch_axes({name: its for name, its in axes.items() if name not in values})
     if batch_size is not None:
@@ -368,7 +362,7 @@ def input_types(
     assumed = {
         name: tuple([axis for axis in its if isinstance(axis, str) and axis not in sizes and not counts_images(axis)])
         for name, its in axes.items()
-        if its is not None and name not in stated and name not in values and batch_size is None
+        if its is not None and name not in told and name not in values and batch_size is None
     }
     return InputTypes(types, batch[0] if batch else 1, assumed)
 

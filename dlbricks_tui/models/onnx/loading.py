@@ -16,7 +16,7 @@ from dlbricks_tui.models.composites import with_composites
 from dlbricks_tui.models.content import without_cycle_search
 from dlbricks_tui.models.errors import FusionRefusedError, MissingShapeError, ModelError, UnreadableModelError
 from dlbricks_tui.models.graph import UNKNOWN_TYPE, GraphInput, LayerGraph, Level, Numbers, Shape, TensorType
-from dlbricks_tui.models.input_shapes import example_shape, refuse_unfit, value_advice
+from dlbricks_tui.models.input_shapes import StatedInputs, example_shape, refuse_unfit, value_advice
 from dlbricks_tui.models.library import ModelSource
 from dlbricks_tui.models.neutral import InnerGraphsTooLargeError
 from dlbricks_tui.models.onnx.constants import ConstantAnalysis, analyse, is_if
@@ -240,13 +240,7 @@ class OnnxLoader:
 
     @without_cycle_search()
     def load(
-        self,
-        source: ModelSource,
-        content: bytes,
-        level: Level,
-        given: Mapping[str, Shape],
-        values: Mapping[str, Numbers],
-        batch_size: int | None,
+        self, source: ModelSource, content: bytes, level: Level, stated: StatedInputs, batch_size: int | None
     ) -> ReadModel:
         """Return the layer graph of a model file."""
         name = source.name
@@ -254,7 +248,7 @@ class OnnxLoader:
             refuse_too_many_parts(content, name)
             file = parse_onnx(content, name)
             beside = checked_array_file_sizes(file, source.path, name)
-            model = _model(source, content, file, given, values, batch_size)
+            model = _model(source, content, file, stated, batch_size)
             found = _written(file, model, self._analysed(file, model, Level.WRITTEN), self._traits)
             written = model.graph(found, Level.WRITTEN)
             if level is Level.FUSED:
@@ -274,32 +268,25 @@ class OnnxLoader:
         return ReadModel(layers, beside)
 
     def suggested(
-        self,
-        source: ModelSource,
-        content: bytes,
-        asked: Iterable[str],
-        given: Mapping[str, Shape],
-        values: Mapping[str, Numbers],
+        self, source: ModelSource, content: bytes, asked: Iterable[str], stated: StatedInputs
     ) -> Mapping[str, Shape]:
         """Return shapes of these inputs with which the model runs; none if it runs with none of those tried."""
         axes, began = implied_axes(parse_onnx(content, source.name)), time.monotonic()
         for shapes in candidates({name: axes[name] for name in asked if name in axes}):
-            if not self.failure(source, content, {**given, **shapes}, values):
+            if not self.failure(source, content, stated._replace(shapes={**stated.shapes, **shapes})):
                 return shapes
             if time.monotonic() - began > _MOST_SECONDS_OF_TRIALS:
                 break
         return {}
 
-    def failure(
-        self, source: ModelSource, content: bytes, given: Mapping[str, Shape], values: Mapping[str, Numbers]
-    ) -> str:
+    def failure(self, source: ModelSource, content: bytes, stated: StatedInputs) -> str:
         """Return why a model fails in a run with inputs of these shapes; empty if it does not."""
         if self.optimiser is None:
             return ""
         file = parse_onnx(content, source.name)
         weights = {it.name: type_of_weight(it) for it in file.weights if is_external(it)}
         try:
-            model = _model(source, content, file, given, values, None)
+            model = _model(source, content, file, stated, None)
         except ModelError as error:
             return str(error)
         try:
@@ -439,17 +426,10 @@ class OnnxLoader:
         return answer_key(model.content, {}, "onnx", level.value, given, framework.identity, host)
 
 
-def _model(
-    source: ModelSource,
-    content: bytes,
-    file: OnnxFile,
-    given: Mapping[str, Shape],
-    values: Mapping[str, Numbers],
-    batch_size: int | None,
-) -> _Model:
-    name, stated = source.name, stated_inputs(file.metadata)
-    values, known = {**stated.values, **values}, {**stated.shapes, **source.inputs}
-    inputs, batch, assumed = input_types(file.inputs, given, known, values, batch_size, name)
+def _model(source: ModelSource, content: bytes, file: OnnxFile, stated: StatedInputs, batch_size: int | None) -> _Model:
+    name, in_file = source.name, stated_inputs(file.metadata)
+    values, known = {**in_file.values, **stated.values}, {**in_file.shapes, **source.inputs}
+    inputs, batch, assumed = input_types(file.inputs, stated._replace(values=values), known, batch_size, name)
     refuse_unfit(values, inputs, name)
     return _Model(name, source.path, content, inputs, {**compared_numbers(file, inputs), **values}, batch, assumed)
 

@@ -13,7 +13,7 @@ from dlbricks_tui.models.onnx.model_file import graphs_inside, outer_tensors
 from dlbricks_tui.models.onnx.stored_arrays import DamagedValueError, attribute_value
 
 if TYPE_CHECKING:
-    from onnx import NodeProto, TensorProto
+    from onnx import ModelProto, NodeProto, TensorProto
 
 ONNX_PREFIX = "onnx."
 
@@ -30,11 +30,6 @@ class OnnxSite(Site):
     version: int
     stored: Mapping[int, ParamValue]
     results: int
-
-    @property
-    def is_elementwise_alike(self) -> bool:
-        """Return true if all inputs have the shape of the result, so that nothing is broadcast."""
-        return all(it.shape is not None and it.shape == self.result for it in self.inputs)
 
 
 # None if ONNX's operator does more than the shared one.
@@ -196,7 +191,12 @@ def _softmax(values: Values, site: OnnxSite) -> Translated | None:
 
 def _alike(op: str) -> Translation:
     """Elementwise operators are the shared ones only without broadcasting and without stored values."""
-    return lambda values, site: Translated(op, {}) if site.is_elementwise_alike and not site.stored else None
+
+    def translate(values: Values, site: OnnxSite) -> Translated | None:
+        alike = all(it.shape is not None and it.shape == site.result for it in site.inputs)
+        return Translated(op, {}) if alike and not site.stored else None
+
+    return translate
 
 
 def _concat(values: Values, site: OnnxSite) -> Translated | None:
@@ -406,6 +406,6 @@ class NodeInPlace:
         return node, values
 
 
-def text_of(message: "NodeProto | TensorProto") -> str:
-    """Return a node or value as text, from which it can be read again."""
+def text_of(message: "ModelProto | NodeProto | TensorProto") -> str:
+    """Return a model, node or value as text, from which it can be read again."""
     return b64encode(message.SerializeToString(deterministic=True)).decode()

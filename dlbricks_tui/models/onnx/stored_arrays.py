@@ -16,7 +16,7 @@ from dlbricks_tui.models.neutral import single_precision
 from dlbricks_tui.models.onnx.model_file import OnnxFile, graphs_inside, parse_onnx, read_onnx, refuse_too_many_parts
 
 if TYPE_CHECKING:
-    from onnx import AttributeProto, NodeProto, TensorProto, TypeProto
+    from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto, TypeProto
 
 # More than any machine can hold: such sizes mean damage or an attack.
 MOST_ELEMENTS = 2**36 - 1
@@ -63,6 +63,14 @@ def declared(found: TensorType) -> "TypeProto":
     return make_tensor_type_proto(dtype_number(found.dtype), found.shape)
 
 
+def small_model(graph: "GraphProto", opsets: Mapping[str, int]) -> "ModelProto":
+    """Return a model of a version that all current runtimes read."""
+    from onnx import ModelProto
+    from onnx.helper import make_operatorsetid
+
+    return ModelProto(ir_version=8, graph=graph, opset_import=[make_operatorsetid(*it) for it in opsets.items()])
+
+
 def inferred(
     node: "NodeProto",
     types: Mapping[str, "TypeProto"],
@@ -74,17 +82,15 @@ def inferred(
     One node at a time and without onnx's own data propagation, which creates an object for each element of a vector,
     even if the file only claims its length.
     """
-    from onnx import GraphProto, ModelProto, ValueInfoProto
-    from onnx.helper import make_operatorsetid
+    from onnx import GraphProto, ValueInfoProto
     from onnx.shape_inference import InferenceError, infer_shapes
 
     if _never_ends(node):
         return {}
     inputs = [ValueInfoProto(name=name, type=found) for name, found in types.items()]
     graph = GraphProto(name="inferred", node=[node], input=inputs, initializer=values)
-    model = ModelProto(ir_version=8, graph=graph, opset_import=[make_operatorsetid(*it) for it in opsets.items()])
     try:
-        found = infer_shapes(model).graph.value_info
+        found = infer_shapes(small_model(graph, opsets)).graph.value_info
     except (InferenceError, MemoryError, RuntimeError, ValueError):
         # A node that contradicts itself has no types, and its layer says so.
         return {}

@@ -1,20 +1,19 @@
 """Writes layers as an ONNX model whose weights have types and no values. The worker creates the values."""
 
-from base64 import b64encode
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from dlbricks_tui.models.graph import Feed, LayerGraph, NativeNode, Origin, TensorType
 from dlbricks_tui.models.onnx.model_file import OnnxFile, graphs_inside
-from dlbricks_tui.models.onnx.neutral import NodeInPlace
-from dlbricks_tui.models.onnx.stored_arrays import declared, dtype_number, is_external
+from dlbricks_tui.models.onnx.neutral import NodeInPlace, text_of
+from dlbricks_tui.models.onnx.stored_arrays import declared, dtype_number, is_external, small_model
 
 if TYPE_CHECKING:
-    from onnx import ModelProto, TensorProto
+    from onnx import GraphProto, TensorProto
 
-# Versions that all current runtimes read, for nodes that do not declare theirs.
-_IR_VERSION, _USUAL_OPSET = 8, 13
+# A version of the operators that all current runtimes read, for nodes that do not declare theirs.
+_USUAL_OPSET = 13
 # Operators that return the memory of their input with another shape.
 _SAME_MEMORY = frozenset({"Flatten", "Identity", "Reshape", "Squeeze", "Unsqueeze"})
 # The location of external data for weights.
@@ -85,8 +84,7 @@ class OnnxSheet:
 
     def text(self, heads: Sequence[tuple[int, int]]) -> str:
         """Return the model with these outputs, as text."""
-        from onnx import ModelProto, NodeProto, ValueInfoProto
-        from onnx.helper import make_operatorsetid
+        from onnx import NodeProto, ValueInfoProto
 
         for place, entry in enumerate(heads):
             name = self._name(*entry)
@@ -99,11 +97,7 @@ class OnnxSheet:
             # A branch that does not run may contradict the shapes of the inputs, and a runtime would refuse the model.
             for read in self._graph.input:
                 read.type.tensor_type.ClearField("shape")
-        opsets = {"": _USUAL_OPSET, **self._opsets}
-        model = ModelProto(
-            ir_version=_IR_VERSION, graph=self._graph, opset_import=[make_operatorsetid(*it) for it in opsets.items()]
-        )
-        return _text(model)
+        return _text(self._graph, self._opsets)
 
     def _name(self, node: int, output: int) -> str:
         return self._names[node] or f"t{node}_{output}"
@@ -155,8 +149,8 @@ def model_text(
     Inputs without a type here are as the file declares them. Large weights have types only: the worker creates their
     values, or they become inputs.
     """
-    from onnx import GraphProto, ModelProto, ValueInfoProto
-    from onnx.helper import make_operatorsetid, make_tensor_value_info
+    from onnx import GraphProto, ValueInfoProto
+    from onnx.helper import make_tensor_value_info
 
     large = [weight for weight in file.weights if is_external(weight)]
     learned = [] if weights_as_inputs else [_without_values(it.name, it.data_type, it.dims) for it in large]
@@ -174,8 +168,7 @@ def model_text(
         ],
         output=[ValueInfoProto(name=name) for name in outputs],
     )
-    opsets = [make_operatorsetid(*it) for it in {"": _USUAL_OPSET, **file.opsets}.items()]
-    return _text(ModelProto(ir_version=_IR_VERSION, graph=graph, opset_import=opsets))
+    return _text(graph, file.opsets)
 
 
 def _without_values(name: str, number: int, shape: Sequence[int]) -> "TensorProto":
@@ -188,5 +181,5 @@ def _without_values(name: str, number: int, shape: Sequence[int]) -> "TensorProt
     )
 
 
-def _text(model: "ModelProto") -> str:
-    return b64encode(model.SerializeToString(deterministic=True)).decode()
+def _text(graph: "GraphProto", opsets: Mapping[str, int]) -> str:
+    return text_of(small_model(graph, {"": _USUAL_OPSET, **opsets}))
