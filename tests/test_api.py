@@ -211,8 +211,8 @@ def test_a_scenario_is_predicted_from_the_store_and_measured_where_that_is_asked
     assert predicted.predicted is not None
     assert predicted.predicted.valid
     assert predicted.measured is None
-    fake = ROOT / "tests" / "scenarios" / "fake_process.py"
-    stands_for_processes(monkeypatch, fake, manner="done")
+    fake = ROOT / "tests" / "jobs" / "pretending.py"
+    stands_for_processes(monkeypatch, fake, "scenario", manner="done")
     monkeypatch.setitem(sys.modules, "mlperf_loadgen", ModuleType("mlperf_loadgen"))
     told: list[str] = []
 
@@ -253,8 +253,8 @@ def test_an_evaluation_is_written_from_a_run_and_carried_out(
 def test_a_model_is_traced_and_written_for_another_program(
     data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    fake = ROOT / "tests" / "traces" / "fake_process.py"
-    stands_for_processes(monkeypatch, fake, manner="done")
+    fake = ROOT / "tests" / "jobs" / "pretending.py"
+    stands_for_processes(monkeypatch, fake, "trace", manner="done")
     told: list[str] = []
     options = api.TraceOptions(runtime="fake", levels=(api.TraceLevel.LAYER, api.TraceLevel.MODEL), inferences=2)
     file = tmp_path / "trace.json"

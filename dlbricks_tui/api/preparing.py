@@ -18,7 +18,6 @@ from dlbricks_tui.errors import UserError
 from dlbricks_tui.evaluations.evaluation import EvaluatedModel, EvaluatedRuntime, Evaluation
 from dlbricks_tui.evaluations.matching import (
     QUIET,
-    FoundModel,
     Match,
     asked_for,
     host_matches,
@@ -183,7 +182,7 @@ def _located(
         located = _with_content(wanted, source)
         if located is not None and located.match.matches:
             return located
-    return first or model_match(wanted, FoundModel(None))
+    return first or model_match(wanted, None)
 
 
 def _named(wanted: EvaluatedModel, folder: Path, models: Library, formats: Collection[Format]) -> Iterator[ModelSource]:
@@ -217,8 +216,7 @@ def _with_content(wanted: EvaluatedModel, source: ModelSource) -> LocatedModel |
         return None
     inputs = {name: it for name, it in wanted.inputs.items() if source.inputs.get(name) != tuple(it)}
     values = {name: it for name, it in wanted.values.items() if source.values.get(name) != tuple(it)}
-    match = model_match(wanted, FoundModel(source.path, sha256))
-    return LocatedModel(wanted, source, sha256, inputs, values, match)
+    return LocatedModel(wanted, source, sha256, inputs, values, model_match(wanted, source.path, sha256))
 
 
 def _in_format(model: LocatedModel, form: Format) -> LocatedModel:

@@ -255,10 +255,6 @@ class ComparableTimings:
     per_item: bool = False
 
 
-# The characters of the key of a model that messages show.
-_SHORT_KEY = 12
-
-
 class Judgement(NamedTuple):
     """Today's result of a model beside an earlier one."""
 
@@ -279,38 +275,36 @@ def judged(pairs: Sequence[tuple[Baseline | None, Baseline | None]], by: float) 
     timings = [comparable(was, now) if was and now else ComparableTimings(None, None) for was, now in pairs]
     changes = known_changes([(it.was, it.now) for it in timings], changes_from(by))
     return [
-        Judgement(was, now, timed, change, _differences(was, now) if was and now else ())
+        Judgement(was, now, timed, change, differences(was, now) if was and now else ())
         for (was, now), timed, change in zip(pairs, timings, changes, strict=True)
     ]
 
 
-def _differences(was: Baseline, now: Baseline) -> tuple[Difference, ...]:
-    found = list(differences(was.result, now.result))
-    if was.key and now.key and was.key != now.key and was.result.sha256 == now.result.sha256:
-        found.insert(0, Difference("layers of the model", was.key[:_SHORT_KEY], now.key[:_SHORT_KEY]))
-    if was.system and now.system and was.system != now.system:
-        found.insert(0, Difference("system", was.system, now.system))
-    return tuple(found)
-
-
-def differences(was: RecordedResult, now: RecordedResult) -> tuple[Difference, ...]:
+def differences(was: Baseline, now: Baseline) -> tuple[Difference, ...]:
     """Return all known circumstances of two results of a model that differ, those that users choose first."""
+    one, other = was.result, now.result
     told = [
-        ("framework", runtime_title(was.framework), runtime_title(now.framework)),
-        ("threads", threads_in_words(was.threads), threads_in_words(now.threads)),
-        *((title, str(plain(was.parts[part])), str(plain(now.parts[part]))) for part, title in _PARTS.items()),
+        *([("system", was.system, now.system)] if was.system and now.system else ()),
+        *_hashes("model content", one.sha256, other.sha256),
+        *(_hashes("layers of the model", was.key, now.key) if one.sha256 == other.sha256 else ()),
+        ("framework", runtime_title(one.framework), runtime_title(other.framework)),
+        ("threads", threads_in_words(one.threads), threads_in_words(other.threads)),
+        *((title, str(plain(one.parts[part])), str(plain(other.parts[part]))) for part, title in _PARTS.items()),
     ]
-    if was.sha256 and now.sha256 and was.sha256 != now.sha256:
-        told.insert(0, ("model content", was.sha256[:SHORT_HASH], now.sha256[:SHORT_HASH]))
-    for name in sorted({*was.variables, *now.variables}):
-        told.append((f"variable {name}", was.variables.get(name, NOT_SET), now.variables.get(name, NOT_SET)))
+    for name in sorted({*one.variables, *other.variables}):
+        told.append((f"variable {name}", one.variables.get(name, NOT_SET), other.variables.get(name, NOT_SET)))
     # A framework's own package has its version.
-    own = {now.framework, *(TRAITS[now.framework].packages if now.framework in TRAITS else ())}
-    if was.framework == now.framework:
-        told.append((f"{runtime_title(now.framework)} version", was.version, now.version))
-    told += _facts(was.packages, [it for it in now.packages if it[0] not in own])
-    told += _facts(was.host, now.host)
+    own = {other.framework, *(TRAITS[other.framework].packages if other.framework in TRAITS else ())}
+    if one.framework == other.framework:
+        told.append((f"{runtime_title(other.framework)} version", one.version, other.version))
+    told += _facts(one.packages, [it for it in other.packages if it[0] not in own])
+    told += _facts(one.host, other.host)
     return tuple(Difference(*it) for it in told if it[1] != it[2])
+
+
+def _hashes(subject: str, was: str, now: str) -> Iterator[tuple[str, str, str]]:
+    if was and now:
+        yield subject, was[:SHORT_HASH], now[:SHORT_HASH]
 
 
 def _facts(was: Facts, now: Iterable[tuple[str, Fact]]) -> Iterator[tuple[str, str, str]]:

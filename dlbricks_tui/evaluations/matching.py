@@ -81,14 +81,6 @@ class HostState:
     disturbances: tuple[str, ...] | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class FoundModel:
-    """The file that was found for a model of an evaluation; without a path there is none."""
-
-    path: Path | None
-    sha256: str = ""
-
-
 def host_state(
     system: System, instructions: Sequence[InstructionSet], disturbances: tuple[str, ...] | None = None
 ) -> HostState:
@@ -211,16 +203,15 @@ def is_possible(value: Any, offered: Sequence[Any]) -> bool:
     return value is Precision.FILE or value in offered
 
 
-def model_match(wanted: EvaluatedModel, found: FoundModel) -> Match:
-    """Return a model beside the file that was found for it."""
+def model_match(wanted: EvaluatedModel, path: Path | None, sha256: str = "") -> Match:
+    """Return a model beside the file that was found for it; None: there is none."""
     asked = f"sha256 {wanted.sha256[:SHORT_HASH]}" if wanted.sha256 else "any content"
     subject = f"model {wanted.name}"
-    if found.path is None:
+    if path is None:
         where = f"put it at {wanted.path}" if wanted.path else "state its path in the file"
         return match_of(subject, asked, "no file", False, f"{where}, or `dlbricks models add PATH`", needed=True)
-    is_same = wanted.sha256 in ("", found.sha256)
-    has = f"sha256 {found.sha256[:SHORT_HASH]} ({found.path})"
-    return match_of(subject, asked, has, is_same, "put the file of the evaluation in its place")
+    has = f"sha256 {sha256[:SHORT_HASH]} ({path})"
+    return match_of(subject, asked, has, wanted.sha256 in ("", sha256), "put the file of the evaluation in its place")
 
 
 def keeps_to(limit: str, value: float) -> bool:

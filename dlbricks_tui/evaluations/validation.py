@@ -104,12 +104,14 @@ def _in_runtimes(runtimes: Sequence[_Table]) -> Iterator[Fault]:
 
 
 def _in_result(place: Place, result: _Table, models: list[str], frameworks: list[str]) -> Iterator[Fault]:
-    for key, known in (("model", models), ("framework", frameworks)):
+    for key, table, own_key, known in (
+        ("model", "[[model]]", "name", models),
+        ("framework", "[[runtime]]", "framework", frameworks),
+    ):
         if result[key] not in known:
-            table = "[[model]]" if key == "model" else "[[runtime]]"
             listed = ", ".join(shown(name) for name in dict.fromkeys(known[:8]))
             yield Fault(
-                (*place, key), f"{key} = {shown(result[key])}: no {table} has this {_OWN_KEYS[key]}; they have {listed}"
+                (*place, key), f"{key} = {shown(result[key])}: no {table} has this {own_key}; they have {listed}"
             )
     text = result["when"]
     if time_of(text) is None:
@@ -127,9 +129,6 @@ def _in_result(place: Place, result: _Table, models: list[str], frameworks: list
             yield Fault((*place, given[0]), f"{given[0]} without {missing}: give {low}, {middle} and {high}, or none")
         elif given and result[low] > result[high]:
             yield Fault((*place, low), f"{low} = {shown(result[low])} is above {high}: correct one of them")
-
-
-_OWN_KEYS = {"model": "name", "framework": "framework"}
 
 
 def time_of(text: str) -> datetime | None:

@@ -261,12 +261,6 @@ class StubWorker:
         self.ran += names
         return dict.fromkeys(names, (self.latency_ms,) * timed)
 
-    def contention(self) -> None:
-        return None
-
-    def wait_until_idle(self) -> None:
-        return None
-
 
 @pytest.mark.parametrize(
     ("latency_ms", "copies", "loaded"), [(5.0, 2, ["copy 1", "copy 2"]), (5.0, 1, ["copy 1"]), (400.0, 2, ["copy 1"])]
@@ -298,9 +292,9 @@ def test_an_order_proves_its_what_ifs_and_tells_their_gains(lab: Lab, tmp_path: 
 
 
 def test_rounds_are_told_at_most_once_a_second() -> None:
-    told: list[RoundsDone] = []
+    told: list[Event] = []
     times = iter([10.0, 10.3, 10.6, 11.2, 11.3, 20.0])
-    tell = thinned(told.append, lambda: next(times))  # type: ignore[arg-type]
+    tell = thinned(told.append, lambda: next(times))
     given = [RoundsDone("threads-1", rounds, GAIN, 3.0 if rounds > 1 else None) for rounds in (1, 2, 3, 4, 5)]
     given.append(RoundsDone("batch-8", 1, GAIN))
     for event in given:

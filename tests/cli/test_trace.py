@@ -18,10 +18,10 @@ from dlbricks_tui.traces.trace import TraceOrder
 from tests.cli.people import Command as Answer
 from tests.cli.people import document, one_line, schema_kept
 from tests.jobs.carrying import stands_for_processes
+from tests.jobs.pretending import pretend_to_trace
 from tests.models.onnx_models import saved, small
-from tests.traces.fake_process import pretend
 
-FAKE = Path(__file__).parents[1] / "traces" / "fake_process.py"
+FAKE = Path(__file__).parents[1] / "jobs" / "pretending.py"
 CHROME = ("--format", "chrome")
 
 
@@ -33,7 +33,7 @@ class InThisProcess:
     data: DataFolder
 
     def run(self, take: Callable[[Event], None]) -> None:
-        pretend(self.order, self.data, "done", take)
+        pretend_to_trace(self.order, self.data, "done", take)
 
 
 @pytest.fixture
@@ -50,7 +50,7 @@ def run(monkeypatch: pytest.MonkeyPatch, dlbricks: Answer) -> Answer:
             if manner is None:
                 patched.setattr(TraceJob, "new_process", lambda job: InThisProcess(job.order, job.data))
             else:
-                stands_for_processes(patched, FAKE, manner=manner)
+                stands_for_processes(patched, FAKE, "trace", manner=manner)
             return dlbricks("trace", *arguments)
 
     return run

@@ -131,7 +131,7 @@ def test_the_results_of_an_evaluation_have_its_level_their_method_and_their_inte
     ],
 )
 def test_each_changed_circumstance_is_named(changed: dict[str, Any], named: Difference) -> None:
-    assert differences(recorded(), recorded(**changed)) == (named,)
+    assert differences(baseline(), baseline(**changed)) == (named,)
 
 
 @pytest.mark.parametrize(
@@ -151,7 +151,7 @@ def test_each_changed_circumstance_is_named(changed: dict[str, Any], named: Diff
 def test_each_changed_fact_is_named(facts: str, name: str, was: str, now: str, subject: str) -> None:
     earlier: dict[str, Any] = {facts: ((name, {"on": True}.get(was, was)),)}
     later: dict[str, Any] = {facts: ((name, {"off": False}.get(now, now)),)}
-    before, after = recorded(**earlier), recorded(**later)
+    before, after = baseline(**earlier), baseline(**later)
     assert differences(before, after) == (Difference(subject, was, now),)
 
 
@@ -167,13 +167,13 @@ def test_each_changed_fact_is_named(facts: str, name: str, was: str, now: str, s
     ],
 )
 def test_what_is_equal_or_was_not_told_is_no_difference(one: dict[str, Any], other: dict[str, Any]) -> None:
-    assert differences(recorded(**one), recorded(**other)) == ()
-    assert differences(recorded(**other), recorded(**one)) == ()
+    assert differences(baseline(**one), baseline(**other)) == ()
+    assert differences(baseline(**other), baseline(**one)) == ()
 
 
 def test_the_version_of_the_framework_is_named_once() -> None:
-    after = recorded(version="1.24.0", packages=(("dlbricks", "0.2.0"), ("onnxruntime", "1.24.0")))
-    assert [it.subject for it in differences(recorded(), after)] == ["ONNX Runtime version"]
+    after = baseline(version="1.24.0", packages=(("dlbricks", "0.2.0"), ("onnxruntime", "1.24.0")))
+    assert [it.subject for it in differences(baseline(), after)] == ["ONNX Runtime version"]
 
 
 def test_the_nearest_earlier_result_has_the_same_model_and_framework() -> None:

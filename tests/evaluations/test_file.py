@@ -6,8 +6,8 @@ import os
 import random
 import socket
 import sys
-from collections.abc import Iterator
-from dataclasses import replace
+from collections.abc import Iterator, Mapping
+from dataclasses import MISSING, fields, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -17,6 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dlbricks_tui.evaluations.evaluation import (
+    TABLES,
     EvaluatedModel,
     EvaluatedRuntime,
     Evaluation,
@@ -28,7 +29,8 @@ from dlbricks_tui.evaluations.faults import MOST_LEVELS, Place, excess, offsets_
 from dlbricks_tui.evaluations.file import MOST_BYTES, evaluation_of, read_evaluation, text_of, write_evaluation
 from dlbricks_tui.folders import SAMPLE_MODELS
 from dlbricks_tui.runtime.variant import Precision, several
-from tests.evaluations.example import EVALUATION, FULL, MINIMAL
+from dlbricks_tui.settings.setting import plain
+from tests.evaluations.example import FULL, MINIMAL
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -54,10 +56,31 @@ def read(text: str) -> Evaluation:
     return evaluation_of(text, "", "file")
 
 
+EVALUATION = read(FULL)
+
+
+def spelled(value: Any) -> Any:
+    """Return a value of a file or of a dataclass as texts: a single value as a list of one."""
+    if isinstance(value, Mapping):
+        return {name: spelled(it) for name, it in value.items()}
+    if isinstance(value, list | tuple):
+        is_facts = bool(value) and isinstance(value[0], tuple)
+        return spelled(dict(value)) if is_facts else [text for it in value for text in spelled(it)]
+    return [str(plain(value)).removesuffix(".0")]
+
+
 def test_a_file_with_every_key_is_read(tmp_path: Path) -> None:
     file = tmp_path / "full.toml"
     file.write_text(FULL)
     assert read_evaluation(file) == replace(EVALUATION, sha256=hashlib.sha256(FULL.encode()).hexdigest())
+    document = tomllib.loads(FULL)
+    assert (EVALUATION.name, EVALUATION.about) == (document["name"], document["about"])
+    for name, table in TABLES.items():
+        sections, stated = getattr(EVALUATION, table.field), document[name]
+        for section, keys in zip(*((sections, stated) if table.together else ([sections], [stated])), strict=True):
+            assert {key: spelled(getattr(section, key)) for key in keys} == spelled(keys)
+            default = {it.name: it.default for it in fields(table.kind) if it.name not in keys}
+            assert all(getattr(section, key) == it for key, it in default.items() if it is not MISSING)
 
 
 def test_a_minimal_file_leaves_all_else_to_the_program(tmp_path: Path) -> None:

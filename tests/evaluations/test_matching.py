@@ -7,7 +7,6 @@ import pytest
 
 from dlbricks_tui.evaluations.evaluation import EvaluatedModel, EvaluatedRuntime, Requirements
 from dlbricks_tui.evaluations.matching import (
-    FoundModel,
     HostState,
     Match,
     exact_constraint,
@@ -132,13 +131,13 @@ def test_values_of_variants_that_are_impossible_here_are_mismatches() -> None:
 
 def test_a_model_matches_by_its_content() -> None:
     wanted = EvaluatedModel(name="net", sha256="ab" * 32, path="net.onnx")
-    assert model_match(wanted, FoundModel(Path("net.onnx"), "ab" * 32)).matches
-    other = model_match(wanted, FoundModel(Path("net.onnx"), "cd" * 32))
+    assert model_match(wanted, Path("net.onnx"), "ab" * 32).matches
+    other = model_match(wanted, Path("net.onnx"), "cd" * 32)
     assert (other.matches, other.needed) == (False, False)
-    missing = model_match(wanted, FoundModel(None))
+    missing = model_match(wanted, None)
     assert (missing.matches, missing.needed, missing.found) == (False, True, "no file")
     assert "put it at net.onnx" in missing.cure
-    assert model_match(EvaluatedModel(name="net"), FoundModel(Path("net.onnx"), "cd" * 32)).matches
+    assert model_match(EvaluatedModel(name="net"), Path("net.onnx"), "cd" * 32).matches
 
 
 LONG_VERSION = "2026.4.0-20000-abcdef-releases/2026/4"

@@ -14,6 +14,7 @@ from dlbricks_tui.scenarios.measuring import LoadRule, measure_scenario
 from dlbricks_tui.scenarios.scenario import LOAD_TEST, Scenario, ScenarioKind, ScenarioOrder
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.records import LoadTest
+from dlbricks_tui.store.verification import verify
 from tests.jobs.carrying import Bench, fake
 
 QUICK = LoadRule(seconds=0.0, offline_samples=16, warm_seconds=0.0, pause_seconds=0.0)
@@ -55,6 +56,8 @@ class Host(Bench):
                 thread.join(60.0)
 
     def records(self) -> Sequence[LoadTest]:
+        """Return the stored tests, each of which is plausible."""
+        assert verify(self.site.data.store).implausible == ()
         with ResultsDatabase(self.site.data.store) as store:
             return store.records(LoadTest)
 

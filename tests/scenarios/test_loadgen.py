@@ -1,9 +1,11 @@
-"""MLPerf LoadGen: its settings, its logs in the format of LoadGen 6, and its search for the highest rate."""
+"""MLPerf LoadGen: its settings, its logs (LoadGen 6) and its search for the highest rate; instances that serve."""
 
 import threading
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
+from queue import Queue
 from typing import Any
 
 import pytest
@@ -20,6 +22,7 @@ from dlbricks_tui.scenarios.loadgen import (
     read_verdict,
 )
 from dlbricks_tui.scenarios.scenario import SCHEDULE_SEED, ScenarioError, ScenarioKind, percentile_of
+from dlbricks_tui.scenarios.serving import Answered, Instance, Serving, SingleRequests, single_requests
 
 
 def test_every_kind_has_settings_of_loadgen_with_the_schedule_of_predictions(tmp_path: Path) -> None:
@@ -32,12 +35,14 @@ def test_every_kind_has_settings_of_loadgen_with_the_schedule_of_predictions(tmp
         assert longer.min_duration_ms == 600_000
 
 
+STREAM = LoadSettings(kind=ScenarioKind.SINGLE, percentile=90.0, queries=64, seconds=2.0, expected_ms=100.0)
+
+
 def test_a_long_test_needs_more_room_for_its_logs() -> None:
-    short = LoadSettings(kind=ScenarioKind.SINGLE, percentile=90.0, queries=64, seconds=2.0, expected_ms=100.0)
-    assert short.samples == 64
-    assert replace(short, seconds=600.0, expected_ms=1.0).samples == 600_000
-    assert replace(short, kind=ScenarioKind.MULTI).samples == 8 * 64
-    server = replace(short, kind=ScenarioKind.SERVER, rate=50.0, seconds=600.0)
+    assert STREAM.samples == 64
+    assert replace(STREAM, seconds=600.0, expected_ms=1.0).samples == 600_000
+    assert replace(STREAM, kind=ScenarioKind.MULTI).samples == 8 * 64
+    server = replace(STREAM, kind=ScenarioKind.SERVER, rate=50.0, seconds=600.0)
     assert server.samples == 30_000
     assert replace(server, search=Search(0.15, 1, 99.7)).samples > 5 * 30_000
 
@@ -49,9 +54,8 @@ def test_a_disk_without_room_for_the_logs_is_refused_before_the_test(
     usage: Any = type("Usage", (), {"free": 1 << 20})
     monkeypatch.setattr("dlbricks_tui.scenarios.loadgen.shutil.disk_usage", lambda _: usage)
     monkeypatch.setattr(LoadGenTest, "_run", lambda _: None)
-    asked = LoadSettings(kind=ScenarioKind.SINGLE, percentile=90.0, queries=64, seconds=2.0, expected_ms=100.0)
     with pytest.raises(ScenarioError, match="1 MiB are free there: make room, or choose another data folder"):
-        LoadGenTest(asked, tmp_path, lambda _: None, threading.Event()).start()
+        LoadGenTest(STREAM, tmp_path, lambda _: None, threading.Event()).start()
 
 
 VALID = "Result is : VALID\n  Min duration satisfied : Yes\n\nNo errors encountered during test.\n"
@@ -255,3 +259,130 @@ def test_a_test_is_so_long_that_a_queue_can_grow_beyond_the_bound() -> None:
         find(tests, expected)
         search = tests.searched[0].search
         assert search is not None and search.decimals == decimals
+
+
+PATIENCE_SECONDS = 60.0
+
+
+class Gated(Instance):
+    """An instance that tells the size of each batch, and waits before it answers."""
+
+    def __init__(self, sizes: Sequence[int]) -> None:
+        self.sizes = list(sizes)
+        self.begun: Queue[int] = Queue()
+        self.gate: Queue[float] = Queue()
+        self.interrupted = False
+
+    def run(self, size: int, untimed: int = 0, timed: int = 1) -> Sequence[float]:
+        self.begun.put(size)
+        if (taken_ms := self.gate.get(timeout=PATIENCE_SECONDS)) < 0:
+            raise ScenarioError("the worker was lost")
+        return [taken_ms]
+
+    def interrupt(self) -> None:
+        self.interrupted = True
+        self.gate.put(0.0)
+
+    def next_batch(self) -> int:
+        return self.begun.get(timeout=PATIENCE_SECONDS)
+
+
+class Answers:
+    """The requests that were answered, in the order of their answers."""
+
+    def __init__(self) -> None:
+        self.ids: list[int] = []
+        self.told: Queue[int] = Queue()
+
+    def __call__(self, ids: Sequence[int]) -> None:
+        self.ids += ids
+        self.told.put(len(ids))
+
+    def next_count(self) -> int:
+        return self.told.get(timeout=PATIENCE_SECONDS)
+
+
+def test_requests_that_wait_are_served_in_the_largest_batch_that_they_fill() -> None:
+    answers = Answers()
+    instance = Gated([1, 2, 4])
+    with Serving([instance], threading.Event()) as serving:
+        serving.respond = answers
+        serving.issue([0])
+        assert instance.next_batch() == 1
+        serving.issue(range(1, 8))
+        for later in (4, 2, 1):
+            instance.gate.put(1.5)
+            assert instance.next_batch() == later
+        # A smaller limit counts for the batches after it.
+        serving.largest = 2
+        serving.issue(range(8, 13))
+        for later in (2, 2, 1):
+            instance.gate.put(1.5)
+            assert instance.next_batch() == later
+        instance.gate.put(2.5)
+        assert [answers.next_count() for _ in range(7)] == [1, 4, 2, 1, 2, 2, 1]
+        # An answer arrives before it is noted.
+        instance.gate.put(0.5)
+        serving.issue([13])
+        assert answers.next_count() == 1
+        taken = serving.take_answered()
+        assert [it.inference_ms for it in taken][:13] == [1.5] * 12 + [2.5]
+        assert all(it.latency_ns > 0 for it in taken)
+    assert answers.ids == list(range(14))
+
+
+def test_instances_serve_at_the_same_time_and_what_waits_at_the_end_is_answered_without_them() -> None:
+    answers = Answers()
+    instances = [Gated([1]), Gated([1])]
+    with Serving(instances, threading.Event()) as serving:
+        serving.respond = answers
+        serving.issue([0, 1, 2])
+        assert [it.next_batch() for it in instances] == [1, 1]
+    assert all(it.interrupted for it in instances)
+    assert sorted(answers.ids) == [0, 1, 2]
+    serving.issue([3, 4])
+    assert answers.ids[-2:] == [3, 4]
+    serving.raise_failure()
+
+
+def test_an_instance_that_fails_answers_its_requests_and_leaves_its_reason() -> None:
+    answers = Answers()
+    instance, changed = Gated([1]), threading.Event()
+    with Serving([instance], changed) as serving:
+        serving.respond = answers
+        serving.issue([0, 1])
+        instance.gate.put(-1.0)
+        assert answers.next_count() == 1
+        assert changed.wait(PATIENCE_SECONDS)
+        with pytest.raises(ScenarioError, match="the worker was lost"):
+            serving.raise_failure()
+    assert answers.ids == [0, 1]
+
+
+class Timed(Serving):
+    """Answers requests at once, as if each took 9 ms, of which 8 ms are inference, and 5 ms more after a pause."""
+
+    def __init__(self) -> None:
+        super().__init__([Gated([1])], threading.Event())
+        self.paused_seconds = 0.0
+        self.requests = 0
+
+    def issue(self, ids: Sequence[int]) -> None:
+        self.requests += len(ids)
+        latency_ns = 14_000_000 if self.paused_seconds else 9_000_000
+        self._answered.append(Answered(0, latency_ns, 8.0))
+        self.respond(ids)
+
+
+@pytest.mark.parametrize(("seconds", "requests"), [(0.0, 10), (9.5, 20), (1e6, 400)])
+def test_single_requests_tell_what_passing_them_and_a_pause_add(
+    monkeypatch: pytest.MonkeyPatch, seconds: float, requests: int
+) -> None:
+    serving = Timed()
+    monkeypatch.setattr(
+        "dlbricks_tui.scenarios.serving.time.sleep", lambda pause: setattr(serving, "paused_seconds", pause)
+    )
+    # Each request takes a second.
+    found = single_requests(serving, seconds, 0.05, lambda: float(serving.requests), nullcontext)
+    assert found == SingleRequests(service_ms=8.0, passing_ms=1.0, wake_up_ms=5.0)
+    assert serving.requests == requests

@@ -2,6 +2,7 @@
 
 import math
 import re
+import threading
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -13,6 +14,7 @@ from hypothesis import strategies as st
 
 from dlbricks_tui.estimate.knowledge import Latency
 from dlbricks_tui.scenarios.load_tests import latencies_since_due
+from dlbricks_tui.scenarios.loadgen import LoadGenTest, LoadSettings
 from dlbricks_tui.scenarios.predicting import (
     BrickSamples,
     Numbers,
@@ -85,20 +87,16 @@ def test_a_query_of_a_multi_stream_takes_as_long_as_eight_samples_on_the_instanc
         assert found.per_second.value == pytest.approx(8 / (0.01 * factor), rel=0.01)
 
 
-def test_offline_takes_the_batch_size_with_the_highest_throughput() -> None:
-    scenario = Scenario(kind=ScenarioKind.OFFLINE, percentile=99.0, batch_sizes=(1, 2, 4, 8), instances=2)
-    found = predict(scenario, service())
+def test_offline_takes_the_batch_size_with_the_highest_throughput_and_latencies_from_the_start_of_the_test() -> None:
+    offline = Scenario(kind=ScenarioKind.OFFLINE, percentile=99.0)
+    batched = replace(offline, batch_sizes=(1, 2, 4, 8), instances=2)
+    found = predict(batched, service())
     assert found.batch_size == 8
     assert found.per_second.value == pytest.approx(2 * 8 / 0.045, rel=0.02)
-    costly = predict(scenario, service(per_request=1.2))
-    assert costly.batch_size == 1
-
-
-def test_offline_latencies_count_from_the_start_of_the_test() -> None:
-    found = predict(Scenario(kind=ScenarioKind.OFFLINE, percentile=99.0), service())
+    assert predict(batched, service(per_request=1.2)).batch_size == 1
+    found, full = predict(offline, service()), predict(replace(offline, full=True), service())
     assert 3000.0 < found.p999_ms.value < 5000.0
     assert found.p50_ms.value == pytest.approx(found.p999_ms.value / 2, rel=0.01)
-    full = predict(Scenario(kind=ScenarioKind.OFFLINE, percentile=99.0, full=True), service())
     assert full.p999_ms.value == pytest.approx(found.p999_ms.value * 600 / 3, rel=0.01)
 
 
@@ -131,21 +129,22 @@ def test_batches_serve_more_where_they_are_cheap() -> None:
     assert batched.batch_size == 8
 
 
-def test_a_bound_that_no_request_meets_gets_one_line() -> None:
-    with pytest.raises(ScenarioError, match=r"^bound 9 ms: a request that never waits takes 10 ms on average"):
-        predict(replace(SERVER, bound_ms=9.0), service())
-
-
-def test_a_percentile_that_needs_too_many_queries_gets_one_line() -> None:
-    with pytest.raises(ScenarioError, match=r"^percentile 99.99: a test needs 66,\d+ requests") as caught:
-        predict(replace(SERVER, percentile=99.99), service())
-    assert "\n" not in str(caught.value)
-    assert predict(replace(SERVER, percentile=99.9), service()).per_second.value > 0
+@pytest.mark.parametrize(
+    ("asked", "words"),
+    [
+        ({"bound_ms": 9.0}, r"^bound 9 ms: a request that never waits takes 10 ms on average.*$"),
+        ({"percentile": 99.99}, r"^percentile 99.99: a test needs 66,\d+ requests.*$"),
+    ],
+)
+def test_a_bound_or_percentile_that_no_test_can_meet_gets_one_line(asked: dict[str, float], words: str) -> None:
+    with pytest.raises(ScenarioError, match=words):
+        predict(replace(SERVER, **asked), service())  # type: ignore[arg-type]
 
 
 def test_full_tests_have_more_queries() -> None:
     fewest, full = (predict(replace(SERVER, rate=30.0, full=it), service()) for it in (False, True))
     assert full.queries / 20 > 662
+    assert predict(replace(SERVER, percentile=99.9), service()).per_second.value > 0
     # Percentiles of longer tests vary less.
     assert full.p99_ms.high - full.p99_ms.low < fewest.p99_ms.high - fewest.p99_ms.low
 
@@ -189,23 +188,14 @@ def test_an_end_to_end_latency_is_less_certain_after_another_load() -> None:
     assert (found.samples_ms, found.source) == (SPREAD_SAMPLES, ServiceSource.END_TO_END)
 
 
-def test_bricks_of_the_same_rounds_are_slow_together() -> None:
+def test_bricks_of_the_same_rounds_are_slow_together_and_those_of_others_independently() -> None:
     together = [BrickSamples("a", 2, (1.0, 1.0, 2.0)), BrickSamples("a", 1, (2.0, 2.0, 4.0))]
-    found = composed_service(1, Latency(8.0, 7.0, 9.0), together)
     # 4, 4 and 8 in the rounds, scaled to the mean of the estimate.
-    assert found.samples_ms == pytest.approx((6.0, 6.0, 12.0))
-
-
-def test_bricks_of_other_rounds_are_slow_independently() -> None:
-    apart = [BrickSamples(name, 1, (1.0, 2.0)) for name in "abcdefgh"]
-    together = [BrickSamples("a", 1, (1.0, 2.0)) for _ in "abcdefgh"]
-    latency = Latency(12.0, 11.0, 13.0)
-    spreads = [float(np.std(composed_service(1, latency, bricks).samples_ms)) for bricks in (apart, together)]
-    assert spreads[0] < 0.5 * spreads[1]
-    assert np.mean(composed_service(1, latency, apart).samples_ms) == pytest.approx(12.0)
-
-
-def test_an_estimate_without_samples_has_no_spread() -> None:
+    assert composed_service(1, Latency(8.0, 7.0, 9.0), together).samples_ms == pytest.approx((6.0, 6.0, 12.0))
+    groups = ([BrickSamples(name, 1, (1.0, 2.0)) for name in names] for names in ("abcdefgh", "aaaaaaaa"))
+    apart, alike = (composed_service(1, Latency(12.0, 11.0, 13.0), bricks).samples_ms for bricks in groups)
+    assert np.std(apart) < 0.5 * np.std(alike)
+    assert np.mean(apart) == pytest.approx(12.0)
     assert composed_service(1, Latency(8.0, 7.0, 9.0), []).samples_ms == (8.0,)
 
 
@@ -387,29 +377,17 @@ def test_batches_serve_no_more_than_their_service_allows(instances: int) -> None
 
 
 def test_loadgen_sends_requests_when_the_schedule_says(tmp_path: Path) -> None:
-    loadgen = pytest.importorskip("mlperf_loadgen")
-    queries, rate = 64, 5000.0
-
-    def answer(samples: Sequence[object]) -> None:
-        responses = [loadgen.QuerySampleResponse(it.id, 0, 0) for it in samples]  # type: ignore[attr-defined]
-        loadgen.QuerySamplesComplete(responses)
-
-    settings, logs = loadgen.TestSettings(), loadgen.LogSettings()
-    settings.scenario, settings.mode = loadgen.TestScenario.Server, loadgen.TestMode.PerformanceOnly
-    settings.server_target_qps, settings.server_target_latency_ns = rate, 10**10
-    settings.min_query_count, settings.min_duration_ms = queries, 0
-    logs.log_output.outdir = str(tmp_path)
-    logs.log_output.copy_summary_to_stdout = False
-    library = loadgen.ConstructQSL(1, 1, lambda _: None, lambda _: None)
-    server = loadgen.ConstructSUT(answer, lambda: None)
-    loadgen.StartTestWithLogSettings(server, library, settings, logs, str(tmp_path / "no-audit.config"))
-    loadgen.DestroySUT(server)
-    loadgen.DestroyQSL(library)
+    pytest.importorskip("mlperf_loadgen")
+    server = LoadSettings(kind=ScenarioKind.SERVER, percentile=99.0, queries=64, seconds=0.0, expected_ms=1.0, rate=5e3)
+    ended = threading.Event()
+    test = LoadGenTest(server, tmp_path, lambda ids: test.complete(ids), ended)
+    test.start()
+    assert ended.wait(60.0)
     (ends_ns,) = re.findall(
         r'"generated_query_duration", "value": (\d+)', (tmp_path / "mlperf_log_detail.txt").read_text()
     )
     # When the next request would have been due. LoadGen cuts each gap to whole nanoseconds.
-    assert float(unit_schedule(queries + 1)[-1]) / rate * 1e9 == pytest.approx(int(ends_ns), abs=queries)
+    assert float(unit_schedule(65)[-1]) / 5e3 * 1e9 == pytest.approx(int(ends_ns), abs=64)
 
 
 @pytest.mark.parametrize("percentile", [50.0, 90.0, 99.0, 99.9, 99.99999])
@@ -431,14 +409,10 @@ def answered(late_ns: int = 0, from_request: int = 50) -> list[Answered]:
     return [Answered(it, 8_000_000, 7.9) for it in reversed(received)]
 
 
-def test_requests_that_arrive_when_they_are_due_have_their_own_latencies() -> None:
+def test_latencies_count_from_when_requests_were_due_and_have_their_delays() -> None:
     found = latencies_since_due(answered(), RATE)
-    assert found.latencies_ns == [8_000_000] * 100
-    assert found.delays_ns == [0] * 100
+    assert (found.latencies_ns, found.delays_ns) == ([8_000_000] * 100, [0] * 100)
     assert found.seconds == pytest.approx((DUE_NS[-1] - BEGAN_NS) / 1e9 + 0.008)
-
-
-def test_requests_that_arrive_late_have_the_delay_in_their_latencies() -> None:
-    found = latencies_since_due(answered(late_ns=3_000_000), RATE)
-    assert found.latencies_ns == [8_000_000] * 50 + [11_000_000] * 50
-    assert found.delays_ns == [0] * 50 + [3_000_000] * 50
+    late = latencies_since_due(answered(late_ns=3_000_000), RATE)
+    assert late.latencies_ns == [8_000_000] * 50 + [11_000_000] * 50
+    assert late.delays_ns == [0] * 50 + [3_000_000] * 50

@@ -21,28 +21,26 @@ class Read:
         self.slices: dict[int, list[tuple[int, int, Any]]] = defaultdict(list)
         self.readings: dict[int, list[tuple[int, float]]] = defaultdict(list)
         opened: dict[int, list[Any]] = defaultdict(list)
-        # Perfetto sorts packets by their times, and keeps the order of those with the same time.
-        packets = sorted(self.trace.packet, key=lambda it: it.timestamp)
-        for packet in packets:
+        for packet in self.trace.packet:
             if packet.HasField("track_descriptor"):
                 assert packet.track_descriptor.uuid not in self.tracks
                 self.tracks[packet.track_descriptor.uuid] = packet.track_descriptor
-        for packet in packets:
+        # Perfetto sorts packets by their times, and keeps the order of those with the same time.
+        for packet in sorted(self.trace.packet, key=lambda it: it.timestamp):
             if not packet.HasField("track_event"):
                 continue
-            event = packet.track_event
-            assert event.track_uuid in self.tracks
+            event, track = packet.track_event, packet.track_event.track_uuid
+            assert track in self.tracks
             assert packet.trusted_packet_sequence_id
             if event.type == BEGIN:
-                assert not opened[event.track_uuid], "a slice begins inside of another one"
-                opened[event.track_uuid].append(packet)
+                assert not opened[track], "a slice begins inside of another one"
+                opened[track].append(packet)
             elif event.type == END:
-                begun = opened[event.track_uuid].pop()
-                span = (begun.timestamp, packet.timestamp - begun.timestamp, begun.track_event)
-                self.slices[event.track_uuid].append(span)
+                begun = opened[track].pop()
+                self.slices[track].append((begun.timestamp, packet.timestamp - begun.timestamp, begun.track_event))
             else:
                 assert event.type == COUNTER
-                self.readings[event.track_uuid].append((packet.timestamp, event.double_counter_value))
+                self.readings[track].append((packet.timestamp, event.double_counter_value))
         assert not any(opened.values()), "a slice has no end"
 
     def of_level(self, title: str) -> dict[str, int]:
@@ -64,11 +62,7 @@ class Read:
 
 
 def values(annotations: Any) -> dict[str, Any]:
-    found: dict[str, Any] = {}
-    for it in annotations:
-        if it.dict_entries:
-            found[it.name] = values(it.dict_entries)
-        else:
-            kind = it.WhichOneof("value")
-            found[it.name] = getattr(it, kind)
-    return found
+    return {
+        it.name: values(it.dict_entries) if it.dict_entries else getattr(it, it.WhichOneof("value"))
+        for it in annotations
+    }

@@ -1,11 +1,13 @@
 """Traces of a small model, as if a runtime had been traced."""
 
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
 from hypothesis import strategies as st
 
 from dlbricks_tui.models.graph import Level
+from dlbricks_tui.store.records import Facts
 from dlbricks_tui.traces.trace import (
     Counter,
     LevelTrace,
@@ -24,17 +26,10 @@ _LAYERS = (("conv0", "convolution", 600_000), ("pool0", "pooling", 150_000), ("d
 
 def sample_trace(inferences: int = 2, **changes: Any) -> Trace:
     """A trace of three layers at all levels but the thread level."""
-    layers = tuple(
-        TracedLayer(
-            index=index,
-            name=name,
-            kind=kind,
-            brick=f"{index}" * 16,
-            context="warm",
-            brick_ms=None if kind == "pooling" else ns / 1e6,
-        )
-        for index, (name, kind, ns) in enumerate(_LAYERS)
-    )
+    layers: list[TracedLayer] = []
+    for index, (name, kind, ns) in enumerate(_LAYERS):
+        brick, brick_ms = f"{index}" * 16, None if kind == "pooling" else ns / 1e6
+        layers.append(TracedLayer(index=index, name=name, kind=kind, brick=brick, context="warm", brick_ms=brick_ms))
     trace = Trace(
         id="20261127-071500-ab12",
         when="2026-11-27T07:15:00.000000+00:00",
@@ -44,80 +39,60 @@ def sample_trace(inferences: int = 2, **changes: Any) -> Trace:
         runtime="onnxruntime-1.32.0 python-3.11 threads-1",
         graph_level=Level.FUSED,
         batch_size=1,
-        layers=layers,
-        levels=(_model_level(inferences), _layer_level(inferences), _primitive_level(inferences)),
+        layers=tuple(layers),
+        levels=tuple(_levels(inferences)),
         missing=(MissingLevel(level=TraceLevel.THREAD, reason="/proc is not readable here"),),
     )
     return replace(trace, **changes)
 
 
-def _inferences(count: int, ns: int) -> Track:
-    spans = [
-        TraceSpan(name=f"inference {number}", start_ns=number * 2 * _INFERENCE_NS, duration_ns=ns, inference=number)
-        for number in range(count)
-    ]
-    return Track(name="inferences", kind=TrackKind.INFERENCES, spans=tuple(spans))
+def _level(level: TraceLevel, ms: float, overhead_ms: float | None, *tracks: Track, **more: Any) -> LevelTrace:
+    inferences = Track(name="inferences", kind=TrackKind.INFERENCES, spans=tuple(_spans(more.pop("count"), ms)))
+    times = (ms,) * len(inferences.spans)
+    return LevelTrace(level=level, inference_ms=times, overhead_ms=overhead_ms, tracks=(inferences, *tracks), **more)
 
 
-def _layer_spans(count: int) -> Track:
-    spans = []
+def _spans(count: int, ms: float) -> Iterator[TraceSpan]:
+    for number in range(count):
+        start_ns = number * 2 * _INFERENCE_NS
+        yield TraceSpan(name=f"inference {number}", start_ns=start_ns, duration_ns=round(1e6 * ms), inference=number)
+
+
+def _layer_spans(count: int) -> Iterator[TraceSpan]:
     for inference in range(count):
         start_ns = inference * 2 * _INFERENCE_NS
         for index, (name, _, ns) in enumerate(_LAYERS):
             details = (("kernel", "jit:avx2"), ("calls", 1)) if index != 1 else ()
-            spans.append(
-                TraceSpan(
-                    name=name, start_ns=start_ns, duration_ns=ns, inference=inference, layer=index, details=details
-                )
-            )
+            where = {"inference": inference, "layer": index}
+            yield TraceSpan(name=name, start_ns=start_ns, duration_ns=ns, details=details, **where)
             start_ns += ns
-    return Track(name="layers", kind=TrackKind.LAYERS, spans=tuple(spans))
 
 
-def _model_level(count: int) -> LevelTrace:
-    return LevelTrace(
-        level=TraceLevel.MODEL,
-        inference_ms=(1.0,) * count,
-        overhead_ms=None,
-        tracks=(_inferences(count, _INFERENCE_NS),),
-    )
-
-
-def _layer_level(count: int) -> LevelTrace:
+def _levels(count: int) -> Iterator[LevelTrace]:
+    """The model, the layer and the primitive level."""
+    yield _level(TraceLevel.MODEL, 1.0, None, count=count)
     added = TraceSpan(name="reorder", start_ns=960_000, duration_ns=30_000, inference=0)
-    return LevelTrace(
-        level=TraceLevel.LAYER,
-        inference_ms=(1.2,) * count,
-        overhead_ms=0.2,
-        tracks=(
-            _inferences(count, 1_200_000),
-            _layer_spans(count),
-            Track(name="added by the runtime", kind=TrackKind.ADDED, spans=(added,)),
-        ),
+    yield _level(
+        TraceLevel.LAYER,
+        1.2,
+        0.2,
+        Track(name="layers", kind=TrackKind.LAYERS, spans=tuple(_layer_spans(count))),
+        Track(name="added by the runtime", kind=TrackKind.ADDED, spans=(added,)),
         notes=("the runtime does not tell when layers start",),
+        count=count,
     )
-
-
-def _primitive_level(count: int) -> LevelTrace:
-    spans = (
-        TraceSpan(
-            name="convolution",
-            start_ns=0,
-            duration_ns=590_000,
-            inference=0,
-            layer=0,
-            details=(("implementation", "jit:avx2"), ("threads", 1), ("share", 1.0), ("blocked", True)),
-        ),
-        TraceSpan(name="reorder", start_ns=590_000, duration_ns=0),
-    )
+    details: Facts = (("implementation", "jit:avx2"), ("threads", 1), ("share", 1.0), ("blocked", True))
+    ran = TraceSpan(name="convolution", start_ns=0, duration_ns=590_000, inference=0, layer=0, details=details)
+    converted = TraceSpan(name="reorder", start_ns=590_000, duration_ns=0)
     faults = Counter(name="page faults", unit="faults", times_ns=(0, 1_000_000), values=(0.0, 12.0))
-    return LevelTrace(
-        level=TraceLevel.PRIMITIVE,
-        inference_ms=(1.3,) * count,
-        overhead_ms=0.1,
-        tracks=(_inferences(count, 1_300_000), Track(name="primitives", kind=TrackKind.PRIMITIVES, spans=spans)),
+    yield _level(
+        TraceLevel.PRIMITIVE,
+        1.3,
+        0.1,
+        Track(name="primitives", kind=TrackKind.PRIMITIVES, spans=(ran, converted)),
         counters=(faults,),
         totals=(("cycles", 3_000_000), ("instructions", None)),
+        count=count,
     )
 
 

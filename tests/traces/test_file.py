@@ -77,8 +77,13 @@ def test_the_header_is_read_without_the_rest(file: Path) -> None:
     assert refusal(file)
 
 
+def with_layers(*spans: TraceSpan) -> Trace:
+    """The sample trace with the model level alone, which has these spans."""
+    track = Track(name="layers", kind=TrackKind.LAYERS, spans=spans)
+    return sample_trace(levels=(replace(sample_trace().levels[0], tracks=(track,)),))
+
+
 def test_many_spans_take_a_few_bytes_each(file: Path) -> None:
-    trace = sample_trace()
     spans = tuple(
         TraceSpan(
             name=f"layer_with_a_long_name_{number % 200}",
@@ -90,22 +95,19 @@ def test_many_spans_take_a_few_bytes_each(file: Path) -> None:
         )
         for number in range(20_000)
     )
-    level = replace(trace.levels[0], tracks=(Track(name="layers", kind=TrackKind.LAYERS, spans=spans),))
-    write_trace(replace(trace, levels=(level,)), file)
+    write_trace(with_layers(*spans), file)
     assert file.stat().st_size < 10 * len(spans)
     assert read_trace(file).levels[0].tracks[0].spans == spans
 
 
 def test_spans_that_overlap_are_not_written(file: Path) -> None:
     spans = (TraceSpan(name="a", start_ns=0, duration_ns=10), TraceSpan(name="b", start_ns=9, duration_ns=10))
-    trace = sample_trace()
-    level = replace(trace.levels[0], tracks=(Track(name="layers", kind=TrackKind.LAYERS, spans=spans),))
     with pytest.raises(TraceError, match="overlap in the track 'layers'"):
-        write_trace(replace(trace, levels=(level,)), file)
+        write_trace(with_layers(*spans), file)
     assert not file.exists()
     (file.parent.parent / "file").touch()
     with pytest.raises(TraceError, match="cannot write"):
-        write_trace(trace, file.parent.parent / "file" / "trace.json.gz")
+        write_trace(sample_trace(), file.parent.parent / "file" / "trace.json.gz")
 
 
 @pytest.mark.parametrize(
@@ -189,24 +191,21 @@ def stored(folder: Path, name: str, when: str) -> Path:
     return path
 
 
-def test_traces_are_listed_with_the_newest_last(tmp_path: Path) -> None:
-    stored(tmp_path, "ab1", "2026-11-27T08:00:00+00:00")
-    stored(tmp_path, "ab2", "2026-11-26T08:00:00+00:00")
+def test_traces_are_listed_with_the_newest_last_and_found_by_the_beginning_of_their_ids(tmp_path: Path) -> None:
+    first = stored(tmp_path, "ab1", "2026-11-27T08:00:00+00:00")
+    other = stored(tmp_path, "abc2", "2026-11-26T08:00:00+00:00")
     (tmp_path / "broken.json.gz").write_bytes(b"no trace")
     (tmp_path / "notes.txt").touch()
     found = stored_traces(tmp_path)
-    assert [it.header.id for it in found.traces] == ["ab2", "ab1"]
+    assert [it.header.id for it in found.traces] == ["abc2", "ab1"]
     assert [it.size_bytes for it in found.traces] == [it.path.stat().st_size for it in found.traces]
     (line,) = found.unreadable
     assert "broken.json.gz" in line
-
-
-def test_a_trace_is_found_by_the_beginning_of_its_id(tmp_path: Path) -> None:
-    first = stored(tmp_path, "ab1", "2026-11-27T08:00:00+00:00")
-    other = stored(tmp_path, "abc2", "2026-11-26T08:00:00+00:00")
-    assert find_trace(tmp_path, "ab1") == first
-    assert find_trace(tmp_path, "abc") == other
-    assert find_trace(tmp_path, "last") == first
+    assert {wanted: find_trace(tmp_path, wanted) for wanted in ("ab1", "abc", "last")} == {
+        "ab1": first,
+        "abc": other,
+        "last": first,
+    }
 
 
 @pytest.mark.parametrize("wanted", ["", "ab", "zz", "../ab1", "last/"])

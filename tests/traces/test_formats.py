@@ -2,28 +2,63 @@
 
 import json
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
+import pytest
 from hypothesis import given, settings
 
 from dlbricks_tui.traces.formats import chrome_json, perfetto_bytes
-from dlbricks_tui.traces.trace import LevelTrace, Trace, TraceSpan, Track, TrackKind
+from dlbricks_tui.traces.trace import Trace, TraceSpan, Track, TrackKind
 from tests.traces.perfetto_files import Read, values
 from tests.traces.sample_traces import sample_trace, traces
 
 
 def read(trace: Trace) -> dict[str, Any]:
-    def refuse(text: str) -> None:
-        raise AssertionError(text)
-
-    found = json.loads(chrome_json(trace), parse_constant=refuse)
+    found = json.loads(chrome_json(trace), parse_constant=pytest.fail)
     assert isinstance(found, dict)
     return found
 
 
 def events(trace: Trace, kind: str) -> list[dict[str, Any]]:
     return [it for it in read(trace)["traceEvents"] if it["ph"] == kind]
+
+
+class Slice(NamedTuple):
+    """A slice of either format."""
+
+    name: str
+    start_ns: float
+    duration_ns: float
+    categories: list[str]
+    told: dict[str, Any]
+
+
+def of_chrome(trace: Trace) -> list[Slice]:
+    found = [it for it in events(trace, "X") if it["cat"].startswith("layers")]
+    return [Slice(it["name"], 1e3 * it["ts"], 1e3 * it["dur"], it["cat"].split(","), it["args"]) for it in found]
+
+
+def of_perfetto(trace: Trace) -> list[Slice]:
+    read = Read(perfetto_bytes(trace))
+    return [
+        Slice(event.name, start_ns, duration_ns, list(event.categories), values(event.debug_annotations))
+        for start_ns, duration_ns, event in read.slices[read.of_level("2 layer")["layers"]]
+    ]
+
+
+@pytest.mark.parametrize("slices_of", [of_chrome, of_perfetto])
+def test_layers_carry_their_bricks_once_in_each_inference(slices_of: Callable[[Trace], list[Slice]]) -> None:
+    found = slices_of(sample_trace(inferences=3))
+    assert Counter((it.told["inference"], it.told["layer"]) for it in found) == Counter(
+        (inference, layer) for inference in range(3) for layer in range(3)
+    )
+    assert found[1][:4] == ("pool0", 600_000, 150_000, ["layers", "pooling"])
+    about = {"inference": 0, "layer": 0, "layer_name": "conv0", "kind": "convolution", "brick": "0" * 16}
+    measured = {"context": "warm", "brick_ms": 0.6, "details": {"kernel": "jit:avx2", "calls": 1}}
+    assert found[0].told == {**about, **measured}
+    assert "brick_ms" not in found[1].told
 
 
 def test_levels_are_named_processes_and_tracks_threads_in_order_and_the_file_states_its_own_distortion() -> None:
@@ -43,18 +78,6 @@ def test_levels_are_named_processes_and_tracks_threads_in_order_and_the_file_sta
     assert told["thread_is_missing"] == "/proc is not readable here"
 
 
-def test_layers_carry_their_bricks_once_in_each_inference() -> None:
-    slices = [it for it in events(sample_trace(inferences=3), "X") if it["cat"].startswith("layers")]
-    assert Counter((it["args"]["inference"], it["args"]["layer"]) for it in slices) == Counter(
-        (inference, layer) for inference in range(3) for layer in range(3)
-    )
-    # In microseconds.
-    assert (slices[1]["name"], slices[1]["ts"], slices[1]["dur"]) == ("pool0", 600.0, 150.0)
-    assert slices[1]["cat"] == "layers,pooling"
-    assert slices[0]["args"]["brick"] == "0" * 16
-    assert slices[0]["args"]["details"] == {"kernel": "jit:avx2", "calls": 1}
-
-
 def test_no_two_spans_of_a_track_end_in_the_same_microsecond() -> None:
     """The viewer draws a span below another one that ends in the same microsecond."""
     times = [(0, 9000), (9000, 0), (9000, 400), (9400, 5000)]
@@ -67,26 +90,22 @@ def test_no_two_spans_of_a_track_end_in_the_same_microsecond() -> None:
 
 
 def test_numbers_that_javascript_would_round_are_texts() -> None:
-    trace = sample_trace()
-    totals = (("cycles", (1 << 53) + 1), ("share", float("nan")))
-    level = [it for it in events(_with_totals(trace, totals), "X") if it["cat"] == "about"][-1]
-    assert level["args"]["totals"] == {"cycles": "9007199254740993", "share": "nan"}
-
-
-def _with_totals(trace: Trace, totals: Any) -> Trace:
-    return replace(trace, levels=(replace(trace.levels[0], totals=totals),))
+    level = replace(sample_trace().levels[0], totals=(("cycles", (1 << 53) + 1), ("share", float("nan"))))
+    about = [it for it in events(sample_trace(levels=(level,)), "X") if it["cat"] == "about"][-1]
+    assert about["args"]["totals"] == {"cycles": "9007199254740993", "share": "nan"}
 
 
 @given(trace=traces())
 @settings(max_examples=25)
 def test_any_trace_is_complete_and_printable(trace: Trace) -> None:
-    text = chrome_json(trace)
-    assert text.isascii()
-    found = events(trace, "X")
+    assert chrome_json(trace).isascii()
+    found, read = events(trace, "X"), Read(perfetto_bytes(trace))
     spans = sum(len(track.spans) for level in trace.levels for track in level.tracks)
-    assert len(found) == spans + len(trace.levels)
+    assert len(found) == sum(map(len, read.slices.values())) == spans + len(trace.levels)
     assert all(it["ts"] >= 0 and it["dur"] >= 0 and it["name"].isprintable() for it in found)
     assert len(events(trace, "C")) == sum(len(it.times_ns) for level in trace.levels for it in level.counters)
+    assert all(it.name.isprintable() for it in read.tracks.values())
+    assert all(it[2].name.isprintable() for each in read.slices.values() for it in each)
 
 
 def test_each_level_is_a_group_whose_title_states_its_overhead() -> None:
@@ -104,29 +123,6 @@ def test_each_level_is_a_group_whose_title_states_its_overhead() -> None:
     assert perfetto_bytes(sample_trace()) == perfetto_bytes(sample_trace())
 
 
-def test_layers_of_perfetto_carry_their_bricks_once_in_each_inference() -> None:
-    read = Read(perfetto_bytes(sample_trace(inferences=3)))
-    slices = read.slices[read.of_level("2 layer")["layers"]]
-    told = [values(event.debug_annotations) for *_, event in slices]
-    assert Counter((it["inference"], it["layer"]) for it in told) == Counter(
-        (inference, layer) for inference in range(3) for layer in range(3)
-    )
-    start_ns, duration_ns, event = slices[0]
-    assert (start_ns, duration_ns, event.name) == (0, 600_000, "conv0")
-    assert list(event.categories) == ["layers", "convolution"]
-    assert told[0] == {
-        "inference": 0,
-        "layer": 0,
-        "layer_name": "conv0",
-        "kind": "convolution",
-        "brick": "0" * 16,
-        "context": "warm",
-        "brick_ms": 0.6,
-        "details": {"kernel": "jit:avx2", "calls": 1},
-    }
-    assert "brick_ms" not in told[1]
-
-
 def test_each_level_tells_what_it_is_about() -> None:
     read = Read(perfetto_bytes(sample_trace()))
     ((start_ns, duration_ns, event),) = read.slices[read.of_level("3 primitive")["about"]]
@@ -138,25 +134,11 @@ def test_each_level_tells_what_it_is_about() -> None:
 
 
 def test_times_before_the_first_inference_move_all_levels_alike() -> None:
-    early = Track(
-        name="threads", kind=TrackKind.THREAD, spans=(TraceSpan(name="runs", start_ns=-500, duration_ns=100),)
-    )
+    ran = TraceSpan(name="runs", start_ns=-500, duration_ns=100)
+    early = Track(name="threads", kind=TrackKind.THREAD, spans=(ran,))
     trace = sample_trace()
     levels = (trace.levels[0], replace(trace.levels[1], tracks=(*trace.levels[1].tracks, early)))
     read = Read(perfetto_bytes(replace(trace, levels=levels)))
     assert read.slices[read.of_level("2 layer")["threads"]][0][:2] == (0, 100)
     assert read.slices[read.of_level("1 model")["inferences"]][0][0] == 500
     assert read.slices[read.of_level("2 layer")["inferences"]][0][0] == 500
-
-
-@given(trace=traces())
-@settings(max_examples=25)
-def test_any_trace_can_be_read(trace: Trace) -> None:
-    read = Read(perfetto_bytes(trace))
-    assert sum(map(len, read.slices.values())) == sum(map(_spans, trace.levels))
-    assert all(it.name.isprintable() for it in read.tracks.values())
-    assert all(it[2].name.isprintable() for each in read.slices.values() for it in each)
-
-
-def _spans(level: LevelTrace) -> int:
-    return 1 + sum(len(track.spans) for track in level.tracks)

@@ -1,29 +1,50 @@
-"""Traces by the fake worker: their levels, and what happens when a level or a worker fails."""
+"""Traces by the fake worker, whose levels or workers may fail, and by the real runtimes, whose layers are known."""
 
 import os
 import signal
+import subprocess
+import time
 from dataclasses import replace
 from pathlib import Path
 from statistics import median
 
 import pytest
+from onnx.helper import make_node
 
+from dlbricks_tui.analysis.what_if import Execution
+from dlbricks_tui.folders import SAMPLE_MODELS, DataFolder
 from dlbricks_tui.host.fingerprint import fingerprint
-from dlbricks_tui.jobs.events import Event
+from dlbricks_tui.jobs.events import Event, JobEnded, follow
+from dlbricks_tui.jobs.process import command_of
 from dlbricks_tui.measure.method import Method
 from dlbricks_tui.models.graph import Level
+from dlbricks_tui.models.library import Library, source_of
+from dlbricks_tui.runtime.process import INSIDE
 from dlbricks_tui.runtime.protocol import TracedRun, TracedRuns
+from dlbricks_tui.runtime.registry import Registry
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.records import Measurement
 from dlbricks_tui.traces import measuring
+from dlbricks_tui.traces.file import read_trace
 from dlbricks_tui.traces.spans import Instruments, LevelRound, MeasuredLevel, TracedNetwork, level_trace
 from dlbricks_tui.traces.threads import ThreadsError
-from dlbricks_tui.traces.trace import LevelDone, LevelStarted, RoundStarted, TraceError, TraceLevel, TrackKind
+from dlbricks_tui.traces.trace import (
+    TRACE,
+    LevelDone,
+    LevelStarted,
+    RoundStarted,
+    TraceDone,
+    TraceError,
+    TraceLevel,
+    TraceOrder,
+    TrackKind,
+)
 from tests.host.lines import turn_of
 from tests.jobs.carrying import fake
+from tests.models.onnx_models import floats, model, saved
 from tests.runs.fake_worker import LINE_NS, PROFILER_NS
 from tests.runs.runs import MODEL, Site
-from tests.traces.tracing import TraceBench, assert_exactly_the_layers, track_of
+from tests.traces.tracing import TraceBench, assert_exactly_the_layers, level_of, track_of
 
 _LOWER = (TraceLevel.MODEL, TraceLevel.LAYER, TraceLevel.PRIMITIVE)
 
@@ -214,3 +235,57 @@ def test_a_signal_ends_the_trace_with_its_worker(bench: TraceBench) -> None:
     bench.act = cancel
     assert bench.failure() == "it was cancelled"
     turn_of(bench.site.queue, "next", bench.site.data.path).leave()
+
+
+_RUNTIMES = [
+    # Its start takes most of the time.
+    pytest.param("mxnet", marks=[pytest.mark.mxnet, pytest.mark.soak]),
+    "onnxruntime",
+    pytest.param("openvino", marks=pytest.mark.openvino),
+]
+
+
+@pytest.mark.parametrize("framework", _RUNTIMES)
+def test_the_levels_have_exactly_the_layers_of_the_fused_graph(framework: str, tmp_path: Path) -> None:
+    bench = TraceBench(Site(tmp_path / "data", INSIDE))
+    bench.site.path.mkdir()
+    runtime = Registry(bench.site.path).find(framework).with_threads(1)
+    (source,) = Library(SAMPLE_MODELS, bench.site.path, runtime.traits.format).find("mobilenet0.25")
+    levels = (TraceLevel.LAYER, TraceLevel.PRIMITIVE)
+    source = source.in_format(runtime.traits.format)
+    trace = bench.trace(Execution(runtime, Level.FUSED), source, levels=levels, inferences=2)
+    assert trace.graph_level is Level.FUSED
+    convolutions = {it.index for it in trace.layers if it.kind == "convolution"}
+    assert convolutions
+    level = level_of(trace, TraceLevel.LAYER)
+    assert_exactly_the_layers(trace, level)
+    assert all(it.duration_ns > 0 for it in track_of(level, TrackKind.LAYERS).spans if it.layer in convolutions)
+    if framework == "onnxruntime":
+        assert [it.level for it in trace.missing] == [TraceLevel.PRIMITIVE]
+        assert "not with oneDNN" in trace.missing[0].reason
+        return
+    # Each convolution has a primitive in each inference, where the runtime computes with oneDNN.
+    assert trace.missing == ()
+    level = level_of(trace, TraceLevel.PRIMITIVE)
+    assert_exactly_the_layers(trace, level)
+    found = track_of(level, TrackKind.PRIMITIVES).spans
+    for number in range(len(track_of(level, TrackKind.INFERENCES).spans)):
+        ran = {it.layer for it in found if it.inference == number and it.name.startswith("convolution ")}
+        assert ran == convolutions
+
+
+def test_the_trace_is_in_its_file_when_the_process_ends(tmp_path: Path) -> None:
+    data = DataFolder(tmp_path / "data")
+    execution = Execution(Registry(data.path).find("onnxruntime").with_threads(1), Level.FUSED)
+    levels = (TraceLevel.MODEL, TraceLevel.LAYER)
+    product = model([make_node("MatMul", ["x", "u"], ["y"])], {"x": (16, 16)}, ["y"], [floats("u", (16, 16))])
+    order = TraceOrder(source=source_of(saved(tmp_path, product)), execution=execution, levels=levels, inferences=3)
+    job = TRACE.create(data, (order.source.name,), order)
+    environment = {**os.environ, "DLBRICKS_HOST_LOCK": str(tmp_path / "host.lock")}
+    process = subprocess.Popen(command_of(TRACE.function, str(job.path), str(data.path)), env=environment)
+    *told, done, ended = follow(TRACE.reader(job), lambda: process.poll() is None, lambda: time.sleep(0.05))
+    assert process.wait() == 0
+    assert isinstance(done, TraceDone) and isinstance(ended, JobEnded) and ended.state == "finished"
+    assert tuple(it.level for it in told if isinstance(it, LevelDone)) == levels
+    trace = read_trace(data.traces / f"{done.id}.json.gz")
+    assert tuple(it.level for it in trace.levels) == levels

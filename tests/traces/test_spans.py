@@ -28,6 +28,8 @@ from tests.traces.sample_traces import sample_trace
 
 HOST = 1_700_000_000_000_000_000
 MS = 1_000_000
+# The layers of nodes.
+OWNERS = {10: 0, 11: 0, 12: 1, 13: 2, 14: 3}
 
 
 @pytest.fixture(scope="module")
@@ -66,7 +68,7 @@ def test_inferences_count_from_the_start_of_the_first(chain: LayerGraph) -> None
 
 
 def test_operators_of_a_layer_are_one_span_from_the_first_start_to_the_last_end(chain: LayerGraph) -> None:
-    network = TracedNetwork(chain, {10: 0, 11: 0, 12: 1, 13: 2, 14: 3})
+    network = TracedNetwork(chain, OWNERS)
     found = traced(run((10, 100, 50), (11, 160, 40), (12, 200, 100), (13, 300, 10), (14, 310, 5)))
     (layers,) = layer_tracks(found, network)
     assert times(layers) == [("first", 100, 100), ("second", 200, 100), ("beside", 300, 10), ("joined", 310, 5)]
@@ -90,7 +92,7 @@ def test_every_layer_is_there_once_for_each_inference_also_if_it_takes_no_time(c
 
 
 def test_a_layer_that_another_one_interrupts_is_its_longest_part_and_tells_of_the_rest(chain: LayerGraph) -> None:
-    network = TracedNetwork(chain, {10: 0, 11: 0, 12: 1, 13: 2, 14: 3})
+    network = TracedNetwork(chain, OWNERS)
     found = traced(
         run((10, 100, 200_000), (12, 200_100, 100), (11, 200_200, 400_000), (13, 600_200, 1), duration=700_000)
     )
@@ -102,7 +104,7 @@ def test_a_layer_that_another_one_interrupts_is_its_longest_part_and_tells_of_th
 
 
 def test_operators_without_a_layer_go_to_a_track_of_their_own(chain: LayerGraph) -> None:
-    network = TracedNetwork(chain, {10: 0, 12: 1, 13: 2, 14: 3})
+    network = TracedNetwork(chain, OWNERS)
     found = traced(run((1 << 30, 0, 90), (10, 100, 50), (12, 150, 50), (13, 200, 1), (14, 201, 1)))
     layers, added = layer_tracks(found, network)
     assert (layers.kind, added.kind) == (TrackKind.LAYERS, TrackKind.ADDED)
@@ -111,7 +113,7 @@ def test_operators_without_a_layer_go_to_a_track_of_their_own(chain: LayerGraph)
 
 
 def test_mean_times_take_the_share_of_their_inference(chain: LayerGraph) -> None:
-    network = TracedNetwork(chain, {10: 0, 12: 1, 13: 2, 14: 3})
+    network = TracedNetwork(chain, OWNERS)
     means = ((10, 0, 100), (12, 100, 200), (13, 300, 50), (14, 350, 50))
     found = traced(run(*means, duration=500), run(*means, start=1000, duration=1500), has_starts=False)
     (layers,) = layer_tracks(found, network)
@@ -158,7 +160,7 @@ def test_a_trace_shows_as_many_inferences_as_a_viewer_can_bear(
     chain: LayerGraph, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(spans, "MOST_SPANS", 10)
-    network = TracedNetwork(chain, {10: 0, 12: 1, 13: 2, 14: 3})
+    network = TracedNetwork(chain, OWNERS)
     ran = ((10, 0, 100), (12, 100, 200), (13, 300, 50), (14, 350, 50))
     found = traced(*(run(*ran, start=2000 * number) for number in range(5)))
     assert shown_runs(found) == 2
@@ -176,7 +178,7 @@ def test_spans_of_a_track_never_overlap(chain: LayerGraph, ran: list[tuple[int, 
     for node, gap, taken in ran:
         operators.append((node, at + gap, taken))
         at += gap + taken
-    network = TracedNetwork(chain, {10: 0, 11: 0, 12: 1, 13: 2, 14: 3})
+    network = TracedNetwork(chain, OWNERS)
     found = traced(run(*operators, duration=at + 1), run(*operators, start=at + 5, duration=at + 1))
     layers, *others = layer_tracks(found, network)
     for track in (layers, *others):
@@ -229,6 +231,7 @@ def test_each_layer_has_its_time_and_the_difference_to_its_brick() -> None:
     assert (conv.layer.name, conv.in_model_ms, conv.difference_ms) == ("conv0", 0.6, 0.0)
     assert (pool.in_model_ms, pool.difference_ms) == (0.15, None)
     assert [it.layer.name for it in slowest_first((pool, dense, conv))] == ["conv0", "dense0", "pool0"]
+    assert layer_times(sample_trace(levels=sample_trace().levels[:1])) == ()
 
 
 def test_kinds_compare_the_layers_with_bricks_only() -> None:
@@ -243,15 +246,8 @@ def test_kinds_compare_the_layers_with_bricks_only() -> None:
     assert shown_inference_ms(replace(trace, levels=trace.levels[:1])) is None
 
 
-def test_the_median_of_the_inferences_counts() -> None:
+def test_the_median_of_the_inferences_counts_and_parts_that_ran_apart_count_together() -> None:
     level = layer_level(span(0, 1_000_000, 0), span(2_000_000, 9_000_000, 1), span(20_000_000, 2_000_000, 2))
     assert times_by_layer(level) == {0: 2.0}
-
-
-def test_parts_of_a_layer_that_ran_apart_count_together() -> None:
     assert times_by_layer(layer_level(span(0, 1_000_000, 0, 0.25)))[0] == pytest.approx(1.25)
     assert times_by_layer(layer_level(span(0, 1_000_000, 0), span(2_000_000, 500_000, 0)))[0] == pytest.approx(1.5)
-
-
-def test_without_the_layer_level_there_are_no_times() -> None:
-    assert layer_times(sample_trace(levels=sample_trace().levels[:1])) == ()

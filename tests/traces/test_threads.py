@@ -82,15 +82,9 @@ def test_a_thread_whose_run_time_is_added_up_late_is_one_span() -> None:
 
 
 def test_a_wait_for_a_processor_parts_the_spans_where_it_ended() -> None:
-    readings = [
-        asleep(0, 0),
-        reading(1000, 500),
-        reading(2000, 1400),
-        reading(3000, 1600, waited=700),
-        reading(4000, 2500, waited=700),
-        asleep(5000, 4100, waited=700),
-    ]
-    spans = running_spans(readings)
+    ran = [(1000, 500, 0), (2000, 1400, 0), (3000, 1600, 700), (4000, 2500, 700)]
+    running = [reading(at, took, waited=waited) for at, took, waited in ran]
+    spans = running_spans([asleep(0, 0), *running, asleep(5000, 4100, waited=700)])
     assert placed(spans) == [("running on cpu 0", 100, 1700), (WAITS, 1800, 700), ("running on cpu 0", 2500, 2400)]
     assert sum(it.duration_ns for it in spans if it.name != WAITS) == 4100
 
@@ -132,13 +126,15 @@ def test_counters_are_sums_of_all_threads_from_zero_on() -> None:
     first.counts += [ThreadCounts(0, Switches(10, 2), 100, 0), ThreadCounts(2000, Switches(14, 2), 130, 1)]
     second.counts += [ThreadCounts(1000, Switches(0, 0), 0, 0), ThreadCounts(1500, Switches(1, 3), 7, 0)]
     found = {it.name: it for it in counters([first, second], 500, 5000)}
-    assert (found["running"].times_ns, found["running"].values) == ((0, 1000, 1500), (0.0, 2.0, 3.0))
-    assert found["running"].unit == "ms"
-    assert found["voluntary context switches"].values == (0.0, 1.0, 5.0)
-    assert found["involuntary context switches"].values == (0.0, 3.0)
-    assert found["minor page faults"].values == (0.0, 7.0, 37.0)
-    assert found["major page faults"].values == (0.0, 1.0)
-    assert found["waiting for a processor"].values == (0.0,)
+    assert (found["running"].times_ns, found["running"].unit) == ((0, 1000, 1500), "ms")
+    assert {name: it.values for name, it in found.items()} == {
+        "running": (0.0, 2.0, 3.0),
+        "waiting for a processor": (0.0,),
+        "voluntary context switches": (0.0, 1.0, 5.0),
+        "involuntary context switches": (0.0, 3.0),
+        "minor page faults": (0.0, 7.0, 37.0),
+        "major page faults": (0.0, 1.0),
+    }
 
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc of Linux")
