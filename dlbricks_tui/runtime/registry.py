@@ -186,7 +186,9 @@ class Registry:
         """
         interpreter = _interpreter(python)
         if framework in ENGINES or llama_bench.is_llama_bench(interpreter):
-            return self._add(self._engine(str(interpreter), name, settings))
+            version = llama_bench.version_of(str(interpreter))
+            name = name or f"{LLAMA_CPP.framework}-{version}"
+            return self._add(Runtime(name, str(interpreter), LLAMA_CPP.framework, version, "", settings))
         described = self._first_described(
             [
                 Runtime(name or python, str(interpreter), each, "", "", settings)
@@ -240,12 +242,6 @@ class Registry:
     def _is_engine(self, name: str) -> bool:
         own = [it.own_runtime for it in ENGINES.values()]
         return name in (*ENGINES, *own, *(it.name for it in self._registered() if it.framework in ENGINES))
-
-    def _engine(self, program: str, name: str | None, settings: Settings) -> Runtime:
-        """Return an engine as it describes itself."""
-        version = llama_bench.version_of(program)
-        usual_name = f"{LLAMA_CPP.framework}-{version}"
-        return Runtime(name or usual_name, program, LLAMA_CPP.framework, version, "", settings)
 
     def _engine_on_path(self, program: str) -> Runtime | None:
         """Return the engine on the PATH; None if it does not work. Its version is kept as long as its file is."""

@@ -1,11 +1,22 @@
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from hypothesis import given
 
 from dlbricks_tui.bricks.decomposition import Cutting, decompose
 from dlbricks_tui.estimate.estimate import estimate
-from dlbricks_tui.estimate.explanation import by_region, by_type, costliest, layer_latencies, residual
+from dlbricks_tui.estimate.explanation import (
+    Clue,
+    Suspect,
+    by_region,
+    by_type,
+    costliest,
+    disagreement,
+    layer_latencies,
+    residual,
+    slowdown,
+)
 from dlbricks_tui.estimate.knowledge import Knowledge, Latency, MeasuredLatency
 from dlbricks_tui.estimate.system_estimate import SystemEstimate
 from dlbricks_tui.models.graph import LayerGraph
@@ -150,3 +161,49 @@ def test_a_changed_host_explains_a_residual_in_proportion_to_its_reference(
     assert found.times_slower == pytest.approx(times_slower)
     unexplained_ms = abs(end_to_end_ms - 6.0) - explained_ms - found.sampling_ms
     assert abs(found.unexplained_ms) == pytest.approx(max(0.0, unexplained_ms))
+
+
+HOUR = 3_600_000_000
+
+
+@pytest.mark.parametrize(
+    ("end_to_end", "doubt", "about", "expected"),
+    [
+        (Latency(6.02, 6.0, 6.1), 0.01, {}, None),
+        # The reference took 1 ms beside the bricks, 1.3 or 0.7 ms beside the model.
+        (Latency(8.0, 7.9, 8.1), 0.01, {"reference_ms": 1.3}, (Suspect.MEASUREMENT, Clue.SLOWER_HOST)),
+        (Latency(4.0, 3.9, 4.1), 0.01, {"reference_ms": 0.7}, (Suspect.ESTIMATE, Clue.SLOWER_HOST)),
+        (Latency(8.0, 7.9, 8.1), 0.01, {"reference_ms": 0.7}, (Suspect.ESTIMATE, Clue.OTHER_NETWORKS)),
+        (Latency(8.0, 7.9, 8.1), 0.01, {"timed_samples": 7}, (Suspect.MEASUREMENT, Clue.FEW_SAMPLES)),
+        (Latency(8.0, 7.9, 8.1), 0.01, {"timed_samples": 8}, (Suspect.ESTIMATE, Clue.OTHER_NETWORKS)),
+        (Latency(9.0, 8.9, 9.1), 0.2, {}, (Suspect.ESTIMATE, Clue.WIDER_INTERVAL)),
+        (Latency(9.0, 7.0, 11.0), 0.01, {}, (Suspect.MEASUREMENT, Clue.WIDER_INTERVAL)),
+        (Latency(8.0, 7.9, 8.1), 0.01, {"timed_when": 12 * HOUR}, (Suspect.ESTIMATE, Clue.OLDER)),
+        (Latency(8.0, 7.9, 8.1), 0.01, {"timed_when": 8 * HOUR}, (Suspect.MEASUREMENT, Clue.OLDER)),
+        (Latency(8.0, 7.9, 8.1), 0.01, {"timed_when": 10 * HOUR + 1}, (Suspect.ESTIMATE, Clue.OTHER_NETWORKS)),
+    ],
+)
+def test_of_an_estimate_and_a_measurement_that_disagree_one_is_in_doubt(
+    end_to_end: Latency, doubt: float, about: dict[str, Any], expected: tuple[Suspect, Clue] | None
+) -> None:
+    knowledge = knowledge_by_op(chain("conv", "pool"), doubt=doubt)
+    measured_then = {pair: it._replace(reference_ms=1.0, when=10 * HOUR) for pair, it in knowledge.measured.items()}
+    found = disagreement(
+        replace(judged(6.0, replace(knowledge, measured=measured_then)), end_to_end=end_to_end, **about)
+    )
+    assert (found and found[:2]) == expected
+    if found and found.clue is Clue.SLOWER_HOST:
+        assert found.times_slower == pytest.approx(1.3 if found.suspect is Suspect.MEASUREMENT else 1 / 0.7)
+
+
+def test_a_host_was_slower_than_usual_by_its_reference_at_each_measurement() -> None:
+    knowledge = knowledge_by_op(chain("conv", "pool"))
+    # The convolution takes 4 of 6 ms.
+    references = dict(zip(knowledge.measured, (1.5, 1.0), strict=True))
+    measured_then = {pair: it._replace(reference_ms=references[pair]) for pair, it in knowledge.measured.items()}
+    one = replace(judged(6.0, replace(knowledge, measured=measured_then)), reference_ms=1.2, usual_reference_ms=1.0)
+    found = slowdown(one)
+    assert found is not None
+    assert (found.bricks, found.model, found.largest) == pytest.approx((4 / 3, 1.2, 4 / 3))
+    assert slowdown(replace(one, usual_reference_ms=1.4)) is None
+    assert slowdown(replace(one, usual_reference_ms=0.0)) is None

@@ -64,6 +64,9 @@ def test_products_multiply_rows_and_columns() -> None:
     document = json.loads(form("onnx.MatMul", [1, 12, 64, 32]))
     document["data"].append([[1, 12, 32, 64], "float32"])
     assert sizes(json.dumps(document)).arithmetic == 12 * 64 * 32 * 64
+    # A recurrence multiplies all of its weights in each step.
+    found = sizes(form("onnx.LSTM", [7, 2, 16], [[1, 32, 16], [1, 32, 8]]))
+    assert (found.arithmetic, found.positions, found.channels_read) == (14 * 32 * 24, 14, 16)
 
 
 def test_a_fused_convolution_is_one_with_traits() -> None:

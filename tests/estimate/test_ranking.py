@@ -1,5 +1,6 @@
 import random
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 
@@ -92,6 +93,12 @@ def test_samples_decide_whether_measured_latencies_differ_beyond_noise() -> None
     assert verdicts(*several) == [None, Verdict.SLOWER]
     noisy = [10.0 + number % 7 for number in range(30)]
     assert verdicts(by_samples(1, 10.0, noisy), by_samples(1, 10.5, noisy)) == [None, Verdict.UNKNOWN]
+
+
+def test_a_measured_latency_counts_in_place_of_an_estimate() -> None:
+    point, whole = estimated(1.0).point, Latency(9.0, 8.0, 10.0)
+    assert point.estimate_ms is not None
+    assert Comparable(replace(point, found=replace(point.found, end_to_end=whole))).latency == whole
 
 
 def test_intervals_decide_where_a_combination_was_not_measured_end_to_end() -> None:

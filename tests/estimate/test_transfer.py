@@ -231,3 +231,14 @@ def test_bricks_without_any_latency_are_needed_first() -> None:
     needed = needed_for(nothing, 1.0, 0.5)
     assert set(needed.pairs) == set(MEASURED)
     assert needed.half_width == math.inf
+
+
+def test_a_known_system_that_lacks_bricks_counts_as_it_usually_compares_with_the_others() -> None:
+    found = simulated(6, noise=0.001, of_a_kind=0.0)
+    lacking = [
+        it._replace(latencies_ms={name: ms for name, ms in it.latencies_ms.items() if number % 3 or name != "system 0"})
+        for number, it in enumerate(found.bricks)
+    ]
+    whole, part = deviations(found.bricks), deviations(lacking)
+    for one, other in zip(whole.predict(whole.pairs), part.predict(part.pairs), strict=True):
+        assert other.value_ms == pytest.approx(one.value_ms, rel=0.01)

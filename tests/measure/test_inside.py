@@ -291,44 +291,46 @@ def test_operators_add_up_to_the_plain_latency(profiled: list[float], plain_ms: 
     assert sum(corrected(profiled, plain_ms)) == pytest.approx(plain_ms)
 
 
-def test_what_the_profiler_adds_to_each_operator_is_subtracted_from_each() -> None:
-    truth = [0.6, *[0.0005] * 800]
-    assert corrected([ms + 0.002 for ms in truth], sum(truth)) == pytest.approx(truth)
+TRUTH = [0.6, *[0.0005] * 800]
 
 
-def test_no_operator_loses_more_than_nine_tenths_of_the_shortest_one() -> None:
-    times = corrected([10.0, 0.01], 8.0)
-    assert times[0] / times[1] == pytest.approx(9.991 / 0.001)
+@pytest.mark.parametrize(
+    ("profiled_ms", "expected_ms"),
+    [
+        # The profiler adds about the same to each operator,
+        ([ms + 0.002 for ms in TRUTH], TRUTH),
+        # but no more than nine tenths of the shortest one.
+        ([10.0, 0.01], [8.0 * 9.991 / 9.992, 8.0 * 0.001 / 9.992]),
+        # Time that it does not see is shared out in proportion.
+        ([1.0, 2.0, 0.5], [1.1, 2.2, 0.55]),
+    ],
+)
+def test_operators_take_what_they_take_without_the_profiler(profiled_ms: list[float], expected_ms: list[float]) -> None:
+    assert corrected(profiled_ms, sum(expected_ms)) == pytest.approx(expected_ms)
 
 
-def test_time_that_the_profiler_does_not_see_is_shared_out_in_proportion() -> None:
-    assert corrected([1.0, 2.0, 0.5], 3.85) == pytest.approx([1.1, 2.2, 0.55])
-
-
-def test_operators_of_one_layer_count_together() -> None:
-    profile = Profiled((3, 4, 7), ((0, 1, 2), (0, 1, 2)), ((1_000_000, 2_000_000, 3_000_000),) * 2)
-    assert layer_times(profile, {3: 0, 4: 0, 7: 1}, 12.0) == pytest.approx({0: 6.0, 1: 6.0})
-
-
-def test_an_interrupted_run_under_the_profiler_does_not_count() -> None:
-    quiet, interrupted = (1_000_000, 3_000_000), (9_000_000, 3_000_000)
-    profile = Profiled((0, 1), ((0, 1),) * 3, (quiet, interrupted, quiet))
-    assert layer_times(profile, {0: 0, 1: 1}, 4.0) == pytest.approx({0: 1.0, 1: 3.0})
-
-
-def test_operators_that_no_layer_has_take_their_share_of_the_latency() -> None:
-    """A carrier converts layouts where it begins and ends, and its model does not."""
-    profile = Profiled((9, 3, 7), ((0, 1, 2),), ((2_000_000, 1_000_000, 1_000_000),))
-    assert layer_times(profile, {3: 0, 7: 1}, 8.0) == pytest.approx({0: 2.0, 1: 2.0})
-
-
-def of(framework: str, settings: Settings) -> Runtime:
-    return Runtime("it", "/python", framework, "1.0", "3.11.2", settings)
+@pytest.mark.parametrize(
+    ("nodes", "runs_ms", "owners", "expected_ms"),
+    [
+        # Operators of one layer count together.
+        ((3, 4, 7), ((1, 2, 3),) * 2, {3: 0, 4: 0, 7: 1}, {0: 6.0, 1: 6.0}),
+        # An interrupted run does not count.
+        ((0, 1), ((1, 3), (9, 3), (1, 3)), {0: 0, 1: 1}, {0: 3.0, 1: 9.0}),
+        # A carrier converts layouts where it begins and ends, and its model does not: that takes its share.
+        ((9, 3, 7), ((2, 1, 1),), {3: 0, 7: 1}, {0: 3.0, 1: 3.0}),
+    ],
+)
+def test_layers_share_the_plain_latency(
+    nodes: tuple[int, ...], runs_ms: Sequence[Sequence[int]], owners: dict[int, int], expected_ms: dict[int, float]
+) -> None:
+    rows = tuple(tuple(1_000_000 * ms for ms in run) for run in runs_ms)
+    assert layer_times(Profiled(nodes, rows, rows), owners, 12.0) == pytest.approx(expected_ms)
 
 
 def test_the_record_of_a_runtime_has_its_threads_or_none_where_they_are_not_known() -> None:
-    assert runtime_record(of(MXNET.framework, Settings(threads=3)), fingerprint()).threads == 3
-    assert runtime_record(of(MXNET.framework, Settings()), fingerprint()).threads == 0
+    for threads in (3, None):
+        runtime = Runtime("it", "/python", MXNET.framework, "1.0", "3.11.2", Settings(threads))
+        assert runtime_record(runtime, fingerprint()).threads == (threads or 0)
 
 
 @pytest.mark.parametrize(("latency_ms", "heavy", "usual"), [(0.0, 9, 3), (20.0, 9, 3), (600.0, 3, 1), (4000.0, 1, 1)])

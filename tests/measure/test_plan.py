@@ -338,7 +338,8 @@ def test_the_time_left_corrects_expected_latencies_by_measured_ones() -> None:
     assert learned.seconds_for({large: 0}) < before.seconds_for({large: 0}) / 5
 
 
-MODEL, LARGE, SMALL = "whole model", "large brick", "small brick"
+# The names of jobs: their numbers in the plan.
+MODEL, LARGE, SMALL = "0", "1", "2"
 NOTHING = LayerGraph("none", Level.WRITTEN, (), (), (), traits=MXNET)
 # More apart from each other than any rule takes for enough.
 RESTLESS = (10.0, 20.0, 14.0)
@@ -346,24 +347,21 @@ RESTLESS = (10.0, 20.0, 14.0)
 LASTING = {"model": 6.0, "large": 3.0, "small": 1.0}
 
 
-def a_job(number: int, name: str, share: float = 1.0) -> Job:
+def a_job(name: str, share: float = 1.0) -> Job:
     key = JobKey(model=name) if name == MODEL else JobKey(brick=name)
-    return Job(key, name, name, NOTHING, (), (), 10.0, 0, share=share, number=number)
+    return Job(key, name, name, NOTHING, (), (), 10.0, 0, share=share, number=int(name))
 
 
-JOBS = {MODEL: a_job(0, MODEL), LARGE: a_job(1, LARGE, 0.5), SMALL: a_job(2, SMALL, 0.01)}
+JOBS = {MODEL: a_job(MODEL), LARGE: a_job(LARGE, 0.5), SMALL: a_job(SMALL, 0.01)}
 
 
-def rounds_of(rule: StoppingRule, batch: Batch, *names: str) -> tuple[Rounds, dict[str, str]]:
-    """Rounds in which these take part, and what their jobs are called."""
+def rounds_of(rule: StoppingRule, batch: Batch, *names: str) -> Rounds:
+    """Return the rounds of a batch in which these take part."""
     rounds = Rounds(rule)
     rounds.begin(batch)
-    called = {}
     for name in names:
-        job = JOBS[name]
-        called[name] = job.name
-        rounds.add(JobSamples(job, 40.0))
-    return rounds, called
+        rounds.add(JobSamples(JOBS[name], 40.0))
+    return rounds
 
 
 def to_the_end(rounds: Rounds, samples_ms: tuple[float, ...]) -> tuple[list[list[str]], dict[str, int]]:
@@ -379,103 +377,103 @@ def to_the_end(rounds: Rounds, samples_ms: tuple[float, ...]) -> tuple[list[list
 
 def test_a_noisy_job_that_needs_fewer_samples_takes_them_spread_over_all_rounds() -> None:
     batch = Batch((JOBS[LARGE], JOBS[SMALL]), (JOBS[MODEL],))
-    rounds, called = rounds_of(Adaptive(), batch, MODEL, LARGE, SMALL)
+    rounds = rounds_of(Adaptive(), batch, MODEL, LARGE, SMALL)
     parts, done = to_the_end(rounds, RESTLESS)
     taken = Counter(name for names in parts for name in names)
-    assert taken[called[MODEL]] == taken[called[LARGE]] == done[called[MODEL]] == done[called[LARGE]] == 100
-    together = [names for names in parts if called[SMALL] in names and called[MODEL] in names]
+    assert taken[MODEL] == taken[LARGE] == done[MODEL] == done[LARGE] == 100
+    together = [names for names in parts if SMALL in names and MODEL in names]
     assert len(together) == 25
     # It is looked at now and then only.
-    assert taken[called[SMALL]] <= len(together) + 3
+    assert taken[SMALL] <= len(together) + 3
 
 
 def test_a_quick_model_finishes_after_its_bricks_and_a_slow_one_may_finish_before() -> None:
     """A host that changes in between would be another for the model than for what it is compared with."""
     alone_at_the_end = {}
     for model_ms in (20.0, 200.0):
-        rounds, called = rounds_of(Adaptive(), Batch((JOBS[LARGE],), (JOBS[MODEL],)), MODEL, LARGE)
+        rounds = rounds_of(Adaptive(), Batch((JOBS[LARGE],), (JOBS[MODEL],)), MODEL, LARGE)
         number = 0
         done: dict[str, int] = {}
         while names := rounds.due():
             number += 1
-            samples_ms = {called[MODEL]: [model_ms], called[LARGE]: [RESTLESS[number % 3]]}
+            samples_ms = {MODEL: [model_ms], LARGE: [RESTLESS[number % 3]]}
             rounds.count({name: samples_ms[name] for name in names})
             done |= {job.name: number for job, _ in rounds.take_finished()}
-        alone_at_the_end[model_ms] = done[called[LARGE]] - done[called[MODEL]]
+        alone_at_the_end[model_ms] = done[LARGE] - done[MODEL]
     assert alone_at_the_end[20.0] == 0
     assert alone_at_the_end[200.0] > 50
 
 
 def test_a_model_has_most_samples_where_most_of_its_bricks_are() -> None:
     first, second = {JOBS[MODEL]: Portion(0.9, 0.9)}, {JOBS[MODEL]: Portion(0.1, 1.0)}
-    rounds, called = rounds_of(FixedRuns(20), Batch((JOBS[LARGE],), (JOBS[MODEL],), 1, 2, first), MODEL, LARGE)
+    rounds = rounds_of(FixedRuns(20), Batch((JOBS[LARGE],), (JOBS[MODEL],), 1, 2, first), MODEL, LARGE)
     parts, _ = to_the_end(rounds, RESTLESS)
-    assert (sum(called[MODEL] in names for names in parts), len(parts)) == (18, 20)
+    assert (sum(MODEL in names for names in parts), len(parts)) == (18, 20)
     rounds.begin(Batch((JOBS[SMALL],), (JOBS[MODEL],), 2, 2, second))
     rounds.add(JobSamples(JOBS[SMALL], 40.0))
     parts, done = to_the_end(rounds, RESTLESS)
-    assert (sum(called[MODEL] in names for names in parts), len(parts)) == (2, 20)
-    assert called[MODEL] in done
+    assert (sum(MODEL in names for names in parts), len(parts)) == (2, 20)
+    assert MODEL in done
 
 
 def test_a_model_without_bricks_in_its_last_batch_is_done_when_these_are() -> None:
     first, second = {JOBS[MODEL]: Portion(1.0, 1.0)}, {JOBS[MODEL]: Portion(0.0, 1.0)}
-    rounds, called = rounds_of(FixedRuns(20), Batch((JOBS[LARGE],), (JOBS[MODEL],), 1, 2, first), MODEL, LARGE)
+    rounds = rounds_of(FixedRuns(20), Batch((JOBS[LARGE],), (JOBS[MODEL],), 1, 2, first), MODEL, LARGE)
     parts, done = to_the_end(rounds, RESTLESS)
-    assert all(called[MODEL] in names for names in parts)
-    assert done == {called[LARGE]: 20}
+    assert all(MODEL in names for names in parts)
+    assert done == {LARGE: 20}
     rounds.begin(Batch((JOBS[SMALL],), (JOBS[MODEL],), 2, 2, second))
     rounds.add(JobSamples(JOBS[SMALL], 40.0))
     parts, done = to_the_end(rounds, RESTLESS)
-    assert not any(called[MODEL] in names for names in parts)
-    assert called[MODEL] in done
+    assert not any(MODEL in names for names in parts)
+    assert MODEL in done
 
 
 def test_a_steady_model_is_not_finished_before_its_last_batch() -> None:
-    rounds, called = rounds_of(Adaptive(), Batch((JOBS[LARGE],), (JOBS[MODEL],), part=1, parts=2), MODEL, LARGE)
+    rounds = rounds_of(Adaptive(), Batch((JOBS[LARGE],), (JOBS[MODEL],), part=1, parts=2), MODEL, LARGE)
     for _ in range(Adaptive().most):
-        rounds.count({called[MODEL]: [10.0]})
+        rounds.count({MODEL: [10.0]})
         assert rounds.take_finished() == []
-    rounds.remove(called[LARGE])
+    rounds.remove(LARGE)
     rounds.begin(Batch((), (JOBS[MODEL],), part=2, parts=2))
-    assert [job.name for job, _ in rounds.take_finished()] == [called[MODEL]]
+    assert [job.name for job, _ in rounds.take_finished()] == [MODEL]
 
 
 def test_a_removed_job_has_no_more_rounds_and_no_samples() -> None:
-    rounds, called = rounds_of(FixedRuns(8), Batch((JOBS[LARGE], JOBS[SMALL])), LARGE, SMALL)
+    rounds = rounds_of(FixedRuns(8), Batch((JOBS[LARGE], JOBS[SMALL])), LARGE, SMALL)
     rounds.count({name: [10.0] for name in rounds.due()})
-    rounds.remove(called[SMALL])
-    assert rounds.due() == [called[LARGE]]
+    rounds.remove(SMALL)
+    assert rounds.due() == [LARGE]
     assert rounds.so_far() == []
     for _ in range(FEWEST_SAMPLES - 1):
-        rounds.count({called[LARGE]: [10.0]})
+        rounds.count({LARGE: [10.0]})
     ((job, series),) = rounds.so_far()
     assert (job, len(series.samples_ms)) == (JOBS[LARGE], FEWEST_SAMPLES)
 
 
 def test_a_restart_keeps_the_latest_rounds_and_reopens_finished_jobs() -> None:
-    rounds, called = rounds_of(FixedRuns(4), Batch((JOBS[LARGE], JOBS[SMALL]), (JOBS[MODEL],)), MODEL, LARGE, SMALL)
+    rounds = rounds_of(FixedRuns(4), Batch((JOBS[LARGE], JOBS[SMALL]), (JOBS[MODEL],)), MODEL, LARGE, SMALL)
     for number in range(3):
-        rounds.count({called[LARGE]: [float(number)], called[SMALL]: [float(number)]})
-    rounds.count({called[LARGE]: [3.0]})
-    assert [job.name for job, _ in rounds.take_finished()] == [called[LARGE]]
-    assert [job.name for job in rounds.restart(2)] == [called[LARGE]]
+        rounds.count({LARGE: [float(number)], SMALL: [float(number)]})
+    rounds.count({LARGE: [3.0]})
+    assert [job.name for job, _ in rounds.take_finished()] == [LARGE]
+    assert [job.name for job in rounds.restart(2)] == [LARGE]
     kept = {name: program.samples_ms for name, program in rounds.unfinished.items()}
-    assert kept == {called[MODEL]: [], called[LARGE]: [2.0, 3.0], called[SMALL]: [2.0]}
+    assert kept == {MODEL: [], LARGE: [2.0, 3.0], SMALL: [2.0]}
     _, done = to_the_end(rounds, RESTLESS)
-    assert done.keys() == set(called.values())
+    assert done.keys() == JOBS.keys()
 
 
 def test_a_restart_keeps_a_model_s_samples_of_earlier_batches() -> None:
-    rounds, called = rounds_of(FixedRuns(20), Batch((JOBS[LARGE],), (JOBS[MODEL],), part=1, parts=2), MODEL)
-    rounds.count({called[MODEL]: [1.0]})
+    rounds = rounds_of(FixedRuns(20), Batch((JOBS[LARGE],), (JOBS[MODEL],), part=1, parts=2), MODEL)
+    rounds.count({MODEL: [1.0]})
     rounds.begin(Batch((JOBS[SMALL],), (JOBS[MODEL],), part=2, parts=2))
     for sample_ms in (2.0, 3.0, 4.0):
-        rounds.count({called[MODEL]: [sample_ms]})
+        rounds.count({MODEL: [sample_ms]})
     rounds.restart(1)
-    assert rounds.unfinished[called[MODEL]].samples_ms == [1.0, 4.0]
+    assert rounds.unfinished[MODEL].samples_ms == [1.0, 4.0]
     rounds.restart(0)
-    assert rounds.unfinished[called[MODEL]].samples_ms == [1.0]
+    assert rounds.unfinished[MODEL].samples_ms == [1.0]
 
 
 def test_samples_of_an_earlier_run_count_until_the_host_changes() -> None:

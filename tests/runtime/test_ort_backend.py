@@ -8,15 +8,7 @@ from typing import Any
 import numpy
 import pytest
 from onnx import ModelProto, TensorProto
-from onnx.helper import (
-    make_graph,
-    make_model,
-    make_node,
-    make_opsetid,
-    make_tensor,
-    make_tensor_value_info,
-    np_dtype_to_tensor_dtype,
-)
+from onnx.helper import make_node, make_tensor, tensor_dtype_to_np_dtype
 
 from dlbricks_tui.bricks.identity import as_optimised
 from dlbricks_tui.bricks.programs import file_program, model_program, sequence_program
@@ -36,6 +28,7 @@ from tests.models.onnx_models import (
     of_varying_sizes,
     small,
 )
+from tests.runtime.onnx_cases import network
 
 ROWS = 5_000
 
@@ -212,59 +205,40 @@ def test_large_outputs_are_new_in_each_run_where_weights_are_different(
     assert bound == ([0, 1, 1] if distinct else [0, 0, 0])
 
 
-HEADS, CACHED_HEADS, HEAD_SIZE = 4, 2, 16
-# The tokens that the cache holds after a run, and those for which it has room.
-TOKENS, ROOM = 12, 20
+# The tokens that a cache holds after a run; it has room for 20.
+TOKENS = 12
 IN_PLACE = {"past_key": 1, "past_value": 2}
+
+
+def as_network(made: ModelProto, **values: tuple[float, ...]) -> protocol.Network:
+    """Return a model that is run with these values of inputs."""
+    inputs = {}
+    for it in made.graph.input:
+        kind = it.type.tensor_type
+        dtype = str(tensor_dtype_to_np_dtype(kind.elem_type))
+        inputs[it.name] = ArrayType(tuple(axis.dim_value for axis in kind.shape.dim), dtype)
+    return protocol.Network(b64encode(made.SerializeToString()).decode(), inputs, {}, values=values)
 
 
 def attention() -> protocol.Network:
     """Return the attention of one token to those before it, with rotated queries and keys."""
-    width, cached = HEADS * HEAD_SIZE, CACHED_HEADS * HEAD_SIZE
-    cache = protocol.ArrayType((1, CACHED_HEADS, ROOM, HEAD_SIZE), "float32")
-    waves = protocol.ArrayType((ROOM, HEAD_SIZE // 2), "float32")
-    inputs = {
-        "query": protocol.ArrayType((1, 1, width), "float32"),
-        "key": protocol.ArrayType((1, 1, cached), "float32"),
-        "value": protocol.ArrayType((1, 1, cached), "float32"),
-        "past_key": cache,
-        "past_value": cache,
-        "last": protocol.ArrayType((1,), "int32"),
-        "total": protocol.ArrayType((), "int32"),
-        "cosines": waves,
-        "sines": waves,
-    }
-    node = make_node(
-        "GroupQueryAttention",
-        list(inputs),
-        ["attended", "present_key", "present_value"],
-        name="node0",
-        domain="com.microsoft",
-        num_heads=HEADS,
-        kv_num_heads=CACHED_HEADS,
-        do_rotary=1,
+    made = network(
+        """(float[1,1,64] query, float[1,1,32] key, float[1,1,32] value, float[1,2,20,16] past_key,
+        float[1,2,20,16] past_value, int32[1] last, int32 total, float[20,8] cosines, float[20,8] sines)
+        => (float[1,1,64] attended, float[1,2,20,16] present_key, float[1,2,20,16] present_value) {
+            [node0] attended, present_key, present_value = com.microsoft.GroupQueryAttention
+                <num_heads = 4, kv_num_heads = 2, do_rotary = 1>
+                (query, key, value, past_key, past_value, last, total, cosines, sines)
+        }""",
+        com_microsoft=1,
     )
-    outputs = {"attended": inputs["query"], "present_key": cache, "present_value": cache}
-    graph = make_graph([node], "attention", declared(inputs), declared(outputs))
-    opsets = [make_opsetid("", 17), make_opsetid("com.microsoft", 1)]
-    text = b64encode(make_model(graph, opset_imports=opsets, ir_version=8).SerializeToString()).decode()
-    return protocol.Network(text, inputs, {}, values={"last": (TOKENS - 1,), "total": (TOKENS,)})
+    return as_network(made, last=(TOKENS - 1,), total=(TOKENS,))
 
 
 def counting() -> protocol.Network:
     """Return a network that adds its first input to its second."""
-    one = {"step": protocol.ArrayType((2,), "float32"), "sum": protocol.ArrayType((2,), "float32")}
-    node = make_node("Add", ["step", "sum"], ["more"], name="node0")
-    graph = make_graph([node], "counting", declared(one), declared({"more": one["sum"]}))
-    text = b64encode(make_model(graph, opset_imports=[make_opsetid("", 17)], ir_version=8).SerializeToString())
-    return protocol.Network(text.decode(), one, {}, values={"step": (1.0,), "sum": (0.0,)}, in_place={"sum": 0})
-
-
-def declared(arrays: dict[str, protocol.ArrayType]) -> list[Any]:
-    return [
-        make_tensor_value_info(name, np_dtype_to_tensor_dtype(numpy.dtype(it.dtype)), it.shape)
-        for name, it in arrays.items()
-    ]
+    made = network("(float[2] step, float[2] sum) => (float[2] more) { [node0] more = Add (step, sum) }")
+    return replace(as_network(made, step=(1.0,), sum=(0.0,)), in_place={"sum": 0})
 
 
 def test_a_cache_in_place_gives_the_results_of_a_copied_one(backend: OnnxRuntime) -> None:

@@ -2,28 +2,49 @@
 
 import json
 import stat
+from collections.abc import Sequence
 from dataclasses import replace
+from itertools import islice
 from pathlib import Path
 from shutil import copytree
 
 import pytest
+from onnx import ModelProto, TensorProto
+from onnx.helper import make_graph, make_node, make_tensor_value_info
 
+from dlbricks_tui.bricks.decomposition import Decomposition, decompose
+from dlbricks_tui.bricks.identity import brick_of
+from dlbricks_tui.folders import SAMPLE_MODELS
 from dlbricks_tui.jobs.events import Event
 from dlbricks_tui.jobs.folder import RunFolder, RunFolders, State
-from dlbricks_tui.models.graph import Level
+from dlbricks_tui.models.graph import Feed, LayerGraph, Level, NativeNode, Operator, TensorType
+from dlbricks_tui.models.library import Library, source_of
+from dlbricks_tui.models.loading import Loader
+from dlbricks_tui.models.mxnet.symbol_file import Framework
 from dlbricks_tui.runs.events import ModelLeftOut, Planned
 from dlbricks_tui.runs.request import SuiteChoice, read_request
-from dlbricks_tui.share import exporting
-from dlbricks_tui.share.errors import ShareError
+from dlbricks_tui.runtime.process import Worker
+from dlbricks_tui.runtime.runtime import Runtime
+from dlbricks_tui.runtime.traits import Format
+from dlbricks_tui.share import exporting, packing
+from dlbricks_tui.share.errors import ShareError, UnsuitableLayersError
 from dlbricks_tui.share.exporting import BricksChecked, assemble, write_assembled
-from dlbricks_tui.share.packing import SuiteModel
+from dlbricks_tui.share.mxnet_excerpts import MXNetExcerpts, MXNetReader
+from dlbricks_tui.share.mxnet_network import packed
+from dlbricks_tui.share.onnx_checks import check_network
+from dlbricks_tui.share.onnx_excerpts import MOST_HOPS, OnnxExcerpts
+from dlbricks_tui.share.packing import PackedBrick, Packing, SuiteModel, joined, joined_excerpts
 from dlbricks_tui.share.results_file import read_results
 from dlbricks_tui.share.suite_files import key_path, open_suite, read_key, seed_of, sha256
 from dlbricks_tui.share.suite_runs import execute_any
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.records import ANY_CONTEXT, Measurement
 from dlbricks_tui.store.selections import equal
-from tests.share.trio import PRIVATE_WIDTHS, Trio, packings
+from tests.bricks.graphs import DATA, Spec, after, built
+from tests.models.onnx_models import floats, loaded, model, small
+from tests.models.table_framework import TableFramework
+from tests.runtime.engines import framework_of
+from tests.share.trio import PRIVATE_WIDTHS, Trio, network, packings
 from tests.store.samples import former_calibration
 
 
@@ -116,6 +137,7 @@ def test_bricks_that_cannot_be_read_or_crash_a_worker_fail_alone_and_the_owner_g
     assert (found.failed, found.missing) == (2, 0)
     failures = {failure.brick for failure in trio.owner.contents().failures}
     assert len(failures) == 2
+    assert {failure.context for failure in trio.owner.contents().failures} == {ANY_CONTEXT}
     assert assembled.key.meanings[mine].brick in failures
 
 
@@ -138,6 +160,18 @@ def test_results_come_home_once_by_the_key_and_count_after_own_ones(measured: Tr
     key_path(measured.owner.data, suite).unlink()
     with pytest.raises(ShareError, match="--key FILE"):
         measured.bring_home()
+
+
+def test_a_key_of_an_earlier_version_has_contexts_that_count_no_more(measured: Trio) -> None:
+    path = key_path(measured.owner.data, read_results(measured.results).suite)
+    document = json.loads(path.read_bytes())
+    name, meaning = next(iter(document["meanings"].items()))
+    # A brick had an id in each of its contexts.
+    document["meanings"] |= {name: {**meaning, "context": "conv"}, "e" * 32: {**meaning, "context": "plain;cold"}}
+    path.write_text(json.dumps(document))
+    found = measured.bring_home()
+    assert (found.new, found.missing) == (len(document["meanings"]) - 1, 0)
+    assert {context for _, context in measured.owner.contents().measured} == {ANY_CONTEXT}
 
 
 def test_only_the_owner_can_read_the_key(trio: Trio) -> None:
@@ -178,3 +212,300 @@ def test_an_export_tells_how_far_it_is(trio: Trio, monkeypatch: pytest.MonkeyPat
     assert [it.done for it in checked] == list(range(1, len(checked) + 1)) and len(checked) > 3
     assert {it.of for it in checked} == {len(found.manifest.bricks) + len(found.left_out)} == {len(checked)}
     assert checked[-1].seconds_left == 0.0 < checked[0].seconds_left
+
+
+GIBIBYTE = 1 << 30
+
+
+def packed_bricks(decomposition: Decomposition, framework: Framework) -> Sequence[PackedBrick]:
+    """Return the files of all bricks of a model, each read back."""
+    model = SuiteModel(decomposition)
+    reader = MXNetReader(framework, decomposition.graph.level, 64 * GIBIBYTE)
+    return list(Packing(reader.read).packed(model, model.bricks))
+
+
+@pytest.fixture
+def private(tmp_path: Path) -> Path:
+    path = tmp_path / "private-symbol.json"
+    path.write_bytes(network((8, 16, 24)))
+    return path
+
+
+@pytest.mark.parametrize("level", list(Level))
+def test_a_brick_arrives_unchanged_between_its_neighbours_and_behind_what_sets_layouts(
+    private: Path, tmp_path: Path, level: Level
+) -> None:
+    graph = Loader(tmp_path / "cache", TableFramework()).load(source_of(private), level)
+    found = packed_bricks(decompose(graph), TableFramework())
+    assert len(found) == len(set(keys(graph))) and not [it.reason for it in found if it.reason]
+    reader = MXNetReader(TableFramework(), level, GIBIBYTE)
+    pools = [it.index for it in graph.layers if it.op == "max_pool"]
+    read = reader.read(next(MXNetExcerpts(graph).around(pools[0])))
+    # The image and the convolution in front of the pooling set its layout.
+    expected = range(pools[0] + 2)
+    assert keys(read) == [keys(graph)[index] for index in expected]
+    assert [layer.feeds for layer in read.layers] == [graph.layers[index].feeds for index in expected]
+    # Results of the excerpt: what the rest of the model reads.
+    assert read.heads == (Feed(expected[-1], 0),)
+
+
+def test_a_brick_whose_neighbour_cannot_travel_travels_without_it(private: Path, tmp_path: Path) -> None:
+    graph = Loader(tmp_path / "cache", TableFramework()).load(source_of(private))
+    relu = next(it for it in graph.layers if it.op == "relu")
+    custom = replace(relu, operators=(replace(relu.operators[0], native=NativeNode("Custom")),))
+    changed = replace(graph, layers=tuple(custom if it is relu else it for it in graph.layers))
+    (content,) = MXNetExcerpts(changed).around(relu.index - 1)
+    assert keys(MXNetReader(TableFramework(), Level.WRITTEN, GIBIBYTE).read(content)) == keys(graph)[: relu.index]
+
+
+@pytest.mark.mxnet
+@pytest.mark.parametrize(
+    ("names", "levels"),
+    [
+        (["CapsNet Trained on MNIST Data"], [Level.WRITTEN]),
+        pytest.param([], Level, marks=pytest.mark.soak),
+    ],
+    ids=["one", "all samples"],
+)
+def test_bricks_of_real_models_arrive_unchanged_with_mxnet(
+    our_runtime: Runtime, mxnet_worker: Worker, tmp_path: Path, names: list[str], levels: list[Level]
+) -> None:
+    framework = framework_of(our_runtime, mxnet_worker)
+    library, loader = Library(SAMPLE_MODELS, tmp_path), Loader(tmp_path / "cache", framework)
+    for source in library.find_all(names) if names else library.samples():
+        for level in levels if source.format is Format.MXNET else ():
+            found = packed_bricks(decompose(loader.load(source, level)), framework)
+            assert not [it.reason for it in found if it.reason]
+
+
+def of_mxnet(graph: LayerGraph) -> LayerGraph:
+    """Return a graph of relus as MXNet spells them."""
+    return replace(graph, layers=tuple(replace(it, operators=(relu(it.operators[0]),)) for it in graph.layers))
+
+
+def test_a_layer_that_is_repeated_travels_once() -> None:
+    graph = of_mxnet(built([Spec("relu", DATA, times=4), Spec("relu", after(0), times=2)]))
+    nodes = json.loads(next(MXNetExcerpts(graph).around(0)))["nodes"]
+    assert [node["op"] for node in nodes if node["op"] != "null"] == ["relu", "relu"]
+
+
+def test_results_that_other_layers_read_are_outputs_of_an_excerpt() -> None:
+    # The last one reads the first one, too, and is no neighbour of the second one.
+    graph = of_mxnet(built([Spec("relu", DATA), *(Spec("relu", after(it)) for it in (0, 1, 0))]))
+    document = json.loads(next(MXNetExcerpts(graph).around(1)))
+    assert [document["nodes"][node]["attrs"]["__layer__"] for node, *_ in document["heads"]] == ["0", "2"]
+
+
+def relu(operator: Operator) -> Operator:
+    """Return an operator as MXNet spells a relu."""
+    return replace(operator, native=NativeNode("relu"))
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"stride": "(1, 1)", "dilate": "[1,1]", "layout": "NCHW"},
+        {"stride": "(1L, 1L)", "workspace": "1024", "cudnn_tune": "fastest"},
+        {"num_group": "1", "no_bias": "False", "cudnn_off": "0"},
+    ],
+)
+def test_a_suite_does_not_show_which_framework_wrote_a_model(tmp_path: Path, more: dict[str, str]) -> None:
+    content = json.loads(network((8, 16)))
+    plain = tmp_path / "plain-symbol.json"
+    plain.write_text(json.dumps(content))
+    for node in content["nodes"]:
+        if node["op"] == "Convolution":
+            node["attrs"] |= more
+    other = tmp_path / "other-symbol.json"
+    other.write_text(json.dumps(content))
+    loader = Loader(tmp_path / "cache", TableFramework())
+    graphs = [loader.load(source_of(path)) for path in (plain, other)]
+    one, same = ([it.content for it in packed_bricks(decompose(graph), TableFramework())] for graph in graphs)
+    assert one == same
+
+
+def test_a_brick_with_an_undeclared_parameter_is_not_exported(tmp_path: Path) -> None:
+    content = json.loads(network((8,)))
+    content["nodes"][-1]["attrs"]["note"] = "from the lab"
+    path = tmp_path / "noted-symbol.json"
+    path.write_text(json.dumps(content))
+    found = packed_bricks(
+        decompose(Loader(tmp_path / "cache", TableFramework()).load(source_of(path))), TableFramework()
+    )
+    assert not [it for it in found if b"lab" in it.content]
+    assert [it.reason for it in found if it.reason] == ["would not be read back as the same brick"]
+
+
+@pytest.mark.parametrize(
+    ("native", "said"),
+    [
+        *((NativeNode(op), op) for op in ("Custom", "_NDArray", "_cvimread", "MadeUp")),
+        (NativeNode("_foreach", (), ("{}",)), "graph inside"),
+    ],
+)
+def test_operators_with_code_files_or_graphs_are_not_exported(
+    private: Path, tmp_path: Path, native: NativeNode, said: str
+) -> None:
+    graph = Loader(tmp_path / "cache", TableFramework()).load(source_of(private))
+    operator = replace(graph.layers[0].operators[0], native=native)
+    evil = replace(graph, layers=(replace(graph.layers[0], operators=(operator,)),), heads=(Feed(0, 0),))
+    with pytest.raises(UnsuitableLayersError, match=said):
+        packed(evil)
+
+
+@pytest.mark.parametrize(("dtype", "number"), [("float16", 2), ("uint8", 3), ("int32", 4), ("int64", 6)])
+def test_data_types_are_exported_as_the_numbers_of_mxnet(dtype: str, number: int) -> None:
+    graph = built([Spec("relu", DATA)])
+    alone = replace(
+        graph,
+        layers=(replace(graph.layers[0], operators=(relu(graph.layers[0].operators[0]),)),),
+        inputs=(graph.inputs[0]._replace(type=TensorType((1, 8), dtype)),),
+    )
+    assert f'"__dtype__":"{number}"' in packed(alone).decode()
+
+
+def of_relus(folder: Path, count: int, width: int) -> LayerGraph:
+    """Return a chain of a fully connected layer and relus."""
+    names = ["x", "y0", *(f"y{number + 1}" for number in range(count))]
+    nodes = [make_node("Gemm", ["x", "w"], ["y0"], transB=1)]
+    nodes += [make_node("Relu", [names[place]], [names[place + 1]]) for place in range(1, count + 1)]
+    return loaded(folder, model(nodes, {"x": (1, 8)}, [names[-1]], [floats("w", (width, 8))]))
+
+
+def keys(graph: LayerGraph) -> list[str]:
+    return [brick_of(graph, (layer.index,)).key for layer in graph.layers]
+
+
+@pytest.fixture
+def graphs(tmp_path: Path) -> list[LayerGraph]:
+    return [loaded(tmp_path, small()), of_relus(tmp_path, 2, 4), loaded(tmp_path, small())]
+
+
+def test_a_joined_network_has_the_bricks_of_its_parts_in_their_order(graphs: list[LayerGraph]) -> None:
+    assert keys(joined(graphs)) == [key for graph in graphs for key in keys(graph)]
+
+
+def test_parts_share_no_tensor_and_no_weight(graphs: list[LayerGraph]) -> None:
+    network = joined(graphs)
+    first = len(graphs[0].layers)
+    assert all(feed.layer is None or feed.layer >= first for layer in network.layers[first:] for feed in layer.feeds)
+    arrays = [network.layers[index].array(0) for index in (0, first + len(graphs[1].layers))]
+    assert len(set(arrays)) == 2
+    assert len(network.inputs) == len({given.name for given in network.inputs}) == 3
+    # Outputs of all parts stay outputs.
+    assert list(network.heads) == [Feed(4, 0), Feed(7, 0), Feed(12, 0)]
+
+
+def test_layers_at_an_edge_do_not_stand_for_bricks_that_are_inside_of_another_excerpt(tmp_path: Path) -> None:
+    # The relu is at an edge of the first chain, and inside of the second.
+    short, long = of_relus(tmp_path, 1, 4), of_relus(tmp_path, 2, 4)
+    (network,) = joined_excerpts([short, long], [])
+    at_edges = {(index, network.graph.layers[index].op) for index in network.edges}
+    assert at_edges == {(1, "relu"), (4, "relu")}
+    # A brick that is at edges only is timed there.
+    assert not joined_excerpts([short], [])[0].edges
+
+
+def test_networks_are_of_about_equal_size(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(packing, "_WARM_BYTES", 2_000)
+    excerpts = [of_relus(tmp_path, 1, 8) for _ in range(23)]
+    sizes = [len(it.graph.layers) for it in joined_excerpts(excerpts, [])]
+    assert len(sizes) > 2
+    assert sum(sizes) == 46
+    assert max(sizes) <= min(sizes) + 2
+
+
+def test_excerpts_of_large_models_are_in_other_networks(tmp_path: Path) -> None:
+    warm, cold = of_relus(tmp_path, 1, 4), of_relus(tmp_path, 1, 5)
+    networks = joined_excerpts([warm], [cold])
+    assert [keys(it.graph) for it in networks] == [keys(warm), keys(cold)]
+    assert [it.graph.name for it in networks] == ["excerpts 1", "excerpts 2"]
+
+
+def chain(folder: Path, *ops: str, batch: int | str = 1) -> LayerGraph:
+    """Return a chain of operators on one tensor."""
+    names = ["x", *(f"y{number}" for number in range(len(ops)))]
+    nodes = [make_node(op, [names[place]], [names[place + 1]]) for place, op in enumerate(ops)]
+    return loaded(folder, model(nodes, {"x": (batch, 4)}, [names[-1]]))
+
+
+def read(folder: Path, content: bytes) -> ModelProto:
+    """Return the model in a file, which the other side accepts."""
+    check_network(content, GIBIBYTE)
+    made: ModelProto = ModelProto.FromString(content)
+    return made
+
+
+def ops_of(content: bytes) -> list[str]:
+    return [node.op_type for node in ModelProto.FromString(content).graph.node]
+
+
+def test_an_excerpt_reaches_one_layer_to_either_side_and_then_further(tmp_path: Path) -> None:
+    graph = chain(tmp_path, "Relu", "Tanh", "Exp", "Sigmoid", "Sqrt")
+    excerpts = OnnxExcerpts(graph, graph).around(2)
+    assert [ops_of(each) for each in islice(excerpts, 2)] == [
+        ["Tanh", "Exp", "Sigmoid"],
+        ["Relu", "Tanh", "Exp", "Sigmoid", "Sqrt"],
+    ]
+    graph = chain(tmp_path, *(["Relu", "Tanh"] * 10))
+    contents = list(OnnxExcerpts(graph, graph).around(10))
+    assert len(contents) == MOST_HOPS == 4
+    assert len(ops_of(contents[-1])) == 9
+
+
+def test_excerpts_have_the_shapes_of_the_model_and_the_layers_are_the_same(tmp_path: Path) -> None:
+    graph = loaded(tmp_path, small())
+    content = next(OnnxExcerpts(graph, graph).around(2))
+    path = tmp_path / "excerpt.onnx"
+    path.write_bytes(content)
+    excerpt = Loader(tmp_path / "cache", TableFramework()).load(source_of(path), Level.WRITTEN)
+    own = [layer for layer in excerpt.layers if layer.op != "constant"]
+    assert [layer.outputs for layer in own] == [layer.outputs for layer in graph.layers[1:4]]
+
+
+def test_tensors_that_others_read_stay_outputs(tmp_path: Path) -> None:
+    nodes = [
+        make_node("Relu", ["x"], ["a"]),
+        make_node("Tanh", ["a"], ["b"]),
+        make_node("Exp", ["b"], ["c"]),
+        make_node("Add", ["a", "c"], ["y"]),
+    ]
+    graph = loaded(tmp_path, model(nodes, {"x": (1, 4)}, ["y"]))
+    made = read(tmp_path, next(OnnxExcerpts(graph, graph).around(1)))
+    # The relu is read by the addition too, which the excerpt lacks.
+    assert [node.op_type for node in made.graph.node] == ["Relu", "Tanh", "Exp"]
+    assert [output.name for output in made.graph.output] == [
+        made.graph.node[0].output[0],
+        made.graph.node[2].output[0],
+    ]
+
+
+def test_an_excerpt_of_a_model_with_open_axes_is_also_tried_with_open_axes(tmp_path: Path) -> None:
+    graph = chain(tmp_path, "Relu", "Tanh", "Exp", batch="batch")
+    fixed, opened = (ModelProto.FromString(each) for each in islice(OnnxExcerpts(graph, graph).around(1), 2))
+    axes = [it.graph.input[0].type.tensor_type.shape.dim for it in (fixed, opened)]
+    assert [axis.dim_value for axis in axes[0]] == [1, 4]
+    assert all(axis.dim_param.startswith("axis") for axis in axes[1])
+
+
+def test_a_model_with_a_branch_cannot_be_cut(tmp_path: Path) -> None:
+    inside = make_graph(
+        [make_node("Relu", ["x"], ["r"])], "i", [], [make_tensor_value_info("r", TensorProto.FLOAT, ())]
+    )
+    other = make_graph([make_node("Tanh", ["x"], ["t"])], "o", [], [make_tensor_value_info("t", TensorProto.FLOAT, ())])
+    nodes = [
+        make_node("ReduceSum", ["x"], ["s"], keepdims=0),
+        make_node("Cast", ["s"], ["c"], to=TensorProto.BOOL),
+        make_node("If", ["c"], ["y"], then_branch=inside, else_branch=other),
+    ]
+    graph = loaded(tmp_path, model(nodes, {"x": (1, 4)}, ["y"]))
+    with pytest.raises(UnsuitableLayersError, match="branches"):
+        OnnxExcerpts(graph, graph)
+
+
+def test_weights_do_not_travel(tmp_path: Path) -> None:
+    nodes = [make_node("Gemm", ["x", "w"], ["a"], transB=1), make_node("Relu", ["a"], ["y"])]
+    graph = loaded(tmp_path, model(nodes, {"x": (1, 4)}, ["y"], [floats("w", (3, 4))]))
+    made = read(tmp_path, next(OnnxExcerpts(graph, graph).around(0)))
+    assert "ConstantOfShape" in [node.op_type for node in made.graph.node]
+    assert not any(0.5 in list(array.float_data) for array in made.graph.initializer)

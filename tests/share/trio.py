@@ -1,6 +1,5 @@
 """The owner of private models, the vendor of a machine, and the files that they exchange."""
 
-import json
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -25,6 +24,7 @@ from dlbricks_tui.share.suite_runs import execute_any
 from dlbricks_tui.store.database import ResultsDatabase
 from tests.models.table_framework import TableFramework
 from tests.runs.runs import FAKE, Site
+from tests.runtime import symbols
 
 FAKE_WORKER = Path(__file__).parent / "fake_worker.py"
 GIBIBYTE = 1 << 30
@@ -34,42 +34,23 @@ PRIVATE_WIDTHS = (24, 40)
 DECOY_WIDTHS = ((16, 32), (8, 48), (64, 64))
 
 
-def network(widths: Sequence[int], name: str = "layer", side: int = 16, normed: bool = False, steps: int = 0) -> bytes:
-    """Return a chain of convolution, relu and pooling for each width, and a classifier, with names and a comment.
+def network(widths: Sequence[int], name: str = "layer", side: int = 16) -> bytes:
+    """Return a chain of convolution, relu and pooling for each width, and a classifier, with names and a comment."""
+    net = symbols.Network()
 
-    Convolutions may have a batch norm behind them, and then there may be steps that share their weights.
-    """
-    nodes: list[dict[str, object]] = [
-        {"op": "null", "name": f"{name}_data", "attrs": {"__shape__": f"(1, 3, {side}, {side})"}, "inputs": []}
-    ]
+    def add(op: str, role: str, *inputs: str, **attributes: str) -> str:
+        return net.add(op, f"{name}_{role}", *inputs, __comment__=f"{name} v7", **attributes)
 
-    def add(op: str, role: str, inputs: Sequence[int], **attributes: str) -> int:
-        about = {"__comment__": f"{name} v7", **attributes} if op != "null" else {}
-        entries = [[source, 0, 0] for source in inputs]
-        nodes.append({"op": op, "name": f"{name}_{role}", "attrs": about, "inputs": entries})
-        return len(nodes) - 1
-
-    last = 0
+    last = net.add("null", f"{name}_data", __shape__=f"(1, 3, {side}, {side})")
     for number, width in enumerate(widths):
-        arrays = [add("null", f"conv{number}_{role}", ()) for role in ("weight", "bias")]
+        arrays = [f"{name}_conv{number}_{role}" for role in ("weight", "bias")]
         window = {"kernel": "(3, 3)", "pad": "(1, 1)", "num_filter": str(width)}
-        convolution = add("Convolution", f"conv{number}", [last, *arrays], **window)
-        if normed:
-            arrays = [add("null", f"norm{number}_{role}", ()) for role in ("gamma", "beta", "mean", "var")]
-            convolution = add("BatchNorm", f"norm{number}", [convolution, *arrays])
-        relu = add("Activation", f"relu{number}", [convolution], act_type="relu")
-        last = add("Pooling", f"pool{number}", [relu], kernel="(2, 2)", stride="(2, 2)", pool_type="max")
-    last = add("Flatten", "flat", [last])
-    if steps:
-        arrays = [add("null", f"begin_{role}", ()) for role in ("weight", "bias")]
-        last = add("FullyConnected", "begin", [last, *arrays], num_hidden="256")
-        arrays = [add("null", f"step_{role}", ()) for role in ("weight", "bias")]
-    for number in range(steps):
-        last = add("FullyConnected", f"step{number}", [last, *arrays], num_hidden="256")
-    arrays = [add("null", f"fc_{role}", ()) for role in ("weight", "bias")]
-    scores = add("FullyConnected", "fc", [last, *arrays], num_hidden="10")
-    head = add("softmax", "scores", [scores])
-    return json.dumps({"nodes": nodes, "heads": [[head, 0, 0]], "attrs": {"mxnet_version": ["int", 10500]}}).encode()
+        convolution = add("Convolution", f"conv{number}", last, *arrays, **window)
+        relu = add("Activation", f"relu{number}", convolution, act_type="relu")
+        last = add("Pooling", f"pool{number}", relu, kernel="(2, 2)", stride="(2, 2)", pool_type="max")
+    flat = add("Flatten", "flat", last)
+    scores = add("FullyConnected", "fc", flat, f"{name}_fc_weight", f"{name}_fc_bias", num_hidden="10")
+    return net.symbol(add("softmax", "scores", scores)).encode()
 
 
 def packings(level: Level) -> Mapping[str, Packing]:
@@ -99,12 +80,10 @@ class Trio:
     def results(self) -> Path:
         return self.path / "results.json"
 
-    def taken_apart(
-        self, widths: Sequence[int], level: Level, name: str = SECRET, *, normed: bool = False, steps: int = 0
-    ) -> Decomposition:
+    def taken_apart(self, widths: Sequence[int], level: Level, name: str = SECRET) -> Decomposition:
         """Return the decomposition of a model of the owner."""
         path = self.owner.path / f"{name}-{'-'.join(map(str, widths))}-symbol.json"
-        path.write_bytes(network(widths, name, normed=normed, steps=steps))
+        path.write_bytes(network(widths, name))
         return decompose(Loader(self.owner.path / "cache", TableFramework()).load(source_of(path), level))
 
     def export(self, level: Level = Level.WRITTEN, seed: str = "a seed") -> Assembled:

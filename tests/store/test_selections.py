@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from tinydb import where
 
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.store.columns import COLUMNS, Content
@@ -153,6 +154,9 @@ def test_conditions_from_values_take_them_literally(store: ResultsDatabase) -> N
     assert not len(store.select(equal(system="c5.xlarge,c5.2xlarge")))
     assert not len(store.select(equal(brick=brick(0)[:8])))
     assert store.select(equal(name="resnet50_v1")).values("id") == [MODEL.uuid]
+    # c5.2xlarge comes before c5.xlarge.
+    for query in (where("system") != "c5.xlarge", where("system") < "c5.xlarge"):
+        assert store.select(query).values("id") == [SLOW.uuid]
 
 
 def test_every_column_sorts_as_its_values_do(store: ResultsDatabase) -> None:

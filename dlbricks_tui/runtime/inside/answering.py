@@ -7,30 +7,32 @@ import re
 import sys
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 from dlbricks_tui.runtime import protocol
-from dlbricks_tui.runtime.inside.backend import Backend, RefusalError
-from dlbricks_tui.runtime.inside.mxnet_framework import load_mxnet, refuse_without
+from dlbricks_tui.runtime.inside.backend import Backend, RefusalError, imported
+from dlbricks_tui.runtime.inside.mxnet_framework import load_mxnet
 from dlbricks_tui.runtime.lines import ProtocolError, decode_request, encode
+
+if TYPE_CHECKING:
+    # The function for each type of request.
+    Performers = dict[type[protocol.Request[Any]], Callable[[Any], protocol.Reply]]
 
 
 def answer_all(requests: BinaryIO, replies: BinaryIO, framework: str) -> None:
     """Write one reply per request, in order."""
-    performers: dict[type[protocol.Request[Any]], Callable[[Any], protocol.Reply]] = {}
+    performers: Performers = {}
     for line in requests:
         replies.write(encode(_answer(line, performers, framework)))
         replies.flush()
 
 
-def _answer(
-    line: bytes, performers: dict[type[protocol.Request[Any]], Callable[[Any], protocol.Reply]], framework: str
-) -> protocol.Reply:
+def _answer(line: bytes, performers: Performers, framework: str) -> protocol.Reply:
     try:
         request = decode_request(line)
         if isinstance(request, protocol.Quantise):
             # Without the backend, whose thread pool the sessions of the quantiser could not share.
-            refuse_without("numpy")
+            imported("numpy", "numpy")
             from dlbricks_tui.runtime.inside.ort_session import write_quantised
 
             return write_quantised(request)
@@ -53,7 +55,7 @@ def _mxnet() -> Backend:
 
 
 def _onnxruntime() -> Backend:
-    refuse_without("numpy")
+    imported("numpy", "numpy")
     from dlbricks_tui.runtime.inside.ort_backend import OnnxRuntime
     from dlbricks_tui.runtime.inside.ort_session import load_onnxruntime
 
@@ -61,7 +63,7 @@ def _onnxruntime() -> Backend:
 
 
 def _openvino() -> Backend:
-    refuse_without("numpy")
+    imported("numpy", "numpy")
     from dlbricks_tui.runtime.inside.openvino_backend import OpenVino
     from dlbricks_tui.runtime.inside.openvino_models import load_openvino
 
@@ -71,9 +73,9 @@ def _openvino() -> Backend:
 BACKENDS: dict[str, Callable[[], Backend]] = {"mxnet": _mxnet, "onnxruntime": _onnxruntime, "openvino": _openvino}
 
 
-def _engine_performers(framework: str) -> dict[type[protocol.Request[Any]], Callable[[Any], protocol.Reply]]:
+def _engine_performers(framework: str) -> Performers:
     # Without a backend, which would bring threads of its own.
-    refuse_without("numpy")
+    imported("numpy", "numpy")
     if framework == "openvino":
         from dlbricks_tui.runtime.inside.language_engines import openvino_engine
         from dlbricks_tui.runtime.inside.openvino_models import load_openvino
@@ -86,8 +88,7 @@ def _engine_performers(framework: str) -> dict[type[protocol.Request[Any]], Call
     return {protocol.OpenEngine: engine.open, protocol.Generate: engine.generate, protocol.Serve: engine.serve}
 
 
-def _performers(backend: Backend) -> dict[type[protocol.Request[Any]], Callable[[Any], protocol.Reply]]:
-    """Return the function for each type of request."""
+def _performers(backend: Backend) -> Performers:
     from dlbricks_tui.runtime.inside.measuring import LoadedPrograms
 
     def described(request: protocol.Describe) -> protocol.Described:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
@@ -15,6 +16,14 @@ class RefusalError(Exception):
     def __init__(self, reason: protocol.Reason, message: str, node: int | None = None) -> None:
         super().__init__(message)
         self.refused = protocol.Refused(reason, message, node)
+
+
+def imported(module: str, title: str) -> Any:
+    """Import a module, or raise RefusalError, which names it by its title."""
+    try:
+        return importlib.import_module(module)
+    except (ImportError, AttributeError, OSError) as error:
+        raise RefusalError(protocol.Reason.NO_FRAMEWORK, f"{title} cannot be imported: {error}") from error
 
 
 class OperatorsOfRuns(NamedTuple):

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy
 
-from dlbricks_tui.runtime.inside.backend import RefusalError
+from dlbricks_tui.runtime.inside.backend import RefusalError, imported
 from dlbricks_tui.runtime.inside.openvino_decoders import decoder_extensions, with_state
 from dlbricks_tui.runtime.inside.openvino_models import DEVICE, ask, compiled, settings
 from dlbricks_tui.runtime.inside.ort_session import first_line, lacks_memory
@@ -38,10 +38,7 @@ _NS_PER_SECOND = 1e9
 
 def load_genai() -> Any:
     """Import `onnxruntime_genai`, which then tells nobody of its use."""
-    try:
-        genai = importlib.import_module("onnxruntime_genai")
-    except (ImportError, AttributeError, OSError) as error:
-        raise RefusalError(Reason.NO_FRAMEWORK, f"onnxruntime-genai cannot be imported: {error}") from error
+    genai = imported("onnxruntime_genai", "onnxruntime-genai")
     # Older versions send nothing.
     getattr(genai, "disable_telemetry_events", bool)()
     return genai

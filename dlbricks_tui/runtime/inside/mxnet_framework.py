@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-import importlib
 import json
 import re
 import sys
@@ -12,7 +11,7 @@ from contextlib import contextmanager
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from dlbricks_tui.runtime.inside.backend import RefusalError
+from dlbricks_tui.runtime.inside.backend import RefusalError, imported
 from dlbricks_tui.runtime.protocol import Reason
 
 VARIABLE = "null"
@@ -182,27 +181,16 @@ OUT_OF_MEMORY = "Failed to allocate"
 
 def load_mxnet() -> Any:
     """Import `mxnet`, after numpy."""
-    try:
-        numpy = importlib.import_module("numpy")
-        for name, builtin in NUMPY_ALIASES:
-            # hasattr would make numpy warn of deprecated names.
-            if name not in vars(numpy):
-                setattr(numpy, name, builtin)
-        if sys.version_info < (3, 12):
-            # MXNet then imports the `distutils` of Python: setuptools would load all of itself for its own.
-            sys.meta_path[:] = [it for it in sys.meta_path if type(it).__module__ != "_distutils_hack"]
-        with _left_out("onnx"):
-            return importlib.import_module("mxnet")
-    except (ImportError, AttributeError, OSError) as error:
-        raise RefusalError(Reason.NO_FRAMEWORK, f"MXNet cannot be imported: {error}") from error
-
-
-def refuse_without(module: str) -> None:
-    """Raise RefusalError if a module cannot be imported."""
-    try:
-        importlib.import_module(module)
-    except (ImportError, AttributeError, OSError) as error:
-        raise RefusalError(Reason.NO_FRAMEWORK, f"{module} cannot be imported: {error}") from error
+    numpy = imported("numpy", "MXNet")
+    for name, builtin in NUMPY_ALIASES:
+        # hasattr would make numpy warn of deprecated names.
+        if name not in vars(numpy):
+            setattr(numpy, name, builtin)
+    if sys.version_info < (3, 12):
+        # MXNet then imports the `distutils` of Python: setuptools would load all of itself for its own.
+        sys.meta_path[:] = [it for it in sys.meta_path if type(it).__module__ != "_distutils_hack"]
+    with _left_out("onnx"):
+        return imported("mxnet", "MXNet")
 
 
 @lru_cache(maxsize=1)

@@ -64,12 +64,7 @@ class ProfiledOpenvinoModel(ProfiledNetwork):
 
     def run(self, warm: int, repeat: int, before: Callable[[], Any]) -> list[list[TracedOperator]]:
         """Run the model; return the mean times of the last `repeat` runs as those of one run."""
-        if self._request is None or self._runs + warm + repeat > _MOST_RUNS:
-            self._compile()
-        self._runs += ask(self._request.begin, Reason.UNBUILDABLE)
-        for _ in range(warm):
-            self._run(before)
-        begin, taken_us = self._totals_us(), 0.0
+        begin, taken_us = self._begun(warm, repeat, before), 0.0
         for _ in range(repeat):
             before()
             began = perf_counter()
@@ -80,18 +75,22 @@ class ProfiledOpenvinoModel(ProfiledNetwork):
 
     def trace(self, warm: int, repeat: int, watch: Callable[[Callable[[], None]], int]) -> OperatorsOfRuns:
         """Run the model; each run has the mean times of all watched ones."""
-        if self._request is None or self._runs + warm > _MOST_RUNS:
-            self._compile()
-        self._runs += ask(self._request.begin, Reason.UNBUILDABLE)
-        for _ in range(warm):
-            self._run(lambda: None)
-        begin = self._totals_us()
+        begin = self._begun(warm, 0, lambda: None)
         for _ in range(repeat):
             watch(lambda: self._run(lambda: None))
         return OperatorsOfRuns([self._row(begin, repeat)] * repeat, has_starts=False)
 
     def with_owners(self, lines: tuple[Said, ...]) -> tuple[Said, ...]:
         return with_owners(lines, [it.kind for it in self._executed], self._numbers)
+
+    def _begun(self, warm: int, repeat: int, before: Callable[[], Any]) -> dict[str, float]:
+        """Run the model untimed, with counters fine enough for more runs, and return their totals after that."""
+        if self._request is None or self._runs + warm + repeat > _MOST_RUNS:
+            self._compile()
+        self._runs += ask(self._request.begin, Reason.UNBUILDABLE)
+        for _ in range(warm):
+            self._run(before)
+        return self._totals_us()
 
     def _compile(self) -> None:
         # Frees the memory of the one before.

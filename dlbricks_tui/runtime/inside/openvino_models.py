@@ -7,7 +7,6 @@ node that its readers belong to. If these are several, it belongs to the one in 
 
 from __future__ import annotations
 
-import importlib
 import os
 import re
 import tempfile
@@ -20,7 +19,7 @@ from typing import Any, TypeVar
 
 import numpy
 
-from dlbricks_tui.runtime.inside.backend import RefusalError
+from dlbricks_tui.runtime.inside.backend import RefusalError, imported
 from dlbricks_tui.runtime.inside.onnx_backend import (
     ONNX_ONLY,
     Node,
@@ -274,10 +273,7 @@ Found = TypeVar("Found")
 
 def load_openvino() -> Any:
     """Import `openvino`."""
-    try:
-        return importlib.import_module("openvino")
-    except (ImportError, AttributeError, OSError) as error:
-        raise RefusalError(Reason.NO_FRAMEWORK, f"OpenVINO cannot be imported: {error}") from error
+    return imported("openvino", "OpenVINO")
 
 
 def refuse_missing_precision(core: Any) -> None:

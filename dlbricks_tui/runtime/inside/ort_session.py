@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy
 
-from dlbricks_tui.runtime.inside.backend import RefusalError
+from dlbricks_tui.runtime.inside.backend import RefusalError, imported
 from dlbricks_tui.runtime.inside.onnx_backend import (
     ONNX_ONLY,
     TEXT,
@@ -67,10 +67,7 @@ _TENSOR = re.compile(r"tensor\((\w+)\)$")
 
 def load_onnxruntime() -> Any:
     """Import `onnxruntime`, with the numbers of threads in the settings."""
-    try:
-        ort = importlib.import_module("onnxruntime")
-    except (ImportError, AttributeError, OSError) as error:
-        raise RefusalError(Reason.NO_FRAMEWORK, f"ONNX Runtime cannot be imported: {error}") from error
+    ort = imported("onnxruntime", "ONNX Runtime")
     # Sessions share one pool: threads of another session would still spin while the next one is timed.
     ort.set_global_thread_pool_sizes(_number(THREADS_VARIABLE, 0), _number(AT_ONCE_VARIABLE, 1))
     return ort
@@ -257,12 +254,8 @@ def write_quantised(request: Quantise) -> Quantised:
     are quantised statically.
     """
     network, copy = request.network, request.copy
-    try:
-        onnx, ort = importlib.import_module("onnx"), importlib.import_module("onnxruntime")
-        tool = importlib.import_module("onnxruntime.quantization")
-        shapes = importlib.import_module("onnxruntime.quantization.shape_inference")
-    except ImportError as error:
-        raise RefusalError(Reason.NO_FRAMEWORK, f"the quantiser cannot be imported: {error}") from error
+    names = ("onnx", "onnxruntime", "onnxruntime.quantization", "onnxruntime.quantization.shape_inference")
+    onnx, ort, tool, shapes = [imported(name, "the quantiser") for name in names]
     # Silence the advice of the tool about accuracy.
     logging.disable(logging.WARNING)
     content = unpacked(network.file, Reason.UNBUILDABLE)
