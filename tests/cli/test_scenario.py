@@ -1,12 +1,24 @@
 """`dlbricks scenario`: predictions from a store, and measurements by code that pretends to run LoadGen or an engine."""
-from collections.abc import Callable
-from collections.abc import Sequence
-from datetime import datetime
-from datetime import timedelta
-from datetime import timezone
+
+import io
+import json
+import os
+import re
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable, Sequence
+from datetime import datetime, timedelta, timezone
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+from rich.console import Console
+
 from dlbricks_tui.api.jobs import JobWords
-from dlbricks_tui.api.loads import TokenLoadAnswer
-from dlbricks_tui.api.loads import TokenLoadOptions
+from dlbricks_tui.api.loads import TokenLoadAnswer, TokenLoadOptions
 from dlbricks_tui.bricks.decomposition import decompose
 from dlbricks_tui.bricks.identity import whole_model
 from dlbricks_tui.cli.progress import JobNarration
@@ -14,46 +26,20 @@ from dlbricks_tui.estimate import predictors as predictions
 from dlbricks_tui.host.fingerprint import fingerprint
 from dlbricks_tui.jobs.events import Event
 from dlbricks_tui.language.architecture import WeightPrecision
-from dlbricks_tui.language.orders import LanguageFailed
-from dlbricks_tui.language.orders import LanguageMeasured
+from dlbricks_tui.language.orders import LanguageFailed, LanguageMeasured
 from dlbricks_tui.models.graph import Level
-from dlbricks_tui.scenarios.scenario import LoadProgress
-from dlbricks_tui.scenarios.scenario import LoadTestDone
-from dlbricks_tui.scenarios.scenario import LoadTestStarted
-from dlbricks_tui.scenarios.scenario import Scenario
-from dlbricks_tui.scenarios.scenario import ScenarioKind
+from dlbricks_tui.scenarios.scenario import LoadProgress, LoadTestDone, LoadTestStarted, Scenario, ScenarioKind
 from dlbricks_tui.store.database import ResultsDatabase
-from dlbricks_tui.store.records import LoadTest
-from dlbricks_tui.store.records import Record
+from dlbricks_tui.store.records import LoadTest, Record
 from dlbricks_tui.wording.jobs import LoadWords
-from pathlib import Path
-from rich.console import Console
 from tests.api.language_answers import token_load_answer
+from tests.cli.people import Command, document, one_line, schema_kept
 from tests.cli.people import Command as Answer
-from tests.cli.people import Command
-from tests.cli.people import document
-from tests.cli.people import one_line
-from tests.cli.people import schema_kept
-from tests.estimate.stored import brick_records
-from tests.estimate.stored import model_record
+from tests.estimate.stored import brick_records, model_record
 from tests.estimate.table1 import table1
 from tests.jobs.carrying import stands_for_processes
-from tests.models.onnx_models import saved
-from tests.models.onnx_models import small
-from tests.store.samples import load_test
-from tests.store.samples import runtime
-from tests.store.samples import system
-from types import ModuleType
-from typing import Any
-import io
-import json
-import os
-import pytest
-import re
-import signal
-import sys
-import threading
-import time
+from tests.models.onnx_models import saved, small
+from tests.store.samples import load_test, runtime, system
 
 pytestmark = pytest.mark.usefixtures("rough_predictions", "shared_cache")
 
