@@ -107,7 +107,8 @@ def test_a_new_kind_of_results_needs_one_declaration(
         "level fused",
     ]
     one, other = (ComparableRow("level", it, it, it) for it in ("written", "fused"))
-    marked = compare_rows(cast("Any", SimpleNamespace(data=DataFolder(tmp_path))), one, other, None)
+    session = SimpleNamespace(results=lambda: ResultsDatabase(DataFolder(tmp_path).store))
+    marked = compare_rows(cast("Any", session), one, other, None)
     assert isinstance(marked, ComparedTwo) and (marked.of, marked.verdict) == ("level", Verdict.FASTER)
     with pytest.raises(QueryError, match="is no system, runtime, run, level or day with results"):
         select_named(store, "fuse")
