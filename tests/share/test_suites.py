@@ -20,7 +20,7 @@ from dlbricks_tui.jobs.folder import RunFolder, RunFolders, State
 from dlbricks_tui.models.graph import Feed, LayerGraph, Level, NativeNode, Operator, TensorType
 from dlbricks_tui.models.library import Library, source_of
 from dlbricks_tui.models.loading import Loader
-from dlbricks_tui.models.mxnet.symbol_file import Framework
+from dlbricks_tui.models.mxnet_file import Framework
 from dlbricks_tui.runs.events import ModelLeftOut, Planned
 from dlbricks_tui.runs.request import SuiteChoice, read_request
 from dlbricks_tui.runtime.process import Worker
