@@ -1,33 +1,25 @@
 """Made-up results of models, as a run would store them."""
-from collections.abc import Iterable
-from collections.abc import Iterator
-from dataclasses import replace
-from dlbricks_tui.bricks.decomposition import Decomposition
-from dlbricks_tui.bricks.decomposition import Occurrence
-from dlbricks_tui.bricks.decomposition import decompose
-from dlbricks_tui.bricks.identity import whole_model
-from dlbricks_tui.folders import DataFolder
-from dlbricks_tui.folders import SAMPLE_MODELS
-from dlbricks_tui.host.fingerprint import fingerprint
-from dlbricks_tui.models.graph import LayerGraph
-from dlbricks_tui.models.library import Library
-from dlbricks_tui.models.library import ModelSource
-from dlbricks_tui.models.loading import Loader
-from dlbricks_tui.models.mxnet_file import GraphAnswer
-from dlbricks_tui.store.database import ResultsDatabase
-from dlbricks_tui.store.records import BrickForm
-from dlbricks_tui.store.records import EndToEnd
-from dlbricks_tui.store.records import Measurement
-from dlbricks_tui.store.records import Record
-from dlbricks_tui.store.records import RuntimeRecord
-from dlbricks_tui.store.records import System
-from dlbricks_tui.store.statistics import summarise
-from functools import cache
-from pathlib import Path
-from typing import Any
+
 import os
 import random
 import zlib
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from dlbricks_tui.bricks.decomposition import Decomposition, Occurrence, decompose
+from dlbricks_tui.bricks.identity import whole_model
+from dlbricks_tui.folders import SAMPLE_MODELS, DataFolder
+from dlbricks_tui.host.fingerprint import fingerprint
+from dlbricks_tui.models.graph import LayerGraph
+from dlbricks_tui.models.library import Library, ModelSource
+from dlbricks_tui.models.loading import Loader
+from dlbricks_tui.models.mxnet_file import GraphAnswer
+from dlbricks_tui.store.database import ResultsDatabase
+from dlbricks_tui.store.records import BrickForm, EndToEnd, Measurement, Record, RuntimeRecord, System
+from dlbricks_tui.store.statistics import summarise
 
 WHEN = "2026-11-21T08:00:00.000000+00:00"
 RUNTIME = RuntimeRecord(
