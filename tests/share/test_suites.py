@@ -1,81 +1,52 @@
 """A suite from the owner to the vendor, and its results back."""
+
+import json
+import stat
 from collections.abc import Sequence
 from dataclasses import replace
-from dlbricks_tui.bricks.decomposition import Decomposition
-from dlbricks_tui.bricks.decomposition import decompose
+from itertools import islice
+from pathlib import Path
+from shutil import copytree
+
+import pytest
+from onnx import ModelProto
+
+from dlbricks_tui.bricks.decomposition import Decomposition, decompose
 from dlbricks_tui.bricks.identity import brick_of
 from dlbricks_tui.folders import SAMPLE_MODELS
 from dlbricks_tui.jobs.events import Event
-from dlbricks_tui.jobs.folder import RunFolder
-from dlbricks_tui.jobs.folder import RunFolders
-from dlbricks_tui.jobs.folder import State
-from dlbricks_tui.models.graph import Feed
-from dlbricks_tui.models.graph import LayerGraph
-from dlbricks_tui.models.graph import Level
-from dlbricks_tui.models.graph import NativeNode
-from dlbricks_tui.models.graph import Operator
-from dlbricks_tui.models.graph import TensorType
-from dlbricks_tui.models.library import Library
-from dlbricks_tui.models.library import source_of
+from dlbricks_tui.jobs.folder import RunFolder, RunFolders, State
+from dlbricks_tui.models.graph import Feed, LayerGraph, Level, NativeNode, Operator, TensorType
+from dlbricks_tui.models.library import Library, source_of
 from dlbricks_tui.models.loading import Loader
 from dlbricks_tui.models.mxnet_file import Framework
-from dlbricks_tui.runs.events import ModelLeftOut
-from dlbricks_tui.runs.events import Planned
-from dlbricks_tui.runs.request import SuiteChoice
-from dlbricks_tui.runs.request import read_request
+from dlbricks_tui.runs.events import ModelLeftOut, Planned
+from dlbricks_tui.runs.request import SuiteChoice, read_request
 from dlbricks_tui.runtime.process import Worker
 from dlbricks_tui.runtime.runtime import Runtime
 from dlbricks_tui.runtime.traits import Format
-from dlbricks_tui.share import exporting
-from dlbricks_tui.share import packing
-from dlbricks_tui.share.errors import ShareError
-from dlbricks_tui.share.errors import UnsuitableLayersError
-from dlbricks_tui.share.exporting import BricksChecked
-from dlbricks_tui.share.exporting import assemble
-from dlbricks_tui.share.exporting import write_assembled
-from dlbricks_tui.share.mxnet_excerpts import MXNetExcerpts
-from dlbricks_tui.share.mxnet_excerpts import MXNetReader
+from dlbricks_tui.share import exporting, packing
+from dlbricks_tui.share.errors import ShareError, UnsuitableLayersError
+from dlbricks_tui.share.exporting import BricksChecked, assemble, write_assembled
+from dlbricks_tui.share.mxnet_excerpts import MXNetExcerpts, MXNetReader
 from dlbricks_tui.share.mxnet_network import packed
 from dlbricks_tui.share.onnx_checks import check_network
-from dlbricks_tui.share.onnx_excerpts import MOST_HOPS
-from dlbricks_tui.share.onnx_excerpts import OnnxExcerpts
-from dlbricks_tui.share.packing import PackedBrick
-from dlbricks_tui.share.packing import Packing
-from dlbricks_tui.share.packing import SuiteModel
-from dlbricks_tui.share.packing import joined
-from dlbricks_tui.share.packing import joined_excerpts
+from dlbricks_tui.share.onnx_excerpts import MOST_HOPS, OnnxExcerpts
+from dlbricks_tui.share.packing import PackedBrick, Packing, SuiteModel, joined, joined_excerpts
 from dlbricks_tui.share.results_file import read_results
-from dlbricks_tui.share.suite_files import key_path
-from dlbricks_tui.share.suite_files import open_suite
-from dlbricks_tui.share.suite_files import read_key
-from dlbricks_tui.share.suite_files import seed_of
-from dlbricks_tui.share.suite_files import sha256
+from dlbricks_tui.share.suite_files import key_path, open_suite, read_key, seed_of, sha256
 from dlbricks_tui.share.suite_runs import execute_any
 from dlbricks_tui.store.database import ResultsDatabase
-from dlbricks_tui.store.records import ANY_CONTEXT
-from dlbricks_tui.store.records import Measurement
+from dlbricks_tui.store.records import ANY_CONTEXT, Measurement
 from dlbricks_tui.store.selections import equal
-from itertools import islice
-from onnx import ModelProto
-from pathlib import Path
-from shutil import copytree
-from tests.bricks.graphs import DATA
-from tests.bricks.graphs import Spec
-from tests.bricks.graphs import after
-from tests.bricks.graphs import built
-from tests.models.onnx_models import loaded
-from tests.models.onnx_models import small
+from tests.bricks.graphs import DATA, Spec, after, built
+from tests.models.onnx_models import loaded, small
 from tests.models.table_framework import TableFramework
 from tests.runtime import onnx_cases
 from tests.runtime.engines import framework_of
-from tests.share.trio import PRIVATE_WIDTHS
-from tests.share.trio import Trio
-from tests.share.trio import network
-from tests.share.trio import packings
+from tests.share.trio import PRIVATE_WIDTHS, Trio, network, packings
 from tests.store.samples import former_calibration
-import json
-import pytest
-import stat
+
 
 @pytest.fixture
 def trio(tmp_path: Path) -> Trio:
