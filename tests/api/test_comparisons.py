@@ -1,7 +1,8 @@
 """Comparisons of results: sides by name, corresponding executions, changes, columns and estimates."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -9,12 +10,9 @@ from typing import Any, cast
 import pytest
 
 from dlbricks_tui.api.changes import (
-    NO_EXECUTION,
-    NO_RESULT,
-    NO_TIME,
-    OTHER_CONTENT,
     Columns,
-    EstimateOf,
+    ComparedCell,
+    ComparedRow,
     compare,
     compared_results,
     estimates_of,
@@ -55,6 +53,7 @@ from dlbricks_tui.store.change import Verdict
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.documents import QueryError
 from dlbricks_tui.store.records import Record
+from dlbricks_tui.wording.numbers import counted
 from tests.api.exports import (
     DEFINITIONS,
     MXNET,
@@ -68,6 +67,7 @@ from tests.api.exports import (
     origin,
     side,
 )
+from tests.documents.snapshots import check
 from tests.estimate.stored import brick_records, model_record, store_of
 from tests.estimate.table1 import NoFramework, table1
 from tests.store.samples import runtime, system
@@ -107,7 +107,9 @@ def test_a_new_kind_of_results_needs_one_declaration(
         "level fused",
     ]
     one, other = (ComparableRow("level", it, it, it) for it in ("written", "fused"))
-    marked = compare_rows(cast("Any", SimpleNamespace(data=DataFolder(tmp_path))), one, other, None)
+    marked = compare_rows(
+        cast("Any", SimpleNamespace(results=lambda: ResultsDatabase(DataFolder(tmp_path).store))), one, other, None
+    )
     assert isinstance(marked, ComparedTwo) and (marked.of, marked.verdict) == ("level", Verdict.FASTER)
     with pytest.raises(QueryError, match="is no system, runtime, run, level or day with results"):
         select_named(store, "fuse")
@@ -219,113 +221,60 @@ def test_results_in_doubt_are_left_out_and_a_side_without_good_results_is_one_li
             side("a", *records)
 
 
-def test_models_are_slower_faster_the_same_or_unknown_and_the_largest_change_comes_first() -> None:
-    before = {"slow": 10.0, "slower": 10.0, "fast": 10.0, "same": 10.0, "noisy": 10.0}
-    after = {"slow": 10.8, "slower": 13.0, "fast": 8.0, "same": 10.1, "noisy": 10.2}
-    noise = {"noisy": 0.5}
-    first, second = (
-        side(letter, *in_three_runs(*(model(name, it, noise=noise.get(name, 0.005)) for name, it in each.items())))
-        for letter, each in (("a", before), ("b", after))
-    )
-    found = compare(first, second)
-    assert [(it.name, it.change.verdict) for it in found.models] == [
-        ("slower", Verdict.SLOWER),
-        ("slow", Verdict.SLOWER),
-        ("fast", Verdict.FASTER),
-        ("noisy", Verdict.UNKNOWN),
-        ("same", Verdict.SAME),
-    ]
-    assert found.models[0].change.interval[0] < 0.3 < found.models[0].change.interval[1]
-    assert (found.bricks, found.alone) == ((), ((), ()))
+def models(latencies: dict[str, float], runs: int = 3, **fields: Any) -> list[Record]:
+    """A model for each name; the noisy one is noisy."""
+    timed = [model(name, ms, noise=0.5 if name == "noisy" else 0.005, **fields) for name, ms in latencies.items()]
+    return [*in_three_runs(*timed)] if runs == 3 else [*timed]
 
 
-def test_a_change_of_a_brick_counts_from_one_percent_on_and_that_of_a_model_from_three() -> None:
-    first = model("m", 10.0, noise=0.001), layer(0, 10.0, noise=0.001), layer(1, 10.0, noise=0.001)
-    second = model("m", 10.2, noise=0.001), layer(0, 10.2, noise=0.001), layer(1, 10.05, noise=0.001)
-    found = compare(side("a", *in_three_runs(*first)), side("b", *in_three_runs(*second)))
-    assert [it.change.verdict for it in found.models] == [Verdict.SAME]
-    assert [it.change.verdict for it in found.bricks] == [Verdict.SLOWER, Verdict.SAME]
-    assert all(it.change.significant for it in (*found.models, *found.bricks))
+def exact(whole: float, *layers: float) -> list[Record]:
+    of_layers = [layer(number, ms, noise=0.001) for number, ms in enumerate(layers)]
+    return [*in_three_runs(model("m", whole, noise=0.001), *of_layers)]
 
 
-SAME, MOVED, ZERO = layer(0, 1.0), layer(0, 1.0, context="cold"), layer(0, 0.0)
-BOTH, GONE = model("both", 1.0), model("gone", 1.0)
-
-
-@pytest.mark.parametrize(
-    ("first", "second", "compared", "alone"),
-    [
-        ([SAME], [MOVED], 0, [[("conv", NO_RESULT)], [("conv", NO_RESULT)]]),
-        ([ZERO], [SAME], 0, [[("conv", NO_TIME)], [("conv", NO_TIME)]]),
-        ([BOTH], [model("both", 1.0, model="ef" * 32)], 0, [[("both", OTHER_CONTENT)], [("both", OTHER_CONTENT)]]),
-        (
-            [BOTH, GONE, model("both", 1.0, runtime=TWO)],
-            [BOTH, model("new", 1.0)],
-            1,
-            [[("both", NO_EXECUTION), ("gone", NO_RESULT)], [("new", NO_RESULT)]],
-        ),
-    ],
-    ids=["another context", "a latency of zero", "other layers", "only one has it"],
-)
-def test_what_is_not_compared_is_named_with_the_reason(
-    first: list[Record], second: list[Record], compared: int, alone: list[list[tuple[str, str]]]
-) -> None:
+def told(first: Sequence[Record], second: Sequence[Record]) -> list[str]:
+    """Pairs with their changes and runs, what is not compared, and all models together."""
     found = compare(side("a", *first), side("b", *second))
-    assert len(found.models) + len(found.bricks) == compared
-    assert [[it.reason for it in held] for held in found.alone] == [[reason for _, reason in held] for held in alone]
-    if found.models:
-        assert [[(it.name, it.reason) for it in held] for held in found.alone] == alone
+    together = overall(found.models)
+    pairs = [(it.name, it.change, f"{len(it.first)}:{len(it.second)}") for it in (*found.models, *found.bricks)]
+    pairs += [("together", together, str(number_tested(found.models)))] if together else []
+    lines = [
+        f"{name}: {it.verdict.value} {it.was_ms:.3g} > {it.is_ms:.3g} ms, {it.change:+.1%} "
+        f"({it.interval[0]:+.1%} to {it.interval[1]:+.1%}){'' if it.significant else ' by chance'}, {runs} {it.reason}"
+        for name, it, runs in pairs
+    ]
+    return [*lines, *(f"of {it.side} alone: {it.of} {it.name}: {it.reason}" for held in found.alone for it in held)]
 
 
-def test_a_model_of_another_format_is_compared_by_its_name() -> None:
-    (pair,) = compare(side("a", model("m", 10.0)), side("b", model("m", 5.0, runtime=MXNET, model="ef" * 32))).models
-    assert pair.change.ratio == pytest.approx(0.5)
-    assert pair.change.verdict is Verdict.FASTER
+M10, SAME, BOTH = [model("m", 10.0)], [layer(0, 1.0)], model("both", 1.0)
+BEFORE = {"slow": 10.0, "slower": 10.0, "fast": 10.0, "same": 10.0, "noisy": 10.0}
+AFTER = {"slow": 10.8, "slower": 13.0, "fast": 8.0, "same": 10.1, "noisy": 10.2}
+THREE_BEFORE, THREE_AFTER = (dict.fromkeys(("m0", "m1", "m2"), ms) for ms in (10.0, 10.8))
+OF_A_FILE = [model("m", 10.0, model="ab" * 32), origin(models=(("ab" * 32, "0f" * 32),))]
+FUSED = model("m", 10.0, model="cd" * 32, runtime=NEWER)
+COMPARED: dict[str, tuple[Sequence[Record], Sequence[Record]]] = {
+    "the largest change comes first": (models(BEFORE), models(AFTER)),
+    "changes of bricks count from 1 % on, of models from 3 %": (exact(10.0, 10.0, 10.0), exact(10.2, 10.2, 10.05)),
+    "another context": (SAME, [layer(0, 1.0, context="cold")]),
+    "a latency of zero": ([layer(0, 0.0)], SAME),
+    "other layers": ([BOTH], [model("both", 1.0, model="ef" * 32)]),
+    "only one has it": ([BOTH, model("gone", 1.0), model("both", 1.0, runtime=TWO)], [BOTH, model("new", 1.0)]),
+    "another format, by its name": (M10, [model("m", 5.0, runtime=MXNET, model="ef" * 32)]),
+    # Other versions may fuse a model in another way if its file is the same.
+    "the same file": (OF_A_FILE, [FUSED, origin(runtime=NEWER, models=(("cd" * 32, "0f" * 32),))]),
+    "another file": (OF_A_FILE, [FUSED, origin(runtime=NEWER, models=(("cd" * 32, "1f" * 32),))]),
+    "other batch sizes, per item": (M10, [model("m", 40.0, batch_size=8, model="ef" * 32)]),
+    "one run": (M10, M10),
+    "runs that differ": (M10, [model("m", 9.5, run="r1"), model("m", 10.5, run="r2")]),
+    "results of another day": (M10, [model("m", 5.0, when="2026-11-19T08:00:00.000000+00:00", run="old"), *M10]),
+    "all pairs of one run on a side": (models(THREE_BEFORE, 1), models(THREE_AFTER)),
+    "of three runs on both": (models(THREE_BEFORE), models(THREE_AFTER)),
+    "few samples": ([model("m", 1.0, count=4)], [model("m", 2.0, count=4)]),
+}
 
 
-@pytest.mark.parametrize(("digest", "count"), [("0f" * 32, 1), ("1f" * 32, 0)])
-def test_other_versions_may_fuse_a_model_in_another_way_if_its_file_is_the_same(digest: str, count: int) -> None:
-    first = side("a", model("m", 10.0, model="ab" * 32), origin(models=(("ab" * 32, "0f" * 32),)))
-    newer = model("m", 10.0, model="cd" * 32, runtime=NEWER)
-    second = side("b", newer, origin(runtime=NEWER, models=(("cd" * 32, digest),)))
-    assert len(compare(first, second).models) == count
-
-
-def test_other_batch_sizes_are_compared_per_item() -> None:
-    (pair,) = compare(side("a", model("m", 10.0)), side("b", model("m", 40.0, batch_size=8, model="ef" * 32))).models
-    assert [pair.change.was_ms, pair.change.is_ms] == pytest.approx([10.0, 5.0], rel=0.01)
-
-
-def test_differences_between_runs_widen_the_interval() -> None:
-    one = model("m", 10.0)
-    apart = [model("m", latency_ms, run=name) for name, latency_ms in (("r1", 9.5), ("r2", 10.5))]
-    (narrow,) = compare(side("a", one), side("b", model("m", 10.0))).models
-    (wide,) = compare(side("a", one), side("b", *apart)).models
-    widths = [it.change.interval[1] - it.change.interval[0] for it in (narrow, wide)]
-    assert widths[1] > 3 * widths[0]
-    assert len(wide.second) == 2
-
-
-def test_results_of_another_day_do_not_count() -> None:
-    old = model("m", 5.0, when="2026-11-19T08:00:00.000000+00:00", run="old")
-    (pair,) = compare(side("a", model("m", 10.0)), side("b", old, model("m", 10.0))).models
-    assert [it.run for it in pair.second] == ["r1"]
-
-
-def test_all_pairs_of_one_run_on_a_side_need_a_larger_change() -> None:
-    before, after = ([model(f"m{number}", ms) for number in range(3)] for ms in (10.0, 10.8))
-    alone, several = (
-        compare(side("a", *one), side("b", *other)).models
-        for one, other in ((before, in_three_runs(*after)), (in_three_runs(*before), in_three_runs(*after)))
-    )
-    verdicts = [found.verdict for pairs in (alone, several) if (found := overall(pairs)) is not None]
-    assert verdicts == [Verdict.UNKNOWN, Verdict.SLOWER]
-    assert {it.change.verdict for it in alone} == {Verdict.UNKNOWN}
-
-
-def test_few_samples_are_unknown_and_not_tested() -> None:
-    found = compare(side("a", model("m", 1.0, count=4)), side("b", model("m", 2.0, count=4)))
-    assert (found.models[0].change.verdict, number_tested(found.models)) == (Verdict.UNKNOWN, 0)
+def test_corresponding_results_are_compared_and_what_is_not_is_named_with_the_reason() -> None:
+    check("compared", {name: told(*each) for name, each in COMPARED.items()}, width=160)
 
 
 def test_one_in_twenty_significant_changes_is_expected_to_be_a_false_alarm() -> None:
@@ -359,63 +308,42 @@ def nothing(_: Found) -> None:
     """Know no estimates."""
 
 
-def hosts(*sides: Side, estimate: EstimateOf = nothing) -> Columns:
-    found = hosts_of(sides, estimate)
-    assert found is not None
-    return found
+def times_text(it: ComparedRow | ComparedCell) -> str:
+    return f"{it.ms:.3g} ({it.estimate_ms and round(it.estimate_ms, 2)})"
 
 
-def test_systems_are_relative_to_the_first_one() -> None:
+def columns_of(found: Iterable[Columns]) -> list[str]:
+    """Columns with their ratios, and rows with their latencies, estimates and verdicts."""
+    lines = []
+    for each in found:
+        ratios = [f"{it.name} x{it.ratio or 0.0:.3f} of {counted(it.models, 'model')}" for it in each.others]
+        lines.append(", ".join([f"{each.what}: {each.first}", *ratios]))
+        for row in each.models:
+            cells = [f"{times_text(it)} x{it.ratio:.2f} {it.verdict.value}" for it in row.others]
+            lines.append(", ".join([row.model, row.execution, times_text(row), *cells]))
+        lines += each.remarks
+    return lines
+
+
+def test_systems_frameworks_versions_and_releases_of_dlbricks_stand_side_by_side() -> None:
+    there, alone = partial(model, system="there"), side("a", model("m", 10.0))
     first = side("a", model("m", 10.0), model("n", 20.0), model("only", 1.0))
-    second = side("b", model("m", 5.0, system="there"), model("n", 5.0, system="there"))
-    found = hosts(first, second)
-    (there,) = found.others
-    assert (found.first, there.name, there.models) == ("here", "there", 2)
-    # The geometric mean of a half and a quarter.
-    assert there.ratio == pytest.approx(0.125**0.5)
-    assert [(row.model, *(it.verdict for it in row.others)) for row in found.models] == [
-        ("m", Verdict.FASTER),
-        ("n", Verdict.FASTER),
-    ]
-
-
-def test_both_sides_of_a_ratio_have_estimates() -> None:
-    first, second = side("a", model("m", 10.0)), side("b", model("m", 5.0, system="there"))
-    (row,) = hosts(first, second, estimate=lambda it: it.statistics.trimmed_mean_ms + 1.0).models
-    assert (row.estimate_ms, row.others[0].estimate_ms) == (row.ms + 1.0, row.others[0].ms + 1.0)
-
-
-def test_a_system_in_two_sides_counts_with_the_first_side() -> None:
-    first = side("a", model("m", 10.0), model("m", 20.0, system="there"))
-    second = side("b", model("m", 1.0), model("m", 1.0, system="there"))
-    assert hosts(first, second).others[0].ratio == pytest.approx(2.0)
-
-
-def test_one_system_or_version_has_no_columns_and_one_without_models_of_the_first_is_named() -> None:
-    first, second = side("a", model("m", 10.0)), side("b", model("m", 11.0))
-    assert hosts_of([first, second], nothing) is None
-    assert list(versions_of([first, second], nothing)) == []
-    assert hosts(first, side("b", model("n", 5.0, system="there"))).remarks == (
-        "Of here and not compared with there: 1 model (m): no result there.",
-        "Of there and not compared with here: 1 model (n): no result there.",
-    )
-
-
-def test_frameworks_versions_and_releases_of_dlbricks_stand_side_by_side() -> None:
-    first = side("a", model("m", 10.0), origin())
-    second = side(
-        "b",
-        model("m", 8.0, runtime=NEWER, run="r2"),
-        model("m", 20.0, runtime=MXNET, run="r2"),
-        origin(runtime=NEWER, run="r2", packages=(("dlbricks", "0.3.0"),)),
-    )
-    found = {it.what: it for it in versions_of([first, second], nothing)}
-    assert list(found) == ["framework", "version of ONNX Runtime", "version of dlbricks"]
-    names = {what: [it.first, *(column.name for column in it.others)] for what, it in found.items()}
-    assert names["framework"] == ["ONNX Runtime", "MXNet"]
-    assert names["version of ONNX Runtime"] == ["ONNX Runtime 1.20", "ONNX Runtime 1.21"]
-    assert names["version of dlbricks"] == ["dlbricks 0.2.0", "dlbricks 0.3.0"]
-    assert found["version of ONNX Runtime"].others[0].ratio == pytest.approx(0.8)
+    twice = [side("a", model("m", 10.0), there("m", 20.0)), side("b", model("m", 1.0), there("m", 1.0))]
+    released = origin(runtime=NEWER, run="r2", packages=(("dlbricks", "0.3.0"),))
+    newer = model("m", 8.0, runtime=NEWER, run="r2"), model("m", 20.0, runtime=MXNET, run="r2"), released
+    hosts = {
+        "systems, relative to the first": hosts_of([first, side("b", *(there(it, 5.0) for it in "mn"))], nothing),
+        "with estimates": hosts_of([alone, side("b", there("m", 5.0))], lambda it: it.statistics.trimmed_mean_ms + 1.0),
+        "a system in two sides counts with the first": hosts_of(twice, nothing),
+        "without models of the first": hosts_of([alone, side("b", there("n", 5.0))], nothing),
+        "one system": hosts_of([alone, side("b", model("m", 11.0))], nothing),
+    }
+    versions = {
+        "one version": versions_of([alone, side("b", model("m", 11.0))], nothing),
+        "several": versions_of([side("a", model("m", 10.0), origin()), side("b", *newer)], nothing),
+    }
+    shown = {**{name: [it] if it else [] for name, it in hosts.items()}, **versions}
+    check("side-by-side", {name: columns_of(each) for name, each in shown.items()}, width=160)
 
 
 CAPSNET = decompose(table1()["4"])

@@ -22,14 +22,15 @@ from dlbricks_tui.api.reported import (
     published_models,
     reported_model,
 )
-from dlbricks_tui.bricks.decomposition import Cutting, decompose
+from dlbricks_tui.bricks.decomposition import Cutting, Decomposition, decompose
 from dlbricks_tui.folders import SAMPLE_MODELS
 from dlbricks_tui.models.errors import ModelError
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.models.library import Library, ModelSource
 from dlbricks_tui.models.loading import Loader
-from dlbricks_tui.store.records import PUBLISHED, EndToEnd, Record
+from dlbricks_tui.store.records import PUBLISHED, Record
 from tests.analysis.executions import analysed
+from tests.documents.snapshots import check
 from tests.estimate.stored import brick_records, model_record, store_of
 from tests.estimate.table1 import NoFramework, table1
 from tests.store.samples import run, system
@@ -52,77 +53,62 @@ def contents_of(
         return find_contents(store, lambda _: loader, sources(*names), names, "here", only)
 
 
-def test_an_empty_store_gives_the_figures_without_latencies(tmp_path: Path) -> None:
-    found = contents_of(tmp_path, [], "table1:4", "table1:16")
-    assert [(it.name, it.layers) for it in found.corpus.models] == [
-        ("CapsNet Trained on MNIST Data", 53),
-        ("SqueezeNet V1.1 Trained on ImageNet Competition Data", 69),
-    ]
-    assert found.series == ()
+def told(found: ReportContents) -> list[str]:
+    """The models of a report, and its series with their results."""
+    lines = [f"{it.name}, {it.layers} layers" for it in found.corpus.models]
+    for series in found.series:
+        accuracy = series.accuracy(1)
+        judged = f", {accuracy.models} judged: x{accuracy.geometric_mean:.3f}" if accuracy else ""
+        lines.append(f"{series.title}: {series.slug}, granularities {series.granularities}{judged}")
+        for it in series.results:
+            timed = it.found.end_to_end and "{:.2f} ({:.2f} to {:.2f})".format(*it.found.end_to_end)
+            lines.append(
+                f"{it.reported.name} as {it.found.estimate.model}: {it.found.sequential_ms} ms of "
+                f"{len(it.found.estimate.parts)} parts, timed {timed}, result {it.result_id}{', judged' * it.judged}"
+            )
+    return lines
 
 
-def test_each_series_is_listed_and_this_host_comes_first(tmp_path: Path) -> None:
-    there = [*brick_records(SQUEEZENET, **C5), model_record(SQUEEZENET, 30.0, **C5)]
-    here = [*brick_records(SQUEEZENET, **HOST), model_record(SQUEEZENET, 20.0, **HOST)]
-    found = contents_of(tmp_path, [system("c5.xlarge"), *there, *here], "table1:16")
-    assert [(it.way.system, it.title, it.slug) for it in found.series] == [
-        ("here", "here, written", "here-written"),
-        ("c5.xlarge", "c5.xlarge, written", "c5.xlarge-written"),
-    ]
-    ours, theirs = (series.results[0] for series in found.series)
-    assert ours.found.sequential_ms == theirs.found.sequential_ms
-    assert (ours.found.end_to_end, theirs.found.end_to_end) == ((20.0, 19.8, 20.2), (30.0, 29.7, 30.3))
-    assert ours.result_id == here[-1].uuid if isinstance(here[-1], EndToEnd) else False
-    assert (
-        contents_of(tmp_path / "again", [*there, *here], "table1:16", only=frozenset({"here"})).series[0].way.system
-        == "here"
-    )
+def timed(decomposition: Decomposition, ms: float, number: int = 1, **fields: Any) -> Record:
+    return model_record(decomposition, ms, uuid=f"{number:032x}", **{**HOST, **fields})
 
 
-def test_series_of_one_system_have_distinct_names_and_files(tmp_path: Path) -> None:
-    records = [it for name in ("one", "two") for it in brick_records(SQUEEZENET, system="here", runtime=name)]
-    found = contents_of(tmp_path, records, "table1:16")
-    assert [it.title for it in found.series] == ["here, written, one", "here, written, two"]
-    assert [it.slug for it in found.series] == ["here-written-1", "here-written-2"]
-
-
-def test_granularities_are_those_of_the_runs(tmp_path: Path) -> None:
-    pairs = decompose(SQUEEZENET.graph, Cutting(2))
-    records = [
-        *brick_records(SQUEEZENET, **HOST),
-        *brick_records(pairs, **HOST),
-        model_record(SQUEEZENET, 20.0, **HOST),
-    ]
-    asked = run(granularity=2, level=Level.WRITTEN, **HOST)
-    (series,) = contents_of(tmp_path, [*records, asked], "table1:16").series
-    assert series.granularities == (1, 2)
-    assert [len(it.found.estimate.parts) for it in series.results] == [69, len(pairs.occurrences)]
-    (alone,) = contents_of(tmp_path / "alone", records, "table1:16").series
-    assert alone.granularities == (1,)
-
-
-@pytest.mark.parametrize(("protocol", "own"), [(PUBLISHED, True), ("hot", False)])
-def test_equal_models_keep_their_own_published_end_to_end_latencies(tmp_path: Path, protocol: str, own: bool) -> None:
-    way = {**HOST, "protocol": protocol}
+def test_each_series_is_listed_with_its_models_and_this_host_comes_first(tmp_path: Path) -> None:
+    there = [system("c5.xlarge"), *brick_records(SQUEEZENET, **C5), timed(SQUEEZENET, 30.0, 2, **C5)]
+    here = [*brick_records(SQUEEZENET, **HOST), timed(SQUEEZENET, 20.0)]
+    of_two = [it for name in ("one", "two") for it in brick_records(SQUEEZENET, system="here", runtime=name)]
+    in_pairs = [*here, *brick_records(decompose(SQUEEZENET.graph, Cutting(2)), **HOST)]
+    # Equal models keep their own published end-to-end latencies.
     names = [source.name for source in sources("table1:2", "table1:3")]
-    timed = [model_record(VGG, latency, name=name, **way) for name, latency in zip(names, (100.0, 110.0), strict=True)]
-    (series,) = contents_of(tmp_path, [*brick_records(VGG, **way), *timed], "table1:2", "table1:3").series
-    assert [(it.reported.name, it.found.estimate.model, it.result_id) for it in series.results] == [
-        (name, name, (it if own else timed[-1]).uuid) for name, it in zip(names, timed, strict=True)
-    ]
-    assert len({it.found.sequential_ms for it in series.results}) == 1
-
-
-def test_incomplete_or_untimed_models_are_not_judged(tmp_path: Path) -> None:
-    gone = sorted(CAPSNET.suite)[:1]
-    timed = model_record(CAPSNET, 9.0, **HOST)
-    records = [*brick_records(CAPSNET, without=gone, **HOST), timed, *brick_records(VGG, **HOST)]
-    (series,) = contents_of(tmp_path, records, "table1:4", "table1:2").series
-    assert [it.judged for it in series.results] == [False, False]
-    assert series.granularities == () and series.accuracy(1) is None
-    # A model that was timed only end to end is marked.
-    ((found,),) = (it.results for it in contents_of(tmp_path / "timed", [timed], "table1:4").series)
-    assert found.found.sequential_ms is None and found.found.end_to_end is not None
+    equal = {
+        protocol: [
+            *brick_records(VGG, **HOST, protocol=protocol),
+            *(timed(VGG, 90.0 + 10 * at, at, name=name, protocol=protocol) for at, name in enumerate(names, 1)),
+        ]
+        for protocol in (PUBLISHED, "hot")
+    }
+    gone = brick_records(CAPSNET, without=sorted(CAPSNET.suite)[:1], **HOST)
+    squeezenet, two = ("table1:16",), ("table1:2", "table1:3")
+    cases: dict[str, tuple[Sequence[Record], tuple[str, ...]]] = {
+        "an empty store": ([], ("table1:4", "table1:16")),
+        "two systems": ([*there, *here], squeezenet),
+        "two runtimes of one system": (of_two, squeezenet),
+        # Granularities are those of the runs.
+        "a run in pairs": ([*in_pairs, run(granularity=2, level=Level.WRITTEN, **HOST)], squeezenet),
+        "pairs without a run": (in_pairs, squeezenet),
+        "published latencies of equal models": (equal[PUBLISHED], two),
+        "measured latencies of equal models": (equal["hot"], two),
+        "an incomplete and an untimed model": (
+            [*gone, timed(CAPSNET, 9.0), *brick_records(VGG, **HOST)],
+            ("table1:4", "table1:2"),
+        ),
+        "a model that was timed only end to end": ([timed(CAPSNET, 9.0)], ("table1:4",)),
+    }
+    found = {name: contents_of(tmp_path / name, records, *asked) for name, (records, asked) in cases.items()}
+    check("reported", {name: told(it) for name, it in found.items()}, width=200)
+    assert found["an empty store"].series == ()
+    only = contents_of(tmp_path / "only", [*there, *here], "table1:16", only=frozenset({"here"}))
+    assert [it.way.system for it in only.series] == ["here"]
 
 
 def test_unreadable_models_are_named_and_the_others_are_reported(tmp_path: Path) -> None:

@@ -7,14 +7,15 @@ from typing import Any
 
 import pytest
 
+from dlbricks_tui.api.documents import taken
 from dlbricks_tui.api.evaluating import (
-    ComparedResult,
     EvaluatedLoad,
     EvaluatedResult,
     EvaluationName,
     EvaluationResult,
+    comparison,
 )
-from dlbricks_tui.api.loads import MeasuredScenario
+from dlbricks_tui.api.loads import measured_scenario
 from dlbricks_tui.api.pairs import ComparedPart, ComparedSide, ComparedTwo
 from dlbricks_tui.api.sides import PairKind
 from dlbricks_tui.documents.comparison import (
@@ -26,13 +27,15 @@ from dlbricks_tui.documents.comparison import (
 )
 from dlbricks_tui.estimate.estimate import Coverage
 from dlbricks_tui.evaluations.baseline import Difference
+from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.models.graph import Level
-from dlbricks_tui.runtime.variant import InstructionSet, Optimisation, Precision
-from dlbricks_tui.scenarios.scenario import ScenarioKind
+from dlbricks_tui.runtime.variant import InstructionSet, Optimisation
+from dlbricks_tui.scenarios.scenario import Scenario, ScenarioKind
 from dlbricks_tui.store.change import Verdict
 from dlbricks_tui.wording import numbers
 from tests.documents.snapshots import check
-from tests.store.samples import WHEN
+from tests.evaluations.example import baseline, recorded
+from tests.store.samples import WHEN, load_test
 
 FOUND = ComparedTwo(
     of=PairKind.SYSTEM,
@@ -83,92 +86,24 @@ def test_the_question_and_the_answer_are_one_sentence_each() -> None:
 
 
 NAME = EvaluationName("nightly", "0123456789abcdef" * 4, Path("nightly.toml"))
-EVALUATED = "2026-11-21T08:00:00+00:00"
 TURBO = "turbo is on, not off"
-
-
-RESULT = EvaluatedResult(
-    model="resnet18_v1",
-    framework="onnxruntime",
-    version="1.20.0",
-    runtime="onnxruntime-1.20.0 threads-2",
+OF_LEVEL: dict[str, Any] = {"runtime": "onnxruntime-1.23.2 threads-2", "level": Level.FUSED, "unmet": ()}
+RESULT = taken(
+    EvaluatedResult,
+    recorded(12.5),
     system="c5",
-    level=Level.FUSED,
-    threads=2,
-    batch=1,
-    precision=Precision.F32,
-    instructions=InstructionSet.ALL,
-    optimisation=Optimisation.ALL,
     variables={},
-    measured_ms=12.5,
     measured_interval_ms=(12.4, 12.6),
     samples=25,
-    estimate_ms=12.0,
     interval_ms=(11.9, 12.1),
     coverage=Coverage(2, 0, 0),
-    when=EVALUATED,
     run="r1",
-    sha256="ab" * 32,
-    packages={},
-    host={},
-    unmet=(),
+    **OF_LEVEL,
 )
-OUTCOME = MeasuredScenario(
-    p50_ms=8.0,
-    p90_ms=9.0,
-    p99_ms=12.0,
-    p999_ms=13.0,
-    per_second=39.6,
-    valid=True,
-    reasons=(),
-    queries=700,
-    batch_size=1,
-    percentile_ms=12.0,
-    bound_met=True,
-    rate=40.0,
-    sought=True,
-    confidence=0.99,
-    passing_ms=0.1,
-    wake_up_ms=0.0,
-    seconds=17.5,
-    when=EVALUATED,
-    id="u",
-    logs=None,
-)
-
-
-LOAD = EvaluatedLoad(
-    model="resnet18_v1",
-    runtime="onnxruntime-1.20.0 threads-2",
-    level=Level.FUSED,
-    kind=ScenarioKind.SERVER,
-    percentile=99.0,
-    bound_ms=20.0,
-    rate=None,
-    batch_sizes=(1,),
-    instances=1,
-    measured=OUTCOME,
-    failure=None,
-    unmet=(),
-)
-COMPARED = ComparedResult(
-    model="resnet18_v1",
-    framework="onnxruntime",
-    threads=2,
-    batch=1,
-    precision=Precision.F32,
-    of="end to end",
-    per_item=False,
-    was_ms=12.0,
-    is_ms=12.5,
-    when=EVALUATED,
-    change=0.0417,
-    interval=(0.03, 0.05),
-    significant=True,
-    verdict=Verdict.SAME,
-    reason="",
-    differences=(),
-)
+OUTCOME = measured_scenario(load_test(), DataFolder(Path("data")))
+ASKED = Scenario(kind=ScenarioKind.SERVER, percentile=99.0, bound_ms=20.0)
+LOAD = taken(EvaluatedLoad, ASKED, model="resnet50_v1", measured=OUTCOME, failure=None, **OF_LEVEL)
+(COMPARED,) = comparison([baseline(12.5)], [baseline(12.0)], 0.05)
 
 
 def evaluated(*results: EvaluatedResult, loads: tuple[EvaluatedLoad, ...] = (), **changed: Any) -> EvaluationResult:

@@ -11,6 +11,7 @@ from dlbricks_tui.api.estimating import Measurements
 from dlbricks_tui.bricks.cutting import Cut
 from dlbricks_tui.bricks.decomposition import Cutting
 from dlbricks_tui.documents.layout import laid_out
+from dlbricks_tui.documents.outline import Outline
 from dlbricks_tui.documents.part_details import PartDetails, PartLatencies, PartLatency
 from dlbricks_tui.estimate.estimate import estimate
 from dlbricks_tui.estimate.knowledge import Knowledge
@@ -19,7 +20,7 @@ from dlbricks_tui.store.records import Measurement
 from dlbricks_tui.store.statistics import summarise
 from dlbricks_tui.wording import numbers
 from tests.bricks.graphs import DATA, Spec, after, built, chain, graphs
-from tests.documents.outlines import estimated, leaf_of, nodes_of, outline_of, sample, unable
+from tests.documents.outlines import estimated, leaf_of, nodes_of, outline_of, unable
 from tests.documents.snapshots import check
 from tests.estimate.knowledge_of import measured, with_predictions
 
@@ -126,54 +127,44 @@ def test_the_latency_and_the_coverage_of_the_model_are_those_of_the_estimate_and
     assert tally.share == pytest.approx(1.0 if tally.latency_ms else 0.0)
 
 
+def tallies(outline: Outline, known: Knowledge) -> list[str]:
+    """What is known of the model and of each sequence."""
+    latencies = estimated(outline, known)
+    places = [outline.root.region, *(outline.leaf(number) for number in range(len(outline.sequences)))]
+    found = [latencies.of(it) for it in places]
+    lines = [
+        f"{it.layers} layers: {it.known} known, {it.predicted} predicted, {it.missing} missing, {it.unmeasurable} not "
+        f"measurable, {it.latency_ms:.3g} ms, {it.share:.0%}, {it.coverage:.0%} covered{', critical' * it.critical}"
+        for it in found
+    ]
+    parts = [number for number in range(len(outline.sequences)) if latencies.part(number) is not None]
+    return [*lines, f"critical {[*latencies.critical]}, missing {[*latencies.missing]}, parts {parts}"]
+
+
 def test_layers_are_counted_by_what_is_known_of_them() -> None:
-    outline = outline_of(FORKED)
-    relu = outline.decomposition.occurrences[1]
-    latencies = estimated(outline, measured(outline.decomposition, [(relu.brick.key, relu.context)]))
-    tally = of_all(latencies)
-    assert (tally.layers, tally.known, tally.missing, tally.coverage) == (4, 3, 1, 0.75)
-    assert [outline.sequences[place] for place in latencies.missing] == [1]
-    # Without measurements no part has a latency.
-    latencies = estimated(outline)
-    tally = of_all(latencies)
-    assert (tally.known, tally.missing, tally.latency_ms, tally.share) == (0, 4, 0.0, 0.0)
-    assert latencies.critical == () and len(latencies.missing) == 4
-    # Layers that cannot run are counted apart.
-    outline = outline_of(unable(FORKED, 2))
-    latencies = estimated(outline, measured(outline.decomposition))
-    tally, part = of_all(latencies), latencies.part(2)
-    assert (tally.known, tally.missing, tally.unmeasurable) == (3, 0, 1)
+    forked, unable_to = outline_of(FORKED), outline_of(unable(FORKED, 2))
+    stored = outline_of(built([Spec("constant"), Spec("conv", DATA), Spec("add", after(0, 1))]))
+    four = outline_of(chain("conv", "relu", "pool", "relu"), Cutting(4, Cut.OVERLAP))
+    three = outline_of(chain("conv", "relu", "pool"), Cutting(2, Cut.OVERLAP))
+    relu = forked.decomposition.occurrences[1]
+    some = measured(forked.decomposition, [(relu.brick.key, relu.context)])
+    check(
+        "part-latencies",
+        {
+            # Only one of two branches is on the critical path.
+            "measured": tallies(forked, measured(forked.decomposition)),
+            "measured in part": tallies(forked, some),
+            # Predicted layers have a latency, and are not covered.
+            "predicted in part": tallies(forked, with_predictions(some)),
+            "not measured": tallies(forked, Knowledge()),
+            "a layer that cannot run": tallies(unable_to, measured(unable_to.decomposition)),
+            # It takes no time and is covered.
+            "a stored array": tallies(stored, measured(stored.decomposition)),
+            # Sequences outside of the cover have no part.
+            "overlapping": tallies(four, measured(four.decomposition)),
+            "overlapping, not measured": tallies(three, Knowledge()),
+        },
+        width=140,
+    )
+    part = estimated(unable_to).part(2)
     assert part is not None and part.reason == "no runtime knows it"
-
-
-def test_predicted_layers_have_a_latency_and_are_not_covered() -> None:
-    outline = sample("resnet18_v1")
-    wanting = outline.decomposition.occurrences[10]
-    known = measured(outline.decomposition, [(wanting.brick.key, wanting.context)])
-    tally = estimated(outline, with_predictions(known)).of(outline.leaf(10))
-    assert (tally.predicted, tally.known) == (1, 0) and tally.latency_ms > 0
-
-
-def test_stored_arrays_take_no_time_and_are_covered() -> None:
-    outline = outline_of(built([Spec("constant"), Spec("conv", DATA), Spec("add", after(0, 1))]))
-    latencies = estimated(outline, measured(outline.decomposition))
-    tally = latencies.of(outline.leaf(0))
-    assert (tally.known, tally.latency_ms, latencies.missing) == (1, 0.0, ())
-
-
-def test_only_one_of_two_branches_is_on_the_critical_path() -> None:
-    outline = outline_of(FORKED)
-    latencies = estimated(outline, measured(outline.decomposition))
-    on_path = [latencies.of(outline.leaf(number)).critical for number in range(4)]
-    assert on_path[0] and on_path[3] and sorted(on_path[1:3]) == [False, True]
-    assert len(latencies.critical) == 3 and of_all(latencies).critical
-
-
-def test_sequences_outside_the_cover_have_no_part() -> None:
-    outline = outline_of(chain("conv", "relu", "pool", "relu"), Cutting(4, Cut.OVERLAP))
-    latencies = estimated(outline, measured(outline.decomposition))
-    assert [number for number in range(4) if latencies.part(number) is not None] == [0]
-    assert latencies.of(outline.leaf(1)).layers == 0
-    # Those without measurements are missing.
-    latencies = estimated(outline_of(chain("conv", "relu", "pool"), Cutting(2, Cut.OVERLAP)), Knowledge())
-    assert of_all(latencies).missing == len(latencies.missing) == 3

@@ -16,7 +16,7 @@ from dlbricks_tui.models.graph import Feed, LayerGraph, Level, Origin, TensorTyp
 from dlbricks_tui.models.kinds import Kind
 from dlbricks_tui.models.library import source_of
 from dlbricks_tui.models.loading import Loader
-from dlbricks_tui.models.onnx.model_file import DEEPEST_NESTING
+from dlbricks_tui.models.onnx_file import DEEPEST_NESTING
 from tests.models.onnx_models import LIGHT, branch, floats, integers, loaded, model, saved, small, with_everything
 from tests.models.table_framework import TableFramework
 

@@ -16,7 +16,7 @@ from dlbricks_tui.host.fingerprint import fingerprint
 from dlbricks_tui.models.graph import LayerGraph
 from dlbricks_tui.models.library import Library, ModelSource
 from dlbricks_tui.models.loading import Loader
-from dlbricks_tui.models.mxnet.symbol_file import GraphAnswer
+from dlbricks_tui.models.mxnet_file import GraphAnswer
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.records import BrickForm, EndToEnd, Measurement, Record, RuntimeRecord, System
 from dlbricks_tui.store.statistics import summarise

@@ -126,41 +126,19 @@ def test_events_have_sentences_unless_lists_and_counters_show_them() -> None:
     assert timed(measured(1)).startswith("measured: ") and timed(measured(1)).endswith(")")
 
 
-def test_noise_is_one_sentence_with_its_counts() -> None:
-    noise = Disturbances()
-    assert noise_note(noise) == ""
-    noise.take(RoundRepeated(when=at(1), reason="others", seconds=2.0, seconds_left=9.0))
-    noise.take(DriftNoted(when=at(2), reference_ms=1.08, usual_ms=1.0))
-    assert noise_note(noise) == (
-        "noise: 1 round repeated (2 s), host 8 % slower than at first; "
-        "close other programs, or measure when the host is quiet"
-    )
-
-
 def test_a_run_does_one_thing_at_a_time() -> None:
-    progress = RunProgress()
-    done = []
-    for event in in_the_middle():
-        progress.take(event)
-        done.append(doing_now(progress))
-    assert "reading resnet18_v1, 1 of 3" in done
-    assert done[-1].endswith("samples so far")
-    progress.take(RunEnded(state=State.FINISHED.value, message="", **ENDED))
-    assert doing_now(progress) == ""
-
-
-def test_what_a_run_waits_for_has_words_of_its_own() -> None:
-    progress = RunProgress()
-    assert counts_of(progress) == (NONE_DONE, NONE_DONE) and doing_now(progress) == ""
-    progress.take(planned(bricks=2, reused=0))
-    assert counts_of(progress) == (Done(0, 2), Done(0, 2)) and doing_now(progress) == "starting a worker"
-    progress.take(BatchStarted(number=1, of=1, programs=2))
-    progress.take(loaded(1))
-    progress.take(round_done([1], 0))
-    assert doing_now(progress) == "Convolution 3x3 1x8x56x56, 1 sample so far"
-    progress.take(loaded(2))
-    progress.take(round_done([1, 2], 1))
-    assert doing_now(progress) == "Convolution 3x3 1x8x56x56 and 1 other, 2 samples so far"
+    progress, other = RunProgress(), RunProgress()
+    assert counts_of(other) == (NONE_DONE, NONE_DONE)
+    ended = RunEnded(state=State.FINISHED.value, message="", **ENDED)
+    few = [BatchStarted(number=1, of=1, programs=2), loaded(1), round_done([1], 0), loaded(2), round_done([1, 2], 1)]
+    done: list[list[str]] = []
+    for of, events in ((progress, [*in_the_middle(), ended]), (other, [planned(bricks=2, reused=0), *few])):
+        done.append([])
+        for event in events:
+            of.take(event)
+            done[-1].append(doing_now(of) or "nothing")
+    check("doing-now", {"a run": dict.fromkeys(done[0]), "of two bricks": done[1]}, width=140)
+    assert counts_of(other)[1] == Done(0, 2)
 
 
 def test_the_progress_of_a_run_and_the_load_of_its_host_are_told() -> None:
@@ -174,6 +152,9 @@ def test_the_progress_of_a_run_and_the_load_of_its_host_are_told() -> None:
     waiting = [Place(2, title="alexnet"), Place(3, title="vgg16")]
     loads = ((0.1, 0.05), (0.0, 0.0)), ((0.4, 0.05), (0.0, 0.0)), ((0.0,), (0.3,)), ((1.0,), (0.01,))
     hosts = [HostLoad(*it) for it in (((0.9, 1.0), (0.0, 0.0)), *loads)]
+    noise, noise_so_far = Disturbances(), [noise_note(Disturbances())]
+    noise.take(RoundRepeated(when=at(1), reason="others", seconds=2.0, seconds_left=9.0))
+    noise.take(DriftNoted(when=at(2), reference_ms=1.08, usual_ms=1.0))
     check(
         "progress",
         {
@@ -182,6 +163,7 @@ def test_the_progress_of_a_run_and_the_load_of_its_host_are_told() -> None:
             "work on a host": map(line_of_work, ([running, *waiting], waiting, [replace(running, share=None)])),
             "loads": map(load_in_words, hosts),
             "hosts": map(host_in_words, hosts),
+            "a note of noise": [*noise_so_far, noise_note(noise)],
             "noise": map(noise_counts, (Disturbances(batches=1, slower=-0.1), Disturbances(batches=2))),
         },
     )
@@ -207,6 +189,15 @@ def test_traces_and_fleets_have_lines() -> None:
     # Only a host that measures has time left.
     row = HostRow("a", state=FleetHostState.MEASURING, bricks=3, of=1200, failed=2, seconds_left=100.0)
     hosts = row, HostRow("a", state=FleetHostState.IDLE, bricks=3, of=4, seconds_left=100.0)
+    lost, gone = HostChanged(host="a", state="lost", message="no answer"), HostRow("a", state=FleetHostState.LOST)
+    failed = HostBrickFailed(host="a", brick="b", label="conv", reason="why")
+    silent = HostChanged(host="a", state="lost"), HostChanged(host="a", state="measuring", message="x")
+    notes = [note_line(it, FleetProgress()) for it in (ModelLeftOut(model="m", reason="why"), failed, lost, *silent)]
+    # Attempts to reach a host have a line together.
+    for before in (replace(row, message="x"), gone, replace(gone, message="x")):
+        progress = FleetProgress()
+        progress.hosts = {"a": before}
+        notes.append(note_line(lost, progress))
     fleets = [fleet_of(names) for names in ("", "abcd", "abcdef")]
     check(
         "traces-and-fleets",
@@ -217,6 +208,7 @@ def test_traces_and_fleets_have_lines() -> None:
             "settled orders": settled_line([True, False]),
             "hosts": map(host_line, hosts),
             "fleets": map(fleet_line, fleets),
+            "what a user should know": [it or "nothing" for it in notes],
         },
     )
 
@@ -225,24 +217,6 @@ def fleet_of(names: str) -> FleetProgress:
     progress = FleetProgress()
     progress.hosts = {name: HostRow(name) for name in names}
     return progress
-
-
-def test_what_a_user_should_know_has_a_line_and_attempts_to_reach_a_host_have_one_together() -> None:
-    progress = FleetProgress()
-    assert note_line(ModelLeftOut(model="m", reason="why"), progress) == "m is left out: why"
-    failed = HostBrickFailed(host="a", brick="b", label="conv", reason="why")
-    assert note_line(failed, progress) == "a: conv failed: why"
-    lost = HostChanged(host="a", state="lost", message="no answer")
-    assert note_line(lost, progress) == "a lost: no answer"
-    for before, told in (
-        (HostRow("a", state=FleetHostState.MEASURING, message="x"), "a lost: no answer"),
-        (HostRow("a", state=FleetHostState.LOST), "a lost: no answer"),
-        (HostRow("a", state=FleetHostState.LOST, message="x"), ""),
-    ):
-        progress.hosts = {"a": before}
-        assert note_line(lost, progress) == told
-    assert note_line(HostChanged(host="a", state="lost"), progress) == ""
-    assert note_line(HostChanged(host="a", state="measuring", message="x"), progress) == ""
 
 
 SERVER = Scenario(kind=ScenarioKind.SERVER, percentile=99.0, bound_ms=50.0)
