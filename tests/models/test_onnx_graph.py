@@ -105,7 +105,7 @@ def test_an_encoder_of_a_transformer_has_few_unique_layers(tmp_path: Path) -> No
     assert len(whole.occurrences) < len(one.occurrences) == len(graph.layers)
 
 
-# Nodes whose metadata calls them one layer; `test_composite_layers.py` has the rules.
+# Nodes whose metadata calls them one layer; `test_mxnet_file.py` has the rules.
 
 
 def node(op: str, inputs: list[str], output: str, **said: str) -> NodeProto:
