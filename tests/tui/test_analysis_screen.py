@@ -234,7 +234,10 @@ async def test_keys_prove_what_ifs_and_cancel_and_gains_and_failures_appear_in_t
         assert isinstance(screen, AnalysisScreen)
         await press(pilot, "3", "2")
         before = screen._document
-        await pilot.press("v", "v")
+        await pilot.press("v")
+        await eventually(pilot, process.has_begun)
+        await shows(pilot, "loading the model twice")
+        await pilot.press("v")
         await tells(pilot, "The proof goes on (run 2 branches at once): x cancels it.")
         # Nothing is read while a proof measures.
         screen.post_message(NewResults())
