@@ -137,9 +137,11 @@ def test_options_reach_the_question(asked: Asked, dlbricks: Command) -> None:
 def test_all_executions_are_compared_after_an_estimate_of_the_time(
     asked: Asked, dlbricks: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(f"{ASKING}.runtimes_here", lambda _: ("onnxruntime", "openvino"))
+    monkeypatch.setattr("dlbricks_tui.api.language_answers.runtimes_here", lambda _: ("onnxruntime", "openvino"))
     # This processor does not compute in bf16.
-    monkeypatch.setattr(f"{ASKING}.instruction_sets", lambda _: (InstructionSet.AVX2, InstructionSet.ALL))
+    monkeypatch.setattr(
+        "dlbricks_tui.api.language_answers.instruction_sets", lambda _: (InstructionSet.AVX2, InstructionSet.ALL)
+    )
     status, out, told = dlbricks("llm", MODEL, "--compare", "--for", "decode")
     options = asked.options
     assert status == 0 and "AGAINST BEST" in out
