@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from dlbricks_tui.models.mxnet.symbol_file import symbol_document, symbol_file
+from dlbricks_tui.models.mxnet_file import symbol_document, symbol_file
 
 WIDTH = 64
 OPERATORS_PER_STEP = 13

@@ -20,7 +20,8 @@ from dlbricks_tui.documents import pictures
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.tui.app import DlbricksApp
 from dlbricks_tui.wording import numbers
-from tests.tui.application import press, running
+from tests.tui.application import running
+from tests.tui.driving import press
 
 FOLDER = Path(__file__).parent / "pictures"
 

@@ -13,7 +13,7 @@ from dlbricks_tui.errors import UserError
 from dlbricks_tui.host.fingerprint import HostFiles, instruction_sets
 from dlbricks_tui.models.graph import Layer, LayerGraph
 from dlbricks_tui.models.kinds import Kind
-from dlbricks_tui.models.onnx.layer_graph import COMPILED
+from dlbricks_tui.models.onnx_layers import COMPILED
 from dlbricks_tui.runtime.process import INSIDE, Worker
 from dlbricks_tui.runtime.protocol import Explain, Said
 from dlbricks_tui.runtime.runtime import Runtime

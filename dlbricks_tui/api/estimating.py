@@ -7,7 +7,7 @@ from functools import cached_property, partial
 from itertools import product
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
-from dlbricks_tui.api.opening import ModelLoaders, library, load_all
+from dlbricks_tui.api.opening import ModelLoaders, library, load_all, store_doubts
 from dlbricks_tui.api.scope import EstimateOptions, MeasuredRuntimes, MeasurementScope, named_runtime, usual_runtimes
 from dlbricks_tui.api.session import SILENT, Remarks
 from dlbricks_tui.bricks.decomposition import Decomposition, decompose
@@ -562,7 +562,10 @@ def estimates_here(
 
 @contextmanager
 def open_estimator(options: EstimateOptions, data: DataFolder, remarks: Remarks = SILENT) -> Iterator[Estimator]:
-    """Open a user's store, and a loader that fuses models as the runtime of the options does."""
+    """Open a user's store, and a loader that fuses models as the runtime of the options does.
+
+    At the end, tell of the damage of the store.
+    """
     compositions = options.compositions()
     with ResultsDatabase(data.store) as store:
         runtimes = _runtimes_here(options, data, store)
@@ -571,6 +574,8 @@ def open_estimator(options: EstimateOptions, data: DataFolder, remarks: Remarks 
         with ModelLoaders(data, remarks.inputs_used, *runtimes, most_bytes=most_bytes, tell=remarks.tell) as readers:
             predictors = Predictors(store, data.cache)
             yield Estimator(options, data, store, readers, remarks, compositions, preferred, predictors)
+        for line in store_doubts(store):
+            remarks.tell(line)
 
 
 def _runtimes_here(options: EstimateOptions, data: DataFolder, store: ResultsDatabase) -> list[Runtime]:

@@ -95,12 +95,27 @@ class LoadedModels(NamedTuple):
     left_out: tuple[str, ...]
 
 
+class _UsersLibrary(Library):
+    """The models of a user, which tells what to type for a model that `dlbricks llm` knows."""
+
+    def find(self, name: str) -> tuple[ModelSource, ...]:
+        try:
+            return super().find(name)
+        except UnknownModelError:
+            from dlbricks_tui.language.opening import model_in_library
+
+            if (known := model_in_library(name)) is None:
+                raise
+            told = f"{known.name} is a language model: `dlbricks llm {known.name}` tells its speed"
+            raise UnknownModelError(told) from None
+
+
 def library(data: DataFolder, preferred: Format | None = None) -> Library:
     """Return the library of a user: the samples, and what the user has added.
 
     Without a preferred format, models with files of several formats have that of the preferred runtime.
     """
-    return Library(SAMPLE_MODELS, data.path, preferred or Registry(data.path).preferred_format)
+    return _UsersLibrary(SAMPLE_MODELS, data.path, preferred or Registry(data.path).preferred_format)
 
 
 def model_named(name: str, data: DataFolder) -> ModelSource:

@@ -136,16 +136,11 @@ class Session:
 
         return open_store(self.data, self.remarks.tell)
 
-    @contextmanager
-    def open_estimator(self, options: EstimateOptions) -> Iterator[Estimator]:
+    def open_estimator(self, options: EstimateOptions) -> AbstractContextManager[Estimator]:
         """Open the results to estimate models, and tell of their damage at the end."""
-        from dlbricks_tui.api import estimating
-        from dlbricks_tui.api.opening import store_doubts
+        from dlbricks_tui.api.estimating import open_estimator
 
-        with estimating.open_estimator(options, self.data, self.remarks) as estimator:
-            yield estimator
-            for line in store_doubts(estimator.store):
-                self.remarks.tell(line)
+        return open_estimator(options, self.data, self.remarks)
 
     @contextmanager
     def open_loader(self, runtime: Runtime | None = None) -> Iterator[Loader]:

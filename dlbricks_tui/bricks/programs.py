@@ -32,9 +32,9 @@ from dlbricks_tui.models.graph import (
     numbers_of,
     type_of,
 )
-from dlbricks_tui.models.mxnet.symbol_file import SymbolSheet
-from dlbricks_tui.models.onnx.neutral import plain_native, version_among
-from dlbricks_tui.models.onnx.writer import OnnxSheet
+from dlbricks_tui.models.mxnet_file import SymbolSheet
+from dlbricks_tui.models.onnx_operators import plain_native, version_among
+from dlbricks_tui.models.onnx_writer import OnnxSheet
 from dlbricks_tui.runtime.protocol import ArrayType, Network, Program
 from dlbricks_tui.runtime.traits import Format
 

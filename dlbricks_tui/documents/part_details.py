@@ -15,7 +15,7 @@ from dlbricks_tui.estimate.compositions import milliseconds as from_picoseconds
 from dlbricks_tui.estimate.estimate import is_wide
 from dlbricks_tui.estimate.parts import Standing
 from dlbricks_tui.models.neutral import plain_name
-from dlbricks_tui.models.onnx.layer_graph import COMPILED, CONVERSION
+from dlbricks_tui.models.onnx_layers import COMPILED, CONVERSION
 from dlbricks_tui.wording.answers import input_text, layer_title, shape_text
 from dlbricks_tui.wording.numbers import CANNOT, LEFT_OUT, UNKNOWN, WIDE, counted, milliseconds, percent, sign_of
 

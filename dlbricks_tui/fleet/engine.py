@@ -13,6 +13,7 @@ import secrets
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
@@ -24,7 +25,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from dlbricks_tui.errors import UserError
 from dlbricks_tui.fleet.messages import MOST_MESSAGE_BYTES, Parcel, Task, text_of
 from dlbricks_tui.fleet.request import FleetError, HostEntry, HostError
-from dlbricks_tui.fleet.scheduler import SECONDS_TO_CONNECT, connect, reason_of, set_up
+from dlbricks_tui.fleet.scheduler import SECONDS_TO_CONNECT, check_scheduler, reason_of, set_up
 from dlbricks_tui.folders import data_folder
 from dlbricks_tui.printable import printable
 
@@ -238,11 +239,22 @@ class Engine:
         self.events.put(HostAnswered(called.host, called.task, "", printable(reason)[:_LONGEST_REASON]))
 
     def _connect(self) -> None:
+        from distributed import Client
+
+        # In a thread: the caller may have an event loop, as in a notebook.
+        with ThreadPoolExecutor(1) as thread:
+            thread.submit(asyncio.run, check_scheduler(self._address, self._security)).result()
         hear: dict[str, Callable[[Any], object]] = {self._topic: self._hear, "all": lambda _: self._changed.set()}
         # These would print what hosts send, and load pickled warnings.
         hear |= {"print": lambda _: None, "warn": lambda _: None}
-        self._client = connect(self._address, self._security, hear)
-        self._connection = self._client.scheduler_comm
+        try:
+            client = Client(self._address, security=self._security, set_as_default=False, timeout=SECONDS_TO_CONNECT)
+            for topic, handler in hear.items():
+                client.subscribe_topic(topic, handler)
+        # Of many kinds: no scheduler, one of another version of dask, one that closes the connection.
+        except Exception as error:
+            raise FleetError(f"no dask scheduler can be used at {self._address}: {reason_of(error)}") from error
+        self._client, self._connection = client, client.scheduler_comm
         self._wait_seconds = _FIRST_WAIT_SECONDS
         self._changed.set()
 

@@ -11,8 +11,7 @@ import os
 import shlex
 import socket
 import ssl
-from collections.abc import Callable, Mapping
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
@@ -25,7 +24,6 @@ from dlbricks_tui.fleet.request import USUAL_FOLDER, FleetError, first_line
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePrivateKey
     from cryptography.x509 import Certificate
-    from distributed import Client
     from distributed.security import Security
 
     # A private key and its certificate.
@@ -96,23 +94,6 @@ def check_address(address: str, allow_plain: bool) -> SplitResult:
             "hosts; start it with TLS (docs/guides/many-hosts.md), or give --allow-plain on a network of your own"
         )
     return place
-
-
-def connect(address: str, security: "Security | None", hear: Mapping[str, Callable[[Any], object]]) -> "Client":
-    """Return a connection to a scheduler, which hears events by topic; raise FleetError if there is none."""
-    from distributed import Client
-
-    # In a thread: the caller may have an event loop, as in a notebook.
-    with ThreadPoolExecutor(1) as thread:
-        thread.submit(asyncio.run, check_scheduler(address, security)).result()
-    try:
-        client = Client(address, security=security, set_as_default=False, timeout=SECONDS_TO_CONNECT)
-        for topic, handler in hear.items():
-            client.subscribe_topic(topic, handler)
-        return client
-    # Of many kinds: no scheduler, one of another version of dask, one that closes the connection.
-    except Exception as error:
-        raise FleetError(f"no dask scheduler can be used at {address}: {reason_of(error)}") from error
 
 
 def reason_of(error: BaseException) -> str:

@@ -30,7 +30,7 @@ from dlbricks_tui.models.graph import (
 )
 from dlbricks_tui.models.kinds import Kind, kind_of
 from dlbricks_tui.models.neutral import Neutral
-from dlbricks_tui.models.onnx.neutral import OnnxSite, native_node, neutral_onnx, text_of
+from dlbricks_tui.models.onnx_operators import OnnxSite, native_node, neutral_onnx, text_of
 
 if TYPE_CHECKING:
     from dlbricks_tui.models.graph import LayerGraph

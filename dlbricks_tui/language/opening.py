@@ -28,7 +28,7 @@ from dlbricks_tui.printable import printable
 if TYPE_CHECKING:
     from onnx import NodeProto
 
-    from dlbricks_tui.models.onnx.model_file import OnnxFile
+    from dlbricks_tui.models.onnx_file import OnnxFile
 
 CONFIG, GENAI_CONFIG, GGUF_SUFFIX = "config.json", "genai_config.json", ".gguf"
 # Files of the builder hold tables at most: weights lie in a file beside it.
@@ -158,7 +158,7 @@ def _beginning(file: Path, most: int = MOST_HEADER_BYTES) -> bytes:
 def _genai_values(file: Path, values: Values) -> Values:
     """Return what a config.json would say about a folder of onnxruntime-genai."""
     # It loads packages that other models do not need.
-    from dlbricks_tui.models.onnx.model_file import parse_onnx
+    from dlbricks_tui.models.onnx_file import parse_onnx
 
     model = values.get("model")
     decoder = model.get("decoder") if isinstance(model, dict) else None

@@ -16,8 +16,8 @@ from typing import Any, NamedTuple, TypeVar
 from dlbricks_tui.host.noise import Contention, contention, wait_until_idle
 from dlbricks_tui.measure.events import MeasureError
 from dlbricks_tui.models.graph import TensorType
-from dlbricks_tui.models.onnx.neutral import native_node
-from dlbricks_tui.models.onnx.writer import OnnxSheet
+from dlbricks_tui.models.onnx_operators import native_node
+from dlbricks_tui.models.onnx_writer import OnnxSheet
 from dlbricks_tui.runtime.errors import WorkerGarbledError, WorkerHungError, WorkerLostError, WorkerRefusedError
 from dlbricks_tui.runtime.process import Worker
 from dlbricks_tui.runtime.protocol import (

@@ -19,7 +19,7 @@ from dlbricks_tui.models.errors import (
 from dlbricks_tui.models.graph import Feed, LayerGraph, Level, Numbers, Shape, type_of
 from dlbricks_tui.models.input_shapes import ShapeMemory, StatedInputs, spelled
 from dlbricks_tui.models.library import ONNX_SUFFIX, ModelSource, source_of
-from dlbricks_tui.models.mxnet.symbol_file import Framework, MXNetLoader
+from dlbricks_tui.models.mxnet_file import Framework, MXNetLoader
 from dlbricks_tui.runtime.errors import FrameworkMissingError, WorkerLostError, WorkerRefusedError
 from dlbricks_tui.runtime.traits import Format
 from dlbricks_tui.runtime.variant import Precision
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from dlbricks_tui.models.frameworks import WorkerFramework
-    from dlbricks_tui.models.onnx.loading import OnnxLoader
+    from dlbricks_tui.models.onnx_loading import OnnxLoader
 
 _MEBIBYTE, _GIBIBYTE = 1 << 20, 1 << 30
 
@@ -69,7 +69,7 @@ class Loader:
     @cached_property
     def _onnx(self) -> "OnnxLoader":
         # Loaded here, for models of this format only.
-        from dlbricks_tui.models.onnx.loading import OnnxLoader
+        from dlbricks_tui.models.onnx_loading import OnnxLoader
 
         return OnnxLoader(self.cache, self._optimiser)
 
@@ -320,11 +320,11 @@ class UnloadedModels:
 def weights_in(path: Path) -> Iterator[tuple[str, "Iterator[NDArray[Any]]"]]:
     """Yield each array of a `.params` file, or each weight in a model file: its name, and its values in pieces."""
     if source_of(path).format is Format.ONNX:
-        from dlbricks_tui.models.onnx.stored_arrays import onnx_weights
+        from dlbricks_tui.models.onnx_arrays import onnx_weights
 
         yield from onnx_weights(path)
         return
-    from dlbricks_tui.models.mxnet.params_file import open_params
+    from dlbricks_tui.models.mxnet_params import open_params
 
     with open_params(path) as params:
         for name, array in params.arrays:

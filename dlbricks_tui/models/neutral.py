@@ -1,6 +1,6 @@
 """Neutral operators: one name and one spelling of parameters for an operator that several file formats have.
 
-`mxnet/neutral.py` and `onnx/neutral.py` translate. An operator of one format only keeps its own name behind the name of
+`mxnet_operators.py` and `onnx_operators.py` translate. An operator of one format only keeps its own name behind that of
 the format. Values are read in the spellings of all versions of MXNet: `(8L, 3L)`, `True`, `1`, `[1,1]`, `None`.
 """
 

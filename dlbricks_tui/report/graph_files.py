@@ -17,7 +17,7 @@ from dlbricks_tui.estimate.explanation import layer_latencies
 from dlbricks_tui.estimate.system_estimate import SystemEstimate
 from dlbricks_tui.files import read_bytes, write_named
 from dlbricks_tui.models.graph import Layer, LayerGraph, TensorType, digraph_of, layer_digraph
-from dlbricks_tui.models.onnx.model_file import parse_onnx, read_onnx
+from dlbricks_tui.models.onnx_file import parse_onnx, read_onnx
 from dlbricks_tui.printable import printable
 from dlbricks_tui.report.page import ReportError
 from dlbricks_tui.runtime.traits import Format

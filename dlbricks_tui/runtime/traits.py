@@ -87,7 +87,7 @@ class Traits:
     # For end-to-end timing the worker loads the model file, with its weights.
     runs_model_files: bool = False
     # Its optimiser cannot be switched off, so a network of several layers always runs fused. Its answer to `fuse` is a
-    # list of executed nodes, of which `models/onnx/layer_graph.py` makes layers.
+    # list of executed nodes, of which `models/onnx_layers.py` makes layers.
     always_fuses: bool = False
     # Tensors keep oneDNN's layouts between layers, and contexts name them. Without this, each conversion is a layer.
     keeps_onednn_layouts: bool = False

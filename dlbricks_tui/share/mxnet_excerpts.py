@@ -15,8 +15,7 @@ from dlbricks_tui.bricks.layouts import output_layouts
 from dlbricks_tui.models.composites import LAYER_ATTRIBUTE
 from dlbricks_tui.models.errors import ModelError
 from dlbricks_tui.models.graph import Feed, GraphInput, Layer, LayerGraph, Level, TensorType, type_of
-from dlbricks_tui.models.mxnet.layer_graph import SHAPE_ATTRIBUTE, FusedFrom, InferredFile, Role, build_graph
-from dlbricks_tui.models.mxnet.symbol_file import (
+from dlbricks_tui.models.mxnet_file import (
     Framework,
     GraphAnswer,
     SymbolFile,
@@ -24,6 +23,7 @@ from dlbricks_tui.models.mxnet.symbol_file import (
     parse_symbol,
     unique_name,
 )
+from dlbricks_tui.models.mxnet_layers import SHAPE_ATTRIBUTE, FusedFrom, InferredFile, Role, build_graph
 from dlbricks_tui.models.neutral import LiteralError, parse_tuple
 from dlbricks_tui.runtime.errors import WorkerLostError, WorkerRefusedError
 from dlbricks_tui.share.errors import BrokenBrickError, UnsuitableLayersError

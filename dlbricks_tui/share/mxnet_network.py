@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 
 from dlbricks_tui.models.composites import LAYER_ATTRIBUTE, TIMES_ATTRIBUTE
 from dlbricks_tui.models.graph import Layer, LayerGraph, NativeNode, Operator, Origin, ParamValue, TensorType, Wire
-from dlbricks_tui.models.mxnet.layer_graph import SHAPE_ATTRIBUTE
-from dlbricks_tui.models.mxnet.neutral import IGNORED, IGNORED_OF_OP, Schema, parameters, schema
-from dlbricks_tui.models.mxnet.symbol_file import VARIABLE, parse_symbol, symbol_document, symbol_file
+from dlbricks_tui.models.mxnet_file import VARIABLE, parse_symbol, symbol_document, symbol_file
+from dlbricks_tui.models.mxnet_layers import SHAPE_ATTRIBUTE
+from dlbricks_tui.models.mxnet_operators import IGNORED, IGNORED_OF_OP, Schema, parameters, schema
 from dlbricks_tui.share.errors import UnsuitableLayersError
 
 _NUM_ARGS = "num_args"

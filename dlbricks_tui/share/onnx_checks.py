@@ -13,10 +13,10 @@ from dlbricks_tui.models.content import GZIP_MAGIC
 from dlbricks_tui.models.errors import ModelError
 from dlbricks_tui.models.graph import GraphInput, TensorType
 from dlbricks_tui.models.kinds import Kind
-from dlbricks_tui.models.onnx.constants import INDEX_DTYPES
-from dlbricks_tui.models.onnx.inputs import KEY, stated_inputs
-from dlbricks_tui.models.onnx.model_file import graphs_inside, parse_onnx, refuse_too_many_parts
-from dlbricks_tui.models.onnx.stored_arrays import DamagedValueError, dtype_name
+from dlbricks_tui.models.onnx_arrays import DamagedValueError, dtype_name
+from dlbricks_tui.models.onnx_constants import INDEX_DTYPES
+from dlbricks_tui.models.onnx_file import graphs_inside, parse_onnx, refuse_too_many_parts
+from dlbricks_tui.models.onnx_inputs import KEY, stated_inputs
 from dlbricks_tui.share.errors import UnsuitableLayersError
 from dlbricks_tui.share.onnx_network import (
     ANNOTATIONS,

@@ -14,10 +14,10 @@ from dlbricks_tui.models.errors import ModelError
 from dlbricks_tui.models.graph import Feed, GraphInput, LayerGraph, Level, TensorType, numbers_of, type_of
 from dlbricks_tui.models.library import ONNX_SUFFIX, source_of
 from dlbricks_tui.models.loading import Loader
-from dlbricks_tui.models.onnx.constants import is_if
-from dlbricks_tui.models.onnx.inputs import axes_of
-from dlbricks_tui.models.onnx.model_file import reads
-from dlbricks_tui.models.onnx.stored_arrays import declared
+from dlbricks_tui.models.onnx_arrays import declared
+from dlbricks_tui.models.onnx_constants import is_if
+from dlbricks_tui.models.onnx_file import reads
+from dlbricks_tui.models.onnx_inputs import axes_of
 from dlbricks_tui.runtime.errors import WorkerLostError, WorkerRefusedError
 from dlbricks_tui.share.errors import BrokenBrickError, ShareError, UnsuitableLayersError
 from dlbricks_tui.share.onnx_checks import check_network

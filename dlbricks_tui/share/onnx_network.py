@@ -17,11 +17,11 @@ from dlbricks_tui.bricks.carriers import carrier_of
 from dlbricks_tui.models.composites import KIND_ATTRIBUTE, LAYER_ATTRIBUTE, TIMES_ATTRIBUTE
 from dlbricks_tui.models.graph import Feed, GraphInput, LayerGraph
 from dlbricks_tui.models.input_shapes import names_a_batch, names_a_length
-from dlbricks_tui.models.onnx.constants import COMPUTED, INDEX_DTYPES, ZERO_POINTS, is_if
-from dlbricks_tui.models.onnx.inputs import KEY, shape_places, stating
-from dlbricks_tui.models.onnx.layer_graph import BESIDE_SCALARS, QUANTISED, SHAPE_FLOATS
-from dlbricks_tui.models.onnx.model_file import OnnxFile, graphs_inside, parse_onnx, read_onnx, reads
-from dlbricks_tui.models.onnx.stored_arrays import dtype_name, is_external
+from dlbricks_tui.models.onnx_arrays import dtype_name, is_external
+from dlbricks_tui.models.onnx_constants import COMPUTED, INDEX_DTYPES, ZERO_POINTS, is_if
+from dlbricks_tui.models.onnx_file import OnnxFile, graphs_inside, parse_onnx, read_onnx, reads
+from dlbricks_tui.models.onnx_inputs import KEY, shape_places, stating
+from dlbricks_tui.models.onnx_layers import BESIDE_SCALARS, QUANTISED, SHAPE_FLOATS
 from dlbricks_tui.runtime.traits import Format
 from dlbricks_tui.share.errors import UnsuitableLayersError
 from dlbricks_tui.share.mxnet_network import packed_network

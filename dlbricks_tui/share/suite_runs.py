@@ -4,7 +4,7 @@ A run keeps which brick and context each id is on this host.
 """
 
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -37,9 +37,9 @@ from dlbricks_tui.runtime.variant import Precision
 from dlbricks_tui.share.errors import BrokenBrickError, ShareError
 from dlbricks_tui.share.mxnet_excerpts import MXNetReader
 from dlbricks_tui.share.onnx_excerpts import OnnxReader
-from dlbricks_tui.share.packing import Read, joined_excerpts
+from dlbricks_tui.share.packing import joined_excerpts
 from dlbricks_tui.share.results_file import LONGEST_TEXT, PartResults, SuiteResults, rendered
-from dlbricks_tui.share.suite_files import Suite, SuiteBrick, open_suite
+from dlbricks_tui.share.suite_files import Suite, open_suite
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.records import Measurement, RuntimeRecord
 
@@ -68,17 +68,14 @@ class PreparedSuite:
 
 def read_suite(path: Path, session: RunSession) -> Models:
     """Return the bricks of a suite that a runtime can run; report and leave out those that cannot be read."""
-    runtime, file = session.request.runtime, session.folder.path / _FILE
-    form = runtime.traits.format
+    file = session.folder.path / _FILE
     with open_suite(path) as suite:
-        bricks = [brick for brick in suite.manifest.bricks if brick.format is form]
-        reading = _Reading(suite, bricks, session.tell)
-        models = _networks(reading, session)
+        models, refused = _networks(suite, session)
         keys = {key.brick: key for key in keys_of(models, method=session.request.method) if key.brick}
         # Beside the parts that the run has read before.
         earlier = read_prepared(session.folder)
-        part = PreparedPart({name: (key.brick, key.context) for name, key in keys.items()}, reading.refused)
-        parts = {**({} if earlier is None else earlier.parts), runtime.identity: part}
+        part = PreparedPart({name: (key.brick, key.context) for name, key in keys.items()}, refused)
+        parts = {**({} if earlier is None else earlier.parts), session.request.runtime.identity: part}
         try:
             write_atomically(file, encoded(PreparedSuite(suite.manifest.suite, suite.sha256, parts)) + "\n")
         except OSError as error:
@@ -97,48 +94,35 @@ def read_prepared(folder: RunFolder) -> PreparedSuite | None:
     return decoded(PreparedSuite, document)
 
 
-class _Reading:
-    """The bricks of a suite one after another, with their progress."""
-
-    def __init__(self, suite: Suite, bricks: Sequence[SuiteBrick], tell: Callable[[Event], None]) -> None:
-        self._suite = suite
-        self._bricks = bricks
-        self._tell = tell
-        self.refused: dict[str, str] = {}
-
-    def read(self, parse: Read) -> Iterator[tuple[SuiteBrick, LayerGraph]]:
-        """Yield each brick with the layers in its file; leave out those that cannot be read, and tell why."""
-        for number, brick in enumerate(self._bricks, start=1):
-            if (number - 1) % max(1, len(self._bricks) // _PROGRESS_EVENTS) == 0:
-                self._tell(ModelLoading(model=f"brick {brick.id}", number=number, of=len(self._bricks)))
-            try:
-                found = parse(self._suite.network(brick))
-            except BrokenBrickError as error:
-                self.refused[brick.id] = str(error)
-                self._tell(ModelLeftOut(model=f"brick {brick.id}", reason=f"brick {brick.id} {error}"))
-            else:
-                yield brick, found
-
-
-def _networks(reading: _Reading, session: RunSession) -> Models:
-    """Return networks of excerpts, in which bricks are timed."""
+def _networks(suite: Suite, session: RunSession) -> tuple[Models, Mapping[str, str]]:
+    """Return networks of excerpts, in which bricks are timed, and why others cannot be read, by id."""
     runtime, limit, level = session.request.runtime, session.memory_limit_bytes, session.request.level
+    form, cache = runtime.traits.format, session.place.data.cache
     # Excerpts of quantised models are quantised in their files.
     if runtime.settings.precision is Precision.INT8:
         runtime = replace(runtime, settings=replace(runtime.settings, precision=Precision.F32))
+    bricks = [brick for brick in suite.manifest.bricks if brick.format is form]
     found: dict[bool, list[LayerGraph]] = {False: [], True: []}
-    cache = session.place.data.cache
+    refused: dict[str, str] = {}
     with (
         _framework(session, runtime) as framework,
         TemporaryDirectory(prefix="excerpts-", dir=session.folder.path) as drafts,
     ):
         loader = Loader(cache, framework, framework)
         of_onnx, of_mxnet = OnnxReader(loader, level, Path(drafts), limit), MXNetReader(framework, level, limit)
-        reader = of_onnx if runtime.traits.format is Format.ONNX else of_mxnet
-        for brick, graph in reading.read(reader.read):
-            found[brick.cold].append(graph)
+        reader = of_onnx if form is Format.ONNX else of_mxnet
+        for number, brick in enumerate(bricks, start=1):
+            name = f"brick {brick.id}"
+            if (number - 1) % max(1, len(bricks) // _PROGRESS_EVENTS) == 0:
+                session.tell(ModelLoading(model=name, number=number, of=len(bricks)))
+            try:
+                found[brick.cold].append(reader.read(suite.network(brick)))
+            except BrokenBrickError as error:
+                refused[brick.id] = str(error)
+                session.tell(ModelLeftOut(model=name, reason=f"{name} {error}"))
         joined = joined_excerpts(found[False], found[True])
-        return tuple(replace(cut_model(decompose(it.graph, cache=loader.cache)), edges=it.edges) for it in joined)
+        cut = [replace(cut_model(decompose(it.graph, cache=loader.cache)), edges=it.edges) for it in joined]
+        return tuple(cut), refused
 
 
 def _framework(session: RunSession, runtime: Runtime) -> WorkerFramework:
@@ -174,11 +158,11 @@ def main(folder: str, data: str) -> None:
         sys.exit(str(error))
 
 
-def write_results(path: Path, folder: RunFolder, request: RunRequest, data: DataFolder) -> int:
-    """Write all stored results of a suite that was run, and return the number of bricks with results."""
+def write_results(path: Path, folder: RunFolder, request: RunRequest, data: DataFolder) -> None:
+    """Write all stored results of a suite that was run, unless the run ended before it was read."""
     prepared = read_prepared(folder)
     if prepared is None:
-        return 0
+        return
     system = fingerprint()
     parts: list[PartResults] = []
     with ResultsDatabase(data.store) as store:
@@ -195,7 +179,6 @@ def write_results(path: Path, folder: RunFolder, request: RunRequest, data: Data
         raise ShareError(
             f"cannot write {path}: {error.strerror}; the results are stored: run the same command with another -o"
         ) from error
-    return sum(len(part.measured) for part in parts)
 
 
 def _results(

@@ -4,9 +4,9 @@ from collections.abc import Iterable, Iterator
 
 from dlbricks_tui.models.graph import ParamValue, TensorType
 from dlbricks_tui.models.kinds import KIND_OF_OP, Kind
-from dlbricks_tui.models.mxnet.neutral import IGNORED, IGNORED_OF_OP, TRANSLATIONS, neutral_operator
+from dlbricks_tui.models.mxnet_operators import IGNORED, IGNORED_OF_OP, TRANSLATIONS, neutral_operator
 from dlbricks_tui.models.neutral import SHARED_OPS, Site
-from dlbricks_tui.models.onnx.neutral import ONNX_TRANSLATIONS, OnnxSite, Values
+from dlbricks_tui.models.onnx_operators import ONNX_TRANSLATIONS, OnnxSite, Values
 from docs.generators.markdown import MARK, table
 
 HEAD = f"""{MARK}# Operators and kinds

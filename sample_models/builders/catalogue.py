@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from pathlib import Path
 
-from dlbricks_tui.models.mxnet.symbol_file import Framework
+from dlbricks_tui.models.mxnet_file import Framework
 from sample_models.builders import (
     adain,
     ademxapp,

@@ -11,7 +11,7 @@ from dlbricks_tui.models.frameworks import WorkerFramework
 from dlbricks_tui.models.graph import LayerGraph, Shape
 from dlbricks_tui.models.library import source_of
 from dlbricks_tui.models.loading import Loader
-from dlbricks_tui.models.mxnet.symbol_file import Framework, GraphAnswer
+from dlbricks_tui.models.mxnet_file import Framework, GraphAnswer
 from dlbricks_tui.runtime.registry import Registry
 
 

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from dlbricks_tui.models.mxnet.symbol_file import symbol_file
+from dlbricks_tui.models.mxnet_file import symbol_file
 from sample_models.builders.gluon import CLASSES, NETWORKS, path_of
 
 

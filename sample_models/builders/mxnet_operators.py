@@ -2,7 +2,7 @@
 
 Run where MXNet is installed:
 
-    python -m sample_models.builders.mxnet_operators > dlbricks_tui/models/mxnet/operators.json
+    python -m sample_models.builders.mxnet_operators > dlbricks_tui/models/mxnet_operators.json
 
 The table is committed, so that reading a model needs no MXNet.
 """

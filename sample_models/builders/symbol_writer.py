@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from dlbricks_tui.models.mxnet.symbol_file import VARIABLE, FreshNames, symbol_document, symbol_file
+from dlbricks_tui.models.mxnet_file import VARIABLE, FreshNames, symbol_document, symbol_file
 
 # The weights that an operator expects after its data, in MXNet's order.
 LEARNED_INPUTS: Mapping[str, tuple[str, ...]] = {

@@ -37,6 +37,12 @@ def as_conversion(layer: Layer) -> Layer:
     return replace(layer, nodes=(), kind=Kind.TRANSPOSE, op="made_up.Reorder")
 
 
+def with_conversion(graph: LayerGraph, index: int) -> LayerGraph:
+    """The graph in which a layer converts a layout."""
+    layers = [as_conversion(it) if it.index == index else it for it in graph.layers]
+    return replace(graph, layers=tuple(layers))
+
+
 def knowing(decomposition: Decomposition, times: Mapping[int, float]) -> Knowledge:
     """The bricks of a model measured; the time of a sequence by its first layer, or else some time."""
     found = {}

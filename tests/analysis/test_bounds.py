@@ -35,11 +35,11 @@ from dlbricks_tui.store.records import Peaks, System
 from tests.analysis.executions import (
     RUNTIME,
     analysed,
-    as_conversion,
     executed,
     in_file,
     renamed,
     some_executions,
+    with_conversion,
     with_nodes,
 )
 from tests.bricks.convolutions import convolving
@@ -97,7 +97,7 @@ def test_an_execution_that_fuses_more_does_not_keep_others_from_competing_over_s
 
 def test_each_cause_has_its_part() -> None:
     graph = with_nodes(chain("conv", "relu", "pool"))
-    converting = replace(graph, layers=tuple(as_conversion(it) if it.index == 1 else it for it in graph.layers))
+    converting = with_conversion(graph, 1)
     baseline = executed(converting, {0: 3.0, 1: 0.5, 2: 1.0}, end_to_end=Latency(5.0, 4.9, 5.1))
     gap = gap_of(baseline, best_measured([baseline, executed(converting, {0: 2.0, 1: 1.0, 2: 2.0})]))
     assert gap.slower_layers_ms == 1.0
@@ -114,9 +114,8 @@ def test_a_group_is_the_smallest_set_of_nodes_that_all_executions_cover_with_who
 
 def test_an_inserted_layer_belongs_to_the_layer_that_reads_it_and_a_conversion_to_no_group() -> None:
     graph = chain("conv", "relu", "pool")
-    layers = [as_conversion(it) if it.index == 1 else it for it in with_nodes(graph).layers]
-    converting = replace(with_nodes(graph), layers=tuple(layers))
-    for one, parts in ((with_nodes(graph, without=[1]), (1, 2)), (converting, (2,))):
+    inserted, converting = with_nodes(graph, without=[1]), with_conversion(with_nodes(graph), 1)
+    for one, parts in ((inserted, (1, 2)), (converting, (2,))):
         (first, second) = groups_of([executed(one)]).groups
         assert (first.nodes, first.parts) == ((0,), ((0,),))
         assert (second.nodes, second.parts) == ((2,), (parts,))
@@ -214,8 +213,7 @@ def test_views_and_conversions_compute_nothing() -> None:
     written = convolution()
     view = replace(written.layers[1], kind=Kind.RESHAPE)
     assert works_of(executed(replace(written, layers=(written.layers[0], view))), written)[1].bytes == 0.0
-    converting = replace(written, layers=(written.layers[0], as_conversion(written.layers[1])))
-    assert works_of(executed(converting), written)[1].operations == 0.0
+    assert works_of(executed(with_conversion(written, 1)), written)[1].operations == 0.0
 
 
 def test_points_show_the_speed_that_layers_reach() -> None:
@@ -338,9 +336,7 @@ def test_layers_that_the_runtime_does_not_execute_take_no_time_and_conversions_a
     without = replace(GRAPH, layers=GRAPH.layers[:3], heads=())
     found = written_times(executed(without, {0: 4.0, 1: 1.0, 2: 2.0}), GRAPH)
     assert (found.layers[3].latency_ps, found.layers[3].basis) == (0, Basis.GONE)
-    layers = [as_conversion(it) if it.index == 2 else it for it in GRAPH.layers]
-    found = written_times(executed(replace(GRAPH, layers=tuple(layers)), {2: 2.0}), GRAPH)
-    assert found.inserted_ps == 2_000_000_000
+    assert written_times(executed(with_conversion(GRAPH, 2), {2: 2.0}), GRAPH).inserted_ps == 2_000_000_000
 
 
 def test_layers_without_work_share_equally() -> None:

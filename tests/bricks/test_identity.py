@@ -12,8 +12,8 @@ from dlbricks_tui.bricks.cutting import Cut, cut
 from dlbricks_tui.bricks.decomposition import Cutting, decompose
 from dlbricks_tui.bricks.identity import brick_of, outer_feeds
 from dlbricks_tui.models.graph import Feed, LayerGraph, Shape, TensorType
-from dlbricks_tui.models.mxnet.layer_graph import InferredFile, build_graph, variable_roles
-from dlbricks_tui.models.mxnet.symbol_file import parse_symbol
+from dlbricks_tui.models.mxnet_file import parse_symbol
+from dlbricks_tui.models.mxnet_layers import InferredFile, build_graph, variable_roles
 from tests.bricks.graphs import random_graphs
 from tests.models.symbols import Document, Node, document, node, small_network, variable
 from tests.models.table_framework import TableFramework

@@ -210,6 +210,7 @@ def test_the_name_of_a_model_in_place_of_a_command_opens_the_workbench_on_it(
 @pytest.mark.parametrize(
     ("arguments", "complaint"),
     [
+        (["qwen2.5-0.5b"], "qwen2.5-0.5b is a language model: `dlbricks llm qwen2.5-0.5b` tells its speed"),
         (["wrk", "--times", "2"], "no command 'wrk': did you mean `dlbricks work`?"),
         (["squeezenet"], "no command or model 'squeezenet': did you mean 'squeezenet1.1' or 'squeezenet1.0'?"),
         (["table1:51"], "no Table 1 model '51': the numbers go from 1 to 50"),

@@ -46,7 +46,7 @@ class Person:
         (self.home / ".ssh" / "config").write_text(text)
 
 
-class SshServer:
+class SshServer(asyncssh.SSHServer):
     """A server that lets one key in."""
 
     def __init__(self, home: Path, authorized: Path, variables: Mapping[str, str], *, forwards: bool = True) -> None:
@@ -87,11 +87,23 @@ class SshServer:
     def _run(self, wanted: Coroutine[Any, Any, object]) -> None:
         asyncio.run_coroutine_threadsafe(wanted, self._loop).result(60)
 
+    def connection_made(self, conn: asyncssh.SSHServerConnection) -> None:
+        self.connections.append(conn)
+        if self.refusals:
+            self.refusals -= 1
+            conn.abort()
+
+    def connection_requested(self, dest_host: str, dest_port: int, orig_host: str, orig_port: int) -> bool:
+        return self.forwards
+
+    def server_requested(self, listen_host: str, listen_port: int) -> bool:
+        return self.forwards
+
     async def _listen(self) -> None:
         self._acceptor = await asyncssh.listen(
             "127.0.0.1",
             self.port,
-            server_factory=lambda: _Server(self),
+            server_factory=lambda: self,
             server_host_keys=[self.host_key],
             authorized_client_keys=str(self._authorized),
             process_factory=self._command,
@@ -152,23 +164,6 @@ async def _pump(source: Any, target: Any) -> None:
     finally:
         if isinstance(target, asyncio.StreamWriter):
             target.close()
-
-
-class _Server(asyncssh.SSHServer):
-    def __init__(self, server: SshServer) -> None:
-        self._server = server
-
-    def connection_made(self, conn: asyncssh.SSHServerConnection) -> None:
-        self._server.connections.append(conn)
-        if self._server.refusals:
-            self._server.refusals -= 1
-            conn.abort()
-
-    def connection_requested(self, dest_host: str, dest_port: int, orig_host: str, orig_port: int) -> bool:
-        return self._server.forwards
-
-    def server_requested(self, listen_host: str, listen_port: int) -> bool:
-        return self._server.forwards
 
 
 @contextmanager

@@ -3,7 +3,6 @@
 import hashlib
 import json
 import os
-import re
 import signal
 from collections.abc import Iterator
 from dataclasses import replace
@@ -37,6 +36,7 @@ from dlbricks_tui.recorded_host import processors_here
 from dlbricks_tui.runs.request import InputShape, InputValue, ModelChoice, RunRequest
 from dlbricks_tui.runtime.runtime import Runtime, Settings
 from dlbricks_tui.store.documents import to_document
+from tests.fleet.fake_hosts import REQUEST as FLEET_REQUEST
 from tests.fleet.fake_hosts import FakeHost, records, small_parcel, task_of
 from tests.runs.killing import eventually
 from tests.runs.runs import Site
@@ -115,6 +115,9 @@ def parcel(tmp_path: Path, host: FakeHost) -> Parcel:
     return found
 
 
+OF_ANOTHER_VERSION = replace(FLEET_REQUEST, runtime=replace(FLEET_REQUEST.runtime, version="1.8.0"))
+
+
 class DiedError(Exception):
     """The process that follows a run dies."""
 
@@ -176,6 +179,7 @@ def test_a_failure_is_sent_with_its_reason_and_not_tried_again(
         ({"parcels": ()}, "names no parcel"),
         ({"bricks": ()}, "names no brick"),
         ({"id": "../1"}, "is no id of a task"),
+        ({"request": OF_ANOTHER_VERSION}, "this host has no mxnet 1.8.0; its frameworks are mxnet 1.9.1"),
     ],
 )
 def test_a_task_that_cannot_be_carried_out_fails_with_one_line(
@@ -185,13 +189,6 @@ def test_a_task_that_cannot_be_carried_out_fails_with_one_line(
     assert (ended.state, host.started) == ("failed", [])
     assert reason in ended.reason
     assert "\n" not in ended.reason
-
-
-def test_another_version_of_the_framework_is_refused(host: FakeHost, parcel: Parcel) -> None:
-    task = task_of(parcel)
-    other = replace(task.request.runtime, version="1.8.0")
-    ended = host.carry_out(replace(task, request=replace(task.request, runtime=other)))[-1]
-    assert re.match(r"this host has no mxnet 1\.8\.0; its frameworks are mxnet 1\.9\.1", ended.reason)
 
 
 def test_a_host_whose_disk_cannot_be_written_says_so_in_one_line(

@@ -472,16 +472,21 @@ def test_a_host_is_probed_before_it_measures_the_rest(
 def test_which_host_ends_before_everything_is_measured(
     tmp_path: Path, workload: FleetWorkload, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    # The hosts of this test take no time, and estimates do.
+    monkeypatch.setattr("dlbricks_tui.fleet.answering._SHARE_OF_TIME", 1e9)
     monkeypatch.setattr("dlbricks_tui.fleet.driver.TASK_SECONDS", 5.0)
     # Hosts of one system share its bricks and have one rank.
     twin = another_system("twin")
     hosts = (honest("slow", latency_ms=50.0), FakeHost("fast", twin), FakeHost("other", twin))
-    fleet = Fleet(tmp_path, workload, *hosts, question=Question.WHICH_HOST)
+    # One that is refused has no place in an order.
+    refused = honest("refused", changes={"dlbricks": "0.0.1"})
+    fleet = Fleet(tmp_path, workload, *hosts, refused, question=Question.WHICH_HOST)
     assert fleet.drive().state is State.FINISHED
     orders = {it.model: it for it in fleet.told(OrderFound)}
     assert set(orders) == set(MODELS)
     assert all(it.settled and it.order == (("fast", "other"), ("slow",)) for it in orders.values())
     assert all(host.tasks for host in hosts)
+    assert "the order of the hosts is settled" in {it.message for it in fleet.progress.hosts.values()}
     assert sum(len(host.store) for host in hosts) < 2 * fleet.bricks
 
 

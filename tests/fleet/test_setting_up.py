@@ -495,6 +495,8 @@ def test_a_worker_that_was_started_through_the_link_runs_in_the_folder_itself(tm
 
 FINE, NOTE, LACKS = FindingVerdict.FINE, FindingVerdict.NOTE, FindingVerdict.LACKS
 OTHERS = ("python3.10", "python3.12", "python3.13")
+INSTALL = "dlbricks fleet doctor --hosts FILE --install"
+OLDER = {**READY.packages, "onnxruntime": "1.31.0"}
 WRITE_311 = 'write python = "python3.11" for it in the hosts file'
 
 
@@ -507,9 +509,7 @@ def test_a_host_with_everything_lacks_nothing_and_a_bare_one_its_environment() -
         it.subject for it in findings
     }
     lacking = [it for it in judged(HOST, BARE, 0.0, WANTED_ON_PYTHON_3_11) if it.verdict is LACKS]
-    assert [(it.subject, it.installable, it.cure) for it in lacking] == [
-        ("environment", True, "dlbricks fleet doctor --hosts FILE --install")
-    ]
+    assert [(it.subject, it.installable, it.cure) for it in lacking] == [("environment", True, INSTALL)]
 
 
 @pytest.mark.parametrize(
@@ -537,29 +537,21 @@ def test_a_host_with_everything_lacks_nothing_and_a_bare_one_its_environment() -
         (READY, "load", {"stolen": 0.1}, NOTE, ""),
         (READY, "memory", {"free_memory": 1 << 20}, NOTE, ""),
         (READY, "measuring", {"measuring": "run 7 of ann (process 12)"}, NOTE, ""),
+        # Another version or content is replaced by --install.
+        (READY, "dlbricks", {"dlbricks": "0.1.0"}, LACKS, f"0.1.0, and 0.2.0 here; {INSTALL}"),
+        (READY, "dlbricks", {"content": "d" * 64}, LACKS, f"0.2.0 with other files than here; {INSTALL}"),
+        (READY, "dlbricks", {"dlbricks": "", "content": ""}, LACKS, f"not installed; {INSTALL}"),
+        (READY, "onnxruntime", {"packages": OLDER}, LACKS, f"1.31.0, and 1.32.0 here; {INSTALL}"),
     ],
 )
 def test_each_finding_says_what_it_is_and_how_to_cure_it(
     facts: HostFacts, subject: str, changes: dict[str, object], verdict: FindingVerdict, words: str
 ) -> None:
     finding = finding_of(facts, subject, **changes)
-    assert (finding.verdict, finding.blocks_installing) == (verdict, verdict is LACKS)
+    assert (finding.verdict, finding.installable) == (verdict, finding.cure == INSTALL)
+    assert finding.blocks_installing == (verdict is LACKS and not finding.installable)
     assert words in f"{finding.state}; {finding.cure}"
     assert finding.cure or verdict is FINE
-
-
-@pytest.mark.parametrize(
-    ("subject", "changes", "state"),
-    [
-        ("dlbricks", {"dlbricks": "0.1.0"}, "0.1.0, and 0.2.0 here"),
-        ("dlbricks", {"content": "d" * 64}, "0.2.0 with other files than here"),
-        ("dlbricks", {"dlbricks": "", "content": ""}, "not installed"),
-        ("onnxruntime", {"packages": {**READY.packages, "onnxruntime": "1.31.0"}}, "1.31.0, and 1.32.0 here"),
-    ],
-)
-def test_another_version_or_content_is_replaced_by_install(subject: str, changes: dict[str, Any], state: str) -> None:
-    other = finding_of(READY, subject, **changes)
-    assert (other.verdict, other.state, other.installable) == (LACKS, state, True)
 
 
 def test_an_environment_of_someone_else_is_never_replaced_and_a_full_disk_keeps_from_measuring() -> None:

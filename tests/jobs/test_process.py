@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -300,8 +301,11 @@ it.JobProcess.new(SAYING, Asked(), DataFolder(Path({str(tmp_path)!r}))).run(lamb
     eventually(lambda: states(tmp_path) == [State.INTERRUPTED])
 
 
-def test_the_oldest_ended_jobs_make_room_for_new_ones(tmp_path: Path) -> None:
-    data = DataFolder(tmp_path)
+def test_the_oldest_ended_jobs_make_room_for_new_ones_and_no_two_share_an_id(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data, drawn = DataFolder(tmp_path), count()
+    monkeypatch.setattr("dlbricks_tui.jobs.folder.secrets.token_hex", lambda _: f"{next(drawn) // 2:04x}")
     for _ in range(23):
         job = SAYING.create(data, (), Asked())
         job.set_state(replace(job.state(), state=State.FINISHED))

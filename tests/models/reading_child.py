@@ -17,7 +17,7 @@ from dlbricks_tui.cli import models
 from dlbricks_tui.cli.main import main
 from dlbricks_tui.models.graph import Shape
 from dlbricks_tui.models.loading import Loader
-from dlbricks_tui.models.mxnet.symbol_file import GraphAnswer
+from dlbricks_tui.models.mxnet_file import GraphAnswer
 from dlbricks_tui.runtime.errors import WorkerRefusedError
 from dlbricks_tui.runtime.protocol import Reason
 from tests.models.table_framework import TableFramework

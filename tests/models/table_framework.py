@@ -7,7 +7,7 @@ from math import prod
 from typing import Any
 
 from dlbricks_tui.models.graph import UNKNOWN_TYPE, Shape, TensorType
-from dlbricks_tui.models.mxnet.symbol_file import GraphAnswer
+from dlbricks_tui.models.mxnet_file import GraphAnswer
 from dlbricks_tui.runtime.errors import WorkerRefusedError
 from dlbricks_tui.runtime.protocol import Reason
 

@@ -21,8 +21,8 @@ from dlbricks_tui.bricks.decomposition import Cutting, decompose
 from dlbricks_tui.folders import SAMPLE_MODELS
 from dlbricks_tui.models.errors import ModelError
 from dlbricks_tui.models.graph import TensorType
-from dlbricks_tui.models.mxnet.layer_graph import InferredFile, build_graph, input_shapes, variable_roles
-from dlbricks_tui.models.mxnet.symbol_file import SymbolFile, parse_symbol
+from dlbricks_tui.models.mxnet_file import SymbolFile, parse_symbol
+from dlbricks_tui.models.mxnet_layers import InferredFile, build_graph, input_shapes, variable_roles
 from tests.models.hostile_files import ESCAPES, hostile_onnx, hostile_symbols
 from tests.models.onnx_models import small
 from tests.models.symbols import document, node, small_network, variable

@@ -20,7 +20,7 @@ from dlbricks_tui.models.graph import LayerGraph, Level, NativeNode, Numbers, Sh
 from dlbricks_tui.models.kinds import Kind
 from dlbricks_tui.models.library import ModelSource, source_of
 from dlbricks_tui.models.loading import Loader, quantised_copy
-from dlbricks_tui.models.mxnet.symbol_file import GraphAnswer
+from dlbricks_tui.models.mxnet_file import GraphAnswer
 from dlbricks_tui.runtime.errors import FrameworkMissingError, WorkerDiedError, WorkerRefusedError
 from dlbricks_tui.runtime.process import Worker
 from dlbricks_tui.runtime.protocol import Reason

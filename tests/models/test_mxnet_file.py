@@ -10,8 +10,8 @@ import pytest
 
 from dlbricks_tui.models.graph import UNKNOWN_TYPE, Feed, GraphInput, LayerGraph, Level, Origin, Shape, TensorType, Wire
 from dlbricks_tui.models.kinds import Kind
-from dlbricks_tui.models.mxnet.layer_graph import InferredFile, build_graph, variable_roles
-from dlbricks_tui.models.mxnet.symbol_file import DEEPEST_NESTING, NodeOutput, SymbolFile, parse_symbol
+from dlbricks_tui.models.mxnet_file import DEEPEST_NESTING, NodeOutput, SymbolFile, parse_symbol
+from dlbricks_tui.models.mxnet_layers import InferredFile, build_graph, variable_roles
 from tests.models.symbols import Node, content, document, node, refusal, small_network, variable
 from tests.models.table_framework import TableFramework
 

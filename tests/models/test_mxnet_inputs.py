@@ -7,8 +7,8 @@ import pytest
 from dlbricks_tui.models.errors import ModelError
 from dlbricks_tui.models.graph import Shape
 from dlbricks_tui.models.input_shapes import missing_shapes, parse_input
-from dlbricks_tui.models.mxnet.layer_graph import Role, input_shapes, variable_roles
-from dlbricks_tui.models.mxnet.symbol_file import parse_symbol
+from dlbricks_tui.models.mxnet_file import parse_symbol
+from dlbricks_tui.models.mxnet_layers import Role, input_shapes, variable_roles
 from tests.models.symbols import Node, content, node, small_network, variable
 
 NOTHING: Mapping[str, Shape] = {}

@@ -16,8 +16,8 @@ from dlbricks_tui.models.errors import FusionRefusedError
 from dlbricks_tui.models.graph import Feed, Layer, LayerGraph, Level
 from dlbricks_tui.models.library import source_of
 from dlbricks_tui.models.loading import Loader
-from dlbricks_tui.models.onnx.layer_graph import executed_graph
-from dlbricks_tui.models.onnx.writer import whole_model
+from dlbricks_tui.models.onnx_layers import executed_graph
+from dlbricks_tui.models.onnx_writer import whole_model
 from dlbricks_tui.runtime.inside.ort_backend import OnnxRuntime
 from dlbricks_tui.runtime.inside.ort_session import options
 from tests.models.onnx_models import LIGHT, loaded, saved, small, written

@@ -20,7 +20,7 @@ from dlbricks_tui.models.errors import FusionRefusedError, ModelError
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.models.library import source_of
 from dlbricks_tui.models.loading import Loader
-from dlbricks_tui.models.onnx.model_file import parse_onnx
+from dlbricks_tui.models.onnx_file import parse_onnx
 from dlbricks_tui.runtime.traits import ONNX_RUNTIME
 from dlbricks_tui.runtime.variant import Precision
 from dlbricks_tui.store.index import label_of

@@ -16,7 +16,7 @@ from dlbricks_tui.models.graph import Feed, LayerGraph, Level, Origin, TensorTyp
 from dlbricks_tui.models.kinds import Kind
 from dlbricks_tui.models.library import source_of
 from dlbricks_tui.models.loading import Loader
-from dlbricks_tui.models.onnx.model_file import DEEPEST_NESTING
+from dlbricks_tui.models.onnx_file import DEEPEST_NESTING
 from tests.models.onnx_models import LIGHT, branch, floats, integers, loaded, model, saved, small, with_everything
 from tests.models.table_framework import TableFramework
 
@@ -105,7 +105,7 @@ def test_an_encoder_of_a_transformer_has_few_unique_layers(tmp_path: Path) -> No
     assert len(whole.occurrences) < len(one.occurrences) == len(graph.layers)
 
 
-# Nodes whose metadata calls them one layer; `test_composite_layers.py` has the rules.
+# Nodes whose metadata calls them one layer; `test_mxnet_file.py` has the rules.
 
 
 def node(op: str, inputs: list[str], output: str, **said: str) -> NodeProto:

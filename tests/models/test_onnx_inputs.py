@@ -14,8 +14,8 @@ from dlbricks_tui.models.graph import GraphInput, LayerGraph, Level, Numbers, Sh
 from dlbricks_tui.models.input_shapes import MOST_AXES, SHAPES_FILE, VALUES_FILE, ShapeMemory, parse_value_option
 from dlbricks_tui.models.library import ModelSource, source_of
 from dlbricks_tui.models.loading import Loader, forecast_bytes, refuse_too_large_batch
-from dlbricks_tui.models.onnx.inputs import KEY, Axes, candidates, implied_axes, stated_inputs, stating
-from dlbricks_tui.models.onnx.model_file import parse_onnx
+from dlbricks_tui.models.onnx_file import parse_onnx
+from dlbricks_tui.models.onnx_inputs import KEY, Axes, candidates, implied_axes, stated_inputs, stating
 from dlbricks_tui.wording.answers import assumption, input_text
 from tests.models.onnx_models import floats, integers, loaded, model, of_a_detector, saved, written
 from tests.models.symbols import content, refusal, small_network

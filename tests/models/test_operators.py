@@ -17,7 +17,7 @@ from dlbricks_tui.models.graph import Layer, LayerGraph, ParamValue, Shape, Tens
 from dlbricks_tui.models.kinds import KIND_OF_OP, ONNX_KIND_OF_OP, Kind, heaviest, kind_of
 from dlbricks_tui.models.library import source_of
 from dlbricks_tui.models.loading import Loader
-from dlbricks_tui.models.mxnet.neutral import MXNET_PREFIX, neutral_operator, schema
+from dlbricks_tui.models.mxnet_operators import MXNET_PREFIX, neutral_operator, schema
 from dlbricks_tui.models.neutral import (
     SHARED_OPS,
     LiteralError,
@@ -27,7 +27,7 @@ from dlbricks_tui.models.neutral import (
     parse_value,
     single_precision,
 )
-from dlbricks_tui.models.onnx.neutral import ONNX_PREFIX, ONNX_TRANSLATIONS
+from dlbricks_tui.models.onnx_operators import ONNX_PREFIX, ONNX_TRANSLATIONS
 from sample_models.builders.symbol_writer import SymbolWriter
 from tests.models.onnx_models import floats, integers, loaded, model
 from tests.models.table_framework import Params, TableFramework

@@ -15,13 +15,12 @@ from onnx import ModelProto, TensorProto
 from onnx.helper import make_graph, make_node, make_tensor, make_tensor_value_info
 from onnx.numpy_helper import from_array
 
-from dlbricks_tui.models import content
+from dlbricks_tui.models import content, onnx_file
 from dlbricks_tui.models.content import content_sha256, read_content
 from dlbricks_tui.models.library import source_of
 from dlbricks_tui.models.loading import Loader
-from dlbricks_tui.models.onnx import model_file
-from dlbricks_tui.models.onnx.model_file import read_onnx, refuse_too_many_parts
-from dlbricks_tui.models.onnx.stored_arrays import onnx_weights
+from dlbricks_tui.models.onnx_arrays import onnx_weights
+from dlbricks_tui.models.onnx_file import read_onnx, refuse_too_many_parts
 from tests.models.onnx_models import kept_in, loaded, model, saved, small
 from tests.models.symbols import refusal
 from tests.models.table_framework import TableFramework
@@ -133,7 +132,7 @@ VALUES = numpy.arange(LARGE, dtype=numpy.float32)
 
 @pytest.fixture(autouse=True)
 def _files_of_megabytes_are_large(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(model_file, "_SMALL_FILE", 2**20)
+    monkeypatch.setattr(onnx_file, "_SMALL_FILE", 2**20)
 
 
 def with_large_arrays() -> ModelProto:
@@ -215,8 +214,8 @@ def test_too_many_bytes_outside_the_arrays_are_refused_unread(tmp_path: Path) ->
 def test_too_many_small_parts_are_refused_before_they_fill_the_memory(
     small_file: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(model_file, "_SMALL_FILE", small_file)
-    monkeypatch.setattr(model_file, "_MOST_PARTS", 1_000)
+    monkeypatch.setattr(onnx_file, "_SMALL_FILE", small_file)
+    monkeypatch.setattr(onnx_file, "_MOST_PARTS", 1_000)
     path = tmp_path / "net.onnx"
     # An empty opset, in two bytes.
     path.write_bytes(b"\x42\x00" * 1_001)

@@ -10,7 +10,6 @@ from pathlib import Path
 import onnx
 import pytest
 from onnx import ModelProto, TensorProto, numpy_helper
-from onnx.helper import make_node, make_tensor
 from packaging.version import Version
 
 from dlbricks_tui.bricks.decomposition import decompose
@@ -27,7 +26,7 @@ from dlbricks_tui.runtime.process import Worker
 from dlbricks_tui.runtime.protocol import ArrayType, Load, Network, NullCalls, Profile, Quantise, Reason, Sample
 from dlbricks_tui.runtime.runtime import Runtime, Settings
 from dlbricks_tui.runtime.traits import ONNX_RUNTIME
-from tests.models.onnx_models import NEWEST_OPSET, ORT_VERSION, floats, integers, model, of_a_detector, saved, small
+from tests.models.onnx_models import NEWEST_OPSET, ORT_VERSION, of_a_detector, saved, small
 from tests.models.table_framework import TableFramework
 from tests.runtime.engines import framework_of
 from tests.runtime.onnx_cases import CASES, network
@@ -82,7 +81,7 @@ def test_remembered_shapes_that_do_not_work_are_forgotten(remembering: Rememberi
 def test_shapes_are_kept_where_no_others_are_known_to_work(remembering: Remembering, tmp_path: Path) -> None:
     loader, memory = remembering
     # No tensor of another type than its weight has a product with it.
-    broken = model([make_node("MatMul", ["x", "w"], ["y"])], {"x": (None, None)}, ["y"], [integers("w", (1, 2))])
+    broken = network("(float[?,?] x) => (y) <int64[2] w = {1, 2}> { y = MatMul (x, w) }")
     source = source_of(saved(tmp_path, broken))
     with pytest.raises(MissingShapeError, match=r"\(it runs with none of the shapes that were tried\)$"):
         loader.load(source)
@@ -147,13 +146,11 @@ def test_without_onnx_runtime_written_layers_are_available(tmp_path: Path) -> No
 
 @pytest.mark.skipif(platform.machine() not in ("x86_64", "AMD64"), reason="other processors have other blocks")
 def test_at_level_fused_convolutions_work_on_blocks_of_channels(ort_loader: Loader, tmp_path: Path) -> None:
-    nodes = [
-        make_node("Conv", ["x", "w1"], ["c"], pads=[1, 1, 1, 1]),
-        make_node("Relu", ["c"], ["r"]),
-        make_node("Conv", ["r", "w2"], ["d"]),
-        make_node("Flatten", ["d"], ["y"]),
-    ]
-    made = model(nodes, {"x": (1, 3, 16, 16)}, ["y"], [floats("w1", (32, 3, 3, 3)), floats("w2", (32, 32, 1, 1))])
+    made = network(
+        """(float[1,3,16,16] x) => (y) <float[32,3,3,3] w1, float[32,32,1,1] w2> {
+            c = Conv <pads = [1, 1, 1, 1]> (x, w1) r = Relu (c) d = Conv (r, w2) y = Flatten (d)
+        }"""
+    )
     graph = ort_loader.load(source_of(saved(tmp_path, made)), Level.FUSED)
     ops = [layer.op.rpartition("onnx.com.microsoft.")[2] for layer in graph.layers]
     assert ops == ["nchwc.Conv", "nchwc.Conv", "nchwc.ReorderOutput", "flatten"]
@@ -258,12 +255,11 @@ def op_types(made: ModelProto) -> Counter[str]:
 
 def products() -> ModelProto:
     """Return two matrix products, as in a transformer."""
-    nodes = [
-        make_node("MatMul", ["x", "v"], ["a"]),
-        make_node("Relu", ["a"], ["r"]),
-        make_node("MatMul", ["r", "w"], ["y"]),
-    ]
-    return model(nodes, {"x": ("batch", 16)}, ["y"], [floats("v", (16, 32)), floats("w", (32, 16))])
+    return network(
+        """(float[batch,16] x) => (y) <float[16,32] v, float[32,16] w> {
+            a = MatMul (x, v) r = Relu (a) y = MatMul (r, w)
+        }"""
+    )
 
 
 def test_a_convolutional_network_is_quantised_statically(worker: Worker, tmp_path: Path) -> None:
@@ -291,12 +287,12 @@ def test_matrix_products_are_quantised_statically_elsewhere(worker: Worker, tmp_
 
 
 def test_weights_without_stored_values_get_some_of_both_signs(worker: Worker, tmp_path: Path) -> None:
-    value = make_tensor("", TensorProto.FLOAT, (1,), [0.25])
-    nodes = [
-        make_node("ConstantOfShape", ["sizes"], ["w"], value=value),
-        make_node("Conv", ["x", "w"], ["y"], pads=[1, 1, 1, 1]),
-    ]
-    made = model(nodes, {"x": (1, 3, 16, 16)}, ["y"], [integers("sizes", (8, 3, 3, 3))])
+    made = network(
+        """(float[1,3,16,16] x) => (y) <int64[4] sizes = {8, 3, 3, 3}> {
+            w = ConstantOfShape <value = float[1] {0.25}> (sizes)
+            y = Conv <pads = [1, 1, 1, 1]> (x, w)
+        }"""
+    )
     found = quantised(worker, saved(tmp_path, made), IMAGE)
     (stored,) = [it for it in found.graph.initializer if it.data_type == TensorProto.INT8 and len(it.dims) == 4]
     values = numpy_helper.to_array(stored)
@@ -321,9 +317,7 @@ def test_a_gzipped_file_is_quantised(worker: Worker, tmp_path: Path) -> None:
 
 
 def test_a_model_without_weights_is_refused(worker: Worker, tmp_path: Path) -> None:
-    file = saved(
-        tmp_path, model([make_node("Reshape", ["x", "s"], ["y"])], {"x": (1, 16)}, ["y"], [integers("s", (4, 4))])
-    )
+    file = saved(tmp_path, network("(float[1,16] x) => (y) <int64[2] s = {4, 4}> { y = Reshape (x, s) }"))
     with pytest.raises(WorkerRefusedError, match="none of its layers has weights that can be quantised"):
         quantised(worker, file, {"x": ArrayType((1, 16), "float32")})
 

@@ -5,12 +5,10 @@ import json
 from collections import Counter, defaultdict
 from collections.abc import Iterable
 from dataclasses import replace
-from itertools import pairwise
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from onnx.helper import make_node
 
 from dlbricks_tui.bricks.carriers import carrier_of
 from dlbricks_tui.bricks.decomposition import decompose
@@ -37,8 +35,8 @@ from dlbricks_tui.runtime.process import Worker
 from dlbricks_tui.runtime.runtime import PRECISION_VARIABLE, Runtime
 from dlbricks_tui.runtime.traits import OPENVINO, Format
 from dlbricks_tui.runtime.variant import InstructionSet, Kernels, Precision
-from tests.models.onnx_models import floats, model, saved, small
-from tests.runtime.onnx_cases import CASES
+from tests.models.onnx_models import saved, small
+from tests.runtime.onnx_cases import CASES, network
 
 pytestmark = pytest.mark.openvino
 
@@ -159,12 +157,11 @@ def test_equal_layers_with_equal_weights_are_not_merged(
     openvino_worker: Worker, openvino_loader: Loader, tmp_path: Path
 ) -> None:
     """OpenVINO runs layers that compute the same only once, so synthetic weights have to differ."""
-    nodes = [
-        make_node("Conv", ["x", "w1"], ["a"]),
-        make_node("Conv", ["x", "w2"], ["b"]),
-        make_node("Concat", ["a", "b"], ["y"], axis=1),
-    ]
-    made = model(nodes, {"x": (1, 4, 8, 8)}, ["y"], [floats("w1", (4, 4, 3, 3)), floats("w2", (4, 4, 3, 3))])
+    made = network(
+        """(float[1,4,8,8] x) => (y) <float[4,4,3,3] w1, float[4,4,3,3] w2> {
+            a = Conv (x, w1) b = Conv (x, w2) y = Concat <axis = 1> (a, b)
+        }"""
+    )
     fused = openvino_loader.load(source_of(saved(tmp_path, made)), Level.FUSED)
     convolutions = [layer for layer in fused.layers if layer.op == "conv"]
     assert [len(stored_forms(layer)) for layer in convolutions] == [1, 1]
@@ -180,8 +177,7 @@ def test_a_quantised_model_runs_in_integers(openvino_loader: Loader, tmp_path: P
 def test_a_model_file_runs_with_open_axes_at_the_chosen_size(
     openvino_worker: Worker, openvino_loader: Loader, tmp_path: Path
 ) -> None:
-    made = model([make_node("MatMul", ["x", "w"], ["y"])], {"x": ("batch", 4)}, ["y"], [floats("w", (4, 3))])
-    path = saved(tmp_path, made)
+    path = saved(tmp_path, network("(float[batch,4] x) => (y) <float[4,3] w> { y = MatMul (x, w) }"))
     graph = openvino_loader.load(source_of(path), given={"x": (5, 4)})
     assert openvino_worker.ask(protocol.Load("file", file_program(graph, path)), SECONDS).outputs == ((5, 3),)
     with pytest.raises(WorkerRefusedError, match="no numbers"):
@@ -199,7 +195,7 @@ def test_a_layer_that_only_passes_on_its_input_runs_alone(
     openvino_worker: Worker, openvino_loader: Loader, tmp_path: Path
 ) -> None:
     """OpenVINO removes it, and the name of the input with it."""
-    made = model([make_node("Dropout", ["x"], ["d"]), make_node("Relu", ["d"], ["y"])], {"x": (1, 4)}, ["y"])
+    made = network("(float[1,4] x) => (y) { d = Dropout (x) y = Relu (d) }")
     graph = openvino_loader.load(source_of(saved(tmp_path, made)))
     openvino_worker.ask(protocol.Load("dropout", sequence_program(graph, (0,))), SECONDS)
     assert len(openvino_worker.ask(protocol.Sample(("dropout",), 1, 2), SECONDS).durations_ns[0]) == 2
@@ -207,8 +203,7 @@ def test_a_layer_that_only_passes_on_its_input_runs_alone(
 
 def test_contradicting_shapes_are_refused_and_make_up_no_others(openvino_loader: Loader, tmp_path: Path) -> None:
     """With open axes, OpenVINO would add arrays of different sizes and report the size of unset memory."""
-    nodes = [make_node("Add", ["x", "z"], ["s"]), make_node("Relu", ["s"], ["y"])]
-    source = source_of(saved(tmp_path, model(nodes, {"x": ("a",), "z": ("b",)}, ["y"])))
+    source = source_of(saved(tmp_path, network("(float[a] x, float[b] z) => (y) { s = Add (x, z) y = Relu (s) }")))
     given: dict[str, Shape] = {"x": (3,), "z": (5,)}
     written = openvino_loader.load(source, Level.WRITTEN, given)
     assert all(layer.unmeasurable for layer in written.layers)
@@ -217,7 +212,7 @@ def test_contradicting_shapes_are_refused_and_make_up_no_others(openvino_loader:
 
 
 def test_the_producer_of_a_program_feeds_it(openvino_worker: Worker, openvino_loader: Loader, tmp_path: Path) -> None:
-    before = model([make_node("Relu", ["x"], ["y"])], {"x": (1, 3, 16, 16)}, ["y"])
+    before = network("(float[1,3,16,16] x) => (y) { y = Relu (x) }")
     program, first = (
         model_program(openvino_loader.load(source_of(saved(tmp_path, made)))) for made in (small(), before)
     )
@@ -245,8 +240,7 @@ def test_an_invalid_model_is_refused_in_one_line(text: str, openvino_worker: Wor
 def test_an_operator_that_openvino_lacks_is_named(
     openvino_worker: Worker, openvino_loader: Loader, tmp_path: Path
 ) -> None:
-    made = model([make_node("Det", ["x"], ["y"])], {"x": (3, 3)}, ["y"], opset=13)
-    source = source_of(saved(tmp_path, made))
+    source = source_of(saved(tmp_path, network("(float[3,3] x) => (y) { y = Det (x) }", 13)))
     with pytest.raises(WorkerRefusedError, match="OpenVINO lacks Det"):
         openvino_worker.ask(protocol.Load("model", model_program(openvino_loader.load(source))), SECONDS)
     with pytest.raises(FusionRefusedError, match="Det"):
@@ -254,7 +248,7 @@ def test_an_operator_that_openvino_lacks_is_named(
 
 
 def test_infinite_results_are_refused(openvino_worker: Worker, openvino_loader: Loader, tmp_path: Path) -> None:
-    made = model([make_node("Exp", [read], [made]) for read, made in pairwise("xabcy")], {"x": (4,)}, ["y"])
+    made = network("(float[4] x) => (y) { a = Exp (x) b = Exp (a) c = Exp (b) y = Exp (c) }")
     program = model_program(openvino_loader.load(source_of(saved(tmp_path, made))))
     with pytest.raises(WorkerRefusedError) as refused:
         openvino_worker.ask(protocol.Load("model", program), SECONDS)

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy
 import pytest
-from onnx import ModelProto, TensorProto
-from onnx.helper import make_node, make_tensor, tensor_dtype_to_np_dtype
+from onnx import ModelProto
+from onnx.helper import tensor_dtype_to_np_dtype
 
 from dlbricks_tui.bricks.identity import as_optimised
 from dlbricks_tui.bricks.programs import file_program, model_program, sequence_program
@@ -21,9 +21,7 @@ from dlbricks_tui.runtime.inside.ort_backend import OnnxRuntime
 from dlbricks_tui.runtime.inside.ort_session import bind_large_outputs, large_outputs, options, weight_values
 from dlbricks_tui.runtime.protocol import ArrayType, Load, Profile, Sample, TraceRuns
 from tests.models.onnx_models import (
-    floats,
     loaded,
-    model,
     of_another_rank,
     of_varying_sizes,
     small,
@@ -125,16 +123,13 @@ def test_outputs_of_fixed_sizes_are_not_new_in_each_run(backend: OnnxRuntime, tm
     assert not LoadedPrograms(backend).load(Load("p", file_program(graph, tmp_path / "net.onnx"))).allocates
 
 
-def looked_up(table: tuple[int, ...], shape: tuple[int, ...], axis: int = 0) -> ModelProto:
-    made = model([make_node("Gather", ["w", "words"], ["y"], axis=axis)], {"words": shape}, ["y"])
-    made.graph.initializer.append(floats("w", table))
-    made.graph.input[0].type.tensor_type.elem_type = TensorProto.INT64
-    return made
+def looked_up(table: str, words: str, axis: int = 0) -> ModelProto:
+    return network(f"(int64[{words}] words) => (y) <float[{table}] w> {{ y = Gather <axis = {axis}> (w, words) }}")
 
 
 @pytest.mark.parametrize("whole", [True, False])
 def test_row_indices_spread_over_the_whole_table(whole: bool, backend: OnnxRuntime, tmp_path: Path) -> None:
-    graph = loaded(tmp_path, looked_up((ROWS, 4), (1, 200)))
+    graph = loaded(tmp_path, looked_up(f"{ROWS},4", "1,200"))
     program = model_program(graph) if whole else sequence_program(graph, (0,))
     bound = backend.bind(program.network)
     found = bound.inputs[0].numpy()
@@ -146,20 +141,19 @@ def test_row_indices_spread_over_the_whole_table(whole: bool, backend: OnnxRunti
 
 def test_the_axis_determines_the_number_of_rows(backend: OnnxRuntime, tmp_path: Path) -> None:
     for axis in (1, -1):
-        bound = backend.bind(model_program(loaded(tmp_path, looked_up((2, 300), (64,), axis=axis))).network)
+        bound = backend.bind(model_program(loaded(tmp_path, looked_up("2,300", "64", axis))).network)
         assert 200 < bound.inputs[0].numpy().max() < 300
 
 
 def test_a_model_file_runs_with_its_own_weights_and_valid_inputs(backend: OnnxRuntime, tmp_path: Path) -> None:
-    nodes = [
-        make_node("Cast", ["rate"], ["whole"], to=TensorProto.INT32),
-        make_node("Equal", ["whole", "expected"], ["is_expected"]),
-        make_node("Where", ["is_expected", "weight", "zero"], ["y"]),
-    ]
-    expected = make_tensor("expected", TensorProto.INT32, (), (16_000,))
-    made = model(nodes, {"rate": ()}, ["y"], [expected, floats("weight", (3,)), floats("zero", (3,))])
-    made.graph.initializer[2].float_data[:] = [0.0] * 3
-    made.graph.input[0].type.tensor_type.elem_type = TensorProto.INT64
+    made = network(
+        """(int64 rate) => (y)
+        <int32 expected = {16000}, float[3] weight = {0.5, 0.5, 0.5}, float[3] zero = {0.0, 0.0, 0.0}> {
+            whole = Cast <to = 6> (rate)
+            is_expected = Equal (whole, expected)
+            y = Where (is_expected, weight, zero)
+        }"""
+    )
     graph = loaded(tmp_path, made)
     program = file_program(graph, tmp_path / "net.onnx")
     assert program.network.values == {"rate": (16_000,)}

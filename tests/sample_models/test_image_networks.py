@@ -8,8 +8,8 @@ import pytest
 from dlbricks_tui.models.composites import LAYER_ATTRIBUTE
 from dlbricks_tui.models.graph import Layer, TensorType
 from dlbricks_tui.models.kinds import Kind
-from dlbricks_tui.models.mxnet.layer_graph import InferredFile, build_graph, variable_roles
-from dlbricks_tui.models.mxnet.symbol_file import SymbolFile, SymbolNode, parse_symbol
+from dlbricks_tui.models.mxnet_file import SymbolFile, SymbolNode, parse_symbol
+from dlbricks_tui.models.mxnet_layers import InferredFile, build_graph, variable_roles
 from sample_models.builders import adain, capsnet, colorization, colornet, cyclegan, pix2pix, ssd, vdsr, yolo_v2
 from sample_models.builders.architecture import Architecture
 

@@ -19,7 +19,7 @@ from onnx.numpy_helper import from_array
 from dlbricks_tui.models.graph import GraphInput, Level, TensorType
 from dlbricks_tui.models.kinds import Kind
 from dlbricks_tui.models.loading import Loader
-from dlbricks_tui.models.onnx.model_file import parse_onnx
+from dlbricks_tui.models.onnx_file import parse_onnx
 from dlbricks_tui.runtime.traits import Format
 from dlbricks_tui.runtime.variant import Precision
 from dlbricks_tui.share import onnx_checks, suite_files

@@ -9,8 +9,7 @@ from pathlib import Path
 from shutil import copytree
 
 import pytest
-from onnx import ModelProto, TensorProto
-from onnx.helper import make_graph, make_node, make_tensor_value_info
+from onnx import ModelProto
 
 from dlbricks_tui.bricks.decomposition import Decomposition, decompose
 from dlbricks_tui.bricks.identity import brick_of
@@ -20,7 +19,7 @@ from dlbricks_tui.jobs.folder import RunFolder, RunFolders, State
 from dlbricks_tui.models.graph import Feed, LayerGraph, Level, NativeNode, Operator, TensorType
 from dlbricks_tui.models.library import Library, source_of
 from dlbricks_tui.models.loading import Loader
-from dlbricks_tui.models.mxnet.symbol_file import Framework
+from dlbricks_tui.models.mxnet_file import Framework
 from dlbricks_tui.runs.events import ModelLeftOut, Planned
 from dlbricks_tui.runs.request import SuiteChoice, read_request
 from dlbricks_tui.runtime.process import Worker
@@ -41,8 +40,9 @@ from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.records import ANY_CONTEXT, Measurement
 from dlbricks_tui.store.selections import equal
 from tests.bricks.graphs import DATA, Spec, after, built
-from tests.models.onnx_models import floats, loaded, model, small
+from tests.models.onnx_models import loaded, small
 from tests.models.table_framework import TableFramework
+from tests.runtime import onnx_cases
 from tests.runtime.engines import framework_of
 from tests.share.trio import PRIVATE_WIDTHS, Trio, network, packings
 from tests.store.samples import former_calibration
@@ -366,10 +366,9 @@ def test_data_types_are_exported_as_the_numbers_of_mxnet(dtype: str, number: int
 
 def of_relus(folder: Path, count: int, width: int) -> LayerGraph:
     """Return a chain of a fully connected layer and relus."""
-    names = ["x", "y0", *(f"y{number + 1}" for number in range(count))]
-    nodes = [make_node("Gemm", ["x", "w"], ["y0"], transB=1)]
-    nodes += [make_node("Relu", [names[place]], [names[place + 1]]) for place in range(1, count + 1)]
-    return loaded(folder, model(nodes, {"x": (1, 8)}, [names[-1]], [floats("w", (width, 8))]))
+    relus = " ".join(f"y{number + 1} = Relu (y{number})" for number in range(count))
+    graph = f"(float[1,8] x) => (y{count}) <float[{width},8] w> {{ y0 = Gemm <transB = 1> (x, w) {relus} }}"
+    return loaded(folder, onnx_cases.network(graph))
 
 
 def keys(graph: LayerGraph) -> list[str]:
@@ -424,9 +423,8 @@ def test_excerpts_of_large_models_are_in_other_networks(tmp_path: Path) -> None:
 
 def chain(folder: Path, *ops: str, batch: int | str = 1) -> LayerGraph:
     """Return a chain of operators on one tensor."""
-    names = ["x", *(f"y{number}" for number in range(len(ops)))]
-    nodes = [make_node(op, [names[place]], [names[place + 1]]) for place, op in enumerate(ops)]
-    return loaded(folder, model(nodes, {"x": (batch, 4)}, [names[-1]]))
+    nodes = " ".join(f"y{number + 1} = {op} (y{number})" for number, op in enumerate(ops))
+    return loaded(folder, onnx_cases.network(f"(float[{batch},4] y0) => (y{len(ops)}) {{ {nodes} }}"))
 
 
 def read(folder: Path, content: bytes) -> ModelProto:
@@ -464,13 +462,8 @@ def test_excerpts_have_the_shapes_of_the_model_and_the_layers_are_the_same(tmp_p
 
 
 def test_tensors_that_others_read_stay_outputs(tmp_path: Path) -> None:
-    nodes = [
-        make_node("Relu", ["x"], ["a"]),
-        make_node("Tanh", ["a"], ["b"]),
-        make_node("Exp", ["b"], ["c"]),
-        make_node("Add", ["a", "c"], ["y"]),
-    ]
-    graph = loaded(tmp_path, model(nodes, {"x": (1, 4)}, ["y"]))
+    made = onnx_cases.network("(float[1,4] x) => (y) { a = Relu (x) b = Tanh (a) c = Exp (b) y = Add (a, c) }")
+    graph = loaded(tmp_path, made)
     made = read(tmp_path, next(OnnxExcerpts(graph, graph).around(1)))
     # The relu is read by the addition too, which the excerpt lacks.
     assert [node.op_type for node in made.graph.node] == ["Relu", "Tanh", "Exp"]
@@ -489,23 +482,6 @@ def test_an_excerpt_of_a_model_with_open_axes_is_also_tried_with_open_axes(tmp_p
 
 
 def test_a_model_with_a_branch_cannot_be_cut(tmp_path: Path) -> None:
-    inside = make_graph(
-        [make_node("Relu", ["x"], ["r"])], "i", [], [make_tensor_value_info("r", TensorProto.FLOAT, ())]
-    )
-    other = make_graph([make_node("Tanh", ["x"], ["t"])], "o", [], [make_tensor_value_info("t", TensorProto.FLOAT, ())])
-    nodes = [
-        make_node("ReduceSum", ["x"], ["s"], keepdims=0),
-        make_node("Cast", ["s"], ["c"], to=TensorProto.BOOL),
-        make_node("If", ["c"], ["y"], then_branch=inside, else_branch=other),
-    ]
-    graph = loaded(tmp_path, model(nodes, {"x": (1, 4)}, ["y"]))
+    graph = loaded(tmp_path, onnx_cases.CASES["If by data"]())
     with pytest.raises(UnsuitableLayersError, match="branches"):
         OnnxExcerpts(graph, graph)
-
-
-def test_weights_do_not_travel(tmp_path: Path) -> None:
-    nodes = [make_node("Gemm", ["x", "w"], ["a"], transB=1), make_node("Relu", ["a"], ["y"])]
-    graph = loaded(tmp_path, model(nodes, {"x": (1, 4)}, ["y"], [floats("w", (3, 4))]))
-    made = read(tmp_path, next(OnnxExcerpts(graph, graph).around(0)))
-    assert "ConstantOfShape" in [node.op_type for node in made.graph.node]
-    assert not any(0.5 in list(array.float_data) for array in made.graph.initializer)

@@ -5,7 +5,7 @@ import gc
 import inspect
 import math
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -19,24 +19,31 @@ from textual.screen import Screen
 from dlbricks_tui.api import estimating, followed_runs, run_watch, scope, store_contents
 from dlbricks_tui.api import model_reading as work
 from dlbricks_tui.api.run_watch import RunWatch
+from dlbricks_tui.api.scenarios import ScenarioOfModel
+from dlbricks_tui.api.session import WorkbenchSession
 from dlbricks_tui.bricks.decomposition import decompose
 from dlbricks_tui.documents import pictures
 from dlbricks_tui.folders import DataFolder
+from dlbricks_tui.jobs.folder import RunFolder
 from dlbricks_tui.models.cache import Cache
 from dlbricks_tui.models.library import Library
 from dlbricks_tui.models.loading import Loader
 from dlbricks_tui.scenarios import predicting
 from dlbricks_tui.scenarios.scenario import fewest_queries
+from dlbricks_tui.tui import scenario
+from dlbricks_tui.tui.keys import keymap
 from dlbricks_tui.tui.widgets import rows
 from dlbricks_tui.wording import numbers
 from tests.jobs.carrying import stands_for_processes
 from tests.store.samples import system
 from tests.tui import actions_run, results
-from tests.tui.application import NOW, draw, small_library
+from tests.tui.application import NOW, small_library
+from tests.tui.driving import draw
 from tests.tui.processes import SCRIPT, Process
 from tests.tui.results import NoFramework, store_run
 from tests.tui.stored_results import HERE, store_results
 
+_PREDICTED = dict[object, ScenarioOfModel | str]()
 # The actions of `actions_run.txt` by the test that runs them.
 LISTED = actions_run.listed()
 
@@ -61,6 +68,8 @@ def _no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(work, "SHARE_WHILE_MEASURING", 1.0)
     monkeypatch.setattr(rows, "SETTLE_SECONDS", 0.001)
     monkeypatch.setattr(run_watch, "SECONDS_BETWEEN_LOOKS", 0.05)
+    # Keys of a config count in its test only.
+    monkeypatch.setattr(keymap, "_in_use", keymap.Keymap())
     # The runs of tests stay silent.
     monkeypatch.setattr(followed_runs, "COUNTDOWN_AFTER_SECONDS", math.inf)
     monkeypatch.setattr(run_watch, "SECONDS_BETWEEN_IDLE_LOOKS", 0.05)
@@ -186,6 +195,32 @@ def rough_predictions(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("_TESTS", "_TESTS_IN_BATCHES"):
         monkeypatch.setattr(predicting, name, 20)
     monkeypatch.setattr(predicting, "_queries", lambda scenario, _: fewest_queries(scenario.percentile))
+
+
+@pytest.fixture
+def predicted_once(rough_predictions: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Predict equal settings on equal stores once, from few tests: most tests look at what stands beside them."""
+    for name, value in (("_REQUESTS_IN_ALL", 1), ("_REQUESTS_IN_ALL_IN_BATCHES", 1), ("_FEWEST_TESTS", 4)):
+        monkeypatch.setattr(predicting, name, value)
+    predict: Callable[..., ScenarioOfModel | str] = scenario.predict_scenario
+
+    def predicted(session: WorkbenchSession, *asked: object) -> ScenarioOfModel | str:
+        spec, choices, _, settings = asked
+        stored = tuple(sorted((it.name, it.read_bytes()) for it in session.data.store.glob("*") if it.is_file()))
+        known = stored, spec, choices, settings
+        if known not in _PREDICTED:
+            _PREDICTED[known] = predict(session, *asked)
+        return _PREDICTED[known]
+
+    monkeypatch.setattr(scenario, "predict_scenario", predicted)
+
+
+@pytest.fixture
+def asked_for(monkeypatch: pytest.MonkeyPatch) -> list[RunFolder]:
+    """The folders of the jobs that a test asks for; no process works on them."""
+    folders: list[RunFolder] = []
+    monkeypatch.setattr("dlbricks_tui.api.jobs.start_apart", lambda folder, _: folders.append(folder))
+    return folders
 
 
 @pytest.fixture

@@ -4,6 +4,7 @@ import os
 import random
 import zlib
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,7 @@ from dlbricks_tui.host.fingerprint import fingerprint
 from dlbricks_tui.models.graph import LayerGraph
 from dlbricks_tui.models.library import Library, ModelSource
 from dlbricks_tui.models.loading import Loader
-from dlbricks_tui.models.mxnet.symbol_file import GraphAnswer
+from dlbricks_tui.models.mxnet_file import GraphAnswer
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.records import BrickForm, EndToEnd, Measurement, Record, RuntimeRecord, System
 from dlbricks_tui.store.statistics import summarise
@@ -24,6 +25,7 @@ WHEN = "2026-11-21T08:00:00.000000+00:00"
 RUNTIME = RuntimeRecord(
     id="mxnet-1.9.1 threads-2", name="mxnet, 2 threads", framework="mxnet", version="1.9.1", python="3.11", threads=2
 )
+ONE_THREAD = replace(RUNTIME, id="mxnet-1.9.1 threads-1", name="mxnet, 1 thread", threads=1)
 OTHER_SYSTEM = System(
     id="c5.xlarge-4c-1f2e3d4c", name="c5.xlarge, 4 cores", cpu="Xeon 8124M", cores=4, memory_bytes=8 << 30
 )
@@ -88,12 +90,7 @@ def _made_up(
     yield runtime
     for system, slower in ((here, factor), (OTHER_SYSTEM, 2.0 * factor)):
         yield system
-        way: dict[str, Any] = {
-            "system": system.id,
-            "runtime": runtime.id,
-            "level": graph.level,
-            "protocol": PROTOCOL,
-        }
+        way: dict[str, Any] = {"system": system.id, "runtime": runtime.id, "level": graph.level, "protocol": PROTOCOL}
         for it in measured:
             seed = _seed(graph, it)
             samples = _samples(slower * _latency_ms(seed), seed)

@@ -26,7 +26,8 @@ from dlbricks_tui.tui.keys.scopes import BY_ID
 from dlbricks_tui.tui.widgets.panel import Panel, SearchLine
 from dlbricks_tui.tui.widgets.rows import CURSOR_SIGN, RowsView
 from dlbricks_tui.tui.widgets.screens import PanelledScreen
-from tests.tui.application import NARROW, SNAPSHOT_SIZE, WIDE, press, settled
+from tests.tui.application import NARROW, SNAPSHOT_SIZE, WIDE
+from tests.tui.driving import press, settled
 
 FOLDER = Path(__file__).parent / "snapshots"
 # For each screen a snapshot that shows it.

@@ -16,7 +16,8 @@ from dlbricks_tui.tui.workbench.tree import DetailsPanel, TreeRow, TreeRows, hea
 from dlbricks_tui.tui.workbench.unfolded import Unfolded
 from tests.bricks.graphs import chain
 from tests.documents.outlines import outline_of, sample, unable
-from tests.tui.application import MEASURED_ONLY, app_on, press, running, screen_text, settled
+from tests.tui.application import MEASURED_ONLY, app_on, running
+from tests.tui.driving import find, press, screen_text, settled, told
 from tests.tui.snapshots import check, check_all
 
 
@@ -29,51 +30,12 @@ def titles(unfolded: Unfolded) -> list[str]:
     return [node.label + node.words[0] for node in unfolded.rows]
 
 
-def test_a_part_expands_and_collapses_with_all_its_parts(resnet: Unfolded) -> None:
-    before = titles(resnet)
-    module = next(at for at, title in enumerate(before) if title == "block A")
-    assert resnet.expand(module) == module
-    assert titles(resnet)[module + 1].startswith("1 of 2: ")
-    assert resnet.expand(module) == module + 1
-    resnet.expand_below(module)
-    assert resnet.collapse(module) == module
-    assert titles(resnet) == before
-
-
-def test_collapsing_a_closed_part_goes_to_its_parent(resnet: Unfolded) -> None:
-    module = next(at for at, title in enumerate(titles(resnet)) if title.startswith("block"))
-    resnet.expand(module)
-    assert resnet.collapse(module + 2) == module
-
-
-def test_a_fully_expanded_outline_shows_every_layer_once(resnet: Unfolded) -> None:
-    resnet.expand_below(0)
-    assert sorted(node.sequence for node in resnet.rows if node.sequence is not None) == list(range(174))
-
-
 def test_expanding_a_large_model_stops_at_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     unfolded = Unfolded(sample("inceptionv3"))
     monkeypatch.setattr("dlbricks_tui.tui.workbench.unfolded.MOST_EXPANDED", 50)
     before = len(unfolded.rows)
     unfolded.expand_below(0)
     assert before + 50 <= len(unfolded.rows) < before + 150
-
-
-def test_a_search_finds_sequences_with_every_word_and_ending_it_keeps_the_selection(resnet: Unfolded) -> None:
-    resnet.seek("pool max", 0)
-    assert titles(resnet) == ["max pool 3x3/2"]
-    index = resnet.seek("", 0)
-    assert titles(resnet)[index] == "max pool 3x3/2"
-    assert titles(resnet)[0] == "resnet50_v1"
-
-
-def test_ending_a_search_expands_the_parts_around_the_match(resnet: Unfolded) -> None:
-    resnet.seek("stage4_conv9", 0)
-    assert len(resnet.rows) == 1
-    sequence = resnet.rows[0].sequence
-    index = resnet.seek("", 0)
-    assert resnet.rows[index].sequence == sequence
-    assert resnet.rows[index].depth > 1
 
 
 def test_equal_bricks_are_visited_cyclically(resnet: Unfolded) -> None:
@@ -110,29 +72,6 @@ def test_a_sequence_expands_into_its_layers() -> None:
     assert not unfolded.can_open(unfolded.rows[2])
 
 
-def test_a_part_that_occurs_once_has_no_next(resnet: Unfolded) -> None:
-    assert not resnet.has_equal(resnet.rows[0]) and not resnet.has_equal(resnet.rows[1])
-    assert resnet.next_equal(1, 1) == 1
-    row = next(node for node in resnet.rows if node.words[0] == "block A")
-    assert row.occurs == 2 and not resnet.has_equal(row)
-
-
-def test_ending_a_search_without_matches_restores_the_selection(resnet: Unfolded) -> None:
-    resnet.seek("no such layer", 4)
-    assert resnet.seek("", 0) == 4
-
-
-def test_sequences_are_sorted_by_time_and_back(resnet: Unfolded) -> None:
-    before, slowest_first = titles(resnet), list(reversed(range(174)))
-    here = resnet.sort(slowest_first, 3)
-    assert here == 0 and resnet.is_sorted and [node.sequence for node in resnet.rows] == slowest_first
-    selected = resnet.rows[5].region
-    at = resnet.sort(slowest_first, 5)
-    assert not resnet.is_sorted and resnet.rows[at].region is selected
-    resnet.collapse_all()
-    assert titles(resnet) == before
-
-
 def test_the_matches_of_a_search_are_sorted_by_time(resnet: Unfolded) -> None:
     resnet.seek("pool", 0)
     found = [node.sequence for node in resnet.rows]
@@ -147,7 +86,6 @@ ROOT = sample("resnet18_v1").root
 CONV, MODULE = ROOT.inside[0], next(it for it in ROOT.inside if it.module)
 DEEP = MODULE.inside[0].inside[0].inside[0].inside[0]
 MEASURED = PartLatency(1.234, 0.25, 4, 0, 0, 0, critical=True)
-ROW = TreeRow(DEEP, MEASURED)
 
 any_titles = st.text(alphabet="ab 漢é\n█", min_size=1, max_size=60)
 latencies = st.builds(
@@ -197,10 +135,6 @@ def test_a_word_of_a_region_is_shown_in_full_or_left_out() -> None:
     assert shown(row, 19) == " + block A         "
 
 
-def test_a_long_name_keeps_its_end() -> None:
-    assert "…_activation0 " in shown(TreeRow(named("relu", "resnet50_v1_stage1_something_like_an_e_activation0")))
-
-
 @pytest.mark.parametrize(
     ("latency", "says"),
     [
@@ -236,13 +170,8 @@ def test_a_layer_among_several_has_no_latency_of_its_own() -> None:
     assert "1.234" not in shown(TreeRow(layer, MEASURED))
 
 
-def test_found_words_are_highlighted_in_title_and_name() -> None:
-    spans = tree_line(ROW, 120, "conv 64")
-    assert [span.text for span in spans if span.style == "match"] == ["conv", "64", "conv"]
-
-
-RESNET = ("1", "slash", "ctrl+u", '"resnet18"', "enter", "enter", "2")
-SQUEEZENET = ("1", "slash", "ctrl+u", '"squeeze"', "enter", "enter", "2")
+RESNET = ("1", *find("resnet18"), "enter", "2")
+SQUEEZENET = ("1", *find("squeeze"), "enter", "2")
 
 
 def rows(pilot: Pilot[None]) -> TreeRows:
@@ -265,10 +194,6 @@ def title(pilot: Pilot[None]) -> str:
     return node(pilot).title
 
 
-def told(pilot: Pilot[None]) -> str:
-    return [it.message for it in pilot.app._notifications][-1]
-
-
 async def go_to(pilot: Pilot[None], wanted: str) -> None:
     """Move the cursor to the first row with this title."""
     rows(pilot).cursor = next(at for at, it in enumerate(unfolded(pilot).rows) if it.title.startswith(wanted))
@@ -278,8 +203,9 @@ async def go_to(pilot: Pilot[None], wanted: str) -> None:
 async def test_parts_are_expanded_entered_and_collapsed(measured: DataFolder) -> None:
     async with running(app_on(measured, MEASURED_ONLY)) as pilot:
         # Without a model the keys do nothing.
-        await press(pilot, "2", *"lh*znN)({}", "enter", "slash", '"a"', "escape")
-        assert "enter in the list of models opens one." in screen_text(pilot)
+        await press(
+            pilot, "2", *"lh*znN)({}", "enter", "slash", '"a"', "escape", shows="enter in the list of models opens one."
+        )
         await press(pilot, *RESNET)
         closed = rows(pilot).row_count
         await go_to(pilot, "block A")
@@ -313,9 +239,9 @@ async def test_parts_are_expanded_entered_and_collapsed(measured: DataFolder) ->
 async def test_keys_go_to_equal_critical_and_unmeasured_parts_and_back(measured: DataFolder) -> None:
     async with running(app_on(measured)) as pilot:
         await press(pilot, *RESNET, "j", "n")
-        assert title(pilot) == "conv 7x7/2 64" and told(pilot) == "No other part of the model is equal."
+        assert title(pilot) == "conv 7x7/2 64" and told(pilot)[-1] == "No other part of the model is equal."
         await press(pilot, "right_curly_bracket")
-        assert told(pilot) == "Everything in the model has a latency."
+        assert told(pilot)[-1] == "Everything in the model has a latency."
         await press(pilot, "g", "asterisk")
         await go_to(pilot, "relu")
         await press(pilot, "right_parenthesis", "right_parenthesis", "right_parenthesis", "right_parenthesis")
@@ -325,8 +251,7 @@ async def test_keys_go_to_equal_critical_and_unmeasured_parts_and_back(measured:
         assert node(pilot).sequence != here
         await press(pilot, "N")
         assert node(pilot).sequence == here
-        await press(pilot, *SQUEEZENET, "right_curly_bracket")
-        assert "predicted, not measured" in screen_text(pilot)
+        await press(pilot, *SQUEEZENET, "right_curly_bracket", shows="predicted, not measured")
         first = node(pilot).sequence
         await press(pilot, "right_curly_bracket")
         assert node(pilot).sequence != first
@@ -345,12 +270,10 @@ async def test_keys_go_to_equal_critical_and_unmeasured_parts_and_back(measured:
 
 async def test_a_search_filters_the_tree_and_a_match_can_be_shown_in_its_place(measured: DataFolder) -> None:
     async with running(app_on(measured)) as pilot:
-        await press(pilot, *RESNET, "j", "j", "slash", '"nothing like it"')
-        assert "esc shows the whole model again." in screen_text(pilot)
+        await press(pilot, *RESNET, "j", "j", "slash", '"nothing like it"', shows="esc shows the whole model again.")
         await press(pilot, "escape")
         assert rows(pilot).cursor == 2
-        await press(pilot, "slash", '"stage3 conv 1x1"')
-        assert "2 Decomposition 1 of 68" in screen_text(pilot)
+        await press(pilot, "slash", '"stage3 conv 1x1"', shows="2 Decomposition 1 of 68")
         await press(pilot, "enter")
         found = node(pilot).sequence
         await press(pilot, "enter")
@@ -362,7 +285,7 @@ async def test_a_search_filters_the_tree_and_a_match_can_be_shown_in_its_place(m
 @pytest.mark.usefixtures("library_without_latencies")
 async def test_a_model_cut_anew_keeps_the_selected_layer(measured: DataFolder) -> None:
     async with running(app_on(measured, MEASURED_ONLY)) as pilot:
-        await press(pilot, *RESNET, "slash", '"stage3_conv2"', "enter", "enter")
+        await press(pilot, *RESNET, *find("stage3_conv2"), "enter")
         assert "stage3_conv2" in node(pilot).names
         (layer,) = _layers(pilot)
         for _ in range(2):
@@ -384,13 +307,10 @@ async def test_the_decomposition_matches_its_snapshots(measured: DataFolder) -> 
         check(pilot.app, "tree-in-part")
         await press(pilot, *RESNET, "n", "j", "j", "j", "j", "j", "asterisk", "j")
         check(pilot.app, "tree")
-        await press(pilot, "z", "slash", '"conv 3x3 stage2"', "enter")
+        await press(pilot, "z", *find("conv 3x3 stage2"))
         check(pilot.app, "tree-search")
         await press(pilot, "escape", "z", "g", "+", "+", "j", "l", "j")
         await check_all(pilot, "tree-sequences")
-
-
-FOUND_RESNET = ("slash", '"resnet18"', "enter", "enter", "2")
 
 
 def panel(pilot: Pilot[None]) -> DetailsPanel:
@@ -400,30 +320,31 @@ def panel(pilot: Pilot[None]) -> DetailsPanel:
 async def test_the_details_follow_the_cursor_in_the_tree(measured: DataFolder) -> None:
     async with running(app_on(measured), (200, 60)) as pilot:
         assert "Select a part of the model" in screen_text(pilot)
-        await press(pilot, *FOUND_RESNET)
-        assert "input      1x3x224x224 data" in screen_text(pilot)
+        await press(pilot, *RESNET, shows="input      1x3x224x224 data")
         await press(pilot, "3", "y")
-        assert pilot.app.clipboard == "" and "Only a layer sequence has a key" in told(pilot)
+        assert pilot.app.clipboard == "" and "Only a layer sequence has a key" in told(pilot)[-1]
         await press(pilot, "2", "j", "y")
         shown, selected = screen_text(pilot), panel(pilot).selected
         assert "weights       64x3x7x7" in shown and "elsewhere     1 model: resnet50_v1" in shown
         # The tree copies the key, and so do the details.
         assert selected is not None and selected.brick_key is not None
-        assert pilot.app.clipboard == selected.brick_key and told(pilot).startswith(f"Copied: {selected.brick_key}. ")
+        assert pilot.app.clipboard == selected.brick_key and told(pilot)[-1].startswith(
+            f"Copied: {selected.brick_key}. "
+        )
         pilot.app.copy_to_clipboard("")
         await press(pilot, "3", "y")
         assert pilot.app.clipboard == selected.brick_key
         await press(pilot, "2", "j")
         assert "weights       64x3x7x7" not in screen_text(pilot)
         # They are cleared while another model is read.
-        await press(pilot, "1", "slash", "ctrl+u", '"alexnet"', "enter", "enter")
+        await press(pilot, "1", *find("alexnet"), "enter")
         selected = panel(pilot).selected
         assert selected is not None and selected.node.title == "alexnet"
 
 
 async def test_new_results_keep_the_scroll_position_of_the_details(measured: DataFolder) -> None:
     async with running(app_on(measured)) as pilot:
-        await press(pilot, *FOUND_RESNET, "j", "3", "ctrl+d")
+        await press(pilot, *RESNET, "j", "3", "ctrl+d")
         await check_all(pilot, "details")
         await press(pilot, "G")
         before = screen_text(pilot)

@@ -3,37 +3,22 @@
 from dataclasses import replace
 from datetime import datetime
 from functools import cache, partial
-from typing import Any
 
 import pytest
 
 from dlbricks_tui.api.estimating import Answer, KnownAlready, ThreadSafeEstimator
-from dlbricks_tui.api.open_models import BASIC_SETTINGS, CHOSEN, Available, Choices, change_setting
+from dlbricks_tui.api.open_models import Available, Choices
 from dlbricks_tui.api.session import SharedStore
-from dlbricks_tui.bricks.cutting import Cut, LayerOrder
 from dlbricks_tui.bricks.decomposition import decompose
 from dlbricks_tui.documents.estimate import EstimateDocument
-from dlbricks_tui.documents.lines import width_of
 from dlbricks_tui.documents.run import UnderWay
 from dlbricks_tui.estimate.knowledge import Latency
 from dlbricks_tui.estimate.system_estimate import SystemEstimate
 from dlbricks_tui.folders import DataFolder
-from dlbricks_tui.models.graph import Level
 from dlbricks_tui.runtime.variant import INSTRUCTIONS_VARIABLE
-from dlbricks_tui.settings.setting import Setting
-from dlbricks_tui.settings.variant import SYSTEM
 from dlbricks_tui.store.database import ResultsDatabase
-from dlbricks_tui.tui.keys.scopes import BY_ID
 from dlbricks_tui.tui.widgets.text import text_of
-from dlbricks_tui.tui.workbench.estimate import (
-    EstimateRow,
-    EstimateView,
-    Headline,
-    NextStep,
-    estimate_rows,
-    next_step,
-    setting_text,
-)
+from dlbricks_tui.tui.workbench.estimate import EstimateRow, EstimateView, Headline, NextStep, estimate_rows, next_step
 from dlbricks_tui.wording.numbers import age
 from tests.store.samples import end_to_end, load_test, proof
 from tests.tui.application import MEASURED_ONLY, NOW, WRITTEN
@@ -81,20 +66,6 @@ def test_a_run_in_progress_is_mentioned_in_place_of_the_next_step(measured: Data
     shown_rows = texts(estimate_rows(view, choices, AVAILABLE, 60, UnderWay("A run of this model is in progress.")))
     begin = shown_rows.index("A run of this model is in progress.")
     assert shown_rows[begin + 1] == "w shows the run" and "next: m measures it" not in shown_rows
-
-
-@pytest.mark.parametrize("width", [20, 30, 39, 57, 120])
-def test_settings_fit_narrow_panels(width: int, measured: DataFolder) -> None:
-    for row in estimate_rows(view_of(measured, "resnet18_v1"), WRITTEN, AVAILABLE, width, more=True):
-        if isinstance(row.stop, Setting):
-            assert width_of(row.line) <= max(width, 20)
-
-
-def test_the_cursor_stops_on_settings_and_on_explanations(measured: DataFolder) -> None:
-    view = view_of(measured, "resnet18_v1")
-    found = estimate_rows(view, WRITTEN, AVAILABLE, 60, more=True)
-    assert [row.stop for row in found if isinstance(row.stop, Setting)] == list(CHOSEN)
-    assert not any(row.stop is not None for row in found[:6]) and found[-1].stop is not None
 
 
 def test_the_answer_is_three_lines_and_all_else_is_one_key_away(measured: DataFolder) -> None:
@@ -152,32 +123,6 @@ def test_a_run_shows_its_figures_until_its_results_are_stored(measured: DataFold
     assert texts(estimate_rows(complete, WRITTEN, AVAILABLE, 60, under_way))[0].startswith("14.56 ms: ")
 
 
-@pytest.mark.parametrize("setting", CHOSEN, ids=lambda it: it.name)
-def test_every_setting_can_be_changed_and_changed_back(setting: Setting[Any]) -> None:
-    choices = Choices(granularity=3, workers=3)
-    there = change_setting(setting, choices, 1, AVAILABLE)
-    assert there != choices and change_setting(setting, there, -1, AVAILABLE) == choices
-
-
-def test_settings_are_shown_in_words() -> None:
-    choices = Choices(2, Level.FUSED, Cut.OVERLAP, LayerOrder.PAPER, OTHER_SYSTEM.id, RUNTIME.id, 4)
-    told = [setting_text(setting, choices, AVAILABLE) for setting in CHOSEN]
-    assert told == [
-        *("mxnet, 2 threads", "any number", "as in the file", "c5.xlarge, 4 cores"),
-        *("f32", "on", "fused", "2", "overlap", "paper", "4"),
-    ]
-    assert [setting_text(setting, Choices(), AVAILABLE) for setting in (SYSTEM, BASIC_SETTINGS[0])] == [
-        "this host",
-        "the fastest",
-    ]
-
-
-def test_other_systems_with_results_are_named_if_this_one_has_none(measured: DataFolder) -> None:
-    nowhere = Choices(level=Level.WRITTEN, system="a system without results")
-    shown_rows = texts(estimate_rows(view_of(measured, "squeezenet1.1", nowhere), nowhere, AVAILABLE, 60))
-    assert "c5.xlarge, 4 cores has results: select it as the system" in shown_rows
-
-
 def test_an_impossible_estimate_shows_the_reason_and_what_to_do(measured: DataFolder) -> None:
     view = view_of(measured, "alexnet")
     estimate = replace(view.document.one.estimate, composed=None, obstacle="layer 'gate' (If) runs layers inside it")
@@ -230,10 +175,6 @@ NOTHING_YET = KnownAlready(combinations=1, systems=1)
 )
 def test_the_first_step_is_suggested_whose_answer_is_not_known(known: KnownAlready, step: NextStep | None) -> None:
     assert next_step(known) is step
-
-
-def test_each_step_has_a_key_on_the_workbench() -> None:
-    assert all(BY_ID[step.action].id.startswith("workbench.") and BY_ID[step.action].keys for step in NextStep)
 
 
 def test_the_store_tells_what_is_known_of_a_model_on_a_system(measured: DataFolder) -> None:

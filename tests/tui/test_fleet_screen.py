@@ -25,7 +25,8 @@ from dlbricks_tui.tui.fleet import (
 from dlbricks_tui.tui.run.boxes import AllJobsScreen
 from tests.fleet.sample_fleet import RUN, changed, estimate, progress, sample_fleet, tell
 from tests.runs.runs import Site
-from tests.tui.application import NARROW, WIDE, app_on, press, running, screen_text, settled, showing, told
+from tests.tui.application import NARROW, WIDE, app_on, running, showing
+from tests.tui.driving import press, screen_text, settled, told
 from tests.tui.results import source_called
 from tests.tui.snapshots import check_all
 
@@ -59,8 +60,7 @@ async def test_a_fleet_run_is_followed_and_its_rankings_are_sorted(new: DataFold
 
         # The ranking follows the selected model.
         assert "Ranking for resnet50_v1" in text
-        await press(pilot, "2", "j")
-        assert "Ranking for squeezenet1.1" in screen_text(pilot) and "9.000" in screen_text(pilot)
+        await press(pilot, "2", "j", shows=("Ranking for squeezenet1.1", "9.000"))
         await press(pilot, "k")
         tell(fleet, estimate("t4g", "resnet50_v1", 60.0, dollars=0.89))
         tell(
@@ -114,24 +114,20 @@ async def test_keys_lead_through_the_panels_and_pause_add_and_cancel_hosts(
         await press(pilot, "p")
         assert not fleet.pause_file.exists()
 
-        await press(pilot, "o")
-        assert isinstance(pilot.app.screen, HostsFileScreen)
+        await press(pilot, "o", on=HostsFileScreen)
         await press(pilot, f'"{file}"', "enter")
         assert [it.name for it in fleet.added_hosts()] == ["t4g"]
-        await press(pilot, "o", f'"{file}"', "enter")
-        assert isinstance(pilot.app.screen, ErrorScreen) and "has a host t4g already" in screen_text(pilot)
+        await press(pilot, "o", f'"{file}"', "enter", on=ErrorScreen, shows="has a host t4g already")
         await press(pilot, "escape")
 
         # All hosts are cancelled after a question.
-        await press(pilot, "x")
-        assert isinstance(pilot.app.screen, CancelFleetScreen)
+        await press(pilot, "x", on=CancelFleetScreen)
         await press(pilot, "escape")
         assert len(asked) == 2
         await press(pilot, "x", "y")
         assert asked[2:] == [("cancel",)] and screen.is_current
 
-        await press(pilot, "J")
-        assert isinstance(pilot.app.screen, AllJobsScreen)
+        await press(pilot, "J", on=AllJobsScreen)
         await press(pilot, "enter")
         assert screen.is_current
         await press(pilot, "escape")
@@ -157,8 +153,7 @@ async def test_a_fleet_run_that_has_ended_is_resumed_on_its_screen_or_from_the_l
         folder.set_state(replace(folder.state(), state=State.FINISHED))
         tell(folder, progress("c7i", 60, failed=0), changed("c7i", FleetHostState.DONE))
         before = folder.state()
-        await press(pilot, "J", "p")
-        assert isinstance(pilot.app.screen, ErrorScreen) and "there is nothing to resume" in screen_text(pilot)
+        await press(pilot, "J", "p", on=ErrorScreen, shows="there is nothing to resume")
     assert folder.state() == before
 
 
@@ -176,14 +171,11 @@ async def test_a_new_fleet_run_asks_for_hosts_and_settings_and_starts(
     file.write_text("[[host]]\nnme = 1\n")
     async with showing(new, screen_of) as pilot:
         assert "There is no fleet run yet." in screen_text(pilot)
-        await press(pilot, "m")
-        assert isinstance(pilot.app.screen, HostsFileScreen)
-        await press(pilot, f'"{file}"', "enter", "enter")
-        assert isinstance(pilot.app.screen, ErrorScreen)
+        await press(pilot, "m", on=HostsFileScreen)
+        await press(pilot, f'"{file}"', "enter", "enter", on=ErrorScreen)
         assert "this host has no name" in screen_text(pilot)
         monkeypatch.setattr("dlbricks_tui.tui.fleet.start_fleet", start)
-        await press(pilot, "escape", "m", f'"{file}"', "enter")
-        assert isinstance(pilot.app.screen, StartFleetScreen)
+        await press(pilot, "escape", "m", f'"{file}"', "enter", on=StartFleetScreen)
         await press(pilot, "j", "j", "j", "h", "k", "k", "k", "l", "enter")
     ((names, path, settings),) = started
     assert (names, path) == (["squeezenet1.1"], file)
@@ -194,9 +186,7 @@ async def test_a_new_fleet_run_asks_for_hosts_and_settings_and_starts(
 async def test_the_screen_matches_its_snapshot(new: DataFolder, fleet: FleetFolder) -> None:
     async with running(app_on(new)) as pilot:
         # From the list of all jobs, as any other job.
-        await press(pilot, "escape", "J")
-        assert "fleet run of resnet50_v1, squeezenet1.1" in screen_text(pilot)
-        await press(pilot, "enter")
-        assert isinstance(pilot.app.screen, FleetScreen)
+        await press(pilot, "escape", "J", shows="fleet run of resnet50_v1, squeezenet1.1")
+        await press(pilot, "enter", on=FleetScreen)
         await press(pilot, "escape", "F")
         await check_all(pilot, "fleet")

@@ -28,7 +28,7 @@ from dlbricks_tui.measure.events import BatchRestarted, RoundRepeated
 from dlbricks_tui.runs.events import FailedBefore
 from dlbricks_tui.tui.messages import JobWanted
 from dlbricks_tui.tui.run.screen import RunScreen, brick_row
-from dlbricks_tui.wording.runs import Done, Tone
+from dlbricks_tui.wording.runs import Tone
 from tests.runs.live_runs import (
     BRICKS,
     MODELS,
@@ -50,8 +50,8 @@ from tests.runs.live_runs import (
     tell,
     unfinished,
 )
-from tests.tui.application import NARROW, app_on, press, running
-from tests.tui.test_run_screens import shows
+from tests.tui.application import NARROW, app_on, running
+from tests.tui.driving import press, shows
 
 OLDER, NEWER, NEWEST = "20261120-090000-0002", "20261121-090000-0002", "20261121-090000-0003"
 
@@ -378,11 +378,6 @@ def test_progress_follows_working_time_and_never_decreases() -> None:
     assert (run.state, run.seconds_spent) == (State.FINISHED, 90)
 
 
-def test_counts_include_bricks_and_whole_models() -> None:
-    counts = folded(*in_the_middle()).snapshot().counts
-    assert (counts.bricks, counts.models, counts.reused, counts.failed) == (Done(17, 40), Done(1, 2), 8, 1)
-
-
 def test_an_estimate_keeps_the_history_of_its_interval() -> None:
     folding = folded(started(), planned())
     for number in range(10 * MOST_WIDTHS):
@@ -505,8 +500,7 @@ async def test_a_run_is_replayed_from_the_list_of_runs_without_a_trace_of_it(mea
         pilot.app.post_message(JobWanted(RUN, "run", replayed=True))
         # The bar says that it is a replay.
         await shows(pilot, " replay 4x ")
-        await press(pilot, "J", "w")
-        assert isinstance(pilot.app.screen, RunScreen)
+        await press(pilot, "J", "w", on=RunScreen)
         await shows(pilot, "replay 4x")
         await press(pilot, "plus")
         await shows(pilot, "replay 8x")

@@ -1,11 +1,9 @@
 """The screen of language models; answers are made up, and a small script stands for the process that measures."""
 
 import sys
-from collections.abc import AsyncIterator, Iterator, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 from textual.pilot import Pilot
@@ -13,13 +11,11 @@ from textual.pilot import Pilot
 from dlbricks_tui.api import language_answers, loads
 from dlbricks_tui.api import language_models as asking
 from dlbricks_tui.api.language_answers import LanguageAnswer, LanguageOptions
-from dlbricks_tui.api.language_models import LanguageOnSystem
 from dlbricks_tui.api.loads import TokenLoadAnswer, TokenLoadOptions
+from dlbricks_tui.api.session import WorkbenchSession
 from dlbricks_tui.config.config import Config
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.host.queue import WorkKind
-from dlbricks_tui.jobs import kinds
-from dlbricks_tui.jobs.events import Event, Waiting
 from dlbricks_tui.language.architecture import LanguageError, WeightPrecision
 from dlbricks_tui.language.opening import NamedModel, library_models
 from dlbricks_tui.language.orders import (
@@ -37,11 +33,11 @@ from dlbricks_tui.tui.dialogs.notices import ErrorScreen
 from dlbricks_tui.tui.language import CompareLanguageScreen, LanguageScreen, OpenLanguageModelScreen
 from dlbricks_tui.tui.workbench.screen import WorkbenchScreen
 from tests.api.language_answers import answer, library, predicted, token_load_answer, what_ifs
-from tests.tui.application import MEDIUM, NARROW, WIDE, app_on, eventually, press, running, screen_text, showing, told
-from tests.tui.processes import Process, all_seen, failed
+from tests.tui.application import MEDIUM, WIDE, app_on, running, showing
+from tests.tui.driving import eventually, press, screen_text, settled, shows, told
+from tests.tui.processes import Process, all_seen
 from tests.tui.snapshots import check_all, resize
 from tests.tui.test_panels import visit
-from tests.tui.test_run_screens import shows
 
 LIBRARY = {it.model: replace(it, measured_when=None, coverage=0.0) for it in library()}
 SMALL = "llama-3.2-1b"
@@ -116,11 +112,8 @@ def process(process: Process, monkeypatch: pytest.MonkeyPatch) -> Process:
     return process
 
 
-@asynccontextmanager
-async def language_screen(data: DataFolder, size: tuple[int, int] = MEDIUM) -> AsyncIterator[Pilot[None]]:
-    """Run the application with the screen alone."""
-    async with showing(data, lambda session: LanguageScreen(session, Config()), size) as pilot:
-        yield pilot
+def screen_of(session: WorkbenchSession) -> LanguageScreen:
+    return LanguageScreen(session, Config())
 
 
 def listed(pilot: Pilot[None]) -> list[str]:
@@ -146,25 +139,19 @@ async def test_the_library_is_predicted_sorted_filtered_and_each_model_has_an_an
         assert pilot.app.clipboard == f"dlbricks llm {SMALL} --threads 2"
         await check_all(pilot, "language")
         await visit(pilot, PANELS)
-        await press(pilot, "2", "G")
-        assert "the best for a whole answer comes first" in screen_text(pilot)
-        await press(pilot, "4", "G")
-        assert "first token" in screen_text(pilot)
-        await press(pilot, "1", "enter", "g")
-        assert "prefill speed" in screen_text(pilot)
+        await press(pilot, "2", "G", shows="the best for a whole answer comes first")
+        await press(pilot, "4", "G", shows="first token")
+        await press(pilot, "1", "enter", "g", shows="prefill speed")
 
         await resize(pilot, WIDE)
         await press(pilot, "1", "f")
         assert "4 of 7, that fit, by speed" in screen_text(pilot) and "llama-3.3-70b" not in listed(pilot)
-        await press(pilot, "equals_sign", '"1e9"', "enter")
-        assert "Give a number above 0 and up to 1,000,000" in screen_text(pilot)
-        await press(pilot, "ctrl+u", '"20"', "enter")
-        assert "2 of 7, that fit, at least 20 tokens/s, by speed" in screen_text(pilot)
+        await press(pilot, "equals_sign", '"1e9"', "enter", shows="Give a number above 0 and up to 1,000,000")
+        await press(pilot, "ctrl+u", '"20"', "enter", shows="2 of 7, that fit, at least 20 tokens/s, by speed")
         await press(pilot, "f", "equals_sign", "escape", "s", "s", "s", "s")
         # Also a fast model needs the memory to be fast.
         assert listed(pilot) == [SMALL, "smollm2-135m"] and "by name" in screen_text(pilot)
-        await press(pilot, "slash", '"nosuch"')
-        assert "No model matches the search." in screen_text(pilot)
+        await press(pilot, "slash", '"nosuch"', shows="No model matches the search.")
         assert "How fast does a language model run on this host?" in screen_text(pilot)
         await press(pilot, "escape", "equals_sign", "ctrl+u", "enter", "s")
         assert len(listed(pilot)) == len(LIBRARY)
@@ -177,8 +164,7 @@ async def test_the_library_is_predicted_sorted_filtered_and_each_model_has_an_an
         assert told(pilot)[-1] == "Select a model to measure."
         # The line of work of this host leads here, too.
         workbench.follow_job(WorkKind.LANGUAGE, SMALL)
-        await press(pilot)
-        assert isinstance(pilot.app.screen, LanguageScreen)
+        await press(pilot, on=LanguageScreen)
 
 
 async def test_models_are_opened_by_path_and_name_and_settings_lead_to_other_answers(
@@ -198,9 +184,8 @@ async def test_models_are_opened_by_path_and_name_and_settings_lead_to_other_ans
         return replace(opened, name="mine" if "mine" in text else SMALL)
 
     monkeypatch.setattr(language_answers, "open_language_model", open_)
-    async with language_screen(new, MEDIUM) as pilot:
-        await press(pilot, "o", '"mi"')
-        assert isinstance(pilot.app.screen, OpenLanguageModelScreen)
+    async with showing(new, screen_of, MEDIUM) as pilot:
+        await press(pilot, "o", '"mi"', on=OpenLanguageModelScreen)
         await press(pilot, "tab", "enter")
         assert paths == [str(tmp_path / "mine.gguf")]
         assert "How fast does mine run on this host?" in screen_text(pilot) and "mine" in listed(pilot)
@@ -208,9 +193,7 @@ async def test_models_are_opened_by_path_and_name_and_settings_lead_to_other_ans
         await press(pilot, "o", '"meta-llama/Llama-3.2-1B"', "enter")
         assert paths[-1] == "meta-llama/Llama-3.2-1B" and len(listed(pilot)) == len(LIBRARY) + 1
         assert "How fast does Llama 3.2 1B run on this host?" in screen_text(pilot)
-        await press(pilot, "o", '"nosuch"', "enter")
-        assert isinstance(pilot.app.screen, ErrorScreen)
-        assert "no language model 'nosuch'" in screen_text(pilot)
+        await press(pilot, "o", '"nosuch"', "enter", on=ErrorScreen, shows="no language model 'nosuch'")
         await press(pilot, "escape", "o", "escape")
 
         await press(pilot, "5", "l", "equals_sign", "ctrl+u", '"3000"', "enter", "j", "l", "h", "j", "l")
@@ -229,53 +212,44 @@ async def test_models_are_opened_by_path_and_name_and_settings_lead_to_other_ans
 async def test_the_selected_model_is_measured_in_a_process_that_goes_on_without_the_screen(
     new: DataFolder, answers: Answers, process: Process
 ) -> None:
-    async with language_screen(new, WIDE) as pilot:
+    async with showing(new, screen_of, WIDE) as pilot:
         # There is nothing to cancel yet.
         await press(pilot, "x", "j")
         await pilot.press("m")
         await eventually(pilot, process.has_begun)
         order = process.order(LanguageOrder)
-        assert not order.end_to_end
-        assert [it.model.name for it in order.questions] == [SMALL]
+        assert not order.end_to_end and [it.model.name for it in order.questions] == [SMALL]
         await shows(pilot, "the measurement starts")
-        process.write(Waiting(holder="run r1 of a colleague"))
-        await shows(pilot, "waiting for run r1 of a colleague")
         process.write(BEGINS, ROUND)
         await shows(pilot, ROUND.line)
         # Others can be looked at meanwhile.
         await pilot.press("j", "m")
         await shows(pilot, "Qwen3 30B A3B")
         await eventually(pilot, lambda: told(pilot) == ["A model is being measured: x cancels it."])
-        await pilot.press("escape")
-        await eventually(pilot, lambda: any("goes on in the background" in it for it in told(pilot)))
-    assert not process.has_ended()
-
     answers.measured.add(SMALL)
     process.write(DONE)
     process.end()
-    async with language_screen(new, WIDE) as pilot:
+    async with showing(new, screen_of, WIDE) as pilot:
         # The row and the answer have the measured figures.
         await eventually(pilot, lambda: all_seen(new))
-        await press(pilot, "j")
-        assert "6 h ago" in screen_text(pilot)
-        assert "40.0 tokens per second, the first after " in screen_text(pilot).splitlines()[1]
-        assert "measured 6 h ago" in screen_text(pilot)
-
+        await press(pilot, "j", shows=("6 h ago", "40.0 tokens per second, the first after "))
         await pilot.press("m")
         await eventually(pilot, lambda: process.has_begun(2))
         process.write(BEGINS, number=2)
         await shows(pilot, f"{SMALL}, {VARIANT}: measuring")
         await pilot.press("x")
-        await eventually(pilot, lambda: process.has_ended(2))
         await eventually(pilot, lambda: "The measurement is cancelled; what it has stored is kept." in told(pilot))
+        assert process.has_ended(2)
+        process.write(LanguageFailed(f"{SMALL}: not measured: the worker was lost"), number=3)
+        process.end(1, 3)
+        await press(pilot, "m", shows=f"{SMALL}: not measured: the worker was lost")
 
 
 async def test_all_executions_are_measured_after_a_question_and_a_what_if_is_proved(
     new: DataFolder, answers: Answers, process: Process
 ) -> None:
-    async with language_screen(new, WIDE) as pilot:
-        await press(pilot, "j", "c")
-        assert isinstance(pilot.app.screen, CompareLanguageScreen)
+    async with showing(new, screen_of, WIDE) as pilot:
+        await press(pilot, "j", "c", on=CompareLanguageScreen)
         assert "Llama 3.2 1B was not measured in " in screen_text(pilot)
         await check_all(pilot, "language-compare")
         await press(pilot, "escape")
@@ -298,91 +272,42 @@ async def test_all_executions_are_measured_after_a_question_and_a_what_if_is_pro
         process.end()
         await eventually(pilot, lambda: "running" not in screen_text(pilot))
 
-        process.write(DONE, number=2)
-        process.end(number=2)
         screen = pilot.app.screen
         assert isinstance(screen, LanguageScreen)
-        await eventually(pilot, lambda: screen.job is None and bool(screen._executions))
+        await eventually(pilot, lambda: screen.job is None)
+        # Its results are read anew, with all executions.
+        await settled(pilot)
+        process.write(DONE, number=2)
+        process.end(number=2)
         await press(pilot, "c", "enter")
         await eventually(pilot, lambda: process.has_begun(2))
 
 
-async def test_a_measurement_that_fails_is_one_line(
-    new: DataFolder, answers: Answers, process: Process, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    lost = LanguageFailed(f"{SMALL}, {VARIANT}: not measured: the worker was lost: killed by signal 9")
-    failures: list[tuple[Event | None, str]] = [
-        (lost, f"{SMALL}, {VARIANT}: not measured: the worker was lost: killed by"),
-        (failed("no space left"), "no space left"),
-        (None, "the process ended without a result"),
-    ]
-    async with language_screen(new, NARROW) as pilot:
-        for number, (message, said) in enumerate(failures, start=1):
-            if message is not None:
-                process.write(message, number=number)
-            process.end(0 if message is None else 1, number)
-            await press(pilot, "m")
-            assert f" {said}" in screen_text(pilot) and process.has_begun(number)
-
-        def refuse(*_: object, **__: object) -> None:
-            raise LanguageError("no registered runtime runs language models")
-
-        monkeypatch.setattr(language_answers, "questions", refuse)
-        await press(pilot, "m")
-        assert "no registered runtime runs language models" in screen_text(pilot)
-        # A demonstration starts no process.
-        monkeypatch.setattr(language_answers, "questions", lambda *_: ())
-        monkeypatch.setattr(kinds, "recorded_host", lambda: object())
-        await press(pilot, "m")
-        assert " a demonstration measures nothing: quit it, and start `dlbricks` itself" in screen_text(pilot)
-        assert isinstance(pilot.app.screen, LanguageScreen)
-
-
-async def test_the_systems_of_the_store_are_compared_for_the_selected_model(
-    tmp_path: Path, answers: Answers, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    wanted: list[tuple[list[str], int]] = []
-
-    def on_systems(
-        models: Sequence[NamedModel], options: LanguageOptions, _: DataFolder
-    ) -> tuple[LanguageOnSystem, ...]:
-        wanted.append(([it.name for it in models], options.prompt))
-        return ()
-
-    monkeypatch.setattr("dlbricks_tui.tui.language.language_on_systems", on_systems)
-    async with language_screen(DataFolder(tmp_path)) as pilot:
-        first = listed(pilot)[0]
-        await press(pilot, "S")
-        await eventually(pilot, lambda: bool(wanted))
-        assert wanted == [([first], 512)]
-        assert f"Which system is quickest and cheapest for {first}?" in screen_text(pilot)
-        await press(pilot, "escape")
-        assert isinstance(pilot.app.screen, LanguageScreen)
-
-
-async def test_a_key_shows_how_many_users_the_selected_model_serves(
+async def test_the_systems_and_the_users_of_the_selected_model_are_shown(
     new: DataFolder, answers: Answers, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    asked: list[TokenLoadOptions] = []
+    wanted: list[tuple[str, int]] = []
+
+    def on_systems(models: Sequence[NamedModel], options: LanguageOptions, _: DataFolder) -> tuple[()]:
+        wanted.extend((it.name, options.prompt) for it in models)
+        return ()
 
     def load(model: NamedModel, options: TokenLoadOptions, _: DataFolder) -> TokenLoadAnswer:
-        asked.append(options)
+        if options.threads:
+            raise LanguageError("users are served by ONNX Runtime only")
         return replace(token_load_answer(), model=model.name)
 
+    monkeypatch.setattr("dlbricks_tui.tui.language.language_on_systems", on_systems)
     monkeypatch.setattr(loads, "token_load", load)
-    async with language_screen(new, WIDE) as pilot:
-        await press(pilot, "u")
+    async with showing(new, screen_of, WIDE) as pilot:
+        first = listed(pilot)[0]
+        await press(pilot, "S", shows=f"Which system is quickest and cheapest for {first}?")
+        assert wanted == [(first, 512)]
+        await press(pilot, "escape", "u", on=LanguageScreen)
         shown = screen_text(pilot)
         assert "~4 users (4 to 4) by static batches; ~2 one after another" in shown
         assert "First token (s) by users, p90" in shown and "Later tokens (ms) by users, p90" in shown
-        assert (asked[0].prompt, asked[0].threads) == (512, ())
         # Another model has its answer again.
         await press(pilot, "1", "j")
         assert "by static batches" not in screen_text(pilot)
-
-        def refuse(*_: Any) -> TokenLoadAnswer:
-            raise LanguageError("users are served by ONNX Runtime only")
-
-        monkeypatch.setattr(loads, "token_load", refuse)
-        await press(pilot, "u")
-        assert "users are served by ONNX Runtime only" in screen_text(pilot)
+        await press(pilot, "5", "j", "j", "j", "j", "l", "1", "u", shows="users are served by ONNX Runtime only")

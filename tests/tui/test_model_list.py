@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 
 from dlbricks_tui.api.open_models import KnownLatency, id_of
-from dlbricks_tui.documents.lines import Line, Span, highlighted, width_of
+from dlbricks_tui.documents.lines import Line, Span, width_of
 from dlbricks_tui.folders import SAMPLE_MODELS
 from dlbricks_tui.models.library import Library, ModelSource
 from dlbricks_tui.tui.model_names import FAMILY_INDENT, LEAST_WIDTH, family_rows, told_apart
@@ -97,25 +97,6 @@ def test_a_wide_list_drops_columns_rather_than_parts_of_names() -> None:
     ]
 
 
-def test_the_user_selects_the_columns() -> None:
-    measured = KnownLatency(
-        "24.13", 24.13, 72, 72, end_to_end_ms=25.0, per_second=41.44, combination="MXNet, 2 threads, batch 1"
-    )
-    shown = row(RESNET, 100, measured, ("measured", "format", "per_second", "variant", "runtime")).split()
-    assert shown == ["resnet50_v2", "MXNet", "2", "threads,", "batch", "1", "41.44", "25.00", "MXNet"]
-    predicted = replace(measured, predicted=True)
-    assert row(RESNET, 60, predicted, ("per_second",)).endswith(" ~41.44")
-    assert row(RESNET, 40, measured, ()).strip() == "resnet50_v2"
-    assert text(heading_line(columns_in(("age", "estimate")), ModelOrder.AGE, 50)).split()[-2:] == [
-        "▾age",
-        "ms",
-    ]
-
-
-def test_unknown_values_are_dashes() -> None:
-    assert row(replace(RESNET, layers=None, task=None), 90).split() == ["resnet50_v2", *"-" * 5]
-
-
 def test_a_partly_measured_model_shows_its_coverage_instead_of_a_sum() -> None:
     assert row(RESNET, 40, KnownLatency("", None, 43, 72)).endswith(" 60 % run")
     assert row(RESNET, 40, KnownLatency("", None, 999, 1000)).endswith(" 99 % run")
@@ -189,12 +170,6 @@ def test_the_slowest_the_largest_and_the_newest_come_first() -> None:
     assert in_order(models, ModelOrder.LIBRARY, latencies) == models
 
 
-def test_found_words_are_highlighted() -> None:
-    matched = [span.text for span in highlighted("resnet50_v2", ["NET", "v2"]) if span.style == "match"]
-    assert matched == ["net", "v2"]
-    assert text(highlighted("resnet50_v2", ["net", "netw", "t50"])) == "resnet50_v2"
-
-
 def test_the_cursor_stays_on_its_model_when_a_list_of_another_width_is_drawn_before_it_knows(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -245,11 +220,6 @@ def test_different_names_look_different_below_the_heads_of_their_families(names:
         else:
             seen.append((head if row.in_family else "", row.text))
     assert len(set(seen)) == len(names)
-
-
-def test_models_of_the_library_look_different_at_any_width() -> None:
-    for width in range(LEAST_WIDTH, 90):
-        assert len(set(told_apart(LIBRARY, width))) == len(LIBRARY), width
 
 
 def test_a_name_keeps_the_part_where_it_differs() -> None:

@@ -38,10 +38,9 @@ from tests.models.table_framework import TableFramework
 from tests.runs.live_runs import in_the_middle, put_run, started
 from tests.store.samples import runtime
 from tests.tui.application import MEASURED_ONLY, WRITTEN
-from tests.tui.results import OTHER_SYSTEM, RUNTIME, source_called, store_run
+from tests.tui.results import ONE_THREAD, OTHER_SYSTEM, source_called, store_run
 
 MODEL = "squeezenet1.1"
-ONE_THREAD = replace(RUNTIME, id="mxnet-1.9.1 threads-1", name="mxnet, 1 thread", threads=1)
 ONNX = "onnxruntime-1.32.0 python-3.11 threads-2"
 
 
@@ -88,16 +87,6 @@ def partial(data: DataFolder) -> Choices:
     return WRITTEN
 
 
-def below_half(data: DataFolder) -> Choices:
-    store_run(data, [MODEL], share=0.1, end_to_end=False)
-    return MEASURED_ONLY
-
-
-def composed_only(data: DataFolder) -> Choices:
-    store_run(data, [MODEL], end_to_end=False)
-    return WRITTEN
-
-
 @pytest.fixture(scope="module")
 def several(tmp_path_factory: pytest.TempPathFactory) -> DataFolder:
     """Results of the model by several combinations."""
@@ -134,8 +123,6 @@ STATES: dict[Callable[[DataFolder], Choices], tuple[str, str]] = {
     nothing: ("", ""),
     predicted: ("~", "MXNet, 2 threads, batch 1"),
     partial: ("~", "MXNet, 2 threads, batch 1"),
-    below_half: ("", ""),
-    composed_only: ("15.32", "MXNet, 2 threads, batch 1"),
     stale: ("15.66", "MXNet, 2 threads, batch 1"),
     other_system: ("31.31", "MXNet, 2 threads, batch 1"),
     running: ("1.5", "ONNX Runtime, 2 threads, batch 1"),

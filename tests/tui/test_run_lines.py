@@ -1,7 +1,6 @@
 """What is said of runs, in whatever room there is."""
 
 import json
-import os
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -31,17 +30,15 @@ from dlbricks_tui.runtime.registry import Registry
 from dlbricks_tui.runtime.runtime import Runtime
 from dlbricks_tui.runtime.traits import Format
 from dlbricks_tui.runtime.variant import InstructionSet, Optimisation, Precision, Variant
-from dlbricks_tui.settings.measuring import TARGET_INTERVAL, TIME_BUDGET
 from dlbricks_tui.settings.variant import BATCH, INSTRUCTIONS, OPTIMISATION, RUNTIME, THREADS
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.tui.run.boxes import RUN_ROWS
 from dlbricks_tui.tui.run.screen import brick_heading, brick_row, head_lines, model_heading, model_row
 from dlbricks_tui.tui.run.status import HostNow, status_line
-from dlbricks_tui.wording.numbers import PARTLY
 from tests.models.onnx_models import saved, small
-from tests.runs.live_runs import MODELS, RUN, ended, in_the_middle, loaded, measured, planned, started
+from tests.runs.live_runs import MODELS, RUN, in_the_middle, loaded, measured, planned, started
 from tests.store.samples import measurement, system
-from tests.tui.forms import row_of
+from tests.tui.application import row_of
 
 WIDTHS = st.integers(40, 220)
 
@@ -92,12 +89,6 @@ def test_cells_are_aligned_with_their_headings(width: int) -> None:
     assert {width_of(row) for row in rows} == {width_of(model_heading(width))} == {width}
 
 
-@given(WIDTHS)
-def test_state_and_progress_are_shown_at_any_width(width: int) -> None:
-    assert text_of(status(HALF_WAY, width)).startswith(" running") and "46 %" in text_of(status(HALF_WAY, width))
-    assert text_of(head_lines(HALF_WAY, width)[0]).startswith(" running")
-
-
 def test_the_screen_of_a_run_says_what_it_does_now_how_the_host_changed_and_at_last_what_it_has_done() -> None:
     now = text_of(head_lines(replace(HALF_WAY, at_work="loading", drift=0.2), 80)[1])
     assert now.startswith(" loading  ") and now.endswith("host 20.0 % slower than at the start ")
@@ -121,30 +112,6 @@ def test_the_line_says_what_measures_what_was_interrupted_and_how_busy_the_host_
     told = text_of(status_line(HostNow(several), 80, has_keys=True))
     assert told.startswith(" 2 runs interrupted  ") and told.endswith("esc close  J jobs ")
     assert "; 2 runs interrupted" in text_of(status_line(HostNow(several, (other,)), 80, has_keys=False))
-
-
-def test_the_bar_of_an_ended_run_is_a_summary() -> None:
-    folding = SnapshotBuilder(RUN, MODELS)
-    folding.take([*in_the_middle(), ended()])
-    line = status(folding.snapshot(), 80)
-    assert text_of(line).startswith(" finished")
-    assert "17 of 40 bricks, 1 of 2 models, 1 failed" in text_of(line)
-
-
-def test_the_bar_names_the_run_it_waits_for() -> None:
-    waiting = replace(HALF_WAY, state=State.WAITING, share=None, message="for run X of ada")
-    assert "waiting for run X of ada" in text_of(status(waiting, 80))
-
-
-def test_a_model_in_a_run_shows_the_progress_of_the_run() -> None:
-    latencies = {
-        "A run of this model is in progress.": HALF_WAY,
-        "A run of this model is paused.": replace(HALF_WAY, pausing=True),
-        "A run of this model waits for another run to end.": replace(HALF_WAY, state=State.WAITING),
-        "": replace(HALF_WAY, state=State.CANCELLED, pausing=True),
-    }
-    assert {words: on_its_way(run, MODELS[1]) for words, run in latencies.items()} == {it: it for it in latencies}
-    assert on_its_way(HALF_WAY, "alexnet") == ""
 
 
 def estimate_of(model: str, sequential_ms: float, parallel_ms: float, sampled_layers: int, **others: Any) -> RunModel:
@@ -233,9 +200,6 @@ def register(data: DataFolder, *runtimes: Runtime) -> None:
     (data.path / "runtimes.json").write_text(json.dumps({"runtimes": [asdict(runtime) for runtime in runtimes]}))
 
 
-# Powers of two up to the cores; a single core has no others.
-_POWERS = [2**power for power in range((os.cpu_count() or 1).bit_length())]
-ALL_THREADS = ",".join(map(str, _POWERS)) if len(_POWERS) > 1 else "1"
 PAPER = Runtime("paper", "/paper/bin/python", "mxnet", "1.5.1", "3.7.16")
 OTHER_FORMAT = Runtime("other", "/other/bin/python", "onnxruntime", "1.23.0", "3.12.1")
 
@@ -264,11 +228,7 @@ def test_several_values_of_a_setting_are_measured_in_one_run(data: DataFolder) -
     parts = [(it.runtime.name, it.runtime.settings.threads, it.method) for it in request.parts]
     assert parts == [(name, threads, Method.ALONE) for name in ("default", "paper") for threads in (1, 2)]
     assert request.batch_sizes == (1, 8)
-    assert [row_of(RUN_ROWS, it).shown(settings) for it in (RUNTIME, THREADS, BATCH)] == [
-        "MXNet, paper",
-        "1,2",
-        "1,8",
-    ]
+    assert [row_of(RUN_ROWS, it).shown(settings) for it in (RUNTIME, THREADS, BATCH)] == ["MXNet, paper", "1,2", "1,8"]
 
 
 def test_limits_on_kernels_are_measured_in_one_run(data: DataFolder) -> None:
@@ -393,19 +353,6 @@ def test_cells_of_the_matrix_are_measured_in_as_few_runs_as_measure_no_others(da
         exactly(settings, [WantedCombination("mxnet-9 threads-1", Variant(), Level.FUSED)], data)
 
 
-def test_a_configured_number_is_among_the_choices(data: DataFolder) -> None:
-    said = config(target_ci=0.03, time_budget=90, threads=1000)
-    settings = settings_for(Choices(), sources("alexnet"), data, said)
-    for setting, before, after in (
-        (TARGET_INTERVAL, "±2.0 %", "±5.0 %"),
-        (TIME_BUDGET, "60 s", "5 min"),
-        (THREADS, ALL_THREADS, "default"),
-    ):
-        row = row_of(RUN_ROWS, setting)
-        assert row.shown(row.stepped(settings, -1)) == before
-        assert row.shown(row.stepped(settings, 1)) == after
-
-
 def test_only_runtimes_of_the_format_are_offered_and_the_default_comes_first(data: DataFolder) -> None:
     register(data, OTHER_FORMAT, PAPER)
     found = [replace(source, twin=None) for source in sources("alexnet")]
@@ -431,11 +378,3 @@ def test_a_run_refuses_models_with_different_input_shapes(data: DataFolder) -> N
     shapes = {id_of(found[0]): {"data": (8, 3, 224, 224)}}
     with pytest.raises(JobError, match="alexnet has other input shapes"):
         request_for(found, shapes, settings_for(Choices(), found, data, Config()), data)
-
-
-@pytest.mark.parametrize("width", [40, 60, 100])
-def test_the_columns_of_an_estimate_never_touch(width: int) -> None:
-    model = estimate_of("resnet50_v1", 130.4, 12_345.0, 0, measured_layers=30, missing_layers=70, half_widths=(1.713,))
-    told = text_of(model_row(model, width))
-    assert " 171.3 %" in told and len(told) == width
-    assert f" {PARTLY}130.4 " in told

@@ -1,71 +1,62 @@
 """The screen of how much load the open model can serve."""
 
 import re
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from textual.pilot import Pilot
 
+from dlbricks_tui.analysis.what_if import Execution
+from dlbricks_tui.api import scenarios
 from dlbricks_tui.api.open_models import ModelSpec
-from dlbricks_tui.api.scenarios import ScenarioOfModel
+from dlbricks_tui.api.scenarios import ScenarioSettings
 from dlbricks_tui.api.session import WorkbenchSession
 from dlbricks_tui.bricks.identity import end_to_end_keys
 from dlbricks_tui.config.config import Config
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.host.fingerprint import fingerprint
+from dlbricks_tui.jobs.events import Event, Waiting
 from dlbricks_tui.models.graph import Level
-from dlbricks_tui.scenarios import predicting
-from dlbricks_tui.settings.loads import BATCHES, BOUND, FULL, KIND, PERCENTILE, RATE
+from dlbricks_tui.scenarios.scenario import (
+    LoadDone,
+    LoadProgress,
+    LoadReady,
+    LoadTestDone,
+    LoadTestsKept,
+    LoadTestStarted,
+    PredictedLoad,
+    ScenarioOrder,
+)
+from dlbricks_tui.settings.loads import BOUND, FULL, PERCENTILE, RATE
 from dlbricks_tui.settings.setting import Setting
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.records import LoadTest
 from dlbricks_tui.store.statistics import pack_latencies
-from dlbricks_tui.tui import scenario as work
 from dlbricks_tui.tui.dialogs.notices import WritingScreen
-from dlbricks_tui.tui.scenario import SCENARIO_ROWS, LoadTestsPanel, ScenarioScreen, SettingsPanel
+from dlbricks_tui.tui.messages import NewResults
+from dlbricks_tui.tui.scenario import SCENARIO_ROWS, CancelLoadScreen, LoadTestsPanel, ScenarioScreen, SettingsPanel
 from dlbricks_tui.tui.workbench.screen import WorkbenchScreen
 from tests.store.samples import load_test
 from tests.tui.application import (
     MEASURED_ONLY,
-    MEDIUM,
     NARROW,
     WIDE,
     WRITTEN,
+    AppWithoutWorkbench,
     app_on,
-    press,
+    row_of,
     running,
-    screen_text,
-    settled,
     showing,
 )
-from tests.tui.forms import row_of
+from tests.tui.driving import eventually, find, press, screen_text, settled, shows, shows_no_more, told
+from tests.tui.processes import Process, all_seen, failed
 from tests.tui.results import RUNTIME, graph_of, source_called, store_run
-from tests.tui.snapshots import check_all, resize
+from tests.tui.snapshots import check_all, check_layout, resize
 from tests.tui.stored_results import HERE
 
 MODEL = "squeezenet1.1"
-OPEN = ("slash", f'"{MODEL}"', "enter", "enter", "L")
-_VIEWS = dict[object, ScenarioOfModel | str]()
-
-
-@pytest.fixture
-def predicted_once(rough_predictions: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Predict equal settings on equal stores once, from few tests: most tests look at what stands beside them."""
-    for name, value in (("_REQUESTS_IN_ALL", 1), ("_REQUESTS_IN_ALL_IN_BATCHES", 1), ("_FEWEST_TESTS", 4)):
-        monkeypatch.setattr(predicting, name, value)
-    predict: Callable[..., ScenarioOfModel | str] = work.predict_scenario
-
-    def predicted(session: WorkbenchSession, *asked: object) -> ScenarioOfModel | str:
-        spec, choices, _, settings = asked
-        stored = tuple(sorted((it.name, it.read_bytes()) for it in session.data.store.glob("*") if it.is_file()))
-        known = stored, spec, choices, settings
-        if known not in _VIEWS:
-            _VIEWS[known] = predict(session, *asked)
-        return _VIEWS[known]
-
-    monkeypatch.setattr(work, "predict_scenario", predicted)
+OPEN = (*find(MODEL), "enter", "L")
 
 
 @pytest.fixture
@@ -83,13 +74,6 @@ def store_load_test(data: DataFolder, host: str | None = None, **fields: object)
     with ResultsDatabase(data.store) as store:
         store.add(test)
     return test
-
-
-@asynccontextmanager
-async def scenario_screen(data: DataFolder, size: tuple[int, int] = MEDIUM) -> AsyncIterator[Pilot[None]]:
-    """Run the application with the screen of scenarios alone, as if the model had been opened."""
-    async with showing(data, screen_of, size) as pilot:
-        yield pilot
 
 
 def screen_of(session: WorkbenchSession) -> ScenarioScreen:
@@ -111,18 +95,14 @@ async def test_the_open_model_has_a_prediction_and_its_load_test_and_another_one
     store_load_test(timed, HERE, bound_ms=63.0, latencies=pack_latencies(latencies_ns))
     async with running(app_on(timed, MEASURED_ONLY)) as pilot:
         # Nothing is open and nothing selected: no model has this name.
-        await press(pilot, "slash", '"no such model"', "enter", "L")
-        assert isinstance(pilot.app.screen, WorkbenchScreen)
+        await press(pilot, *find("no such model"), "L", on=WorkbenchScreen)
         await press(pilot, "escape", *OPEN)
         await check_all(pilot, "scenario")
         await resize(pilot, NARROW)
         assert re.search(r"⠒ predicted p99   ─ bound 1\d\d ms\s+┃?\s*┃?\s*│ highest rate ~[\d.]+", screen_text(pilot))
-        await press(pilot, "3")
-        assert "Requests by ms" in screen_text(pilot)
-        await press(pilot, "escape")
-        assert isinstance(pilot.app.screen, WorkbenchScreen)
-        await press(pilot, "1", "slash", "ctrl+u", '"alexnet"', *OPEN[2:])
-        assert isinstance(pilot.app.screen, ScenarioScreen)
+        await press(pilot, "3", shows="Requests by ms")
+        await press(pilot, "escape", on=WorkbenchScreen)
+        await press(pilot, "1", *find("alexnet"), *OPEN[4:], on=ScenarioScreen)
         assert "there is no default bound" in screen_text(pilot)
         await choose(pilot, BOUND, "equals_sign", '"50"', "enter", "1")
         assert "dlbricks run alexnet" in screen_text(pilot)
@@ -130,22 +110,21 @@ async def test_the_open_model_has_a_prediction_and_its_load_test_and_another_one
 
 @pytest.mark.usefixtures("predicted_once")
 async def test_the_prediction_follows_settings_and_a_wrong_one_is_one_line(timed: DataFolder) -> None:
-    async with scenario_screen(timed, WIDE) as pilot:
+    async with showing(timed, screen_of, WIDE) as pilot:
         usual = screen_text(pilot)
         assert re.search(rf"{MODEL}: ~[\d.]+ requests/s \([\d.]+ to [\d.]+\) with p99 within 1\d\d ms", usual)
         assert re.search(r"bound +1\d\d ms", usual) and "Before you believe the prediction" in usual
         assert pilot.app.screen.query_one(SettingsPanel).rows.row_count == len(SCENARIO_ROWS)
         await choose(pilot, BOUND, "equals_sign")
         assert isinstance(pilot.app.screen, WritingScreen)
-        await press(pilot, '"much"', "enter")
-        assert "Give a number above 0 and up to 1,000,000" in screen_text(pilot)
-        await press(pilot, "ctrl+u", '"123"', "enter")
-        assert isinstance(pilot.app.screen, ScenarioScreen)
+        await press(pilot, '"much"', "enter", shows="Give a number above 0 and up to 1,000,000")
+        await press(pilot, "ctrl+u", '"123"', "enter", on=ScenarioScreen)
         assert "with p99 within 123 ms" in screen_text(pilot)
         shown = await choose(pilot, RATE, "enter", '"5"', "enter")
         assert re.search(r"p99 ~[\d.]+ ms \([\d.]+ to [\d.]+\) at 5\.000/s, within 123 ms", shown)
         shown = await choose(pilot, PERCENTILE, "equals_sign", "ctrl+u", '"90"', "enter")
         assert re.search(r"p90 ~[\d.]+ ms \([\d.]+ to [\d.]+\) at 5\.000/s, within 123 ms", shown)
+        assert re.search(r"p90 ~[\d.]+ ms .* at 5\.000/s", await choose(pilot, PERCENTILE, "l", "h"))
         await choose(pilot, RATE, "enter", "ctrl+u", "enter")
         shown = await choose(pilot, BOUND, "equals_sign", "ctrl+u", '"0.5"', "enter")
         assert "bound 0.5 ms: a request that never waits takes" in shown
@@ -156,24 +135,6 @@ async def test_the_prediction_follows_settings_and_a_wrong_one_is_one_line(timed
 
 
 @pytest.mark.usefixtures("predicted_once")
-async def test_each_kind_of_scenario_is_predicted(timed: DataFolder) -> None:
-    async with scenario_screen(timed, WIDE) as pilot:
-        await choose(pilot, KIND, "h", "h")
-        # Percentiles are drawn, as there are no rates.
-        shown = await choose(pilot, BATCHES, "l")
-        assert "single stream: p90" in shown and "ms by percentile   ~ predicted" in shown
-        assert re.search(r"p50 +p90 +p99 +p99\.9", shown)
-        assert "batch 2: a single stream has one request at a time" in (await choose(pilot, BATCHES, "l"))
-        await press(pilot, "h")
-        assert "a single stream has one request" not in screen_text(pilot)
-        assert "multi stream" in await choose(pilot, KIND, "l")
-        await press(pilot, "l")
-        shown = await choose(pilot, KIND, "l")
-        assert re.search(r"~[\d.]+ samples/s \([\d.]+ to [\d.]+\) at batch size 1", shown)
-        assert "Samples per second" in shown and re.search(r"batch 1: ~[\d.]+ samples per second\.", shown)
-
-
-@pytest.mark.usefixtures("predicted_once")
 async def test_stored_load_tests_are_listed_and_shown_beside_the_prediction_of_their_scenario(
     timed: DataFolder,
 ) -> None:
@@ -181,12 +142,12 @@ async def test_stored_load_tests_are_listed_and_shown_beside_the_prediction_of_t
     store_load_test(timed, bound_ms=70.0, rate=99.0, valid=False)
     store_load_test(timed, kind="single", percentile=90.0, bound_ms=None, rate=None, sought=False, valid=False)
     (timed.scenarios / test.uuid).mkdir(parents=True)
-    async with scenario_screen(timed, WIDE) as pilot:
+    async with showing(timed, screen_of, WIDE) as pilot:
         assert re.search(rf"{MODEL}: ~[\d.]+ requests/s", screen_text(pilot))
         await press(pilot, "4")
         panel = pilot.app.screen.query_one(LoadTestsPanel)
         assert len(panel.found) == 3
-        await press(pilot, "slash", '"server"', "enter")
+        await press(pilot, *find("server"))
         assert len(panel.found) == 2
         panel.rows.move_to([it.valid for it in panel.found].index(True))
         await settled(pilot)
@@ -200,3 +161,167 @@ async def test_stored_load_tests_are_listed_and_shown_beside_the_prediction_of_t
         assert re.search(answer, shown) and "difference" in shown and "o passed" in shown
         await press(pilot, "3", "y")
         assert timed.copied.read_text() == str(timed.scenarios / test.uuid)
+
+
+READY = LoadReady(service_ms=15.5, passing_ms=0.12, wake_up_ms=0.9, logs="/data/scenarios/ab")
+FIRST = LoadTestStarted(number=1, rate=30.0, batch_size=1, queries=662, seconds_left=40.0)
+SECOND = LoadTestStarted(number=2, rate=45.0, batch_size=1, queries=662, seconds_left=20.0)
+PASSED = LoadTestDone(number=1, rate=30.0, batch_size=1, passed=True, percentile_ms=41.5, per_second=29.8)
+FAILED = LoadTestDone(number=2, rate=45.0, batch_size=1, passed=False, percentile_ms=97.0, per_second=44.0)
+
+
+@pytest.fixture
+def ordered(new: DataFolder, monkeypatch: pytest.MonkeyPatch) -> DataFolder:
+    """A data folder with a model that was timed end to end, by a runtime that counts as one of this host."""
+    store_run(new, [MODEL])
+
+    def order(asked: scenarios._Scenarios, execution: Execution, prediction: PredictedLoad) -> ScenarioOrder:
+        rate = prediction.per_second.value
+        return ScenarioOrder(source=asked._source, execution=execution, scenario=asked._scenario, first_rate=rate)
+
+    monkeypatch.setattr(scenarios._Scenarios, "_order", order)
+    return new
+
+
+def progress(number: int, latencies_ms: list[float], seconds: float = 5.0) -> LoadProgress:
+    return LoadProgress(number=number, queries=len(latencies_ms), seconds=seconds, latencies_ms=tuple(latencies_ms))
+
+
+@pytest.mark.usefixtures("predicted_once")
+async def test_a_measurement_is_drawn_live_and_its_result_stands_beside_the_prediction_of_before(
+    ordered: DataFolder, process: Process
+) -> None:
+    async with showing(ordered, screen_of, WIDE) as pilot:
+        screen = pilot.app.screen
+        assert isinstance(screen, ScenarioScreen)
+        (rate,) = re.findall(r"~([\d.]+) requests/s", screen_text(pilot))
+        before = screen._found and screen._found.answer.prediction
+        await pilot.press("m")
+        await shows(pilot, "loading the model")
+        await eventually(pilot, process.has_begun)
+        # The search begins at the predicted rate.
+        order = process.order(ScenarioOrder)
+        assert order.first_rate == pytest.approx(float(rate), rel=1e-3)
+        process.write(READY, FIRST, progress(1, [16.0] * 150 + [180.0, 190.0]))
+        await shows(pilot, "test 1: 30.00/s, 152 of 662 requests, 1.32 % over 1")
+        await shows(pilot, "p99 180.000 ms")
+        # The test in progress is a point of the curve.
+        assert re.search(r"about 1\d s left", screen_text(pilot)) and "? now" in screen_text(pilot)
+        check_layout(pilot.app)
+        process.write(PASSED, SECOND, progress(2, [170.0] * 10, 1.0), FAILED)
+        await shows(pilot, "x test 2: 45.00/s, p99 97.000 ms")
+        assert "o passed" in screen_text(pilot) and "x failed" in screen_text(pilot)
+        test = store_load_test(ordered, bound_ms=order.scenario.bound_ms)
+        process.write(LoadDone(uuid=test.uuid, warnings=("the clock jumped by 2 s",)))
+        process.end()
+        await shows(pilot, "passed (LoadGen: valid), 700 requests")
+        for words in ("predicted  ", "measured  ", "difference", "! the clock jumped by 2 s", "Load tests 1"):
+            await shows(pilot, words)
+        # The tests of the search stay on the curve. The next prediction may know the test.
+        assert "x failed" in screen_text(pilot) and "in progress" not in screen_text(pilot)
+        assert before is not None and screen._prediction_of(test) is before
+
+
+@pytest.mark.usefixtures("predicted_once")
+async def test_a_measurement_is_paused_continued_and_cancelled_and_keeps_its_settings(
+    ordered: DataFolder, process: Process
+) -> None:
+    async with showing(ordered, screen_of, WIDE) as pilot:
+        screen = pilot.app.screen
+        assert isinstance(screen, ScenarioScreen)
+        # There is nothing to cancel yet.
+        await press(pilot, "x", "p", on=ScenarioScreen)
+        await pilot.press("m")
+        process.write(READY, FIRST, PASSED, SECOND, progress(2, [20.0] * 7))
+        await shows(pilot, "7 of 662 requests")
+        await pilot.press("x")
+        await eventually(pilot, lambda: isinstance(pilot.app.screen, CancelLoadScreen))
+        await pilot.press("escape")
+        assert not process.has_ended()
+        await pilot.press("p")
+        await shows(pilot, "paused; others may measure")
+        await eventually(pilot, process.has_ended)
+        # The test in progress is gone, the one that passed is not.
+        await shows_no_more(pilot, "? now")
+        assert "o passed" in screen_text(pilot)
+        await pilot.press("p")
+        await eventually(pilot, lambda: process.has_begun(2))
+        # It goes on at the rate that passed.
+        assert process.order(ScenarioOrder, 2).first_rate == 30.0
+        process.write(Waiting(holder="run r1 of a colleague"), number=2)
+        await shows(pilot, "waits for run r1 of a colleague")
+        for key in ("2", "g", "j", "l", "r", "m"):
+            await pilot.press(key)
+        await eventually(pilot, lambda: len(told(pilot)) == 3)
+        assert set(told(pilot)) == {"The scenario is being measured: x cancels it."}
+        assert screen._settings == ScenarioSettings(runtimes=screen._settings.runtimes)
+        # New results wait for its end.
+        screen.post_message(NewResults())
+        await eventually(pilot, lambda: screen._is_outdated)
+        process.write(READY, SECOND, FAILED, number=2)
+        await shows(pilot, "x failed")
+        store_load_test(ordered, bound_ms=process.order(ScenarioOrder, 2).scenario.bound_ms, rate=30.0, sought=False)
+        process.write(LoadTestsKept(tests=1), number=2)
+        await pilot.press("x", "y")
+        await eventually(pilot, lambda: process.has_ended(2))
+        # The test that had ended before is listed.
+        await eventually(pilot, lambda: "The measurement is cancelled; stored tests of it: 1." in told(pilot))
+        await shows(pilot, "Load tests 1")
+        assert "30.00/s, p99 within" in screen_text(pilot) and not screen._is_outdated
+
+
+@pytest.mark.usefixtures("predicted_once")
+async def test_a_measurement_survives_its_screen_and_the_program_and_is_shown_again(
+    ordered: DataFolder, process: Process
+) -> None:
+    async with showing(ordered, screen_of, NARROW) as pilot:
+        await pilot.press("m")
+        await eventually(pilot, process.has_begun)
+        process.write(READY, FIRST)
+        await pilot.press("escape")
+        await eventually(pilot, lambda: len(pilot.app.screen_stack) == 1)
+        await eventually(pilot, lambda: any("goes on in the background" in each for each in told(pilot)))
+    assert not process.has_ended()
+    # A screen does not come to rest while it follows a measurement.
+    process.write(PASSED, SECOND)
+    session = WorkbenchSession(ordered)
+    async with AppWithoutWorkbench(session, WRITTEN).run_test(size=WIDE) as pilot:
+        pilot.app.push_screen(screen_of(session))
+        await shows(pilot, "45.00/s")
+        assert isinstance(screen := pilot.app.screen, ScenarioScreen)
+        assert screen.job is not None and screen.job.ended == [PASSED]
+        await pilot.press("x", "y")
+        await eventually(pilot, lambda: all_seen(ordered))
+        await settled(pilot)
+        await pilot.press("m")
+        await eventually(pilot, lambda: process.has_begun(2))
+    process.write(READY, failed("the worker was lost: killed by signal 9"), number=2)
+    process.end(1, number=2)
+    # A failure that nobody followed is told later.
+    async with showing(ordered, screen_of, WIDE) as pilot:
+        await shows(pilot, "The measurement failed: the worker was lost: killed by signal 9")
+
+
+@pytest.mark.usefixtures("predicted_once")
+async def test_a_measurement_that_fails_is_one_line_and_can_be_repeated(ordered: DataFolder, process: Process) -> None:
+    async with showing(ordered, screen_of, NARROW) as pilot:
+        screen = pilot.app.screen
+        assert isinstance(screen, ScenarioScreen) and screen._found is not None
+        found, orderless = screen._found, replace(screen._found.answer, order=None)
+        screen._found = found._replace(answer=orderless)
+        await press(pilot, "m")
+        assert told(pilot) == ["The scenario cannot be measured here: it was looked up for another system or runtime."]
+        screen._found = found
+        lost = failed("the worker was lost: killed by signal 9")
+        failures: tuple[tuple[Event | bytes, int, str], ...] = (
+            (lost, 1, "the worker was lost: killed by signal 9"),
+            (b"", 3, "the process ended with status 3"),
+            (b"", 0, "the process ended without a result"),
+        )
+        for number, (written, status, reason) in enumerate(failures, start=1):
+            process.write(READY, FIRST, written, number=number)
+            process.end(status, number)
+            await press(pilot, "m", shows=f" The measurement failed: {reason}\n")
+            assert isinstance(pilot.app.screen, ScenarioScreen)
+            assert "pause" not in screen_text(pilot)
+            assert process.has_begun(number)

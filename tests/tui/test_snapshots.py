@@ -44,10 +44,10 @@ from dlbricks_tui.tui.workbench.boxes import ExportSuiteScreen, ScoresScreen, Su
 from dlbricks_tui.tui.workbench.model_columns import ModelColumnsScreen
 from tests.runs.live_runs import in_the_middle, put_run
 from tests.tui import results
-from tests.tui.application import MEDIUM, NARROW, WRITTEN, AppWithoutWorkbench, app_on, press, running, settled
+from tests.tui.application import MEDIUM, NARROW, WRITTEN, AppWithoutWorkbench, app_on, running
+from tests.tui.driving import find, press, settled, shows
 from tests.tui.snapshots import Shown, check, check_all, check_each, check_layout, check_sixteen_colours, resize
 from tests.tui.stored_results import HERE, THERE
-from tests.tui.test_run_screens import shows
 
 FINDINGS = (
     Finding("frequency governor", "performance", NoiseVerdict.QUIET, "cores begin slowly", ""),
@@ -124,17 +124,14 @@ BOXES: Shown = {
 }
 # On the screen of results.
 RESULTS: dict[str, tuple[str, ...]] = {
-    "results": ("slash", '"kind=convolution"', "enter", "space"),
+    "results": (*find("kind=convolution"), "space"),
     "results-columns": ("c",),
-    "results-delete": ("slash", '"2026-11-20"', "enter", "a", "d"),
-    "results-hidden-marks": ("slash", '"2026-11-20"', "enter", "a", "slash", "ctrl+u", '"relu"', "enter", "d"),
+    "results-delete": (*find("2026-11-20"), "a", "d"),
+    "results-hidden-marks": (*find("2026-11-20"), "a", *find("relu"), "d"),
     "results-refused": ("slash", '"colour=red"'),
-    "results-one": ("slash", '"good=no"', "enter", "2"),
-    "results-history": ("slash", '"relu"', "enter", "3"),
-    "results-compared": (
-        *("slash", f'"{HERE} 2026-11-21"', "enter", "C"),
-        *("slash", "ctrl+u", f'"{THERE}"', "enter", "="),
-    ),
+    "results-one": (*find("good=no"), "2"),
+    "results-history": (*find("relu"), "3"),
+    "results-compared": (*(*find(f"{HERE} 2026-11-21"), "C"), *(*find(THERE), "=")),
     "results-import": ("i", '"m"', "down"),
     "results-export": ("e", '"m"'),
 }
@@ -142,7 +139,7 @@ ERRORS: dict[str, Exception] = {
     "error": ModelError("nets/broken-symbol.json: it says nothing of the shape of: data; " * 3 + "give it with n"),
     "fault": KeyError("data"),
 }
-OPENED = ("slash", '"res"', "enter", "enter")
+OPENED = (*find("res"), "enter")
 
 
 @pytest.fixture
@@ -294,5 +291,5 @@ async def test_the_screens_of_runs_match_their_snapshots(measured: DataFolder, s
         await check_all(pilot, "run-cancel")
         pilot.app.pop_screen()
         await resize(pilot, MEDIUM)
-        await press(pilot, "escape", "slash", '"alexnet"', "enter", "enter", "m")
+        await press(pilot, "escape", *find("alexnet"), "enter", "m")
         await check_all(pilot, "run-start")

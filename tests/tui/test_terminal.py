@@ -1,20 +1,30 @@
 """The program in a real terminal, stopped and continued as a job, and over connections."""
 
+from __future__ import annotations
+
 import base64
+import gc
 import os
 import re
 import shlex
 import signal
+import subprocess
 import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from rich.cells import cell_len
+from textual._compositor import CompositorUpdate
 from textual.drivers.headless_driver import HeadlessDriver
 
 from benchmarks.terminal import Terminal
+from dlbricks_tui.api import model_reading as work
 from dlbricks_tui.api.session import WorkbenchSession
 from dlbricks_tui.config.config import Config, Given, Sources
 from dlbricks_tui.folders import SAMPLE_MODELS, DataFolder
@@ -25,13 +35,22 @@ from dlbricks_tui.runtime.registry import Registry
 from dlbricks_tui.settings.workbench import Switch
 from dlbricks_tui.tui import app, door
 from dlbricks_tui.tui.app import DlbricksApp
-from dlbricks_tui.tui.diff_driver import DiffDriver
-from dlbricks_tui.tui.door import Connection, connection, is_hung_up
+from dlbricks_tui.tui.diff_driver import DiffDriver, ScreenDiff, look_of
+from dlbricks_tui.tui.door import Connection, IdleCollections, connection, is_hung_up
+from dlbricks_tui.tui.messages import NewResults
+from dlbricks_tui.tui.run.host import RunUpdates
 from dlbricks_tui.tui.saving import clipboard_sequence
+from dlbricks_tui.tui.variants import VariantsScreen
+from dlbricks_tui.tui.widgets.screens import NOT_YET
 from tests.cli.test_output import HOSTILE, hostile_model
 from tests.runs.killing import PATIENCE_SECONDS, eventually, has_told
+from tests.runs.live_runs import end, estimate, in_the_middle, put_run
 from tests.runs.runs import BRICKS, FAKE_WORKER, Site
-from tests.tui.application import MEASURED_ONLY, app_on, press, running
+from tests.tui import results
+from tests.tui.application import MEASURED_ONLY, app_on, running, showing
+from tests.tui.driving import find, press, screen_text, settled, shows
+from tests.tui.test_analysis_screen import RUNNING
+from tests.tui.test_variants_screen import screen
 
 DLBRICKS = [sys.executable, "-m", "dlbricks_tui"]
 # The sequences that leave the alternate screen, show the cursor, and stop reports of the mouse and of pastes.
@@ -65,6 +84,9 @@ def _no_connection(monkeypatch: pytest.MonkeyPatch) -> None:
     # The tests themselves may run over SSH.
     monkeypatch.delenv("SSH_TTY", raising=False)
     monkeypatch.delenv("SSH_CONNECTION", raising=False)
+    # Set first, so that monkeypatch removes it afterwards in every case.
+    monkeypatch.setitem(os.environ, "TEXTUAL_FPS", "")
+    monkeypatch.delitem(os.environ, "TEXTUAL_FPS")
 
 
 def test_q_restores_the_terminal(tmp_path: Path) -> None:
@@ -143,14 +165,6 @@ def _style_codes(terminal: Terminal) -> set[bytes]:
     return {code for codes in found for code in codes.split(b";")}
 
 
-def test_an_invalid_config_is_reported_instead_of_opening(tmp_path: Path) -> None:
-    (tmp_path / "config.toml").write_text("[workbench]\ntheme = 1\n")
-    with started(tmp_path) as terminal:
-        assert wait_for_end(terminal) == 2
-        assert b"config.toml:2: workbench.theme = 1: it has to be the name of a theme" in terminal.written
-        assert b"\x1b[?1049h" not in terminal.written
-
-
 def test_a_dropped_connection_is_noticed_without_a_signal_and_does_not_block_the_exit(tmp_path: Path) -> None:
     # A thread of Textual writes to the terminal; if the terminal is gone, its queue is never emptied.
     stuck = "import threading; from textual.drivers._writer_thread import WriterThread; "
@@ -182,9 +196,7 @@ def napping(tmp_path: Path) -> Iterator[DataFolder]:
             os.kill(state.process.pid, signal.SIGKILL)
 
 
-def test_a_run_survives_its_terminal_and_is_found_again(
-    napping: DataFolder,
-) -> None:
+def test_a_run_survives_its_terminal_and_is_found_again(napping: DataFolder) -> None:
     with started(napping.path, DLBRICKS_RUN_RUNTIME="napping", DLBRICKS_RUN_TARGET_CI="0.5") as terminal:
         terminal.seconds_until("1 Models 92")
         terminal.send("/")
@@ -217,21 +229,6 @@ def test_a_run_survives_its_terminal_and_is_found_again(
     assert (folder.state().state, folder.state().process) == (State.FINISHED, process)
     assert folder.state().bricks == Tally(BRICKS, measured=BRICKS)
     assert len(set(Site(napping.path).contents().measured)) == BRICKS
-
-
-def test_a_program_that_waits_for_ever_ends_with_its_terminal() -> None:
-    code = """
-import signal, threading
-from dlbricks_tui.tui.door import leave_without_terminal
-signal.signal(signal.SIGHUP, signal.SIG_IGN)
-threading.Thread(target=leave_without_terminal, args=(list,), daemon=True).start()
-print("ready", flush=True)
-threading.Event().wait()
-"""
-    terminal = Terminal([sys.executable, "-c", code], (80, 24), {})
-    terminal.seconds_until("ready")
-    terminal.hang_up()
-    assert wait_for_end(terminal) == 128 + signal.SIGHUP
 
 
 def runs_in(data: DataFolder) -> list[RunFolder]:
@@ -326,17 +323,12 @@ def decoded(sequence: str) -> str:
     return base64.b64decode(sequence.removeprefix("\x1b]52;c;").removesuffix("\a")).decode()
 
 
-def test_a_text_is_copied_by_osc_52() -> None:
+def test_a_text_is_copied_by_osc_52_which_tmux_gets_plain_and_wrapped() -> None:
     assert decoded(clipboard_sequence(TEXT, {})) == TEXT
-
-
-def test_tmux_gets_the_sequence_plain_and_wrapped() -> None:
     found = re.fullmatch(
         "(\x1b]52;c;[^\a]*\a)\x1bPtmux;(.*)\x1b\\\\", clipboard_sequence(TEXT, {"TMUX": "/socket,1,0"})
     )
-    assert found is not None
-    assert decoded(found[1]) == TEXT
-    assert decoded(found[2].replace("\x1b\x1b", "\x1b")) == TEXT
+    assert found is not None and decoded(found[1]) == TEXT == decoded(found[2].replace("\x1b\x1b", "\x1b"))
 
 
 @pytest.mark.parametrize(
@@ -434,21 +426,12 @@ SSH = {"SSH_TTY": "/dev/pts/9"}
 REMOTE = Connection(mouse=False, is_slow=True, repaints_per_second=15, poll_factor=4.0)
 
 
-@pytest.fixture(autouse=True)
-def _at_home(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("SSH_TTY", "SSH_CONNECTION"):
-        monkeypatch.delenv(name, raising=False)
-    # Set first, so that monkeypatch removes it afterwards in every case.
-    monkeypatch.setitem(os.environ, "TEXTUAL_FPS", "")
-    monkeypatch.delitem(os.environ, "TEXTUAL_FPS")
-
-
 class Recorded:
     """Replaces the application, and records how it was opened."""
 
     fault = None
     return_code = 7
-    opened: "list[Recorded]"
+    opened: list[Recorded]
 
     def __init__(self, session: WorkbenchSession, *, sources: Sources, connection: Connection, **_: object) -> None:
         self.sources = sources
@@ -473,17 +456,12 @@ def test_the_workbench_opens_with_the_settings_of_the_connection(
     monkeypatch.setattr(Recorded, "opened", [], raising=False)
     sources = Sources(new.config, environment)
     assert door.open_workbench(new, sources) == Recorded.return_code
-    (opened,) = Recorded.opened
-    assert (opened.connection, opened.mouse, opened.sources) == (expected, expected.mouse, sources)
-    assert opened.repaints == str(expected.repaints_per_second)
-
-
-def test_a_given_repaint_rate_is_kept(new: DataFolder, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dlbricks_tui.tui.app.DlbricksApp", Recorded)
-    monkeypatch.setattr(Recorded, "opened", [], raising=False)
+    # A rate that is given is kept.
     monkeypatch.setitem(os.environ, "TEXTUAL_FPS", "30")
-    door.open_workbench(new, Sources(new.config, SSH))
-    assert Recorded.opened[0].repaints == "30"
+    door.open_workbench(new, sources)
+    first, second = Recorded.opened
+    assert (first.connection, first.mouse, first.sources) == (expected, expected.mouse, sources)
+    assert (first.repaints, second.repaints) == (str(expected.repaints_per_second), "30")
 
 
 def test_a_slow_connection_writes_only_changes_and_polls_less_often(new: DataFolder) -> None:
@@ -493,3 +471,269 @@ def test_a_slow_connection_writes_only_changes_and_polls_less_often(new: DataFol
     # There are no animations on any connection.
     assert (here.animation_level, there.animation_level) == ("none", "none")
     assert (here._runs.watch.poll_factor, there._runs.watch.poll_factor) == (1.0, 4.0)
+
+
+WIDTH, HEIGHT = 20, 6
+
+
+class Paper:
+    """A minimal terminal: the text and the style of each cell."""
+
+    def __init__(self) -> None:
+        self.cells: dict[tuple[int, int], tuple[str, object]] = {}
+        self.row = self.column = 0
+        self.style = ""
+
+    def write(self, data: str) -> None:
+        for token in re.finditer(r"\x1b\[([0-9;]*)([mHC])|(\r?\n)|([^\x1b\r\n])|\x1b\[\?\d+[hl]", data):
+            numbers, kind, line, character = token.groups()
+            if kind == "m":
+                self.style = "" if numbers in ("", "0") else f"{self.style};{numbers}"
+            elif kind == "H":
+                self.row, self.column = (int(each) - 1 for each in numbers.split(";"))
+            elif kind == "C":
+                self.column += int(numbers)
+            elif line:
+                self.row, self.column = self.row + 1, 0
+            elif character:
+                self._put(character)
+
+    def _put(self, character: str) -> None:
+        look = look_of(self.style)
+        shown: object = look
+        if character == " " and not look.flags & {"4", "7", "9"}:
+            shown = look.ground
+        for each in range(cell_len(character)):
+            self.cells[self.row, self.column + each] = (character if each == 0 else "", shown)
+        self.column += cell_len(character)
+
+
+def place(row: int, column: int) -> str:
+    return f"\x1b[{row + 1};{column + 1}H"
+
+
+STYLES = st.sampled_from(["1", "38;5;75;48;5;236", "1;31", "38;2;1;2;3", "7", "4;92;40", "97;104", "39;49"])
+WORDS = st.text("ab ─█é漢", min_size=1, max_size=4)
+DRAWN = st.builds(
+    lambda row, column, pieces: (
+        place(row, column) + "".join(f"\x1b[{style}m{word}\x1b[0m" for style, word in pieces) + "\r\n\x1b[31mx\x1b[0m"
+    ),
+    st.integers(0, HEIGHT - 2),
+    st.integers(0, WIDTH // 2),
+    st.lists(st.tuples(STYLES, WORDS), min_size=1, max_size=3),
+)
+
+
+@given(st.lists(DRAWN, min_size=1, max_size=12))
+def test_the_reduced_output_draws_the_same_screen(drawn: list[str]) -> None:
+    diff, expected, found = ScreenDiff(), Paper(), Paper()
+    for data in drawn:
+        expected.write(data)
+        found.write(diff.reduced(data))
+        assert found.cells == expected.cells
+        assert (found.row, found.column) == (expected.row, expected.column)
+
+
+@pytest.mark.parametrize(
+    ("style", "flags", "ink", "ground"),
+    [
+        ("", set(), "39", "49"),
+        ("1;38;5;231;48;5;233", {"1"}, "38;5;231", "48;5;233"),
+        ("4;38;2;1;2;3", {"4"}, "38;2;1;2;3", "49"),
+        ("31;44", set(), "31", "44"),
+        ("97;104;9", {"9"}, "97", "104"),
+        ("1;4;31;0;7", {"7"}, "39", "49"),
+        ("1;7;22", {"7"}, "39", "49"),
+        ("31;42;39;49", set(), "39", "49"),
+    ],
+)
+def test_styles_are_parsed_as_terminals_parse_them(style: str, flags: set[str], ink: str, ground: str) -> None:
+    assert look_of(style) == (frozenset(flags), ink, ground)
+
+
+def test_sequences_that_draw_nothing_pass_unchanged() -> None:
+    diff = ScreenDiff()
+    diff.reduced(f"{place(0, 0)}x{place(0, 0)}")
+    for sequence in (
+        "\x1b[?2026h",
+        "\x1b]52;c;YQ==\x07",
+        "\x1bPtmux;\x1b\x1b]52;c;YQ==\x07\x1b\\",
+        "\x1b[?25l",
+        "\x1b[>1u",
+    ):
+        assert diff.reduced(sequence) == sequence
+
+
+def test_switching_the_screen_buffer_redraws_everything() -> None:
+    diff, data = ScreenDiff(), f"{place(0, 0)}\x1b[31mtext\x1b[0m{place(0, 0)}"
+    first = diff.reduced(data)
+    diff.forget()
+    assert diff.reduced(data) == first
+    for upheaval in ("\x1b[?1049h", "\x1b[2J", "\x1bc"):
+        diff.reduced(upheaval)
+        assert "text" in diff.reduced(data)
+
+
+async def test_the_workbench_is_drawn_the_same_with_an_eighth_of_the_bytes(measured: DataFolder) -> None:
+    diff, expected, found = ScreenDiff(), Paper(), Paper()
+    sizes: list[tuple[int, int]] = []
+    async with running(app_on(measured, MEASURED_ONLY), (120, 40)) as pilot:
+        for key in ("j", "2", "1", "4", "1", "plus", "k"):
+            await press(pilot, key)
+            screen = pilot.app.screen
+            data = screen._compositor.render_update(full=True).render_segments(pilot.app.console)  # type: ignore[union-attr]
+            reduced = diff.reduced(data)
+            expected.write(data)
+            found.write(reduced)
+            sizes.append((len(data), len(reduced)))
+            assert found.cells == expected.cells
+    after_the_first = sizes[1:]
+    assert sum(less for _, less in after_the_first) < 0.125 * sum(more for more, _ in after_the_first)
+
+
+async def test_a_key_repairs_a_screen_that_other_output_has_overwritten(
+    measured: DataFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    diff, terminal = ScreenDiff(), Paper()
+
+    def display(app: DlbricksApp, _: object, drawn: CompositorUpdate | None) -> None:
+        if drawn is not None:
+            terminal.write(diff.reduced(drawn.render_segments(app.console)))
+
+    monkeypatch.setattr(DlbricksApp, "_display", display)
+    # Tests have no terminal; the driver of a slow connection remembers what it has written.
+    monkeypatch.setattr("dlbricks_tui.tui.app.DiffDriver", HeadlessDriver)
+    monkeypatch.setattr(HeadlessDriver, "forget", lambda _: diff.forget(), raising=False)
+    async with running(app_on(measured, MEASURED_ONLY), (120, 40)) as pilot:
+        await press(pilot, "j")
+        shown = dict(terminal.cells)
+        assert len(shown) == 120 * 40
+        for column in range(120):
+            terminal.cells[5, column] = ("?", None)
+        await press(pilot, "2", "1")
+        assert terminal.cells != shown
+        await press(pilot, "ctrl+l")
+        assert terminal.cells == shown
+
+
+async def test_predictions_leave_the_screen_once_a_run_of_the_model_has_figures(new: DataFolder) -> None:
+    results.store_run(new, ["resnet50_v1", "squeezenet1.1"])
+    async with running(app_on(new)) as pilot:
+        await press(pilot, *find("resnet18"), "enter")
+        shown = screen_text(pilot)
+        assert shown.count("~") > 3, shown
+        timed = replace(estimate("resnet18_v1", 0.1, missing=0), sequential_ms=20.6, low_ms=20.0, high_ms=21.0)
+        run = put_run(new, [*in_the_middle(), timed])
+        await shows(pilot, "20.60 ms so far")
+        assert "~" not in screen_text(pilot)
+        end(run, State.CANCELLED)
+        await shows(pilot, "~")
+
+
+async def test_a_screen_that_takes_long_to_read_is_told_of_results_once_the_run_has_ended(new: DataFolder) -> None:
+    async with showing(new, lambda _: screen()) as pilot:
+        shown, told = pilot.app.screen, list[object]()
+        assert isinstance(shown, VariantsScreen)
+        updates = RunUpdates(pilot.app, new, 1.0)
+        original = shown.post_message
+
+        def post(message: object) -> bool:
+            told.extend([message] if isinstance(message, NewResults) else [])
+            return original(message)  # type: ignore[arg-type]
+
+        shown.post_message = post  # type: ignore[method-assign]
+        updates.take(RUNNING)
+        updates.take_results()
+        await settled(pilot)
+        assert not told and NOT_YET in screen_text(pilot)
+        updates.take(replace(RUNNING, state=State.FINISHED))
+        updates.take_results()
+        await settled(pilot)
+        assert len(told) == 1 and NOT_YET not in screen_text(pilot)
+        # The same results are told once, however often the screen comes to the front.
+        updates.catch_up(pilot.app.screen)
+        assert len(told) == 1
+
+
+def test_scans_pause_for_most_of_the_time_while_a_run_measures(monkeypatch: pytest.MonkeyPatch) -> None:
+    pauses: list[float] = []
+    monkeypatch.setattr(time, "sleep", pauses.append)
+    monkeypatch.setattr(work, "SHARE_WHILE_MEASURING", 0.1)
+    monkeypatch.setattr(work, "BREATH_SECONDS", 0.02)
+    work.pause_after(0.05, measuring=True)
+    work.pause_after(0.05, measuring=False)
+    work.pause_after(60.0, measuring=True)
+    assert pauses == [pytest.approx(0.45), 0.02, 2.0]
+
+
+# Memory
+
+# Frees blocks of growing sizes in threads while smaller ones above them stay, as closed stores do.
+_PROGRAM = """
+import os, sys, threading
+import numpy as np
+from pathlib import Path
+from dlbricks_tui.api.session import return_large_blocks
+
+if sys.argv[1] == "return":
+    return_large_blocks()
+kept = []
+
+def use():
+    large = [np.ones(1 << 19, dtype=np.uint8) for _ in range(80)]
+    for block in large[::2]:
+        kept.append(np.ones(1 << 12, dtype=np.uint8))
+    del large
+
+for _ in range(4):
+    use_thread = threading.Thread(target=use)
+    use_thread.start()
+    use_thread.join()
+print(int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE") >> 20)
+"""
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="the setting is one of glibc")
+def test_freed_columns_do_not_stay_with_the_process() -> None:
+    kept, returned = (
+        int(subprocess.run([sys.executable, "-c", _PROGRAM, way], capture_output=True, check=True, text=True).stdout)
+        for way in ("keep", "return")
+    )
+    assert returned < kept - 30
+
+
+@pytest.fixture
+def full_collections() -> Iterator[list[int]]:
+    """The full collections so far, as a list that grows."""
+    found, before = [], gc.get_threshold()
+
+    def note(phase: str, about: dict[str, int]) -> None:
+        if phase == "stop" and about["generation"] == 2:
+            found.append(about["generation"])
+
+    gc.callbacks.append(note)
+    yield found
+    gc.callbacks.remove(note)
+    gc.set_threshold(*before)
+
+
+def test_all_objects_are_collected_between_keys_only(
+    full_collections: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = 100.0
+    monkeypatch.setattr(time, "monotonic", lambda: now)
+    collections = IdleCollections()
+    gc.collect()
+    full_collections.clear()
+    collections.key_pressed()
+    for _ in range(20):
+        gc.collect(1)
+    collections.collect_if_idle()
+    assert full_collections == [], "a key was pressed just now"
+    now += 10.0
+    collections.collect_if_idle()
+    assert full_collections == [2]
+    collections.collect_if_idle()
+    assert full_collections == [2], "nothing has happened since"
+    kept = [[number] for number in range(200_000)]
+    assert full_collections == [2], f"Python collects no more on its own: {len(kept)} objects"

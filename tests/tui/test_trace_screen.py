@@ -11,24 +11,32 @@ from hypothesis import given
 from hypothesis import strategies as st
 from textual.pilot import Pilot
 
+from dlbricks_tui.analysis.what_if import Execution
+from dlbricks_tui.api import traces as answers
 from dlbricks_tui.api.open_models import ModelSpec
 from dlbricks_tui.api.session import WorkbenchSession
+from dlbricks_tui.api.traces import TraceOptions
 from dlbricks_tui.config.config import Config
 from dlbricks_tui.documents.timeline_rows import TimelineState
 from dlbricks_tui.folders import DataFolder
-from dlbricks_tui.traces.trace import Trace
+from dlbricks_tui.jobs.events import Waiting
+from dlbricks_tui.models.graph import Level
+from dlbricks_tui.models.library import ModelSource
+from dlbricks_tui.runtime.registry import Registry
+from dlbricks_tui.traces.trace import LevelDone, LevelStarted, RoundStarted, Trace, TraceDone, TraceLevel, TraceOrder
 from dlbricks_tui.tui.dialogs.paths import PathScreen
-from dlbricks_tui.tui.trace import TimelinePanel, TraceScreen, TracesPanel
+from dlbricks_tui.tui.trace import CancelTraceScreen, StartTraceScreen, TimelinePanel, TraceScreen, TracesPanel
 from dlbricks_tui.tui.workbench.screen import WorkbenchScreen
 from dlbricks_tui.tui.workbench.tree import TreePanel
 from tests.traces.sample_traces import traces
-from tests.tui.application import NARROW, WIDE, WRITTEN, app_on, press, running, screen_text, showing, told
+from tests.tui.application import NARROW, WIDE, WRITTEN, app_on, running, showing
+from tests.tui.driving import eventually, find, press, screen_text, shows, told, words
+from tests.tui.processes import Process, failed
 from tests.tui.results import graph_of, source_called
 from tests.tui.snapshots import check_all, check_layout, resize
-from tests.tui.test_suites import words
 from tests.tui.traces import ID, MODEL, store_trace, trace_of, with_threads
 
-OPEN = ("escape", "slash", f'"{MODEL}"', "enter", "enter")
+OPEN = ("escape", *find(MODEL), "enter")
 SHOW = (*OPEN, "T")
 
 
@@ -66,7 +74,7 @@ async def test_a_trace_is_shown_beside_the_open_model_and_leads_to_its_decomposi
     names = [layer.name for layer in graph_of(MODEL).layers]
     async with running(app_on(new)) as pilot:
         workbench = pilot.app.screen
-        await press(pilot, "escape", "slash", '"nosuch"', "enter", "T")
+        await press(pilot, "escape", *find("nosuch"), "T")
         workbench = pilot.app.screen
         assert isinstance(workbench, WorkbenchScreen)
         assert told(pilot) == ["Open a model to see where its time goes."]
@@ -75,8 +83,7 @@ async def test_a_trace_is_shown_beside_the_open_model_and_leads_to_its_decomposi
         assert f"Where does the time of {MODEL} go, layer by layer?" in shown
         assert "Nothing was traced yet: m traces it" in shown
         # No key does anything to a trace that is not there.
-        await press(pilot, *"lhnwfFzybex", "enter", "plus", "minus", "greater_than_sign")
-        assert isinstance(pilot.app.screen, TraceScreen)
+        await press(pilot, *"lhnwfFzybex", "enter", "plus", "minus", "greater_than_sign", on=TraceScreen)
         await press(pilot, "escape")
         assert workbench.is_current
 
@@ -148,10 +155,8 @@ async def test_keys_and_clicks_move_through_levels_spans_and_time(traced: DataFo
         await press(pilot, "right")
         row = row_with(pilot, "- layer")
         assert "per inference" in row and "slowest layer" in row
-        await press(pilot, "left")
-        assert "+ layer" in screen_text(pilot)
-        await press(pilot, "enter")
-        assert "- layer" in screen_text(pilot)
+        await press(pilot, "left", shows="+ layer")
+        await press(pilot, "enter", shows="- layer")
 
 
 async def test_the_head_and_the_span_panel_tell_what_is_selected_without_colours_too(
@@ -177,8 +182,7 @@ async def test_the_head_and_the_span_panel_tell_what_is_selected_without_colours
         assert layer.name in shown and "difference  +0.1350 ms, +16.7 %" in shown
         await press(pilot, "y")
         assert traced.copied.read_text() == layer.brick
-        await press(pilot, "1", "g")
-        assert " Model level: " in screen_text(pilot)
+        await press(pilot, "1", "g", shows=" Model level: ")
 
 
 async def test_primitives_and_counters_are_shown_in_panels_that_fit_and_written_for_other_programs(
@@ -195,8 +199,7 @@ async def test_primitives_and_counters_are_shown_in_panels_that_fit_and_written_
         assert "page faults (faults)" in shown and "2 of 3" in shown and "+10 faults" in shown
         await press(pilot, "y")
         assert told(pilot)[-1].startswith("Only a span of a layer has a brick")
-        await press(pilot, "g")
-        assert "(median of 3)" in screen_text(pilot)
+        await press(pilot, "g", shows="(median of 3)")
 
         await press(pilot, "e", f'"{tmp_path}"', "enter")
         assert "is a folder" in words(pilot)
@@ -205,10 +208,8 @@ async def test_primitives_and_counters_are_shown_in_panels_that_fit_and_written_
         assert any(it["name"] == "inference 1" for it in json.loads(chrome.read_bytes())["traceEvents"])
         assert b"inference 1" in perfetto.read_bytes()
         # A file that is there is replaced only when confirmed.
-        await press(pilot, "e", f'"{chrome}"', "enter")
-        assert isinstance(pilot.app.screen, PathScreen) and "press enter again" in screen_text(pilot)
-        await press(pilot, "enter")
-        assert isinstance(pilot.app.screen, TraceScreen)
+        await press(pilot, "e", f'"{chrome}"', "enter", on=PathScreen, shows="press enter again")
+        await press(pilot, "enter", on=TraceScreen)
 
         await resize(pilot, NARROW)
         await press(pilot, "G", "l")
@@ -238,10 +239,8 @@ async def test_stored_traces_of_the_model_are_listed_opened_and_missed_where_the
         assert re.search(r"\*  .*2026-11-26 07:15", screen_text(pilot))
         for file in traced.traces.iterdir():
             file.unlink()
-        await press(pilot, "3", "k", "enter")
-        assert "cannot read " in screen_text(pilot) and isinstance(pilot.app.screen, TraceScreen)
-        await press(pilot, "r", "3")
-        assert "No trace of this model is stored." in screen_text(pilot)
+        await press(pilot, "3", "k", "enter", on=TraceScreen, shows="cannot read ")
+        await press(pilot, "r", "3", shows="No trace of this model is stored.")
 
 
 WIDTH = 100
@@ -265,27 +264,6 @@ def test_each_level_has_its_tracks_below_it_and_threads_are_closed_at_first() ->
     ]
     assert state.open(11) == 11
     assert names(state)[12:] == ["inferences", "layers", "added", "primitives", "thread 0", "thread 1", "page faults"]
-
-
-def test_levels_are_aligned_at_the_inference_in_view() -> None:
-    state = state_of()
-    row = state.first_row()
-    state.go_to_inference(row, 1, WIDTH)
-    assert state.anchor == 1
-    for level in state.levels:
-        assert level.start_of(1) == level.inferences[1].start_ns
-    # Slower levels start it later, and yet it is at the left end of each.
-    assert state.levels[0].start_of(1) < state.levels[1].start_of(1) < state.levels[2].start_of(1)
-    assert state.window(WIDTH).start_ns == 0
-
-
-def test_inferences_end_at_the_first_and_the_last() -> None:
-    state = state_of()
-    state.go_to_inference(1, -1, WIDTH)
-    assert state.anchor == 0
-    for _ in range(5):
-        state.go_to_inference(1, 1, WIDTH)
-    assert state.anchor == 2
 
 
 def test_steps_go_from_span_to_span_and_into_the_next_inference() -> None:
@@ -334,34 +312,6 @@ def test_zooming_in_and_out_keeps_the_selected_span_in_view() -> None:
     assert window.cell_ns * WIDTH >= end - start > window.cell_ns * WIDTH // 4
 
 
-def test_a_cell_selects_the_span_that_it_shows() -> None:
-    state = state_of()
-    row = state.first_row()
-    state.select_at(row, 0, WIDTH)
-    assert state.selected_layer(row) == 0
-    state.select_at(row, WIDTH - 20, WIDTH)
-    found = state.selected_layer(row)
-    assert found is not None and found > len(state.layers) // 2
-
-
-def test_counters_step_from_reading_to_reading() -> None:
-    state = state_of(with_threads(trace_of()))
-    state.open(11)
-    row = len(state.rows) - 1
-    assert state.selected(row) == 0 and state.selected_span(row) is None
-    state.step(row, 1, WIDTH)
-    assert state.selected(row) == 1
-    state.step(row, 5, WIDTH)
-    assert state.selected(row) == 2
-
-
-def test_a_level_with_fewer_inferences_shows_its_last_one() -> None:
-    short, long = trace_of(inferences=1), trace_of(inferences=3)
-    state = state_of(replace(long, levels=(short.levels[0], *long.levels[1:])))
-    state.go_to_inference(state.first_row(), 2, WIDTH)
-    assert state.levels[0].start_of(2) == 0
-
-
 KEYS: tuple[Callable[[TimelineState, int, int], object], ...] = (
     lambda state, row, _: state.open(row),
     lambda state, row, _: state.open(row, is_open=False),
@@ -393,3 +343,95 @@ def test_any_keys_on_any_trace_keep_some_of_it_in_view(
         assert window.cell(start) < width and window.cell(end) >= 0
         for index in range(len(state.rows)):
             state.selected_span(index)
+
+
+STARTED = LevelStarted(level=TraceLevel.MODEL)
+MODEL_DONE = LevelDone(level=TraceLevel.MODEL, inference_ms=8.1, overhead_ms=None)
+LAYER = LevelStarted(level=TraceLevel.LAYER)
+PRIMITIVE, THREAD = LevelStarted(level=TraceLevel.PRIMITIVE), LevelStarted(level=TraceLevel.THREAD)
+LAYER_DONE = LevelDone(level=TraceLevel.LAYER, inference_ms=8.5, overhead_ms=0.4)
+NO_PRIMITIVE = LevelDone(
+    level=TraceLevel.PRIMITIVE, inference_ms=None, overhead_ms=None, missing="MXNet does not tell primitives here"
+)
+
+
+@pytest.fixture
+def orders(monkeypatch: pytest.MonkeyPatch) -> list[TraceOptions]:
+    """The options of all traces that were ordered; a runtime of this host takes each."""
+    asked: list[TraceOptions] = []
+
+    def order(options: TraceOptions, source: ModelSource, data: DataFolder) -> TraceOrder:
+        asked.append(options)
+        runtime = Registry(data.path).find(options.runtime or "")
+        execution = Execution(runtime, Level.FUSED, options.batch)
+        return TraceOrder(source=source, execution=execution, levels=options.levels, inferences=options.inferences)
+
+    monkeypatch.setattr(answers, "trace_order", order)
+    return asked
+
+
+async def begin(pilot: Pilot[None]) -> None:
+    """Start a trace with the usual settings."""
+    await press(pilot, "m", on=StartTraceScreen)
+    await pilot.press("enter")
+
+
+@pytest.mark.usefixtures("orders")
+async def test_levels_are_traced_one_by_one_and_the_trace_is_opened_at_its_end(
+    new: DataFolder, process: Process
+) -> None:
+    async with showing(new, screen_of, WIDE) as pilot:
+        await begin(pilot)
+        await shows(pilot, "reading the model, then model, layer, primitive, thread")
+        process.write(Waiting(holder="run r1 of a colleague"))
+        await shows(pilot, "waits for run r1 of a colleague")
+        process.write(STARTED)
+        await shows(pilot, "model level starts, then layer, primitive, thread")
+        process.write(LAYER, PRIMITIVE, NO_PRIMITIVE, THREAD, RoundStarted(number=2, rounds=3))
+        await shows(pilot, "no primitive, round 2 of 3 at all levels")
+        process.write(MODEL_DONE, LAYER_DONE)
+        await shows(pilot, "no primitive, model 8.100 ms, layer 8.500 ms (+0.4000 ms), then thread")
+        store_trace(new)
+        process.write(TraceDone(id=ID))
+        process.end()
+        await shows(pilot, "Layer level: ")
+        await shows(pilot, "▸*  2026-11-27 07:15")
+        assert "round 2" not in screen_text(pilot)
+        process.write(STARTED, failed("the worker was lost"), number=2)
+        process.end(1, 2)
+        await press(pilot, "m", "enter", shows=" the model was not traced: the worker was lost")
+
+
+async def test_the_order_has_the_settings_of_the_box_and_cancelling_asks_first(
+    new: DataFolder, process: Process, orders: list[TraceOptions]
+) -> None:
+    async with showing(new, screen_of, NARROW) as pilot:
+        # There is nothing to cancel yet.
+        await press(pilot, "x", on=TraceScreen)
+        await press(pilot, "m", "G", "equals_sign", '"1,2"', "enter", shows="Give a whole number from 1 to 1,000")
+        await press(pilot, "escape", "escape")
+        assert isinstance(pilot.app.screen, TraceScreen) and not orders
+
+        await press(pilot, "m", "j", "equals_sign", '"3"', "enter", "j", "l", "j", "l", "l", "h", "j", "equals_sign")
+        await press(pilot, "ctrl+u", '"7"', "enter", on=StartTraceScreen)
+        await pilot.press("enter")
+        await eventually(pilot, process.has_begun)
+        (options,) = orders
+        assert (options.threads, options.batch, options.inferences) == (3, 1, 7)
+        assert options.levels == (TraceLevel.MODEL, TraceLevel.LAYER, TraceLevel.PRIMITIVE)
+        order = process.order(TraceOrder)
+        assert order.inferences == 7 and order.source.name == MODEL
+
+        process.write(STARTED)
+        await shows(pilot, "model level starts")
+        await pilot.press("x")
+        await eventually(pilot, lambda: isinstance(pilot.app.screen, CancelTraceScreen))
+        await pilot.press("escape")
+        assert not process.has_ended()
+        await pilot.press("x", "y")
+        await eventually(pilot, process.has_ended)
+        await eventually(pilot, lambda: "The trace is cancelled; stored traces are kept." in told(pilot))
+        await press(pilot, on=TraceScreen)
+        assert "level starts" not in screen_text(pilot) and "not traced" not in screen_text(pilot)
+        # The next box begins with the settings of the last trace.
+        await press(pilot, "m", shows=("primitive", " 7 "))

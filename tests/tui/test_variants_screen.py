@@ -16,26 +16,25 @@ from dlbricks_tui.documents.ranking import cell_parts, matrix_columns, matrix_ro
 from dlbricks_tui.errors import UserError
 from dlbricks_tui.estimate.ranking import Ranking
 from dlbricks_tui.folders import SAMPLE_MODELS, DataFolder
-from dlbricks_tui.jobs.errors import JobError
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.models.library import Library
 from dlbricks_tui.models.loading import Loader
-from dlbricks_tui.runs.request import RunRequest
 from dlbricks_tui.runtime.registry import Registry
 from dlbricks_tui.runtime.traits import Format
 from dlbricks_tui.settings.variant import BATCH_SIZES, THREADS_DOUBLED
 from dlbricks_tui.store.database import ResultsDatabase
-from dlbricks_tui.tui.dialogs.notices import ErrorScreen
 from dlbricks_tui.tui.messages import NewResults
 from dlbricks_tui.tui.run.boxes import StartRunScreen
 from dlbricks_tui.tui.variants import VariantsPanel, VariantsScreen
 from dlbricks_tui.tui.widgets.form import FormRows
+from dlbricks_tui.tui.workbench.screen import WorkbenchScreen
 from tests.documents.test_ranking import FULL, MIXED, ranking_of, with_threads
 from tests.estimate.stored import brick_records, model_record
 from tests.estimate.test_ranking import timed
 from tests.models.table_framework import TableFramework
 from tests.store.samples import runtime, system
-from tests.tui.application import MEDIUM, NARROW, WIDE, app_on, press, running, screen_text, settled, showing, told
+from tests.tui.application import MEDIUM, NARROW, WIDE, app_on, running, showing
+from tests.tui.driving import find, press, screen_text, settled, told
 from tests.tui.snapshots import check_each, check_layout, resize
 
 CHOICES = Choices(level=Level.WRITTEN, system="c5.xlarge", runtime="onnxruntime-1.32.0")
@@ -81,36 +80,22 @@ async def test_the_matrix_and_the_selected_cell_are_shown_at_every_size(new: Dat
 
 async def test_keys_move_to_a_cell_switch_the_unit_and_set_a_bound(new: DataFolder) -> None:
     async with showing(new, lambda _: screen()) as pilot:
-        await press(pilot, "l")
-        assert "ONNX Runtime, 2 threads, batch 8" in screen_text(pilot) and "m measures it." in screen_text(pilot)
-        await press(pilot, "right", "k", "h", "h")
-        assert "ONNX Runtime, 1 thread, batch 2" in screen_text(pilot)
-        await press(pilot, "left", "left")
-        assert "ONNX Runtime, 1 thread, batch 1" in screen_text(pilot) and "+80 % slower" in screen_text(pilot)
+        await press(pilot, "l", shows=("ONNX Runtime, 2 threads, batch 8", "m measures it."))
+        await press(pilot, "right", "k", "h", "h", shows="ONNX Runtime, 1 thread, batch 2")
+        await press(pilot, "left", "left", shows=("ONNX Runtime, 1 thread, batch 1", "+80 % slower"))
         assert "Variants: ms" in screen_text(pilot)
         await press(pilot, "u")
         shown = screen_text(pilot)
         assert "Variants: per second" in shown and "best 200.0" in shown and "Per second by batch size" in shown
-        await press(pilot, "u")
-        assert "best 20.00" in screen_text(pilot)
+        await press(pilot, "u", shows="best 20.00")
         # The middle of the latencies is 17 ms.
-        await press(pilot, "plus")
-        assert "Under 20 ms: ONNX Runtime, 2 threads, batch 4 is best" in screen_text(pilot)
+        await press(pilot, "plus", shows="Under 20 ms: ONNX Runtime, 2 threads, batch 4 is best")
         await press(pilot, "minus")
         shown = screen_text(pilot)
         assert "Under 10 ms: ONNX Runtime, 2 threads, batch 1 is best" in shown and "best 7.000" in shown
         await press(pilot, "n")
         assert "Under" not in screen_text(pilot) and "best 20.00" in screen_text(pilot)
-        await press(pilot, *["minus"] * 30)
-        assert "No combination is known to stay under 1 ms." in screen_text(pilot)
-
-
-async def test_the_answer_begins_with_nothing_was_measured_where_all_cells_are_predicted(new: DataFolder) -> None:
-    predicted = replace(FULL, combinations=tuple(it for it in FULL.combinations if it.comparable.is_predicted))
-    async with showing(new, lambda _: screen(predicted), NARROW) as pilot:
-        assert (
-            screen_text(pilot).splitlines()[1].startswith(" Nothing was measured yet: m measures the cell, w its row,")
-        )
+        await press(pilot, *["minus"] * 30, shows="No combination is known to stay under 1 ms.")
 
 
 async def test_keys_measure_exactly_a_cell_a_row_a_column_or_what_is_marked(new: DataFolder) -> None:
@@ -128,13 +113,11 @@ async def test_keys_measure_exactly_a_cell_a_row_a_column_or_what_is_marked(new:
             [(threads, 4, False) for threads in (1, 2, 1, 1, 1)],
         ]
         runs.clear()
-        await press(pilot, "space", "h", "k", "space", "l", "l", "space", "space")
-        assert "2 marked" in screen_text(pilot)
+        await press(pilot, "space", "h", "k", "space", "l", "l", "space", "space", shows="2 marked")
         await press(pilot, "m")
         assert [cells(run) for run in runs] == [[(1, 2, False), (2, 4, False)]]
         assert "marked" not in screen_text(pilot).replace("m measure", "")
-        await press(pilot, "a")
-        assert "20 marked" in screen_text(pilot)
+        await press(pilot, "a", shows="20 marked")
         await press(pilot, "a")
         assert "marked" not in screen_text(pilot)
 
@@ -171,8 +154,7 @@ async def test_refusals_are_said_and_a_matrix_that_was_read_stays(new: DataFolde
         pilot.app.pop_screen()
         pilot.app.push_screen(screen(replace(FULL, refusals=("its file fixes the batch",))))
         await settled(pilot)
-        await press(pilot, "l")
-        assert "its file fixes the batch" in screen_text(pilot)
+        await press(pilot, "l", shows="its file fixes the batch")
 
 
 async def test_predictions_fill_the_matrix_while_the_cursor_stays_and_new_results_are_read(new: DataFolder) -> None:
@@ -195,53 +177,15 @@ async def test_predictions_fill_the_matrix_while_the_cursor_stays_and_new_result
         assert len(read) == 3
 
 
-@pytest.mark.mxnet
-async def test_the_box_before_a_run_has_exactly_the_cell(measured: DataFolder) -> None:
+async def test_the_box_before_a_run_has_exactly_the_cell(measured: DataFolder, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(combinations, "compare_in_steps", lambda *_: iter((FULL,)))
     async with running(app_on(measured)) as pilot:
-        await press(pilot, "slash", '"nosuch"', "enter", "V")
-        assert not isinstance(pilot.app.screen, VariantsScreen)
-        await press(pilot, "slash", "ctrl+u", '"resnet18_v1"', "enter", "enter", "V")
-        shown = screen_text(pilot)
-        assert "suit resnet18_v1?" in shown and "Only mxnet" in shown and "was measured: 14.56 ms" in shown
-        assert "c measures the other runtimes and threads, w the other batch sizes." in shown
-        # What was measured by a runtime that is gone stays in the matrix.
-        await press(pilot, "m")
-        assert isinstance(pilot.app.screen, ErrorScreen)
-        assert "this host has no runtime mxnet-1.9.1" in screen_text(pilot)
-        await press(pilot, "escape", "j", "j", "l")
-        panel = pilot.app.screen.query_one(VariantsPanel)
-        await press(pilot, "m")
-        box = pilot.app.screen
-        assert isinstance(box, StartRunScreen)
-        form = box.query_one(FormRows).form
-        assert panel.cell is not None and len(form.runtime) == 1 and form.runtime[0] in form.registered
-        assert (form.threads, form.batch, form.again) == ((2,), (panel.cell[1],), False)
-        assert "Run resnet18_v1" in screen_text(pilot)
-        started: list[RunRequest] = []
-
-        def start(request: RunRequest, _: DataFolder) -> str:
-            started.append(request)
-            raise JobError("no run in tests")
-
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr("dlbricks_tui.api.jobs.start_run", start)
-            await press(pilot, "enter")
-        (request,) = started
-        assert (request.runtime.settings.threads, request.batch_sizes, request.others) == (2, (2,), ())
-        assert request.end_to_end
-        await press(pilot, "escape")
-        # The matrix is still there. Cells that no run measures without others have a box each.
-        assert isinstance(pilot.app.screen, VariantsScreen)
-        await press(pilot, "space", "k", "h", "space", "m")
-        found = []
-        while isinstance(pilot.app.screen, StartRunScreen):
-            form = pilot.app.screen.query_one(FormRows).form
-            found.append((form.threads, form.batch))
-            await press(pilot, "escape")
-        assert found == [((1,), (1,)), ((2,), (2,))]
-        assert isinstance(pilot.app.screen, VariantsScreen)
-        await press(pilot, "escape")
-        assert not isinstance(pilot.app.screen, VariantsScreen)
+        await press(pilot, *find("nosuch"), "V", on=WorkbenchScreen)
+        await press(pilot, *find("resnet18_v1"), "enter", "V", on=VariantsScreen)
+        await press(pilot, "m", on=StartRunScreen)
+        form = pilot.app.screen.query_one(FormRows).form
+        assert (form.threads, form.batch, form.again) == ((2,), (4,), True) and "Run resnet18_v1" in screen_text(pilot)
+        await press(pilot, "escape", "escape", on=WorkbenchScreen)
 
 
 def cells_of(ranking: Ranking) -> list[tuple[str, int | None, int]]:

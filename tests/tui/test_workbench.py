@@ -32,23 +32,11 @@ from dlbricks_tui.tui.workbench.screen import FIRST_SAMPLE, WorkbenchScreen
 from dlbricks_tui.tui.workbench.tree import DetailsPanel, TreePanel
 from tests.models.table_framework import TableFramework
 from tests.store.samples import measurement
-from tests.tui.application import (
-    LIBRARY,
-    MEASURED_ONLY,
-    MEDIUM,
-    NARROW,
-    WIDE,
-    WRITTEN,
-    app_on,
-    press,
-    running,
-    screen_text,
-    settled,
-    small_library,
-    told,
-)
+from tests.tui.application import LIBRARY, MEASURED_ONLY, MEDIUM, NARROW, WIDE, WRITTEN, app_on, running, small_library
+from tests.tui.driving import find, press, screen_text, settled, told
+from tests.tui.snapshots import resize
 
-RESNET = ("slash", "ctrl+u", '"resnet18"', "enter", "enter")
+RESNET = (*find("resnet18"), "enter")
 WELCOME = ("Welcome to dlbricks", "measure squeezenet1.1")
 
 
@@ -65,11 +53,6 @@ def again_on(data: DataFolder, choices: Choices = WRITTEN, model: Path | None = 
     return DlbricksApp(WorkbenchSession(data, data.path / "samples"), choices, model=model)
 
 
-async def resize(pilot: Pilot[None], size: tuple[int, int]) -> None:
-    await pilot.resize_terminal(*size)
-    await settled(pilot)
-
-
 @pytest.fixture
 def own(tmp_path: Path, measured: DataFolder, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A model outside of the library, as quick as one of it, with results: a table stands in for MXNet."""
@@ -84,14 +67,6 @@ def own(tmp_path: Path, measured: DataFolder, monkeypatch: pytest.MonkeyPatch) -
     return file
 
 
-@pytest.fixture
-def started(monkeypatch: pytest.MonkeyPatch) -> list[RunFolder]:
-    """The runs that were started; none measures."""
-    found: list[RunFolder] = []
-    monkeypatch.setattr("dlbricks_tui.api.jobs.start_apart", lambda folder, _: found.append(folder))
-    return found
-
-
 # The models
 
 
@@ -104,12 +79,10 @@ async def test_models_are_listed_searched_and_marked_for_a_run(measured: DataFol
         # A heading between them is passed.
         await press(pilot, "space", "j", "space", "space")
         assert len(marked(pilot)) == 2 and "2 marked" in screen_text(pilot)
-        await press(pilot, "slash", '"res 18"')
-        assert "1 Models 1 of 7" in screen_text(pilot)
+        await press(pilot, "slash", '"res 18"', shows="1 Models 1 of 7")
         await press(pilot, "enter")
         assert panel_with_focus(pilot) == "models"
-        await press(pilot, "slash", "escape")
-        assert "1 Models 7" in screen_text(pilot)
+        await press(pilot, "slash", "escape", shows="1 Models 7")
         # Task and path are searched as well.
         await press(pilot, "slash", '"image gluon/vgg"')
         assert models.selected is not None and models.selected.name == "vgg16"
@@ -119,14 +92,10 @@ async def test_models_are_listed_searched_and_marked_for_a_run(measured: DataFol
         assert set(marked(pilot)).isdisjoint({"resnet18_v1", "resnet50_v1"})
         await press(pilot, "escape", "a", "a")
         assert marked(pilot) == []
-        await press(pilot, "slash", '"vgg"', "enter", "space", "slash", "ctrl+u", '"resnet18"', "enter", "space")
-        assert "2 marked, 1 hidden" in screen_text(pilot)
-        await press(pilot, "m")
-        assert "The search hides 1 of 2 marked models." in screen_text(pilot)
-        await press(pilot, "enter")
-        assert "Run resnet18_v1 " in screen_text(pilot)
-        await press(pilot, "escape", "m", "a")
-        assert "Run resnet18_v1, vgg16 " in screen_text(pilot)
+        await press(pilot, *find("vgg"), "space", *find("resnet18"), "space", shows="2 marked, 1 hidden")
+        await press(pilot, "m", shows="The search hides 1 of 2 marked models.")
+        await press(pilot, "enter", shows="Run resnet18_v1 ")
+        await press(pilot, "escape", "m", "a", shows="Run resnet18_v1, vgg16 ")
 
 
 async def test_a_restart_lists_the_estimates_without_reading_models_until_results_change(
@@ -203,12 +172,9 @@ async def test_the_opened_model_shows_its_estimate_which_follows_the_settings(me
         assert "2 Decomposition 68 of 68, by time" in screen_text(pilot) and tree.selected_layer == slowest.layer
         await press(pilot, "s")
         assert "by time" not in screen_text(pilot) and tree.selected_layer == slowest.layer
-        await press(pilot, "equals_sign")
-        assert "▸runtime" in screen_text(pilot)
-        await press(pilot, "j", "j", "j", "l")
-        assert "resnet18_v1  29.11 ms measured" in screen_text(pilot)
-        await press(pilot, "plus")
-        assert "bricks of up to 2 layers" in screen_text(pilot)
+        await press(pilot, "equals_sign", shows="▸runtime")
+        await press(pilot, "j", "j", "j", "l", shows="resnet18_v1  29.11 ms measured")
+        await press(pilot, "plus", shows="bricks of up to 2 layers")
 
 
 async def test_a_narrow_terminal_shows_one_panel_and_the_opened_model(measured: DataFolder) -> None:
@@ -248,8 +214,7 @@ async def test_a_narrow_terminal_shows_one_panel_and_the_opened_model(measured: 
 
 async def test_the_answer_stays_in_view_until_the_user_goes_further(measured: DataFolder) -> None:
     async with running(app_on(measured), NARROW) as pilot:
-        await press(pilot, *RESNET, "4", "full_stop")
-        assert "14.56 ms: MXNet, 2 threads, batch 1," in screen_text(pilot)
+        await press(pilot, *RESNET, "4", "full_stop", shows="14.56 ms: MXNet, 2 threads, batch 1,")
         rows = pilot.app.screen.query_one(EstimateRows)
         first = rows.cursor
         assert not rows.has_cursor and rows.here is None
@@ -257,11 +222,9 @@ async def test_the_answer_stays_in_view_until_the_user_goes_further(measured: Da
         assert rows.has_cursor and rows.cursor == first
         # The cursor is in view.
         assert rows.scroll_offset.y <= rows.cursor < rows.scroll_offset.y + rows.size.height
-        await press(pilot, "k", "k")
-        assert "14.56 ms: MXNet, 2 threads, batch 1," in screen_text(pilot)
+        await press(pilot, "k", "k", shows="14.56 ms: MXNet, 2 threads, batch 1,")
         # Another model begins with its answer, too.
-        await press(pilot, "1", "slash", "ctrl+u", '"squeeze"', "enter", "enter", "4", "j")
-        assert "46 % is predicted: 26 of 66 layers" in screen_text(pilot)
+        await press(pilot, "1", *find("squeeze"), "enter", "4", "j", shows="46 % is predicted: 26 of 66 layers")
 
 
 async def test_the_cursor_stays_on_its_line_while_the_estimate_changes(measured: DataFolder) -> None:
@@ -332,13 +295,11 @@ async def test_the_help_and_the_palette_know_the_keys_of_the_panel(measured: Dat
     app = app_on(measured)
     async with running(app, (120, 86)) as pilot:
         panels = [panel.id for panel in pilot.app.screen.query(Panel)]
-        await press(pilot, "question_mark")
-        assert isinstance(pilot.app.screen, HelpScreen)
+        await press(pilot, "question_mark", on=HelpScreen)
         shown = screen_text(pilot)
         for words in ("In the list of models", "Mark all models in view", "In every list"):
             assert words in shown
-        await press(pilot, "escape", "o", "f1")
-        assert "In this box" in screen_text(pilot)
+        await press(pilot, "escape", "o", "f1", shows="In this box")
         await press(pilot, "escape", "escape", "full_stop", "colon", '"one layer more"', "enter")
         assert not isinstance(pilot.app.screen, PaletteScreen)
         assert "granularity ◂ 2 ▸" in screen_text(pilot)
@@ -367,12 +328,10 @@ async def test_the_look_of_the_workbench_is_changed_and_remembered(measured: Dat
             screen.query_one(DetailsPanel),
             screen.query_one(TreePanel),
         )
-        await press(pilot, "s", "s")
-        assert "1 Models 7, by time" in screen_text(pilot) and "▾ms" in screen_text(pilot)
+        await press(pilot, "s", "s", shows=("1 Models 7, by time", "▾ms"))
         assert isinstance(models, ModelsPanel)
         first = models.found[0]
-        await press(pilot, "c", *["j"] * 6, "space", "space", "enter")
-        assert "measured" in screen_text(pilot)
+        await press(pilot, "c", *["j"] * 6, "space", "space", "enter", shows="measured")
         await resize(pilot, MEDIUM)
         width, height = models.outer_size.width, details.outer_size.height
         await press(pilot, "greater_than_sign", "greater_than_sign", "less_than_sign")
@@ -382,11 +341,9 @@ async def test_the_look_of_the_workbench_is_changed_and_remembered(measured: Dat
         await press(pilot, "4", "right_square_bracket", "right_square_bracket")
         assert details.outer_size.height < height
         assert "order       ◂" not in screen_text(pilot) and ". shows workers, errors, coverage" in screen_text(pilot)
-        await press(pilot, "full_stop")
-        assert "order       ◂ branch ▸" in screen_text(pilot)
+        await press(pilot, "full_stop", shows="order       ◂ branch ▸")
         # The box before a run follows.
-        await press(pilot, *RESNET, "m")
-        assert "target interval" in screen_text(pilot)
+        await press(pilot, *RESNET, "m", shows="target interval")
         await press(pilot, "escape", "4")
         before = tree.outer_size.width
         await press(pilot, "2", "Z")
@@ -403,8 +360,7 @@ async def test_the_look_of_the_workbench_is_changed_and_remembered(measured: Dat
         assert "order       ◂ branch ▸" in screen_text(pilot)
         await press(pilot, "full_stop")
         assert "order       ◂" not in screen_text(pilot)
-        await press(pilot, *RESNET)
-        assert "14.56 ms: MXNet, 2 threads, batch 1," in screen_text(pilot)
+        await press(pilot, *RESNET, shows="14.56 ms: MXNet, 2 threads, batch 1,")
         # Another layout has sizes of its own: a wide list shows names whole, and takes no more than it needs.
         await resize(pilot, WIDE)
         assert panel.outer_size.width == 75
@@ -415,12 +371,9 @@ async def test_the_look_of_the_workbench_is_changed_and_remembered(measured: Dat
 
 async def test_a_file_is_opened_by_its_path_and_listed_until_it_is_removed(measured: DataFolder, own: Path) -> None:
     async with running(app_on(measured)) as pilot:
-        await press(pilot, "o", f'"{own.parent.parent}/mi"', "tab", "tab")
-        assert isinstance(pilot.app.screen, OpenPathScreen)
-        await press(pilot, "enter")
-        assert "1 Models 8" in screen_text(pilot) and "dlbricks  my-net" in screen_text(pilot)
-        await press(pilot, *RESNET, "o")
-        assert "my-net-symbol.json  opened lately" in screen_text(pilot)
+        await press(pilot, "o", f'"{own.parent.parent}/mi"', "tab", "tab", on=OpenPathScreen)
+        await press(pilot, "enter", shows=("1 Models 8", "dlbricks  my-net"))
+        await press(pilot, *RESNET, "o", shows="my-net-symbol.json  opened lately")
         await press(pilot, "down", "enter")
         assert isinstance(pilot.app.screen, WorkbenchScreen) and "my-net" in screen_text(pilot).splitlines()[0]
         await press(pilot, "1")
@@ -448,25 +401,18 @@ async def test_paths_that_hold_no_model_are_refused(measured: DataFolder, tmp_pa
     (tmp_path / "broken-symbol.json").write_text("{")
     app = app_on(measured)
     async with running(app) as pilot:
-        await press(pilot, "o", "enter")
-        assert "Type a path first." in screen_text(pilot)
-        await press(pilot, '"nosuch"', "enter")
-        assert "There is no nosuch" in screen_text(pilot)
-        await press(pilot, "ctrl+u", f'"{tmp_path}/empty"', "enter")
-        assert isinstance(pilot.app.screen, ErrorScreen) and "Error" in screen_text(pilot)
+        await press(pilot, "o", "enter", shows="Type a path first.")
+        await press(pilot, '"nosuch"', "enter", shows="There is no nosuch")
+        await press(pilot, "ctrl+u", f'"{tmp_path}/empty"', "enter", on=ErrorScreen, shows="Error")
         await press(pilot, "y")
         assert app.clipboard == f"{tmp_path}/empty holds no *-symbol.json or *.onnx file, here or below"
         for name in ("README.md", "broken-symbol.json"):
-            await press(pilot, "escape", "o", "ctrl+u", f'"{tmp_path}/{name}"', "enter")
-            assert isinstance(pilot.app.screen, ErrorScreen)
-        await press(pilot, "escape")
-        assert "1 Models 7" in screen_text(pilot) and "No model is open." in screen_text(pilot)
+            await press(pilot, "escape", "o", "ctrl+u", f'"{tmp_path}/{name}"', "enter", on=ErrorScreen)
+        await press(pilot, "escape", shows=("1 Models 7", "No model is open."))
         # In a folder it is listed.
-        await press(pilot, "o", f'"{tmp_path}"', "enter")
-        assert "1 Models 8" in screen_text(pilot) and "broken" in screen_text(pilot)
+        await press(pilot, "o", f'"{tmp_path}"', "enter", shows=("1 Models 8", "broken"))
         assert json.loads((measured.path / "model-folders.json").read_text())["folders"] == [str(tmp_path)]
-        await press(pilot, "slash", '"broken"', "enter", "enter")
-        assert "This model cannot be estimated." in screen_text(pilot)
+        await press(pilot, *find("broken"), "enter", shows="This model cannot be estimated.")
         assert "This model cannot be shown." in screen_text(pilot)
         await resize(pilot, NARROW)
         await press(pilot, "2")
@@ -484,8 +430,7 @@ async def test_a_path_given_at_the_start_is_opened_or_reported(measured: DataFol
     (tmp_path / "my-net.onnx").write_text("nothing")
     async with running(again_on(measured, model=tmp_path / "my-net.onnx")) as pilot:
         assert isinstance(pilot.app.screen, ErrorScreen)
-        await press(pilot, "escape")
-        assert "1 Models 8" in screen_text(pilot)
+        await press(pilot, "escape", shows="1 Models 8")
 
 
 async def test_a_model_given_at_the_start_is_opened_where_the_list_shows_it(new: DataFolder) -> None:
@@ -494,8 +439,7 @@ async def test_a_model_given_at_the_start_is_opened_where_the_list_shows_it(new:
         models = pilot.app.screen.query_one(ModelsPanel)
         assert "dlbricks  Age Estimation VGG-16" in screen_text(pilot) and models.selected == named[0]
         assert panel_with_focus(pilot) == "estimate"
-        await press(pilot, "1")
-        assert "- Table 1 of the paper" in screen_text(pilot)
+        await press(pilot, "1", shows="- Table 1 of the paper")
 
 
 # The groups of the list
@@ -512,12 +456,10 @@ async def test_groups_are_folded_and_unfolded_and_the_next_start_remembers_which
         assert "▸+ Six to try 6" in screen_text(pilot) and FIRST_SAMPLE not in screen_text(pilot)
         await press(pilot, "l", "l")
         assert "- Six to try" in screen_text(pilot) and models.selected.name == FIRST_SAMPLE
-        await press(pilot, *["j"] * 7, "enter")
-        assert "▸- Gluon model zoo" in screen_text(pilot) and "resnet18_v1" in screen_text(pilot)
+        await press(pilot, *["j"] * 7, "enter", shows=("▸- Gluon model zoo", "resnet18_v1"))
         await press(pilot, "enter", "enter")
     async with running(DlbricksApp(WorkbenchSession(new), MEASURED_ONLY), NARROW) as pilot:
-        await press(pilot, "escape")
-        assert "- Gluon model zoo" in screen_text(pilot) and "+ Table 1 of the paper 49" in screen_text(pilot)
+        await press(pilot, "escape", shows=("- Gluon model zoo", "+ Table 1 of the paper 49"))
 
 
 async def test_a_search_a_sort_and_marks_reach_models_in_folded_groups(new: DataFolder) -> None:
@@ -526,43 +468,25 @@ async def test_a_search_a_sort_and_marks_reach_models_in_folded_groups(new: Data
         assert len(marked(pilot)) == 92
         await press(pilot, "a", "slash", '"caps"')
         assert "CapsNet" in screen_text(pilot) and "Six to try" not in screen_text(pilot)
-        await press(pilot, "enter", "escape")
-        assert "- Table 1 of the paper" in screen_text(pilot) and "▸  CapsNet" in screen_text(pilot)
-        await press(pilot, "h", "s")
-        assert "1 Models 92, by name" in screen_text(pilot) and "2D Face Alignment" in screen_text(pilot)
-        await press(pilot, "h", *["s"] * (len(ModelOrder) - 1))
-        assert "+ Table 1 of the paper 49" in screen_text(pilot)
+        await press(pilot, "enter", "escape", shows=("- Table 1 of the paper", "▸  CapsNet"))
+        await press(pilot, "h", "s", shows=("1 Models 92, by name", "2D Face Alignment"))
+        await press(pilot, "h", *["s"] * (len(ModelOrder) - 1), shows="+ Table 1 of the paper 49")
 
 
 async def test_the_heading_of_language_models_opens_their_screen(new: DataFolder) -> None:
     async with running(app_on(new)) as pilot:
         for opens in ("enter", "l"):
-            await press(pilot, "escape", "G", "h", opens)
-            assert isinstance(pilot.app.screen, LanguageScreen)
-
-
-async def test_a_wide_terminal_cuts_no_name(new: DataFolder) -> None:
-    async with running(DlbricksApp(WorkbenchSession(new), MEASURED_ONLY), WIDE) as pilot:
-        await press(pilot, "escape")
-        shown, models = screen_text(pilot), pilot.app.screen.query_one(ModelsPanel)
-        assert all(words in shown for words in ("Very Deep Net for Super-Resolution", "unique", "runtime"))
-        narrow = models.outer_size.width
-        await press(pilot, *["j"] * 6, "enter")
-        assert narrow < models.outer_size.width
-        for _ in range(2):
-            rows = ["".join(span.text for span in row) for row in models.rows.all_rows(models.rows.line_width - 1)]
-            assert len(rows) > 50 and not [row for row in rows if "…" in row.rstrip(" …")]
-            await press(pilot, "s")
+            await press(pilot, "escape", "G", "h", opens, on=LanguageScreen)
 
 
 # The first start
 
 
-async def test_the_welcome_box_starts_the_first_run(new: DataFolder, started: list[RunFolder]) -> None:
+async def test_the_welcome_box_starts_the_first_run(new: DataFolder, asked_for: list[RunFolder]) -> None:
     async with running(app_on(new), NARROW) as pilot:
         assert all(words in screen_text(pilot) for words in WELCOME)
         await press(pilot, "enter")
-        (run,) = [read_request(folder.request_file) for folder in started]
+        (run,) = [read_request(folder.request_file) for folder in asked_for]
         assert [model.name for model in run.models] == ["squeezenet1.1"] and run.end_to_end
         assert "dlbricks  squeezenet1.1" in screen_text(pilot)
         assert panel_with_focus(pilot) == "estimate"
@@ -570,12 +494,12 @@ async def test_the_welcome_box_starts_the_first_run(new: DataFolder, started: li
 
 @pytest.mark.usefixtures("without_mxnet")
 async def test_without_mxnet_the_welcome_box_starts_a_run_by_onnx_runtime(
-    new: DataFolder, started: list[RunFolder]
+    new: DataFolder, asked_for: list[RunFolder]
 ) -> None:
     async with running(app_on(new)) as pilot:
         assert all(words in screen_text(pilot) for words in WELCOME)
         await press(pilot, "enter")
-        (run,) = [read_request(folder.request_file) for folder in started]
+        (run,) = [read_request(folder.request_file) for folder in asked_for]
         assert run.runtime.name == "default-onnx"
         assert [model.path.name for model in run.models] == ["squeezenet1.1.onnx"]
         assert "dlbricks  squeezenet1.1" in screen_text(pilot)
@@ -605,7 +529,6 @@ async def test_an_unmeasured_model_is_predicted_unless_predictions_are_off(new: 
         await press(pilot, "escape", "enter")
         shown = screen_text(pilot)
         assert "squeezenet1.1  ~" in shown and "ms predicted" in shown
-        await press(pilot, "full_stop", "equals_sign", *"jjjjj", "l")
-        assert "Not measured here yet." in screen_text(pilot)
+        await press(pilot, "full_stop", "equals_sign", *"jjjjj", "l", shows="Not measured here yet.")
         await press(pilot, "2", "right_parenthesis")
         assert "There is no critical path" in told(pilot)[-1]

@@ -16,9 +16,9 @@ from dlbricks_tui.models.composites import KIND_ATTRIBUTE, LAYER_ATTRIBUTE, TIME
 from dlbricks_tui.models.errors import ModelError
 from dlbricks_tui.models.graph import ParamValue, Shape, TensorType
 from dlbricks_tui.models.kinds import kind_of
-from dlbricks_tui.models.mxnet.layer_graph import Role, input_shapes, variable_roles
-from dlbricks_tui.models.mxnet.neutral import parameters, schema
-from dlbricks_tui.models.mxnet.symbol_file import SymbolFile, SymbolNode, parse_symbol
+from dlbricks_tui.models.mxnet_file import SymbolFile, SymbolNode, parse_symbol
+from dlbricks_tui.models.mxnet_layers import Role, input_shapes, variable_roles
+from dlbricks_tui.models.mxnet_operators import parameters, schema
 from sample_models.builders.onnx.graph import LEFT_OUT, Graph
 
 BATCH = "batch"

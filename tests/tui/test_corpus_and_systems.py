@@ -1,3 +1,4 @@
+import threading
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -6,20 +7,114 @@ from pathlib import Path
 import pytest
 from textual.pilot import Pilot
 
-from dlbricks_tui.api import store_contents as work
+from dlbricks_tui.api import model_reading, store_contents
 from dlbricks_tui.api.language_models import language_on_systems
+from dlbricks_tui.api.model_reading import ModelReader
+from dlbricks_tui.api.open_models import ModelSpec
+from dlbricks_tui.bricks.decomposition import Decomposition
 from dlbricks_tui.config.config import Config
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.host.noise import Finding, NoiseVerdict
 from dlbricks_tui.language.opening import open_language_model
+from dlbricks_tui.models.graph import Level
 from dlbricks_tui.store.database import ResultsDatabase
+from dlbricks_tui.tui.corpus import CorpusScreen, LikenessPanel, UniquenessPanel
 from dlbricks_tui.tui.systems import AskedLanguageModel, LanguageMachinesPanel, MachinesPanel, SystemsScreen
 from dlbricks_tui.tui.workbench.screen import WorkbenchScreen
 from tests.api.test_language_systems import ON_ALL, OPTIONS, stored_systems
 from tests.store.samples import measurement, system
-from tests.tui.application import NARROW, WIDE, WRITTEN, app_on, press, running, screen_text, showing
+from tests.tui.application import LIBRARY, MEDIUM, NARROW, WIDE, WRITTEN, app_on, running, showing
+from tests.tui.driving import PATIENCE_SECONDS, eventually, find, press, screen_text, settled
 from tests.tui.results import OTHER_SYSTEM
 from tests.tui.snapshots import resize
+
+
+async def test_the_corpus_is_shown_as_it_is_read_searched_sorted_and_read_again_otherwise(
+    new: DataFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(model_reading, "SECONDS_BETWEEN_TELLING", 0.0)
+    read: list[ModelSpec] = []
+    go_on, decompose_cached = threading.Event(), ModelReader.decompose_cached
+
+    def slow_glance(reader: ModelReader, wish: ModelSpec) -> Decomposition | None:
+        if wish.level is Level.WRITTEN and len(read) == 2:
+            assert go_on.wait(PATIENCE_SECONDS)
+        read.append(wish)
+        return decompose_cached(reader, wish)
+
+    async with running(app_on(new), WIDE) as pilot:
+        await press(pilot, "escape")
+        try:
+            with monkeypatch.context() as patch:
+                patch.setattr(ModelReader, "decompose_cached", slow_glance)
+                await pilot.press("U")
+                reading = f"reading, 2 of {len(LIBRARY)} models; so far: 2 models"
+                await eventually(pilot, lambda: reading in screen_text(pilot))
+                screen = pilot.app.screen
+                assert isinstance(screen, CorpusScreen)
+                panel = screen.query_one(UniquenessPanel)
+                assert panel.border_title == "1 Unique layers in 2 models"
+                assert not any(it[0].text.startswith("  ") for it in screen.head_lines(80)), "it wraps below the blank"
+                go_on.set()
+                await settled(pilot)
+        finally:
+            go_on.set()
+        shown = screen_text(pilot)
+        assert screen._compared is not None
+        corpus = screen._compared.corpus
+        assert "reading" not in shown and f"{len(LIBRARY)} models, " in shown
+        repeated = corpus.layers - corpus.unique_layers
+        assert f"{corpus.layers:,} layers: {repeated:,} repeats, {corpus.unique_layers:,} unique" in shown
+        assert {it.name for it in corpus.models} == {*LIBRARY} and all(it in shown for it in LIBRARY)
+        for kind in corpus.repeated_types[:3]:
+            assert f"{kind.kind.value}" in shown and f"{kind.repeated:,}" in shown
+        assert "Nothing was measured both end to end and brick by brick." in shown
+
+        await press(pilot, *find("resnet"))
+        assert panel.border_title == f"1 Unique layers in 2 of {len(LIBRARY)} models"
+        await press(pilot, "slash", "escape")
+        for order in ("least unique first", "most layers first", "by name", "as in the library"):
+            await press(pilot, "s")
+            assert panel.border_subtitle == order
+
+        await press(pilot, "plus", shows=("in sequences of up to 2", " sequences: "))
+        await press(pilot, "minus", "minus")
+        assert "in sequences" not in screen_text(pilot) and " layers: " in screen_text(pilot)
+        await press(pilot, "f", shows="None of these models was read at this level yet.")
+        await press(pilot, "s", "n", "i", "3", "l", "h", "enter", "tab", "shift+tab", "2", "4", "1")
+        assert screen.is_current
+        await press(pilot, "escape", on=WorkbenchScreen)
+
+        # Marked models form the corpus, and are read again.
+        await press(pilot, "space", "space", "U", shows="2 models, ")
+        await press(pilot, "r", shows="2 models, ")
+
+
+async def test_the_grid_names_both_models_and_goes_to_the_most_similar_one(new: DataFolder) -> None:
+    async with running(app_on(new), WIDE) as pilot:
+        await press(pilot, "escape", "U", "3")
+        grid = pilot.app.screen.query_one(LikenessPanel)
+        names, alike = grid._grid.names, grid._grid.alike
+        for row, keys in enumerate(((), ("j",))):
+            await press(pilot, *keys)
+            for column in range(2):
+                assert f"{names[row]} and {names[column]}" in screen_text(pilot)
+                assert f"{100 * alike[row][column]:.1f} % alike" in screen_text(pilot)
+                await press(pilot, "h" if column else "l")
+        await press(pilot, "1", *find("resnet50"), "enter", shows="resnet50_v1 and resnet18_v1")
+        await press(pilot, "i", shows="resnet18_v1 and resnet50_v1")
+        await press(pilot, "n", shows="resnet18_v1 and resnet50_v1")
+        await press(pilot, *find("vgg"), shows="vgg16 and resnet50_v1")
+        for size in (MEDIUM, NARROW):
+            await resize(pilot, size)
+            assert "alike: " in screen_text(pilot) and "resnet" in screen_text(pilot)
+        # A narrow grid scrolls to the selected column.
+        await resize(pilot, (30, 24))
+        await press(pilot, *["l"] * len(LIBRARY))
+        assert [span.text.strip() for span in grid.heading(28)][-1] == f"{len(LIBRARY)}"
+        await press(pilot, *["h"] * len(LIBRARY))
+        assert [span.text.strip() for span in grid.heading(28)][3] == "1"
+
 
 FINDINGS = (
     Finding("turbo", "off", NoiseVerdict.QUIET, "samples drift", ""),
@@ -30,7 +125,7 @@ FINDINGS = (
 
 @pytest.fixture(autouse=True)
 def _same_findings_everywhere(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(work, "findings", lambda: FINDINGS)
+    monkeypatch.setattr(store_contents, "findings", lambda: FINDINGS)
 
 
 @asynccontextmanager
@@ -45,13 +140,13 @@ async def test_models_are_estimated_on_every_system_and_one_is_chosen_for_the_es
     async with running(app_on(measured), WIDE) as pilot:
         workbench = pilot.app.screen
         assert isinstance(workbench, WorkbenchScreen)
-        await press(pilot, "slash", '"vgg16"', "enter", "enter", "S")
+        await press(pilot, *find("vgg16"), "enter", "S")
         assert "Nothing was measured of it yet: esc m measures." in screen_text(pilot).splitlines()[1]
         assert "R i on the workbench imports results of other hosts, F measures there." in screen_text(pilot)
         await press(pilot, "escape")
         assert workbench.is_current and workbench.choices.system is None
 
-        await press(pilot, "1", "slash", "ctrl+u", '"resnet18"', "enter", "enter", "S")
+        await press(pilot, "1", *find("resnet18"), "enter", "S")
         shown = screen_text(pilot)
         assert "3 Which machine for resnet18_v1" in shown
         asked, answered, *lines = shown.splitlines()
@@ -63,8 +158,7 @@ async def test_models_are_estimated_on_every_system_and_one_is_chosen_for_the_es
         quickest = next(line for line in lines if "quickest" in line)
         cheapest = next(line for line in lines if "cheapest" in line)
         assert quickest != cheapest and OTHER_SYSTEM.id[:8] in cheapest
-        await press(pilot, "j")
-        assert OTHER_SYSTEM.cpu in screen_text(pilot) and "protocol hot-1" in screen_text(pilot)
+        await press(pilot, "j", shows=(OTHER_SYSTEM.cpu, "protocol hot-1"))
         machines = pilot.app.screen.query_one(MachinesPanel)
         assert [it.estimate.way.system == OTHER_SYSTEM.id for it in machines.found] == [False, True]
         await press(pilot, "3", "s")
@@ -92,16 +186,15 @@ async def test_systems_are_searched_and_the_doctor_is_asked_again(
         await resize(pilot, WIDE)
         assert "other load" in screen_text(pilot) and "new.large" not in screen_text(pilot)
         cured = (Finding("other load", "2 % busy", NoiseVerdict.QUIET, "outliers", ""),)
-        monkeypatch.setattr(work, "findings", lambda: cured)
+        monkeypatch.setattr(store_contents, "findings", lambda: cured)
         with ResultsDatabase(stored.store) as store:
             store.add(system("new.large"), measurement(system="new.large"))
         await press(pilot, "r")
         assert "2 % busy" in screen_text(pilot) and "temperature" not in screen_text(pilot)
         assert "new.large" in screen_text(pilot)
-        await press(pilot, "1", "slash", '"8375c"', "enter")
+        await press(pilot, "1", *find("8375c"))
         assert "c6i.large" in screen_text(pilot).splitlines()[4]
-        await press(pilot, "slash", "ctrl+u", '"nosuch"')
-        assert "No system matches the search." in screen_text(pilot)
+        await press(pilot, "slash", "ctrl+u", '"nosuch"', shows="No system matches the search.")
 
 
 async def test_without_results_only_this_host_is_listed_and_invalid_prices_are_reported(
@@ -112,12 +205,10 @@ async def test_without_results_only_this_host_is_listed_and_invalid_prices_are_r
     async with systems_screen(DataFolder(Path(new.path.name))) as pilot:
         assert "Nothing was measured on it yet." in screen_text(pilot)
         assert "Open a model on the workbench" in screen_text(pilot)
-        await press(pilot, "enter", "3", "enter", "s", "2", "tab", "shift+tab", "1")
-        assert isinstance(pilot.app.screen, SystemsScreen)
+        await press(pilot, "enter", "3", "enter", "s", "2", "tab", "shift+tab", "1", on=SystemsScreen)
         new.path.mkdir(exist_ok=True)
         (new.path / "prices.toml").write_text("nonsense")
-        await press(pilot, "r")
-        assert "prices.toml" in screen_text(pilot)
+        await press(pilot, "r", shows="prices.toml")
 
 
 async def test_a_language_model_is_compared_on_every_system(tmp_path: Path) -> None:
@@ -135,5 +226,4 @@ async def test_a_language_model_is_compared_on_every_system(tmp_path: Path) -> N
         await press(pilot, "s")
         assert panel.order == "cost"
         # Estimates of other models are not taken from here.
-        await press(pilot, "enter")
-        assert isinstance(pilot.app.screen, SystemsScreen)
+        await press(pilot, "enter", on=SystemsScreen)

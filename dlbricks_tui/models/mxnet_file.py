@@ -405,6 +405,6 @@ class MXNetLoader:
         if stated.values:
             raise ModelError(f"{source.name}: only the inputs of ONNX models take a --value; leave it out")
         # Imported here, for models that are not in the cache only.
-        from dlbricks_tui.models.mxnet.layer_graph import InferredGraph
+        from dlbricks_tui.models.mxnet_layers import InferredGraph
 
         return InferredGraph(source, content, self._cache, self._framework, stated.shapes, batch_size).at(level)

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from dlbricks_tui.models.graph import Feed, LayerGraph, NativeNode, Origin, TensorType
-from dlbricks_tui.models.onnx.model_file import OnnxFile, graphs_inside
-from dlbricks_tui.models.onnx.neutral import NodeInPlace, text_of
-from dlbricks_tui.models.onnx.stored_arrays import declared, dtype_number, is_external, small_model
+from dlbricks_tui.models.onnx_arrays import declared, dtype_number, is_external, small_model
+from dlbricks_tui.models.onnx_file import OnnxFile, graphs_inside
+from dlbricks_tui.models.onnx_operators import NodeInPlace, text_of
 
 if TYPE_CHECKING:
     from onnx import GraphProto, TensorProto

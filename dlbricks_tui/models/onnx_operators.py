@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 from dlbricks_tui.models.graph import NativeNode, ParamValue, Shape
 from dlbricks_tui.models.neutral import Neutral, Site, Translated, from_the_front, without_defaults
-from dlbricks_tui.models.onnx.constants import rename_reads
-from dlbricks_tui.models.onnx.model_file import graphs_inside, outer_tensors
-from dlbricks_tui.models.onnx.stored_arrays import DamagedValueError, attribute_value
+from dlbricks_tui.models.onnx_arrays import DamagedValueError, attribute_value
+from dlbricks_tui.models.onnx_constants import rename_reads
+from dlbricks_tui.models.onnx_file import graphs_inside, outer_tensors
 
 if TYPE_CHECKING:
     from onnx import ModelProto, NodeProto, TensorProto

@@ -25,9 +25,7 @@ from dlbricks_tui.models.input_shapes import (
     short_shape,
 )
 from dlbricks_tui.models.neutral import MOST_NUMBERS
-from dlbricks_tui.models.onnx.constants import is_if
-from dlbricks_tui.models.onnx.model_file import OnnxFile, graphs_inside, reads
-from dlbricks_tui.models.onnx.stored_arrays import (
+from dlbricks_tui.models.onnx_arrays import (
     MOST_ELEMENTS,
     DamagedValueError,
     array_of,
@@ -35,6 +33,8 @@ from dlbricks_tui.models.onnx.stored_arrays import (
     dtype_number,
     is_external,
 )
+from dlbricks_tui.models.onnx_constants import is_if
+from dlbricks_tui.models.onnx_file import OnnxFile, graphs_inside, reads
 
 if TYPE_CHECKING:
     from onnx import NodeProto, TensorProto, ValueInfoProto

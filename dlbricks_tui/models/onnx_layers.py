@@ -34,11 +34,11 @@ from dlbricks_tui.models.graph import (
 )
 from dlbricks_tui.models.kinds import Kind, kind_of
 from dlbricks_tui.models.neutral import InnerForms
-from dlbricks_tui.models.onnx.constants import INDEX_DTYPES, ZERO_POINTS, ConstantAnalysis, is_matrix
-from dlbricks_tui.models.onnx.inputs import shape_places
-from dlbricks_tui.models.onnx.model_file import OnnxFile, graphs_inside, outer_tensors, reads
-from dlbricks_tui.models.onnx.neutral import OnnxSite, native_node, neutral_onnx, plain_native, text_of
-from dlbricks_tui.models.onnx.stored_arrays import array_of, dtype_name, value_of
+from dlbricks_tui.models.onnx_arrays import array_of, dtype_name, value_of
+from dlbricks_tui.models.onnx_constants import INDEX_DTYPES, ZERO_POINTS, ConstantAnalysis, is_matrix
+from dlbricks_tui.models.onnx_file import OnnxFile, graphs_inside, outer_tensors, reads
+from dlbricks_tui.models.onnx_inputs import shape_places
+from dlbricks_tui.models.onnx_operators import OnnxSite, native_node, neutral_onnx, plain_native, text_of
 from dlbricks_tui.runtime.traits import Traits
 
 if TYPE_CHECKING:

@@ -19,8 +19,23 @@ from dlbricks_tui.models.graph import UNKNOWN_TYPE, GraphInput, LayerGraph, Leve
 from dlbricks_tui.models.input_shapes import StatedInputs, example_shape, refuse_unfit, value_advice
 from dlbricks_tui.models.library import ModelSource
 from dlbricks_tui.models.neutral import InnerGraphsTooLargeError
-from dlbricks_tui.models.onnx.constants import ConstantAnalysis, analyse, is_if
-from dlbricks_tui.models.onnx.inputs import (
+from dlbricks_tui.models.onnx_arrays import (
+    DamagedValueError,
+    checked_array_file_sizes,
+    is_external,
+    stored_bytes,
+    type_of_weight,
+)
+from dlbricks_tui.models.onnx_constants import ConstantAnalysis, analyse, is_if
+from dlbricks_tui.models.onnx_file import (
+    DEEPEST_NESTING,
+    OnnxFile,
+    parse_onnx,
+    read_onnx,
+    reads,
+    refuse_too_many_parts,
+)
+from dlbricks_tui.models.onnx_inputs import (
     candidates,
     compared_numbers,
     depending_on_data,
@@ -30,23 +45,8 @@ from dlbricks_tui.models.onnx.inputs import (
     stated_inputs,
     stored_settings,
 )
-from dlbricks_tui.models.onnx.layer_graph import OnnxGraph, OnnxGraphBuilder, executed_graph, written_layers_behind
-from dlbricks_tui.models.onnx.model_file import (
-    DEEPEST_NESTING,
-    OnnxFile,
-    parse_onnx,
-    read_onnx,
-    reads,
-    refuse_too_many_parts,
-)
-from dlbricks_tui.models.onnx.stored_arrays import (
-    DamagedValueError,
-    checked_array_file_sizes,
-    is_external,
-    stored_bytes,
-    type_of_weight,
-)
-from dlbricks_tui.models.onnx.writer import model_text, whole_model
+from dlbricks_tui.models.onnx_layers import OnnxGraph, OnnxGraphBuilder, executed_graph, written_layers_behind
+from dlbricks_tui.models.onnx_writer import model_text, whole_model
 from dlbricks_tui.recorded_host import host_name
 from dlbricks_tui.runtime.errors import FrameworkMissingError, WorkerRefusedError
 from dlbricks_tui.runtime.traits import Format, Traits, usual_traits

@@ -1,5 +1,6 @@
 """Keys: as the config file and the bytes of a terminal spell them, one after another, and on the bar of keys."""
 
+import re
 from itertools import chain
 
 import pytest
@@ -7,13 +8,18 @@ from textual.drivers import linux_driver
 from textual.events import Key
 from textual.pilot import Pilot
 
-from dlbricks_tui.config.config import KeysGiven
+from dlbricks_tui.api.session import WorkbenchSession
+from dlbricks_tui.config.config import KeysGiven, Sources
 from dlbricks_tui.folders import DataFolder
+from dlbricks_tui.jobs.folder import State
+from dlbricks_tui.tui.app import DlbricksApp
 from dlbricks_tui.tui.dialogs.commands import HelpScreen, PaletteScreen
+from dlbricks_tui.tui.dialogs.dialog import Box
 from dlbricks_tui.tui.keys.keyboard import KeyParser
 from dlbricks_tui.tui.keys.keymap import (
     FIXED_KEYS,
     RESERVED_KEYS,
+    Hint,
     Keymap,
     KeymapError,
     UnknownKeyError,
@@ -21,14 +27,16 @@ from dlbricks_tui.tui.keys.keymap import (
     keymap_of,
     parse_key,
     shown,
-    types_text,
+    with_keys,
     wrong_keys,
 )
-from dlbricks_tui.tui.keys.scopes import ACTIONS, BY_ID, CHAINS
-from dlbricks_tui.tui.widgets.panel import Field
+from dlbricks_tui.tui.keys.scopes import ACTIONS, BY_ID, CHAINS, DIALOG
+from dlbricks_tui.tui.widgets.panel import Field, Panel
 from dlbricks_tui.tui.workbench.models import ModelsPanel
 from dlbricks_tui.tui.workbench.screen import WorkbenchScreen
-from tests.tui.application import MEASURED_ONLY, NARROW, app_on, press, running, screen_text, settled
+from tests.runs.live_runs import NOBODY, in_the_middle, put_run
+from tests.tui.application import MEASURED_ONLY, NARROW, WRITTEN, app_on, running, small_library
+from tests.tui.driving import find, press, screen_text, settled, shows
 
 
 def given(**keys: str | list[str]) -> dict[str, KeysGiven]:
@@ -39,12 +47,6 @@ def given(**keys: str | list[str]) -> dict[str, KeysGiven]:
     }
 
 
-def test_unchanged_actions_keep_their_default_keys() -> None:
-    keymap = keymap_of(given(models__sort="f5"))
-    assert keymap.keys_of(BY_ID["models.sort"]) == ("f5",)
-    assert all(keymap.keys_of(action) == action.keys for action in ACTIONS if action.id != "models.sort")
-
-
 def test_keys_may_be_written_as_the_help_shows_them() -> None:
     written = {it.id: KeysGiven(tuple(key_labels(it.keys).split(" ")), "config.toml:1") for it in ACTIONS}
     keymap = keymap_of(written)
@@ -52,38 +54,20 @@ def test_keys_may_be_written_as_the_help_shows_them() -> None:
         assert set(map(parse_key, action.keys)) <= set(map(parse_key, keymap.keys_of(action))), action.id
 
 
-@pytest.mark.parametrize(
-    ("written", "key"),
-    [
-        ("x", "x"),
-        ("X", "X"),
-        ("?", "question_mark"),
-        (",", "comma"),
-        ("Ctrl+X", "ctrl+x"),
-        ("^x", "ctrl+x"),
-        ("C-x", "ctrl+x"),
-        ("esc", "escape"),
-        ("PgDn", "pagedown"),
-        ("shift-tab", "shift+tab"),
-        ("alt+x", "alt+x"),
-        ("F5", "f5"),
-        ("↓", "down"),
-        ("ö", "ö"),
-    ],
-)
-def test_common_spellings_of_keys_are_accepted(written: str, key: str) -> None:
-    assert parse_key(written) == key
+SPELLINGS = "x=x X=X ?=question_mark ,=comma Ctrl+X=ctrl+x ^x=ctrl+x C-x=ctrl+x esc=escape PgDn=pagedown"
+SPELLINGS += " shift-tab=shift+tab alt+x=alt+x F5=f5 ↓=down ö=ö"
+
+
+def test_common_spellings_of_keys_are_accepted() -> None:
+    for spelling in SPELLINGS.split():
+        written, key = spelling.split("=")
+        assert parse_key(written) == key
 
 
 @pytest.mark.parametrize("written", ["", "xx", "ctrl+", "ctrl+shift", "hyper+x", "f13", "ctrl+[", "\n", "meta"])
 def test_texts_that_name_no_key_are_refused(written: str) -> None:
     with pytest.raises(UnknownKeyError):
         parse_key(written)
-
-
-def test_only_letters_and_signs_type_text() -> None:
-    assert all(types_text(parse_key(key)) for key in ("x", "X", "?", ",", "space", "ö"))
-    assert not any(types_text(parse_key(key)) for key in ("ctrl+x", "f5", "enter", "shift+tab", "alt+x", "esc", "down"))
 
 
 @pytest.mark.parametrize("letter", "abhijm")
@@ -137,11 +121,6 @@ def test_fixed_keys_always_leave(action: str) -> None:
     assert all(outs.intersection(scopes) for scopes in CHAINS)
 
 
-def test_all_default_keys_are_valid() -> None:
-    keys = {action.id: KeysGiven(action.keys, "registry") for action in ACTIONS}
-    assert keymap_of(keys).keys_of(BY_ID["app.quit"]) == ("q", "ctrl+c")
-
-
 def test_textual_gets_only_changed_keys() -> None:
     assert Keymap().for_textual() == {}
     assert keymap_of(given(models__sort=["f5", ";"])).for_textual() == {"models.sort": "f5,semicolon"}
@@ -183,10 +162,6 @@ def test_each_key_sequence_is_one_key_and_unknown_sequences_type_nothing(written
     assert [key for key, _ in keys(written)] == expected
 
 
-def test_a_letter_with_alt_types_nothing() -> None:
-    assert keys("\x1bx") == [("alt+x", None)]
-
-
 def test_mouse_events_and_mode_reports_are_still_parsed() -> None:
     told = [type(event).__name__ for event in KeyParser().feed("\x1b[<0;3;4M\x1b[?2026;1$y\x1b[200~\x1b[99~\x1b[201~")]
     assert told[:2] == ["MouseDown", "TerminalSupportsSynchronizedOutput"]
@@ -223,7 +198,7 @@ async def test_the_bar_shows_the_keys_that_work_now_as_far_as_they_fit(measured:
         # Keys of the focused panel come first.
         assert bar.startswith(" enter open  m measure  A analysis ")
         assert " o file " in bar and " V variants " in bar and "search" not in bar
-        await press(pilot, "slash", '"resnet18_v1"', "enter", "enter")
+        await press(pilot, *find("resnet18_v1"), "enter")
         for panel in "1234":
             await press(pilot, panel)
             bar = screen_text(pilot).splitlines()[-1]
@@ -244,3 +219,126 @@ async def test_the_bar_shows_the_keys_that_work_now_as_far_as_they_fit(measured:
         await press(pilot)
         bar = screen_text(pilot).splitlines()[-1]
         assert "L load" in bar and "/ search" in bar and ": palette" in bar
+
+
+WIDE = (200, 70)
+# Letters of other alphabets, which occur on no screen. In a field they would be text.
+ALPHABETS = (
+    range(0x410, 0x482),
+    range(0x3B1, 0x3CA),
+    range(0x561, 0x587),
+    range(0x10D0, 0x10F1),
+    range(0x531, 0x557),
+    range(0x13A0, 0x13F0),
+)
+LETTERS = map(chr, chain(*ALPHABETS))
+CHORDS = (f"alt+{letter}" for letter in "abcdefghijklmnopqrstuvwxyz")
+OTHER = {it.id: next(CHORDS if it.always or it.scope.typing or it.scope is DIALOG else LETTERS) for it in ACTIONS}
+CONFIG = "\n".join(["[keys]", *(f'"{action}" = "{key}"' for action, key in OTHER.items()), ""])
+# Texts on screens that are no keys: articles, verbs, units, headings, letters of modules, signs of trees and lists.
+NO_KEYS = {*"[]+*?adhmnpsxABCGN-=", "home", "end", "delete"}
+# Digits are keys only before the title of the panel that they lead to.
+OLD = {shown(key) for action in ACTIONS for key in action.keys} - NO_KEYS - set("012345678")
+# These keys always leave.
+LEAVING = {"esc", "^c"}
+
+
+def app_with(data: DataFolder, config: str = CONFIG) -> DlbricksApp:
+    data.path.mkdir(parents=True, exist_ok=True)
+    data.config.write_text(config, encoding="utf-8")
+    return DlbricksApp(WorkbenchSession(data, small_library(data.path / "samples")), WRITTEN, Sources(data.config, {}))
+
+
+def seen(pilot: Pilot[None]) -> str:
+    """Return the text of the screen, or of the box in front of it."""
+    screen = pilot.app.screen
+    lines = [strip.text for strip in screen._compositor.render_strips()]
+    box = next((box.region for box in screen.query(Box)), screen.region)
+    return "\n".join(line[box.x : box.right].rstrip() for line in lines[box.y : box.bottom])
+
+
+def stale(pilot: Pilot[None]) -> set[str]:
+    """Return the default keys that the screen and its messages name."""
+    app = pilot.app
+    text = "\n".join([seen(pilot), *(note.message for note in app._notifications)])
+    words = {word.strip(".,;:()'\"") or word for word in re.split(r"[\s─━│┃╭╮╰╯┏┓┗┛▸·]+", text)}
+    titles = "|".join(["run", *(panel.TITLE for panel in app.screen.query(Panel))])
+    found = (words & OLD) | set(re.findall(rf"(?<!History )[1-8] (?:{titles})\b", text))
+    return found - LEAVING if isinstance(app.screen, HelpScreen | PaletteScreen) else found
+
+
+async def does(pilot: Pilot[None], *steps: str) -> str:
+    """Run actions by their changed keys, check each screen on the way, and return the last one."""
+    for step in steps:
+        await press(pilot, OTHER.get(step, step))
+        found = stale(pilot)
+        assert not found, f"{found} after {step}:\n{seen(pilot)}"
+    return seen(pilot)
+
+
+def key(action: str) -> str:
+    return shown(OTHER[action])
+
+
+async def test_screens_boxes_and_messages_name_the_current_keys(measured: DataFolder) -> None:
+    put_run(measured, in_the_middle(), State.RUNNING, process=NOBODY)
+    async with running(app_with(measured), WIDE) as pilot:
+        await shows(pilot, " interrupted ")
+        found = await does(pilot, "app.search", '"vgg16"', "find.keep")
+        assert f"{key('workbench.show_run')} {key('run.pause')} resume" in found
+        opened = await does(pilot, "models.open", "workbench.go_to_tree", "app.search", '"nosuch"')
+        assert f"{key('find.clear')} shows the whole model again." in opened
+        await does(pilot, "find.clear", "app.show_help", "dialog.close", "workbench.start_run")
+        await does(pilot, "dialog.show_help", "dialog.close", "dialog.close")
+        assert f"{key('run.pause')} resumes it" in await does(pilot, "workbench.show_run")
+        await does(pilot, "run.show_runs", "box.search", '"nosuch"', "find.clear", "dialog.close", "run.leave")
+        analysis = await does(pilot, "workbench.show_analysis", "app.show_help", "dialog.close")
+        assert f"{key('workbench.start_run')} runs what is missing." in analysis
+        await does(pilot, "analysis.leave")
+        systems = await does(pilot, "workbench.show_systems")
+        assert f"{key('workbench.show_results')} {key('results.import_file')} imports results" in systems
+        await does(pilot, "systems.leave", "workbench.show_results", "result_table.choose_columns", "dialog.close")
+        await does(
+            pilot, "app.compare_marked", "results.delete", "dialog.close", "app.search", '"nosuch"', "find.clear"
+        )
+        assert f"press {key('app.compare_marked')} to compare" in seen(pilot)
+        file = measured.path / "mine.json"
+        file.touch()
+        await does(pilot, "results.export", f'"{file}"')
+        assert f"{key('path.take')} again to replace it" in (await does(pilot, "path.take")).replace("\n", " ")
+
+
+async def test_texts_on_screen_follow_changed_keys(new: DataFolder) -> None:
+    app = app_with(new, "")
+    async with running(app, WIDE) as pilot:
+        await press(pilot, "escape", "S", "escape", "U", "escape", "S")
+        before = seen(pilot)
+        assert "2 System" in before and "m runs a model's bricks." in before
+        new.config.write_text('[keys]\nsystems.go_to_system = "S"\nworkbench.start_run = "B"\n')
+        app._preferences.reload()
+        await press(pilot)
+        after = seen(pilot)
+        assert "S System" in after and "B runs a model's bricks." in after
+        new.config.write_text('[keys]\napp.show_help = "H"\nworkbench.go_to_models = "B"\nmodels.open = "O"\n')
+        app._preferences.reload()
+        await press(pilot, "escape")
+        assert "B Models" in seen(pilot) and "O in the list of models opens one." in seen(pilot)
+        await press(pilot, "H", on=HelpScreen)
+        # A box with a field names no letter as a key.
+        new.config.write_text('[keys]\ndialog.close = ["X", "f8"]\n')
+        app._preferences.reload()
+        await press(pilot, "X", "comma")
+        assert "X close" in seen(pilot)
+        await press(pilot, "X", "colon")
+        assert "f8 close" in seen(pilot)
+        await press(pilot, "X", "f8", on=WorkbenchScreen)
+
+
+def test_a_hint_replaces_action_ids_and_keeps_other_braces() -> None:
+    assert with_keys("{models.open} opens {this}.") == "enter opens {this}."
+    assert Hint("{app.search} {find.clear} {}", "muted").line == (
+        ("/", "accent"),
+        (" ", "muted"),
+        ("esc", "accent"),
+        (" {}", "muted"),
+    )

@@ -29,8 +29,7 @@ from dlbricks_tui.models.graph import (
 from dlbricks_tui.models.input_shapes import listed, missing_shapes, read_shape, refuse_too_large
 from dlbricks_tui.models.kinds import Kind, heaviest, kind_of
 from dlbricks_tui.models.library import ModelSource
-from dlbricks_tui.models.mxnet.neutral import bound_once, nested_graph, neutral_operator, schema
-from dlbricks_tui.models.mxnet.symbol_file import (
+from dlbricks_tui.models.mxnet_file import (
     VARIABLE,
     Framework,
     GraphAnswer,
@@ -40,6 +39,7 @@ from dlbricks_tui.models.mxnet.symbol_file import (
     parse_symbol,
     unique_name,
 )
+from dlbricks_tui.models.mxnet_operators import bound_once, nested_graph, neutral_operator, schema
 from dlbricks_tui.models.neutral import InnerForms, InnerGraphsTooLargeError, Site
 from dlbricks_tui.runtime.errors import WorkerRefusedError
 from dlbricks_tui.runtime.protocol import Reason

@@ -13,11 +13,12 @@ from textual.pilot import Pilot
 from dlbricks_tui.analysis.proving import PROOF, ProofOrder, RoundsDone
 from dlbricks_tui.analysis.what_if import Gain
 from dlbricks_tui.api.followed_runs import SnapshotBuilder
+from dlbricks_tui.api.jobs import going_on
 from dlbricks_tui.bricks.decomposition import decompose
 from dlbricks_tui.errors import UserError
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.host.fingerprint import fingerprint
-from dlbricks_tui.host.queue import host_queue
+from dlbricks_tui.host.queue import HostQueue, Place, QueuedWork, Ticket, WorkKind, host_queue
 from dlbricks_tui.jobs.events import Waiting
 from dlbricks_tui.jobs.folder import JobFolder, RunFolder, RunFolders, State
 from dlbricks_tui.jobs.process import JobAtWork, work_on
@@ -35,36 +36,35 @@ from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.tui.dialogs.commands import HelpScreen
 from dlbricks_tui.tui.dialogs.notices import ErrorScreen, WritingScreen
 from dlbricks_tui.tui.messages import WatchTold
-from dlbricks_tui.tui.run.boxes import RUN_ROWS, AllJobsScreen, CancelScreen, JobScreen, StartRunScreen
+from dlbricks_tui.tui.run.boxes import (
+    RUN_ROWS,
+    AllJobsScreen,
+    CancelScreen,
+    CancelWorkScreen,
+    JobScreen,
+    QueueScreen,
+    StartRunScreen,
+)
 from dlbricks_tui.tui.run.screen import RunScreen
+from dlbricks_tui.tui.run.status import HostNow, status_line
+from dlbricks_tui.tui.scenario import ScenarioScreen
 from dlbricks_tui.tui.widgets.form import FormRows
 from dlbricks_tui.tui.widgets.panel import Panel
 from dlbricks_tui.tui.widgets.rows import RowsView
 from dlbricks_tui.tui.workbench.screen import WorkbenchScreen
 from tests.estimate.stored import brick_records
-from tests.host.lines import turn_of
-from tests.runs.live_runs import (
-    NOBODY,
-    RUN,
-    end,
-    in_the_middle,
-    planned,
-    put_run,
-    round_done,
-    started,
-    tell,
-)
-from tests.runs.live_runs import (
-    measured as brick_measured,
-)
+from tests.host.lines import Work, turn_of
+from tests.runs.live_runs import NOBODY, RUN, end, in_the_middle, planned, put_run, round_done, started, tell
+from tests.runs.live_runs import measured as brick_measured
 from tests.runs.runs import Site
 from tests.store.samples import system
-from tests.tui.application import MEDIUM, NARROW, SIZES, app_on, eventually, press, running, screen_text
-from tests.tui.forms import row_of
+from tests.tui.application import MEDIUM, NARROW, SIZES, app_on, row_of, running
+from tests.tui.driving import eventually, find, press, screen_text, shows, shows_no_more
 from tests.tui.results import graph_of
 from tests.tui.snapshots import resize
+from tests.tui.test_run_lines import text_of
 
-OPEN_ALEXNET = ("slash", '"alexnet"', "enter", "enter")
+OPEN_ALEXNET = (*find("alexnet"), "enter")
 # In the order in which they are selected; None is the default one.
 METHODS = (None, *Method)
 EARLIER = "20261120-080000-0001"
@@ -98,22 +98,6 @@ def launched(known: DataFolder, monkeypatch: pytest.MonkeyPatch) -> Iterator[lis
         process.wait()
 
 
-@pytest.fixture
-def asked_for(monkeypatch: pytest.MonkeyPatch) -> list[RunFolder]:
-    """Keep the folders of the runs that a test asks for, without a process."""
-    folders: list[RunFolder] = []
-    monkeypatch.setattr("dlbricks_tui.api.jobs.start_apart", lambda folder, _: folders.append(folder))
-    return folders
-
-
-async def shows(pilot: Pilot[None], text: str) -> None:
-    await eventually(pilot, lambda: text in screen_text(pilot))
-
-
-async def shows_no_more(pilot: Pilot[None], text: str) -> None:
-    await eventually(pilot, lambda: text not in screen_text(pilot))
-
-
 async def choose(pilot: Pilot[None], setting: Setting[Any], *keys: str) -> None:
     """Go to a setting of the start box, which may be one for experts, and press keys there."""
     pilot.app.screen.query_one(FormRows).move_to(RUN_ROWS.index(row_of(RUN_ROWS, setting)))
@@ -129,8 +113,7 @@ async def test_a_run_is_followed_on_its_bar_and_its_screen_and_in_the_box_that_c
     async with running(app_on(known)) as pilot:
         await shows(pilot, " running ")
         assert "17 of 40 bricks, 1 of 2 models, 1 failed" in screen_text(pilot)
-        await press(pilot, "escape")
-        assert " running " in screen_text(pilot)
+        await press(pilot, "escape", shows=" running ")
         await resize(pilot, NARROW)
         assert "17 of 40 bricks, 1 of 2 models" in screen_text(pilot)
         tell(folder, brick_measured(11, 40))
@@ -149,19 +132,16 @@ async def test_a_run_is_followed_on_its_bar_and_its_screen_and_in_the_box_that_c
         await press(pilot, "p")
         assert not folder.pause_file.exists()
         await shows_no_more(pilot, "pausing")
-        await press(pilot, "x")
-        assert isinstance(pilot.app.screen, CancelScreen)
+        await press(pilot, "x", on=CancelScreen)
         assert "19 of 40 bricks, 1 of 2 models" in screen_text(pilot)
-        await press(pilot, "escape")
-        assert isinstance(pilot.app.screen, RunScreen)
+        await press(pilot, "escape", on=RunScreen)
         await press(pilot, "x")
         tell(folder, brick_measured(13, 42))
         # The box and the screen behind it.
         await eventually(pilot, lambda: screen_text(pilot).count("20 of 40 bricks") == 2)
         assert isinstance(pilot.app.screen, CancelScreen)
         folder.set_state(replace(folder.state(), state=State.FINISHED))
-        await press(pilot, "y")
-        assert isinstance(pilot.app.screen, ErrorScreen)
+        await press(pilot, "y", on=ErrorScreen)
         assert "there is nothing to cancel" in screen_text(pilot)
         await press(pilot, "escape")
         end(folder)
@@ -170,8 +150,7 @@ async def test_a_run_is_followed_on_its_bar_and_its_screen_and_in_the_box_that_c
         await press(pilot, "p", "x", "p")
         assert isinstance(pilot.app.screen, RunScreen) and not folder.pause_file.exists()
         assert "cancel" not in screen_text(pilot).splitlines()[-1]
-        await press(pilot, "escape")
-        assert isinstance(pilot.app.screen, WorkbenchScreen)
+        await press(pilot, "escape", on=WorkbenchScreen)
         assert " finished " not in screen_text(pilot)
 
 
@@ -186,8 +165,7 @@ async def test_escape_closes_the_bar_of_an_ended_run_until_another_run_starts(kn
         assert " finished " not in screen_text(pilot)
         await press(pilot, "R", "escape")
         assert " finished " not in screen_text(pilot)
-        await press(pilot, "w")
-        assert isinstance(pilot.app.screen, RunScreen) and "finished" in screen_text(pilot)
+        await press(pilot, "w", on=RunScreen, shows="finished")
         await press(pilot, "escape")
         other = SnapshotBuilder("another-run", ("vgg16",)).snapshot()
         pilot.app.post_message(WatchTold(other))
@@ -215,10 +193,8 @@ async def test_the_run_screen_shows_a_run_from_its_wait_to_failures_in_panels_th
         tell(folder, round_done([1], 50), brick_measured(11, 40))
         await shows(pilot, "18 of 40 bricks")
         assert bricks.cursor == 13
-        await press(pilot, "slash", '"failed"', "enter")
-        assert "1 Bricks 1 of 16" in screen_text(pilot)
-        await press(pilot, "3", "g")
-        assert "Left out: broken" in screen_text(pilot)
+        await press(pilot, *find("failed"), shows="1 Bricks 1 of 16")
+        await press(pilot, "3", "g", shows="Left out: broken")
         await resize(pilot, NARROW)
         seen = []
         for key in ("1", "2", "tab", "tab", "shift+tab"):
@@ -240,8 +216,7 @@ async def test_all_runs_are_listed_opened_paused_and_resumed_and_a_damaged_one_i
         shown = screen_text(pilot)
         assert "running" in shown and "cancelled" in shown and "40 s" in shown
         await eventually(pilot, lambda: "20261119-080000-0001" in [*pilot.app._notifications][-1].message)
-        await press(pilot, "question_mark")
-        assert isinstance(pilot.app.screen, HelpScreen)
+        await press(pilot, "question_mark", on=HelpScreen)
         assert "Show the selected job." in screen_text(pilot)
         # The key of replays pauses a run that goes on.
         await press(pilot, "escape", "p")
@@ -252,18 +227,15 @@ async def test_all_runs_are_listed_opened_paused_and_resumed_and_a_damaged_one_i
         folder.pause()
         await press(pilot, "p")
         assert not folder.pause_file.exists()
-        await press(pilot, "escape", "J", "G", "enter")
-        assert isinstance(pilot.app.screen, RunScreen)
+        await press(pilot, "escape", "J", "G", "enter", on=RunScreen)
         await shows(pilot, EARLIER)
         await press(pilot, "J", "g", "enter")
         await shows(pilot, RUN)
 
 
 async def test_other_jobs_are_shown_in_a_box_cancelled_and_resumed(
-    known: DataFolder, monkeypatch: pytest.MonkeyPatch
+    known: DataFolder, asked_for: list[RunFolder], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    started: list[str] = []
-    monkeypatch.setattr("dlbricks_tui.api.jobs.start_apart", lambda job, _: started.append(job.run))
     order = ProofOrder(ModelSource("net", Path("/net.onnx")), ())
     job = PROOF.create(known, ("net",), order)
 
@@ -275,16 +247,14 @@ async def test_other_jobs_are_shown_in_a_box_cancelled_and_resumed(
     cancelled, paused = list[str](), list[str]()
     monkeypatch.setattr(JobFolder, "cancel", lambda it: cancelled.append(it.run))
     async with running(app_on(known)) as pilot:
-        await press(pilot, "J")
-        assert "proof of net" in screen_text(pilot)
-        await press(pilot, "enter")
-        assert isinstance(pilot.app.screen, JobScreen)
+        await press(pilot, "J", shows="proof of net")
+        await press(pilot, "enter", on=JobScreen)
         shown = screen_text(pilot)
         assert "failed: the worker was lost" in shown and "use 1 thread: +41.0 % +- 3.0 points after 7 rounds" in shown
         # It has ended: there is nothing to cancel, and it can be worked on again.
         assert "x cancel" not in shown
         await press(pilot, "x", "escape", "p")
-        assert (started, cancelled) == ([job.run], [])
+        assert ([it.run for it in asked_for], cancelled) == ([job.run], [])
         assert isinstance(pilot.app.screen, JobScreen)
         job.set_state(replace(job.state(), state=State.RUNNING, message=""))
         await shows(pilot, "running, ")
@@ -293,8 +263,7 @@ async def test_other_jobs_are_shown_in_a_box_cancelled_and_resumed(
         monkeypatch.setattr(JobFolder, "pause", lambda it: paused.append(it.run))
         await pilot.press("p")
         await eventually(pilot, lambda: paused == [job.run])
-        await press(pilot, "escape", "slash", '"trace"')
-        assert "No job contains all of these words." in screen_text(pilot)
+        await press(pilot, "escape", "slash", '"trace"', shows="No job contains all of these words.")
 
 
 async def test_an_interrupted_run_is_offered_to_resume(known: DataFolder, asked_for: list[RunFolder]) -> None:
@@ -303,8 +272,7 @@ async def test_an_interrupted_run_is_offered_to_resume(known: DataFolder, asked_
         await shows(pilot, " interrupted ")
         await resize(pilot, NARROW)
         assert "w p resume" in screen_text(pilot)
-        await press(pilot, "w")
-        assert "p resumes it" in screen_text(pilot)
+        await press(pilot, "w", shows="p resumes it")
         await press(pilot, "p")
         assert [it.run for it in asked_for] == [RUN]
         await press(pilot, "J", "p")
@@ -318,15 +286,12 @@ async def test_the_start_box_shows_what_a_run_would_do_and_why_it_cannot(
     runtime = Registry(known.path).runtime_for({Format.MXNET}).identity
     async with running(app_on(known)) as pilot:
         assert " run " not in screen_text(pilot).splitlines()[-2]
-        await press(pilot, "slash", '"nosuch"', "enter", "m")
-        assert isinstance(pilot.app.screen, WorkbenchScreen)
+        await press(pilot, *find("nosuch"), "m", on=WorkbenchScreen)
         assert "Mark the models to run with space" in [*pilot.app._notifications][-1].message
-        await press(pilot, "w")
-        assert isinstance(pilot.app.screen, AllJobsScreen)
+        await press(pilot, "w", on=AllJobsScreen)
         assert "There are no jobs yet." in screen_text(pilot)
         # Without an open model, the selected one is run.
-        await press(pilot, "escape", "1", "slash", "ctrl+u", '"alexnet"', "enter", "m")
-        assert isinstance(pilot.app.screen, StartRunScreen)
+        await press(pilot, "escape", "1", *find("alexnet"), "m", on=StartRunScreen)
         shown = screen_text(pilot)
         assert "Run alexnet" in shown
         assert "18 bricks to run, 1 whole model to time, about" in shown
@@ -344,8 +309,7 @@ async def test_the_start_box_shows_what_a_run_would_do_and_why_it_cannot(
         await press(pilot, "h")
         assert "the store has no results of another system" not in screen_text(pilot)
         assert "bricks to run" in screen_text(pilot)
-        await press(pilot, "escape")
-        assert isinstance(pilot.app.screen, WorkbenchScreen)
+        await press(pilot, "escape", on=WorkbenchScreen)
         assert not known.runs.exists()
 
         # While others measure it would wait.
@@ -385,22 +349,16 @@ async def test_settings_of_a_run_are_stepped_through_written_and_refused(
         await choose(pilot, BATCH, "equals_sign")
         assert isinstance(pilot.app.screen, WritingScreen)
         for wrong in ('"1, 3,x"', '"1,3,0"'):
-            await press(pilot, "ctrl+u", wrong, "enter")
-            assert "Give a whole number from 1 to" in screen_text(pilot)
-        await press(pilot, "backspace", "6", "enter")
-        assert "batch           1,3,6 " in screen_text(pilot)
-        await press(pilot, "k", "equals_sign", f'"{4 * cores}"', "enter")
-        assert f"threads         {4 * cores} " in screen_text(pilot)
+            await press(pilot, "ctrl+u", wrong, "enter", shows="Give a whole number from 1 to")
+        await press(pilot, "backspace", "6", "enter", shows="batch           1,3,6 ")
+        await press(pilot, "k", "equals_sign", f'"{4 * cores}"', "enter", shows=f"threads         {4 * cores} ")
         assert f"{4 * cores} threads on {cores} core" in in_a_line(pilot)
         # A setting that is no number has its next value instead.
-        await press(pilot, "k", "equals_sign", "h")
-        assert isinstance(pilot.app.screen, StartRunScreen)
+        await press(pilot, "k", "equals_sign", "h", on=StartRunScreen)
         await choose(pilot, GRANULARITY)
         assert "granularity     1 " in screen_text(pilot)
-        await press(pilot, "l", "right", "l")
-        assert "granularity     4 " in screen_text(pilot)
-        await press(pilot, "h", "left")
-        assert "granularity     2 " in screen_text(pilot)
+        await press(pilot, "l", "right", "l", shows="granularity     4 ")
+        await press(pilot, "h", "left", shows="granularity     2 ")
         await choose(pilot, OPTIMISATION)
         shown = screen_text(pilot)
         assert all(f"{row.name} " in shown for row in RUN_ROWS)
@@ -444,3 +402,96 @@ async def test_a_run_is_started_watched_paused_continued_cancelled_resumed_and_l
     assert state.active
     # What is told of the run when no screen is there any more is for nobody.
     app.on_watch_told(WatchTold(SnapshotBuilder(state.run, ("alexnet",)).snapshot()))
+
+
+MODEL = "squeezenet1.1"
+
+
+@pytest.fixture
+def line() -> HostQueue:
+    return host_queue()
+
+
+@pytest.fixture
+def squeezenet(line: HostQueue) -> Iterator[Ticket]:
+    """A run of another data folder, which measures."""
+    ticket = line.join(QueuedWork(WorkKind.RUN, [MODEL], Path("/their/data"), "20261128-1"))
+    assert ticket.try_take()
+    # Its hours pass slowly enough for a test.
+    ticket.progress(0.41, 36_000.0)
+    yield ticket
+    ticket.leave()
+
+
+@pytest.mark.usefixtures("squeezenet")
+async def test_the_status_line_and_its_box_tell_what_measures_and_what_waits_and_the_box_cancels_it(
+    known: DataFolder, line: HostQueue, tmp_path: Path
+) -> None:
+    async with running(app_on(known), NARROW) as pilot:
+        await eventually(pilot, lambda: f"{MODEL} 41 %, 10.0 h  " in screen_text(pilot))
+        # A command of another terminal, and one of another data folder.
+        trace = Work(line.path, WorkKind.TRACE, "alexnet", known.path)
+        load = Work(line.path, WorkKind.LOAD_TEST, "320n", tmp_path)
+        await eventually(pilot, lambda: "; then trace of alexnet, load test of 320n" in screen_text(pilot))
+        load.kill()
+        await eventually(
+            pilot, lambda: "; then trace of alexnet" in screen_text(pilot) and "320n" not in screen_text(pilot)
+        )
+        await press(pilot, "Q", on=QueueScreen)
+        shown = screen_text(pilot)
+        assert f"run            {MODEL}  41 %" in shown and "trace          alexnet  waits, place 1" in shown
+        await press(pilot, "j", "x", on=CancelWorkScreen)
+        assert f"process {trace.process.pid}" in screen_text(pilot)
+        await press(pilot, "y")
+        assert trace.process.wait() != 0
+        await eventually(pilot, lambda: "waits, place" not in screen_text(pilot))
+        assert isinstance(pilot.app.screen, QueueScreen)
+        # What another data folder measures is not followed here.
+        await press(pilot, "enter", on=QueueScreen)
+        await press(pilot, "escape", on=WorkbenchScreen)
+        await eventually(pilot, lambda: "; then" not in screen_text(pilot))
+    trace.kill()
+
+
+@pytest.mark.usefixtures("predicted_once")
+async def test_work_of_this_data_folder_is_followed_from_the_box(known: DataFolder, line: HostQueue) -> None:
+    folder = put_run(known, [started()], State.RUNNING)
+    run = line.join(QueuedWork(WorkKind.RUN, [MODEL], known.path, folder.run))
+    assert run.try_take()
+    load = line.join(QueuedWork(WorkKind.LOAD_TEST, [MODEL], known.path))
+    async with running(app_on(known), NARROW) as pilot:
+        await eventually(pilot, lambda: f"then load test of {MODEL}" in screen_text(pilot))
+        await press(pilot, "Q", "enter", on=RunScreen)
+        await press(pilot, "escape", "Q", "j", "enter", on=ScenarioScreen)
+    load.leave()
+    run.leave()
+
+
+@pytest.mark.usefixtures("squeezenet")
+def test_a_run_that_is_alone_in_the_line_has_its_own_bar(line: HostQueue) -> None:
+    run = SnapshotBuilder("20261128-1", (MODEL,)).snapshot()
+    places = line.places()
+    told = status_line(HostNow(run, places), 80, has_keys=True)
+    assert told == status_line(HostNow(run), 80, has_keys=True)
+    assert text_of(status_line(HostNow(None, places), 80, has_keys=True)).startswith(f" {MODEL} 41 %, ")
+    behind = HostNow(replace(run, share=0.4), (*places, Place(1, "trace", "alexnet")))
+    assert "  40 %  ; then trace of alexnet  " in text_of(status_line(behind, 100, has_keys=True))
+    # Its process has still to end when its figures are final.
+    ended = replace(run, state=State.FINISHED)
+    assert text_of(status_line(HostNow(ended, places), 80, has_keys=True)).startswith(" finished ")
+
+
+def test_leaving_tells_what_goes_on_and_how_to_see_it_again(known: DataFolder, line: HostQueue) -> None:
+    assert not list(going_on(known))
+    paused = put_run(known, [started()], State.PAUSED)
+    run = line.join(QueuedWork(WorkKind.RUN, [MODEL], known.path, "20261128-1"))
+    trace = line.join(QueuedWork(WorkKind.TRACE, ["alexnet"], known.path))
+    theirs = line.join(QueuedWork(WorkKind.TRACE, ["vgg16"], Path("/their/data")))
+    told = list(going_on(known))
+    assert told[0] == (
+        f"{MODEL} goes on in the background: dlbricks shows it again, `dlbricks runs watch 20261128-1` follows it"
+    )
+    assert f"`dlbricks runs watch {paused.run}` follows it" in told[1]
+    assert told[2:] == ["trace of alexnet goes on in the background: dlbricks shows it again"]
+    for ticket in (run, trace, theirs):
+        ticket.leave()

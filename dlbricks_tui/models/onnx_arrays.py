@@ -13,7 +13,7 @@ from dlbricks_tui.models.errors import UnreadableModelError
 from dlbricks_tui.models.graph import UNKNOWN_DTYPE, UNKNOWN_TYPE, ParamValue, TensorType
 from dlbricks_tui.models.input_shapes import MOST_AXES, short_shape
 from dlbricks_tui.models.neutral import single_precision
-from dlbricks_tui.models.onnx.model_file import OnnxFile, graphs_inside, parse_onnx, read_onnx, refuse_too_many_parts
+from dlbricks_tui.models.onnx_file import OnnxFile, graphs_inside, parse_onnx, read_onnx, refuse_too_many_parts
 
 if TYPE_CHECKING:
     from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto, TypeProto

@@ -12,7 +12,7 @@ from functools import cache, lru_cache
 from pathlib import Path
 
 from dlbricks_tui.models.graph import UNKNOWN_TYPE, ParamValue
-from dlbricks_tui.models.mxnet.symbol_file import SymbolFile
+from dlbricks_tui.models.mxnet_file import SymbolFile
 from dlbricks_tui.models.neutral import (
     InnerForms,
     LiteralError,
@@ -86,7 +86,7 @@ def bound_once(op: str, inputs: int) -> tuple[bool, ...]:
 
 @cache
 def _table() -> dict[str, Schema]:
-    raw = json.loads(Path(__file__).with_name("operators.json").read_text(encoding="utf-8"))
+    raw = json.loads(Path(__file__).with_name("mxnet_operators.json").read_text(encoding="utf-8"))
     table: dict[str, Schema] = {}
     for name, entry in raw.items():
         found = Schema(

@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING
 from dlbricks_tui.models.composites import LAYER_ATTRIBUTE
 from dlbricks_tui.models.graph import UNKNOWN_DTYPE, UNKNOWN_TYPE, Numbers, TensorType, needed_for, topological_order
 from dlbricks_tui.models.input_shapes import short_shape
-from dlbricks_tui.models.onnx.model_file import NAMES_OF_ONNX, OnnxFile, graphs_inside, reads
-from dlbricks_tui.models.onnx.stored_arrays import (
+from dlbricks_tui.models.onnx_arrays import (
     MOST_ELEMENTS,
     DamagedValueError,
     array_of,
@@ -27,6 +26,7 @@ from dlbricks_tui.models.onnx.stored_arrays import (
     type_of_value,
     type_of_weight,
 )
+from dlbricks_tui.models.onnx_file import NAMES_OF_ONNX, OnnxFile, graphs_inside, reads
 
 if TYPE_CHECKING:
     from onnx import GraphProto, NodeProto, TensorProto, TypeProto
