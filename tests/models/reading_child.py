@@ -13,7 +13,7 @@ from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from pathlib import Path
 from typing import Any
 
-from dlbricks_tui.cli import models
+from dlbricks_tui.api.session import Session
 from dlbricks_tui.cli.main import main
 from dlbricks_tui.models.graph import Shape
 from dlbricks_tui.models.loading import Loader
@@ -44,7 +44,7 @@ def read_all(folder: Path, data: Path) -> None:
     def loader(*_: object) -> Iterator[Loader]:
         yield Loader(data / "cache", _StrictTable())
 
-    setattr(models, "open_loader", loader)  # noqa: B010 - which a type checker would refuse
+    setattr(Session, "open_loader", loader)  # noqa: B010 - which a type checker would refuse
     for path in sorted(folder.iterdir()):
         if path.name.endswith((".onnx", ".json")):
             print(json.dumps(_read(path, data)), flush=True)  # noqa: T201 - read by the test
