@@ -51,7 +51,7 @@ class Decomposition:
     @cached_property
     @without_cycle_search()
     def regions(self) -> RegionTree:
-        """All regions; a leaf is the number of a sequence, and sequences of one brick are equal."""
+        """The tree of regions. Its leaves are numbers of sequences; sequences with the same brick count as equal."""
         sources: list[list[int]] = [[] for _ in self.occurrences]
         for source, reader in self.edges:
             sources[reader].append(source)

@@ -209,7 +209,7 @@ def _score(estimator: Estimator, sources: Sequence[ModelSource], output: str) ->
 
 
 def _show_rows(rows: Sequence[dict[str, Any]], parts: Callable[[], Iterable[Part]], output: str, none: str) -> int:
-    """Write rows, or the parts that show them; `none` says how to get some."""
+    """Write rows as JSON or CSV, or the parts that show them; without rows, `none` says how to get some."""
     if output != "text":
         _write_rows(rows, output)
     elif rows:

@@ -282,7 +282,7 @@ def request_here(data: DataFolder, task: Task) -> RunRequest:
 
 
 class _TaskRun:
-    """A task, its run or the job that measures its language model, and the records that were sent of it."""
+    """A task at work: its run, or the job for its language model, and the records that were sent already."""
 
     def __init__(self, data: DataFolder, task: Task, tell: Tell, nap: Callable[[], None]) -> None:
         self._data = data

@@ -99,7 +99,7 @@ News: TypeAlias = HostJoined | HostLeft | HostUnreachable | HostSaid | HostAnswe
 
 @dataclass(slots=True, eq=False)
 class _Call:
-    """A call of a host that is not over."""
+    """A call to a host that has not ended yet."""
 
     host: str
     task: str

@@ -248,7 +248,7 @@ def tell_plans(sessions: Sequence[RunSession], all_models: Sequence[Models], pla
 
 
 def _combinations(session: RunSession, models: Models, found: Plan, seconds: float) -> Iterator[Planned]:
-    """Yield the plan of each batch size of a part, which is expected to take so many seconds."""
+    """Yield a plan for each batch size of a part, with the seconds that it probably takes."""
     request = session.request
     parts = _by_batch_size(request, models) or {None: frozenset(_keys(found))}
     expected = {

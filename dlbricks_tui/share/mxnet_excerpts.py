@@ -59,7 +59,7 @@ class MXNetExcerpts:
 
 
 def _part(graph: LayerGraph, chosen: Sequence[int]) -> LayerGraph:
-    """Return some layers, each once. MXNet computes only what outputs need: results that no layer reads are some."""
+    """Return these layers as a graph. Results that no layer reads become outputs: MXNet computes nothing else."""
     layers = [graph.layers[index] for index in chosen]
     place: dict[int | None, int] = {index: number for number, index in enumerate(chosen)}
     entering = outer_feeds(layers)

@@ -19,7 +19,7 @@ from dlbricks_tui.share.onnx_excerpts import OnnxExcerpts
 
 @dataclass(frozen=True)
 class SuiteModel:
-    """A model, cut into single layers, whose bricks go into a suite, and its layers as written if they are others."""
+    """A model whose bricks go into a suite: cut into single layers, with its written layers where it was fused."""
 
     decomposition: Decomposition
     written: LayerGraph | None = None
@@ -164,7 +164,7 @@ def joined(graphs: Sequence[LayerGraph]) -> LayerGraph:
         first_layer, first_input = len(layers), len(inputs)
 
         def moved(feed: Feed, layers: int = first_layer, inputs: int = first_input) -> Feed:
-            """Return the same tensor behind so many other layers and inputs."""
+            """Return a feed with the numbers that its layer or input has in the joined graph."""
             return (
                 feed._replace(output=inputs + feed.output)
                 if feed.layer is None
