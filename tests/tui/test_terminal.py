@@ -231,6 +231,21 @@ def test_a_run_survives_its_terminal_and_is_found_again(napping: DataFolder) -> 
     assert len(set(Site(napping.path).contents().measured)) == BRICKS
 
 
+def test_a_program_that_waits_for_ever_ends_with_its_terminal() -> None:
+    code = """
+import signal, threading
+from dlbricks_tui.tui.door import leave_without_terminal
+signal.signal(signal.SIGHUP, signal.SIG_IGN)
+threading.Thread(target=leave_without_terminal, args=(list,), daemon=True).start()
+print("ready", flush=True)
+threading.Event().wait()
+"""
+    terminal = Terminal([sys.executable, "-c", code], (80, 24), {})
+    terminal.seconds_until("ready")
+    terminal.hang_up()
+    assert wait_for_end(terminal) == 128 + signal.SIGHUP
+
+
 def runs_in(data: DataFolder) -> list[RunFolder]:
     return [RunFolders(data.runs).find(state.run) for state in RunFolders(data.runs).states()]
 
