@@ -96,9 +96,9 @@ def largest_gain(changes: Sequence[ShownWhatIf]) -> str:
 
 def gains_sentence(changes: Sequence[ShownWhatIf]) -> str:
     """Return how many what-ifs save time for certain, and the largest gain, as a sentence."""
-    if not changes:
-        return "Which change is worth making is not known: no other execution has results of all layers."
     possible = [it for it in changes if not it.is_bound]
+    if not possible:
+        return "Which change is worth making is not known: no other execution has results of all layers."
     certain = sum(it.gain.low > 0 for it in possible)
     largest = largest_gain(changes)
     if not largest:

@@ -1,4 +1,4 @@
-"""What disturbs measurements on this host: sources of noise with what helps against them, and the load now."""
+"""Find sources of noise on this host, with a cure for each, and read its load."""
 
 from __future__ import annotations
 

@@ -412,7 +412,7 @@ class _Event(NamedTuple):
 
     @property
     def in_user_space(self) -> tuple[bool, ...]:
-        """Whether to count in user space alone: first what tells more, then what may be allowed."""
+        """Values of the kernel's `exclude_kernel` to try in turn; counts that include the kernel tell more."""
         if self.type is _Type.HARDWARE:
             return (True,)
         return (False,) if self.in_kernel else (False, True)

@@ -1,4 +1,4 @@
-"""What commands write: JSON, tables for pipes and terminals, and names whose control codes reach neither."""
+"""Commands write JSON, and tables for pipes and terminals; control codes in names reach neither."""
 
 import csv
 import io

@@ -128,7 +128,7 @@ def test_the_latency_and_the_coverage_of_the_model_are_those_of_the_estimate_and
 
 
 def tallies(outline: Outline, known: Knowledge) -> list[str]:
-    """What is known of the model and of each sequence."""
+    """Return a line for the model and for each sequence: its layers that are known, their latency and their share."""
     latencies = estimated(outline, known)
     places = [outline.root.region, *(outline.leaf(number) for number in range(len(outline.sequences)))]
     found = [latencies.of(it) for it in places]

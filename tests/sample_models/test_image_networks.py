@@ -29,7 +29,7 @@ def symbol_file(architecture: Architecture) -> SymbolFile:
 
 @cache
 def layers(architecture: Architecture) -> tuple[Layer, ...]:
-    """What the reader makes of the file, without shapes, which only a framework infers."""
+    """Read the file as a graph without shapes, which only a framework infers."""
     file = symbol_file(architecture)
     unknown = [[TensorType(None)]] * len(file.nodes)
     return build_graph(InferredFile(file, variable_roles(file), unknown), architecture.file).layers

@@ -1,4 +1,4 @@
-"""What tests do with a running application: keys, waiting, and reading the screen."""
+"""Drive a running application in tests: press keys, wait, and read the screen."""
 
 import asyncio
 import time
