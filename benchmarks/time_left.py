@@ -27,8 +27,8 @@ from dlbricks_tui.measure.jobs import cut_model
 from dlbricks_tui.measure.known import Known
 from dlbricks_tui.measure.method import Method
 from dlbricks_tui.measure.plan import plan
-from dlbricks_tui.measure.stopping import FEWEST_OF_THE_LONGEST, Adaptive
-from dlbricks_tui.measure.time_left import PLAIN_SECONDS, Agenda, Stage, most_seconds_per_carrier, stages
+from dlbricks_tui.measure.stopping import Adaptive
+from dlbricks_tui.measure.time_left import BEFORE_ROUNDS, Agenda, Stage, most_seconds_per_carrier, stages
 from dlbricks_tui.models.frameworks import WorkerFramework
 from dlbricks_tui.models.library import TABLE1_PREFIX, Library
 from dlbricks_tui.models.loading import Loader
@@ -94,8 +94,8 @@ def _simulated(of_fifty: Sequence[Stage], number: int, share: float, power: floa
         loaded_ms = [real_ms(it) for it in (*stage.wholes_ms, *stage.carriers_ms * COPIES)]
         loading = sum(LOAD_SECONDS + PASSES_TO_LOAD * it / 1000 for it in loaded_ms)
         if not stage.carriers_ms:
-            timing = (FEWEST_OF_THE_LONGEST * round_seconds(real_ms(it)) for it in stage.wholes_ms)
-            return loading + sum(max(PLAIN_SECONDS, it) for it in timing)
+            timing = (BEFORE_ROUNDS.runs * round_seconds(real_ms(it)) for it in stage.wholes_ms)
+            return loading + sum(max(BEFORE_ROUNDS.seconds, it) for it in timing)
         rounds = {it: usual_rounds(real_ms(it), most_seconds) * random.uniform(0.8, 1.2) for it in stage.carriers_ms}
         carriers = sum(carrier_seconds(real_ms(it)) * times for it, times in rounds.items())
         # A model leaves the rounds with the carrier that is most like it.

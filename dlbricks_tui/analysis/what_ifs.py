@@ -25,7 +25,7 @@ from dlbricks_tui.analysis.what_if import Execution, WhatIf, WhatIfKind
 from dlbricks_tui.estimate.compositions import SequenceTask, milliseconds, schedule
 from dlbricks_tui.estimate.knowledge import Latency
 from dlbricks_tui.measure.stopping import Adaptive
-from dlbricks_tui.measure.time_left import PLAIN_SECONDS, WORKER_START_SECONDS, most_seconds_per_carrier
+from dlbricks_tui.measure.time_left import PLAIN, WORKER_START_SECONDS, most_seconds_per_carrier
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.models.kinds import Kind
 from dlbricks_tui.models.library import ModelSource
@@ -461,7 +461,7 @@ def expected_seconds(lack: Lack, baseline_ms: float) -> float:
     latency_ms = baseline_ms * (lack.execution.batch_size or 1)
     timing = max(most_seconds_per_carrier(1), _RUNS_OF_A_SLOW_MODEL * latency_ms / 1000) if lack.bricks else 0.0
     # One worker reads the model, another one runs it.
-    return 2 * WORKER_START_SECONDS + PLAIN_SECONDS + timing
+    return 2 * WORKER_START_SECONDS + PLAIN.seconds + timing
 
 
 def requests_for(source: ModelSource, lacks: Sequence[Lack]) -> tuple[RunRequest, ...]:

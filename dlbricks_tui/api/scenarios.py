@@ -33,6 +33,7 @@ from dlbricks_tui.scenarios.predicting import (
     load_curve,
     predict,
     streamed_service,
+    tests_together,
     timed_service,
     with_load_tests,
     with_other_arrivals,
@@ -197,7 +198,7 @@ class _Scenarios:
             sizes = f"size{'' if len(lacking) == 1 else 's'} {', '.join(map(str, lacking))}"
             refusal = f"{self._source.name} has no results at batch {sizes}; measure them: {cure}"
         else:
-            tests = store.least_first(LoadTest, equal(system=way.system))[::-1]
+            tests = store.least_first(LoadTest, equal(system=way.system))
             crowded = ServiceTimes(by_size, crowding=max(1.0, self._threads / self._cores))
             service = with_load_tests(crowded, tests, way.runtime, scenario.instances)
             try:
@@ -287,9 +288,9 @@ class _Scenarios:
         return [it for it in self._tests_of_model if (it.runtime, it.level) == (way.runtime, way.level)]
 
     @property
-    def _newest_stream(self) -> LoadTest | None:
-        """The newest valid test of a single stream: its requests are end-to-end samples, too."""
-        return next((it for it in self._own_tests if it.kind == ScenarioKind.SINGLE.value and it.valid), None)
+    def _streams(self) -> Sequence[LoadTest]:
+        """The valid tests of a single stream that count together: their requests are end-to-end samples, too."""
+        return tests_together(it for it in self._own_tests if it.kind == ScenarioKind.SINGLE.value and it.valid)
 
     @property
     def _threads(self) -> int:
@@ -366,10 +367,10 @@ class _Scenarios:
         return service, is_estimate and found.estimate.predicted_share > _MOST_PREDICTED
 
     def _service_of(self, size: int, inquiry: Inquiry, found: SystemEstimate) -> ServiceTime | None:
-        """Return the service time from the newest end-to-end samples, else from a complete estimate; else None."""
-        timed, stream = inquiry.timed(found.way), self._newest_stream if size == 1 else None
-        if stream is not None and (timed is None or timed.when < stream.when):
-            return streamed_service(stream, PLACEMENT_SHARE)
+        """Return the service time from the newest streams or runs of the model, else from a complete estimate."""
+        timed, streams = inquiry.timed(found.way), self._streams if size == 1 else ()
+        if streams and (timed is None or timed.when < streams[-1].when):
+            return streamed_service(streams, PLACEMENT_SHARE)
         if timed is not None and found.end_to_end is not None:
             return timed_service(size, inquiry.end_to_end_samples_ms(found.way), found.end_to_end, PLACEMENT_SHARE)
         composed = found.estimate.composed

@@ -11,7 +11,7 @@ from functools import partial
 from itertools import pairwise
 from typing import NamedTuple
 
-from dlbricks_tui.bricks.identity import brick_of
+from dlbricks_tui.bricks.identity import brick_of, carrier_keys
 from dlbricks_tui.bricks.regions import repeated_runs
 from dlbricks_tui.models.graph import Feed, GraphInput, LayerGraph, numbers_of, type_of
 
@@ -28,6 +28,12 @@ class Carrier:
     def is_whole(self) -> bool:
         """True if it has every layer of the model."""
         return len(self.origin) == len(self.model.layers)
+
+    @property
+    def key(self) -> str:
+        """What results that were timed in it state as their carrier."""
+        keys = carrier_keys(self.model)
+        return keys.whole if self.is_whole else keys.part
 
     @property
     def missing_bytes(self) -> int:

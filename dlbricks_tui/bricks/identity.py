@@ -133,6 +133,23 @@ def whole_model(graph: LayerGraph) -> Brick:
     return brick_of(graph, range(len(graph.layers)))
 
 
+# The key of a carrier that is a part of a model begins with this.
+_PART_OF = "part of "
+
+
+class CarrierKeys(NamedTuple):
+    """What results that were timed in a model, or in a part of it, state as their carrier."""
+
+    whole: str
+    part: str
+
+
+def carrier_keys(model: LayerGraph) -> CarrierKeys:
+    """Return the keys of the carriers of a model."""
+    key = whole_model(model).key
+    return CarrierKeys(key, _PART_OF + key)
+
+
 def as_optimised(graph: LayerGraph) -> LayerGraph:
     """Return a model as the runtime times it when it optimises the file, where the fused layers are not known.
 

@@ -220,6 +220,8 @@ class EstimateDocument:
             yield Sentence(
                 f"{own} of them {were} timed in this very model, so its end-to-end latency is no independent check"
             )
+        if coverage.other_models:
+            yield Sentence(f"{coverage.other_models} of them were timed in other models only")
 
     def path(self) -> Iterator[Part]:
         """Yield the critical path."""

@@ -5,6 +5,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from statistics import median
 from typing import Any, NamedTuple
 
 from dlbricks_tui.bricks.cutting import Cut
@@ -20,6 +21,8 @@ _TABLE = "dollars_per_hour"
 # Half of the interval of a predicted latency that may be the best, as a share of it.
 WIDEST_OF_THE_BEST = 0.2
 _HOURS_PER_MS = 1.0 / 3_600_000.0
+# The share of a model that others have to have before it is judged by their bricks.
+_NEARLY_ALL = 0.9
 # No machine costs more. Without a limit costs could overflow.
 _HIGHEST = 1_000_000
 
@@ -177,6 +180,10 @@ class Accuracy:
     worst_error: float
     within_5_percent: float
     within_10_percent: float
+    # The models of which others have nearly all bricks, and the errors of their sums without their own measurements.
+    by_others: int
+    by_others_median_error: float | None
+    by_others_within_10_percent: float | None
     speedup: float | None
 
 
@@ -204,6 +211,7 @@ def accuracy(estimates: Iterable[SystemEstimate]) -> Accuracy | None:
     if not ratios:
         return None
     errors = [ratio - 1.0 for ratio in ratios]
+    by_others = [abs(error) for one in judged if (error := _error_by_others(one)) is not None]
     return Accuracy(
         models=len(ratios),
         geometric_mean=math.exp(math.fsum(math.log(ratio) for ratio in ratios) / len(ratios)),
@@ -211,8 +219,19 @@ def accuracy(estimates: Iterable[SystemEstimate]) -> Accuracy | None:
         worst_error=max(errors, key=abs),
         within_5_percent=sum(abs(error) <= 0.05 for error in errors) / len(errors),
         within_10_percent=sum(abs(error) <= 0.10 for error in errors) / len(errors),
+        by_others=len(by_others),
+        by_others_median_error=median(by_others) if by_others else None,
+        by_others_within_10_percent=sum(it <= 0.10 for it in by_others) / len(by_others) if by_others else None,
         speedup=speedup(judged),
     )
+
+
+def _error_by_others(one: SystemEstimate) -> float | None:
+    """Return the error of a model as others tell it; None if they lack too much of it."""
+    found = one.estimate.by_others
+    if one.end_to_end is None or not one.end_to_end.value_ms or found.share < _NEARLY_ALL:
+        return None
+    return found.sequential_ms / one.end_to_end.value_ms - 1.0
 
 
 def speedup(estimates: Iterable[SystemEstimate]) -> float | None:

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from dlbricks_tui.bricks.cutting import Cut, LayerSequence, sequence_edges
 from dlbricks_tui.bricks.decomposition import Cutting, Decomposition
-from dlbricks_tui.bricks.identity import whole_model
+from dlbricks_tui.bricks.identity import CarrierKeys, carrier_keys
 from dlbricks_tui.estimate.compositions import NO_RULES, Rules, SequenceTask, critical_path, milliseconds, schedule
 from dlbricks_tui.estimate.knowledge import Knowledge, Latency, MeasuredLatency, Pair
 from dlbricks_tui.estimate.parts import Part, parts_of
@@ -168,7 +168,7 @@ class Coverage:
 
     `predicted`: missing and unmeasurable layers with a predicted latency; `bridged` is the same number under its old
     name. `own_carrier`: measured layers that were timed in this very model, so that its end-to-end latency is no
-    independent check of them.
+    independent check of them. `other_models`: those that were timed in other models only.
     """
 
     measured: int
@@ -176,6 +176,7 @@ class Coverage:
     unmeasurable: int
     bridged: int = 0
     own_carrier: int = 0
+    other_models: int = 0
     predicted: int = 0
 
     @property
@@ -194,6 +195,16 @@ class RemainingBricks(NamedTuple):
 
     pairs: tuple[Pair, ...]
     seconds: float | None
+
+
+class ByOthers(NamedTuple):
+    """A sequential sum in which bricks count with their latency in other models, as far as any other has them.
+
+    `share`: how much of the model's own sum those bricks are.
+    """
+
+    share: float
+    sequential_ms: float
 
 
 @dataclass(frozen=True)
@@ -223,6 +234,18 @@ class Estimate:
         """The share of predicted latencies in the sequential sum."""
         paid_ps = sum(part.paid_ps for part in self.parts if part.counts)
         return sum(part.paid_ps for part in self.parts if part.predicted) / paid_ps if paid_ps else 0.0
+
+    @cached_property
+    def by_others(self) -> ByOthers:
+        """The sequential sum as other models tell it, where they have its bricks."""
+        counting = [part for part in self.parts if part.counts]
+        total_ms = milliseconds(sum(part.paid_ps for part in counting))
+        own_ms, others_ms = 0.0, 0.0
+        for part in counting:
+            if part.measured is not None and part.measured.others_ms is not None:
+                own_ms += milliseconds(part.paid_ps)
+                others_ms += part.times * part.measured.others_ms
+        return ByOthers(own_ms / total_ms if total_ms else 0.0, total_ms - own_ms + others_ms)
 
     @property
     def is_unfused(self) -> bool:
@@ -296,23 +319,27 @@ def _compose(
     )
 
 
-def coverage_of(parts: Iterable[Part], graph: LayerGraph) -> Coverage:
+def coverage_of(parts: Sequence[Part], graph: LayerGraph) -> Coverage:
     """Return the counts of all layers of the parts; a layer in several parts counts once."""
-    carriers: defaultdict[str, set[int]] = defaultdict(set)
+    own_carrier, other_models = set[int](), set[int]()
+    of_parts = [part.measured.carriers if part.measured else frozenset() for part in parts]
+    own = carrier_keys(graph) if any(of_parts) else CarrierKeys("", "")
     measured, unmeasurable, missing, predicted = set[int](), set[int](), set[int](), set[int]()
-    for part in parts:
+    for part, carriers in zip(parts, of_parts, strict=True):
         (measured if part.known else unmeasurable if part.reason else missing).update(part.layers)
         if part.predicted:
             predicted.update(part.layers)
-        if part.measured is not None and part.measured.carrier:
-            carriers[part.measured.carrier].update(part.layers)
-    own = carriers.get(whole_model(graph).key, ()) if carriers else ()
+        if carriers == {own.whole}:
+            own_carrier.update(part.layers)
+        elif carriers and not carriers & {*own, ""}:
+            other_models.update(part.layers)
     return Coverage(
         measured=len(measured),
         missing=len(missing),
         unmeasurable=len(unmeasurable),
         bridged=len(predicted),
-        own_carrier=len(own),
+        own_carrier=len(own_carrier),
+        other_models=len(other_models),
         predicted=len(predicted),
     )
 

@@ -45,8 +45,10 @@ class MeasuredLatency(NamedTuple):
     shared: float | None = None
     # In microseconds since 1970.
     when: int = 0
-    # The key of the model in which it was timed, if that was one whole model; else empty.
-    carrier: str = ""
+    # The carriers in which it was timed, by their keys; one that is not known has an empty one.
+    carriers: frozenset[str] = frozenset()
+    # Its mean in other models than the one that is estimated; None if it was timed in none.
+    others_ms: float | None = None
     # Of a sequence that was timed layer by layer: its layers, each with the number of times that it holds it.
     layers: tuple[tuple[int, "MeasuredLatency"], ...] = ()
 

@@ -4,15 +4,16 @@ import hashlib
 import json
 import math
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import replace
 from datetime import datetime
+from functools import cached_property
 from typing import NamedTuple
 
 from tinydb import where
 
 from dlbricks_tui.bricks.decomposition import Decomposition
-from dlbricks_tui.bricks.identity import brick_of, times_paid
+from dlbricks_tui.bricks.identity import brick_of, carrier_keys, times_paid
 from dlbricks_tui.estimate.estimate import method_doubt
 from dlbricks_tui.estimate.knowledge import Knowledge, Latency, MeasuredLatency, Pair
 from dlbricks_tui.estimate.system_estimate import Offer, SystemEstimate
@@ -54,6 +55,11 @@ class BrickResults:
         for result in _results(store.select(about & equal(of="brick", good=True), order=LEAST_FIRST)):
             self._by_way[result.way].append(result)
 
+    @cached_property
+    def _unlike_others(self) -> Set[str]:
+        """The carriers that are no other models: this one and its part, and those that are not known."""
+        return {*carrier_keys(self._decomposition.graph), ""}
+
     @property
     def offers(self) -> tuple[Offer, ...]:
         """The ways of measuring that cover some of the model, each with how much it covers."""
@@ -86,7 +92,7 @@ class BrickResults:
                 anywhere[kin.get(brick, brick)].append(result)
             else:
                 newest[result.measured.pair] = result.measured
-        means = {brick: _mean_of_newest_run(brick, results) for brick, results in anywhere.items()}
+        means = {brick: _mean_of_newest_run(brick, results, self._unlike_others) for brick, results in anywhere.items()}
         found: dict[Pair, MeasuredLatency] = {}
         for pair in self._decomposition.suite:
             brick, _ = pair
@@ -135,6 +141,7 @@ def _together(pair: Pair, layers: Sequence[tuple[int, MeasuredLatency]]) -> Meas
     measured = [of_layer for _, of_layer in layers]
     newest = max(measured, key=lambda it: it.when)
     parts = zip(*([times * ms for ms in it.latency] for times, it in layers), strict=True)
+    others_ms = [None if it.others_ms is None else times * it.others_ms for times, it in layers]
     return MeasuredLatency(
         Latency(*map(math.fsum, parts)),
         pair,
@@ -142,7 +149,8 @@ def _together(pair: Pair, layers: Sequence[tuple[int, MeasuredLatency]]) -> Meas
         tuple([name for it in measured for name in it.results]),
         newest.reference_ms,
         when=newest.when,
-        carrier=newest.carrier if len({it.carrier for it in measured}) == 1 else "",
+        carriers=frozenset().union(*(it.carriers for it in measured)),
+        others_ms=None if None in others_ms else math.fsum(filter(None, others_ms)),
         layers=tuple(layers),
     )
 
@@ -202,7 +210,8 @@ def _results(found: Selection) -> Iterator[_Result]:
         system, runtime, level, protocol = way
         samples, identity, reference_ms, run, trust = other
         common = common if common >= 0 else None
-        measured = MeasuredLatency(latency, pair, samples, (identity,), reference_ms, common, moment, carrier)
+        carriers = frozenset((carrier,))
+        measured = MeasuredLatency(latency, pair, samples, (identity,), reference_ms, common, moment, carriers)
         yield _Result(Way(system, runtime, levels[level], protocol), run, measured, trust)
 
 
@@ -241,14 +250,15 @@ def bias_counterpart(canonical: str) -> str | None:
     return hashlib.sha256(counterpart.encode()).hexdigest()
 
 
-def _mean_of_newest_run(brick: str, results: Sequence[_Result]) -> MeasuredLatency:
+def _mean_of_newest_run(brick: str, results: Sequence[_Result], unlike: Set[str]) -> MeasuredLatency:
     """Return the mean over the occurrences of the newest run; its interval also has the differences between them.
 
-    Results are sorted, oldest first.
+    Results are sorted, oldest first. The mean in other models has none of the carriers `unlike` them.
     """
     found = [result.measured for result in results if result.run == results[-1].run]
     newest = found[-1]
     shared = [each.shared for each in found if each.shared is not None]
+    others_ms = [each.latency.value_ms for each in found if not each.carriers & unlike]
     return MeasuredLatency(
         Latency(*mean_latency([each.latency for each in found])),
         (brick, ANY_CONTEXT),
@@ -257,5 +267,6 @@ def _mean_of_newest_run(brick: str, results: Sequence[_Result]) -> MeasuredLaten
         newest.reference_ms,
         math.fsum(shared) / len(shared) if len(shared) == len(found) else None,
         newest.when,
-        newest.carrier if len({each.carrier for each in found}) == 1 else "",
+        frozenset().union(*(each.carriers for each in found)),
+        math.fsum(others_ms) / len(others_ms) if others_ms else None,
     )

@@ -13,7 +13,7 @@ from pathlib import Path
 from statistics import median
 
 from dlbricks_tui.bricks.carriers import Carrier, cover
-from dlbricks_tui.bricks.identity import brick_of, whole_model
+from dlbricks_tui.bricks.identity import brick_of
 from dlbricks_tui.bricks.programs import carrier_program, file_program
 from dlbricks_tui.measure.jobs import CutModel, Job, expected_ms, memory_bytes, timed_runs, untimed_runs
 from dlbricks_tui.measure.noise import Counting, HostTrack, counting
@@ -30,8 +30,9 @@ _SLOWEST_MS, _FEWEST_ROUNDS_OF_THE_SLOWEST = 1000.0, 2
 # Models with up to this expected latency are timed whole. Most of a round of a shorter carrier would be untimed runs,
 # and the caches would hold more of it than of its model (docs/log/inside.md).
 _WHOLE_UP_TO_MS = 20.0
-# Untimed and timed runs under the profiler in each round: of a carrier, and of a slow one.
-_PROFILED, _SLOW_PROFILED, SLOW_MS = (1, 3), (1, 1), 150.0
+# Untimed and timed runs under the profiler in each round: of a carrier, and of a slow one, whose first run there is
+# untimed in its first round only.
+_PROFILED, _SLOW_PROFILED, SLOW_MS = (1, 3), (0, 1), 150.0
 # The share of the shortest operator that the profiler may have added. No operator takes no time at all. Other ways to
 # share out the latency were worse (docs/log/inside.md).
 _MOST_ADDED = 0.9
@@ -40,7 +41,9 @@ _MOST_ADDED = 0.9
 PROFILES_OF_HEAVY = 2
 _MOST_PROFILED_OF_HEAVY, _PROFILED_MS_OF_HEAVY = 9, 2000.0
 # Before its rounds a carrier is expected to need a number between the fewest and the most, as logarithms.
-_SHARE_OF_THE_MOST = 0.85
+_SHARE_OF_THE_MOST = 0.35
+# One that has so many and is still not known well enough is expected to need this many times as many.
+_MORE_OF_THE_SAME = 1.3
 # With fewer rounds an interval is too often narrow by chance, unless the rounds last long.
 _ROUNDS_TO_BE_SURE, _SECONDS_TO_BE_SURE = 24, 4.0
 # A carrier takes at most so many times the usual most rounds while it waits for a quiet host.
@@ -57,7 +60,7 @@ class CarrierJob:
 
     # The name of the carrier in the worker.
     name: str
-    # The key of the model if the carrier is the whole model; empty otherwise.
+    # The key of its model as results state it: marked if the carrier is a part of the model.
     key: str
     carrier: Carrier
     program: Program
@@ -118,7 +121,7 @@ def _job(number: int, carrier: Carrier, needed: Mapping[str, Job], model: CutMod
     latency_ms = sum(_expected_ms(carrier.graph, index) for index in keys)
     return CarrierJob(
         f"carrier {number}",
-        whole_model(carrier.model).key if carrier.is_whole else "",
+        carrier.key,
         carrier,
         program,
         latency_ms,
@@ -181,7 +184,9 @@ class TimedCarrier:
         """Untimed and timed runs under the profiler in a round."""
         if self.what.is_heavy:
             return 1, max(1, min(_MOST_PROFILED_OF_HEAVY, int(_PROFILED_MS_OF_HEAVY / max(1.0, self.first_ms))))
-        return _SLOW_PROFILED if self.first_ms > SLOW_MS else _PROFILED
+        if self.first_ms <= SLOW_MS:
+            return _PROFILED
+        return _SLOW_PROFILED if self.profiles else (1, 1)
 
     @property
     def fewest_rounds(self) -> int:
@@ -251,16 +256,21 @@ class TimedCarrier:
     def rounds_left(self, rule: Adaptive) -> float:
         """The rounds that it probably takes part in from now on, unless it waits for a quiet host."""
         rounds, per_round = len(self.plain_ms), self.seconds_per_round
+        usual = usual_rounds(median(self.plain_ms) if rounds else self.first_ms, self.most_seconds)
+        usual = max(self.fewest_rounds, usual)
         if rounds < self.fewest_rounds:
-            usual = usual_rounds(median(self.plain_ms) if rounds else self.first_ms, self.most_seconds)
-            return max(self.fewest_rounds, usual) - rounds
+            return usual - rounds
         most = max(self.fewest_rounds, min(rule.bounds(median(self.plain_ms))[1], self.most_seconds / per_round))
         found = self.counting
         plain_ms = found.of(self.plain_ms)
         # An interval becomes narrower with the root of its samples.
         narrow = len(plain_ms) * (drifting_half_width_ms(plain_ms) / (rule.target * median(plain_ms))) ** 2
         needed = max(narrow, self._sure_rounds(rule, plain_ms)) * rounds / len(plain_ms)
-        expected = most if found.doubt or needed > most else math.sqrt(needed * most)
+        if rounds >= self._sure_rounds(rule, plain_ms):
+            needed = max(needed, _MORE_OF_THE_SAME * rounds)
+        # The interval of few samples is itself not well known.
+        trust = min(1.0, rounds / _ROUNDS_TO_BE_SURE)
+        expected = most if found.doubt else min(usual ** (1 - trust) * needed**trust, most)
         return max(0.0, max(self.fewest_rounds, expected) - rounds)
 
     def quiet_rounds_lacking(self, rule: Adaptive) -> float:

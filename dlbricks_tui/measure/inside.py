@@ -1,6 +1,6 @@
 """The method `inside`: time bricks where they stand in a network, by the runtime's own profiler.
 
-1. Time each whole model for about two seconds. The user sees its latency first.
+1. Time each whole model for about a second. The user sees its latency first.
 2. Run carriers in rounds; together they hold every brick that the store lacks. In each round a carrier runs once
    plainly and then under the profiler. A layer's sample is the plain latency times its share of the profiled time.
    The whole models of these bricks run in the same rounds.
@@ -45,14 +45,14 @@ from dlbricks_tui.measure.noise import HostTrack, NoiseMonitor, Round, counting
 from dlbricks_tui.measure.results import CarrierOccurrence, Checkpoints, ResultSink, renewed
 from dlbricks_tui.measure.stopping import FEWEST_OF_THE_LONGEST, Adaptive, samples_of
 from dlbricks_tui.measure.supervised_worker import REFERENCE, RUNS_PER_READING, SupervisedWorker, reference_ms
-from dlbricks_tui.measure.time_left import PATIENCE_SECONDS, PLAIN_SECONDS, Agenda, most_seconds_per_carrier
+from dlbricks_tui.measure.time_left import BEFORE_ROUNDS, PATIENCE_SECONDS, PLAIN, Agenda, most_seconds_per_carrier
 from dlbricks_tui.runtime.protocol import Profiled, Program, Reason
 from dlbricks_tui.store.index import SHARED_COLUMN
 from dlbricks_tui.store.records import Facts, Statistics
 from dlbricks_tui.store.statistics import mean_statistics
 
-# A whole model is timed at least and at most this often before anything else.
-_FEWEST_PLAIN_RUNS, _MOST_PLAIN_RUNS = 3, 100
+# A whole model is timed at most this often before anything else.
+_MOST_PLAIN_RUNS = 100
 _NULL_CALLS = 10
 # In a longer round the reference is timed more than once.
 _SECONDS_PER_MOMENT = 1.0
@@ -134,8 +134,8 @@ class Inside:
     def time_models(self, models: Sequence[Job], *, before_carriers: bool = False) -> None:
         """Time each whole model for about two seconds, and store its latency.
 
-        They are timed in the rounds of their carriers too, if these come next, so that an estimate and the latency it
-        is compared with come from the same minutes.
+        If carriers come next, for about one second: it is timed in their rounds, too, so that an estimate and the
+        latency it is compared with come from the same minutes.
         """
         for job in models:
             self._control.checkpoint()
@@ -144,7 +144,7 @@ class Inside:
             whole = self._loaded(job)
             if whole is not None:
                 self._results.loaded(job, whole.first_run_ms / 1000, (), allocates=whole.allocates)
-                self._sample_for_a_while(whole, patient=not before_carriers)
+                self._sample_for_a_while(whole, before_rounds=before_carriers)
                 if whole.samples_ms:
                     self._keep_whole(whole)
                     self._agenda.learn(job.expected_ms, median(whole.samples_ms))
@@ -207,7 +207,7 @@ class Inside:
             self._keep_bricks(started, [], finished=False)
             raise
         for whole in self._wholes:
-            if len(whole.samples_ms) >= FEWEST_OF_THE_LONGEST:
+            if len(whole.samples_ms) >= BEFORE_ROUNDS.runs:
                 self._keep_whole(whole, again=True)
         for it in started:
             if it.plain_ms:
@@ -350,11 +350,12 @@ class Inside:
             it.profiles.append(found)
         return found
 
-    def _sample_for_a_while(self, whole: _Whole, *, patient: bool) -> None:
-        """Time a whole model; with patience for longer if the host is not quiet."""
+    def _sample_for_a_while(self, whole: _Whole, *, before_rounds: bool) -> None:
+        """Time a whole model; for longer if the host is not quiet and no rounds follow."""
+        plain = BEFORE_ROUNDS if before_rounds else PLAIN
         self._read_reference()
-        until = time.monotonic() + PLAIN_SECONDS
-        while len(whole.samples_ms) < _FEWEST_PLAIN_RUNS or (
+        until = time.monotonic() + plain.seconds
+        while len(whole.samples_ms) < plain.runs or (
             time.monotonic() < until and len(whole.samples_ms) < _MOST_PLAIN_RUNS
         ):
             self._control.checkpoint()
@@ -363,7 +364,7 @@ class Inside:
         self._read_reference()
         most = MOST_TIMES_LONGER * _MOST_PLAIN_RUNS
         while (
-            patient
+            not before_rounds
             and self._is_patient
             and len(whole.samples_ms) < most
             and counting(whole.samples_ms, whole.moments, self._track).doubt

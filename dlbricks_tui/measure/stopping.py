@@ -42,7 +42,7 @@ class Adaptive:
       as long as the model runs that many times in `quick_seconds`.
     """
 
-    target: float = 0.01
+    target: float = 0.02
     least: int = 12
     most: int = 50
     most_of_quick: int = 100

@@ -11,7 +11,7 @@ from dlbricks_tui.measure.carriers import COPIES, CarrierJob, carrier_seconds, r
 from dlbricks_tui.measure.jobs import Job
 from dlbricks_tui.measure.method import Method
 from dlbricks_tui.measure.noise import NoiseMonitor
-from dlbricks_tui.measure.stopping import FEWEST_OF_THE_LONGEST, Adaptive, StoppingRule
+from dlbricks_tui.measure.stopping import Adaptive, StoppingRule
 
 # Starting a worker imports its framework.
 WORKER_START_SECONDS = 3.0
@@ -35,8 +35,16 @@ _USUAL_SHARE_OF_GUESS = 0.55
 _LEAST_SLOPE, _MOST_SLOPE = 0.4, 1.1
 # Shorter latencies count as this one: zero has no logarithm.
 _QUICKEST_MS = 1e-3
-# The method `inside` times each whole model first, for this long.
-PLAIN_SECONDS = 2.0
+
+
+class PlainTime(NamedTuple):
+    """How often and for how long, at least, a whole model is timed before anything else."""
+
+    runs: int
+    seconds: float
+
+
+PLAIN, BEFORE_ROUNDS = PlainTime(3, 2.0), PlainTime(2, 1.0)
 # The longest time for a carrier that is timed alone, and for each of many.
 _SECONDS_PER_CARRIER, _SECONDS_PER_CARRIER_OF_MANY = 15.0, 3.0
 # In each round a reference is timed, and the host is looked at.
@@ -189,6 +197,7 @@ class Agenda:
         # processors are taken it has one of its own.
         self.wait_seconds = min(1.0, max(0.0, 2 * others - 1)) * PATIENCE_SECONDS
         self._most_seconds = most_seconds_per_carrier(sum(len(it.carriers_ms) for it in self._stages))
+        self._plain = BEFORE_ROUNDS if any(it.carriers_ms for it in self._stages) else PLAIN
         self._guesses = Guesses(_USUAL_SHARE_OF_GUESS)
         # What the stages that are over have taken, and what they were expected to take.
         self._spent_seconds = self._expected_seconds = 0.0
@@ -226,7 +235,8 @@ class Agenda:
         loaded_ms = wholes_ms + carriers_ms * COPIES
         loading = sum((1 + self._others) * _LOAD_MS + _PASSES_TO_LOAD * it for it in loaded_ms) / 1000
         if not carriers_ms:
-            return loading + sum(max(PLAIN_SECONDS, FEWEST_OF_THE_LONGEST * round_seconds(it)) for it in wholes_ms)
+            runs, seconds = self._plain
+            return loading + sum(max(seconds, runs * round_seconds(it)) for it in wholes_ms)
         rounds = [usual_rounds(it, self._most_seconds) for it in carriers_ms]
         carriers = sum(carrier_seconds(it) * times for it, times in zip(carriers_ms, rounds, strict=True))
         # A model is in the rounds of its own carriers, which take about as long as it does.

@@ -46,8 +46,9 @@ class Control:
         self._budget_seconds = budget_seconds
         self._clock = clock
         self._spent_seconds = spent_seconds
+        self.host_was_busy = bool(queue.places())
         # Where other work comes first, the models are read meanwhile: the budget begins with the turn.
-        self._budget_has_begun = not queue.places()
+        self._budget_has_begun = not self.host_was_busy
         # Moved on while the run waits or is paused: neither is work.
         self._began = clock()
         # A resumed run goes on, even if it was paused when its last process died.

@@ -34,7 +34,7 @@ from dlbricks_tui.runs.planning import (
     tell_plans,
 )
 from dlbricks_tui.runs.request import RunRequest, read_request
-from dlbricks_tui.runs.work import KnownGraphs, RunSession, Workplace, find_onednn, measure
+from dlbricks_tui.runs.work import EarlyWorker, KnownGraphs, RunSession, Workplace, find_onednn, measure
 from dlbricks_tui.store.database import ResultsDatabase
 
 # The share of a time budget that may go into repeated rounds.
@@ -97,7 +97,7 @@ def execute(
                 end_to_end=request.end_to_end,
             )
         )
-        estimates, stopped = None, None
+        estimates, stopped, early_worker = None, None, EarlyWorker()
         try:
             noise = NoiseMonitor(math.inf if budget is None else _MOST_OF_A_BUDGET_TO_REPEAT * budget)
             system = fingerprint()
@@ -107,12 +107,16 @@ def execute(
                     *(folder, part, place, control, signals, control.tell, system, noise),
                     part=request.part_label(part),
                     graphs=graphs,
+                    early=early_worker,
                 )
                 for part in request.parts
             ]
             # Before the turn: models and inputs that are no good are refused at once.
+            sessions[0].start_early()
             with signals.waiting():
                 all_models = read_parts(sessions, read)
+                # What it does is no competition.
+                early_worker.wait()
             control.begin()
             # Only now: the work before it is no competition.
             competing = competing_threads()
@@ -137,6 +141,8 @@ def execute(
         except BaseException:
             control.end(State.FAILED, "a fault of dlbricks; what was measured before it is kept")
             raise
+        finally:
+            early_worker.end()
         state = control.end(stopped.state, stopped.why) if stopped else control.end(State.FINISHED, "")
     return RunOutcome(request, state, estimates)
 

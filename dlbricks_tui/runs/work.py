@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable, Collection, Hashable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -24,7 +24,7 @@ from dlbricks_tui.measure.noise import NoiseMonitor
 from dlbricks_tui.measure.results import Recorder, ResultSink, conditions_of
 from dlbricks_tui.measure.rounds import BatchLimits
 from dlbricks_tui.measure.stopping import Adaptive
-from dlbricks_tui.measure.supervised_worker import SupervisedWorker, TimeLimits, reference_program
+from dlbricks_tui.measure.supervised_worker import START_SECONDS, SupervisedWorker, TimeLimits, reference_program
 from dlbricks_tui.measure.time_left import END_SECONDS, Agenda, stages
 from dlbricks_tui.models.graph import LayerGraph
 from dlbricks_tui.runs.control import Control
@@ -40,8 +40,9 @@ from dlbricks_tui.runs.results import (
     with_known_onednn,
     with_onednn,
 )
+from dlbricks_tui.runtime.errors import WorkerLostError, WorkerRefusedError
 from dlbricks_tui.runtime.process import INSIDE, Worker
-from dlbricks_tui.runtime.protocol import Described, Reason
+from dlbricks_tui.runtime.protocol import Describe, Described, Reason
 from dlbricks_tui.runtime.runtime import Runtime
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.records import Provenance, Run, System, new_uuid, utc_now
@@ -70,6 +71,37 @@ def _ignore(_: Described) -> None:
     pass
 
 
+class EarlyWorker:
+    """A worker that imports its framework while models are read; whoever needs a worker of its runtime takes it."""
+
+    def __init__(self) -> None:
+        self._waiting: tuple[Runtime, Worker] | None = None
+
+    def start(self, limited: Runtime, log: Path, program: Path) -> None:
+        """Start a worker; whoever starts the next one tells why it cannot start."""
+        with suppress(WorkerLostError):
+            self._waiting = limited, Worker(limited, log, program).__enter__()
+
+    def wait(self) -> None:
+        """Wait until its framework is imported."""
+        if self._waiting is not None:
+            with suppress(WorkerLostError, WorkerRefusedError):
+                self._waiting[1].ask(Describe(), START_SECONDS)
+
+    def take(self, limited: Runtime) -> Worker | None:
+        """Return the worker if it is of this runtime and was not taken before."""
+        if self._waiting is None or self._waiting[0] != limited:
+            return None
+        (_, worker), self._waiting = self._waiting, None
+        return worker
+
+    def end(self) -> None:
+        """End the worker if nobody took it."""
+        if self._waiting is not None:
+            self._waiting[1].end()
+            self._waiting = None
+
+
 @dataclass(frozen=True, slots=True)
 class RunSession:
     """A run in progress: its request, its place, the means to stop it, and the function that reports its events."""
@@ -89,6 +121,7 @@ class RunSession:
     part: str = ""
     # What the parts of the run have read, to be read once.
     graphs: KnownGraphs = field(default_factory=dict)
+    early: EarlyWorker = field(default_factory=EarlyWorker)
     # Takes the versions in each worker, before it times anything.
     take_versions: Callable[[Described], None] = _ignore
 
@@ -106,6 +139,16 @@ class RunSession:
     def memory_limit_bytes(self) -> int:
         return self.request.memory_limit_bytes or self.system.memory_bytes
 
+    def start_early(self) -> None:
+        """Start the worker that times first, unless it would disturb other work on the host."""
+        if self.control.host_was_busy:
+            return
+        runtime = self.request.runtime
+        if self.request.method is Method.INSIDE:
+            timed, profiled = runtime.as_timed(), runtime.for_profiling()
+            runtime = timed if self.request.end_to_end and timed.identity != profiled.identity else profiled
+        self.early.start(runtime.limited_to(self.memory_limit_bytes), self.folder.worker_log, self.place.worker_program)
+
     @contextmanager
     def worker(self, runtime: Runtime) -> Iterator[SupervisedWorker]:
         """Start a worker of a runtime; leaving the block ends it."""
@@ -115,7 +158,7 @@ class RunSession:
 
         program, log, limits = self.place.worker_program, self.folder.worker_log, self.request.time_limits
         with open_worker(
-            runtime, program, log, self.signals.waiting, tell_replaced, self.memory_limit_bytes, limits
+            *(runtime, program, log, self.signals.waiting, tell_replaced, self.memory_limit_bytes, limits, self.early)
         ) as worker:
             self.take_versions(worker.describe())
             yield worker
@@ -130,12 +173,15 @@ def open_worker(
     tell_replaced: Callable[[str], None],
     memory_limit_bytes: int,
     limits: TimeLimits,
+    early: EarlyWorker | None = None,
 ) -> Iterator[SupervisedWorker]:
     """Start a worker of a runtime; leaving the block ends it. Refuse a framework of another version than registered."""
     limited = runtime.limited_to(memory_limit_bytes)
-    with SupervisedWorker(
-        lambda: Worker(limited, log, program), waiting, tell_replaced, limits, memory_limit_bytes
-    ) as worker:
+
+    def started() -> Worker:
+        return (None if early is None else early.take(limited)) or Worker(limited, log, program)
+
+    with SupervisedWorker(started, waiting, tell_replaced, limits, memory_limit_bytes) as worker:
         version = worker.describe().version
         if version != runtime.version:
             raise JobError(

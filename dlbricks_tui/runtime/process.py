@@ -58,6 +58,9 @@ class Worker:
         self._replies = -1
 
     def __enter__(self) -> "Worker":
+        """Start the process, unless it was started before."""
+        if self._process is not None:
+            return self
         if recorded_host() is not None:
             raise FrameworkMissingError(NOTHING_IS_MEASURED)
         worker_reads, self._requests = os.pipe()

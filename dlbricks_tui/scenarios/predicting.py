@@ -3,6 +3,7 @@
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime
 from enum import Enum
 from statistics import fmean, median
 
@@ -23,8 +24,9 @@ from dlbricks_tui.scenarios.scenario import (
     fewest_queries,
     latencies_ms,
 )
+from dlbricks_tui.store.change import TOGETHER
 from dlbricks_tui.store.records import LoadTest
-from dlbricks_tui.store.statistics import summarise
+from dlbricks_tui.store.statistics import mean_latency, summarise
 
 Numbers = NDArray[np.float64]
 
@@ -133,15 +135,17 @@ def timed_service(
     return ServiceTime(batch_size, _widened(latency, placement_share), tuple(samples_ms), ServiceSource.END_TO_END)
 
 
-def streamed_service(test: LoadTest, placement_share: float = 0.0) -> ServiceTime:
-    """Return the service time of single requests, from a load test of a single stream.
+def streamed_service(tests: Sequence[LoadTest], placement_share: float = 0.0) -> ServiceTime:
+    """Return the service time of single requests, from load tests of a single stream: the mean of their means.
 
-    It has hundreds of requests, one after another, so it shows slow ones that a few timed runs do not.
+    Each has hundreds of requests, one after another, so it shows slow ones that a few timed runs do not. By how much
+    the tests differ, each with a load of the model of its own, is in the interval.
     """
-    samples = [max(0.0, latency_ms - test.passing_ms) for latency_ms in latencies_ms(test)]
-    found = summarise(samples)
-    latency = Latency(found.trimmed_mean_ms, found.low_ms, found.high_ms)
-    return ServiceTime(1, _widened(latency, placement_share), tuple(samples), ServiceSource.SINGLE_STREAM)
+    by_test = [[max(0.0, latency_ms - it.passing_ms) for latency_ms in latencies_ms(it)] for it in tests]
+    found = map(summarise, by_test)
+    latency = Latency(*mean_latency([(it.trimmed_mean_ms, it.low_ms, it.high_ms) for it in found]))
+    samples = tuple([sample for samples in by_test for sample in samples])
+    return ServiceTime(1, _widened(latency, placement_share), samples, ServiceSource.SINGLE_STREAM)
 
 
 def _widened(latency: Latency, placement_share: float) -> Latency:
@@ -214,17 +218,29 @@ def filled(known: Mapping[int, ServiceTime], sizes: Sequence[int]) -> tuple[Serv
 
 
 def with_load_tests(service: ServiceTimes, tests: Sequence[LoadTest], runtime: str, instances: int) -> ServiceTimes:
-    """Return service times with what the load tests of a system tell: the newest first.
+    """Return service times with what the load tests of a system tell.
 
-    `runtime` is the identity of the runtime.
+    `runtime` is the identity of the runtime. What passing a request and a pause cost varies from test to test: the
+    median of those that count together is taken.
     """
     own = [it for it in tests if it.runtime == runtime]
+    recent = tests_together(own)
     slowdown = None if instances == 1 else slowdown_of(own, instances)
     if not own:
         return replace(service, slowdown=slowdown)
     return replace(
-        service, slowdown=slowdown, passing_ms=own[0].passing_ms, wake_up_ms=own[0].wake_up_ms, passing_is_measured=True
+        service,
+        slowdown=slowdown,
+        passing_ms=median(it.passing_ms for it in recent),
+        wake_up_ms=median(it.wake_up_ms for it in recent),
+        passing_is_measured=True,
     )
+
+
+def tests_together(tests: Iterable[LoadTest]) -> list[LoadTest]:
+    """Return the tests that count together with the newest of these, oldest first."""
+    ordered = sorted(((datetime.fromisoformat(it.when), it) for it in tests), key=lambda it: it[0])
+    return [it for when, it in ordered if ordered[-1][0] - when <= TOGETHER]
 
 
 def slowdown_of(tests: Sequence[LoadTest], instances: int) -> float | None:

@@ -30,8 +30,8 @@ TARGET_INTERVAL = Setting(
     kind=share(0.005, 0.01, 0.02, 0.05),
     about="sample until half of the 95 % interval is at most this share of the latency",
     meaning="interval at which a brick is done",
-    default=0.01,
-    usual="0.01",
+    default=0.02,
+    usual="0.02",
     spelled="target-ci",
     config="run.target_ci",
 )

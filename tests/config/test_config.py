@@ -19,7 +19,7 @@ def sources(folder: Path, text: str, command_line: Sequence[str] = (), **environ
 
 def test_the_command_line_overrides_the_environment_which_overrides_the_file(tmp_path: Path) -> None:
     config = Sources(tmp_path / "nothing.toml", {}).read()
-    assert (config.theme, config.granularity, config.workers, config.target_ci) == ("dark", 1, None, 0.01)
+    assert (config.theme, config.granularity, config.workers, config.target_ci) == ("dark", 1, None, 0.02)
     assert {given.where for given in config.given.values()} == {"default"}
     file = '[workbench]\ntheme = "in-file"\nmouse = "off"\n[run]\nthreads = 4\n'
     asked = sources(tmp_path, file, ["workbench.theme=chosen"], DLBRICKS_WORKBENCH_THEME="v", DLBRICKS_RUN_THREADS="8")
@@ -152,8 +152,8 @@ def test_changing_one_value_keeps_the_rest_of_the_file_in_every_notation_of_toml
 
 def test_a_missing_file_is_created_and_a_written_value_is_read_back(tmp_path: Path) -> None:
     file = tmp_path / "new" / "config.toml"
-    change(file, "run.target_ci", 0.02)
-    assert file.read_text() == "[run]\ntarget_ci = 0.02\n"
+    change(file, "run.target_ci", 0.03)
+    assert file.read_text() == "[run]\ntarget_ci = 0.03\n"
     assert [path.name for path in file.parent.iterdir() if path.suffix not in (".lock", ".toml")] == []
     for granularity in (3, 4):
         change(file, "cutting.granularity", granularity)

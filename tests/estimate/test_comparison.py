@@ -61,6 +61,27 @@ def test_the_figures_of_the_paper_follow_from_the_ratios() -> None:
     assert (found.within_5_percent, found.within_10_percent) == (0.5, 0.75)
 
 
+def test_models_that_others_know_are_judged_by_them_alone() -> None:
+    def known_elsewhere(others_ms: float, share: float = 1.0) -> SystemEstimate:
+        found = one(10, 10.0)
+        known = round(share * 10)
+        parts = [
+            replace(it, measured=it.measured and it.measured._replace(others_ms=others_ms)) if number < known else it
+            for number, it in enumerate(found.estimate.parts)
+        ]
+        return replace(found, estimate=replace(found.estimate, parts=tuple(parts)))
+
+    judged = [known_elsewhere(1.02), known_elsewhere(0.8), known_elsewhere(1.5, share=0.5), one(4, 4.0)]
+    found = accuracy(judged)
+    assert found is not None
+    assert (found.models, found.mean_absolute_error, found.by_others) == (4, 0.0, 2)
+    assert found.by_others_median_error == pytest.approx(0.11)
+    assert found.by_others_within_10_percent == 0.5
+    nothing = accuracy([one(4, 4.0)])
+    assert nothing is not None
+    assert (nothing.by_others, nothing.by_others_median_error) == (0, None)
+
+
 def test_the_sign_of_an_error_shows_if_the_estimate_is_too_high() -> None:
     assert one(4, 5.0).error == pytest.approx(-0.2)
     assert one(5, 4.0).error == pytest.approx(0.25)

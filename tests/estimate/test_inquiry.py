@@ -7,7 +7,7 @@ import pytest
 
 from dlbricks_tui.bricks.cutting import Cut, LayerOrder
 from dlbricks_tui.bricks.decomposition import Cutting, Decomposition, decompose
-from dlbricks_tui.bricks.identity import Brick, brick_of
+from dlbricks_tui.bricks.identity import Brick, brick_of, carrier_keys
 from dlbricks_tui.estimate.compositions import EstimateError
 from dlbricks_tui.estimate.estimate import Options
 from dlbricks_tui.estimate.inquiry import Inquiry
@@ -117,6 +117,28 @@ def test_a_brick_measured_without_contexts_has_the_mean_of_its_results(tmp_path:
     in_context = measurement(brick=brick, context=context, level=Level.WRITTEN, statistics=timed(9.0))
     both = on_system(tmp_path / "both", [in_context, *published])
     assert [part.latency.value_ms for part in both.estimate.parts] == [0, 9.0, 0, 3.0]
+
+
+def test_an_estimate_says_what_other_models_tell_of_it(tmp_path: Path) -> None:
+    own, other = carrier_keys(MODEL.graph), carrier_keys(chain("conv", "relu"))
+
+    def timed_in(layer: int, ms: float, *carriers: str) -> list[Record]:
+        how: dict[str, Any] = {"context": ANY_CONTEXT, "level": Level.WRITTEN, "statistics": timed(ms)}
+        return [measurement(brick=pair(layer)[0], occurrence=(("carrier", it),), **how) for it in carriers]
+
+    def told(*records: Record) -> tuple[int, int, float, float]:
+        found = on_system(tmp_path / new_uuid(), records).estimate
+        return found.coverage.own_carrier, found.coverage.other_models, *found.by_others
+
+    # The convolution takes 2 ms here, each relu 1 ms, and the pooling 4 ms.
+    both = [*timed_in(0, 2.0, own.whole), *timed_in(2, 4.0, own.whole)]
+    assert told(*both, *timed_in(1, 1.0, own.whole)) == (4, 0, 0.0, 8.0)
+    assert told(*both, *timed_in(1, 1.0, other.part)) == (2, 2, 0.25, 8.0)
+    # A mean of 1 ms, of which the other model says 0.5.
+    mixed = [*timed_in(1, 1.5, own.part), *timed_in(1, 0.5, other.whole)]
+    assert told(*both, *mixed) == (2, 0, 0.25, 7.0)
+    # Old results of parts do not say of which model.
+    assert told(*both, *timed_in(1, 1.0, "")) == (2, 0, 0.0, 8.0)
 
 
 def test_published_layers_that_differ_in_a_bias_alone_are_one_brick(tmp_path: Path) -> None:

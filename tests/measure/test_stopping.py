@@ -35,7 +35,7 @@ def samples_until_satisfied(rule: StoppingRule, samples: list[float], share: flo
 
 
 def test_a_steady_program_takes_the_fewest_samples_and_a_noisy_one_more() -> None:
-    rule = Adaptive()
+    rule = Adaptive(target=0.01)
     steady = samples_until_satisfied(rule, [0.1 * sample for sample in noisy(200, 0.002)])
     restless = samples_until_satisfied(rule, noisy(200, 0.03))
     assert steady == rule.least
@@ -47,7 +47,7 @@ def test_a_steady_program_takes_the_fewest_samples_and_a_noisy_one_more() -> Non
 def test_a_very_quick_program_needs_no_interval_below_the_resolution() -> None:
     quick = [0.01 * sample for sample in noisy(200, 0.03)]
     assert samples_until_satisfied(Adaptive(enough_ms=0.003), quick) == Adaptive().least
-    assert samples_until_satisfied(Adaptive(enough_ms=0.0), quick) > Adaptive().least
+    assert samples_until_satisfied(Adaptive(target=0.01, enough_ms=0.0), quick) > Adaptive().least
 
 
 def test_samples_say_whether_their_interval_is_narrow_or_a_limit_was_reached() -> None:
@@ -69,7 +69,7 @@ def test_an_interval_that_no_run_accepts_by_default_is_called_wide() -> None:
 
 
 def test_a_small_part_of_every_model_takes_fewer_samples() -> None:
-    rule, samples = Adaptive(), noisy(200, 0.03)
+    rule, samples = Adaptive(target=0.01), noisy(200, 0.03)
 
     def needed(share: float) -> int:
         return samples_until_satisfied(rule, samples, share)

@@ -42,7 +42,8 @@ def site(tmp_path: Path) -> Site:
 @pytest.fixture
 def quick_inside(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let the method `inside` time models and carriers for moments only, and wait for no quiet host."""
-    monkeypatch.setattr(inside, "PLAIN_SECONDS", 0.05)
+    for name in ("PLAIN", "BEFORE_ROUNDS"):
+        monkeypatch.setattr(inside, name, getattr(inside, name)._replace(seconds=0.05))
     monkeypatch.setattr(inside, "most_seconds_per_carrier", lambda _: 0.5)
     monkeypatch.setattr(inside, "PATIENCE_SECONDS", 0.0)
 

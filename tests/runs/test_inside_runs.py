@@ -94,6 +94,7 @@ def test_an_estimate_equals_the_latency_of_the_model_also_of_one_with_repeated_m
         assert coverage.complete
         assert found.error == pytest.approx(0, abs=0.01)
         assert coverage.own_carrier == (coverage.layers if model == MODEL else 0)
+        assert coverage.other_models == 0
 
 
 def test_a_brick_with_a_wide_interval_is_reported_although_its_carrier_is_known_well(

@@ -206,15 +206,18 @@ def test_a_batch_size_between_known_ones_is_interpolated_and_none_beyond_them() 
     assert [it.samples_ms for it in found] == [(10.0,), (15.0,), (25.0,), (45.0,)]
 
 
-def test_the_newest_load_test_says_what_passing_a_request_and_a_pause_cost() -> None:
+def test_the_load_tests_of_half_a_day_say_what_passing_a_request_and_a_pause_cost() -> None:
     service = ServiceTimes((of_size(1, 10.0),))
+    days = {hours: f"2026-11-22T{hours:02}:00:00.000000+00:00" for hours in (2, 13, 18, 20)}
     tests = [
-        load_test(runtime="other", passing_ms=5.0),
-        load_test(runtime="this", passing_ms=0.3, wake_up_ms=0.7),
-        load_test(runtime="this", passing_ms=0.2),
+        load_test(runtime="this", passing_ms=9.0, wake_up_ms=9.0, when=days[2]),
+        load_test(runtime="this", passing_ms=0.3, wake_up_ms=0.7, when=days[13]),
+        load_test(runtime="this", passing_ms=0.2, wake_up_ms=0.4, when=days[20]),
+        load_test(runtime="this", passing_ms=0.6, wake_up_ms=0.5, when=days[18]),
+        load_test(runtime="other", passing_ms=5.0, when=days[20]),
     ]
     found = with_load_tests(service, tests, "this", 1)
-    assert (found.passing_ms, found.wake_up_ms, found.passing_is_measured) == (0.3, 0.7, True)
+    assert (found.passing_ms, found.wake_up_ms, found.passing_is_measured) == (0.3, 0.5, True)
     assert not with_load_tests(service, tests, "none", 1).passing_is_measured
 
 
@@ -233,10 +236,22 @@ def test_offline_tests_say_how_much_instances_slow_one_another_down() -> None:
 
 def test_the_requests_of_a_single_stream_are_samples_without_the_cost_of_passing() -> None:
     test = load_test(kind="single", passing_ms=0.5, latencies=pack_latencies([10_500_000] * 99 + [40_500_000]))
-    found = streamed_service(test)
+    found = streamed_service([test])
     assert found.latency.value_ms == pytest.approx(10.0)
     assert sorted(found.samples_ms)[-2:] == pytest.approx([10.0, 40.0])
     assert (found.batch_size, found.source) == (1, ServiceSource.SINGLE_STREAM)
+
+
+def test_several_single_streams_count_alike_and_their_difference_is_in_the_interval() -> None:
+    tests = [
+        load_test(kind="single", passing_ms=0.5, latencies=pack_latencies([milliseconds * 1_000_000] * count))
+        for milliseconds, count in ((10, 300), (12, 100))
+    ]
+    found, one = streamed_service(tests), streamed_service(tests[:1])
+    assert found.latency.value_ms == pytest.approx(10.5)
+    assert found.latency.low_ms < 9.5 < 11.5 < found.latency.high_ms
+    assert one.latency.high_ms == pytest.approx(9.5)
+    assert len(found.samples_ms) == 400
 
 
 @pytest.mark.parametrize(("percentile", "found"), [(50.0, 6), (90.0, 10), (99.0, 10), (0.1, 1)])
