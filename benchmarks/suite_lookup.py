@@ -26,7 +26,7 @@ from dlbricks_tui.models.library import Library, ModelSource
 from dlbricks_tui.models.loading import Loader
 from dlbricks_tui.runtime.registry import Registry
 from dlbricks_tui.runtime.traits import Format
-from dlbricks_tui.share.exporting import chosen_decoys
+from dlbricks_tui.share.exporting import chosen_decoys, like_sized
 from dlbricks_tui.share.packing import SuiteModel
 from dlbricks_tui.share.suite_files import seed_of
 
@@ -102,8 +102,8 @@ def attacks(here: Path, loader: Loader, form: Format, level: Level, only: Sequen
         return [SuiteModel(decompose(loader.load(source, level, shapes)))]
 
     for path, private in known.items():
-        pool = [source for source in sources.values() if source.path != path]
         model = SuiteModel(private)
+        pool = like_sized(list(sources.values()), {path: model}, DECOYS)
         chosen = chosen_decoys(pool, DECOYS, seed_of(f"lookup {path.name}"), [model], take)
         decoys = [it.decomposition for it in chosen]
         here_exact = frozenset(key for it in (private, *decoys) for key in keys(it))

@@ -17,7 +17,7 @@ from dlbricks_tui.api.scope import EstimateOptions, MeasurementScope
 from dlbricks_tui.bricks.cutting import Cut, LayerOrder
 from dlbricks_tui.bricks.decomposition import Decomposition
 from dlbricks_tui.errors import UserError
-from dlbricks_tui.estimate.estimate import Coverage
+from dlbricks_tui.estimate.estimate import ByOthers, Coverage
 from dlbricks_tui.estimate.explanation import Residual, by_region, by_type, costliest, residual, unpredicted_operators
 from dlbricks_tui.estimate.parts import SlowPart, slowest
 from dlbricks_tui.estimate.ranking import Point
@@ -146,6 +146,8 @@ class ModelEstimate(Variant):
     per_second: float | None
     # The 95 % interval of `sequential_ms`: its lower and its upper bound.
     interval_ms: tuple[float, float] | None
+    # The sum as other models tell it.
+    by_others: ByOthers
     coverage: Coverage
     complete: bool
     # True if the sums leave layers out; the model may then take more or less.

@@ -49,7 +49,8 @@ from dlbricks_tui.runs.request import RunRequest
 from dlbricks_tui.runs.run import RunOutcome
 from dlbricks_tui.runs.work import Workplace
 from dlbricks_tui.runtime.variant import Precision, Variant, variant_in_words
-from dlbricks_tui.scenarios.scenario import ScenarioKind, ScenarioOrder
+from dlbricks_tui.scenarios.kinds import ScenarioKind
+from dlbricks_tui.scenarios.scenario import ScenarioOrder
 from dlbricks_tui.settings.loads import ARRIVAL, SERVING
 from dlbricks_tui.settings.setting import fields_of
 from dlbricks_tui.store.change import Verdict, newest_together

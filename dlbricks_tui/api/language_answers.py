@@ -13,7 +13,7 @@ from dlbricks_tui.api.documents import taken
 from dlbricks_tui.errors import UserError
 from dlbricks_tui.host.fingerprint import HostFiles, instruction_sets
 from dlbricks_tui.language import llama_cpp
-from dlbricks_tui.language.architecture import LanguageError, WeightPrecision
+from dlbricks_tui.language.architecture import LanguageError, LanguagePhase, WeightPrecision
 from dlbricks_tui.language.composing import (
     MemoryNeed,
     PhaseTimes,
@@ -25,13 +25,7 @@ from dlbricks_tui.language.composing import (
 from dlbricks_tui.language.decoder import Decoder, Step, distinct_blocks
 from dlbricks_tui.language.llama_cpp import LikeLlama, LlamaHost
 from dlbricks_tui.language.opening import NamedModel, open_language_model
-from dlbricks_tui.language.orders import (
-    LanguagePhase,
-    LanguageQuestion,
-    MeasuredEngine,
-    is_llama_cpp,
-    stored_precision,
-)
+from dlbricks_tui.language.orders import LanguageQuestion, MeasuredEngine, is_llama_cpp, stored_precision
 from dlbricks_tui.language.predicting import BrickPredictor, bytes_read, measured_steps
 from dlbricks_tui.recorded_host import processors_here
 from dlbricks_tui.runtime.registry import Registry

@@ -28,18 +28,11 @@ from dlbricks_tui.estimate.system_estimate import find_system
 from dlbricks_tui.host.fingerprint import fingerprint
 from dlbricks_tui.jobs.errors import JobError
 from dlbricks_tui.jobs.events import Event
-from dlbricks_tui.language.architecture import LanguageError, WeightPrecision
+from dlbricks_tui.language.architecture import LanguageError, LanguagePhase, WeightPrecision
 from dlbricks_tui.language.composing import PhaseTimes, phase_times, timings
 from dlbricks_tui.language.llama_cpp import PROTOCOL as LLAMA_PROTOCOL
 from dlbricks_tui.language.opening import NamedModel, library_models
-from dlbricks_tui.language.orders import (
-    LANGUAGE,
-    LanguageOrder,
-    LanguagePhase,
-    LanguageQuestion,
-    is_llama_cpp,
-    stored_precision,
-)
+from dlbricks_tui.language.orders import LANGUAGE, LanguageOrder, LanguageQuestion, is_llama_cpp, stored_precision
 from dlbricks_tui.language.predicting import BrickPredictor, measured_ways
 from dlbricks_tui.recorded_host import processors_here
 from dlbricks_tui.runtime.registry import Registry

@@ -23,11 +23,11 @@ from dlbricks_tui.language.orders import LANGUAGE, Drive, DrivenLoad, LanguageOr
 from dlbricks_tui.language.predicting import BrickPredictor
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.runtime.variant import Precision, stated_precision, stated_threads
+from dlbricks_tui.scenarios.kinds import MOST_USERS, ScenarioKind
 from dlbricks_tui.scenarios.scenario import (
     CONFIDENCE,
     LoadTestDone,
     ScenarioError,
-    ScenarioKind,
     ScenarioOrder,
     batch_sizes_up_to,
     fewest_queries,
@@ -36,14 +36,7 @@ from dlbricks_tui.scenarios.scenario import (
     meets_bound,
     percentile_ms,
 )
-from dlbricks_tui.scenarios.tokens import (
-    MOST_USERS,
-    StepLatencies,
-    TokenLoad,
-    TokenQueue,
-    TokenScenario,
-    TokenServing,
-)
+from dlbricks_tui.scenarios.tokens import StepLatencies, TokenLoad, TokenQueue, TokenScenario, TokenServing
 from dlbricks_tui.settings.loads import BATCHES, FIRST_TOKEN, PER_TOKEN, PERCENTILE, THINK, USERS
 from dlbricks_tui.settings.setting import require_allowed
 from dlbricks_tui.store.database import ResultsDatabase

@@ -63,7 +63,7 @@ from dlbricks_tui.api.traces import TraceFormat, TraceOptions, TraceResult
 from dlbricks_tui.bricks.cutting import Cut, LayerOrder
 from dlbricks_tui.errors import UserError
 from dlbricks_tui.estimate.compositions import EstimateError
-from dlbricks_tui.estimate.estimate import Coverage
+from dlbricks_tui.estimate.estimate import ByOthers, Coverage
 from dlbricks_tui.estimate.explanation import Residual
 from dlbricks_tui.evaluations.baseline import Difference
 from dlbricks_tui.evaluations.evaluation import Evaluation, EvaluationError
@@ -71,16 +71,17 @@ from dlbricks_tui.evaluations.matching import Match
 from dlbricks_tui.fleet.request import FleetError
 from dlbricks_tui.jobs.errors import JobError
 from dlbricks_tui.jobs.folder import State
-from dlbricks_tui.language.architecture import LanguageError, WeightPrecision
+from dlbricks_tui.language.architecture import LanguageError, LanguagePhase, WeightPrecision
 from dlbricks_tui.language.composing import MemoryNeed
-from dlbricks_tui.language.orders import LanguagePhase, MeasuredEngine
+from dlbricks_tui.language.orders import MeasuredEngine
 from dlbricks_tui.measure.events import MeasureError
 from dlbricks_tui.measure.method import Method
 from dlbricks_tui.models.errors import ModelError
 from dlbricks_tui.models.graph import Layer, LayerGraph, Level
 from dlbricks_tui.runtime.errors import WorkerError
 from dlbricks_tui.runtime.variant import InstructionSet, Optimisation, Precision
-from dlbricks_tui.scenarios.scenario import ScenarioError, ScenarioKind
+from dlbricks_tui.scenarios.kinds import ScenarioKind
+from dlbricks_tui.scenarios.scenario import ScenarioError
 from dlbricks_tui.settings.measuring import Question as FleetQuestion
 from dlbricks_tui.store.change import Verdict
 from dlbricks_tui.store.columns import Summary
@@ -93,6 +94,7 @@ from dlbricks_tui.traces.trace import TraceError, TraceLevel
 
 __all__ = [
     "BrickShare",
+    "ByOthers",
     "CheckOptions",
     "CheckedModel",
     "CompareOptions",

@@ -22,6 +22,7 @@ from dlbricks_tui.models.graph import LayerGraph
 from dlbricks_tui.models.library import ModelSource
 from dlbricks_tui.runtime.runtime import MOST_THREADS, Runtime
 from dlbricks_tui.runtime.variant import remarks_on, stated_precision, stated_threads
+from dlbricks_tui.scenarios.kinds import ScenarioKind
 from dlbricks_tui.scenarios.predicting import (
     BrickSamples,
     CurvePoint,
@@ -42,7 +43,6 @@ from dlbricks_tui.scenarios.scenario import (
     PredictedLoad,
     Scenario,
     ScenarioError,
-    ScenarioKind,
     ScenarioOrder,
     batch_sizes_up_to,
     best_of,

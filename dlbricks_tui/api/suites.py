@@ -2,7 +2,7 @@
 
 import sys
 from collections.abc import Callable, Collection, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -45,6 +45,7 @@ from dlbricks_tui.share.exporting import (
     SuiteWritten,
     assemble,
     chosen_decoys,
+    like_sized,
     write_assembled,
 )
 from dlbricks_tui.share.mxnet_excerpts import MXNetReader
@@ -255,19 +256,30 @@ class _Export:
         return tuple(found)
 
     def decoys(self, private: Sequence[SuiteModel], seed: Seed, known: Library) -> tuple[SuiteModel, ...]:
-        """Return decoys for each kind of private models: of the same format, and quantised if those are."""
+        """Return decoys for each kind of private models: of the same format, and quantised if those are.
+
+        Samples are of about their size, too.
+        """
         found: list[SuiteModel] = []
-        mine, options = {source.path for source in self._sources}, self._options
+        mine, options = {source.path: source.name for source in self._sources}, self._options
         offered = known.find_all(options.decoys_from) if options.decoys_from else known.samples()
         by_kind: dict[tuple[Format, bool, str], list[SuiteModel]] = {}
         for model in private:
             by_kind.setdefault(kind_of(model), []).append(model)
         for (form, quantised, kind), alike in by_kind.items():
             readable = [it.in_format(form) for it in offered if form in it.formats]
-            others = [source for source in readable if source.path not in mine]
-            pool = others if options.decoys_from else self._of_kind(others, kind)
+            others: Sequence[ModelSource] = [source for source in readable if source.path not in mine]
             take = partial(self._taken, precision=Precision.INT8 if quantised else options.precision)
-            found += chosen_decoys(pool, options.decoys, seed, alike, take)
+            if not options.decoys_from:
+                named = {it.decomposition.graph.name: it for it in alike}
+                own = {path: named[name] for path, name in mine.items() if name in named}
+                others = self._of_kind(others, kind)
+                near = like_sized([*others, *(it for it in readable if it.path in own)], own, options.decoys)
+                # Some may be unreadable, or have no bricks of their own.
+                with suppress(ShareError):
+                    found += chosen_decoys(near, options.decoys, seed, alike, take)
+                    continue
+            found += chosen_decoys(others, options.decoys, seed, alike, take)
         return tuple(found)
 
     def _of_kind(self, pool: Sequence[ModelSource], kind: str) -> Sequence[ModelSource]:

@@ -22,7 +22,7 @@ from dlbricks_tui.documents.language import (
 from dlbricks_tui.documents.parts import Column, Heading, Part, Sentence, Table, name_column, word_column
 from dlbricks_tui.documents.ranking import difference_words
 from dlbricks_tui.documents.what_ifs import interval_of, proof_sentence, style_of
-from dlbricks_tui.language.orders import LanguagePhase
+from dlbricks_tui.language.architecture import LanguagePhase
 from dlbricks_tui.store.change import Verdict
 from dlbricks_tui.wording.answers import what_if_words
 from dlbricks_tui.wording.numbers import PREDICTED, between, counted, delay_text, signed_percent

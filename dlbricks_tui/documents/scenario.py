@@ -19,13 +19,13 @@ from dlbricks_tui.documents.load_pictures import (
 )
 from dlbricks_tui.documents.parts import BLANK_LINE, Column, Heading, MarkedSentence, Part, Sentence, Table, name_column
 from dlbricks_tui.documents.parts import CellKind as Holds
+from dlbricks_tui.scenarios.kinds import ScenarioKind
 from dlbricks_tui.scenarios.scenario import (
     CONFIDENCE,
     PERCENTILES,
     PredictedLoad,
     Range,
     Scenario,
-    ScenarioKind,
     best_of,
     fewest_queries,
     is_positive,

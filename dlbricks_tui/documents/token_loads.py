@@ -19,7 +19,8 @@ from dlbricks_tui.documents.parts import (
 )
 from dlbricks_tui.documents.pictures import Axis, Plot, Series, StraightLine
 from dlbricks_tui.runtime.variant import threads_in_words, without_variant
-from dlbricks_tui.scenarios.tokens import MOST_USERS, TokenLoad, TokenServing
+from dlbricks_tui.scenarios.kinds import MOST_USERS
+from dlbricks_tui.scenarios.tokens import TokenLoad, TokenServing
 from dlbricks_tui.wording.jobs import percentile_name
 from dlbricks_tui.wording.numbers import PREDICTED, counted, delay_text, rate_text
 

@@ -21,8 +21,6 @@ _TABLE = "dollars_per_hour"
 # Half of the interval of a predicted latency that may be the best, as a share of it.
 WIDEST_OF_THE_BEST = 0.2
 _HOURS_PER_MS = 1.0 / 3_600_000.0
-# The share of a model that others have to have before it is judged by their bricks.
-_NEARLY_ALL = 0.9
 # No machine costs more. Without a limit costs could overflow.
 _HIGHEST = 1_000_000
 
@@ -229,7 +227,7 @@ def accuracy(estimates: Iterable[SystemEstimate]) -> Accuracy | None:
 def _error_by_others(one: SystemEstimate) -> float | None:
     """Return the error of a model as others tell it; None if they lack too much of it."""
     found = one.estimate.by_others
-    if one.end_to_end is None or not one.end_to_end.value_ms or found.share < _NEARLY_ALL:
+    if one.end_to_end is None or not one.end_to_end.value_ms or not found.knows_nearly_all:
         return None
     return found.sequential_ms / one.end_to_end.value_ms - 1.0
 

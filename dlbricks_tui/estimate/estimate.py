@@ -25,6 +25,8 @@ WIDEST_SHARE, WIDEST_MS = 0.05, 0.003
 _ERROR_OF_ALONE = 0.096
 # The ids of results of isolated bricks begin with this.
 _ALONE = "alone-"
+# The share of a model that others have to have before it is judged by their bricks.
+_NEARLY_ALL = 0.9
 # Two standard deviations, for 95 % of a normal distribution.
 _SIGMAS = 1.96
 
@@ -197,7 +199,8 @@ class RemainingBricks(NamedTuple):
     seconds: float | None
 
 
-class ByOthers(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class ByOthers:
     """A sequential sum in which bricks count with their latency in other models, as far as any other has them.
 
     `share`: how much of the model's own sum those bricks are.
@@ -205,6 +208,11 @@ class ByOthers(NamedTuple):
 
     share: float
     sequential_ms: float
+
+    @property
+    def knows_nearly_all(self) -> bool:
+        """True if next to nothing in it was measured in the model itself."""
+        return self.share >= _NEARLY_ALL
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from packaging.specifiers import InvalidSpecifier, SpecifierSet
 
 from dlbricks_tui.evaluations.evaluation import RecordedResult, Schema, as_list, schema
 from dlbricks_tui.evaluations.faults import LONGEST_SHOWN, Fault, Place, key_shown, shown, table_shown
-from dlbricks_tui.scenarios.scenario import ScenarioKind
+from dlbricks_tui.scenarios.kinds import ScenarioKind
 from dlbricks_tui.settings.setting import plain
 from dlbricks_tui.settings.variant import EXECUTION, THREADS
 

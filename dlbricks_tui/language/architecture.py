@@ -24,6 +24,14 @@ class LanguageError(UserError):
     """A language model that is not known, cannot be read, or is impossible."""
 
 
+class LanguagePhase(str, Enum):
+    """The parts of an answer whose latency is compared: all of it, its prompt, or each generated token."""
+
+    TOTAL = "total"
+    PREFILL = "prefill"
+    DECODE = "decode"
+
+
 class WeightPrecision(str, Enum):
     """How the weights of products are stored: 4 or 8 bits in blocks, or floating point.
 

@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 from statistics import fmean
 
 from dlbricks_tui.estimate.knowledge import host_speed
-from dlbricks_tui.language.architecture import BLOCK_SIZE, WINDOW_SLACK, Architecture, WeightPrecision
+from dlbricks_tui.language.architecture import BLOCK_SIZE, WINDOW_SLACK, Architecture, LanguagePhase, WeightPrecision
 from dlbricks_tui.language.decoder import ATTENTION, Decoder, ModelPart
-from dlbricks_tui.language.orders import LanguagePhase, LanguageQuestion
+from dlbricks_tui.language.orders import LanguageQuestion
 from dlbricks_tui.models.graph import LayerGraph
 from dlbricks_tui.models.kinds import Kind
 from dlbricks_tui.runtime.traits import OPENVINO

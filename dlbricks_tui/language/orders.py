@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from enum import Enum
 
 from dlbricks_tui.host.queue import WorkKind
 from dlbricks_tui.jobs.events import Event, event_kinds
@@ -68,14 +67,6 @@ def stored_precision(runtime: Runtime, wanted: WeightPrecision) -> WeightPrecisi
             f"{other.value}: choose --cache {computed.value}, f16 or int8"
         )
     return found
-
-
-class LanguagePhase(str, Enum):
-    """The parts of an answer whose latency is compared: all of it, its prompt, or each generated token."""
-
-    TOTAL = "total"
-    PREFILL = "prefill"
-    DECODE = "decode"
 
 
 @dataclass(frozen=True, slots=True)

@@ -238,8 +238,13 @@ class TimedCarrier:
         return is_narrow and not found.doubt and self._is_sure(rule, plain_ms)
 
     def lacks_quiet_rounds(self, rule: Adaptive) -> bool:
-        """True if it has had its time, too little of it on a quiet host, and only that counts."""
+        """True if it has had its time, too little of it on a quiet host, and only that counts.
+
+        One whose every round takes the time of a carrier has a wider interval instead.
+        """
         if self.track.counts_all or len(self.plain_ms) >= MOST_TIMES_LONGER * rule.bounds(median(self.plain_ms))[1]:
+            return False
+        if self.seconds_per_round > self.most_seconds:
             return False
         found = self.counting
         is_quiet = len(found.places) == len(self.plain_ms) or self._is_sure(rule, found.of(self.plain_ms))

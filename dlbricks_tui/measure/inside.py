@@ -43,7 +43,7 @@ from dlbricks_tui.measure.jobs import Job, JobKey, timed_runs, untimed_runs
 from dlbricks_tui.measure.known import UNFINISHED
 from dlbricks_tui.measure.noise import HostTrack, NoiseMonitor, Round, counting
 from dlbricks_tui.measure.results import CarrierOccurrence, Checkpoints, ResultSink, renewed
-from dlbricks_tui.measure.stopping import FEWEST_OF_THE_LONGEST, Adaptive, samples_of
+from dlbricks_tui.measure.stopping import Adaptive, samples_of
 from dlbricks_tui.measure.supervised_worker import REFERENCE, RUNS_PER_READING, SupervisedWorker, reference_ms
 from dlbricks_tui.measure.time_left import BEFORE_ROUNDS, PATIENCE_SECONDS, PLAIN, Agenda, most_seconds_per_carrier
 from dlbricks_tui.runtime.protocol import Profiled, Program, Reason

@@ -14,7 +14,7 @@ from dlbricks_tui.measure.noise import NoiseMonitor
 from dlbricks_tui.measure.stopping import Adaptive, StoppingRule
 
 # Starting a worker imports its framework.
-WORKER_START_SECONDS = 3.0
+WORKER_START_SECONDS = 1.0
 # Loading a program compiles its kernels and runs it for the first time.
 _LOAD_MS, _PASSES_TO_LOAD = 40.0, 1.5
 # Each sample of a brick also runs the program that makes its inputs.

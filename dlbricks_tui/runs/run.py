@@ -111,15 +111,16 @@ def execute(
                 )
                 for part in request.parts
             ]
+            # Neither the run's own work nor that of a run before it is competition.
+            competing = None if control.host_was_busy else competing_threads()
+            if competing is not None:
+                sessions[0].start_early()
             # Before the turn: models and inputs that are no good are refused at once.
-            sessions[0].start_early()
             with signals.waiting():
                 all_models = read_parts(sessions, read)
-                # What it does is no competition.
-                early_worker.wait()
             control.begin()
-            # Only now: the work before it is no competition.
-            competing = competing_threads()
+            if competing is None:
+                competing = competing_threads()
             sessions = [replace(session, competing=competing) for session in sessions]
             with ResultsDatabase(place.data.store) as store:
                 stopped = _measure(sessions, all_models, store)

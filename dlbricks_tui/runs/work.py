@@ -24,7 +24,7 @@ from dlbricks_tui.measure.noise import NoiseMonitor
 from dlbricks_tui.measure.results import Recorder, ResultSink, conditions_of
 from dlbricks_tui.measure.rounds import BatchLimits
 from dlbricks_tui.measure.stopping import Adaptive
-from dlbricks_tui.measure.supervised_worker import START_SECONDS, SupervisedWorker, TimeLimits, reference_program
+from dlbricks_tui.measure.supervised_worker import SupervisedWorker, TimeLimits, reference_program
 from dlbricks_tui.measure.time_left import END_SECONDS, Agenda, stages
 from dlbricks_tui.models.graph import LayerGraph
 from dlbricks_tui.runs.control import Control
@@ -40,9 +40,9 @@ from dlbricks_tui.runs.results import (
     with_known_onednn,
     with_onednn,
 )
-from dlbricks_tui.runtime.errors import WorkerLostError, WorkerRefusedError
+from dlbricks_tui.runtime.errors import WorkerError
 from dlbricks_tui.runtime.process import INSIDE, Worker
-from dlbricks_tui.runtime.protocol import Describe, Described, Reason
+from dlbricks_tui.runtime.protocol import Described, Reason
 from dlbricks_tui.runtime.runtime import Runtime
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.records import Provenance, Run, System, new_uuid, utc_now
@@ -79,14 +79,8 @@ class EarlyWorker:
 
     def start(self, limited: Runtime, log: Path, program: Path) -> None:
         """Start a worker; whoever starts the next one tells why it cannot start."""
-        with suppress(WorkerLostError):
+        with suppress(WorkerError):
             self._waiting = limited, Worker(limited, log, program).__enter__()
-
-    def wait(self) -> None:
-        """Wait until its framework is imported."""
-        if self._waiting is not None:
-            with suppress(WorkerLostError, WorkerRefusedError):
-                self._waiting[1].ask(Describe(), START_SECONDS)
 
     def take(self, limited: Runtime) -> Worker | None:
         """Return the worker if it is of this runtime and was not taken before."""
@@ -140,9 +134,7 @@ class RunSession:
         return self.request.memory_limit_bytes or self.system.memory_bytes
 
     def start_early(self) -> None:
-        """Start the worker that times first, unless it would disturb other work on the host."""
-        if self.control.host_was_busy:
-            return
+        """Start the worker that times first."""
         runtime = self.request.runtime
         if self.request.method is Method.INSIDE:
             timed, profiled = runtime.as_timed(), runtime.for_profiling()

@@ -23,6 +23,7 @@ import numpy as np
 
 from dlbricks_tui.host.noise import contention_between
 from dlbricks_tui.jobs.events import Event
+from dlbricks_tui.scenarios.kinds import ScenarioKind
 from dlbricks_tui.scenarios.loadgen import (
     Latencies,
     LoadGenLog,
@@ -42,7 +43,6 @@ from dlbricks_tui.scenarios.scenario import (
     LoadTestDone,
     LoadTestStarted,
     ScenarioError,
-    ScenarioKind,
     percentile_of,
 )
 from dlbricks_tui.scenarios.serving import Answered, Serving

@@ -17,7 +17,8 @@ from pathlib import Path
 from typing import Any
 
 from dlbricks_tui.files import open_regular
-from dlbricks_tui.scenarios.scenario import SAMPLES_PER_QUERY, SCHEDULE_SEED, ScenarioError, ScenarioKind
+from dlbricks_tui.scenarios.kinds import ScenarioKind
+from dlbricks_tui.scenarios.scenario import SAMPLES_PER_QUERY, SCHEDULE_SEED, ScenarioError
 
 # The logs of a test, and what its trace has for each sample.
 _LOG_BYTES, _BYTES_PER_SAMPLE = 64 << 20, 1500

@@ -29,6 +29,7 @@ from dlbricks_tui.measure.supervised_worker import TimeLimits
 from dlbricks_tui.runs.results import model_digests, provenance, with_onednn
 from dlbricks_tui.runs.work import Workplace
 from dlbricks_tui.runtime.protocol import Described, Program
+from dlbricks_tui.scenarios.kinds import ScenarioKind
 from dlbricks_tui.scenarios.load_tests import Clocks, LoadFinding, LoadTests, RateSearch
 from dlbricks_tui.scenarios.loadgen import LoadSettings, delete_traces, require_loadgen
 from dlbricks_tui.scenarios.scenario import (
@@ -42,7 +43,6 @@ from dlbricks_tui.scenarios.scenario import (
     LoadTestStarted,
     Scenario,
     ScenarioError,
-    ScenarioKind,
     ScenarioOrder,
     fewest_queries,
 )

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dlbricks_tui.estimate.knowledge import Latency
+from dlbricks_tui.scenarios.kinds import ScenarioKind
 from dlbricks_tui.scenarios.scenario import (
     CONFIDENCE,
     PERCENTILES,
@@ -20,7 +21,6 @@ from dlbricks_tui.scenarios.scenario import (
     Range,
     Scenario,
     ScenarioError,
-    ScenarioKind,
     fewest_queries,
     latencies_ms,
 )

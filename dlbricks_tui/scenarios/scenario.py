@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from enum import Enum
 from functools import lru_cache
 
 from dlbricks_tui.analysis.what_if import Execution
@@ -12,6 +11,7 @@ from dlbricks_tui.jobs.events import Event, event_kinds
 from dlbricks_tui.jobs.kinds import JobKind
 from dlbricks_tui.models.graph import Numbers, Shape
 from dlbricks_tui.models.library import ModelSource
+from dlbricks_tui.scenarios.kinds import ScenarioKind
 from dlbricks_tui.store.records import LoadTest
 from dlbricks_tui.store.statistics import unpack_latencies
 
@@ -28,19 +28,6 @@ FULL_SECONDS = 600.0
 
 class ScenarioError(UserError):
     """A scenario that contradicts itself, or that nothing can fulfil."""
-
-
-class ScenarioKind(str, Enum):
-    """The scenarios of MLPerf."""
-
-    # The next request is sent when the last one is answered.
-    SINGLE = "single"
-    # The same with requests of eight samples.
-    MULTI = "multi"
-    # Requests arrive at random times, as a Poisson process.
-    SERVER = "server"
-    # All samples are there from the start.
-    OFFLINE = "offline"
 
 
 # A server gets the fewest queries that decide.

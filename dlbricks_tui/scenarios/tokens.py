@@ -13,12 +13,11 @@ from itertools import pairwise
 from math import ceil
 
 from dlbricks_tui.runtime.protocol import ServedAnswer
+from dlbricks_tui.scenarios.kinds import MOST_USERS
 from dlbricks_tui.scenarios.scenario import percentile_of
 
 # For each user, the seconds before each request: since the start, and since the answer to the last one.
 Pauses = tuple[tuple[float, ...], ...]
-# More users are not simulated.
-MOST_USERS = 256
 # At least so many answers are simulated and driven, and of each user; a drive of them takes about so long at most.
 _SIMULATED, _FEWEST_SIMULATED = 1000, 12
 _DRIVEN, _FEWEST_DRIVEN, _MOST_SECONDS = 20, 3, 120.0

@@ -2,8 +2,7 @@
 
 from dataclasses import replace
 
-from dlbricks_tui.language.architecture import WeightPrecision
-from dlbricks_tui.language.orders import LanguagePhase
+from dlbricks_tui.language.architecture import LanguagePhase, WeightPrecision
 from dlbricks_tui.runtime.variant import CachePrecision, FlashAttention
 from dlbricks_tui.settings.setting import Setting, number, one_of, whole
 

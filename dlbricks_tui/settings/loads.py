@@ -6,8 +6,7 @@ from enum import Enum
 
 from dlbricks_tui.language.architecture import WeightPrecision
 from dlbricks_tui.runtime.variant import CHOSEN_PRECISIONS
-from dlbricks_tui.scenarios.scenario import ScenarioKind
-from dlbricks_tui.scenarios.tokens import MOST_USERS
+from dlbricks_tui.scenarios.kinds import MOST_USERS, ScenarioKind
 from dlbricks_tui.settings.language import GENERATE, PROMPT, WEIGHTS
 from dlbricks_tui.settings.setting import Setting, flag, number, one_of, percentile, whole
 from dlbricks_tui.settings.variant import BATCH_SIZES, PRECISION

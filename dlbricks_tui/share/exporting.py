@@ -5,12 +5,15 @@ Decoys are models from a pool, some with another image size.
 
 import random
 import time
+from bisect import bisect
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from math import prod
 from pathlib import Path
 from typing import NamedTuple
 
+from dlbricks_tui.bricks.decomposition import Decomposition
 from dlbricks_tui.jobs.events import Event
 from dlbricks_tui.models.errors import ModelError
 from dlbricks_tui.models.graph import Level, Shape
@@ -40,6 +43,9 @@ _SMALLEST, _LARGEST = 0.6, 1.4
 # Most networks halve an image five times: 2 to the power of 5.
 _STEP = 32
 _SECONDS_BETWEEN_EVENTS = 1.0
+
+# A size class of decoys has at least so many models.
+_FEWEST_OF_A_SIZE = 8
 
 # Loads a model for input shapes by name, and cuts it into bricks, once for each framework of the suite.
 Take = Callable[[ModelSource, Mapping[str, Shape]], Sequence[SuiteModel]]
@@ -77,6 +83,37 @@ def chosen_decoys(
             "for fewer with --decoys"
         )
     return ()
+
+
+def like_sized(pool: Sequence[ModelSource], private: Mapping[Path, SuiteModel], count: int) -> list[ModelSource]:
+    """Return the models of a pool that are in one size class with private ones, to choose `count` decoys from.
+
+    Private models are given by their files, which the pool may hold. Classes are those of the whole pool, so that the
+    decoys of a model are those of any other in its class: they tell the class, and no more.
+    """
+    ordered = sorted({source.path: source for source in pool}.values(), key=lambda it: (size_of(it), it.path))
+    wanted = max(_FEWEST_OF_A_SIZE, 2 * count + 1)
+    classes = [ordered[first : first + wanted] for first in range(0, len(ordered), wanted)]
+    if len(classes) > 1 and len(classes[-1]) < wanted:
+        last = classes.pop()
+        classes[-1] = [*classes[-1], *last]
+    places = {source.path: number for number, held in enumerate(classes) for source in held}
+    first_sizes = [size_of(held[0]) for held in classes[1:]]
+    numbers = {
+        places[path] if path in places else bisect(first_sizes, _size(model.decomposition))
+        for path, model in private.items()
+    }
+    return [source for number in sorted(numbers) for source in classes[number] if source.path not in private]
+
+
+def size_of(source: ModelSource) -> float:
+    """Return about what a model of the samples costs in a suite: its different layers times the size of its inputs."""
+    return (source.unique_layers or 1) * max(1, sum(map(prod, source.inputs.values())))
+
+
+def _size(model: Decomposition) -> float:
+    """Return the same of a model that was read."""
+    return len(model.bricks) * max(1, sum(prod(it.type.shape or ()) for it in model.graph.inputs))
 
 
 def _shortage(offered: int, alike: int, unreadable: int) -> str:

@@ -58,8 +58,8 @@ if TYPE_CHECKING:
     from dlbricks_tui.config.config import Config
     from dlbricks_tui.documents.pictures import Plot
     from dlbricks_tui.folders import DataFolder
+    from dlbricks_tui.language.architecture import LanguagePhase
     from dlbricks_tui.language.opening import NamedModel
-    from dlbricks_tui.language.orders import LanguagePhase
 
     Answers = tuple[LanguageAnswer, ...]
 

@@ -12,6 +12,7 @@ from dlbricks_tui.jobs.events import Event, Waiting
 from dlbricks_tui.language.orders import LanguageMessage
 from dlbricks_tui.printable import printable
 from dlbricks_tui.runs.events import ModelLeftOut
+from dlbricks_tui.scenarios.kinds import ScenarioKind
 from dlbricks_tui.scenarios.scenario import (
     SAMPLES_PER_QUERY,
     LoadProgress,
@@ -20,7 +21,6 @@ from dlbricks_tui.scenarios.scenario import (
     LoadTestsKept,
     LoadTestStarted,
     Scenario,
-    ScenarioKind,
     latencies_ms,
 )
 from dlbricks_tui.share.exporting import SuiteWritten

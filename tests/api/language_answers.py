@@ -14,10 +14,10 @@ from dlbricks_tui.api.language_answers import (
     SpeedAtContext,
 )
 from dlbricks_tui.api.loads import TokenLoadAnswer, answered
-from dlbricks_tui.language.architecture import WeightPrecision
+from dlbricks_tui.language.architecture import LanguagePhase, WeightPrecision
 from dlbricks_tui.language.composing import MemoryNeed, StepTime
 from dlbricks_tui.language.opening import NamedModel
-from dlbricks_tui.language.orders import DrivenLoad, LanguagePhase, LanguageQuestion, MeasuredEngine
+from dlbricks_tui.language.orders import DrivenLoad, LanguageQuestion, MeasuredEngine
 from dlbricks_tui.runtime.runtime import Runtime, Settings
 from dlbricks_tui.scenarios.tokens import StepLatencies, TokenQueue, TokenScenario, TokenServing
 from dlbricks_tui.store.change import Verdict

@@ -13,10 +13,10 @@ from dlbricks_tui.api.language_models import changes_from_best, named_variants, 
 from dlbricks_tui.bricks.identity import brick_of
 from dlbricks_tui.errors import UserError
 from dlbricks_tui.host.peaks import MEMORY
-from dlbricks_tui.language.architecture import WeightPrecision
+from dlbricks_tui.language.architecture import LanguagePhase, WeightPrecision
 from dlbricks_tui.language.composing import PROTOCOL, BrickTime, PhaseTimes, StepTime
 from dlbricks_tui.language.opening import NamedModel
-from dlbricks_tui.language.orders import LanguagePhase, LanguageQuestion
+from dlbricks_tui.language.orders import LanguageQuestion
 from dlbricks_tui.language.predicting import BrickPredictor, BrickWork, HostRates, usual_ms, work_of
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.recorded_host import Processors

@@ -19,8 +19,9 @@ from dlbricks_tui.bricks.identity import whole_model
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.models.library import ModelSource, source_of
+from dlbricks_tui.scenarios.kinds import ScenarioKind
 from dlbricks_tui.scenarios.predicting import ServiceSource
-from dlbricks_tui.scenarios.scenario import ScenarioError, ScenarioKind
+from dlbricks_tui.scenarios.scenario import ScenarioError
 from dlbricks_tui.store.records import EndToEnd, LoadTest, Record
 from tests.estimate.stored import brick_records, model_record, store_of
 from tests.estimate.table1 import table1

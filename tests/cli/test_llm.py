@@ -13,8 +13,8 @@ from dlbricks_tui.api.language_answers import LanguageAnswer, LanguageIntervals,
 from dlbricks_tui.cli.progress import JobNarration
 from dlbricks_tui.jobs.errors import JobError
 from dlbricks_tui.jobs.events import Event, Waiting
-from dlbricks_tui.language.architecture import WeightPrecision
-from dlbricks_tui.language.orders import LanguageMeasured, LanguageMessage, LanguagePhase, LanguageRound
+from dlbricks_tui.language.architecture import LanguagePhase, WeightPrecision
+from dlbricks_tui.language.orders import LanguageMeasured, LanguageMessage, LanguageRound
 from dlbricks_tui.runtime.variant import InstructionSet
 from dlbricks_tui.wording import numbers
 from tests.api.language_answers import ENGINE, WHEN, answer, library, predicted, what_ifs

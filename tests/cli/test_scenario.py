@@ -28,7 +28,8 @@ from dlbricks_tui.jobs.events import Event
 from dlbricks_tui.language.architecture import WeightPrecision
 from dlbricks_tui.language.orders import LanguageFailed, LanguageMeasured
 from dlbricks_tui.models.graph import Level
-from dlbricks_tui.scenarios.scenario import LoadProgress, LoadTestDone, LoadTestStarted, Scenario, ScenarioKind
+from dlbricks_tui.scenarios.kinds import ScenarioKind
+from dlbricks_tui.scenarios.scenario import LoadProgress, LoadTestDone, LoadTestStarted, Scenario
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.records import LoadTest, Record
 from dlbricks_tui.wording.jobs import LoadWords

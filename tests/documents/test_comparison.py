@@ -30,7 +30,8 @@ from dlbricks_tui.evaluations.baseline import Difference
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.runtime.variant import InstructionSet, Optimisation
-from dlbricks_tui.scenarios.scenario import Scenario, ScenarioKind
+from dlbricks_tui.scenarios.kinds import ScenarioKind
+from dlbricks_tui.scenarios.scenario import Scenario
 from dlbricks_tui.store.change import Verdict
 from dlbricks_tui.wording import numbers
 from tests.documents.snapshots import check

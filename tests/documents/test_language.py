@@ -25,7 +25,7 @@ from dlbricks_tui.documents.language_comparison import (
 from dlbricks_tui.documents.layout import laid_out
 from dlbricks_tui.documents.parts import Part
 from dlbricks_tui.documents.token_loads import token_load_line, token_load_parts, token_load_plots
-from dlbricks_tui.language.orders import LanguagePhase
+from dlbricks_tui.language.architecture import LanguagePhase
 from dlbricks_tui.wording import numbers
 from tests.api.language_answers import (
     ENGINE,

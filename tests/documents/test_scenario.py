@@ -28,7 +28,8 @@ from dlbricks_tui.documents.scenario import (
     verdict_parts,
 )
 from dlbricks_tui.models.library import ModelSource
-from dlbricks_tui.scenarios.scenario import MeasuredLoad, PredictedLoad, Range, Scenario, ScenarioKind
+from dlbricks_tui.scenarios.kinds import ScenarioKind
+from dlbricks_tui.scenarios.scenario import MeasuredLoad, PredictedLoad, Range, Scenario
 from dlbricks_tui.store.records import LoadTest
 from dlbricks_tui.store.statistics import pack_latencies
 from dlbricks_tui.wording import numbers

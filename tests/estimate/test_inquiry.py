@@ -128,7 +128,8 @@ def test_an_estimate_says_what_other_models_tell_of_it(tmp_path: Path) -> None:
 
     def told(*records: Record) -> tuple[int, int, float, float]:
         found = on_system(tmp_path / new_uuid(), records).estimate
-        return found.coverage.own_carrier, found.coverage.other_models, *found.by_others
+        others = found.by_others
+        return found.coverage.own_carrier, found.coverage.other_models, others.share, others.sequential_ms
 
     # The convolution takes 2 ms here, each relu 1 ms, and the pooling 4 ms.
     both = [*timed_in(0, 2.0, own.whole), *timed_in(2, 4.0, own.whole)]

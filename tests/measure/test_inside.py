@@ -341,3 +341,20 @@ def test_a_heavy_carrier_has_more_profiled_runs_in_its_few_rounds_with_a_profile
     for is_heavy, runs in ((True, heavy), (False, usual)):
         what = CarrierJob("it", "", nothing, nothing, latency_ms, {}, {}, is_heavy=is_heavy)
         assert TimedCarrier(what, ("it",), latency_ms, 10.0, HostTrack()).profiled_runs == (1, runs)
+
+
+@pytest.mark.parametrize(("seconds_per_round", "waits"), [(0.5, True), (20.0, False)])
+def test_a_carrier_waits_for_a_quiet_host_unless_every_round_is_as_long_as_its_time(
+    seconds_per_round: float, waits: bool
+) -> None:
+    nothing: Any = None
+    # The reference says that the host was half as fast as usual.
+    track = HostTrack(usual_ms=0.5)
+    it = TimedCarrier(CarrierJob("it", "", nothing, nothing, 100.0, {}, {}), ("it",), 100.0, 3.0, track)
+    for moment in range(8):
+        track.read(1.0)
+        it.plain_ms.append(100.0)
+        it.moments.append(moment)
+    it.seconds = 8 * seconds_per_round
+    assert it.is_done(Adaptive())
+    assert it.lacks_quiet_rounds(Adaptive()) is waits

@@ -151,10 +151,10 @@ def test_a_run_whose_batches_are_all_too_large_fails_before_anything_loads(site:
 
 def test_the_costs_of_combinations_add_up_to_a_time_budget_that_is_too_short(site: Site) -> None:
     events: list[Event] = []
-    carried_out(site, request(site, *BATCHES, time_budget_seconds=3.0), events.append)
+    carried_out(site, request(site, *BATCHES, time_budget_seconds=1.0), events.append)
     costs = [it.expected_seconds for it in events if isinstance(it, Planned)]
     # The start of the worker alone takes as long. Reading the models has spent some of it.
-    assert 0 < sum(costs) <= 3.0
+    assert 0 < sum(costs) <= 1.0
     assert costs[0] > 0 and costs[2:] == [0.0, 0.0]
     left = [it.budget_seconds for it in events if isinstance(it, PartStarted)]
-    assert left and left[0] is not None and left[0] <= 3.0
+    assert left and left[0] is not None and left[0] <= 1.0

@@ -5,16 +5,19 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from operator import attrgetter
+from pathlib import Path
 from typing import Any, TypeVar
 
 import pytest
 
 from dlbricks_tui.host.noise import Contention
+from dlbricks_tui.host.queue import QueuedWork, WorkKind
 from dlbricks_tui.jobs.errors import JobError
-from dlbricks_tui.jobs.events import Event
+from dlbricks_tui.jobs.events import Event, Waiting
 from dlbricks_tui.jobs.folder import JobState, RunFolder, RunFolders, State, Tally
 from dlbricks_tui.measure import inside, noise
 from dlbricks_tui.measure.events import BatchRestarted, BatchStarted, RoundDone, RoundRepeated
+from dlbricks_tui.measure.jobs import CutModel
 from dlbricks_tui.measure.known import MOST_TRIES
 from dlbricks_tui.measure.method import Method
 from dlbricks_tui.measure.stopping import FEWEST_SAMPLES, Adaptive, FixedRuns
@@ -28,8 +31,11 @@ from dlbricks_tui.runs.events import (
     RunProgress,
     WorkerReplaced,
 )
+from dlbricks_tui.runs.planning import read_models
 from dlbricks_tui.runs.request import RunRequest
 from dlbricks_tui.runs.run import execute
+from dlbricks_tui.runs.work import RunSession
+from dlbricks_tui.runtime.process import Worker
 from dlbricks_tui.runtime.protocol import Load, Request, Sample
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.records import BrickForm
@@ -79,6 +85,52 @@ def test_a_run_measures_every_brick_once_and_the_next_one_reuses_them_all(measur
     assert again.bricks == Tally(BRICKS, reused=BRICKS)
     assert not of_kind(events, BatchStarted)
     assert known.contents() == contents
+
+
+@pytest.mark.parametrize("is_busy", [False, True])
+def test_the_first_worker_starts_while_models_are_read_unless_other_work_has_the_host(
+    site: Site, monkeypatch: pytest.MonkeyPatch, is_busy: bool
+) -> None:
+    begun: list[str] = []
+    start = Worker._start
+
+    def noted(worker: Worker, *pipes: int) -> Any:
+        begun.append("worker" if worker._program == site.worker_program else "reader")
+        return start(worker, *pipes)
+
+    def read(session: RunSession) -> tuple[CutModel, ...]:
+        begun.append("reading")
+        return read_models(session)
+
+    monkeypatch.setattr(Worker, "_start", noted)
+    request = site.request(rule=FixedRuns(2))
+    other = site.queue.join(QueuedWork(WorkKind.RUN, ("other",), site.path, "other"))
+    if is_busy:
+        assert other.try_take()
+    else:
+        other.leave()
+
+    def listen(event: Event) -> None:
+        if isinstance(event, Waiting):
+            other.leave()
+
+    state = execute(create_run(request, site.data), request, site.place, site.queue, listen, read=read).state
+    assert state.bricks == Tally(BRICKS, measured=BRICKS)
+    assert [it for it in begun if it != "reader"] == (["reading", "worker"] if is_busy else ["worker", "reading"])
+
+
+def test_a_worker_that_nothing_needs_ends_with_its_run(known: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    ended: list[int | None] = []
+    end = Worker.end
+
+    def noted(worker: Worker) -> int | None:
+        ended.append(worker.pid)
+        return end(worker)
+
+    monkeypatch.setattr(Worker, "end", noted)
+    assert known.run(known.request()).bricks == Tally(BRICKS, reused=BRICKS)
+    pids = [pid for pid in ended if pid is not None]
+    assert pids and not any(Path(f"/proc/{pid}").exists() for pid in pids)
 
 
 def test_an_estimate_is_predicted_before_the_first_sample_and_measured_in_the_end(measured: Measured) -> None:

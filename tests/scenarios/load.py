@@ -9,9 +9,10 @@ from typing import Any
 from dlbricks_tui.analysis.what_if import Execution
 from dlbricks_tui.jobs.events import Event
 from dlbricks_tui.jobs.process import JobAtWork
+from dlbricks_tui.scenarios.kinds import ScenarioKind
 from dlbricks_tui.scenarios.load_tests import Clocks
 from dlbricks_tui.scenarios.measuring import LoadRule, measure_scenario
-from dlbricks_tui.scenarios.scenario import LOAD_TEST, Scenario, ScenarioKind, ScenarioOrder
+from dlbricks_tui.scenarios.scenario import LOAD_TEST, Scenario, ScenarioOrder
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.records import LoadTest
 from dlbricks_tui.store.verification import verify

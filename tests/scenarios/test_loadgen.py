@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from dlbricks_tui.scenarios.kinds import ScenarioKind
 from dlbricks_tui.scenarios.load_tests import LoadFinding, LoadTests, RateSearch, Searched
 from dlbricks_tui.scenarios.loadgen import (
     Latencies,
@@ -21,7 +22,7 @@ from dlbricks_tui.scenarios.loadgen import (
     read_latencies,
     read_verdict,
 )
-from dlbricks_tui.scenarios.scenario import SCHEDULE_SEED, ScenarioError, ScenarioKind, percentile_of
+from dlbricks_tui.scenarios.scenario import SCHEDULE_SEED, ScenarioError, percentile_of
 from dlbricks_tui.scenarios.serving import Answered, Instance, Serving, SingleRequests, single_requests
 
 

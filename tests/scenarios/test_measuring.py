@@ -22,6 +22,7 @@ from dlbricks_tui.models.graph import Level
 from dlbricks_tui.models.library import source_of
 from dlbricks_tui.models.loading import Loader
 from dlbricks_tui.runtime.registry import Registry
+from dlbricks_tui.scenarios.kinds import ScenarioKind
 from dlbricks_tui.scenarios.load_tests import Clocks, LoadFinding, LoadTests
 from dlbricks_tui.scenarios.loadgen import LoadSettings
 from dlbricks_tui.scenarios.measuring import LoadRule
@@ -33,7 +34,6 @@ from dlbricks_tui.scenarios.scenario import (
     LoadTestDone,
     LoadTestsKept,
     LoadTestStarted,
-    ScenarioKind,
     ScenarioOrder,
     fewest_queries,
     measured_load,

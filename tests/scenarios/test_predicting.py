@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dlbricks_tui.estimate.knowledge import Latency
+from dlbricks_tui.scenarios.kinds import ScenarioKind
 from dlbricks_tui.scenarios.load_tests import latencies_since_due
 from dlbricks_tui.scenarios.loadgen import LoadGenTest, LoadSettings
 from dlbricks_tui.scenarios.predicting import (
@@ -38,7 +39,6 @@ from dlbricks_tui.scenarios.predicting import (
 from dlbricks_tui.scenarios.scenario import (
     Scenario,
     ScenarioError,
-    ScenarioKind,
     batch_sizes_up_to,
     best_of,
     fewest_queries,

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dlbricks_tui.scenarios.kinds import MOST_USERS
 from dlbricks_tui.scenarios.tokens import (
-    MOST_USERS,
     Pauses,
     StepLatencies,
     TokenLoad,

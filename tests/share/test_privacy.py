@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 import numpy as np
@@ -24,7 +25,7 @@ from dlbricks_tui.models.graph import LayerGraph, Level, Shape
 from dlbricks_tui.models.library import Library, ModelSource, source_of
 from dlbricks_tui.models.loading import Loader
 from dlbricks_tui.runtime.traits import Format
-from dlbricks_tui.share.exporting import Assembled, assemble, chosen_decoys
+from dlbricks_tui.share.exporting import Assembled, assemble, chosen_decoys, like_sized, size_of
 from dlbricks_tui.share.packing import PackedBrick, Packing, SuiteModel
 from dlbricks_tui.share.suite_files import seed_of
 from tests.models.onnx_models import saved
@@ -316,6 +317,23 @@ def test_a_suite_holds_no_name_no_comment_and_no_weight_of_a_private_onnx_model(
         assert not [secret for secret in (*SECRETS, str(tmp_path)) if secret.encode() in content]
         assert np.float32(WEIGHT).tobytes() not in content
         assert str(WEIGHT).encode() not in content
+
+
+def test_decoys_are_of_a_size_class_that_is_the_same_for_all_models_in_it(tmp_path: Path) -> None:
+    pool = [it for it in Library(SAMPLE_MODELS, tmp_path).samples() if it.format is Format.MXNET]
+    small = next(it for it in pool if it.name == "mobilenet0.25")
+    model = of_written_layers(small.path, tmp_path / "cache")
+    by_class: dict[frozenset[Path], set[Path]] = {}
+    for path in {it.path for it in pool}:
+        near = like_sized(pool, {path: model}, 3)
+        assert path not in {it.path for it in near}
+        by_class.setdefault(frozenset({path, *(it.path for it in near)}), set()).add(path)
+    assert all(held == chosen for held, chosen in by_class.items())
+    assert len(by_class) > 5 and min(map(len, by_class)) >= 8
+    # A model that is no sample has the class of its size.
+    near = like_sized(pool, {tmp_path / "mine-symbol.json": model}, 3)
+    assert max(map(size_of, near)) <= median(map(size_of, pool))
+    assert like_sized([small], {small.path: model}, 3) == []
 
 
 @numbers_of_exports

@@ -16,14 +16,13 @@ from dlbricks_tui.api.session import WorkbenchSession
 from dlbricks_tui.config.config import Config
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.host.queue import WorkKind
-from dlbricks_tui.language.architecture import LanguageError, WeightPrecision
+from dlbricks_tui.language.architecture import LanguageError, LanguagePhase, WeightPrecision
 from dlbricks_tui.language.opening import NamedModel, library_models
 from dlbricks_tui.language.orders import (
     LanguageFailed,
     LanguageMeasured,
     LanguageMessage,
     LanguageOrder,
-    LanguagePhase,
     LanguageQuestion,
     LanguageRound,
 )

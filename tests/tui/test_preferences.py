@@ -432,17 +432,17 @@ async def test_the_workbench_starts_with_the_cutting_of_the_config(new: DataFold
 
 
 async def test_a_run_uses_the_settings_of_the_current_config(measured: DataFolder) -> None:
-    app = app_with(measured, "[run]\nthreads = 3\ntarget_ci = 0.02\n")
+    app = app_with(measured, "[run]\nthreads = 3\ntarget_ci = 0.03\n")
     async with running(app) as pilot:
         await press(pilot, *find("alexnet"), "enter", "m")
         assert setting_shown(app, "threads") == "3"
-        assert setting_shown(app, "target interval") == "±2.0 %"
+        assert setting_shown(app, "target interval") == "±3.0 %"
         await press(pilot, "escape")
         measured.config.write_text("[run]\nthreads = 4\ntime_budget = 60\n")
         await look(pilot)
         await press(pilot, "m", "full_stop")
         assert setting_shown(app, "threads") == "4"
-        assert setting_shown(app, "target interval") == "±1.0 %"
+        assert setting_shown(app, "target interval") == "±2.0 %"
         assert setting_shown(app, "time budget") == "60 s"
         await press(pilot, "escape")
         measured.config.write_text('[run]\nruntime = "gone"\n')

@@ -27,7 +27,8 @@ from dlbricks_tui.runs.events import (
     ShapesRemembered,
     WorkerReplaced,
 )
-from dlbricks_tui.scenarios.scenario import LoadReady, LoadTestsKept, LoadTestStarted, Scenario, ScenarioKind
+from dlbricks_tui.scenarios.kinds import ScenarioKind
+from dlbricks_tui.scenarios.scenario import LoadReady, LoadTestsKept, LoadTestStarted, Scenario
 from dlbricks_tui.traces.trace import LevelDone, LevelStarted, RoundStarted, TraceLevel
 from dlbricks_tui.wording.events import (
     all_combinations,
