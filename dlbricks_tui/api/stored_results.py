@@ -32,7 +32,6 @@ from dlbricks_tui.store.selections import (
     parse_order,
 )
 from dlbricks_tui.store.verification import Verification, verify
-from dlbricks_tui.wording.jobs import import_outcome
 from dlbricks_tui.wording.numbers import counted
 
 if TYPE_CHECKING:
@@ -204,6 +203,7 @@ def import_file(shared: SharedStore, path: Path, data: DataFolder) -> ImportTold
     from dlbricks_tui.api.store_contents import imported
     from dlbricks_tui.api.suites import import_suite_results
     from dlbricks_tui.share.results_file import has_suite_results
+    from dlbricks_tui.wording.jobs import import_outcome
 
     # An import takes long, so it opens the store a second time instead of locking the shared one.
     with ResultsDatabase(shared.folder) as store:
