@@ -128,7 +128,7 @@ def accuracy_columns(of: Callable[[Row], Accuracy]) -> tuple[Column[Row], ...]:
         Column("5 %", lambda it: percent(of(it).within_5_percent)),
         Column("10 %", lambda it: percent(of(it).within_10_percent)),
         Column("by others", lambda it: str(of(it).by_others)),
-        Column("median", lambda it: or_dash("{:.1%}".format, of(it).by_others_median_error)),
+        Column("median", lambda it: or_dash(lambda share: percent(share, 1), of(it).by_others_median_error)),
         Column("speed-up", lambda it: or_dash("{:.2f}".format, of(it).speedup)),
     )
 
