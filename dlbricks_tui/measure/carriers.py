@@ -60,7 +60,7 @@ class CarrierJob:
 
     # The name of the carrier in the worker.
     name: str
-    # The key of its model as results state it: marked if the carrier is a part of the model.
+    # The key that results state: that of the model, marked if the carrier is a part of it.
     key: str
     carrier: Carrier
     program: Program
@@ -240,7 +240,7 @@ class TimedCarrier:
     def lacks_quiet_rounds(self, rule: Adaptive) -> bool:
         """True if it has had its time, too little of it on a quiet host, and only that counts.
 
-        One whose every round takes the time of a carrier has a wider interval instead.
+        A carrier whose single round takes longer than it has for all of them does not wait: its interval is wider.
         """
         if self.track.counts_all or len(self.plain_ms) >= MOST_TIMES_LONGER * rule.bounds(median(self.plain_ms))[1]:
             return False

@@ -98,6 +98,8 @@ def like_sized(pool: Sequence[ModelSource], private: Mapping[Path, SuiteModel], 
         last = classes.pop()
         classes[-1] = [*classes[-1], *last]
     places = {source.path: number for number, held in enumerate(classes) for source in held}
+    if not classes:
+        return []
     first_sizes = [size_of(held[0]) for held in classes[1:]]
     numbers = {
         places[path] if path in places else bisect(first_sizes, _size(model.decomposition))
@@ -107,12 +109,12 @@ def like_sized(pool: Sequence[ModelSource], private: Mapping[Path, SuiteModel], 
 
 
 def size_of(source: ModelSource) -> float:
-    """Return about what a model of the samples costs in a suite: its different layers times the size of its inputs."""
+    """Return about what a sample costs in a suite: the number of its different layers times the size of its inputs."""
     return (source.unique_layers or 1) * max(1, sum(map(prod, source.inputs.values())))
 
 
 def _size(model: Decomposition) -> float:
-    """Return the same of a model that was read."""
+    """Return about what a model that was read costs in a suite."""
     return len(model.bricks) * max(1, sum(prod(it.type.shape or ()) for it in model.graph.inputs))
 
 
