@@ -150,7 +150,7 @@ def test_a_job_of_any_kind_is_paused_and_goes_on(
     [
         ("llm smollm2-135m --detach", "language model"),
         ("trace squeezenet1.1 --detach", "trace"),
-        ("scenario squeezenet1.1 --kind single --detach", "load test"),
+        pytest.param("scenario squeezenet1.1 --kind single --detach", "load test", marks=pytest.mark.mxnet),
         ("suite export squeezenet1.1 -o s.json --detach", "suite export"),
     ],
 )

@@ -1,4 +1,5 @@
 import random
+import sys
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -16,7 +17,9 @@ from dlbricks_tui.store.selections import Way
 from tests.bricks.graphs import chain
 from tests.estimate.knowledge_of import measured
 
-WAY = Way("host", "onnxruntime-1.32.0 python-3.11 threads-1", Level.WRITTEN, "inside")
+# A runtime of this interpreter, which the host has.
+PYTHON = "python-{}.{}".format(*sys.version_info)
+WAY = Way("host", f"onnxruntime-1.32.0 {PYTHON} threads-1", Level.WRITTEN, "inside")
 UNMEASURED = estimate(decompose(chain("conv", "relu")), NOTHING_KNOWN)
 
 
