@@ -31,7 +31,7 @@ class Carrier:
 
     @property
     def key(self) -> str:
-        """What results that were timed in it state as their carrier."""
+        """The key that results timed in this carrier state."""
         keys = carrier_keys(self.model)
         return keys.whole if self.is_whole else keys.part
 

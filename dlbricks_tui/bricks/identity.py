@@ -133,12 +133,12 @@ def whole_model(graph: LayerGraph) -> Brick:
     return brick_of(graph, range(len(graph.layers)))
 
 
-# The key of a carrier that is a part of a model begins with this.
+# The key of a part of a model begins with this.
 _PART_OF = "part of "
 
 
 class CarrierKeys(NamedTuple):
-    """What results that were timed in a model, or in a part of it, state as their carrier."""
+    """The keys that results state: of those timed in the whole model, and of those timed in a part of it."""
 
     whole: str
     part: str

@@ -1,4 +1,4 @@
-"""The kinds of scenarios, and the most users of one: settings name them, which every command loads."""
+"""The kinds of scenarios and the most users, apart from the simulation: every command loads them with its settings."""
 
 from enum import Enum
 
