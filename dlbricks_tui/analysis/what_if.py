@@ -4,6 +4,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
+from statistics import median_high, median_low
 
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.runtime.runtime import Runtime
@@ -114,17 +115,19 @@ def newest_proofs(proofs: Sequence[Proof], what_if: WhatIf) -> dict[str, Proof]:
 def corrected(what_if: WhatIf, proofs: Sequence[Proof]) -> WhatIf:
     """Return a what-if as proofs of other models on its host have shown such predictions to be wrong.
 
-    The correction is the mean error of the newest proof of each model, as if one more had agreed with its prediction.
-    The interval reaches them all: a change that cost time is no longer promised.
+    The correction is the median error of the newest proof of each model, as if one more had agreed with its
+    prediction, so a single odd proof moves nothing. The interval reaches them all: a change that cost time once is
+    doubted, and one that did so twice is no longer promised.
     """
     errors = [math.log(_kept(it.gain) / _kept(it.predicted_gain)) for it in newest_proofs(proofs, what_if).values()]
     if not errors:
         return what_if
-    gain, mean = what_if.gain, math.fsum(errors) / (len(errors) + 1)
-    spread = max(abs(error - mean) for error in errors)
-    value, low, high = (_kept(each) * math.exp(mean) for each in (gain.value, gain.low, gain.high))
+    gain = what_if.gain
+    shift = min(median_low([0.0, *errors]), median_high([0.0, *errors]), key=abs)
+    spread = max(abs(error - shift) for error in errors)
+    value, low, high = (_kept(each) * math.exp(shift) for each in (gain.value, gain.low, gain.high))
     moved = Gain(1.0 - value, 1.0 - max(low, value * math.exp(spread)), 1.0 - min(high, value * math.exp(-spread)))
-    estimate_ms = what_if.estimate_ms * math.exp(mean)
+    estimate_ms = what_if.estimate_ms * math.exp(shift)
     return replace(what_if, estimate_ms=estimate_ms, gain=moved, correction=Correction(len(errors), gain))
 
 
