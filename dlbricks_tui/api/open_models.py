@@ -399,6 +399,20 @@ def known_latency(one: SystemEstimate) -> KnownLatency:
     )
 
 
+class PairKind:
+    """The kind of both things that are compared: A and B are of the same kind."""
+
+    MODEL = "model"
+    VARIANT = "variant"
+    SYSTEM = "system"
+    RUNTIME = "runtime"
+    DAY = "day"
+    RUN = "run"
+    RESULT = "result"
+    # Of several words, such as a run and a filter.
+    SELECTION = "selection"
+
+
 @dataclass(frozen=True, slots=True)
 class ComparableRow:
     """A row that can be marked, and compared with another one of its kind.
@@ -406,7 +420,7 @@ class ComparableRow:
     `subject` is a model, an estimate in a variant, results, or the id of a system, a run, a result or a what-if.
     """
 
-    # One of `KINDS`, or `model`, `variant`, `result` or `what-if`.
+    # One of `PairKind`, or `what-if`.
     kind: str
     identity: Hashable
     name: str

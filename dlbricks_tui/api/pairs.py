@@ -25,13 +25,13 @@ from dlbricks_tui.api.changes import (
 from dlbricks_tui.api.documents import taken
 from dlbricks_tui.api.estimates import Comparison
 from dlbricks_tui.api.estimating import open_estimator
+from dlbricks_tui.api.open_models import PairKind
 from dlbricks_tui.api.session import Remarks, WorkbenchSession
 from dlbricks_tui.api.sides import (
     KINDS,
     Found,
     NamedSelection,
     NotComparableError,
-    PairKind,
     Side,
     differing,
     select_named,

@@ -6,15 +6,14 @@ import re
 import shlex
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, fields
 from functools import cache, partial
-from multiprocessing import get_context
 from operator import attrgetter
 from pathlib import Path
 from typing import NamedTuple
 
+from dlbricks_tui.api.open_models import PairKind
 from dlbricks_tui.errors import UserError
 from dlbricks_tui.evaluations.baseline import TITLES, facts_of_host, newest_by_id
 from dlbricks_tui.folders import DataFolder
@@ -55,20 +54,6 @@ from dlbricks_tui.wording.answers import short_combination
 
 _DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
 _MOST_LISTED = 6
-
-
-class PairKind:
-    """The kind of both things that are compared: A and B are of the same kind."""
-
-    MODEL = "model"
-    VARIANT = "variant"
-    SYSTEM = "system"
-    RUNTIME = "runtime"
-    DAY = "day"
-    RUN = "run"
-    RESULT = "result"
-    # Of several words, such as a run and a filter.
-    SELECTION = "selection"
 
 
 class Naming(NamedTuple):
@@ -375,6 +360,10 @@ def read_sides(paths: Sequence[Path]) -> list[Side]:
     at_once = min(len(paths), os.cpu_count() or 1)
     if at_once < 2 or sum(map(_size_of, paths)) - max(map(_size_of, paths)) < _LARGE_BYTES:
         return [read_side(path) for path in paths]
+    # Loaded only here, for multiprocessing takes long.
+    from concurrent.futures import ProcessPoolExecutor
+    from multiprocessing import get_context
+
     # This process reads, too: the first file, while others read the rest.
     with ProcessPoolExecutor(at_once - 1, mp_context=get_context("spawn")) as pool:
         others = [pool.submit(read_side, path) for path in paths[1:]]

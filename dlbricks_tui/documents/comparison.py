@@ -9,7 +9,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from dlbricks_tui.api.evaluating import ComparedResult, EvaluatedLoad, EvaluatedResult, EvaluationResult
-from dlbricks_tui.api.sides import PairKind
+from dlbricks_tui.api.open_models import PairKind
 from dlbricks_tui.documents.parts import (
     BLANK_LINE,
     CellKind,

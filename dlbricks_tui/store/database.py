@@ -111,6 +111,8 @@ class ResultsDatabase(TinyDB):
 
     def __init__(self, folder: Path, **options: Any) -> None:
         super().__init__(Path(folder), **options)
+        # All records, and the results they are: most screens ask for these.
+        self._everything: tuple[Selection, Selection] | None = None
         self.refresh()
         # A store that cannot be written stays as it is.
         with suppress(StoreError):
@@ -154,7 +156,12 @@ class ResultsDatabase(TinyDB):
 
     def results(self, *filters: str | QueryInstance, order: Sequence[str | SortOrder] = NEWEST_FIRST) -> Selection:
         """Return the results as people count them: one for each run and brick or model; see `select`."""
-        return self.select(*filters, order=()).one_per_run().sorted_by(parsed_orders(order))
+        records = self.select(*filters, order=())
+        if filters:
+            return records.one_per_run().sorted_by(parsed_orders(order))
+        if self._everything is None or not records.has_rows_of(self._everything[0]):
+            self._everything = records, records.one_per_run()
+        return self._everything[1].sorted_by(parsed_orders(order))
 
     def result_of(self, record: Summary) -> Selection:
         """Return the one result that a record is part of."""

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from textual.message import Message
 
-from dlbricks_tui.api.open_models import ComparableRow
-from dlbricks_tui.api.sides import PairKind
+from dlbricks_tui.api.open_models import ComparableRow, PairKind
 from dlbricks_tui.api.stored_results import QueriedResults, ResultQuery, export_problem, quoted
 from dlbricks_tui.documents.lines import Line, Span, column, contains_all, line
 from dlbricks_tui.documents.parts import BLANK_LINE, Column, Fact, Part, Sentence

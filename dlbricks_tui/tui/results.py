@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING
 from textual import on
 
 from dlbricks_tui.api import stored_results as work
-from dlbricks_tui.api.open_models import ComparableRow
+from dlbricks_tui.api.open_models import ComparableRow, PairKind
 from dlbricks_tui.api.session import WorkbenchSession
-from dlbricks_tui.api.sides import NamedSelection, PairKind
 from dlbricks_tui.documents.lines import Line, Span, line
 from dlbricks_tui.documents.results import QUESTION, results_answer
 from dlbricks_tui.tui import messages
@@ -35,6 +34,7 @@ from dlbricks_tui.wording.numbers import counted, names_of
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from dlbricks_tui.api.sides import NamedSelection
     from dlbricks_tui.store.selections import Selection
 
 _EVERYTHING = "all results"
@@ -97,8 +97,8 @@ class ResultsScreen(AnswerScreen[None]):
             self.look()
 
     def look(self) -> None:
-        self.run_in_thread(partial(work.overview, self._store), "overview", self._overview_found)
         self._find()
+        self.run_in_thread(partial(work.overview, self._store), "overview", self._overview_found)
 
     def _overview_found(self, found: work.Overview | None) -> None:
         if found != self._overview or not self._has_looked:
@@ -198,6 +198,8 @@ class ResultsScreen(AnswerScreen[None]):
 
     def _named(self, chosen: Selection) -> NamedSelection:
         """Name a selection by its search or its marks."""
+        from dlbricks_tui.api.sides import NamedSelection
+
         marked = f"{counted(len(chosen), 'marked result')}" if self._table.marked else ""
         return NamedSelection(marked or self._table.result_query.text or _EVERYTHING, chosen)
 

@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, ClassVar, NamedTuple
 from textual import on
 
 from dlbricks_tui.api.language_models import LanguageOnSystem
-from dlbricks_tui.api.open_models import Choices, ComparableRow, ModelSpec
+from dlbricks_tui.api.open_models import Choices, ComparableRow, ModelSpec, PairKind
 from dlbricks_tui.api.session import WorkbenchSession, options_of
-from dlbricks_tui.api.sides import PairKind
 from dlbricks_tui.api.store_contents import KnownSystem, Systems, examine_host, list_systems, rank_systems
 from dlbricks_tui.config.config import Config
 from dlbricks_tui.documents.lines import Line, Span, line

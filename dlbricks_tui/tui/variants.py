@@ -13,9 +13,8 @@ from textual.app import ComposeResult
 from textual.containers import Horizontal
 
 from dlbricks_tui.api.new_runs import WantedCombination
-from dlbricks_tui.api.open_models import ComparableRow
+from dlbricks_tui.api.open_models import ComparableRow, PairKind
 from dlbricks_tui.api.pairs import EstimatedSide
-from dlbricks_tui.api.sides import PairKind
 from dlbricks_tui.documents.layout import laid_out
 from dlbricks_tui.documents.lines import Line, Span, line
 from dlbricks_tui.documents.parts import Column

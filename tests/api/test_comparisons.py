@@ -23,14 +23,13 @@ from dlbricks_tui.api.changes import (
     regrouped,
     versions_of,
 )
-from dlbricks_tui.api.open_models import ComparableRow
+from dlbricks_tui.api.open_models import ComparableRow, PairKind
 from dlbricks_tui.api.pairs import ComparedTwo, compare_named, compare_rows, named_side
 from dlbricks_tui.api.sides import (
     KINDS,
     Found,
     Naming,
     NotComparableError,
-    PairKind,
     ResultExecution,
     Side,
     corresponding,

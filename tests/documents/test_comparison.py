@@ -16,8 +16,8 @@ from dlbricks_tui.api.evaluating import (
     comparison,
 )
 from dlbricks_tui.api.loads import measured_scenario
+from dlbricks_tui.api.open_models import PairKind
 from dlbricks_tui.api.pairs import ComparedPart, ComparedSide, ComparedTwo
-from dlbricks_tui.api.sides import PairKind
 from dlbricks_tui.documents.comparison import (
     answer_words,
     compared_parts,

@@ -9,8 +9,8 @@ from textual.pilot import Pilot
 from textual.widgets import Input
 
 from dlbricks_tui.api import store_contents as systems_work
+from dlbricks_tui.api.open_models import PairKind
 from dlbricks_tui.api.pairs import EstimatedSide
-from dlbricks_tui.api.sides import PairKind
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.jobs.folder import State
 from dlbricks_tui.store.database import ResultsDatabase

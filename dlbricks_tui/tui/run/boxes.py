@@ -21,8 +21,7 @@ from dlbricks_tui.api.jobs import (
 )
 from dlbricks_tui.api.measuring import MOST_MODELS_END_TO_END
 from dlbricks_tui.api.new_runs import RunSettings
-from dlbricks_tui.api.open_models import ComparableRow
-from dlbricks_tui.api.sides import PairKind
+from dlbricks_tui.api.open_models import ComparableRow, PairKind
 from dlbricks_tui.documents.lines import (
     BLANK,
     Line,

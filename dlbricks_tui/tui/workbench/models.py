@@ -409,7 +409,7 @@ class ModelsPanel(ItemPanel["ModelSource"]):
 
     def comparable(self, item: ModelSource) -> ComparableRow:
         # Loaded here: the first screen appears without it.
-        from dlbricks_tui.api.sides import PairKind
+        from dlbricks_tui.api.open_models import PairKind
 
         return ComparableRow(PairKind.MODEL, id_of(item), item.name, item)
 
