@@ -65,7 +65,7 @@ from dlbricks_tui.wording.numbers import delay_text, duration, memory_text, rate
 _MOST_MEMORY = 0.8
 # A carrier is timed for about so long at most, if its latency varies.
 _MOST_SECONDS = 25.0
-_PROBE_RULE = Adaptive(target=0.03, least=5, most=8, most_of_quick=8, most_seconds=2.0)
+_PROBE_RULE = Adaptive(target=0.03, least=5, most=8, most_seconds=2.0)
 # Carriers that are loaded at the same time take at most so much memory, unless a single one does.
 _MOST_AT_ONCE = 3 << 30
 # A carrier has more than two blocks of a kind up to so many bytes of weights.

@@ -205,7 +205,7 @@ def _usual(options: MeasureOptions, formats: Collection[Format], registry: Regis
 def _rule(options: MeasureOptions) -> StoppingRule:
     if options.fixed_runs is not None:
         return FixedRuns(options.fixed_runs)
-    return Adaptive() if options.target_interval is None else Adaptive(target=options.target_interval)
+    return Adaptive() if options.target_interval is None else Adaptive().narrowed(options.target_interval)
 
 
 @dataclass(frozen=True, slots=True)

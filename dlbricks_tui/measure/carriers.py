@@ -24,7 +24,7 @@ from dlbricks_tui.store.statistics import trimmed_mean
 
 # A carrier is loaded this often, unless it is slow or loading takes longer than this many seconds.
 COPIES, SECONDS_TO_COPY = 2, 2.5
-_FEWEST_ROUNDS, _MOST_ROUNDS = FEWEST_SAMPLES, Adaptive().most_of_quick
+_FEWEST_ROUNDS, _MOST_ROUNDS = FEWEST_SAMPLES, Adaptive().most
 # Noise averages out within one run of a network slower than this.
 _SLOWEST_MS, _FEWEST_ROUNDS_OF_THE_SLOWEST = 1000.0, 2
 # Models with up to this expected latency are timed whole. Most of a round of a shorter carrier would be untimed runs,

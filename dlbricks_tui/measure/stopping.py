@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from statistics import fmean, median
 
@@ -38,15 +38,12 @@ class Adaptive:
     - Long programs vary little: fewer than `least` samples are enough if they last `enough_seconds` together.
     - Quick programs always vary by more than `target`: an interval of `enough_ms` to either side is enough.
     - Bricks that are a small share of each of their models may have wider intervals.
-    - On a noisy host quick models and their bricks vary most and cost least: `most` is doubled, up to `most_of_quick`,
-      as long as the model runs that many times in `quick_seconds`.
     """
 
     target: float = 0.02
     least: int = 12
     most: int = 50
-    most_of_quick: int = 100
-    quick_seconds: float = 5.0
+    quick_seconds: float = 2.5
     most_seconds: float = 20.0
     enough_seconds: float = 0.06
     enough_ms: float = 0.003
@@ -55,29 +52,31 @@ class Adaptive:
         if not 0 < self.target < 1:
             raise MeasureError(f"a target of {self.target:g} cannot be reached: give a share such as 0.01")
 
-    def bounds(self, latency_ms: float, share: float = 1.0) -> tuple[int, int]:
-        """Return the fewest and the most samples of a program with that latency and share of a model."""
+    def narrowed(self, target: float) -> "Adaptive":
+        """Return this rule with another target: half the width takes four times as many samples, and no more."""
+        aimed = replace(self, target=target)
+        return replace(aimed, most=round(self.most * min(max(1.0, (self.target / target) ** 2), 4.0)))
+
+    def bounds(self, latency_ms: float) -> tuple[int, int]:
+        """Return the fewest and the most samples of a program with that latency."""
         runs_per_second = 1000 / latency_ms if latency_ms > 0 else math.inf
-        most = self.most
-        while 2 * most <= min(self.most_of_quick, self.quick_seconds * share * runs_per_second):
-            most *= 2
-        cap = max(FEWEST_OF_THE_LONGEST, math.floor(min(self.most_seconds * runs_per_second, most)))
+        cap = max(FEWEST_OF_THE_LONGEST, math.floor(min(self.most_seconds * runs_per_second, self.most)))
         fewest = _FEWEST_STEADY if latency_ms < _STEADY_BY_ITSELF_MS else FEWEST_SAMPLES
         enough = max(fewest, math.ceil(min(self.enough_seconds * runs_per_second, self.least)))
         return min(enough, self.least, cap), cap
 
     def most_samples(self, latency_ms: float, share: float = 1.0) -> int:
         """Return how many samples are enough, however much they vary, for that latency and share of a model."""
-        needed, cap = self.bounds(latency_ms, share)
+        needed, cap = self.bounds(latency_ms)
         return cap if share >= _SMALL_SHARE else max(needed, cap // 2)
 
     def is_quick(self, latency_ms: float) -> bool:
         """True if even the most samples of any model cost next to nothing."""
-        return latency_ms * self.most_of_quick <= 1000 * self.quick_seconds
+        return latency_ms * self.most <= 1000 * self.quick_seconds
 
     def stop(self, statistics: Statistics, share: float = 1.0) -> Stop | None:
         """Return why a program with these statistics needs no more samples; None if it needs more."""
-        needed, _ = self.bounds(statistics.median_ms, share)
+        needed, _ = self.bounds(statistics.median_ms)
         if statistics.count < needed:
             return None
         if self.is_narrow(statistics, share):
@@ -93,7 +92,7 @@ class Adaptive:
 
     def looks_at(self, samples: int) -> bool:
         """True if the rule is checked at this number of samples."""
-        if samples >= self.most and (samples % self.most == 0 or samples >= self.most_of_quick):
+        if samples >= self.most:
             return True
         look = self.least if samples >= self.least else FEWEST_OF_THE_LONGEST
         while look < samples:

@@ -173,7 +173,7 @@ class Pace:
     def _bounds(self, job: Job) -> tuple[float, float]:
         if not isinstance(self._rule, Adaptive):
             return self._rule.runs, self._rule.runs
-        needed, _ = self._rule.bounds(self._expected_ms(job), job.share)
+        needed, _ = self._rule.bounds(self._expected_ms(job))
         most = self._rule.most_samples(self._expected_ms(job), job.share)
         quick = needed == self._rule.least
         return (max(needed, _USUAL_SHARE * min(most, self._rule.most)) if quick else needed), most

@@ -357,7 +357,7 @@ class TargetedJobs:
 
 
 # More samples of a brick would tell less than another brick does.
-PROBE_RULE = Adaptive(target=0.03, least=8, most=24, most_of_quick=24)
+PROBE_RULE = Adaptive(target=0.03, least=8, most=24)
 # The share of the time that is planned: this system may be slower than the known ones.
 _PLANNED_SHARE = 0.7
 # Loading a program compiles its kernels. Each sample of a brick also runs the program that makes its inputs.

@@ -31,7 +31,7 @@ from tests.models.table_framework import TableFramework
 from tests.runs.runs import FAKE, Site
 
 # Few samples, as latencies are made up.
-RULE = Adaptive(least=2, most=4, most_of_quick=4)
+RULE = Adaptive(least=2, most=4)
 REQUEST = RunRequest(models=(), runtime=FAKE, level=Level.WRITTEN, method=Method.INSIDE, rule=RULE)
 SHAPE = {"data": (1, 3, 16, 16)}
 

@@ -39,8 +39,8 @@ from tests.bricks.graphs import DATA, Spec, after, built, chain
 from tests.measure.simulated_host import Notes, SimulatedHost, estimated, measured_inside
 
 OPERATORS = ("conv", "relu", "pool", "add", "sub", "concat")
-# The tolerances are those of 150 models; of fewer, the mean and the share vary more by chance.
-numbers_of_models = pytest.mark.parametrize("number", [18, pytest.param(150, marks=pytest.mark.soak)])
+# Of fewer models, the mean and the share vary more by chance.
+numbers_of_models = pytest.mark.parametrize("number", [60, pytest.param(400, marks=pytest.mark.soak)])
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -93,7 +93,7 @@ def test_estimates_from_carriers_are_right_on_average(number: int) -> None:
 @numbers_of_models
 def test_95_percent_intervals_hold_in_93_to_97_percent_of_cases(number: int) -> None:
     held = sum(low <= truth <= high for truth, _, low, high in map(simulated, range(number)))
-    assert held / number == pytest.approx(0.95, abs=0.02 * math.sqrt(150 / number))
+    assert held / number == pytest.approx(0.95, abs=0.02 * max(1.0, math.sqrt(150 / number)))
 
 
 class InterruptedHost(SimulatedHost):

@@ -305,7 +305,7 @@ def test_a_noisy_host_ends_the_run_after_a_limited_number_of_rounds(monkeypatch:
     monkeypatch.setattr("dlbricks_tui.measure.carriers.MOST_TIMES_LONGER", 1)
     noise = random.Random(3)
     notes = measured_inside(changing(lambda _: noise.lognormvariate(0, 0.5)), [chain("conv", "pool")])
-    assert sum(isinstance(event, RoundDone) for event in notes.events) == 100
+    assert sum(isinstance(event, RoundDone) for event in notes.events) == 50
 
 
 def places(samples_ms: Sequence[float], reference_ms: float, shared: float = 0.03) -> list[CarrierOccurrence]:

@@ -380,7 +380,7 @@ def test_a_noisy_job_that_needs_fewer_samples_takes_them_spread_over_all_rounds(
     rounds = rounds_of(Adaptive(), batch, MODEL, LARGE, SMALL)
     parts, done = to_the_end(rounds, RESTLESS)
     taken = Counter(name for names in parts for name in names)
-    assert taken[MODEL] == taken[LARGE] == done[MODEL] == done[LARGE] == 100
+    assert taken[MODEL] == taken[LARGE] == done[MODEL] == done[LARGE] == 50
     together = [names for names in parts if SMALL in names and MODEL in names]
     assert len(together) == 25
     # It is looked at now and then only.
@@ -401,7 +401,7 @@ def test_a_quick_model_finishes_after_its_bricks_and_a_slow_one_may_finish_befor
             done |= {job.name: number for job, _ in rounds.take_finished()}
         alone_at_the_end[model_ms] = done[LARGE] - done[MODEL]
     assert alone_at_the_end[20.0] == 0
-    assert alone_at_the_end[200.0] > 50
+    assert alone_at_the_end[200.0] > 40
 
 
 def test_a_model_has_most_samples_where_most_of_its_bricks_are() -> None:

@@ -80,19 +80,19 @@ def test_a_small_part_of_every_model_takes_fewer_samples() -> None:
     assert 8 < samples_until_satisfied(rule, wild, 1e-9) <= 0.6 * rule.most
 
 
-def test_noisy_programs_of_quick_models_may_have_more_samples() -> None:
-    rule, wild = Adaptive(), noisy(400, 0.5)
-    assert samples_until_satisfied(rule, wild) == rule.most_of_quick
-    slower = [10 * sample for sample in wild]
-    assert samples_until_satisfied(rule, slower) == rule.most < rule.most_of_quick
-    assert samples_until_satisfied(Adaptive(most=30, most_of_quick=130, quick_seconds=8.0), slower) == 60
-    # Half a millisecond of a model of 10 and one of 100: a small share of either.
-    bricks = [rule.most_samples(0.5, 0.5 / model_ms) for model_ms in (10, 100)]
-    assert bricks == [rule.most_of_quick / 2, rule.most / 2]
+def test_a_narrower_target_may_take_more_samples_up_to_four_times_as_many() -> None:
+    usual, wild = Adaptive(), noisy(400, 0.5)
+    assert samples_until_satisfied(usual, wild) == usual.most
+    most = [usual.narrowed(usual.target / times).most / usual.most for times in (0.5, 1, 1.5, 2, 8)]
+    assert most == pytest.approx([1, 1, 2.25, 4, 4], rel=0.01)
+    narrow = usual.narrowed(usual.target / 2)
+    assert samples_until_satisfied(narrow, wild) == 4 * usual.most
+    # A small share of a model has half as many.
+    assert narrow.most_samples(0.5, 0.01) == narrow.most / 2
 
 
 def test_slow_programs_are_capped_by_time() -> None:
-    rule = Adaptive(least=20, most=100, most_of_quick=100, most_seconds=20.0, enough_seconds=0.25)
+    rule = Adaptive(least=20, most=100, most_seconds=20.0, enough_seconds=0.25)
     assert rule.bounds(10.0) == (20, 100)
     assert rule.bounds(20.0) == (13, 100)
     assert rule.bounds(100.0) == (8, 100)
@@ -141,12 +141,12 @@ def test_outliers_are_counted_and_stay_in_the_samples() -> None:
 
 @given(st.integers(1, 400))
 def test_the_rule_is_checked_less_often_with_more_samples_and_always_at_the_end(count: int) -> None:
-    rule = Adaptive(least=20, most=50, most_of_quick=110)
-    looks = [samples for samples in range(1, rule.most_of_quick) if rule.looks_at(samples)]
-    assert {rule.least, rule.most, 2 * rule.most} < set(looks)
+    rule = Adaptive(least=20, most=110)
+    looks = [samples for samples in range(1, rule.most) if rule.looks_at(samples)]
+    assert rule.least in looks
     assert looks[0] == 3
     assert len(looks) < 25
-    assert rule.looks_at(count) == (count in looks or count >= rule.most_of_quick)
+    assert rule.looks_at(count) == (count in looks or count >= rule.most)
 
 
 def test_rules_that_cannot_be_satisfied_are_refused() -> None:

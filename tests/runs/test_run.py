@@ -317,7 +317,7 @@ def test_a_batch_restarts_with_all_of_its_programs_when_the_speed_of_the_host_ch
     monkeypatch.setattr(noise, "_PATIENCE_SECONDS", 0.0)
     events: list[Event] = []
     # By the time it changes those that are a small part of the model are done, as none is by chance before or after.
-    done = site.run(site.request(rule=Adaptive(1e-9, most=24, most_of_quick=24, enough_ms=0.0)), events.append)
+    done = site.run(site.request(rule=Adaptive(1e-9, most=24, enough_ms=0.0)), events.append)
     (begun,) = of_kind(events, BatchRestarted)
     assert begun.times_as_fast == pytest.approx(at_first / later, rel=0.02)
     # A speed-up keeps the last five rounds, a slow-down keeps none.
@@ -363,7 +363,7 @@ def test_a_runtime_that_has_changed_since_the_request_is_refused(site: Site) -> 
 
 OTHER_MODEL = "table1:18"
 # Noisy programs take long enough with it.
-RULE = Adaptive(least=10, most=10, most_of_quick=10)
+RULE = Adaptive(least=10, most=10)
 
 
 @pytest.fixture(autouse=True)
