@@ -71,7 +71,7 @@ def _open_demonstration(demonstration: Demonstration, sources: Sources, speed: f
 
 
 def _let_asyncio_take_interrupts() -> None:
-    # It replaces no other handler, and ends its tasks, which restore the terminal.
+    # asyncio replaces only Python's own handler. It then cancels its tasks, which restores the terminal.
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 

@@ -338,7 +338,7 @@ def evaluate(
         if again or lacks:
             measured.take(run.timed, steps.run(replace(run.timed.request, again=again)), data)
     if options.compare and end_to_end:
-        # These runs have left out what the store had already.
+        # The runs above left out what was stored already; below all is measured again, so their reasons do not count.
         measured.reasons.clear()
         whole = [replace(it, request=replace(it.request, again=True, bricks=False)) for _, it in runs]
         measure_again(measured, whole, options.processes, data, steps.run)

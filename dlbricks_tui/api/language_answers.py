@@ -344,7 +344,7 @@ class KnownExecution:
         return known_execution(question, self.store, self.system, host)
 
     def before(self, question: LanguageQuestion) -> KnownExecution:
-        """Return another execution, with what would be known without a measurement of it."""
+        """Return another execution with what could be predicted before it was measured; the asked one as known."""
         found = self.known(question)
         return found if question == self.question else found._changed_from(self)
 

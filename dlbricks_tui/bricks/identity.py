@@ -87,7 +87,7 @@ def _joined(layers: Sequence[Layer], paid: int) -> tuple[Forms, Types, Types]:
 
 
 class _Begin(NamedTuple):
-    """The number of operators and weights of a sequence before those of a layer."""
+    """The number of operators and of weights in a sequence before a layer's own."""
 
     operators: int
     weights: int

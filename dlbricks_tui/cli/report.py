@@ -66,7 +66,7 @@ class _Progress:
         self._first, self._told = first, 0.0
 
     def tell(self, doing: str) -> None:
-        """Narrate it, unless another line was narrated just before; the first line says what all of it is."""
+        """Narrate a step, unless a line was just narrated; the first call narrates what the whole work is instead."""
         now = time.monotonic()
         if self._first:
             narrate(self._first)

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
 
 class Look(NamedTuple):
-    """How a door draws: a full cell of a bar, its parts from small to large, an interval below and above the value."""
+    """The characters of an output: a full cell, partial cells, the interval below and above the value."""
 
     full: str
     parts: str

@@ -225,7 +225,7 @@ def accuracy(estimates: Iterable[SystemEstimate]) -> Accuracy | None:
 
 
 def _error_by_others(one: SystemEstimate) -> float | None:
-    """Return the error of a model as others tell it; None if they lack too much of it."""
+    """Return the relative error of an estimate from bricks timed in other models; None if they cover too little."""
     found = one.estimate.by_others
     if one.end_to_end is None or not one.end_to_end.value_ms or not found.knows_nearly_all:
         return None

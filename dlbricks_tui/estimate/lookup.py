@@ -124,7 +124,7 @@ class BrickResults:
 
 
 def _layers_of_sequences(decomposition: Decomposition) -> Mapping[Pair, Sequence[tuple[int, str]]]:
-    """Return the bricks of the layers that compute something, with their number, of each sequence of several layers."""
+    """Return the (count, brick) pairs of the computing layers in each sequence of several layers."""
     graph = decomposition.graph
     found: dict[Pair, Sequence[tuple[int, str]]] = {}
     for it in decomposition.occurrences:

@@ -27,12 +27,12 @@ Numbers = NDArray[np.float64]
 FEWEST = 5
 # A brick is unlike the measured ones if all are farther: the distance of 2 is seven times as many channels.
 FARTHEST = 6.0
-# So it is if it may take so many times as long as predicted, and more than so long.
+# It is unlike them, too, if its interval reaches this many times the prediction and is above this latency.
 _VAGUEST, _NEGLIGIBLE_MS = 20.0, 0.1
 _NEAREST = 4
-# Nearest bricks count by the square of the distance, from this one on.
+# Added to each distance: the weight of a near brick is the inverse square of the sum.
 _ALIKE = 0.1
-# Latencies below this are of clocks and not of bricks.
+# Shorter latencies measure the clock rather than the brick.
 LEAST_MS = 3e-4
 # The logarithm of the error of a prediction: the least of an operator, and per distance.
 LEAST_ERROR, _ERROR_PER_DISTANCE = 0.04, 0.08
@@ -92,7 +92,7 @@ class NearestBricks:
         return {trait: column for column, trait in enumerate(self.vocabulary)}
 
     def predict(self, bricks: Sequence[Unmeasured]) -> list[Latency | None]:
-        """Return the latency of each brick, unlike ones by all operators; None if its shapes are not known."""
+        """Predict each brick from similar ones of its operator, else from all operators; None if neither works."""
         return first_known(bricks, self.from_alike, self.from_all)
 
     def from_alike(self, bricks: Sequence[Unmeasured]) -> list[Latency | None]:
@@ -110,9 +110,10 @@ class NearestBricks:
         return found
 
     def from_all(self, bricks: Sequence[Unmeasured]) -> list[Latency | None]:
-        """Return the latency of each brick at the rates of the operators that multiply, or do not, as its own does.
+        """Predict each brick with the rooflines of all operators that multiply, or of all that do not, like its own.
 
-        It is their median, and its interval has all of them: a known operator that is left out is mostly inside.
+        The latency is the median over these operators, and the interval spans them all: when a known operator is left
+        out, its latencies mostly lie inside.
         """
         found: list[Latency | None] = [None] * len(bricks)
         held = [(place, features_of(brick.canonical, brick.context)) for place, brick in enumerate(bricks)]
@@ -231,11 +232,11 @@ def work_of(bricks: Sequence[Features]) -> Numbers:
 CONFIDENCE = 0.95
 # Larger operators are reduced to their newest bricks.
 _MOST_OF_AN_OPERATOR = 1500
-# So many left-out bricks tell the width of the intervals of their operator; otherwise those of all operators do.
+# An operator with this many left-out bricks has an interval width of its own; the others use that of all operators.
 _ENOUGH_BRICKS = 20
-# So many left-out models, of so many bricks each, tell how far the errors of a model add up.
+# Fitting the share that errors in a model have in common takes this many left-out models, with this many bricks each.
 _ENOUGH_MODELS, _ENOUGH_OF_A_MODEL = 10, 3
-# Without them: measured on the committed hosts (`python -m benchmarks.predictions`).
+# Width and share until there are enough: measured on the committed hosts (`python -m benchmarks.predictions`).
 _USUAL_WIDTH, _USUAL_SHARED = 4.0, 0.5
 
 

@@ -337,7 +337,7 @@ def _by_worth(works: Sequence[ParcelWork], users: Mapping[str, Sequence["_Doubt"
 def _used(
     work: ParcelWork, users: Mapping[str, Sequence["_Doubt"]], gone: Set[str]
 ) -> Iterable[tuple["_Doubt", Sequence[str]]]:
-    """Return the models that use bricks of a work which no chosen work has, with these bricks."""
+    """Return the doubts about the models that use bricks of this work, with these bricks; `gone` ones do not count."""
     if len(work.bricks) == 1:
         bricks = work.bricks if work.bricks[0] not in gone else ()
         return [(doubt, bricks) for brick in bricks for doubt in users.get(brick, ())]
@@ -396,7 +396,7 @@ class _Doubt:
         return doubt if doubt._needs or doubt._all_lacking else None
 
     def part_of(self, bricks: Sequence[str]) -> _Sums:
-        """Return what the sums have of these bricks."""
+        """Return the sums over these bricks alone."""
         found = [self.unmeasured[brick] for brick in bricks]
         halves_ms = [half_ms for _, half_ms in found if half_ms < math.inf]
         return _Sums(
@@ -407,7 +407,7 @@ class _Doubt:
         )
 
     def worth_of(self, part: _Sums) -> float:
-        """Return how many pairs the bricks of a part decide, in parts of pairs."""
+        """Return how many more pairs are decided, fractions included, once the bricks of a part are measured."""
         return max(0.0, self._worth_at(self._without(part)) - self._worth)
 
     def measure(self, part: _Sums) -> None:

@@ -104,7 +104,7 @@ class Deviations:
         return {pair: place for place, pair in enumerate(self.pairs)}
 
     def given(self, latencies_ms: Mapping[Pair, float]) -> "Deviations":
-        """Return the deviations of a system on which these bricks take so long; unknown bricks tell nothing."""
+        """Return the deviations of a system, given its measured latencies; bricks of no known system are ignored."""
         held = {self.places[pair]: latency_ms for pair, latency_ms in latencies_ms.items() if pair in self.places}
         measured = np.array(sorted(held), dtype=np.intp)
         measured = measured[:: math.ceil(len(measured) / _MOST_MEASURED) or 1]
@@ -219,7 +219,7 @@ def deviations(bricks: Iterable[KnownBrick], law: Law = USUAL) -> Deviations:
 
 
 def _completed(logs: Numbers) -> Numbers:
-    """Return the logarithms with those that a system lacks: from the others, as it usually compares with them."""
+    """Fill in what a system (column) lacks: the mean of the others plus its median difference from that mean."""
     known = np.isfinite(logs)
     found: Numbers = logs.copy()
     for system in range(logs.shape[1]):

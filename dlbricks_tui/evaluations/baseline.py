@@ -355,7 +355,7 @@ def _threads_apart(was: int | None, now: int | None) -> float:
 
 
 def comparable(was: Baseline, now: Baseline) -> ComparableTimings:
-    """Return the timings of two results that can be compared: of the whole model if both have one, else estimates."""
+    """Return two end-to-end timings, or two estimates if one is missing; per item if batch sizes differ."""
     sizes = was.result.batch, now.result.batch
     items = sizes if sizes[0] != sizes[1] else (1, 1)
     for end_to_end in (True, False):

@@ -349,7 +349,7 @@ class _TaskRun:
             # Asked before reading, so that the last events are read.
             state = folder.state()
             if state.state is State.PAUSED and not (folder.waits_while_paused or folder.pause_file.exists()):
-                # Its process has ended for the pause, and goes on behind its stored results.
+                # The run's process ended when it was paused: start it again, to go on after its stored results.
                 start(folder, self._data)
             bricks: set[str] = set()
             for event in reader.new():

@@ -169,13 +169,13 @@ class HostWorker(ProcessInterface):  # type: ignore[misc]
         python = shell_path(f"{self._entry.folder_there}/{ENVIRONMENT}/bin/python")
         async with connected(self._entry) as ssh:
             port_there = await ssh.forward_there(self._scheduler_port)
-            # Its command line tells nothing: the settings come by the standard input.
+            # The settings, a private key among them, go to standard input: a command line is visible to other users.
             process = await ssh.start(f"exec {python} -I -m {worker_module.__name__}")
             logging = asyncio.create_task(self._keep_log(process.stderr))
             try:
                 port_here = await ssh.forward_here(await self._greeted(process, logging))
                 authority, certificate, key = (path.read_text() for path in self._certificates.of_hosts)
-                # The ports on its side and here lead to the other side.
+                # Both ports are tunnels: the one there leads to the scheduler, the one here to the worker.
                 settings = {
                     "name": self.name,
                     "folder": self._entry.folder_there,

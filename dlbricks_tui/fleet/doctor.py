@@ -136,7 +136,7 @@ class WantedPackage:
 
     name: str
     version: str
-    # The hosts that it can be installed on: a version constraint of Python, and a condition as wheels spell it.
+    # Where it can be installed: a constraint on the Python version, and an environment marker (PEP 508).
     pythons: str = ""
     condition: str = ""
 
@@ -224,7 +224,7 @@ async def examine(wanted: Wanted, host: HostEntry, connection: "SshConnection") 
         findings.append(await _no_python(host, connection, asked, wanted))
     else:
         facts = facts_from(asked.out)
-        # The least by which the clock there differs: the way there and back takes unknown times.
+        # The clock offset is between these, as the delay each way is unknown; the one nearest to 0 is judged.
         least, most = facts.clock_last / 1000 - received, facts.clock_first / 1000 - sent
         findings += judged(host, facts, least if least > 0 else min(most, 0.0), wanted)
         if not any(it.installable for it in findings):

@@ -313,7 +313,7 @@ class Driver:
             with self._distrusting(host):
                 (ended,) = read_messages(host.meter, [text], TaskEnded)
         if ended is None or ended.state == "failed":
-            # It may have removed its parcels, or have none of those that came with the task.
+            # The host may have removed its parcels, or never stored those of the task: all count as missing.
             host.lacks.update(self._parcels)
         current = host.end_task(self.clock())
         if current is None:

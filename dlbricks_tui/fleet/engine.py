@@ -381,7 +381,8 @@ def calm(dask_worker: Any) -> None:
         elif name != "heartbeat":
             callback.callback_time = max(callback.callback_time, rarely_ms)
         elif callback.is_running():
-            # The scheduler sets the interval of this one with each answer. A worker stops all of them at its end.
+            # The scheduler resets the interval of this callback with each answer, so another one replaces it. A worker
+            # stops all of its callbacks when it ends.
             callback.stop()
             callbacks["rare heartbeat"] = PeriodicCallback(dask_worker.heartbeat, rarely_ms)
             callbacks["rare heartbeat"].start()

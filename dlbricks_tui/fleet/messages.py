@@ -167,7 +167,7 @@ def message_in(text: str, *kinds: type[Message]) -> Message:
 def _for_hosts(task: Task) -> Task:
     """Return a task without everything that only this host knows: a host fills in its parcels and its runtime.
 
-    Shapes, values and batch sizes are part of the parcels. Of language models the sizes travel.
+    Shapes, values and batch sizes are part of the parcels. Of a language model only its architecture is sent.
     """
 
     def unnamed(runtime: Runtime) -> Runtime:

@@ -127,7 +127,7 @@ async def _connect(
             username=hop.user or (),
             tunnel=via,
             client_factory=lambda: connection,
-            # There is no way to do without.
+            # The host key is always checked: no setting turns that off.
             known_hosts=[file for found in files for file in found],
             client_keys=keys or (),
             ignore_encrypted=True,

@@ -59,7 +59,7 @@ class WeightPrecision(str, Enum):
 
 
 class WeightPacking(NamedTuple):
-    """How weights of few bits are stored: those of a row that share a scale, and whether they share a zero, too."""
+    """How quantised weights are stored: their bits, how many in a row share a scale, and whether also a zero point."""
 
     bits: int
     block: int

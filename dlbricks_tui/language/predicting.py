@@ -319,7 +319,7 @@ class BrickPredictor:
         left_out = {self.known[it] for it in keys if it in self.known}
         measured = [(work, time) for work, time in self._measured if time not in left_out]
         known = {key: it for key, it in self.known.items() if key not in keys}
-        # Their ratios are those to the speed of the host alone.
+        # Built without `others`, so that they compare measured times with the rates of the host alone.
         shown = [BrickPredictor(it.rates, it._measured, system=it.system) for it in others]
         return BrickPredictor(self.rates, measured, known, (*self.others, *shown), self.system, cache_share)
 

@@ -186,7 +186,7 @@ def _batches_of(group: Batch, limits: BatchLimits) -> list[Batch]:
 
 
 def _portions(whole: Job, filled: Sequence[Sequence[Job]]) -> list[Portion]:
-    """Return for each batch its bricks' expected share of the time that all batches' bricks take in a model."""
+    """Return for each batch the expected share of the model's brick time in it, and in all batches up to it."""
 
     def expected_ms(brick: Job) -> float:
         return brick.expected_ms * sum(use.times for use in brick.uses if use.model == whole.uses[0].model)

@@ -53,7 +53,7 @@ class Adaptive:
             raise MeasureError(f"a target of {self.target:g} cannot be reached: give a share such as 0.01")
 
     def narrowed(self, target: float) -> "Adaptive":
-        """Return this rule with another target: half the width takes four times as many samples, and no more."""
+        """Return the rule with another target; a narrower one may take more samples, up to four times as many."""
         aimed = replace(self, target=target)
         return replace(aimed, most=round(self.most * min(max(1.0, (self.target / target) ** 2), 4.0)))
 

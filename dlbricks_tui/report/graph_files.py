@@ -44,7 +44,7 @@ def drawable_digraph(decomposition: Decomposition, found: SystemEstimate | None)
         facts.update(_of_layer(facts.pop("layer")))
         if index in latencies:
             facts.update(latency_ms=latencies[index], critical=index in critical)
-    # A layer of overlapping sequences gets the one that begins there.
+    # Where sequences overlap, a layer gets the last one that contains it.
     for occurrence in decomposition.occurrences:
         for index in reversed(occurrence.sequence.layers):
             facts = digraph.nodes[index]

@@ -57,7 +57,7 @@ class Traits:
     parallel_settings: Variables = ()
     # The settings with which its profiler reports operators in the order of the graph.
     profiling_settings: Variables = ()
-    # The settings that these replace, as they are by default; empty if that changes no latency of a whole model.
+    # The default values of `profiling_settings`; empty if these settings change no end-to-end latency.
     default_engine: Variables = ()
     # The settings with which its oneDNN prints the kernels that it chooses; empty if it computes without oneDNN.
     explaining_settings: Variables = ()
@@ -72,8 +72,8 @@ class Traits:
     # The precisions in which its engine keeps keys and values of language models, the usual one first; empty: it has no
     # such engine. The worker finds a precision that is not the usual one in `DLBRICKS_CACHE`.
     caches: tuple[CachePrecision, ...] = ()
-    # Its language models have 8 bits with a scale for each row, also in table and head of models of 4 bits, whose other
-    # weights share a scale and a zero by 128. Without this, all weights share scales by 32.
+    # Weights of 8 bits share a scale and a zero point per row, also the embedding table and the head of models of 4
+    # bits, whose other weights share them per block of at most 128. Without this, blocks of 32 weights share a scale.
     packs_by_row: bool = False
     # Of a prompt, the head of a language model computes scores for the last token only.
     has_short_head: bool = False

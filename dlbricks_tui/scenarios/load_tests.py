@@ -361,8 +361,8 @@ class _Ended(NamedTuple):
     step: str
 
 
-# The first rate is this share of the expected one, so that it passes; the share of it that a failed one leaves; how
-# often the search starts again.
+# The first rate as a share of the expected one, low enough to pass; the factor for the next rate if a search finds
+# none that passes; and the most searches.
 _FIRST, _LOWER, _MOST_LOWERINGS = 0.9, 0.7, 8
 _STEP = 0.15
 # The search ends when it knows the highest rate to about this share.

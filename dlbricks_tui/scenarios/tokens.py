@@ -95,7 +95,7 @@ class StepLatencies:
 def served(
     steps: StepLatencies, serving: TokenServing, largest: int, generate: int, pauses: Pauses
 ) -> list[ServedAnswer]:
-    """Return the answers of an engine that makes at most the largest number of them together, by their ends."""
+    """Simulate an engine with at most `largest` answers at a time; return the answers in the order of their ends."""
     joins = serving is TokenServing.CONTINUOUS
     waiting = [(round(it[0] * _NS_PER_SECOND), user) for user, it in enumerate(pauses) if it]
     heapify(waiting)
@@ -151,7 +151,7 @@ class Delays:
     p90_ms: float
     p95_ms: float
     p99_ms: float
-    # That which has to be within the bound.
+    # The percentile that the bound applies to.
     bounded_ms: float
 
     @classmethod
@@ -171,7 +171,7 @@ class TokenSamples:
 
     @classmethod
     def of(cls, answers: Sequence[ServedAnswer], generate: int) -> TokenSamples:
-        """Return the samples once each user has had an answer, until the first one asks no more."""
+        """Return the samples of full load: after each user has had one answer, and before any user has had the last."""
         ends: dict[int, list[int]] = {}
         for it in answers:
             ends.setdefault(it.user, []).append(it.ended_ns)

@@ -72,7 +72,7 @@ class OnnxExcerpts:
         outputs = []
         for name in (name for number in sorted(nodes) for name in self._file.nodes[number].output if name):
             readers = self._readers.get(name, set())
-            # Those that other nodes read, or none: a runtime fuses only what no other node reads.
+            # An output cannot be fused away, so only what no node or an outside node reads becomes one.
             if not readers or name in self._file.outputs or not readers.issubset(held):
                 outputs.append(name)
         # Nodes are changed when they are written.

@@ -111,8 +111,8 @@ class ResultsDatabase(TinyDB):
 
     def __init__(self, folder: Path, **options: Any) -> None:
         super().__init__(Path(folder), **options)
-        # All records, and the results they are: most screens ask for these.
-        self._everything: tuple[Selection, Selection] | None = None
+        # All records, the results they are, and the length of the index then: most screens ask for these.
+        self._everything: tuple[int, Selection, Selection] | None = None
         self.refresh()
         # A store that cannot be written stays as it is.
         with suppress(StoreError):
@@ -159,9 +159,11 @@ class ResultsDatabase(TinyDB):
         records = self.select(*filters, order=())
         if filters:
             return records.one_per_run().sorted_by(parsed_orders(order))
-        if self._everything is None or not records.has_rows_of(self._everything[0]):
-            self._everything = records, records.one_per_run()
-        return self._everything[1].sorted_by(parsed_orders(order))
+        length, before, found = self._everything or (-1, records, records)
+        if length != self.generation.index.rows or not records.has_rows_of(before):
+            found = records.one_per_run()
+            self._everything = self.generation.index.rows, records, found
+        return found.sorted_by(parsed_orders(order))
 
     def result_of(self, record: Summary) -> Selection:
         """Return the one result that a record is part of."""

@@ -365,7 +365,7 @@ class Index:
                 known = dates <= now
                 if known.any() and not known.all():
                     before = np.maximum.accumulate(np.where(known, dates, 0))
-                    # Those that were stored before all others are older than these.
+                    # Records stored before the first credible date are dated just before the earliest one.
                     self._past[rows] = np.where(known, dates, np.where(before, before, np.min(dates[known]) - 1))
         return self._past
 

@@ -95,15 +95,15 @@ def leave_without_terminal(leave: Callable[[], object]) -> None:
     os._exit(128 + signal.SIGHUP)
 
 
-# More collections of the younger objects than there ever are.
+# A threshold that is never reached: Python starts no full garbage collection by itself.
 _NEVER = 1 << 30
-# After as many of those Python itself would collect all objects.
+# The number of middle-generation collections after which a full collection is due.
 _WORTH_IT = 10
 _IDLE_SECONDS = 2.0
 
 
 class IdleCollections:
-    """Collections of all objects between keys. Each takes a tenth of a second, in which no key is answered."""
+    """Runs full garbage collections between key presses, since each blocks the keyboard for a tenth of a second."""
 
     def __init__(self) -> None:
         self._last_key = 0.0

@@ -189,7 +189,7 @@ def speeds(peaks: Peaks) -> str:
 
 
 def model_label(name: str, table1_id: str | None, most: int) -> str:
-    """Return a short name of a model: its number in Table 1, and no data set that only the number needs."""
+    """Return a short name of a model: its number in Table 1 and its name without the data set, cut to `most`."""
     short = printable(_TRAINED_ON.sub("", name))
     text = short if table1_id is None else f"{table1_id} {short}"
     return text if len(text) <= most else f"{text[: most - 1].rstrip()}…"

@@ -241,3 +241,13 @@ def test_records_of_one_run_about_one_brick_are_one_result_at_their_mean(tmp_pat
         (whole,) = store.results("of=model")
         assert whole.when == at(22) and len(store.results("of=model").records) == 2
         assert store.result_of(store.select("of=model", order=["when"])[0])[0] == whole
+
+
+def test_all_results_follow_what_is_stored_and_deleted(tmp_path: Path) -> None:
+    with ResultsDatabase(tmp_path) as store:
+        store.add(FAST, MODEL)
+        assert store.results().values("id") == [MODEL.uuid, FAST.uuid]
+        store.add(SLOW)
+        assert store.results(order=["when"]).values("id") == [FAST.uuid, SLOW.uuid, MODEL.uuid]
+        store.delete([SLOW.uuid])
+        assert store.results().values("id") == [MODEL.uuid, FAST.uuid]

@@ -46,7 +46,7 @@ def _answer(line: bytes, performers: Performers, framework: str) -> protocol.Rep
         return protocol.Refused(protocol.Reason.MALFORMED, str(error))
 
 
-# These modules import numpy, which may be missing where the framework is.
+# Backends import numpy, which may be missing, too: the framework or numpy is checked before each of them.
 def _mxnet() -> Backend:
     mxnet = load_mxnet()
     from dlbricks_tui.runtime.inside.mxnet_backend import MXNet

@@ -235,7 +235,7 @@ def _places_of_conversions(ran: Sequence[str], kinds: Sequence[str], known: Mapp
 
 
 def _following(ran: Sequence[str], known: Mapping[int, int]) -> list[int | None]:
-    """Return for each line the place of the next node that computes by a known line."""
+    """Return for each line the node of the first known line at or after it; None if there is none."""
     found: list[int | None] = []
     after: int | None = None
     for number in reversed(range(len(ran))):

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from dlbricks_tui.api.open_models import ModelId
     from dlbricks_tui.models.library import ModelSource
 
-# Narrower names would tell little: the first columns are dropped before. The last one leaves less room for names.
+# The least width of names beside the last column alone, and beside several: columns are dropped to keep it.
 LEAST_NAME, _GOOD_NAME = 16, 20
 # From this width on names are shown whole, up to a length; in a wide screen beside the most important columns, too.
 _ROOMY, _LONG_NAME, _MOST_IMPORTANT = 80, 70, 3
