@@ -17,7 +17,13 @@ from dlbricks_tui.bricks.identity import brick_of
 from dlbricks_tui.bricks.programs import carrier_program, file_program
 from dlbricks_tui.measure.jobs import CutModel, Job, expected_ms, memory_bytes, timed_runs, untimed_runs
 from dlbricks_tui.measure.noise import Counting, HostTrack, counting
-from dlbricks_tui.measure.stopping import FEWEST_OF_THE_LONGEST, FEWEST_SAMPLES, Adaptive, drifting_half_width_ms
+from dlbricks_tui.measure.stopping import (
+    FEWEST_OF_THE_LONGEST,
+    FEWEST_SAMPLES,
+    Adaptive,
+    drifting_half_width_ms,
+    samples_until_narrow,
+)
 from dlbricks_tui.models.graph import LayerGraph, Level
 from dlbricks_tui.runtime.protocol import Profiled, Program
 from dlbricks_tui.store.statistics import trimmed_mean
@@ -268,8 +274,7 @@ class TimedCarrier:
         most = max(self.fewest_rounds, min(rule.bounds(median(self.plain_ms))[1], self.most_seconds / per_round))
         found = self.counting
         plain_ms = found.of(self.plain_ms)
-        # An interval becomes narrower with the root of its samples.
-        narrow = len(plain_ms) * (drifting_half_width_ms(plain_ms) / (rule.target * median(plain_ms))) ** 2
+        narrow = samples_until_narrow(plain_ms, rule.target * median(plain_ms), math.ceil(most))
         needed = max(narrow, self._sure_rounds(rule, plain_ms)) * rounds / len(plain_ms)
         if rounds >= self._sure_rounds(rule, plain_ms):
             needed = max(needed, _MORE_OF_THE_SAME * rounds)

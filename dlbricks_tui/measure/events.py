@@ -6,6 +6,9 @@ from enum import Enum
 from dlbricks_tui.errors import UserError
 from dlbricks_tui.jobs.events import Event
 
+# After all is measured a run trains its predictors, and the first one asks for the versions of kernels.
+END_SECONDS = 1.0
+
 
 class MeasureError(UserError):
     """A rule that no run could satisfy, or no worker lives long enough to answer."""

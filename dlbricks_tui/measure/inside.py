@@ -395,7 +395,8 @@ class Inside:
         rounds = {it.what.name: it.rounds_left(self._rule) for it in running}
         most = max(rounds.values(), default=0.0)
         if self._is_patient:
-            known = {it.what.name for it in running if len(it.plain_ms) >= it.fewest_rounds}
+            # Its first rounds tell too little of the host.
+            known = {it.what.name for it in running if len(it.plain_ms) >= max(it.fewest_rounds, rounds[it.what.name])}
             guess = math.inf if self._agenda.wait_seconds else 0.0
             lacking = {
                 it.what.name: it.quiet_rounds_lacking(self._rule) if it.what.name in known else guess for it in running

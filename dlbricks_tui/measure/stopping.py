@@ -166,6 +166,14 @@ def drifting_half_width_ms(samples_ms: Sequence[float]) -> float:
     return half_ms * math.sqrt((1 + correlation) / (1 - correlation)) * (1 + _FEW_SAMPLES / count)
 
 
+def samples_until_narrow(samples_ms: Sequence[float], half_ms: float, most: int) -> int:
+    """Return how many such samples have an interval of `half_ms` to either side, `most` at most."""
+    count = len(samples_ms)
+    steady_ms = drifting_half_width_ms(samples_ms) / (1 + _FEW_SAMPLES / count) * math.sqrt(count)
+    numbers = range(count, most)
+    return next((it for it in numbers if steady_ms / math.sqrt(it) * (1 + _FEW_SAMPLES / it) <= half_ms), most)
+
+
 def _autocorrelation(samples_ms: Sequence[float]) -> float:
     """Return the lag-1 autocorrelation, with outliers moved towards the median."""
     middle = median(samples_ms)

@@ -8,6 +8,7 @@ from statistics import fmean
 from typing import NamedTuple
 
 from dlbricks_tui.measure.carriers import COPIES, CarrierJob, carrier_seconds, round_seconds, usual_rounds
+from dlbricks_tui.measure.events import END_SECONDS
 from dlbricks_tui.measure.jobs import Job
 from dlbricks_tui.measure.method import Method
 from dlbricks_tui.measure.noise import NoiseMonitor
@@ -49,8 +50,6 @@ PLAIN, BEFORE_ROUNDS = PlainTime(3, 2.0), PlainTime(2, 1.0)
 _SECONDS_PER_CARRIER, _SECONDS_PER_CARRIER_OF_MANY = 15.0, 3.0
 # In each round a reference is timed, and the host is looked at.
 _ROUND_SECONDS = 0.1
-# After all is measured a run trains its predictors, and the first one asks for the versions of kernels.
-END_SECONDS = 1.0
 # Other work slows the end by half as much as the rounds: mostly new processes start there.
 _END_SLOWED = 0.5
 # A run waits this long for a quiet host, by more rounds: neighbours on shared hosts are often busy for half a minute.

@@ -17,7 +17,15 @@ from dlbricks_tui.jobs.events import (
 )
 from dlbricks_tui.jobs.folder import State
 from dlbricks_tui.measure import events as measuring
-from dlbricks_tui.measure.events import BatchRestarted, BatchStarted, DriftNoted, RoundDone, RoundRepeated, Stop
+from dlbricks_tui.measure.events import (
+    END_SECONDS,
+    BatchRestarted,
+    BatchStarted,
+    DriftNoted,
+    RoundDone,
+    RoundRepeated,
+    Stop,
+)
 
 # In runs of earlier versions, rounds with other programs followed this event: those of networks for calibration.
 _CALIBRATING = b'{"event":"Calibrating"'
@@ -374,7 +382,7 @@ class RunProgress:
         self._fold(event)
         if self.seconds_left and 0 < self.total <= self.done:
             # The rounds of the last estimate of it are not needed.
-            self.seconds_left = min(self.seconds_left, self.later_seconds)
+            self.seconds_left = min(self.seconds_left, self.later_seconds + END_SECONDS)
 
     def _let_time_pass(self, event: Event) -> None:
         now = datetime.fromisoformat(event.when)

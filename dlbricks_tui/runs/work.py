@@ -16,6 +16,7 @@ from dlbricks_tui.jobs.events import Event
 from dlbricks_tui.jobs.folder import RunFolder, State, Tally
 from dlbricks_tui.measure.alone import Alone
 from dlbricks_tui.measure.carriers import carrier_jobs, groups
+from dlbricks_tui.measure.events import END_SECONDS
 from dlbricks_tui.measure.inside import Inside
 from dlbricks_tui.measure.jobs import CutModel, Job
 from dlbricks_tui.measure.known import Conditions
@@ -25,7 +26,7 @@ from dlbricks_tui.measure.results import Recorder, ResultSink, conditions_of
 from dlbricks_tui.measure.rounds import BatchLimits
 from dlbricks_tui.measure.stopping import Adaptive
 from dlbricks_tui.measure.supervised_worker import SupervisedWorker, TimeLimits, reference_program
-from dlbricks_tui.measure.time_left import END_SECONDS, Agenda, stages
+from dlbricks_tui.measure.time_left import Agenda, stages
 from dlbricks_tui.models.graph import LayerGraph
 from dlbricks_tui.runs.control import Control
 from dlbricks_tui.runs.events import WorkerReplaced

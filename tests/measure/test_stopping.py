@@ -1,4 +1,5 @@
 import random
+from statistics import median
 
 import pytest
 from hypothesis import given
@@ -10,9 +11,11 @@ from dlbricks_tui.measure.stopping import (
     Adaptive,
     FixedRuns,
     StoppingRule,
+    drifting_half_width_ms,
     half_width_ms,
     outliers,
     samples_of,
+    samples_until_narrow,
     warm_up_length,
 )
 from dlbricks_tui.store.statistics import summarise
@@ -155,3 +158,14 @@ def test_rules_that_cannot_be_satisfied_are_refused() -> None:
             Adaptive(target=target)
     with pytest.raises(MeasureError, match="runs"):
         FixedRuns(0)
+
+
+def test_samples_until_narrow_are_about_those_that_the_interval_then_needs() -> None:
+    told = []
+    for seed in range(30):
+        samples = noisy(100, 0.2, seed)
+        half_ms = drifting_half_width_ms(samples)
+        assert samples_until_narrow(samples, 1.001 * half_ms, 1000) == 100
+        assert samples_until_narrow(samples[:20], half_ms, 20) == 20
+        told.append(samples_until_narrow(samples[:20], half_ms, 1000))
+    assert median(told) == pytest.approx(100, rel=0.25), "the interval of a few samples is wider than it will be"
