@@ -587,8 +587,8 @@ class FollowedRun:
             if self.progress.at_limits and not self.few_samples:
                 results = sum(program.measured is not None for program in self.progress.programs.values())
                 lines.append(
-                    f"{self.progress.at_limits} of {counted(results, 'result')}: interval beyond 5 % to either side, "
-                    "which that of the estimate includes; a quieter host narrows it"
+                    f"wide intervals, beyond 5 % to either side: {self.progress.at_limits} of "
+                    f"{counted(results, 'result')}; estimates include them, and a quieter host narrows them"
                 )
             lines += filter(None, [noise_note(self.progress.disturbances)])
         return lines

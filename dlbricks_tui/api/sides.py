@@ -360,7 +360,7 @@ def read_sides(paths: Sequence[Path]) -> list[Side]:
     at_once = min(len(paths), os.cpu_count() or 1)
     if at_once < 2 or sum(map(_size_of, paths)) - max(map(_size_of, paths)) < _LARGE_BYTES:
         return [read_side(path) for path in paths]
-    # Loaded only here, for multiprocessing takes long.
+    # Imported here, as multiprocessing takes long to load.
     from concurrent.futures import ProcessPoolExecutor
     from multiprocessing import get_context
 

@@ -167,7 +167,7 @@ def drifting_half_width_ms(samples_ms: Sequence[float]) -> float:
 
 
 def samples_until_narrow(samples_ms: Sequence[float], half_ms: float, most: int) -> int:
-    """Return how many such samples have an interval of `half_ms` to either side, `most` at most."""
+    """Return how many samples like these narrow the interval to `half_ms` to either side, at most `most`."""
     count = len(samples_ms)
     steady_ms = drifting_half_width_ms(samples_ms) / (1 + _FEW_SAMPLES / count) * math.sqrt(count)
     numbers = range(count, most)

@@ -111,7 +111,7 @@ class ResultsDatabase(TinyDB):
 
     def __init__(self, folder: Path, **options: Any) -> None:
         super().__init__(Path(folder), **options)
-        # All records, the results they are, and the length of the index then: most screens ask for these.
+        # The results without a filter, kept for the next question, with the index length and records they are of.
         self._everything: tuple[int, Selection, Selection] | None = None
         self.refresh()
         # A store that cannot be written stays as it is.
