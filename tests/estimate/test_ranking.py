@@ -2,6 +2,7 @@ import random
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
+from importlib.metadata import version
 
 import pytest
 
@@ -19,7 +20,7 @@ from tests.estimate.knowledge_of import measured
 
 # A runtime of this interpreter, which the host has.
 PYTHON = "python-{}.{}".format(*sys.version_info)
-WAY = Way("host", f"onnxruntime-1.32.0 {PYTHON} threads-1", Level.WRITTEN, "inside")
+WAY = Way("host", f"onnxruntime-{version('onnxruntime')} {PYTHON} threads-1", Level.WRITTEN, "inside")
 UNMEASURED = estimate(decompose(chain("conv", "relu")), NOTHING_KNOWN)
 
 

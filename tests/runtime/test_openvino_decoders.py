@@ -80,8 +80,14 @@ def steps() -> list[dict[str, Any]]:
 def test_logits_are_those_of_onnx_runtime(
     openvino: Any, ort: Any, tmp_path: Path, family: str, precision: WeightPrecision
 ) -> None:
-    written(tmp_path, FAMILIES[family], precision, TRAITS["openvino"])
-    request, other = in_openvino(openvino, tmp_path).create_infer_request(), InOnnxRuntime(ort, tmp_path)
+    model = FAMILIES[family]
+    # Windows in ONNX Runtime 1.23, the last for Python 3.10, hold a token more than asked.
+    sees_more = bool(model.window) and ort.__version__.startswith("1.23.")
+    for folder, window in (("openvino", model.window), ("ort", model.window - sees_more)):
+        (tmp_path / folder).mkdir()
+        written(tmp_path / folder, replace(model, window=window), precision, TRAITS["openvino"])
+    request = in_openvino(openvino, tmp_path / "openvino").create_infer_request()
+    other = InOnnxRuntime(ort, tmp_path / "ort")
     request.reset_state()
     # ONNX Runtime rounds activations to 8 bits where weights are packed.
     most = 1e-4 if precision is WeightPrecision.F32 else 0.1
