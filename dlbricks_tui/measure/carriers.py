@@ -6,9 +6,10 @@ latency. `python -m benchmarks.carriers` compares this with other ways.
 """
 
 import math
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from pathlib import Path
 from statistics import median
 
@@ -57,6 +58,8 @@ MOST_TIMES_LONGER = 5
 # The mean latencies of two loads of a network and of two others differ by less than this share in 95 % of cases
 # (`python -m benchmarks.loads`).
 PLACEMENT_SHARE = 0.027
+# A carrier with more than this share of an estimate is timed as if it had all of it.
+_NEARLY_ALL = 0.9
 _NANOSECONDS_PER_MS = 1e6
 
 
@@ -75,6 +78,8 @@ class CarrierJob:
     bricks: Mapping[int, Job]
     # The file of the model, if the carrier is the whole model: plain runs are runs of the file.
     file: Path | None = None
+    # The expected share of a model's estimate that rests on this carrier, in the model where it is largest.
+    share: float = 1.0
     # Making another copy of it takes seconds and memory: it is loaded once, and profiled in its first rounds only.
     is_heavy: bool = False
 
@@ -100,7 +105,31 @@ def carrier_jobs(cut: Iterable[CutModel], needed: Mapping[str, Job]) -> list[Car
         return layer not in models[id(graph)].edges
 
     carriers = cover(runnable, needed.keys(), _expected_ms, _WHOLE_UP_TO_MS, counts)
-    return [_job(number, carrier, needed, models[id(carrier.model)]) for number, carrier in enumerate(carriers)]
+    found = [_job(number, carrier, needed, models[id(carrier.model)]) for number, carrier in enumerate(carriers)]
+    return [replace(it, share=share) for it, share in zip(found, _shares(found, cut), strict=True)]
+
+
+def _shares(carriers: Sequence[CarrierJob], cut: Iterable[CutModel]) -> Iterator[float]:
+    """Yield the largest share of a model's estimate that rests on each carrier; nearly all of it counts as 1.
+
+    A brick in several carriers rests on each of them in equal parts.
+    """
+    held = [{job.key.brick for job in it.bricks.values()} for it in carriers]
+    holders = Counter(chain.from_iterable(held))
+    models_ms = [_bricks_ms(model.decomposition.graph) for model in cut]
+    for bricks in held:
+        parts_ms = [math.fsum(of_it[it] / holders[it] for it in bricks & of_it.keys()) for of_it in models_ms]
+        share = max(part / math.fsum(of_it.values()) for part, of_it in zip(parts_ms, models_ms, strict=True) if of_it)
+        yield 1.0 if share > _NEARLY_ALL else share
+
+
+def _bricks_ms(graph: LayerGraph) -> Mapping[str, float]:
+    """Return the expected latency of all layers of each brick of a model."""
+    found: defaultdict[str, float] = defaultdict(float)
+    for layer in graph.layers:
+        if layer.operators and layer.unmeasurable is None:
+            found[brick_of(graph, (layer.index,)).key] += _expected_ms(graph, layer.index)
+    return found
 
 
 def groups(carriers: Iterable[CarrierJob], most_bytes: int) -> Iterator[Sequence[CarrierJob]]:
@@ -157,12 +186,16 @@ class TimedCarrier:
     # The most seconds to time the carrier, unless its fewest rounds take longer.
     most_seconds: float
     track: HostTrack
+    rule: Adaptive = field(default_factory=Adaptive)
     # A sample for each round, and the moment of the host when it was taken.
     plain_ms: list[float] = field(default_factory=list)
     moments: list[int] = field(default_factory=list)
     layers_ms: dict[int, list[float]] = field(default_factory=lambda: defaultdict(list))
     profiles: list[Profiled] = field(default_factory=list)
     seconds: float = 0.0
+
+    def __post_init__(self) -> None:
+        self.rule = self.rule.for_share(self.what.share)
 
     @property
     def copy(self) -> str:
@@ -231,59 +264,60 @@ class TimedCarrier:
         plain_ms = counting.of(self.plain_ms)
         return math.hypot(drifting_half_width_ms(plain_ms) / median(plain_ms), PLACEMENT_SHARE, counting.doubt)
 
-    def is_done(self, rule: Adaptive) -> bool:
+    def is_done(self) -> bool:
         """True if its latency is known as well as the rule asks, or it has had its time."""
         rounds = len(self.plain_ms)
         if rounds < self.fewest_rounds:
             return False
-        if rounds >= rule.bounds(median(self.plain_ms))[1] or self.seconds > self.most_seconds:
+        if rounds >= self.rule.bounds(median(self.plain_ms))[1] or self.seconds > self.most_seconds:
             return True
         found = self.counting
         plain_ms = found.of(self.plain_ms)
-        is_narrow = drifting_half_width_ms(plain_ms) <= rule.target * median(plain_ms)
-        return is_narrow and not found.doubt and self._is_sure(rule, plain_ms)
+        is_narrow = drifting_half_width_ms(plain_ms) <= self.rule.target * median(plain_ms)
+        return is_narrow and not found.doubt and self._is_sure(plain_ms)
 
-    def lacks_quiet_rounds(self, rule: Adaptive) -> bool:
+    def lacks_quiet_rounds(self) -> bool:
         """True if it has had its time, too little of it on a quiet host, and only that counts.
 
         A carrier whose single round takes longer than it has for all of them does not wait: its interval is wider.
         """
-        if self.track.counts_all or len(self.plain_ms) >= MOST_TIMES_LONGER * rule.bounds(median(self.plain_ms))[1]:
+        _, most = self.rule.bounds(median(self.plain_ms))
+        if self.track.counts_all or len(self.plain_ms) >= MOST_TIMES_LONGER * most:
             return False
         if self.seconds_per_round > self.most_seconds:
             return False
         found = self.counting
-        is_quiet = len(found.places) == len(self.plain_ms) or self._is_sure(rule, found.of(self.plain_ms))
+        is_quiet = len(found.places) == len(self.plain_ms) or self._is_sure(found.of(self.plain_ms))
         return found.doubt > 0 or not is_quiet
 
-    def _is_sure(self, rule: Adaptive, plain_ms: Sequence[float]) -> bool:
+    def _is_sure(self, plain_ms: Sequence[float]) -> bool:
         """True if so many rounds are enough for a narrow interval."""
-        return len(plain_ms) >= self._sure_rounds(rule, plain_ms)
+        return len(plain_ms) >= self._sure_rounds(plain_ms)
 
-    def _sure_rounds(self, rule: Adaptive, plain_ms: Sequence[float]) -> float:
-        fewest, _ = rule.bounds(median(plain_ms))
+    def _sure_rounds(self, plain_ms: Sequence[float]) -> float:
+        fewest, _ = self.rule.bounds(median(plain_ms))
         return max(fewest, min(_ROUNDS_TO_BE_SURE, _SECONDS_TO_BE_SURE / self.seconds_per_round))
 
-    def rounds_left(self, rule: Adaptive) -> float:
+    def rounds_left(self) -> float:
         """The rounds that it probably takes part in from now on, unless it waits for a quiet host."""
         rounds, per_round = len(self.plain_ms), self.seconds_per_round
         usual = usual_rounds(median(self.plain_ms) if rounds else self.first_ms, self.most_seconds)
-        usual = max(self.fewest_rounds, usual)
+        usual = max(self.fewest_rounds, min(usual, self.rule.most))
         if rounds < self.fewest_rounds:
             return usual - rounds
-        most = max(self.fewest_rounds, min(rule.bounds(median(self.plain_ms))[1], self.most_seconds / per_round))
+        most = max(self.fewest_rounds, min(self.rule.bounds(median(self.plain_ms))[1], self.most_seconds / per_round))
         found = self.counting
         plain_ms = found.of(self.plain_ms)
-        narrow = samples_until_narrow(plain_ms, rule.target * median(plain_ms), math.ceil(most))
-        needed = max(narrow, self._sure_rounds(rule, plain_ms)) * rounds / len(plain_ms)
-        if rounds >= self._sure_rounds(rule, plain_ms):
+        narrow = samples_until_narrow(plain_ms, self.rule.target * median(plain_ms), math.ceil(most))
+        needed = max(narrow, self._sure_rounds(plain_ms)) * rounds / len(plain_ms)
+        if rounds >= self._sure_rounds(plain_ms):
             needed = max(needed, _MORE_OF_THE_SAME * rounds)
         # The interval of few samples is itself not well known.
         trust = min(1.0, rounds / _ROUNDS_TO_BE_SURE)
         expected = most if found.doubt else min(usual ** (1 - trust) * needed**trust, most)
         return max(0.0, max(self.fewest_rounds, expected) - rounds)
 
-    def quiet_rounds_lacking(self, rule: Adaptive) -> float:
+    def quiet_rounds_lacking(self) -> float:
         """The rounds that it probably takes part in while it waits for a quiet host; infinite without a quiet one."""
         found = self.counting
         quiet, rounds = len(found.places), len(self.plain_ms)
@@ -291,8 +325,8 @@ class TimedCarrier:
             return math.inf
         if quiet == rounds:
             return 0.0
-        needed = self._sure_rounds(rule, found.of(self.plain_ms)) * rounds / quiet
-        return max(0.0, needed - rounds - self.rounds_left(rule))
+        needed = self._sure_rounds(found.of(self.plain_ms)) * rounds / quiet
+        return max(0.0, needed - rounds - self.rounds_left())
 
 
 def round_seconds(latency_ms: float, profiled: int = 0) -> float:

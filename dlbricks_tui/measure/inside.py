@@ -194,8 +194,8 @@ class Inside:
             while running:
                 self._control.checkpoint()
                 self._round(running, waits=len(over) == len(running))
-                over = [it for it in running if it.is_done(self._rule)]
-                done = [it for it in over if not (self._is_patient and it.lacks_quiet_rounds(self._rule))]
+                over = [it for it in running if it.is_done()]
+                done = [it for it in over if not (self._is_patient and it.lacks_quiet_rounds())]
                 over = [it for it in over if it not in done]
                 running = [it for it in running if it not in done and all(map(self._worker.holds, it.programs))]
                 self._keep_bricks(started, running)
@@ -260,7 +260,7 @@ class Inside:
         for what, latency_ms, copies in firsts:
             names = [f"{what.name}, copy {number}" for number in range(2, copies + 1)]
             names = [name for name in names if self._worker.load(name, what.plain, what.expected_ms)]
-            it = TimedCarrier(what, (what.name, *names), latency_ms, most_seconds, self._track)
+            it = TimedCarrier(what, (what.name, *names), latency_ms, most_seconds, self._track, self._rule)
             # The profiler tells of the layers, which a file does not show.
             if what.file is None or self._worker.load(it.layers, what.program, what.expected_ms):
                 running.append(it)
@@ -392,15 +392,13 @@ class Inside:
 
     def _seconds_left(self, running: Sequence[TimedCarrier], last_seconds: float) -> float:
         """Seconds that these carriers and all after them probably need; the last round took `last_seconds`."""
-        rounds = {it.what.name: it.rounds_left(self._rule) for it in running}
+        rounds = {it.what.name: it.rounds_left() for it in running}
         most = max(rounds.values(), default=0.0)
         if self._is_patient:
             # Its first rounds tell too little of the host.
             known = {it.what.name for it in running if len(it.plain_ms) >= max(it.fewest_rounds, rounds[it.what.name])}
             guess = math.inf if self._agenda.wait_seconds else 0.0
-            lacking = {
-                it.what.name: it.quiet_rounds_lacking(self._rule) if it.what.name in known else guess for it in running
-            }
+            lacking = {it.what.name: it.quiet_rounds_lacking() if it.what.name in known else guess for it in running}
             # Those that lack quiet rounds stay in the rounds of the others.
             more = {name: min(it, most - rounds[name]) for name, it in lacking.items()}
             rounds = {name: it + more[name] for name, it in rounds.items()}
@@ -437,7 +435,10 @@ class Inside:
                 continue
             counted = it.counting
             samples_ms, doubt, facts = it.samples_ms(counted), it.shared_doubt(counted), counted.facts(len(it.plain_ms))
-            facts += ((SHARED_COLUMN, doubt),) if finished else ((SHARED_COLUMN, doubt), (UNFINISHED, True))
+            facts += ((SHARED_COLUMN, doubt),)
+            if not finished or it.what.share < 1.0:
+                # Another model may need these bricks to be known better.
+                facts += ((UNFINISHED, True),)
             carrier = it.what.carrier
             for layer, job in over.items():
                 name = carrier.graph.layers[layer].name

@@ -57,6 +57,15 @@ class Adaptive:
         aimed = replace(self, target=target)
         return replace(aimed, most=round(self.most * min(max(1.0, (self.target / target) ** 2), 4.0)))
 
+    def for_share(self, share: float) -> "Adaptive":
+        """Return the rule for a carrier on which this share of an estimate rests, so that the estimate has the target.
+
+        Errors of carriers are independent: with shares that add up to 1 and targets divided by the roots of the shares,
+        the squares of the errors add up to that of the target.
+        """
+        factor = min(1 / math.sqrt(share), _MOST_LENIENCY) if share > 0 else _MOST_LENIENCY
+        return replace(self, target=min(self.target * factor, 0.5), most=max(self.least, round(self.most / factor**2)))
+
     def bounds(self, latency_ms: float) -> tuple[int, int]:
         """Return the fewest and the most samples of a program with that latency."""
         runs_per_second = 1000 / latency_ms if latency_ms > 0 else math.inf

@@ -7,6 +7,7 @@ from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 from dlbricks_tui.bricks.decomposition import decompose
@@ -172,5 +173,5 @@ def estimated(graph: LayerGraph, notes: Notes) -> Estimate:
 def _measured(places: Sequence[CarrierOccurrence]) -> MeasuredLatency:
     statistics = [it.samples.statistics for it in places]
     latency = Latency(*mean_latency([(it.trimmed_mean_ms, it.low_ms, it.high_ms) for it in statistics]))
-    (shared,) = {value for it in places for name, value in it.noise if name == "shared"} or {0.0}
-    return MeasuredLatency(latency, ("", ""), statistics[0].count, shared=float(shared or 0.0))
+    shared = fmean(float(dict(it.noise).get("shared") or 0.0) for it in places)
+    return MeasuredLatency(latency, ("", ""), statistics[0].count, shared=shared)

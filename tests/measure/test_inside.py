@@ -179,6 +179,21 @@ def test_a_whole_model_is_timed_only_beside_carriers_with_its_bricks() -> None:
     assert notes.wholes["steady"][1] < notes.wholes["noisy"][1] == rounds
 
 
+def test_a_carrier_takes_fewer_rounds_if_little_of_an_estimate_rests_on_it() -> None:
+    """A model with a layer of its own at its end has a short carrier for it, whose result may be wider."""
+    known, added = (
+        replace(chain(*["relu", "pool"] * 6, "conv", *own), name=name)
+        for own, name in (((), "known"), (("sub",), "added"))
+    )
+    notes = measured_inside(host(1), [known, added])
+    places = {job.graph.layers[job.layers[0]].op: of_it for job, of_it in notes.kept.items()}
+    rule = Adaptive()
+    assert [len(it.samples.samples_ms) for it in places["conv"]] == [rule.most, rule.least]
+    assert [len(it.samples.samples_ms) for it in (*places["relu"], *places["sub"])] == [rule.most, rule.least]
+    # Another model may need it to be known better: it counts as unfinished then.
+    assert ["unfinished" in dict(it.noise) for it in places["conv"]] == [False, True]
+
+
 def test_samples_record_their_carrier_and_whether_it_was_the_whole_model() -> None:
     whole, shortened = (
         dict(_first(measured_inside(host(1), [it])).where) for it in (chain("conv", "pool"), network(3))
@@ -356,5 +371,5 @@ def test_a_carrier_waits_for_a_quiet_host_unless_every_round_is_as_long_as_its_t
         it.plain_ms.append(100.0)
         it.moments.append(moment)
     it.seconds = 8 * seconds_per_round
-    assert it.is_done(Adaptive())
-    assert it.lacks_quiet_rounds(Adaptive()) is waits
+    assert it.is_done()
+    assert it.lacks_quiet_rounds() is waits

@@ -1,3 +1,4 @@
+import math
 import random
 from statistics import median
 
@@ -92,6 +93,15 @@ def test_a_narrower_target_may_take_more_samples_up_to_four_times_as_many() -> N
     assert samples_until_satisfied(narrow, wild) == 4 * usual.most
     # A small share of a model has half as many.
     assert narrow.most_samples(0.5, 0.01) == narrow.most / 2
+
+
+def test_targets_of_carriers_that_share_an_estimate_add_up_to_that_of_the_estimate() -> None:
+    usual, shares = Adaptive(), (0.5, 0.3, 0.15, 0.05)
+    errors = [usual.for_share(it).target * it for it in shares]
+    assert math.hypot(*errors) == pytest.approx(usual.target)
+    assert [usual.for_share(it).most for it in (1.0, 0.5, 0.1, 0.0)] == [50, 25, 12, 12]
+    assert usual.for_share(0.0).target == pytest.approx(5 * usual.target)
+    assert usual.for_share(1.0) == usual
 
 
 def test_slow_programs_are_capped_by_time() -> None:
