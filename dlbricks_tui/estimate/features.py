@@ -31,7 +31,7 @@ _SILENT = frozenset(
 _FLAGS = frozenset({KEPT, STREAMED, VARIED})
 # Before the names of depthwise convolutions, which are another operator than full ones.
 DEPTHWISE = "depthwise "
-_MULTIPLYING = frozenset({Kind.CONVOLUTION, Kind.DECONVOLUTION, Kind.LINEAR, Kind.RECURRENT})
+_MULTIPLYING = frozenset({Kind.CONVOLUTION, Kind.DECONVOLUTION, Kind.LINEAR, Kind.RECURRENT, Kind.ATTENTION})
 # Kernels of convolutions compute so many channels at a time.
 _LARGE_BLOCK, _SMALL_BLOCK = 16, 8
 
@@ -196,6 +196,8 @@ def _sizes(kind: Kind, op: str, params: Params, read: _Operands) -> Sizes:
         return _of_product(read)
     if kind is Kind.RECURRENT and read.weights:
         return _of_recurrence(read)
+    if kind is Kind.ATTENTION and len(read.first) > 2 and "Rotary" not in op:
+        return _of_attention(op, params, read)
     return _of_elements(kind, op, params, read)
 
 
@@ -266,6 +268,33 @@ def _of_recurrence(read: _Operands) -> Sizes:
         positions=steps,
         channels_read=inner,
         channels_written=1,
+    )
+
+
+def _of_attention(op: str, params: Params, read: _Operands) -> Sizes:
+    """Return the sizes of attention: queries times keys, scores times values, and the product that makes all three."""
+    first, others = read.first, [_shape(it) for it in read.data[1:] if len(_shape(it)) > 2]
+    inner, made = read.matrix if len(read.matrix) == 2 and read.matrix[0] == first[-1] else (0, 0)
+    if op.startswith("onnx."):
+        products, keys = 2, max([first[-2], *(shape[-2] for shape in others)])
+        queries, width = first[0] * first[-2], math.prod(first) // (first[0] * first[-2])
+        # Queries, keys and values may be one tensor; caches say the size of a head.
+        heads, head = params.get("num_heads"), next((shape[-1] for shape in others if len(shape) > 3), 0)
+        width = made // 3 or min(width, heads * head if isinstance(heads, int) and head else width)
+    else:
+        # MXNet has an operator for each product, of tensors with the tokens first: (queries, keys, values) in one
+        # tensor, or keys and values.
+        products, keys = 1, others[0][0 if op.endswith("qk") else -2] if others else first[0]
+        queries = first[0] * first[1]
+        width = first[-1] // next(parts for name, parts in (("selfatt", 3), ("valatt", 2), ("", 1)) if name in op)
+    return Sizes(
+        arithmetic=queries * (products * keys * width + inner * made),
+        bytes_read=_bytes(read.data),
+        bytes_written=queries * width * read.item_bytes,
+        bytes_of_weights=_bytes(read.weights),
+        positions=queries,
+        channels_read=keys,
+        channels_written=width,
     )
 
 

@@ -119,7 +119,7 @@ def test_a_brick_without_possible_sizes_has_no_features(canonical: str) -> None:
     ],
 )
 @pytest.mark.parametrize(
-    "op", ["conv", "conv_transpose", "linear", "max_pool", "reduce_mean", "embedding", "onnx.LSTM"]
+    "op", ["conv", "conv_transpose", "linear", "max_pool", "reduce_mean", "embedding", "onnx.LSTM", "onnx.Attention"]
 )
 def test_odd_shapes_and_parameters_have_some_size(
     op: str, shape: list[int], weight: list[int], params: dict[str, object]
@@ -127,6 +127,40 @@ def test_odd_shapes_and_parameters_have_some_size(
     found = features_of(form(op, shape, [weight] if weight else [], **params), "plain")
     assert found is not None
     assert all(math.isfinite(size) and size >= 0 for size in found.sizes)
+
+
+# Queries of 384 tokens for 12 heads of 64 numbers; MXNet has the tokens first.
+QUERIES, CACHE, INTERLEAVED = [1, 384, 768], [1, 2, 500, 64], [384, 1, 3 * 768]
+
+
+@pytest.mark.parametrize(
+    ("op", "data", "weights", "arithmetic"),
+    [
+        ("onnx.MultiHeadAttention", [QUERIES] * 3, [], 2 * 384 * 384 * 768),
+        ("onnx.Attention", [[1, 12, 384, 64], [1, 12, 100, 64]], [], 2 * 384 * 384 * 768),
+        ("onnx.com.microsoft.Attention", [QUERIES], [[768, 3 * 768]], 2 * 384 * 384 * 768 + 384 * 768 * 3 * 768),
+        # Queries, keys and values of 12 + 2 * 2 heads in one tensor.
+        ("onnx.com.microsoft.GroupQueryAttention", [[1, 1, 1024], CACHE, CACHE, [1]], [], 2 * 500 * 768),
+        ("mxnet._contrib_interleaved_matmul_selfatt_qk", [INTERLEAVED], [], 384 * 384 * 768),
+        ("mxnet._contrib_interleaved_matmul_selfatt_valatt", [INTERLEAVED, [12, 384, 384]], [], 384 * 384 * 768),
+        ("mxnet._contrib_interleaved_matmul_encdec_qk", [[9, 1, 768], [384, 1, 2 * 768]], [], 9 * 384 * 768),
+        ("mxnet._contrib_interleaved_matmul_encdec_valatt", [[384, 1, 2 * 768], [12, 9, 384]], [], 9 * 384 * 768),
+    ],
+)
+def test_attention_multiplies_queries_by_keys_and_scores_by_values(
+    op: str, data: list[list[int]], weights: list[list[int]], arithmetic: int
+) -> None:
+    canonical = {
+        "data": [[shape, "float32"] for shape in data],
+        "operators": [{"op": op, "params": {"num_heads": 12, "heads": 12}}],
+        "weights": [[shape, "float32"] for shape in weights],
+    }
+    assert sizes(json.dumps(canonical)).arithmetic == arithmetic
+    assert of(json.dumps(canonical)).multiplies
+
+
+def test_a_rotary_embedding_is_paid_for_each_of_its_elements() -> None:
+    assert sizes(form("onnx.com.microsoft.RotaryEmbedding", [1, 384, 768], [])).arithmetic == 384 * 768
 
 
 @cache
