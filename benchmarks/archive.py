@@ -1,4 +1,4 @@
-"""The archive of raw samples in docs/accuracy/samples.json.xz: pack exports into it, and unpack it into exports again.
+"""The archives of raw samples in docs/accuracy: pack exports into one, and unpack it into exports again.
 
 usage: python -m benchmarks.archive pack EXPORT.json.gz ... [-o FILE]
        python -m benchmarks.archive unpack [FOLDER]
@@ -8,7 +8,8 @@ sample as its difference from the trimmed mean, in thousandths of it, and everyt
 content is computed when it is unpacked: statistics, keys of bricks, and ids. So latencies differ from the measured ones
 by at most half a thousandth. Results by the method `alone` and those by `inside` become two exports.
 
-The archive is replaced when the method changes, since each version of it stays in the history of the project.
+`samples.json.xz` has measured networks that people know, and `made_up.json.xz` networks of `onnx_models --made-up`. An
+archive is replaced when the method changes, since each version of it stays in the history of the project.
 """
 
 import argparse
@@ -41,7 +42,8 @@ from dlbricks_tui.store.records import (
 from dlbricks_tui.store.statistics import summarise
 
 ARCHIVE = ROOT / "docs" / "accuracy" / "samples.json.xz"
-UNPACKED = ROOT / "build" / "accuracy" / "samples"
+MADE_UP = ARCHIVE.with_name("made_up.json.xz")
+UNPACKED = ROOT / "build" / "accuracy"
 FORMAT = 1
 # Samples and bounds of intervals are whole numbers of this share of the trimmed mean.
 _PARTS = 1000
@@ -64,7 +66,7 @@ def main() -> int:
     packing.add_argument("files", type=Path, nargs="+", metavar="EXPORT")
     packing.add_argument("-o", "--output", type=Path, default=ARCHIVE)
     unpacking = commands.add_parser("unpack")
-    unpacking.add_argument("folder", type=Path, nargs="?", default=UNPACKED)
+    unpacking.add_argument("folder", type=Path, nargs="?", default=_unpacked(ARCHIVE))
     arguments = parser.parse_args()
     if arguments.command == "pack":
         pack(arguments.files, arguments.output)
@@ -75,12 +77,16 @@ def main() -> int:
     return 0
 
 
-def committed() -> tuple[Path, Path]:
-    """Return the exports of the committed results by `alone` and by `inside`; unpack the archive if it is newer."""
-    paths = _paths(UNPACKED)
-    if not all(it.exists() and it.stat().st_mtime >= ARCHIVE.stat().st_mtime for it in paths):
-        unpack(ARCHIVE, UNPACKED)
+def committed(archive: Path = ARCHIVE) -> tuple[Path, Path]:
+    """Return the exports of the committed results by `alone` and by `inside`; unpack an archive if it is newer."""
+    paths = _paths(_unpacked(archive))
+    if not all(it.exists() and it.stat().st_mtime >= archive.stat().st_mtime for it in paths):
+        unpack(archive, _unpacked(archive))
     return paths
+
+
+def _unpacked(archive: Path) -> Path:
+    return UNPACKED / archive.name.partition(".")[0]
 
 
 def pack(files: Iterable[Path], archive: Path) -> None:

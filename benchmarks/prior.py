@@ -20,7 +20,7 @@ from statistics import fmean, median
 
 import numpy as np
 
-from benchmarks.archive import committed
+from benchmarks.archive import MADE_UP, committed
 from benchmarks.predictions import Host, family_of, needed, read
 from dlbricks_tui.estimate.features import features_of
 from dlbricks_tui.estimate.knowledge import Pair
@@ -40,13 +40,15 @@ def main() -> int:
     arguments = parser.parse_args()
     by_prior: defaultdict[tuple[str, Level], list[Host]] = defaultdict(list)
     with tempfile.TemporaryDirectory() as folder:
-        for host in read(DataFolder(Path(folder)), arguments.files or committed(), ()):
+        for host in read(DataFolder(Path(folder)), arguments.files or (*committed(), *committed(MADE_UP)), ()):
             by_prior[host.way.runtime.partition("-")[0], host.way.level].append(host)
     for (framework, level), hosts in by_prior.items():
         path = PRIORS / f"{framework}-{level.value}.npz"
         every = as_one_host(hosts)
         intervals = train(example for host in every for example in host.values())
         kept = list(thinned(means(every)))
+        if not kept:
+            continue
         write_trained(path, Trained(rounded(train(kept, widths_of=intervals))))
         print(
             f"{path.name}: {len(kept)} bricks of {len(intervals.operators)} operators from {len(hosts)} hosts, "
