@@ -105,7 +105,7 @@ def networks(groups: Sequence[str], data: Path) -> Iterator[Network]:
         elif group == GLUON:
             yield from (Network(group, it.name) for it in samples if not it.table1_id and it.format is Format.MXNET)
         elif group == ONNX:
-            onnx_models.main(data / group)
+            onnx_models.write(data / group)
             yield from (Network(group, it.name) for it in samples if it.format is Format.ONNX)
             yield from (Network(group, str(it)) for it in sorted((data / group).glob("*.onnx")))
         elif group == MADE_UP:

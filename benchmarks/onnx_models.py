@@ -37,20 +37,24 @@ USUAL = Size(12, 384, 768, 12, 30522)
 
 
 def main() -> None:
-    """Write all of them."""
+    """Write all of one kind."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path)
     parser.add_argument("--made-up", action="store_true")
     arguments = parser.parse_args()
-    folder: Path = arguments.folder
+    write(arguments.folder, are_made_up=arguments.made_up)
+
+
+def write(folder: Path, *, are_made_up: bool = False) -> None:
+    """Write known networks, or made-up ones."""
     folder.mkdir(parents=True, exist_ok=True)
-    if arguments.made_up:
-        for number in range(MADE_UP):
-            onnx.save(made_up(number), folder / f"made_up_{number:02}.onnx")
-        return
-    for path in sorted(LIGHT.glob("*.onnx")):
-        onnx.save(opened(onnx.load(path)), folder / path.name)
-    onnx.save(encoder(), folder / "encoder.onnx")
+    if are_made_up:
+        models = {f"made_up_{number:02}": made_up(number) for number in range(MADE_UP)}
+    else:
+        models = {path.stem: opened(onnx.load(path)) for path in sorted(LIGHT.glob("*.onnx"))}
+        models["encoder"] = encoder()
+    for name, model in models.items():
+        onnx.save(model, folder / f"{name}.onnx")
 
 
 def opened(model: ModelProto) -> ModelProto:

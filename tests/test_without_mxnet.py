@@ -99,7 +99,7 @@ def test_the_tour_prints_estimates_of_two_models(python_without_mxnet: Path, tmp
     assert ran.returncode == 0, ran.stderr
     estimated = [line.split()[0] for line in ran.stdout.splitlines() if " ms " in line]
     assert sorted(estimated) == ["mobilenet0.5", "squeezenet1.1"], ran.stdout
-    assert "onnxruntime" in ran.stdout
+    assert "ONNX Runtime" in ran.stdout
 
 
 @pytest.mark.soak

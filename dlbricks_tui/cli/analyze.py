@@ -202,7 +202,6 @@ def _measure_lacking(args: Arguments, found: Sequence[Analysis]) -> Status:
     """Measure what the analyses of these models lack, and narrate it before it starts."""
     # Loaded here, as below: stored results need no runs.
     from dlbricks_tui.api.analysing import lacks_in_words, measure_peaks, plan_of, refuse_other_system
-    from dlbricks_tui.api.measuring import RunJob
     from dlbricks_tui.cli.run import execute_shown, tell_end
 
     refuse_other_system(found)
@@ -222,7 +221,7 @@ def _measure_lacking(args: Arguments, found: Sequence[Analysis]) -> Status:
     narrate(*refusals)
     status = Status.of(refusals)
     for request in (request for plan in plans for request in plan.requests):
-        ended = tell_end(*execute_shown(RunJob.create(request, args.session.data), quiet=False))
+        ended = tell_end(*execute_shown(args.session.new_run(request), quiet=False))
         if ended == Status.INTERRUPTED:
             return Status.INTERRUPTED
         # What one execution lacks does not keep the others from an answer.

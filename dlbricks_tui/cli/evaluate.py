@@ -190,7 +190,6 @@ def check(args: Arguments) -> int:
         refuse_unwritable,
         write_junit,
     )
-    from dlbricks_tui.api.measuring import RunJob
     from dlbricks_tui.cli.run import execute_shown
     from dlbricks_tui.wording.answers import check_heading, runtime_words, verdict_counts
 
@@ -211,7 +210,7 @@ def check(args: Arguments) -> int:
         number = f"{next(numbers)} of {options.processes * len(plan.groups)}"
         if not args.quiet:
             narrate(f"run {number}: {names_of(request.model_names)} by {runtime_words(request.runtime.identity)}")
-        return execute_shown(RunJob.create(request, args.session.data), quiet=args.quiet)[0]
+        return execute_shown(args.session.new_run(request), quiet=args.quiet)[0]
 
     measured = measured_by(plan, args.session.data, execute)
     if measured.stopped:

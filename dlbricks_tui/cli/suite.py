@@ -92,13 +92,12 @@ def export_suite(args: Arguments) -> int:
 
 def run_suite(args: Arguments) -> int:
     """Measure a suite like models, and write the results into a file."""
-    from dlbricks_tui.api.measuring import RunJob
     from dlbricks_tui.api.suites import suite_run_at
 
     request, absent = suite_run_at(measure_options_of(args), args.suite, args.output, args.session.data)
     for title in absent:
         narrate(f"left out: bricks for {title}, which does not measure here")
-    return carry_out(RunJob.create(request, args.session.data), args)
+    return carry_out(args.session.new_run(request), args)
 
 
 def import_suite(args: Arguments) -> int:

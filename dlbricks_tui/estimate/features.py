@@ -91,7 +91,7 @@ def features_of(canonical: str, context: str) -> Features | None:
 def features_anywhere(canonical: str) -> Features | None:
     """Return the features of a brick that it has in any context."""
     form = json.loads(canonical)
-    data, weights = _types(form["data"]), _types(form["weights"])
+    data, weights = _types(form["data"]), _types(_read_in_full(form))
     parts = list(_parts(form["operators"]))
     if not parts or data is None or weights is None:
         return None
@@ -107,6 +107,13 @@ def features_anywhere(canonical: str) -> Features | None:
         op = f"{DEPTHWISE}{op}"
     logarithms = tuple([math.log(max(1.0, size)) for size in sizes])
     return Features(op, kind, logarithms, frozenset(_traits(kind, sizes, parts, head, data)))
+
+
+def _read_in_full(form: Mapping[str, Any]) -> Iterator[Any]:
+    """Yield the weights of a brick but those that it slices, such as the mask of attention, of which it reads a row."""
+    slices = (it["inputs"] for it in form["operators"] if kind_of(it["op"]) is Kind.SLICE)
+    sliced = {number for inputs in slices for what, number, *_ in inputs if what == "weight"}
+    yield from (weight for number, weight in enumerate(form["weights"]) if number not in sliced)
 
 
 def _parts(operators: Iterable[Mapping[str, Any]]) -> Iterator[tuple[str, Params]]:

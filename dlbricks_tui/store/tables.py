@@ -236,8 +236,9 @@ class IndexedTable(Table):
         last = index.last_id(self.name)
         if free is None or (free <= last and (last != self._last_id or index.row_of(self.name, free) is not None)):
             # Unknown yet, or perhaps taken by another writer.
-            highest = int(index.column("id")[index.rows_of(self.name)].max(initial=0))
-            free = max(highest + 1, free or 1)
+            numbers = index.column("id")[index.rows_of(self.name)]
+            after = int(numbers.max()) + 1 if len(numbers) else 1
+            free = after if free is None else max(after, free)
         cast(Any, self)._next_id = free + 1
         return free
 

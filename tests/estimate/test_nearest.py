@@ -159,6 +159,18 @@ def test_attention_multiplies_queries_by_keys_and_scores_by_values(
     assert of(json.dumps(canonical)).multiplies
 
 
+def test_a_mask_that_is_sliced_is_no_matrix_to_multiply_by() -> None:
+    slicing = {"op": "onnx.Slice", "inputs": [["weight", 0, 0]]}
+    product = {"op": "onnx.MatMul", "inputs": [["data", 0, 0], ["data", 1, 0]]}
+    canonical = {
+        "data": [[[1, 6, 129, 64], "float32"], [[1, 6, 1, 64], "float32"]],
+        "operators": [product, slicing],
+        "weights": [[[1, 1, 1024, 1024], "bool"]],
+    }
+    found = sizes(json.dumps(canonical))
+    assert (found.arithmetic, found.bytes_of_weights) == (6 * 129 * 64, 1)
+
+
 def test_a_rotary_embedding_is_paid_for_each_of_its_elements() -> None:
     assert sizes(form("onnx.com.microsoft.RotaryEmbedding", [1, 384, 768], [])).arithmetic == 384 * 768
 

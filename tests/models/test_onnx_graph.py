@@ -7,7 +7,7 @@ import pytest
 from onnx import GraphProto, ModelProto, NodeProto, TensorProto
 from onnx.helper import make_graph, make_node, make_tensor, make_tensor_value_info
 
-from benchmarks.onnx_models import TOKENS, WIDTH, encoder
+from benchmarks.onnx_models import USUAL, encoder
 from dlbricks_tui.bricks.decomposition import Cutting, decompose
 from dlbricks_tui.bricks.identity import brick_of
 from dlbricks_tui.estimate.features import features_of
@@ -99,7 +99,7 @@ def test_an_encoder_of_a_transformer_has_few_unique_layers(tmp_path: Path) -> No
     assert len(graph.layers) == 3 + 12 * (22 + 11)
     assert [layer.name for layer in graph.layers if layer.unmeasurable is not None or layer.kind is Kind.OTHER] == []
     assert graph.layers[0].kind is Kind.EMBEDDING
-    assert graph.layers[-1].outputs[0].shape == (1, TOKENS, WIDTH)
+    assert graph.layers[-1].outputs[0].shape == (1, USUAL.tokens, USUAL.width)
     one, whole = (decompose(graph, Cutting(granularity)) for granularity in (1, 4))
     assert len(one.bricks) < 30
     assert len(whole.occurrences) < len(one.occurrences) == len(graph.layers)

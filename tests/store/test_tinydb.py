@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, cast
 import plotext
 import pytest
 import tinydb
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from tinydb import Query, where
 from tinydb.queries import QueryInstance
@@ -180,6 +180,8 @@ def plainly(answer: Any) -> Any:
 
 
 @given(st.lists(calls, min_size=1, max_size=12))
+# The number after -1 is 0.
+@example([Call(None, "insert", (Document({}, -1),)), Call(None, "insert", ({},))])
 def test_any_sequence_of_calls_gives_the_answers_of_tinydb(asked: list[Call]) -> None:
     memory = MemoryStorage()  # type: ignore[no-untyped-call]
     with tempfile.TemporaryDirectory() as folder:
