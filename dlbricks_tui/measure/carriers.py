@@ -36,7 +36,7 @@ _FEWEST_ROUNDS, _MOST_ROUNDS = FEWEST_SAMPLES, Adaptive().most
 _SLOWEST_MS, _FEWEST_ROUNDS_OF_THE_SLOWEST = 1000.0, 2
 # Models with up to this expected latency are timed whole. Most of a round of a shorter carrier would be untimed runs,
 # and the caches would hold more of it than of its model (docs/log/inside.md).
-_WHOLE_UP_TO_MS = 20.0
+_WHOLE_UP_TO_MS = 40.0
 # Untimed and timed runs under the profiler in each round: of a carrier, and of a slow one, whose first run there is
 # untimed in its first round only.
 _PROFILED, _SLOW_PROFILED, SLOW_MS = (1, 3), (0, 1), 150.0
