@@ -78,7 +78,7 @@ def main() -> int:
 
 
 def committed(archive: Path = ARCHIVE) -> tuple[Path, Path]:
-    """Return the exports of the committed results by `alone` and by `inside`; unpack an archive if it is newer."""
+    """Return the exports of an archive's results by `alone` and by `inside`; unpack it if it is newer."""
     paths = _paths(_unpacked(archive))
     if not all(it.exists() and it.stat().st_mtime >= archive.stat().st_mtime for it in paths):
         unpack(archive, _unpacked(archive))

@@ -24,7 +24,7 @@ MADE_UP = 16
 
 
 class Size(NamedTuple):
-    """The size of a network; a recurrent one has directions for heads."""
+    """The size of a network; in a recurrent one `heads` is the number of directions."""
 
     layers: int
     tokens: int
@@ -82,7 +82,7 @@ def encoder() -> ModelProto:
 
 
 def made_up(number: int) -> ModelProto:
-    """Every other one is an encoder, the others are recurrent; the same number is always the same network."""
+    """Even numbers are encoders, odd ones recurrent networks; a number is always the same network."""
     chance = Random(number)
     heads = chance.choice((2, 3, 4, 6, 8, 10, 14))
     width, words = heads * chance.choice((24, 32, 40, 48, 64, 80)), chance.randrange(1_000, 60_000)
@@ -108,7 +108,7 @@ class _Writer:
         return self._model("encoder", data, (1, tokens, width))
 
     def recurrent(self) -> ModelProto:
-        """Cells with and without a state of their own, and a product for each word."""
+        """A layer of LSTM and one of GRU, and a product for each word."""
         layers, tokens, width, directions, _ = self._size
         data, read = self._add("Transpose", self._words(), perm=[1, 0, 2]), width
         for layer in range(layers):

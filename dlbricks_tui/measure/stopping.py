@@ -21,6 +21,8 @@ _GROWTH_BETWEEN_LOOKS = 1.2
 # Errors of many bricks cancel out: a brick that is less than this share of each of its models may have a wider
 # interval, in proportion, up to this factor.
 _SMALL_SHARE, _MOST_LENIENCY = 0.3, 5.0
+# A wider interval says nothing, however small the share.
+_WIDEST_TARGET = 0.5
 # Programs have run before they are timed. If more samples than this are slow, the program is not warming up: the host
 # has become faster, also for the programs in the same rounds (docs/log/hosts.md).
 _LONGEST_WARM_UP = 5
@@ -64,7 +66,8 @@ class Adaptive:
         the squares of the errors add up to that of the target.
         """
         factor = min(1 / math.sqrt(share), _MOST_LENIENCY) if share > 0 else _MOST_LENIENCY
-        return replace(self, target=min(self.target * factor, 0.5), most=max(self.least, round(self.most / factor**2)))
+        target = min(self.target * factor, max(self.target, _WIDEST_TARGET))
+        return replace(self, target=target, most=max(self.least, round(self.most / factor**2)))
 
     def bounds(self, latency_ms: float) -> tuple[int, int]:
         """Return the fewest and the most samples of a program with that latency."""

@@ -102,6 +102,7 @@ def test_targets_of_carriers_that_share_an_estimate_add_up_to_that_of_the_estima
     assert [usual.for_share(it).most for it in (1.0, 0.5, 0.1, 0.0)] == [50, 25, 12, 12]
     assert usual.for_share(0.0).target == pytest.approx(5 * usual.target)
     assert usual.for_share(1.0) == usual
+    assert [Adaptive(0.2).for_share(0.1).target, Adaptive(0.9).for_share(0.1).target] == [0.5, 0.9]
 
 
 def test_slow_programs_are_capped_by_time() -> None:
