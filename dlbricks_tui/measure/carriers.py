@@ -34,11 +34,13 @@ COPIES, SECONDS_TO_COPY = 2, 2.5
 _FEWEST_ROUNDS, _MOST_ROUNDS = FEWEST_SAMPLES, Adaptive().most
 # Noise averages out within one run of a network slower than this.
 _SLOWEST_MS, _FEWEST_ROUNDS_OF_THE_SLOWEST = 1000.0, 2
+# One round tells enough of a network slower still: half of the 95 % interval, as a share (docs/log/savings.md).
+_ONCE_FROM_MS, _DOUBT_OF_ONE_ROUND = 4000.0, 0.04
 # Models with up to this expected latency are timed whole. Most of a round of a shorter carrier would be untimed runs,
 # and the caches would hold more of it than of its model (docs/log/inside.md).
 _WHOLE_UP_TO_MS = 40.0
 # Untimed and timed runs under the profiler in each round: of a carrier, and of a slow one, whose first run there is
-# untimed in its first round only.
+# untimed in its first round only, and of the slowest in none.
 _PROFILED, _SLOW_PROFILED, SLOW_MS = (1, 3), (0, 1), 150.0
 # The share of the shortest operator that the profiler may have added. No operator takes no time at all. Other ways to
 # share out the latency were worse (docs/log/inside.md).
@@ -58,6 +60,8 @@ MOST_TIMES_LONGER = 5
 # The mean latencies of two loads of a network and of two others differ by less than this share in 95 % of cases
 # (`python -m benchmarks.loads`).
 PLACEMENT_SHARE = 0.027
+# A first run as long as this one shows that a carrier is slow, however much of it is loading.
+FIRST_RUN_TELLS_MS = 4000.0
 # A carrier with more than this share of an estimate is timed as if it had all of it.
 _NEARLY_ALL = 0.9
 _NANOSECONDS_PER_MS = 1e6
@@ -213,25 +217,29 @@ class TimedCarrier:
         return self.copy if self.what.file is None else f"{self.what.name}, layers"
 
     @property
+    def usual_ms(self) -> float:
+        """The latency as far as it is known."""
+        return median(self.plain_ms) if self.plain_ms else self.first_ms
+
+    @property
     def plain_runs(self) -> tuple[int, int]:
         """Untimed and timed plain runs in a round."""
-        usual_ms = median(self.plain_ms) if self.plain_ms else self.first_ms
-        return untimed_runs(usual_ms, whole=True), timed_runs(usual_ms)
+        return untimed_runs(self.usual_ms, whole=True), timed_runs(self.usual_ms)
 
     @property
     def profiled_runs(self) -> tuple[int, int]:
         """Untimed and timed runs under the profiler in a round."""
         if self.what.is_heavy:
             return 1, max(1, min(_MOST_PROFILED_OF_HEAVY, int(_PROFILED_MS_OF_HEAVY / max(1.0, self.first_ms))))
-        if self.first_ms <= SLOW_MS:
+        if self.usual_ms <= SLOW_MS:
             return _PROFILED
-        return _SLOW_PROFILED if self.profiles else (1, 1)
+        return _SLOW_PROFILED if self.profiles or self.usual_ms > _SLOWEST_MS else (1, 1)
 
     @property
     def fewest_rounds(self) -> int:
         """The rounds it takes part in at least."""
-        if self.first_ms > _SLOWEST_MS:
-            return _FEWEST_ROUNDS_OF_THE_SLOWEST
+        if self.usual_ms > _SLOWEST_MS:
+            return _FEWEST_ROUNDS_OF_THE_SLOWEST if self.usual_ms <= _ONCE_FROM_MS else 1
         return FEWEST_OF_THE_LONGEST if self.seconds > self.most_seconds else _FEWEST_ROUNDS
 
     @property
@@ -262,7 +270,8 @@ class TimedCarrier:
     def shared_doubt(self, counting: Counting) -> float:
         """Half of the interval that all of its layers share, as a share of their latencies."""
         plain_ms = counting.of(self.plain_ms)
-        return math.hypot(drifting_half_width_ms(plain_ms) / median(plain_ms), PLACEMENT_SHARE, counting.doubt)
+        own = drifting_half_width_ms(plain_ms) / median(plain_ms) if len(plain_ms) > 1 else _DOUBT_OF_ONE_ROUND
+        return math.hypot(own, PLACEMENT_SHARE, counting.doubt)
 
     def is_done(self) -> bool:
         """True if its latency is known as well as the rule asks, or it has had its time."""
@@ -301,7 +310,7 @@ class TimedCarrier:
     def rounds_left(self) -> float:
         """The rounds that it probably takes part in from now on, unless it waits for a quiet host."""
         rounds, per_round = len(self.plain_ms), self.seconds_per_round
-        usual = usual_rounds(median(self.plain_ms) if rounds else self.first_ms, self.most_seconds)
+        usual = usual_rounds(self.usual_ms, self.most_seconds)
         usual = max(self.fewest_rounds, min(usual, self.rule.most))
         if rounds < self.fewest_rounds:
             return usual - rounds
@@ -342,7 +351,7 @@ def carrier_seconds(latency_ms: float) -> float:
 def usual_rounds(latency_ms: float, most_seconds: float) -> float:
     """Return how many rounds a carrier takes part in on an ordinary host: between the fewest and the most."""
     if latency_ms > _SLOWEST_MS:
-        return _FEWEST_ROUNDS_OF_THE_SLOWEST
+        return _FEWEST_ROUNDS_OF_THE_SLOWEST if latency_ms <= _ONCE_FROM_MS else 1
     per_round = carrier_seconds(latency_ms)
     most = max(FEWEST_OF_THE_LONGEST, min(_MOST_ROUNDS, most_seconds / per_round))
     sure = min(most, max(_FEWEST_ROUNDS, min(_ROUNDS_TO_BE_SURE, _SECONDS_TO_BE_SURE / per_round)))

@@ -29,6 +29,7 @@ from dlbricks_tui.jobs.events import Event
 from dlbricks_tui.measure.alone import program_of
 from dlbricks_tui.measure.carriers import (
     COPIES,
+    FIRST_RUN_TELLS_MS,
     MOST_TIMES_LONGER,
     PROFILES_OF_HEAVY,
     SECONDS_TO_COPY,
@@ -242,7 +243,7 @@ class Inside:
                 continue
             seconds = time.monotonic() - began
             latency_ms = loaded.first_run_seconds * 1000
-            if latency_ms > SLOW_MS:
+            if SLOW_MS < latency_ms < FIRST_RUN_TELLS_MS:
                 # The first run of a carrier with many layers takes most of its time to load.
                 taken_ms = self._worker.sample([what.name], 0, 1).get(what.name)
                 if not taken_ms:

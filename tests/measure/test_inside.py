@@ -355,7 +355,23 @@ def test_a_heavy_carrier_has_more_profiled_runs_in_its_few_rounds_with_a_profile
     nothing: Any = None
     for is_heavy, runs in ((True, heavy), (False, usual)):
         what = CarrierJob("it", "", nothing, nothing, latency_ms, {}, {}, is_heavy=is_heavy)
-        assert TimedCarrier(what, ("it",), latency_ms, 10.0, HostTrack()).profiled_runs == (1, runs)
+        # The first run of one that takes seconds counts.
+        untimed = int(is_heavy or latency_ms < 1000.0)
+        assert TimedCarrier(what, ("it",), latency_ms, 10.0, HostTrack()).profiled_runs == (untimed, runs)
+
+
+@pytest.mark.parametrize(("latency_ms", "rounds"), [(900.0, 3), (3000.0, 2), (5000.0, 1)])
+def test_carriers_of_seconds_take_few_rounds_in_a_run_of_many(latency_ms: float, rounds: int) -> None:
+    nothing: Any = None
+    it = TimedCarrier(CarrierJob("it", "", nothing, nothing, 1.0, {}, {}), ("it",), 1.0, 3.0, HostTrack())
+    it.seconds = 10.0
+    while not it.is_done():
+        it.plain_ms.append(latency_ms)
+        it.moments.append(0)
+    assert len(it.plain_ms) == rounds
+    doubt = it.shared_doubt(it.counting)
+    # Equal samples leave the difference of two loads; a single one tells of no difference.
+    assert doubt == pytest.approx(math.hypot(0.04 * (rounds == 1), carriers.PLACEMENT_SHARE))
 
 
 @pytest.mark.parametrize(("seconds_per_round", "waits"), [(0.5, True), (20.0, False)])
