@@ -150,7 +150,8 @@ def round_ticks(axis: Axis, most: int) -> tuple[tuple[float, str], ...]:
     power = 10.0 ** math.floor(math.log10(least)) if least > 0 else 1.0
     step = next(power * each for each in (*_ROUND_STEPS, 10.0) if power * each >= least * (1 - 1e-9))
     first, last = math.ceil(axis.low / step - 1e-9), math.floor(axis.high / step + 1e-9)
-    return tuple((place * step, number_text(place * step)) for place in range(first, last + 1))
+    ticks = (place * step for place in range(first, last + 1))
+    return tuple((it, number_text(it)) for it in ticks if it >= axis.low or math.isclose(it, axis.low))
 
 
 def number_text(value: float) -> str:

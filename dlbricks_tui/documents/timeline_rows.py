@@ -264,6 +264,9 @@ class TimelineState:
         """Show the next inference, or the previous one, from the same time on."""
         span = self.selected_span(index)
         self.anchor = min(max(self.anchor + step, 0), max(0, self.inferences - 1))
+        if self._window is not None:
+            # Times count from the start of the anchor.
+            self._show(self._window, width)
         track, self._selection = self.rows[index].track, None
         if span is None or span.layer is None or track is None:
             return

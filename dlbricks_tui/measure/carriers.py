@@ -34,8 +34,6 @@ COPIES, SECONDS_TO_COPY = 2, 2.5
 _FEWEST_ROUNDS, _MOST_ROUNDS = FEWEST_SAMPLES, Adaptive().most
 # Noise averages out within one run of a network slower than this.
 _SLOWEST_MS, _FEWEST_ROUNDS_OF_THE_SLOWEST = 1000.0, 2
-# One round tells enough of a network slower still: half of the 95 % interval, as a share (docs/log/savings.md).
-_ONCE_FROM_MS, _DOUBT_OF_ONE_ROUND = 4000.0, 0.04
 # Models with up to this expected latency are timed whole. Most of a round of a shorter carrier would be untimed runs,
 # and the caches would hold more of it than of its model (docs/log/inside.md).
 _WHOLE_UP_TO_MS = 40.0
@@ -239,7 +237,7 @@ class TimedCarrier:
     def fewest_rounds(self) -> int:
         """The rounds it takes part in at least."""
         if self.usual_ms > _SLOWEST_MS:
-            return _FEWEST_ROUNDS_OF_THE_SLOWEST if self.usual_ms <= _ONCE_FROM_MS else 1
+            return _FEWEST_ROUNDS_OF_THE_SLOWEST
         return FEWEST_OF_THE_LONGEST if self.seconds > self.most_seconds else _FEWEST_ROUNDS
 
     @property
@@ -270,8 +268,7 @@ class TimedCarrier:
     def shared_doubt(self, counting: Counting) -> float:
         """Half of the interval that all of its layers share, as a share of their latencies."""
         plain_ms = counting.of(self.plain_ms)
-        own = drifting_half_width_ms(plain_ms) / median(plain_ms) if len(plain_ms) > 1 else _DOUBT_OF_ONE_ROUND
-        return math.hypot(own, PLACEMENT_SHARE, counting.doubt)
+        return math.hypot(drifting_half_width_ms(plain_ms) / median(plain_ms), PLACEMENT_SHARE, counting.doubt)
 
     def is_done(self) -> bool:
         """True if its latency is known as well as the rule asks, or it has had its time."""
@@ -351,7 +348,7 @@ def carrier_seconds(latency_ms: float) -> float:
 def usual_rounds(latency_ms: float, most_seconds: float) -> float:
     """Return how many rounds a carrier takes part in on an ordinary host: between the fewest and the most."""
     if latency_ms > _SLOWEST_MS:
-        return _FEWEST_ROUNDS_OF_THE_SLOWEST if latency_ms <= _ONCE_FROM_MS else 1
+        return _FEWEST_ROUNDS_OF_THE_SLOWEST
     per_round = carrier_seconds(latency_ms)
     most = max(FEWEST_OF_THE_LONGEST, min(_MOST_ROUNDS, most_seconds / per_round))
     sure = min(most, max(_FEWEST_ROUNDS, min(_ROUNDS_TO_BE_SURE, _SECONDS_TO_BE_SURE / per_round)))

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from dlbricks_tui.documents import pictures
@@ -97,6 +97,7 @@ def test_a_picture_is_never_larger_than_its_area(width: int, height: int, fine: 
 
 
 @given(st.floats(1e-6, 1e6), st.floats(1.001, 1e9), st.booleans(), st.integers(2, 20))
+@example(low=0.5, times=8e8, is_log=False, most=2)
 def test_ticks_are_round_numbers_within_the_axis(low: float, times: float, is_log: bool, most: int) -> None:
     axis = Axis(low, low * times, is_log)
     found = round_ticks(axis, most)

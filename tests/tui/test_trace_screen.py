@@ -312,6 +312,15 @@ def test_zooming_in_and_out_keeps_the_selected_span_in_view() -> None:
     assert window.cell_ns * WIDTH >= end - start > window.cell_ns * WIDTH // 4
 
 
+def test_the_next_inference_stays_in_view_where_no_span_is_selected() -> None:
+    state = state_of()
+    state.zoom(0, -1, 1)
+    state.pan(0.5, 1)
+    state.go_to_inference(0, 1, 1)
+    start, end = state.extent_ns
+    assert state.anchor == 1 and start <= state.window(1).start_ns <= end
+
+
 KEYS: tuple[Callable[[TimelineState, int, int], object], ...] = (
     lambda state, row, _: state.open(row),
     lambda state, row, _: state.open(row, is_open=False),
