@@ -110,7 +110,7 @@ def features_anywhere(canonical: str) -> Features | None:
 
 
 def _read_in_full(form: Mapping[str, Any]) -> Iterator[Any]:
-    """Yield the weights of a brick but those that it slices, such as the mask of attention, of which it reads a row."""
+    """Yield the weights that a brick reads whole; of a mask that it slices, it reads a row."""
     slices = (it["inputs"] for it in form["operators"] if kind_of(it["op"]) is Kind.SLICE)
     sliced = {number for inputs in slices for what, number, *_ in inputs if what == "weight"}
     yield from (weight for number, weight in enumerate(form["weights"]) if number not in sliced)
@@ -279,7 +279,7 @@ def _of_recurrence(read: _Operands) -> Sizes:
 
 
 def _of_attention(op: str, params: Params, read: _Operands) -> Sizes:
-    """Return the sizes of attention: queries times keys, scores times values, and the product that makes all three."""
+    """Return the sizes of attention: queries times keys, scores times values, and the projection before, if any."""
     first, others = read.first, [_shape(it) for it in read.data[1:] if len(_shape(it)) > 2]
     inner, made = read.matrix if len(read.matrix) == 2 and read.matrix[0] == first[-1] else (0, 0)
     if op.startswith("onnx."):

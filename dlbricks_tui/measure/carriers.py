@@ -112,9 +112,9 @@ def carrier_jobs(cut: Iterable[CutModel], needed: Mapping[str, Job]) -> list[Car
 
 
 def _shares(carriers: Sequence[CarrierJob], cut: Iterable[CutModel]) -> Iterator[float]:
-    """Yield the largest share of a model's estimate that rests on each carrier; nearly all of it counts as 1.
+    """Yield for each carrier the share of an estimate that its bricks are, in the model where that is largest.
 
-    A brick in several carriers rests on each of them in equal parts.
+    A brick in several carriers counts in equal parts; nearly all of an estimate counts as all.
     """
     held = [{job.key.brick for job in it.bricks.values()} for it in carriers]
     holders = Counter(chain.from_iterable(held))
