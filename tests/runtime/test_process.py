@@ -135,6 +135,13 @@ def test_a_closed_worker_leaves_no_zombie_and_no_pipes(fake: MakeWorker) -> None
     assert sorted(Path("/proc/self/fd").iterdir()) == before
 
 
+def test_a_closed_worker_leaves_no_temporary_files(fake: MakeWorker) -> None:
+    with fake("temporary file") as worker:
+        file = Path(worker.ask(Describe(), PATIENCE_SECONDS).version)
+        assert file.exists()
+    assert not file.parent.exists()
+
+
 def test_output_of_the_framework_goes_only_to_the_log(
     fake: MakeWorker, log: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -197,7 +204,11 @@ start()
 
 
 @pytest.mark.parametrize("where", ["main", "thread"])
-def test_a_worker_ends_when_its_parent_is_killed(log: Path, where: str) -> None:
+def test_a_worker_ends_when_its_parent_is_killed(
+    log: Path, tmp_path: Path, where: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Nobody is left to remove its temporary files.
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
     command = [sys.executable, "-c", START_AND_WAIT, str(log), where]
     with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as asking:
         assert asking.stdout is not None
