@@ -205,6 +205,7 @@ class Worker:
             how = f"ended with status {status}" if status >= 0 else f"was killed by signal {-status}"
             with suppress(ValueError):
                 how = how if status >= 0 else f"was killed by {signal.Signals(-status).name}"
+            how += ", often for lack of memory" * (status == -signal.SIGKILL)
         except subprocess.TimeoutExpired:
             how = "closed its pipe and went on"
         return WorkerDiedError(f"{self._name} {how}: {self._log.last_message()}; {self._log.hint}")

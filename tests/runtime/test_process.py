@@ -80,6 +80,11 @@ def test_a_worker_that_ends_is_reported_with_its_signal_or_status_and_its_last_l
             worker.ask(Describe(), PATIENCE_SECONDS)
 
 
+def test_a_worker_that_is_killed_from_outside_is_reported_with_the_usual_cause(fake: MakeWorker) -> None:
+    with fake("killed") as worker, pytest.raises(WorkerDiedError, match="by SIGKILL, often for lack of memory: "):
+        worker.ask(Describe(), PATIENCE_SECONDS)
+
+
 def test_the_reported_last_line_comes_from_this_worker(fake: MakeWorker, log: Path) -> None:
     log.parent.mkdir()
     log.write_text("of another one\n")
