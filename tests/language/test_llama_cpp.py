@@ -310,6 +310,9 @@ def test_a_program_that_is_no_llama_bench_is_refused(tmp_path: Path, monkeypatch
     data = DataFolder(tmp_path / "data")
     with pytest.raises(WorkerError, match="does not answer like llama-bench: give the path of"):
         added_runtime(data, str(path))
+    path.write_text("#!/bin/sh\necho $0: libllama.so: cannot open shared object file >&2\nexit 127\n")
+    with pytest.raises(WorkerError, match=r"ended with exit status 127: .*: cannot open shared object file"):
+        added_runtime(data, str(path))
     with pytest.raises(FrameworkMissingError, match=r"llama-cpp-python cannot be imported: .*; install it there: pip "):
         added_runtime(data, sys.executable, framework="llama.cpp")
     monkeypatch.setenv("PATH", str(path.parent))
