@@ -51,7 +51,7 @@ from dlbricks_tui.store.records import Provenance, Run, System, new_uuid, utc_no
 # The graphs of models, or the reasons why they cannot be read.
 KnownGraphs = dict[Hashable, LayerGraph | UserError]
 
-# One batch may take half of the host's memory, or the usual limit if that is larger.
+# One batch may take half of the host's memory.
 _MEMORY_DIVISOR = 2
 
 
@@ -126,9 +126,10 @@ class RunSession:
 
     @property
     def batch_limits(self) -> BatchLimits:
-        """The limits of the place, with more memory on a large host: programs of one batch are comparable."""
+        """The limits of the place, with the memory of the host: programs of one batch are comparable."""
         usual = self.place.limits
-        return replace(usual, memory_bytes=max(usual.memory_bytes, self.memory_limit_bytes // _MEMORY_DIVISOR))
+        wanted = max(usual.memory_bytes, self.memory_limit_bytes // _MEMORY_DIVISOR)
+        return replace(usual, memory_bytes=min(wanted, self.system.memory_bytes // _MEMORY_DIVISOR))
 
     @property
     def memory_limit_bytes(self) -> int:
