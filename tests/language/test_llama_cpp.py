@@ -224,6 +224,7 @@ def test_variants_are_passed_on_and_told(bench: Bench, engine: Path) -> None:
     ("manner", "reason"),
     [
         ("crash", r"llama-bench ended with exit status 1: GGML_ASSERT\(n_tokens > 0\) failed"),
+        ("killed", "llama-bench ended with SIGKILL, often for lack of memory"),
         ("rubbish", r"llama-bench answered something else than times: \[\{\}, 17\]"),
         ("hang", "llama-bench did not answer within 1 s and was ended"),
     ],
