@@ -155,9 +155,11 @@ def _ran(
                 process.kill()
                 process.wait()
         told, failed = _text(output), _text(errors)
-    if process.returncode and "--version" not in command:
-        code = process.returncode
+    code = process.returncode
+    # Versions that do not tell theirs end with status 1.
+    if code and not (code == 1 and "--version" in command):
         how = signal.Signals(-code).name if code < 0 else f"exit status {code}"
+        how += ", often for lack of memory" * (code == -signal.SIGKILL)
         raise WorkerDiedError(f"{PROGRAM} ended with {how}{_reason(failed or told)}")
     return told, failed, usage.ru_maxrss * (1 if sys.platform == "darwin" else 1024)
 
