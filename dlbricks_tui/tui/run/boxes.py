@@ -107,7 +107,7 @@ class AllJobsScreen(SearchedDialog[None]):
             # One is named, and the others are counted.
             first, *others = found.unreadable.values()
             more = f"; {counted(len(others), 'other')} cannot be read either" if others else ""
-            self.notify(f"{first}{more}", severity="warning", markup=False)
+            self.notify(f"{first}{more}", severity="warning")
 
     def show_found(self, words: Sequence[str]) -> None:
         here = self._list.selected.run if self._list.selected else None
