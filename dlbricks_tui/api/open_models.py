@@ -67,6 +67,8 @@ class Choices:
     batch: int | None = None
     # None: any number of threads that the framework computes with.
     threads: int | None = None
+    # Those of the config, with which a model is predicted that was measured with none.
+    usual_threads: int | None = None
     precision: Precision = Precision.F32
     predictions: Switch = Switch.ON
 
@@ -100,6 +102,7 @@ class Choices:
             **fields_of(self, (*CUTTING, LEVEL, SYSTEM, RUNTIME, BATCH, WORKERS)),
             # A runtime that was chosen has its own number of threads.
             threads=self.threads if self.runtime is None else None,
+            usual_threads=self.usual_threads,
             precision=None if self.precision is Precision.F32 else self.precision,
             measured_only=self.measured_only,
             **others,
@@ -130,6 +133,7 @@ def choices_from(config: Config, data: DataFolder) -> Choices:
         cut=config.cut,
         order=config.order,
         workers=by_default.workers if config.workers is None else config.workers,
+        usual_threads=config.threads,
         predictions=config.predictions,
     )
 

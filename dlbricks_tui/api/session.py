@@ -233,7 +233,6 @@ def options_of(spec: ModelSpec, choices: Choices, config: Config) -> EstimateOpt
         inputs=spec.shapes,
         usual_cutting=Cutting(config.granularity, config.cut, config.order),
         usual_runtime=config.runtime,
-        usual_threads=config.threads,
     )
 
 

@@ -12,13 +12,13 @@ import pytest
 from dlbricks_tui.api.analyses import model_row
 from dlbricks_tui.api.combinations import compare_in_steps
 from dlbricks_tui.api.model_reading import estimate_library
-from dlbricks_tui.api.open_models import Choices, ModelSpec
+from dlbricks_tui.api.open_models import Choices, ModelSpec, choices_from
 from dlbricks_tui.api.scenarios import ScenarioOfModel, ScenarioSettings
 from dlbricks_tui.api.session import WorkbenchSession, options_of
 from dlbricks_tui.api.store_contents import rank_systems
 from dlbricks_tui.bricks.decomposition import decompose
 from dlbricks_tui.cli.main import main
-from dlbricks_tui.config.config import Config
+from dlbricks_tui.config.config import Config, Given
 from dlbricks_tui.documents.analysis import AnalysisDocument
 from dlbricks_tui.estimate.system_estimate import SystemEstimate
 from dlbricks_tui.folders import SAMPLE_MODELS, DataFolder
@@ -26,6 +26,7 @@ from dlbricks_tui.host.fingerprint import fingerprint
 from dlbricks_tui.jobs.folder import State
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.models.loading import Loader
+from dlbricks_tui.runtime.registry import Registry
 from dlbricks_tui.runtime.traits import Format
 from dlbricks_tui.scenarios import predicting
 from dlbricks_tui.store.database import ResultsDatabase
@@ -38,7 +39,7 @@ from tests.models.table_framework import TableFramework
 from tests.runs.live_runs import in_the_middle, put_run, started
 from tests.store.samples import runtime
 from tests.tui.application import MEASURED_ONLY, WRITTEN
-from tests.tui.results import ONE_THREAD, OTHER_SYSTEM, source_called, store_run
+from tests.tui.results import ONE_THREAD, OTHER_SYSTEM, RUNTIME, source_called, store_run
 
 MODEL = "squeezenet1.1"
 ONNX = "onnxruntime-1.32.0 python-3.11 threads-2"
@@ -82,6 +83,16 @@ def predicted(data: DataFolder) -> Choices:
     return WRITTEN
 
 
+def configured(data: DataFolder) -> Choices:
+    """The config has a number of threads, and nothing was measured of the model."""
+    usual = Registry(data.path).default()
+    for threads in (1, 2):
+        record = replace(RUNTIME, id=usual.with_threads(threads).identity, threads=threads)
+        store_run(data, ["resnet18_v1"], runtime=record, factor=3.0 / threads)
+    config = Config({**Config().given, "run.threads": Given(2)})
+    return replace(choices_from(config, data), level=Level.WRITTEN)
+
+
 def partial(data: DataFolder) -> Choices:
     store_run(data, [MODEL], share=0.7, end_to_end=False)
     return WRITTEN
@@ -122,6 +133,7 @@ def chosen(data: DataFolder) -> Choices:
 STATES: dict[Callable[[DataFolder], Choices], tuple[str, str]] = {
     nothing: ("", ""),
     predicted: ("~", "MXNet, 2 threads, batch 1"),
+    configured: ("~", "MXNet, 2 threads, batch 1"),
     partial: ("~", "MXNet, 2 threads, batch 1"),
     stale: ("15.66", "MXNet, 2 threads, batch 1"),
     other_system: ("31.31", "MXNet, 2 threads, batch 1"),
@@ -187,6 +199,7 @@ def on_command_line(data: DataFolder, choices: Choices, capsys: pytest.CaptureFi
     options += [] if choices.system is None else ["--system", choices.system]
     options += [] if choices.threads is None else ["--threads", str(choices.threads)]
     first = ["--data-dir", str(data.path), "--set", f"estimate.predictions={choices.predictions.value}"]
+    first += [] if choices.usual_threads is None else ["--set", f"run.threads={choices.usual_threads}"]
     main([*first, "estimate", MODEL, "--json", *options])
     (document,) = json.loads(capsys.readouterr().out)
     answer = document["answer"]
@@ -230,7 +243,7 @@ def test_every_door_gives_one_answer(
         source, choices, lambda it: session.reader.decompose_model(spec.read_as(it))
     ).found
     session.close()
-    if state is predicted:
+    if state in (predicted, configured):
         # Systems are compared only where one of them has measured the model.
         assert found.pop("systems") == Told("", "", None)
     assert set(found.values()) == {found["home"]}, found
