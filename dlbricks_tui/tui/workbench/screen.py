@@ -285,6 +285,8 @@ class WorkbenchScreen(ViewsScreen):
         self._view = found.view
         if found.opened is not self._opened:
             self._opened = found.opened
+            # The tree keeps the selected layer, as where a model is cut anew.
+            self._tree.show_waiting()
             self._tree.show(found.opened)
         self._latencies = found.latencies
         self._estimate.show(found.view)
