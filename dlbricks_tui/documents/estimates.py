@@ -119,17 +119,21 @@ def accuracy_parts(judged: Sequence[tuple[SharedSettings, Accuracy]]) -> Iterato
 
 
 def accuracy_columns(of: Callable[[Row], Accuracy]) -> tuple[Column[Row], ...]:
-    """Return the columns of the accuracy of each row."""
+    """Return the columns of the accuracy of each row; in a narrow terminal the names of rows stay."""
+
+    def median_error(it: Row) -> str:
+        return or_dash(lambda share: percent(share, 1), of(it).by_others_median_error)
+
     return (
         Column("models", lambda it: str(of(it).models)),
         Column("mean", lambda it: f"{of(it).geometric_mean:.3f}"),
         Column("error", lambda it: percent(of(it).mean_absolute_error, 1)),
         Column("worst", lambda it: signed_percent(of(it).worst_error)),
         Column("5 %", lambda it: percent(of(it).within_5_percent)),
-        Column("10 %", lambda it: percent(of(it).within_10_percent)),
-        Column("by others", lambda it: str(of(it).by_others)),
-        Column("median", lambda it: or_dash(lambda share: percent(share, 1), of(it).by_others_median_error)),
-        Column("speed-up", lambda it: or_dash("{:.2f}".format, of(it).speedup)),
+        Column("10 %", lambda it: percent(of(it).within_10_percent), is_optional=True, goes_last=True),
+        Column("by others", lambda it: str(of(it).by_others), is_optional=True, goes_last=True),
+        Column("median", median_error, is_optional=True),
+        Column("speed-up", lambda it: or_dash("{:.2f}".format, of(it).speedup), is_optional=True, goes_last=True),
     )
 
 

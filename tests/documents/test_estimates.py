@@ -14,6 +14,7 @@ from dlbricks_tui.documents.estimates import (
     judged_by_way,
     score_parts,
 )
+from dlbricks_tui.documents.layout import laid_out
 from dlbricks_tui.documents.parts import Figures, Heading, Sentence, Table
 from dlbricks_tui.estimate.estimate import Options, estimate
 from dlbricks_tui.estimate.knowledge import Knowledge, Latency
@@ -206,6 +207,12 @@ def test_estimates_have_a_row_for_each_model_with_doubts_and_agreement() -> None
         },
         width=120,
     )
+
+
+def test_names_of_systems_and_runtimes_can_be_told_apart_in_a_narrow_terminal() -> None:
+    ways = [replace(TIMED, way=TIMED.way._replace(system=it)) for it in ("the-first-of-two-systems", "the-second-one")]
+    shown = ["".join(span.text for span in line) for line in laid_out(accuracy_parts(judged_by_way(ways)), 80)]
+    assert [line[:10] for line in shown[-2:]] == ["the-first-", "the-second"] and max(map(len, shown)) <= 80
 
 
 def test_estimates_without_an_end_to_end_latency_are_not_judged() -> None:
