@@ -178,8 +178,8 @@ def price_per_hour(dollars: float | None) -> str:
 
 
 def speed(billions: float | None) -> str:
-    """Return a speed in billions per second for a column: `98.5`, and a dash where it is unknown."""
-    return "-" if billions is None else f"{billions:.3g}"
+    """Return a speed in billions per second for a column: `98.5`, `2,450`, and a dash where it is unknown."""
+    return "-" if billions is None else f"{billions:,.0f}" if billions >= 100 else f"{billions:.3g}"
 
 
 def speeds(peaks: Peaks) -> str:

@@ -62,7 +62,7 @@ def test_numbers_have_their_digits_and_units() -> None:
             "counts": [counted(1, "layer"), counted(2417, "layer")],
             "memories": [gibibytes(it) for it in (0, 8 << 30)],
             "prices": [price_per_hour(it) for it in (None, 0.17)],
-            "speeds": [speed(it) for it in (None, 98.54)],
+            "speeds": [speed(it) for it in (None, 98.54, 99.97, 2456.7)],
             "p-values": [p_words(it) for it in (None, 0.0009, 0.001)],
             "threads": [too_many_threads(*it) for it in (([None, 1, 2], 2), ([], 0), ([None, 3], 2))],
             "names": [names_of(tuple(it)) for it in ("abc", "abcde")],
