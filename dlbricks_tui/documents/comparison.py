@@ -40,6 +40,7 @@ from dlbricks_tui.wording.numbers import (
     p_words,
     percent,
     seconds_since,
+    signed_ms,
     signed_percent,
     with_interval,
 )
@@ -227,14 +228,14 @@ def _steps(found: ComparedTwo) -> list[BarRow]:
         if abs(difference) > _SMALLEST:
             sign, block, style = (_MORE, _MORE_BLOCK, "bad") if difference > 0 else (_LESS, _LESS_BLOCK, "good")
             piece = Piece(max(0.0, min(begin, end)), max(0.0, begin, end), sign, block, style)
-            rows.append(BarRow(name, (piece,), text=f"{difference:+.3g} ms", style="muted"))
+            rows.append(BarRow(name, (piece,), text=signed_ms(difference), style="muted"))
         begin = end
     return rows
 
 
 def _said(found: ComparedTwo) -> str:
     largest = max(found.parts, key=lambda it: abs(it.difference_ms))
-    return f"most of all by {largest.name} ({largest.difference_ms:+.3g} ms)"
+    return f"most of all by {largest.name} ({signed_ms(largest.difference_ms)})"
 
 
 def results_parts(result: EvaluationResult) -> Iterator[Part]:
