@@ -32,7 +32,7 @@ from tests.api.exports import ONE, exported, layer, model, origin
 from tests.cli.people import Command as Compare
 from tests.cli.people import one_line
 from tests.cli.test_output import HOSTILE, hostile_model
-from tests.estimate.stored import brick_records, model_record, store_of
+from tests.estimate.stored import brick_records, model_record, store_of, timed
 from tests.estimate.table1 import NoFramework, table1
 from tests.models import onnx_models
 from tests.models.onnx_models import saved, small
@@ -175,6 +175,14 @@ def test_the_page_loads_nothing_and_all_its_links_have_targets(full: Path) -> No
     text = (full / "index.html").read_text()
     assert "default-src 'none'" in text
     assert "<details><summary>Table</summary>" in text
+
+
+def test_one_small_model_is_told_of_in_the_singular_and_in_significant_digits(report: Report) -> None:
+    bricks = brick_records(SQUEEZENET, **C5, statistics=timed(0.0001))
+    records = [system("c5.2xlarge"), *bricks, model_record(SQUEEZENET, 0.008, **C5)]
+    text = " ".join(text_of(report(records, "--models", "table1:16").folder).split())
+    assert "1 models" not in text and "0.006900 ms one after another" in text
+    assert "A row for each model, with a mark for each way in which it was measured." in text
 
 
 def test_every_latency_is_traced_to_the_results_that_it_is_made_of(full: Path) -> None:
