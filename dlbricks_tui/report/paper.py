@@ -391,7 +391,9 @@ def _summary(
     values = [value_of(it.accuracy) for it in found]
     granularities = sorted({it.granularity for it in found})
     styles = {it: series_meaning(place, f"G = {it}") for place, it in enumerate(granularities)}
-    drawn, theirs = [], []
+    drawn, theirs, half = [], [], _LONGEST_SERIES // 2
+    # What all rows have in common needs no room.
+    common = set.intersection(*(set(it.series.title.split(", ")) for it in found))
     for series in dict.fromkeys(it.series for it in found):
         held = [(it, value) for it, value in zip(found, values, strict=True) if it.series is series]
         known = published_of(series.paper_system)
@@ -399,8 +401,8 @@ def _summary(
         marks = [marked(_PUBLISHED_LAYERS, known)] if known else []
         marks += [marked(styles[it.granularity], value) for it, value in held]
         told = f"{held[0][1]:.3g}" if len(granularities) == 1 else ""
-        label, half = series.title, _LONGEST_SERIES // 2
-        # Its system stands at the beginning, and the runtime with its threads at the end.
+        label = ", ".join(it for it in series.title.split(", ") if it not in common) or series.title
+        # The system stands at the beginning, and the runtime with its threads at the end.
         label = label if len(label) <= _LONGEST_SERIES else f"{label[: half - 1]}…{label[-half:]}"
         drawn.append(BarRow(label, (_CLOSE,) if is_around_one else (), tuple(marks), told))
     axis = Axis(0.0, 1.15 * max([*values, *theirs]))
@@ -408,7 +410,7 @@ def _summary(
         reach = max(0.1, *(abs(it - 1.0) for it in (*values, *theirs))) * 1.25
         axis = Axis(1.0 - reach, 1.0 + reach)
     legend = (*styles.values(), *((_PUBLISHED_LAYERS,) if theirs else ()))
-    says = "A row for each system, with a mark for each granularity."
+    says = "A row for each way of measuring, with a mark for each granularity."
     picture = Rows(title, says, axis, tuple(drawn), legend, 1.0 if is_around_one else None)
     rows: list[tuple[Cell, ...]] = []
     for it, value in zip(found, values, strict=True):
