@@ -363,6 +363,6 @@ def test_what_cannot_be_compared_is_one_line(compare: Compare, tmp_path: Path, m
     }.items():
         assert said in one_line(compare("a.json", second)), second
     assert "two sides or more" in one_line(compare("a.json"))
-    for more in (("--system", "here"), ("--runtime", ONE)):
-        assert "leave --system" in one_line(compare("a.json", "cold.json", more=more))
+    for more in (("--system", "here"), ("--runtime", ONE), MODELS):
+        assert "leave --models, --system" in one_line(compare("a.json", "cold.json", more=more))
     assert not Path("report").exists()
