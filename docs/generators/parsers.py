@@ -90,8 +90,9 @@ def _options(parser: argparse.ArgumentParser) -> list[argparse.Action]:
 
 
 def _parameter(action: argparse.Action) -> Parameter:
-    about = _DEFAULT.sub("", action.help or "")
-    told = _DEFAULT.search(action.help or "")
+    # As argparse prints it.
+    help_text = (action.help or "").replace("%%", "%")
+    about, told = _DEFAULT.sub("", help_text), _DEFAULT.search(help_text)
     setting = action.default.setting if isinstance(action.default, FromConfig) else None
     default = told[1] if told else ""
     if not default and isinstance(action.default, str | int | float) and not isinstance(action.default, bool):
