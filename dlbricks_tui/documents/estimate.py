@@ -215,13 +215,10 @@ class EstimateDocument:
         counts += [f"{coverage.unmeasurable} unmeasurable"] * bool(coverage.unmeasurable)
         yield Sentence(", ".join(counts), "text" if coverage.complete else "warn")
         if coverage.own_carrier:
-            own = "all" if coverage.own_carrier == coverage.layers else f"{coverage.own_carrier}"
-            were = "was" if own == "1" else "were"
-            yield Sentence(
-                f"{own} of them {were} timed in this very model, so its end-to-end latency is no independent check"
-            )
+            own = "all of them were" if coverage.own_carrier == coverage.layers else _of_them(coverage.own_carrier)
+            yield Sentence(f"{own} timed in this very model, so its end-to-end latency is no independent check")
         if coverage.other_models:
-            yield Sentence(f"{coverage.other_models} of them were timed in other models only")
+            yield Sentence(f"{_of_them(coverage.other_models)} timed in other models only")
 
     def path(self) -> Iterator[Part]:
         """Yield the critical path."""
@@ -377,6 +374,10 @@ def _share_columns(
         Column("share", lambda it: percent(it.share, 1)),
         bar_column(lambda it: it.share),
     )
+
+
+def _of_them(layers: int) -> str:
+    return f"{layers:,} of them {'was' if layers == 1 else 'were'}"
 
 
 def way_words(one: SystemEstimate) -> str:

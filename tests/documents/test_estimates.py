@@ -111,7 +111,8 @@ def test_what_is_behind_a_residual_is_told() -> None:
     timed = document(end_to_end=Latency(9.0, 8.9, 9.1))
     exact = document(end_to_end=Latency(11.1, 11.0, 11.2))
     own = with_estimate(timed, coverage=replace(timed.one.estimate.coverage, own_carrier=7))
-    some = with_estimate(timed, coverage=replace(timed.one.estimate.coverage, own_carrier=1, unmeasurable=1))
+    coverage = replace(timed.one.estimate.coverage, own_carrier=1, other_models=1, unmeasurable=1)
+    some = with_estimate(timed, coverage=coverage)
     slow = replace(timed, one=replace(timed.one, reference_ms=1.3, usual_reference_ms=1.0))
     check(
         "estimate-residual",
