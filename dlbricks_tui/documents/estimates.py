@@ -104,7 +104,8 @@ def accuracy_parts(judged: Sequence[tuple[SharedSettings, Accuracy]]) -> Iterato
         return counted(it[0].granularity, "layer") + ("" if cut == "chain" else f" {cut}")
 
     columns: tuple[Column[tuple[SharedSettings, Accuracy]], ...] = (
-        name_column("system", lambda it: f"{it[0].way.system}, {runtime_words(it[0].way.runtime)}"),
+        # What tells rows apart comes first: a narrow terminal cuts off the end.
+        name_column("runtime", lambda it: f"{runtime_words(it[0].way.runtime)}, on {it[0].way.system}"),
         name_column("level", lambda it: it[0].way.level.value),
         Column("bricks of", size),
         *accuracy_columns(lambda it: it[1]),
