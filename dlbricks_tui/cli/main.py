@@ -266,7 +266,7 @@ def command_parser(commands: Sequence[Command] = COMMANDS) -> Parser:
     parser.add_argument("--version", action=_Version)
     about = "a setting that counts over the config file, such as workbench.theme=light"
     parser.add_repeatable("--set", "NAME=VALUE", about, dest="settings")
-    parser.set_defaults(data_dir=None, handler=None, reads_config=True)
+    parser.set_defaults(data_dir=None, handler=None, reads_config=True, json=False)
     added = parser.add_subparsers(title="commands", metavar="COMMAND")
     for command in commands:
         added.add_parser(command.name, help=command.about, register=command.register)

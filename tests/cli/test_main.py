@@ -117,6 +117,14 @@ def test_the_data_folder_may_be_named_before_and_after_the_command(arguments: li
     assert main([argument.format(tmp_path) for argument in arguments], [work(look)]) == 7
 
 
+@pytest.mark.parametrize("words", [["config", "--json", "list"], ["config", "list", "--json"], ["config", "--json"]])
+def test_json_may_be_asked_for_before_and_behind_an_action(
+    words: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["--data-dir", str(tmp_path), *words]) == 0
+    assert "settings" in json.loads(capsys.readouterr().out)
+
+
 @pytest.mark.parametrize(
     "folder",
     ["{}/file", "{}/file/below", "{}/link", "{}/link/below", "{}/" + 300 * "long", "~nobody-of-this-name/data"],
