@@ -143,7 +143,8 @@ class EstimateDocument:
         if found.coverage.predicted:
             of = f"{found.coverage.predicted} of {counted(found.coverage.layers, 'layer')}"
             share = percent(found.predicted_share)
-            yield Sentence(f"{PREDICTED} not all measured: {of}, {share} of the latency, are predicted", "warn")
+            verb = "is" if found.coverage.predicted == 1 else "are"
+            yield Sentence(f"{PREDICTED} not all measured: {of}, {share} of the latency, {verb} predicted", "warn")
         if found.is_partial:
             left_out = len({layer for part in found.parts if not part.counts for layer in part.layers})
             of = f"{found.coverage.layers - left_out} of {counted(found.coverage.layers, 'layer')}"
@@ -210,9 +211,12 @@ class EstimateDocument:
         """Yield how many layers were measured, and how."""
         coverage = self.one.estimate.coverage
         counts = [f"{coverage.measured} of {counted(coverage.layers, 'layer')} measured"]
-        counts += [f"{coverage.predicted} predicted"] * bool(coverage.predicted)
-        counts += [f"{coverage.missing} missing"] * bool(coverage.missing)
-        counts += [f"{coverage.unmeasurable} unmeasurable"] * bool(coverage.unmeasurable)
+        of_these = ""
+        if coverage.predicted < coverage.layers - coverage.measured:
+            counts += [f"{coverage.missing} missing"] * bool(coverage.missing)
+            counts += [f"{coverage.unmeasurable} unmeasurable"] * bool(coverage.unmeasurable)
+            of_these = " of these"
+        counts += [f"{coverage.predicted}{of_these} predicted"] * bool(coverage.predicted)
         yield Sentence(", ".join(counts), "text" if coverage.complete else "warn")
         if coverage.own_carrier:
             own = "all of them were" if coverage.own_carrier == coverage.layers else _of_them(coverage.own_carrier)

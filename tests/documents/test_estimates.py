@@ -113,6 +113,7 @@ def test_what_is_behind_a_residual_is_told() -> None:
     own = with_estimate(timed, coverage=replace(timed.one.estimate.coverage, own_carrier=7))
     coverage = replace(timed.one.estimate.coverage, own_carrier=1, other_models=1, unmeasurable=1)
     some = with_estimate(timed, coverage=coverage)
+    lacks = with_estimate(timed, coverage=replace(coverage, measured=4, missing=2, predicted=2))
     slow = replace(timed, one=replace(timed.one, reference_ms=1.3, usual_reference_ms=1.0))
     check(
         "estimate-residual",
@@ -122,6 +123,7 @@ def test_what_is_behind_a_residual_is_told() -> None:
             "without an error, another one is faster": [*replace(document(), fastest=exact.one).answer(on="c6i")],
             "all timed here": own.coverage(),
             "some timed here": some.coverage(),
+            "some predicted": lacks.coverage(),
             "on a slow host": [*slow.remainder(), *slow.doubts()],
         },
     )
