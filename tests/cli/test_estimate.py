@@ -107,6 +107,8 @@ def test_missing_bricks_are_left_out_or_predicted_and_the_command_that_measures_
     assert (measured_only["next_step"], measured_only["obstacle"]) == ("run", None)
     assert f"{len(gone)} bricks to run" in err
     assert "`dlbricks run table1:16 --level written` there, on c5.xlarge" in err
+    _, _, err = with_records([], *asked, "--measured-only", "--runtime", "mxnet")
+    assert "`dlbricks run table1:16 --level written --runtime mxnet` there, on c5.xlarge" in err
 
     status, out, err = with_records(brick_records(VGG, **ON_C5), *asked, "--json")
     (found,) = json.loads(out)
