@@ -179,7 +179,9 @@ def _model_called(word: str, data: DataFolder, commands: Sequence[str]) -> Model
         # Names of models are seldom so close to a command.
         for command in get_close_matches(word[:120], commands, 1, 0.8) if reason.startswith("no model ") else ():
             return UsageError(f"no command {word!r}: did you mean `dlbricks {command}`?")
-        return UsageError(reason.replace("no model ", "no command or model ", 1))
+        is_unlike_any = reason.startswith("no model ") and "did you mean" not in reason
+        told = "; `dlbricks --help` lists the commands" if is_unlike_any else ""
+        return UsageError(reason.replace("no model ", "no command or model ", 1) + told)
 
     return model_or_path(word, data, refusal)
 

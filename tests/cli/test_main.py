@@ -221,6 +221,11 @@ def test_the_name_of_a_model_in_place_of_a_command_opens_the_workbench_on_it(
         (["qwen2.5-0.5b"], "qwen2.5-0.5b is a language model: `dlbricks llm qwen2.5-0.5b` tells its speed"),
         (["wrk", "--times", "2"], "no command 'wrk': did you mean `dlbricks work`?"),
         (["squeezenet"], "no command or model 'squeezenet': did you mean 'squeezenet1.1' or 'squeezenet1.0'?"),
+        (
+            ["help"],
+            "no command or model 'help': give the path of a *-symbol.json or *.onnx file, table1:ID (1 to 50), or a "
+            "name that `dlbricks models` lists; `dlbricks --help` lists the commands",
+        ),
         (["table1:51"], "no Table 1 model '51': the numbers go from 1 to 50"),
         (["table1"], "table1 names 50 models: name one of them, such as table1:14"),
     ],
