@@ -213,7 +213,7 @@ def test_each_variant_has_a_row_and_a_missing_one_says_which_run_measures_it() -
     avx2 = [of_variant(it, replace(it.found.variant, instructions=InstructionSet.AVX2)) for it in BATCHES[:2]]
     cases = {"batches": BATCHES, "threads": THREADS, "precisions": [*BATCHES[:2], *int8]}
     cases["kernels"] = [*BATCHES[:2], *avx2]
-    estimates = [estimated(1.0).point, predicted(5.0, 4.5, 5.5).point]
+    estimates = [estimated(1.0).point, predicted(5.0, 4.5, 5.5).point, predicted(0.001825, 0.00171, 0.00194).point]
     long = [point(1, 10.0), replace(point(2, None), cure=f"dlbricks run {'x' * 70}")]
     parts = {name: variants_parts(it) for name, it in {**cases, "estimated": estimates, "a long command": long}.items()}
     check("variants", parts)
