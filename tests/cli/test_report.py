@@ -186,7 +186,7 @@ def test_one_small_model_is_told_of_in_the_singular_and_in_significant_digits(re
 
 
 def test_rows_are_named_by_what_tells_ways_of_measuring_apart(report: Report) -> None:
-    ways = [{"system": "c5.2xlarge", "runtime": f"mxnet-1.9.1 threads-{number}"} for number in (1, 2)]
+    ways: list[dict[str, Any]] = [{**C5, "runtime": f"mxnet-1.9.1 threads-{number}"} for number in (1, 2)]
     records = [it for way in ways for it in (*brick_records(SQUEEZENET, **way), model_record(SQUEEZENET, 30.0, **way))]
     found = report([system("c5.2xlarge"), *records], "--models", "table1:16")
     drawn = (found.folder / "figures" / "figure-11.svg").read_text()
