@@ -238,13 +238,18 @@ def minute_of(when: str) -> str:
 
 
 def age_words(between: tuple[float, float] | None) -> str:
-    """Return how long ago measurements were made: `4 min ago`, `3 h to 12 d ago`; empty if that is not known."""
+    """Return how long ago measurements were made: `4 min ago`, `3 h to 12 d ago`, `up to 3 h ago`.
+
+    It is empty if that is not known.
+    """
     if between is None:
         return ""
     oldest, newest = (max(0.0, now() - moment) for moment in between)
     if oldest < _JUST_NOW_SECONDS:
         return "just now"
     first, last = age(newest), age(oldest)
+    if newest < _JUST_NOW_SECONDS:
+        return f"up to {last} ago"
     return f"{last} ago" if first == last else f"{first} to {last} ago"
 
 
