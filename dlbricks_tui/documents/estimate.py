@@ -60,6 +60,7 @@ from dlbricks_tui.wording.numbers import (
     part_of,
     partly,
     percent,
+    percent_of_part,
     signed_percent,
 )
 
@@ -142,7 +143,7 @@ class EstimateDocument:
             yield Sentence("an estimate of unfused layers, as the file has them: a runtime that fuses them takes less")
         if found.coverage.predicted:
             of = f"{found.coverage.predicted} of {counted(found.coverage.layers, 'layer')}"
-            share = percent(found.predicted_share)
+            share = percent_of_part(found.predicted_share)
             verb = "is" if found.coverage.predicted == 1 else "are"
             yield Sentence(f"{PREDICTED} not all measured: {of}, {share} of the latency, {verb} predicted", "warn")
         if found.is_partial:
@@ -165,7 +166,7 @@ class EstimateDocument:
             return
         elif predicted := self.one.estimate.coverage.predicted:
             of = f"{predicted} of {counted(self.one.estimate.coverage.layers, 'layer')}"
-            yield Sentence(f"{percent(self.one.estimate.predicted_share)} is predicted: {of}", "warn")
+            yield Sentence(f"{percent_of_part(self.one.estimate.predicted_share)} is predicted: {of}", "warn")
         elif self.one.estimate.is_partial:
             yield from self.cautions()
         else:

@@ -33,6 +33,7 @@ from dlbricks_tui.wording.numbers import (
     or_dash,
     partly,
     percent,
+    percent_of_part,
     signed_percent,
 )
 
@@ -82,7 +83,7 @@ def intervals_parts(estimates: Sequence[SystemEstimate]) -> Iterator[Part]:
         _bars(known),
         Column("95 %", _interval),
         _LAYERS,
-        Column("predicted", lambda it: percent(it.estimate.predicted_share)),
+        Column("predicted", lambda it: percent_of_part(it.estimate.predicted_share)),
     )
     yield from (Sentence(told) for told in dict.fromkeys(map(way_words, known)))
     yield BLANK_LINE

@@ -50,6 +50,7 @@ from dlbricks_tui.wording.numbers import (
     parameters_text,
     parameters_words,
     percent,
+    percent_of_part,
     rate_text,
     rate_words,
     signed_percent,
@@ -173,7 +174,7 @@ def basis_sentence(answer: LanguageAnswer) -> str:
         return f"the estimate rests on {made}"
     if answer.measured_when is None:
         return f"{PREDICTED} all of it is predicted{cure}"
-    share = percent(min(max(answer.coverage, 0.01), 0.99))
+    share = percent_of_part(answer.coverage)
     told = f"{PREDICTED} {share} of the time rests on {made}, the rest is predicted"
     return f"{told}{' from a shorter prompt, as the model is large' if answer.is_measured else cure}"
 
@@ -317,7 +318,7 @@ def measured_text(answer: LanguageAnswer, verb: str = "") -> str:
     # Small bricks occur in many models.
     if answer.measured_when is None or answer.coverage < _LEAST_COVERAGE:
         return "predicted"
-    return f"{f'{percent(answer.coverage)} ' * answer.is_predicted}{verb}{ago(answer.measured_when)}"
+    return f"{f'{percent_of_part(answer.coverage)} ' * answer.is_predicted}{verb}{ago(answer.measured_when)}"
 
 
 def fastest_first(answers: Iterable[LanguageAnswer], at_least: float = 0.0) -> list[LanguageAnswer]:

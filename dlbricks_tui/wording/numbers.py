@@ -106,10 +106,13 @@ def percent(share: float, digits: int = 0) -> str:
 
 
 def part_of(some: int, of: int) -> str:
-    """Return a part of a whole as a percentage: `100 %` only for all of it, `0 %` only for nothing."""
-    if some in (0, of) or not of:
-        return percent(some / of if of else 1.0)
-    return percent(min(max(some / of, 0.01), 0.99))
+    """Return a part of a whole as a percentage."""
+    return percent_of_part(some / of if of else 1.0)
+
+
+def percent_of_part(share: float) -> str:
+    """Return the share of a part as a percentage: `100 %` only for all of a whole, `0 %` only for nothing."""
+    return percent(share if share in (0.0, 1.0) else min(max(share, 0.01), 0.99))
 
 
 def slower_words(share: float) -> str:

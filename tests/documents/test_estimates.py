@@ -124,6 +124,7 @@ def test_what_is_behind_a_residual_is_told() -> None:
             "all timed here": own.coverage(),
             "some timed here": some.coverage(),
             "some predicted": lacks.coverage(),
+            "one predicted": with_estimate(timed, coverage=replace(coverage, predicted=1)).cautions(),
             "on a slow host": [*slow.remainder(), *slow.doubts()],
         },
     )
