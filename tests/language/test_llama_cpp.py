@@ -21,10 +21,11 @@ from dlbricks_tui.api.fleets import FleetOptions, fleet_request
 from dlbricks_tui.api.language_answers import LanguageAnswer, LanguageOptions
 from dlbricks_tui.api.language_models import language_on_systems, variants_of
 from dlbricks_tui.api.measuring import MeasureOptions
+from dlbricks_tui.documents.language import basis_sentence
 from dlbricks_tui.fleet.request import FleetError
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.host.fingerprint import fingerprint
-from dlbricks_tui.language import end_to_end, llama_rounds
+from dlbricks_tui.language import end_to_end, llama_cpp, llama_rounds
 from dlbricks_tui.language.architecture import Architecture, LanguageError, WeightPrecision
 from dlbricks_tui.language.config_file import GgufHeader, architecture_of_gguf
 from dlbricks_tui.language.gguf_files import (
@@ -152,6 +153,23 @@ def test_times_of_small_models_add_up_to_the_whole_one(bench: Bench, engine: Pat
     assert (
         longer.predicted and longer.low < longer.tokens_per_second < found.decode_tokens_per_second < 1.5 * longer.high
     )
+
+
+def test_a_prompt_of_many_seconds_is_predicted_from_a_shorter_one_of_the_model(
+    bench: Bench, engine: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(llama_cpp, "_MOST_MS", 0.0)
+    monkeypatch.setattr(llama_cpp, "_FEWEST_TOKENS", PROMPT // 2)
+    assert measured(bench)
+    assert {it.split(" -o ")[0].partition(" -p ")[2] for it in commands(engine)} == {"12 -n 0 -d 0", "0 -n 16 -d 12"}
+    found = answered(bench)
+    assert found.is_measured and found.is_predicted
+    for low, high in (found.intervals.prefill_ms, found.intervals.decode_tokens_per_second):
+        assert high < 1.3 * low, "other models of the engine tell less"
+    assert basis_sentence(found) == "~ all of it is predicted from a shorter prompt, as the model is large"
+    # Now that the engine is known to be slow, a measurement would take even fewer tokens.
+    monkeypatch.setattr(llama_cpp, "_FEWEST_TOKENS", PROMPT // 4)
+    assert answered(bench).is_measured and measured(bench) and not commands(engine)
 
 
 def test_other_models_are_predicted_from_small_ones_of_the_engine(bench: Bench) -> None:
