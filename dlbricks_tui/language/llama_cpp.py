@@ -7,7 +7,7 @@ ones and of those with more bits, so times of small models, each with a weight, 
 from __future__ import annotations
 
 import math
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -198,22 +198,29 @@ class Moved(NamedTuple):
 def works(model: Architecture, precision: WeightPrecision, step: Step, cache_bits: int) -> Iterator[Moved]:
     """Yield the work of a step: that of ONNX Runtime's layout with the bytes of GGUF."""
     found = decoder(model, precision.layout, step, LLAMA_CPP, distinct_blocks(model, fewest=True))
-    whole = list(zip(found.parts, found.counts, map(work_of, found.graph.layers), strict=True))
+    whole = list(zip(found.graph.layers, found.parts, found.counts, map(work_of, found.graph.layers), strict=True))
     tensors = gguf_tensors(model, precision, rich_blocks(model, precision))
+    blocks = [it for it in tensors if it.name.startswith("blk.")]
+    experts = size_bytes([it for it in blocks if "_exps." in it.name])
     # A tied table is the head, too; it comes before an own one.
     head = [it.size_bytes for it in tensors if it.name in ("token_embd.weight", "output.weight")][-1]
-    stored = head, size_bytes([it for it in tensors if it.name.startswith("blk.")])
-    laid_out = [0, 0]
-    for part, count, work in whole:
-        laid_out[part is not ModelPart.HEAD] += count * work.weight_bytes * (part is not ModelPart.TABLE)
-    ratios = [of / max(1, laid) for of, laid in zip(stored, laid_out, strict=True)]
-    if model.experts:
+    stored = {ModelPart.HEAD: head, ModelPart.EXPERTS: experts, ModelPart.BLOCKS: size_bytes(blocks) - experts}
+    laid_out: Counter[ModelPart] = Counter()
+    for layer, part, count, work in whole:
         # A step reads few of many experts.
-        ratios[1] = min(ratios[1], 1.0)
-    for part, count, work in whole:
-        ratio = 1.0 if part is ModelPart.TABLE else ratios[part is not ModelPart.HEAD]
+        is_whole = (group := _group(part, work)) is not ModelPart.EXPERTS
+        laid_out[group] += count * (work.weight_bytes if is_whole else sum(it.size_bytes for it in layer.weights))
+    for _, part, count, work in whole:
+        group = _group(part, work)
+        ratio = stored[group] / max(1, laid_out[group]) if group in stored else 1.0
         weight, cache = int(work.weight_bytes * ratio), work.cache_bytes * cache_bits // 32
         yield Moved(part, count, work._replace(weight_bytes=weight, cache_bytes=cache))
+
+
+def _group(part: ModelPart, work: BrickWork) -> ModelPart:
+    if part in (ModelPart.TABLE, ModelPart.HEAD):
+        return part
+    return ModelPart.EXPERTS if work.op.endswith("MoE") else ModelPart.BLOCKS
 
 
 class LikeLlama(NamedTuple):

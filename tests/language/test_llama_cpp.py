@@ -28,6 +28,7 @@ from dlbricks_tui.host.fingerprint import fingerprint
 from dlbricks_tui.language import end_to_end, llama_cpp, llama_rounds
 from dlbricks_tui.language.architecture import Architecture, LanguageError, WeightPrecision
 from dlbricks_tui.language.config_file import GgufHeader, architecture_of_gguf
+from dlbricks_tui.language.decoder import ModelPart, Step
 from dlbricks_tui.language.gguf_files import (
     GgufTensor,
     as_llama_cpp_reads,
@@ -391,6 +392,18 @@ def test_every_model_of_the_library_follows_from_few_blocks(precision: WeightPre
         # Files of many gigabytes have a small part of the blocks.
         assert max(map(len, found.models)) <= max(2 * model.blocks / 3, 2), named.name
         assert largest < max(1.7e9, 0.5 * whole), named.name
+
+
+@pytest.mark.parametrize("precision", GGUF)
+@pytest.mark.parametrize("name", ["gpt-oss-20b", "mixtral-8x7b", "llama-3.1-8b"])
+def test_a_token_reads_what_the_file_has_of_it(name: str, precision: WeightPrecision) -> None:
+    model = as_llama_cpp_reads(library(name))
+    tensors = gguf_tensors(model, precision, rich_blocks(model, precision))
+    experts, others = ([it for it in tensors if ("_exps." in it.name) is of] for of in (True, False))
+    wanted = size_bytes(others[1:]) + size_bytes(experts) * model.active_experts / max(1, model.experts)
+    read = [it for it in llama_cpp.works(model, precision, Step.decode(1), 16) if it.part is not ModelPart.TABLE]
+    assert others[0].name == "token_embd.weight"
+    assert sum(it.times * it.work.weight_bytes for it in read) == pytest.approx(wanted, rel=0.001)
 
 
 def types(model: Architecture, precision: WeightPrecision, block: int = 0) -> dict[str, str]:
