@@ -289,6 +289,7 @@ def questions(models: Sequence[NamedModel], options: LanguageOptions, data: Data
     refusals: list[LanguageError] = []
     for model, on, wanted_bits, count in product(models, runtimes, options.precisions, options.threads or (None,)):
         try:
+            options.require_context(model.name, model.architecture.positions)
             bits = stored_precision(on, wanted_bits)
             computing = on.with_precision(Precision.BF16 if bits is WeightPrecision.BF16 else None)
             asked = LanguageQuestion(model, computing.with_threads(count), bits, options.prompt, options.generate)

@@ -507,7 +507,6 @@ def _drive(queue: TokenQueue, serving: TokenServing, users: int) -> Drive:
 
 
 def _question(model: NamedModel, options: TokenLoadOptions, data: DataFolder) -> LanguageQuestion:
-    options.require_context(model.name, model.architecture.positions)
     asked, *_ = questions([model], options, data)
     if asked.runtime.framework != _FRAMEWORK:
         raise LanguageError("users are served by ONNX Runtime only: leave --runtime out, or choose onnxruntime")

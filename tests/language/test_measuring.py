@@ -195,6 +195,14 @@ def probed_steps(bench: Bench) -> tuple[Step, ...]:
     return measured_steps(bench.question(), predictor, is_probe=True)
 
 
+def test_models_whose_context_is_too_short_are_left_out(bench: Bench) -> None:
+    options = LanguageOptions(prompt=4000, generate=128, threads=(1,))
+    found = asking.stored_answers([named("tinyllama-1.1b"), named("qwen2.5-0.5b")], options, bench.data)
+    assert [it.model for it in found] == ["qwen2.5-0.5b"]
+    with pytest.raises(LanguageError, match=r"tinyllama-1.1b holds 2,048 tokens, .*: ask for fewer"):
+        asking.stored_answers([named("tinyllama-1.1b")], options, bench.data)
+
+
 def test_a_probe_of_a_large_model_has_one_block_and_a_short_prompt(bench: Bench) -> None:
     asked = bench.question(named("llama-3.1-70b"), 512, 128)
     steps = measured_steps(asked, BrickPredictor(HostRates(1e7, 1e8)), is_probe=True)
