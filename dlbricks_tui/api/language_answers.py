@@ -180,6 +180,8 @@ class LanguageAnswer:
     model: str
     # The published name, such as "Llama 3.2 1B"; that of the file for others.
     title: str
+    # The file that tells its sizes; empty for a model of the library.
+    path: str
     # The number of all weights.
     parameters: int
     # Those that one token uses; fewer in a mixture of experts.

@@ -333,8 +333,10 @@ class LanguageOnSystem:
     """A language model on a system. Speeds are null if nothing is known of the system but its description."""
 
     model: str
-    # The published name.
+    # The published name; that of the file for others.
     title: str
+    # The file that tells its sizes; empty for a model of the library.
+    path: str
     system: str
     system_name: str
     # True for the system that the command runs on.

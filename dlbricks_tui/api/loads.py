@@ -380,7 +380,7 @@ class TokenLoadAnswer:
     """The users that a language model serves on a system within bounds of both delays."""
 
     model: str
-    # The published name; empty for a file.
+    # The published name; that of the file for others.
     title: str
     system: str
     runtime: str

@@ -203,7 +203,7 @@ def language_command(answer: LanguageAnswer) -> str:
         (GENERATE, answer.generated_tokens),
     )
     words = options_in_words(given, {RUNTIME: ONNX_RUNTIME.framework, WEIGHTS: _USUAL.precisions[0]})
-    return shlex.join(["dlbricks", "llm", answer.model, *words])
+    return shlex.join(["dlbricks", "llm", answer.path or answer.model, *words])
 
 
 def _shares(answer: LanguageAnswer) -> Iterator[Part]:

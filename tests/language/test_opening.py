@@ -98,7 +98,8 @@ def test_files_and_folders_are_opened(tmp_path: Path) -> None:
         (write(tmp_path / "other.json", b"\xef\xbb\xbf" + CONFIG.encode()), "other"),
     ):
         found = open_language_model(str(path))
-        assert found.name == name
+        assert found.name == found.title == name
+        assert Path(found.path).is_file() and open_language_model(found.path) == found
         assert (found.architecture.family, found.architecture.hidden) == ("llama", 256)
 
 
