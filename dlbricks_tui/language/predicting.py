@@ -26,7 +26,7 @@ from dlbricks_tui.language.decoder import ATTENTION, TABLES, Decoder, Extent, St
 from dlbricks_tui.language.orders import LanguageQuestion
 from dlbricks_tui.models.graph import Layer, LayerGraph, Params, Shape, TensorType
 from dlbricks_tui.recorded_host import processors_here
-from dlbricks_tui.runtime.variant import stated_threads
+from dlbricks_tui.runtime.variant import Precision, stated_precision, stated_threads
 from dlbricks_tui.store.records import BrickForm, Peaks
 from dlbricks_tui.store.selections import combinations, equal
 
@@ -280,13 +280,14 @@ class BrickPredictor:
         others: Sequence[BrickPredictor] = (),
         system: str = "",
         cache_share: float = 1.0,
+        weight_share: float = 1.0,
     ) -> None:
         self.rates = rates
         self.system = system
         # What other hosts, and other executions on this one, have shown by the same runtime.
         self.others = others
-        # The bytes of caches over those that the operators tell.
-        self._cache_share = cache_share
+        # The bytes of caches, and of weights, over those that the operators tell.
+        self._cache_share, self._weight_share = cache_share, weight_share
         # Measured bricks by their keys.
         self.known = known
         self._predicted = cache(self._prediction)
@@ -320,8 +321,11 @@ class BrickPredictor:
         measured = [(work, time) for work, time in self._measured if time not in left_out]
         known = {key: it for key, it in self.known.items() if key not in keys}
         # Built without `others`, so that they compare measured times with the rates of the host alone.
-        shown = [BrickPredictor(it.rates, it._measured, system=it.system) for it in others]
-        return BrickPredictor(self.rates, measured, known, (*self.others, *shown), self.system, cache_share)
+        shown = [
+            BrickPredictor(it.rates, it._measured, system=it.system, weight_share=it._weight_share) for it in others
+        ]
+        others = (*self.others, *shown)
+        return BrickPredictor(self.rates, measured, known, others, self.system, cache_share, self._weight_share)
 
     @classmethod
     def of_system(cls, store: ResultsDatabase, system: System, runtime: str, threads: int) -> BrickPredictor:
@@ -333,13 +337,14 @@ class BrickPredictor:
     @classmethod
     def _stored(cls, store: ResultsDatabase, system: str, runtime: str, rates: HostRates) -> BrickPredictor:
         others = []
+        weight_share = 0.5 if stated_precision(runtime) is Precision.BF16 else 1.0
         for other, identity in measured_ways(store, runtime):
             threads = stated_threads(identity)
             there = HostRates.stored(store, other, threads) if threads else None
             # Ratios to a speed that is not known say nothing about another host.
             if (other, identity) != (system, runtime) and there is not None and there.is_measured:
-                others.append(cls(there, *_measured(store, other, identity), system=other))
-        return cls(rates, *_measured(store, system, runtime), others, system)
+                others.append(cls(there, *_measured(store, other, identity), system=other, weight_share=weight_share))
+        return cls(rates, *_measured(store, system, runtime), others, system, weight_share=weight_share)
 
     def time_of(self, graph: LayerGraph, layer: int) -> BrickTime:
         """Return the latency of a layer: measured, or predicted."""
@@ -367,7 +372,8 @@ class BrickPredictor:
 
     def _usual(self, work: BrickWork) -> tuple[float, float]:
         """Return the latency by the speed of the host and the ratios of other hosts, and its deviation."""
-        held = work._replace(cache_bytes=int(self._cache_share * work.cache_bytes))
+        weights, cache = int(self._weight_share * work.weight_bytes), int(self._cache_share * work.cache_bytes)
+        held = work._replace(weight_bytes=weights, cache_bytes=cache)
         usual = usual_ms(held, self.rates)
         shown = [ratio for it in self.others if (ratio := it.ratio_of_class(work)) is not None]
         ms = usual * math.exp(fmean(shown)) if shown else usual
