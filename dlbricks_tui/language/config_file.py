@@ -21,7 +21,7 @@ Values = Mapping[str, Any]
 # - families: the form of blocks by model_type, and values of missing keys. Of a bias that is not named, a key of the
 #   config says whether it is there. If the model has a window, blocks are windowed that layer_types names, else with
 #   "last" all but the first max_window_layers, and with "most" all but each one of sliding_window_pattern.
-# - other_names: those of GGUF and of onnxruntime-genai
+# - other_names: those of GGUF, of onnxruntime-genai, and of decoders of models that also read images
 # - gguf_keys: the keys of config.json, and where GGUF has their values
 _FACTS = json.loads(Path(__file__).with_name("families.json").read_bytes())
 _FORMS: Mapping[str, Values] = _FACTS["families"]
