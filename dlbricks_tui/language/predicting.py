@@ -280,14 +280,15 @@ class BrickPredictor:
         others: Sequence[BrickPredictor] = (),
         system: str = "",
         cache_share: float = 1.0,
-        weight_share: float = 1.0,
+        runtime: str = "",
     ) -> None:
         self.rates = rates
         self.system = system
         # What other hosts, and other executions on this one, have shown by the same runtime.
         self.others = others
+        self._runtime = runtime
         # The bytes of caches, and of weights, over those that the operators tell.
-        self._cache_share, self._weight_share = cache_share, weight_share
+        self._cache_share, self._weight_share = cache_share, 0.5 if stated_precision(runtime) is Precision.BF16 else 1.0
         # Measured bricks by their keys.
         self.known = known
         self._predicted = cache(self._prediction)
@@ -321,11 +322,9 @@ class BrickPredictor:
         measured = [(work, time) for work, time in self._measured if time not in left_out]
         known = {key: it for key, it in self.known.items() if key not in keys}
         # Built without `others`, so that they compare measured times with the rates of the host alone.
-        shown = [
-            BrickPredictor(it.rates, it._measured, system=it.system, weight_share=it._weight_share) for it in others
-        ]
+        shown = [BrickPredictor(it.rates, it._measured, system=it.system, runtime=it._runtime) for it in others]
         others = (*self.others, *shown)
-        return BrickPredictor(self.rates, measured, known, others, self.system, cache_share, self._weight_share)
+        return BrickPredictor(self.rates, measured, known, others, self.system, cache_share, self._runtime)
 
     @classmethod
     def of_system(cls, store: ResultsDatabase, system: System, runtime: str, threads: int) -> BrickPredictor:
@@ -337,14 +336,13 @@ class BrickPredictor:
     @classmethod
     def _stored(cls, store: ResultsDatabase, system: str, runtime: str, rates: HostRates) -> BrickPredictor:
         others = []
-        weight_share = 0.5 if stated_precision(runtime) is Precision.BF16 else 1.0
         for other, identity in measured_ways(store, runtime):
             threads = stated_threads(identity)
             there = HostRates.stored(store, other, threads) if threads else None
             # Ratios to a speed that is not known say nothing about another host.
             if (other, identity) != (system, runtime) and there is not None and there.is_measured:
-                others.append(cls(there, *_measured(store, other, identity), system=other, weight_share=weight_share))
-        return cls(rates, *_measured(store, system, runtime), others, system, weight_share=weight_share)
+                others.append(cls(there, *_measured(store, other, identity), system=other, runtime=identity))
+        return cls(rates, *_measured(store, system, runtime), others, system, runtime=runtime)
 
     def time_of(self, graph: LayerGraph, layer: int) -> BrickTime:
         """Return the latency of a layer: measured, or predicted."""
@@ -358,8 +356,9 @@ class BrickPredictor:
     def _prediction(self, work: BrickWork) -> BrickTime:
         usual, deviation = self._usual(work)
         peers, foreign = self._peers_of(work)
+        runtime = self._runtime.partition(" ")[0]
         if not peers:
-            return BrickTime(usual, 0.0, _DEVIATIONS * deviation * usual)
+            return BrickTime(usual, 0.0, _DEVIATIONS * deviation * usual, runtime=runtime)
         distances = [it.distance(work) for it in peers]
         # Bricks of other sizes count, too, so that a larger brick is hardly ever predicted to be faster.
         weights = [2.0**-it for it in distances]
@@ -368,7 +367,7 @@ class BrickPredictor:
         ms = usual * math.exp(ratio)
         shared = _DEVIATIONS * math.hypot(_CLASS, _PER_DOUBLING * min(distances), foreign)
         measured = _mean([it.shared_half for it in peers], weights)
-        return BrickTime(ms, _DEVIATIONS * spread * ms, math.hypot(shared, measured) * ms)
+        return BrickTime(ms, _DEVIATIONS * spread * ms, math.hypot(shared, measured) * ms, runtime=runtime)
 
     def _usual(self, work: BrickWork) -> tuple[float, float]:
         """Return the latency by the speed of the host and the ratios of other hosts, and its deviation."""

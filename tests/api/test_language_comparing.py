@@ -153,6 +153,17 @@ class Store:
         return {it.id: it for it in found}
 
 
+def test_another_runtime_of_which_nothing_is_known_may_be_faster_or_slower(tmp_path: Path) -> None:
+    own, store = replace(ASKED, precision=WeightPrecision.F32), Store(tmp_path).database
+    host = BrickPredictor.of_host(store, SYSTEM.id, ONNX_RUNTIME.identity, 2)
+    changes = {it.id: it.predicted for it in what_ifs_of(known_execution(own, store, SYSTEM, host), (OPENVINO,))}
+    decode = changes["runtime-openvino"][2]
+    assert decode.ratio == pytest.approx(1.0, abs=0.01) and decode.interval[0] < 0.6 and decode.interval[1] > 1.6
+    # What stays the same in one runtime stays as wrong.
+    low, high = changes["vocabulary-half"][1].interval
+    assert high - low < 0.5
+
+
 def test_the_runtime_of_a_what_if_computes_as_its_weights_are_stored() -> None:
     in_bf16 = OPENVINO.with_precision(Precision.BF16)
     for weights, runtime in ((WeightPrecision.F32, OPENVINO), (WeightPrecision.BF16, in_bf16)):
