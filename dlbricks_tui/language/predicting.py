@@ -395,12 +395,6 @@ class BrickPredictor:
         alike = [of for (op, _, is_decoding), of in self._peers.items() if (_family(op), is_decoding) == like]
         return [peer for of in alike for peer in of], _SIBLING
 
-    def has_measured(self, asked: LanguageQuestion) -> bool:
-        """Return whether there is every brick that a measurement of a model takes."""
-        return bool(self.known) and all(
-            key in self.known for it in measured_steps(asked, self) for key in asked.decoder(it).keys
-        )
-
 
 def measured_ways(store: ResultsDatabase, runtime: str, protocol: str = PROTOCOL) -> list[tuple[str, str]]:
     """Return the systems with results by a runtime, each with its identity there: in any Python, with any threads."""
@@ -419,7 +413,7 @@ def _measured(
 
 
 def measured_steps(asked: LanguageQuestion, host: BrickPredictor, *, is_probe: bool = False) -> tuple[Step, ...]:
-    """Return the steps to measure, of a probe in one block.
+    """Return the steps to measure, or that were measured, of a probe in one block.
 
     A prompt that takes too long in its carrier stands for fewer of its tokens, and one context for both.
     """
@@ -429,7 +423,9 @@ def measured_steps(asked: LanguageQuestion, host: BrickPredictor, *, is_probe: b
         most_ms, others = _MOST_MS_OF_PROBE, others[-1:]
         given = {"blocks": distinct_blocks(asked.sizes, fewest=True), "extent": Extent.BLOCKS}
     while prefill.tokens > _FEWEST_TOKENS:
-        if sum(host.predicted(layer).ms for layer in asked.decoder(prefill, **given).graph.layers) <= most_ms:
+        found = asked.decoder(prefill, **given)
+        is_known = bool(host.known) and all(it in host.known for it in found.keys)
+        if is_known or sum(host.predicted(layer).ms for layer in found.graph.layers) <= most_ms:
             break
         last = max(it.past for it in others if it.batch == 1)
         others = [it for it in others if it.batch > 1 or it.past == last]
