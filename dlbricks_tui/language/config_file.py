@@ -323,7 +323,8 @@ def _of_all_blocks(name: str, value: object) -> object:
 
 def _with_tensors(found: Architecture, header: GgufHeader) -> Architecture:
     """Return the architecture with what only the names of all tensors tell."""
-    is_whole = header.is_complete and header.values.get("split.count", 1) == 1
+    # Files that were put together again have 0 parts.
+    is_whole = header.is_complete and header.values.get("split.count", 1) in (0, 1)
     if not is_whole or "blk.0.attn_norm.weight" not in header.tensors:
         return found
     names = {it.removeprefix("blk.0.") for it in header.tensors}
