@@ -191,5 +191,9 @@ def sync_folder(folder: Path) -> None:
     handle = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(handle)
+    except OSError as error:
+        # Network file systems such as CIFS cannot do this with a folder.
+        if error.errno != errno.EINVAL:
+            raise
     finally:
         os.close(handle)
