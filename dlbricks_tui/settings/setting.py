@@ -45,7 +45,7 @@ class ValueKind(Generic[Value]):
     sign: str = "N"
     # The values that boxes step through.
     offered: tuple[Value, ...] = ()
-    # True if a file writes a value as a text.
+    # True if a file may write a value as a text.
     is_text: bool = False
     # True if it is a number, which the user may write in a box.
     is_number: bool = False
@@ -101,7 +101,7 @@ def share(*offered: float) -> ValueKind[float]:
 
     allowed = "a share above 0 % and below 100 %, such as 5% or 0.05"
     found = _number(allowed, "SHARE", offered, {"exclusiveMinimum": 0, "exclusiveMaximum": 1})
-    return replace(found, parse=parse, text=lambda it: f"{100 * it:g}%")
+    return replace(found, parse=parse, text=lambda it: f"{100 * it:g}%", is_text=True)
 
 
 def percentile(*offered: float) -> ValueKind[float]:

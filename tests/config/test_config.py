@@ -31,6 +31,10 @@ def test_the_command_line_overrides_the_environment_which_overrides_the_file(tmp
     assert sources(tmp_path, "", DLBRICKS_WORKBENCH_THEME="").read().theme == "dark"
 
 
+def test_a_share_may_be_written_in_percent_and_an_editor_may_mark_the_encoding(tmp_path: Path) -> None:
+    assert sources(tmp_path, '\ufeff[run]\ntarget_ci = "5%"\n').read().target_ci == 0.05
+
+
 @pytest.mark.parametrize(
     "text",
     [
