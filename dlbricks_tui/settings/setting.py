@@ -169,7 +169,8 @@ def several(kind: ValueKind[Value], *together: tuple[Value, ...]) -> ValueKind[t
 
     def parse(text: str) -> tuple[Value, ...]:
         # The identity of a runtime has spaces and commas.
-        words = [text] if kind.is_text and " " in text else [word.strip() for word in text.split(",")]
+        is_name = kind.schema.get("type") == "string" and " " in text
+        words = [text] if is_name else [word.strip() for word in text.split(",")]
         return tuple(dict.fromkeys(map(kind.read, words)))
 
     def accepts(values: object) -> bool:

@@ -194,6 +194,7 @@ def test_several_values_count_once_and_are_offered_alone_and_together() -> None:
     kind = several(whole(1, 64, 1, 2, 4), (1, 2))
     assert kind.read("4, 1,4") == (4, 1)
     assert kind.offered == ((1,), (2,), (4,), (1, 2))
+    assert several(one_of(*Colour)).read("red, blue") == (Colour.RED, Colour.BLUE)
     # The identity of a runtime has commas and spaces.
     assert several(name("a runtime")).read("mxnet 1.9.1, python 3.11") == ("mxnet 1.9.1, python 3.11",)
 
