@@ -101,7 +101,7 @@ def share(*offered: float) -> ValueKind[float]:
 
     allowed = "a share above 0 % and below 100 %, such as 5% or 0.05"
     found = _number(allowed, "SHARE", offered, {"exclusiveMinimum": 0, "exclusiveMaximum": 1})
-    return replace(found, parse=parse, text=lambda it: f"{100 * it:g}%", is_text=True)
+    return replace(found, parse=parse, text=lambda it: f"{100 * it:.15g}%", is_text=True)
 
 
 def percentile(*offered: float) -> ValueKind[float]:
@@ -112,7 +112,7 @@ def percentile(*offered: float) -> ValueKind[float]:
 
 def _number(allowed: str, sign: str, offered: tuple[float, ...], bounds: Mapping[str, float]) -> ValueKind[float]:
     schema = {"type": "number", **bounds}
-    return ValueKind(allowed, _float, _within(schema), schema, float, "{:g}".format, sign, offered, is_number=True)
+    return ValueKind(allowed, _float, _within(schema), schema, float, "{:.15g}".format, sign, offered, is_number=True)
 
 
 def one_of(*members: Member) -> ValueKind[Member]:

@@ -159,7 +159,7 @@ class Colour(str, Enum):
 
 KINDS: dict[str, tuple[ValueKind[Any], Any]] = {
     "whole": (whole(1, 64), 7),
-    "number": (number(1e6), 12.5),
+    "number": (number(1e7), 1234567.25),
     "share": (share(), 0.005),
     "words": (one_of(*Colour), Colour.BLUE),
     "name": (name("the name of a theme"), "dark"),
