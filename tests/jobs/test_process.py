@@ -24,7 +24,7 @@ from dlbricks_tui.jobs.errors import JobError
 from dlbricks_tui.jobs.events import Event, EventReader, JobEnded, JobStarted, Waiting, event_kinds
 from dlbricks_tui.jobs.folder import JobFolders, State
 from dlbricks_tui.jobs.kinds import JobKind
-from dlbricks_tui.jobs.process import JobAtWork, JobProcess, work_on
+from dlbricks_tui.jobs.process import JobAtWork, JobProcess, start_detached, work_on
 from tests.runs.killing import all_are_gone, eventually
 from tests.runs.runs import ROOT
 
@@ -352,6 +352,14 @@ def test_the_end_of_the_work_is_the_state_of_the_job_and_its_last_event(
     assert isinstance(ended, JobEnded) and ended.state == state.value and ended.message.startswith(message)
     assert seen == [(State.WAITING, "for a run"), (State.RUNNING, "")]
     assert (folder.state().state, folder.state().message) == (state, ended.message)
+
+
+def test_a_job_whose_process_does_not_begin_has_failed(tmp_path: Path) -> None:
+    data = DataFolder(tmp_path)
+    folder = SAYING.create(data, (), Asked())
+    with pytest.raises(JobError, match=r"did not start: .*tests\.jobs\.no_such"):
+        start_detached(folder, data, "tests.jobs.no_such")
+    assert folder.state().state is State.FAILED and "tests.jobs.no_such" in folder.state().message
 
 
 def test_a_paused_job_ends_its_process_and_goes_on_or_is_cancelled_later(tmp_path: Path) -> None:
