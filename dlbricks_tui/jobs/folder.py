@@ -319,6 +319,9 @@ class FolderList(Generic[AnyFolder]):
                 states.append(folder.state())
             except UnreadableJobError as error:
                 unreadable[folder.run] = str(error)
+            except JobError:
+                # It was removed since, such as to make room for a new one.
+                continue
         return StoredJobs(tuple(sorted(states, key=lambda it: (it.number, it.started))), unreadable)
 
     def states(self) -> tuple[JobState, ...]:

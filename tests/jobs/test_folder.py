@@ -98,6 +98,15 @@ def test_a_run_that_has_not_begun_is_no_reason_to_end_the_program_that_starts_it
     assert ended == [os.getpid()]
 
 
+def test_a_job_that_is_removed_while_the_jobs_are_listed_is_left_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folders = RunFolders(tmp_path)
+    kept = folders.create(("a",))
+    monkeypatch.setattr(RunFolders, "folders", lambda _: [kept, RunFolder(tmp_path / "removed")])
+    assert [state.run for state in folders.states()] == [kept.run]
+
+
 def test_a_full_disk_and_an_unwritable_folder_get_different_advice(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
