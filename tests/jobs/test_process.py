@@ -354,6 +354,21 @@ def test_the_end_of_the_work_is_the_state_of_the_job_and_its_last_event(
     assert (folder.state().state, folder.state().message) == (state, ended.message)
 
 
+def test_waiting_for_other_work_is_no_time_of_a_job(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    data, clock = DataFolder(tmp_path), count(0.0, 1.0)
+    folder = SAYING.create(data, (), Asked())
+    told: list[Event] = []
+
+    def work(job: JobAtWork[Asked]) -> None:
+        job.tell(Waiting(holder="a run"))
+        monkeypatch.setattr("dlbricks_tui.jobs.process.time.monotonic", lambda: 1000.0 + next(clock))
+        job.tell(Said(1))
+
+    monkeypatch.setattr("dlbricks_tui.jobs.process.time.monotonic", lambda: next(clock))
+    work_on(SAYING, folder, data, work, told.append)
+    assert isinstance(told[-1], JobEnded) and told[-1].seconds < 20 and folder.state().seconds < 20
+
+
 def test_a_job_whose_process_does_not_begin_has_failed(tmp_path: Path) -> None:
     data = DataFolder(tmp_path)
     folder = SAYING.create(data, (), Asked())
