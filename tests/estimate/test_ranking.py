@@ -12,7 +12,7 @@ from dlbricks_tui.estimate.knowledge import NOTHING_KNOWN, Knowledge, Latency, U
 from dlbricks_tui.estimate.ranking import Comparable, Point, Ranking, best_within, ranked, scaling_efficiency
 from dlbricks_tui.estimate.system_estimate import SystemEstimate
 from dlbricks_tui.models.graph import Level
-from dlbricks_tui.runtime.variant import Variant
+from dlbricks_tui.runtime.variant import InstructionSet, Variant
 from dlbricks_tui.store.change import Verdict, timing_by
 from dlbricks_tui.store.selections import Way
 from tests.bricks.graphs import chain
@@ -46,6 +46,15 @@ def test_efficiency_compares_with_the_fewest_threads_of_the_same_batch() -> None
     assert scaling_efficiency(points[1], points) == pytest.approx(10 * 2 / (8 * 4))
     assert scaling_efficiency(points[2], points) == 1.0
     assert scaling_efficiency(points[3], points) is None
+
+
+def test_efficiency_compares_with_the_same_kernels() -> None:
+    def limited(it: Point) -> Point:
+        variant = replace(it.found.variant, instructions=InstructionSet.AVX2)
+        return replace(it, found=replace(it.found, variant=variant))
+
+    points = [point(1, 10.0, 1), point(1, 5.0, 2), limited(point(1, 20.0, 1)), limited(point(1, 10.0, 2))]
+    assert [scaling_efficiency(it, points) for it in points] == [1.0] * 4
 
 
 def timed(batch_size: int, latency_ms: float, samples: int = 30) -> Comparable:
