@@ -196,11 +196,11 @@ class Analyser:
         roof: Roof | None = None
         least_ms: float | None = None
         points: tuple[LayerPoint, ...] = ()
-        if applies_to(found.way.runtime) and written is not None:
+        if applies_to(found) and written is not None:
             store = self._estimator.store
             known = by_id(store.systems()).get(scope.system)
             roof = None if known is None else roof_of(store.peaks(), known, threads)
-        doubt = "the peaks" if roof is None and applies_to(found.way.runtime) else ""
+        doubt = "the peaks" if roof is None and applies_to(found) else ""
         if roof is not None and written is not None:
             stored, roof = roof, _reached(roof, competing)
             by_stored_ms = None if best is None else _roofline_ms(best, stored)
@@ -354,7 +354,7 @@ def _roofline_ms(best: BestMeasured, roof: Roof) -> float | None:
 def _reached(roof: Roof, executions: Sequence[MeasuredExecution]) -> Roof:
     """Return the roof with the higher ones of the stored peaks and those that the layers of executions have reached."""
     for it in executions:
-        if it.as_written is not None and applies_to(it.found.way.runtime):
+        if it.as_written is not None and applies_to(it.found):
             roof = roof.reached_by(points_of(it, works_of(it, it.as_written), roof))
     return roof
 
@@ -492,7 +492,7 @@ def plan_here(found: Analysis, data: DataFolder, inputs: Mapping[str, Shape]) ->
 
 def _peaks_threads(found: Analysis, lacks: Sequence[Lack], data: DataFolder) -> int | None:
     """Return the number of threads whose peaks the roofline lacks once the executions are measured."""
-    if not applies_to(found.baseline.found.way.runtime):
+    if not applies_to(found.baseline.found):
         return None
     competing = [it.execution.runtime for it in lacks if it.competes]
     threads = max([found.threads, *(it.settings.threads or 1 for it in competing)])

@@ -11,6 +11,7 @@ from dlbricks_tui.analysis.bounds import (
     Gap,
     Roof,
     Work,
+    applies_to,
     best_measured,
     fastest,
     gap_of,
@@ -30,7 +31,7 @@ from dlbricks_tui.estimate.compositions import milliseconds, picoseconds
 from dlbricks_tui.estimate.knowledge import Latency
 from dlbricks_tui.models.graph import LayerGraph, Level, TensorType
 from dlbricks_tui.models.kinds import Kind
-from dlbricks_tui.runtime.variant import Variant
+from dlbricks_tui.runtime.variant import Precision, Variant
 from dlbricks_tui.store.records import Peaks, System
 from tests.analysis.executions import (
     RUNTIME,
@@ -252,6 +253,12 @@ def test_the_roof_is_that_of_the_system_and_threads() -> None:
     assert (found.highest, found.memory, found.shared_cache, found.shared_bytes) == (100.0, 10.0, 40.0, 16 << 20)
     assert roof_of([peaks], system, 1) is None
     assert roof_of([peaks], replace(system, id="b"), 2) is None
+
+
+@pytest.mark.parametrize("precision", Precision)
+def test_peaks_of_32_bit_numbers_bound_no_model_that_computes_with_others(precision: Precision) -> None:
+    found = executed(GRAPH).found
+    assert applies_to(replace(found, variant=Variant(precision=precision))) is (precision is Precision.F32)
 
 
 EXECUTION = Execution(RUNTIME, Level.FUSED)
