@@ -81,6 +81,14 @@ def estimated(share: float) -> Comparable:
     return Comparable(Point("", 1, SystemEstimate(WAY, found, variant=Variant(threads=1, batch=1))))
 
 
+def test_the_measured_latency_of_a_variant_counts_before_its_estimate() -> None:
+    point = estimated(1.0).point
+    timed_too = replace(point, found=replace(point.found, end_to_end=Latency(5.0, 4.9, 5.1)))
+    assert (timed_too.latency_ms, timed_too.per_second) == (5.0, 200.0)
+    assert point.latency_ms == point.estimate_ms == timed_too.estimate_ms != 5.0
+    assert best_within([timed_too], 4.0) is None
+
+
 def verdicts(*combinations: Comparable) -> list[Verdict | None]:
     return [it.verdict for it in ranked(combinations)]
 
