@@ -547,7 +547,7 @@ def _operations_of_layers(written: LayerGraph) -> Iterator[tuple[float, bool]]:
         brick = brick_of(written, (layer.index,))
         if brick.key not in known:
             known[brick.key] = _operations(brick.canonical)
-        yield known[brick.key]
+        yield (0.0, False) if layer.kind in _VIEWS else known[brick.key]
 
 
 def _operations(canonical: str) -> tuple[float, bool]:
