@@ -92,6 +92,9 @@ def test_a_run_with_a_target_says_how_many_bricks_it_did_not_need(dlbricks: Comm
     assert status == 0 and 0 < count < BRICKS
     assert f"{count} bricks measured, 0 known before, 0 failed, {BRICKS - count} not needed" in told
     assert model["coverage"]["predicted"] > 0
+    # The same once more has nothing to do, and that is no failure.
+    status, _, told = measured(dlbricks, "--target", "60%")
+    assert (status, "nothing was measured" in told) == (0, False) and f"{BRICKS - count} not needed" in told
 
 
 def test_a_run_waits_in_line_says_for_what_and_keeps_its_budget(
