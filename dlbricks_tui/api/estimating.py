@@ -222,11 +222,11 @@ def best_of(found: Iterable[SystemEstimate], usual: str = "") -> SystemEstimate 
 def _fastest(found: Iterable[SystemEstimate]) -> SystemEstimate | None:
     """Return the estimate with the least latency of those that were measured completely.
 
-    Of several methods of one runtime the last one counts that has timed the whole model, or else all of its bricks.
+    Of several methods the last one counts that has timed the whole model by a runtime at a level, or else all bricks.
     """
     known = [(it.figure, it) for it in found if it.figure is not None and it.figure.is_measured]
     known.sort(key=lambda pair: (pair[0].basis is FigureBasis.MEASURED, max(pair[0].between or (0.0,))))
-    last = {it.way.runtime: (figure.latency.value_ms, it) for figure, it in known}
+    last = {(it.way.runtime, it.way.level): (figure.latency.value_ms, it) for figure, it in known}
     return min(last.values(), key=lambda pair: pair[0], default=(0.0, None))[1]
 
 
