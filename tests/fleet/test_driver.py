@@ -490,6 +490,19 @@ def test_which_host_ends_before_everything_is_measured(
     assert sum(len(host.store) for host in hosts) < 2 * fleet.bricks
 
 
+def test_which_host_is_answered_for_every_part_and_not_for_the_first_only(
+    tmp_path: Path, workload: FleetWorkload, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("dlbricks_tui.fleet.answering._SHARE_OF_TIME", 1e9)
+    (whole,) = workload.parts
+    parts = tuple(replace(whole, models=(it,), parcels={it.name: whole.parcels[it.name]}) for it in whole.models)
+    hosts = (honest("slow", latency_ms=50.0), honest("fast"))
+    fleet = Fleet(tmp_path, FleetWorkload(parts), *hosts, question=Question.WHICH_HOST)
+    assert fleet.drive().state is State.FINISHED
+    orders = {it.model: it for it in fleet.told(OrderFound)}
+    assert {model: it.settled for model, it in orders.items()} == dict.fromkeys(MODELS, True)
+
+
 def test_a_host_whose_connection_is_refused_is_left_out_with_the_reason(fleet_of: FleetOf) -> None:
     fleet = fleet_of(honest("one", is_there=False), honest("two"))
     fleet.engine.waiting.append(HostUnreachable("one", "nothing answers"))
