@@ -179,7 +179,8 @@ class Driver:
             for host in waiting:
                 if host.state is FleetHostState.IDLE:
                     self._next(host)
-        if all(host.state is FleetHostState.IDLE and host.current is None for host in waiting):
+        # A host that is to end its task may hand bricks back.
+        if not self.waits_for_tasks and all(host.state is FleetHostState.IDLE for host in waiting):
             for host in waiting:
                 self._change(host, FleetHostState.DONE, "what is left cannot settle the order of the hosts")
 

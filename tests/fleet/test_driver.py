@@ -274,6 +274,14 @@ def test_a_cancelled_host_ends_and_the_others_continue(fleet_of: FleetOf) -> Non
     assert "one: cancelled" in state.message
 
 
+def test_bricks_of_a_cancelled_host_are_measured_by_an_equal_one_that_waits(fleet_of: FleetOf) -> None:
+    twin = another_system("twin")
+    fleet = fleet_of(FakeHost("one", twin), FakeHost("two", twin))
+    fleet.at_step({3: lambda: fleet.folder.command_host("one", "cancel")})
+    assert fleet.drive().state is State.FINISHED
+    assert fleet.has_everything_once()
+
+
 def test_a_host_that_is_added_while_it_runs_takes_part_and_does_so_when_it_is_resumed(fleet_of: FleetOf) -> None:
     fleet = fleet_of(honest("one"))
     fleet.at_step({3: lambda: fleet.folder.add_hosts([HostEntry(name="two", price_per_hour=3.6)])})
