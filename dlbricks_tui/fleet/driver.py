@@ -411,7 +411,11 @@ class Driver:
     def _change(self, host: HostWork, state: FleetHostState, message: str = "") -> None:
         """Change and tell the state of a host."""
         if (state, message) != (host.state, host.message):
-            host.since = host.since if state is host.state else self.clock()
+            if state is not host.state:
+                if host.current is not None and host.state in (FleetHostState.WAITING, FleetHostState.PAUSED):
+                    # As in a run, waiting for other work and pauses spend no time budget.
+                    host.current.began += self.clock() - host.since
+                host.since = self.clock()
             host.state, host.message = state, message
             self.tell(host.changed())
 

@@ -453,6 +453,20 @@ def test_a_time_budget_is_that_of_each_host(fleet_of: FleetOf) -> None:
     assert fleet.engine.hosts["one"].tasks[0].request.time_budget_seconds == 2.0
 
 
+def test_pauses_do_not_spend_a_time_budget(
+    tmp_path: Path, workload: FleetWorkload, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("dlbricks_tui.fleet.driver.TASK_SECONDS", 5.0)
+    fleet = Fleet(tmp_path, workload, honest("one"))
+    request = read_fleet_request(fleet.folder.request_file)
+    request = replace(request, run=replace(request.run, time_budget_seconds=60.0))
+    fleet.folder = create_fleet(request, fleet.site.data)
+    pause, unpause = (partial(fleet.folder.command_host, "one", what) for what in ("pause", "resume"))
+    fleet.at_step({1: pause, 400: unpause})
+    assert fleet.drive().state is State.FINISHED
+    assert fleet.has_everything_once()
+
+
 def test_a_host_that_has_removed_its_parcels_gets_them_again(fleet_of: FleetOf, small_workload: FleetWorkload) -> None:
     parcels = {it.sha256 for it in small_workload.parts[0].parcels.values()}
     fleet = fleet_of(honest("one", parcels=parcels))
