@@ -421,7 +421,10 @@ class Driver:
 
     def _next(self, host: HostWork) -> None:
         """Give a host its next task, if it may have one."""
-        if host.current is not None or host.is_over or not host.is_there or not host.pools or self._is_stopping:
+        if host.current is not None or host.is_over or not host.is_there or not host.pools:
+            return
+        if self._is_stopping:
+            self._change(host, FleetHostState.IDLE)
             return
         if not host.has_work:
             self._change(host, FleetHostState.DONE)

@@ -543,6 +543,7 @@ def test_a_signal_cancels_all_tasks_and_keeps_what_was_measured(fleet_of: FleetO
     fleet.at_step({3: partial(os.kill, os.getpid(), signal.SIGTERM)})
     state = fleet.drive()
     assert (state.state, state.message) == (State.CANCELLED, "it was cancelled")
+    assert {*fleet.states().values()} == {FleetHostState.IDLE}
     assert all(host.task is None for host in fleet.engine.hosts.values())
     assert 0 < len(fleet.measured()) < 2 * fleet.bricks
     assert len(fleet.measured()) == len(fleet.told(ResultStored))
