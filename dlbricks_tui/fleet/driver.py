@@ -344,7 +344,9 @@ class Driver:
             host.task_before = host.current.task.id
         ended = host.end_task(self.clock())
         if not host.is_over:
-            self._change(host, FleetHostState.LOST, "its connection ended")
+            # One that never gets as far as its report is given up, too.
+            state = FleetHostState.LOST if host.pools or not is_gone else FleetHostState.CONNECTING
+            self._change(host, state, "its connection ended")
         if ended is not None:
             self._tell_failed(ended.pool, host, ended.pool.lose(host.name))
             self._wake(ended.pool)

@@ -444,6 +444,23 @@ def test_a_host_that_stays_away_is_given_up_after_a_while(fleet_of: FleetOf) -> 
     assert isinstance(fleet.events[-1], FleetEnded)
 
 
+def test_a_host_that_goes_away_before_each_report_is_given_up(
+    fleet_of: FleetOf, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fleet = fleet_of(honest("one"))
+    engine = fleet.engine
+    monkeypatch.setattr(engine, "report", lambda host, _: engine.lose(host))
+
+    def return_again(step: int) -> None:
+        assert step < 10_000
+        engine.waiting.append(HostUnreachable("one", "its worker ended"))
+        engine.bring_back("one")
+
+    engine.before_step = return_again
+    assert fleet.drive().state is State.FAILED
+    assert "did not join within 10 minutes" in fleet.progress.hosts["one"].message
+
+
 def test_a_time_budget_is_that_of_each_host(fleet_of: FleetOf) -> None:
     fleet = fleet_of(honest("one"))
     request = read_fleet_request(fleet.folder.request_file)
