@@ -7,6 +7,7 @@ which of them are the owner's.
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from itertools import chain
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -282,8 +283,7 @@ def import_results(store: ResultsDatabase, key: SuiteKey, results: SuiteResults,
     index = store.generation.index
     new = sum(any(index.row_of_uuid(each.uuid) is None for each in measured) for measured in bricks)
     # Your own results on the same system count before those of a suite.
-    store.add_imported([each for measured in bricks for each in measured], Source(Path(where).name))
-    store.add(*failures)
+    store.add_imported([*chain.from_iterable(bricks), *failures], Source(Path(where).name))
     runtimes = tuple(part.runtime.id for part in results.parts)
     known = len(bricks) - new
     return SuiteImport(results.system.id, runtimes[0], runtimes, key.models, new, known, decoys, len(failures), missing)
