@@ -438,7 +438,8 @@ class Driver:
         if seconds_left == 0.0:
             self._change(host, FleetHostState.DONE, "its time budget is spent")
             return
-        for pool in host.pools:
+        # All probes come first.
+        for pool in sorted(host.pools, key=lambda it: it.is_probed):
             if not pool.free:
                 continue
             is_probe = False

@@ -72,6 +72,13 @@ def workload_of(path: Path, *names: str) -> FleetWorkload:
     return FleetWorkload((FleetPart(request, models, parcels),))
 
 
+def in_parts(workload: FleetWorkload) -> FleetWorkload:
+    """Return the same models, each in a part of its own."""
+    (whole,) = workload.parts
+    parts = (replace(whole, models=(it,), parcels={it.name: whole.parcels[it.name]}) for it in whole.models)
+    return FleetWorkload(tuple(parts))
+
+
 class Fleet:
     """A fleet run in a data folder, its hosts, and the events so far."""
 
@@ -508,6 +515,17 @@ def test_a_host_is_probed_before_it_measures_the_rest(
     assert fleet.has_everything_once()
 
 
+def test_each_part_is_probed_before_the_rest_of_any_is_measured(
+    tmp_path: Path, workload: FleetWorkload, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("dlbricks_tui.fleet.driver.TASK_SECONDS", 2.0)
+    monkeypatch.setattr("dlbricks_tui.fleet.driver.probe_bricks", lambda pool, *_: tuple(pool.free.values())[:5])
+    fleet = Fleet(tmp_path, in_parts(workload), honest("one"), probe_seconds=4.0)
+    assert fleet.drive().state is State.FINISHED
+    rules = [it.request.rule for it in fleet.engine.hosts["one"].tasks]
+    assert rules[:2] == [PROBE_RULE] * len(MODELS) and PROBE_RULE not in rules[2:]
+
+
 def test_which_host_ends_before_everything_is_measured(
     tmp_path: Path, workload: FleetWorkload, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -533,10 +551,8 @@ def test_which_host_is_answered_for_every_part_and_not_for_the_first_only(
     tmp_path: Path, workload: FleetWorkload, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("dlbricks_tui.fleet.answering._SHARE_OF_TIME", 1e9)
-    (whole,) = workload.parts
-    parts = tuple(replace(whole, models=(it,), parcels={it.name: whole.parcels[it.name]}) for it in whole.models)
     hosts = (honest("slow", latency_ms=50.0), honest("fast"))
-    fleet = Fleet(tmp_path, FleetWorkload(parts), *hosts, question=Question.WHICH_HOST)
+    fleet = Fleet(tmp_path, in_parts(workload), *hosts, question=Question.WHICH_HOST)
     assert fleet.drive().state is State.FINISHED
     orders = {it.model: it for it in fleet.told(OrderFound)}
     assert {model: it.settled for model, it in orders.items()} == dict.fromkeys(MODELS, True)
