@@ -477,6 +477,21 @@ def test_a_time_budget_is_that_of_each_host(fleet_of: FleetOf) -> None:
     assert fleet.engine.hosts["one"].tasks[0].request.time_budget_seconds == 2.0
 
 
+def test_a_fleet_run_whose_time_budget_was_spent_can_be_resumed(
+    tmp_path: Path, workload: FleetWorkload, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("dlbricks_tui.fleet.driver.TASK_SECONDS", 5.0)
+    fleet = Fleet(tmp_path, workload, honest("one"))
+    request = read_fleet_request(fleet.folder.request_file)
+    request = replace(request, run=replace(request.run, time_budget_seconds=1.0))
+    fleet.folder = create_fleet(request, fleet.site.data)
+    assert fleet.drive().state is State.FINISHED
+    assert fleet.progress.hosts["one"].message == "its time budget is spent"
+    assert not fleet.folder.is_complete
+    fleet.drive()
+    assert fleet.folder.is_complete and fleet.has_everything_once()
+
+
 def test_pauses_do_not_spend_a_time_budget(
     tmp_path: Path, workload: FleetWorkload, monkeypatch: pytest.MonkeyPatch
 ) -> None:
