@@ -217,11 +217,10 @@ class FleetResults:
         described = dict(system.facts)
         facts: list[tuple[str, Fact]] = [("cpu", system.cpu)]
         facts += [(name, described[name]) for name in KEPT_FACTS if name in described]
-        frameworks = {it.framework: it.version for it in report.runtimes}
         records: list[Record] = [system]
         for runtime, protocol in ways:
-            framework = runtime.partition("-")[0]
-            packages = (("dlbricks", report.dlbricks), ("python", report.python), (framework, frameworks[framework]))
+            framework, _, version = runtime.partition(" ")[0].partition("-")
+            packages = (("dlbricks", report.dlbricks), ("python", report.python), (framework, version))
             run, models = run_of(self._fleet, host), self._models
             known = self._store.provenance_of(run, runtime)
             found = Provenance(
