@@ -388,10 +388,11 @@ class _TaskRun:
             self._note(f"{lost} of {len(bricks)} bricks are in no parcel as {title} reads it on this host")
 
     def _send_found(self, folder: JobFolder, store: ResultsDatabase, bricks: Collection[str]) -> None:
-        """Send what the store has of some bricks; if everything is to be measured again, what is newer than the run."""
+        """Send what the store has of some bricks; of what is to be measured again, what is newer than the run."""
         store.refresh()
-        since = folder.state().started if self._request.again and self._order is None else ""
-        self._send(found_in(store, self._conditions, bricks, since))
+        started, request = folder.state().started, self._request
+        found = found_in(store, self._conditions, bricks, started if request.again and self._order is None else "")
+        self._send(it for it in found if it.when >= started or not (request.retry_failed and isinstance(it, Failure)))
 
     def _note(self, text: str) -> None:
         self._tell(TaskNote(task=self._task.id, text=text))

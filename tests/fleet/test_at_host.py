@@ -169,6 +169,11 @@ def test_a_failure_is_sent_with_its_reason_and_not_tried_again(
     again = host.carry_out(task_of(parcel, "task-2"))
     assert records(again, "failures") == [failure]
     assert len(host.started) == 1
+    # One that is to be tried again, and is not for lack of time, is not told as failed anew.
+    retried = host.carry_out(task_of(parcel, "task-3", retry_failed=True, time_budget_seconds=0.001))
+    assert (len(host.started), records(retried, "failures")) == (2, [])
+    retried = host.carry_out(task_of(parcel, "task-4", retry_failed=True))
+    assert [it["brick"] for it in records(retried, "failures")] == [failure["brick"]]
 
 
 @pytest.mark.parametrize(
