@@ -115,7 +115,7 @@ _AS_NUMPY_SAYS = {"float": "float32", "double": "float64", "string": "object", "
 _AS_ONNX_SAYS = {numpys: onnxs for onnxs, numpys in _AS_NUMPY_SAYS.items()}
 
 
-_LONGEST_VALUE = 64
+_LONGEST_VALUE, _LONGEST_LIST = 64, 2**12
 
 
 class DamagedValueError(Exception):
@@ -165,9 +165,12 @@ def value_of(tensor: "TensorProto") -> ParamValue:
 
 
 def attribute_value(attribute: "AttributeProto") -> ParamValue:
-    """Return the value of an attribute."""
+    """Return the value of an attribute; for a long list, a hash."""
     from onnx import AttributeProto
 
+    count = len(attribute.ints) + len(attribute.floats) + len(attribute.strings)
+    if count > _LONGEST_LIST:
+        return f"{count} sha256:{sha256(attribute.SerializeToString(deterministic=True)).hexdigest()}"
     if attribute.type == AttributeProto.TENSOR:
         return value_of(attribute.t)
     if attribute.type == AttributeProto.INT:
