@@ -340,6 +340,7 @@ def onnx_weights(path: Path) -> Iterator[tuple[str, Iterator[Any]]]:
 
 def _values(path: Path, weight: "TensorProto") -> Iterator[Any]:
     import numpy
+    from onnx import TensorProto
     from onnx.helper import tensor_dtype_to_np_dtype
 
     try:
@@ -350,6 +351,11 @@ def _values(path: Path, weight: "TensorProto") -> Iterator[Any]:
         dtype, left = tensor_dtype_to_np_dtype(weight.data_type), prod(weight.dims)
         with open_regular(path.parent / facts["location"]) as file:
             file.seek(int(facts.get("offset") or 0))
+            if (_element_bits(weight.data_type) or 8) < 8:
+                # Several in a byte, which only onnx unpacks.
+                held = file.read(_needed_bytes(weight) or 0)
+                yield array_of(TensorProto(dims=weight.dims, data_type=weight.data_type, raw_data=held))
+                return
             while left > 0:
                 found = numpy.fromfile(file, dtype, min(left, _CHUNK_VALUES))
                 if not found.size:

@@ -175,6 +175,15 @@ def test_large_arrays_stay_on_disk_and_are_found_there(tmp_path: Path) -> None:
     assert refused_onnx(path) == "net is not an ONNX file, or is damaged"
 
 
+def test_numbers_of_four_bits_are_read_from_a_file_beside_the_model(tmp_path: Path) -> None:
+    weight = kept_in("weights", TensorProto(name="w", data_type=TensorProto.INT4, dims=(3,)))
+    (tmp_path / "weights").write_bytes(bytes([0x21, 0x03]))
+    cast, add = make_node("Cast", ["w"], ["c"], to=TensorProto.FLOAT), make_node("Add", ["x", "c"], ["y"])
+    path = saved(tmp_path, model([cast, add], {"x": (3,)}, ["y"], [weight], opset=21))
+    ((name, (values,)),) = onnx_weights(path)
+    assert (name, values.astype(int).tolist()) == ("w", [1, 2, 3])
+
+
 def test_large_arrays_in_branches_stay_on_disk(tmp_path: Path) -> None:
     result = make_tensor_value_info("r", TensorProto.FLOAT, None)
     inside = make_graph([make_node("Add", ["x", "w"], ["r"])], "inside", [], [result], [from_array(VALUES, "w")])
