@@ -50,6 +50,7 @@ from dlbricks_tui.wording.numbers import (
     parameters_text,
     parameters_words,
     percent,
+    percent_of_part,
     rate_text,
     rate_words,
     signed_percent,
@@ -175,7 +176,7 @@ def basis_sentence(answer: LanguageAnswer) -> str:
     rest = f"is predicted{' from a shorter prompt, as the model is large' if answer.is_measured else cure}"
     if answer.measured_when is None:
         return f"{PREDICTED} all of it {rest}"
-    share = percent(min(max(answer.coverage, 0.01), 0.99))
+    share = percent_of_part(answer.coverage)
     return f"{PREDICTED} {share} of the time rests on {made}, the rest {rest}"
 
 
@@ -318,7 +319,7 @@ def measured_text(answer: LanguageAnswer, verb: str = "") -> str:
     # Small bricks occur in many models.
     if answer.measured_when is None or answer.coverage < _LEAST_COVERAGE:
         return "predicted"
-    return f"{f'{percent(answer.coverage)} ' * answer.is_predicted}{verb}{ago(answer.measured_when)}"
+    return f"{f'{percent_of_part(answer.coverage)} ' * answer.is_predicted}{verb}{ago(answer.measured_when)}"
 
 
 def fastest_first(answers: Iterable[LanguageAnswer], at_least: float = 0.0) -> list[LanguageAnswer]:

@@ -41,6 +41,7 @@ from dlbricks_tui.wording.numbers import (
     or_dash,
     partly,
     percent,
+    percent_of_part,
     price_per_hour,
     rate_text,
     speed,
@@ -331,7 +332,7 @@ def _style(it: LanguageOnSystem) -> str:
 def _basis_text(it: LanguageOnSystem) -> str:
     if it.rests_on != "bricks":
         return _RESTS_ON[it.rests_on]
-    share = f"{percent(min(max(it.coverage, 0.01), 0.99))} " if it.is_predicted else ""
+    share = f"{percent_of_part(it.coverage)} " if it.is_predicted else ""
     return f"{share}measured {ago(it.measured_when or '')}"
 
 

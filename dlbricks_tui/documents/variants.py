@@ -121,8 +121,9 @@ def curve_answer(points: Sequence[Point]) -> str:
     quickest = min(known, key=lambda it: it.latency_ms or 0.0)
     busiest = max(known, key=lambda it: it.per_second or 0.0)
     if quickest is busiest or not varies_by_batch(points):
-        slowest = max(known, key=lambda it: it.latency_ms or 0.0)
-        times = (slowest.latency_ms or 0.0) / (quickest.latency_ms or 1.0)
+        # By throughput: an inference of a larger batch takes longer, and does more.
+        slowest = min(known, key=lambda it: it.per_second or 0.0)
+        times = (quickest.per_second or 0.0) / (slowest.per_second or 1.0)
         against = f", {times:.2f} times as fast as {_name(slowest, points)}" if slowest is not quickest else ""
         return f"{capitalised(_name(quickest, points))}: {_figures(quickest)}{against}."
     return (
@@ -199,7 +200,7 @@ def interval_text(point: Point) -> str:
     composed = point.found.estimate.composed
     if composed is None or point.estimate_ms is None:
         return "-"
-    return f"{milliseconds(composed.interval.low_ms)} to {milliseconds(composed.interval.high_ms)}"
+    return " to ".join(milliseconds(it, precise=True) for it in (composed.interval.low_ms, composed.interval.high_ms))
 
 
 class CurveSeries(NamedTuple):

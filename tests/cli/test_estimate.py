@@ -118,6 +118,8 @@ def test_missing_bricks_are_left_out_or_predicted_and_the_command_that_measures_
     assert (measured_only["next_step"], measured_only["obstacle"]) == ("run", None)
     assert f"{len(gone)} bricks to run" in err
     assert "`dlbricks run table1:16 --level written` there, on c5.xlarge" in err
+    _, _, err = with_records([], *asked, "--measured-only", "--runtime", "mxnet")
+    assert "`dlbricks run table1:16 --level written --runtime mxnet` there, on c5.xlarge" in err
 
     status, out, err = with_records(brick_records(VGG, **ON_C5), *asked, "--json")
     (found,) = json.loads(out)
@@ -209,6 +211,7 @@ def test_available_results_are_named_when_none_fits(with_records: Command) -> No
         (("--runtime", "tf"), "no runtime in the store is called 'tf'; give one of: mxnet-1.5.1"),
         (("--json", "--csv"), "not allowed with"),
         (("--threads", "1,2", "--accuracy"), "--accuracy judges one variant"),
+        (("--bound-ms", "20", "--score"), "--score judges one variant: give one value each of --runtime, "),
         (("--precision", "bf16", "--runtime", "mxnet"), "computes in f32 and not in bf16"),
         (("--optimisation", "none", "--runtime", "mxnet"), "has no choice of optimisation levels: leave none out"),
         (("--slowest", "3", "--threads", "1,2"), "--slowest shows the layers of one variant"),

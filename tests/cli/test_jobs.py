@@ -203,6 +203,19 @@ def test_a_replay_shows_the_progress_and_ends_with_the_estimates(data: DataFolde
     assert (first["measured_layers"], first["layers"]) == (40, 60)
 
 
+def test_a_replay_at_the_speed_of_the_run_says_so(data: DataFolder, dlbricks: Command) -> None:
+    put_run(data, [planned(), ended(seconds=2)], State.FINISHED)
+    assert " of it, at its own speed; nothing is measured now" in dlbricks(*REPLAY)[2]
+
+
+def test_runs_have_the_names_of_their_models_in_a_narrow_terminal(
+    data: DataFolder, dlbricks: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put_run(data, [planned(), ended()], State.FINISHED)
+    monkeypatch.setenv("COLUMNS", "80")
+    assert "resnet18_v1, squeez" in dlbricks("runs")[1]
+
+
 ROOT = Path(__file__).parents[2]
 AT_ONCE = ("--speed", "100000")
 # Frameworks that are asked for are missing, and so is every other program.

@@ -150,7 +150,7 @@ def test_answers_are_told_in_sentences() -> None:
                 basis_sentence, (answer(), in_part, replace(in_part, is_measured=True), predicted())
             ),
             # A share that nobody would notice is not called measured.
-            "executions": [execution_words(answer(coverage=share)) for share in (1.0, 0.62, 0.001)],
+            "executions": [execution_words(answer(coverage=share)) for share in (1.0, 0.999, 0.62, 0.001)],
             "commands": [
                 language_command(answer()),
                 language_command(replace(other, runtime="openvino-2025.3 python-3.11 threads-default")),

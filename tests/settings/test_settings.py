@@ -1,6 +1,7 @@
 """Settings: the kinds of their values, unique where they share a command, and all that follows from one of them."""
 
 import argparse
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
@@ -15,6 +16,7 @@ from dlbricks_tui.cli.parser import Parser, UsageError
 from dlbricks_tui.errors import UserError
 from dlbricks_tui.evaluations.evaluation import FileTable, of_settings
 from dlbricks_tui.evaluations.file import loaded
+from dlbricks_tui.language.architecture import WeightPrecision
 from dlbricks_tui.runtime.variant import Precision
 from dlbricks_tui.settings import analysing, cutting, language, loads, measuring, variant, workbench
 from dlbricks_tui.settings.cutting import CUTTING
@@ -56,6 +58,12 @@ def test_declarations_are_whole_and_those_of_the_config_file_have_names_of_their
         assert setting.default is None or setting.usual != "usual" or setting.config or setting.kind.is_flag
     names = [it.config for it in {id(it): it for it in DECLARED}.values() if it.config]
     assert len(names) == len(set(names)) == 12
+
+
+def test_a_load_takes_the_precisions_that_its_help_names() -> None:
+    named = re.findall(r"\w+", loads.ANY_PRECISION.about)
+    assert [it.value for it in WeightPrecision if it.value in named] == ["int4", "int8", "f32", "bf16"]
+    assert all(loads.ANY_PRECISION.kind.read(it.value) for it in WeightPrecision if it.value in named)
 
 
 def test_a_host_with_more_cores_than_a_setting_allows_offers_what_is_allowed() -> None:
