@@ -388,6 +388,11 @@ class Corresponding:
     second: ResultExecution
     differ: frozenset[str]
 
+    @property
+    def items(self) -> tuple[int, int]:
+        """The items in an inference of each: where batch sizes differ, latencies are those of an item."""
+        return (self.first.batch, self.second.batch) if "batch" in self.differ else (1, 1)
+
 
 def corresponding(first: Iterable[ResultExecution], second: Iterable[ResultExecution]) -> list[Corresponding]:
     """Return the executions of both groups that correspond, each once."""

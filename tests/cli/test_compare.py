@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -291,6 +292,21 @@ def test_two_results_of_a_model_on_two_days_tell_which_bricks_differ(compare: Co
     status, out, _ = compare(records, *(it.uuid for it in whole), "--json")
     found = json.loads(out)
     assert (status, found["verdict"], len(found["parts"])) == (0, "slower", 6)
+
+
+def test_other_batch_sizes_are_compared_by_the_latency_of_an_item(compare: Compare) -> None:
+    of_8 = {"batch_size": 8, "model": "e" * 64}
+    whole = [
+        end_to_end(model="d" * 64, name="net", samples_ms=(samples := tuple([10.0, 10.1, 10.2] * 8)), runtime=MXNET),
+        end_to_end(name="net", samples_ms=tuple(40 * it for it in samples), runtime=MXNET, **of_8),
+    ]
+    whole = [replace(it, statistics=summarise(it.samples_ms), system="host-a") for it in whole]
+    known = [system("host-a"), runtime(MXNET, framework="mxnet")]
+    _, out, _ = compare([*known, *whole], "host-a batch_size=1", "host-a batch_size=8", "--json")
+    found = json.loads(out)
+    assert found["ratio"] == pytest.approx(5)
+    (low, high), one = found["b"]["interval"], found["a"]
+    assert high - low == pytest.approx(5 * (one["interval"][1] - one["interval"][0]))
 
 
 REFUSED = {
