@@ -49,8 +49,6 @@ from dlbricks_tui.store.selections import Selection, equal
 from dlbricks_tui.wording.numbers import counted, minute_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from dlbricks_tui.api.estimating import Answer
     from dlbricks_tui.api.open_models import ComparableRow
     from dlbricks_tui.api.scope import EstimateOptions
