@@ -471,7 +471,8 @@ class ThreadSafeEstimator:
             system = choices.system or host
             form = choices.format if chosen is None else format_of(by_id(store.runtimes()).get(chosen))
             registered = Registry(self._data.path).one_of_each_format(precision=choices.precision)
-            usual = {each: options.variant_of(it) for each, it in registered.items()} if system == host else {}
+            taken = usual_runtimes(self._data, options.usual_runtime, choices.precision) if system == host else {}
+            usual = {each: options.variant_of(it) for each, it in taken.items()}
             scope = MeasurementScope(
                 system, choices.level, system == host, form, chosen, usual, is_exact=chosen is not None
             )

@@ -232,8 +232,6 @@ def options_of(spec: ModelSpec, choices: Choices, config: Config) -> EstimateOpt
     return choices.options(
         inputs=spec.shapes,
         usual_cutting=Cutting(config.granularity, config.cut, config.order),
-        usual_runtime=config.runtime,
-        usual_threads=config.threads,
     )
 
 

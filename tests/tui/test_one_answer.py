@@ -12,13 +12,13 @@ import pytest
 from dlbricks_tui.api.analyses import model_row
 from dlbricks_tui.api.combinations import compare_in_steps
 from dlbricks_tui.api.model_reading import estimate_library
-from dlbricks_tui.api.open_models import Choices, ModelSpec
+from dlbricks_tui.api.open_models import Choices, ModelSpec, choices_from
 from dlbricks_tui.api.scenarios import ScenarioOfModel, ScenarioSettings
 from dlbricks_tui.api.session import WorkbenchSession, options_of
 from dlbricks_tui.api.store_contents import rank_systems
 from dlbricks_tui.bricks.decomposition import decompose
 from dlbricks_tui.cli.main import main
-from dlbricks_tui.config.config import Config
+from dlbricks_tui.config.config import Config, Given
 from dlbricks_tui.documents.analysis import AnalysisDocument
 from dlbricks_tui.estimate.system_estimate import SystemEstimate
 from dlbricks_tui.folders import SAMPLE_MODELS, DataFolder
@@ -243,3 +243,13 @@ def test_every_door_gives_one_answer(
             assert printed.name == answer.way.runtime
         if number == 0:
             assert printed.since == found["home"].since
+
+
+@pytest.mark.openvino
+def test_the_runtime_and_threads_of_the_settings_count_at_every_door(new: DataFolder) -> None:
+    config = Config({**Config().given, "run.runtime": Given("openvino"), "run.threads": Given(1)})
+    choices, session = choices_from(config, new), WorkbenchSession(new, SAMPLE_MODELS)
+    spec = ModelSpec(source_called("tabular_network"), choices.level, choices.cutting)
+    found = {door.__name__: door(session, spec, choices) for door in (panel, analysis)}
+    session.close()
+    assert set(found.values()) == {found["panel"]} and found["panel"].name == "OpenVINO, 1 thread, batch 1"
