@@ -100,6 +100,11 @@ def test_one_word_has_its_kind_and_several_are_a_selection(store: ResultsDatabas
     assert (found.kind, found.name, found.words) == (PairKind.SELECTION, *["system here, of=model"] * 2)
 
 
+def test_an_id_is_clear_whatever_else_is_called_the_same(store: ResultsDatabase) -> None:
+    store.add(system("there", instance_type="here"), model("m", 9.0, system="there"))
+    assert select_named(store, "here").words == "system here"
+
+
 def test_a_new_kind_of_results_needs_one_declaration(
     store: ResultsDatabase, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
