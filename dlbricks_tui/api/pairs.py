@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -26,6 +27,7 @@ from dlbricks_tui.api.documents import taken
 from dlbricks_tui.api.estimates import Comparison
 from dlbricks_tui.api.estimating import open_estimator
 from dlbricks_tui.api.open_models import PairKind
+from dlbricks_tui.api.opening import reference_to
 from dlbricks_tui.api.session import Remarks, WorkbenchSession
 from dlbricks_tui.api.sides import (
     KINDS,
@@ -389,7 +391,9 @@ def compare_models(
         if len(answers) < 2:
             raise NotComparableError("one of the two models cannot be read, so there is nothing to compare")
         sides = [EstimatedSide(it.source.name, it.found, it.inquiry.timing(it.found.way)) for it in answers]
-    return compare_estimates(PairKind.MODEL, *sides, cure=f"`dlbricks run {first.name} {second.name}` measures both")
+    # The path of a model that is no sample is clear, whatever the library lists.
+    named = [reference_to(it, has_name=it.task is not None) for it in (first, second)]
+    return compare_estimates(PairKind.MODEL, *sides, cure=f"`{shlex.join(['dlbricks', 'run', *named])}` measures both")
 
 
 # What `dlbricks compare` prints: of one model, or of two things.
