@@ -134,7 +134,7 @@ def test_parts_of_two_batch_sizes_are_those_of_an_item(tmp_path: Path) -> None:
     file, sides = saved(tmp_path, onnx_model([make_node("Relu", ["x"], ["y"])], {"x": ["batch", 8]}, ["y"])), []
     for size in (1, 8):
         cut = decompose(Loader(tmp_path, TableFramework()).load(source_of(file), batch_size=size))
-        where = {"system": "here", "runtime": ONE, "batch_size": size}
+        where: dict[str, Any] = {"system": "here", "runtime": ONE, "batch_size": size}
         with store_of(tmp_path / f"{size}", *DEFINITIONS, *brick_records(cut, **where)) as store:
             found = Inquiry(store, cut).on("here", ONE)
         assert found is not None

@@ -295,7 +295,7 @@ def test_two_results_of_a_model_on_two_days_tell_which_bricks_differ(compare: Co
 
 
 def test_other_batch_sizes_are_compared_by_the_latency_of_an_item(compare: Compare) -> None:
-    of_8 = {"batch_size": 8, "model": "e" * 64}
+    of_8: dict[str, Any] = {"batch_size": 8, "model": "e" * 64}
     whole = [
         end_to_end(model="d" * 64, name="net", samples_ms=(samples := tuple([10.0, 10.1, 10.2] * 8)), runtime=MXNET),
         end_to_end(name="net", samples_ms=tuple(40 * it for it in samples), runtime=MXNET, **of_8),
