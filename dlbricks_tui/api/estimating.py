@@ -480,6 +480,15 @@ class ThreadSafeEstimator:
             self._known = key, (options, scope, Readings(MeasuredRuntimes(self._data, store, system), read))
         return self._known[1]
 
+    def scores(self, models: Sequence[tuple[ModelSource, Decomposition]], choices: "Choices") -> "tuple[Score, ...]":
+        """Return how well models would have been predicted, by the rule of `Estimator.scores`."""
+        from dlbricks_tui.estimate.score import scores_on
+
+        with self._store.held(refresh=True) as store:
+            _, scope, _ = self._asked(store, choices)
+            asked = [(model, scope.runtime_for(source)) for source, model in models]
+            return tuple(score for _, score in scores_on(store, scope.system, asked, others=scope.named is None))
+
     def timing(self, answer: Answer) -> "Timing | None":
         """Return the latency of the whole model, if it was timed end to end."""
         with self._store.held():
