@@ -259,15 +259,16 @@ def test_the_runtime_and_threads_of_the_settings_count_at_every_door(new: DataFo
 
 
 def test_models_are_scored_by_the_usual_runtime_at_every_door(new: DataFolder) -> None:
-    here, choices = {"system": fingerprint().id}, WRITTEN
+    system, choices = fingerprint().id, WRITTEN
     usual = Registry(new.path).default()
     with ResultsDatabase(new.store) as store:
         for model in map(graph_of, (MODEL, "resnet18_v1")):
-            store.add(runtime(usual.identity), *lawful_records(decompose(model), runtime=usual.identity, **here))
+            store.add(runtime(usual.identity), *lawful_records(decompose(model), runtime=usual.identity, system=system))
             # The newest results are of another number of threads.
             other = runtime(usual.with_threads(7).identity)
             store.add(
-                other, *brick_records(decompose(model), runtime=other.id, when="2026-11-29T08:00:00+00:00", **here)
+                other,
+                *brick_records(decompose(model), runtime=other.id, when="2026-11-29T08:00:00+00:00", system=system),
             )
     session, sources = WorkbenchSession(new, SAMPLE_MODELS), [source_called(MODEL)]
     with session.open_estimator(EstimateOptions(level=Level.WRITTEN)) as estimator:
