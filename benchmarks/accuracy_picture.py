@@ -30,7 +30,7 @@ def _lines(figures: Sequence[Figure]) -> Iterator[str]:
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {_HEIGHT}" width="{_WIDTH}" height="{_HEIGHT}" '
         'font-family="sans-serif" font-size="13" fill="#888">'
     )
-    yield f"<title>Estimate against end-to-end latency of {len(figures)} models</title>"
+    yield f"<title>Estimate against end-to-end latency of {len(figures)} measurements</title>"
     for power in range(low, high + 1):
         ms = 10.0**power
         yield _line(x(ms), y(10.0**low), x(ms), y(10.0**high), _GREY, 0.5)
@@ -45,7 +45,7 @@ def _lines(figures: Sequence[Figure]) -> Iterator[str]:
             f'<circle cx="{x(it.measured_ms):.1f}" cy="{y(it.estimate_ms):.1f}" r="2.5" fill="{_COLOUR}" '
             'fill-opacity=".6"/>'
         )
-    yield f'<text x="{_MARGIN + 12}" y="{_MARGIN + 20}">{len(figures)} models</text>'
+    yield f'<text x="{_MARGIN + 12}" y="{_MARGIN + 20}">{len(figures)} measurements</text>'
     yield f'<text x="{_MARGIN + 12}" y="{_MARGIN + 40}">dashed: 10 % more or less</text>'
     yield f'<text x="{_WIDTH / 2}" y="{_HEIGHT - 16}" text-anchor="middle">end-to-end latency in ms</text>'
     yield (

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import os
 import platform
-import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -71,16 +70,16 @@ def processors_here() -> Processors:
     if _recorded is not None and (recorded := Processors.of(_recorded.system["cores"], _recorded.system["facts"])):
         return recorded
     # Only Linux can bind a process to some of them.
-    number = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return Processors(number, platform.machine(), _share_cores())
+    usable = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else range(os.cpu_count() or 1)
+    return Processors(len(usable), platform.machine(), _share_cores(usable))
 
 
-def _share_cores() -> bool:
-    """Return whether two logical processors share a core, as `host.fingerprint.hyper_threading` finds out."""
+def _share_cores(processors: Collection[int]) -> bool:
+    """Return whether two of these logical processors share a core; False where the kernel does not tell."""
     with suppress(OSError):
-        return (_CPU / "smt/active").read_text(encoding="ascii").strip() == "1"
-    siblings = _CPU.glob("cpu[0-9]*/topology/thread_siblings_list")
-    return any(re.search("[,-]", it.read_text(encoding="ascii")) for it in siblings)
+        cores = {(_CPU / f"cpu{it}/topology/thread_siblings_list").read_text(encoding="ascii") for it in processors}
+        return len(cores) < len(processors)
+    return False
 
 
 def host_name() -> str:

@@ -374,7 +374,7 @@ class TokenLoadAnswer:
     """The users that a language model serves on a system within bounds of both delays."""
 
     model: str
-    # The published name; empty for a file.
+    # The published name; that of the file for others.
     title: str
     system: str
     runtime: str
@@ -501,7 +501,6 @@ def _drive(queue: TokenQueue, serving: TokenServing, users: int) -> Drive:
 
 
 def _question(model: NamedModel, options: TokenLoadOptions, data: DataFolder) -> LanguageQuestion:
-    options.require_context(model.name, model.architecture.positions)
     asked, *_ = questions([model], options, data)
     if asked.runtime.framework != _FRAMEWORK:
         raise LanguageError("users are served by ONNX Runtime only: leave --runtime out, or choose onnxruntime")

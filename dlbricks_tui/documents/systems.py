@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from itertools import groupby
@@ -299,7 +300,7 @@ def _legend(found: Sequence[LanguageOnSystem]) -> Iterator[Part]:
         others = sorted({name for it in of_peaks for name in it.compared_with})
         shares = f"what {names_of(others, _MOST_NAMED)} reached of theirs" if others else "what hosts usually reach"
         yield Sentence(f"{PREDICTED} its peaks: predicted from the peaks of the system and {shares}")
-    first = found[0].model if found else ""
+    first = shlex.quote(found[0].path or found[0].model) if found else ""
     if unknown := sorted({it.system for it in found if it.rests_on == "description"}):
         yield Sentence(
             f"nothing but its description is known of {names_of(unknown, _MOST_NAMED)}: run `dlbricks llm {first} "

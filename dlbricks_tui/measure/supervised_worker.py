@@ -104,6 +104,8 @@ class SupervisedWorker:
         self._programs: dict[str, _Loading] = {}
         self._usual_seconds: dict[str, float] = {}
         self._losses: dict[str, Loss] = {}
+        # Why each program that failed is not loaded; unlike `take_losses`, these stay.
+        self.reasons: dict[str, Loss] = {}
         self._lost_before: set[str] = set()
         self._unexplained_losses = 0
 
@@ -210,6 +212,7 @@ class SupervisedWorker:
     def _loaded(self, name: str, loading: _Loading) -> Loaded:
         loaded = self._ask(Load(name, loading.program, self._memory_limit_bytes, True), loading.seconds)
         self._usual_seconds[name] = loaded.first_run_seconds
+        self.reasons.pop(name, None)
         return loaded
 
     def _sampled(self, names: Sequence[str], untimed: int, timed: int) -> tuple[tuple[float, ...], ...]:
@@ -239,22 +242,21 @@ class SupervisedWorker:
         return None
 
     def _unload_refused(self, name: str, refused: WorkerRefusedError) -> None:
-        self._forget(name)
-        crowded = refused.reason is Reason.TOO_LARGE and bool(self._programs)
-        self._losses[name] = Loss(refused.reason.value, str(refused), try_alone=crowded)
+        crowded = refused.reason is Reason.TOO_LARGE and bool(self._programs.keys() - {name})
+        self._lose(name, Loss(refused.reason.value, str(refused), try_alone=crowded))
 
     def _blame(self, name: str, error: WorkerLostError) -> None:
         """Unload the program; it is certainly at fault if it hangs, or takes a second worker down."""
-        self._forget(name)
         hung = isinstance(error, WorkerHungError)
         reason = HUNG if hung else GARBLED if isinstance(error, WorkerGarbledError) else CRASHED
         # The first loss may be the fault of a program beside it, or of a kill from outside.
-        self._losses[name] = Loss(reason, str(error), try_alone=not hung and name not in self._lost_before)
+        self._lose(name, Loss(reason, str(error), try_alone=not hung and name not in self._lost_before))
         self._lost_before.add(name)
 
-    def _forget(self, name: str) -> None:
+    def _lose(self, name: str, loss: Loss) -> None:
         self._fixtures.pop(name, None)
         self._programs.pop(name, None)
+        self._losses[name] = self.reasons[name] = loss
 
     def _replace(self, error: WorkerLostError) -> None:
         """Load all programs into a new worker."""

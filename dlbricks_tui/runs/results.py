@@ -190,6 +190,8 @@ class RunResults(ResultSink):
         self._tell = tell
         self.counts = counts
         self._save = save
+        # The programs that are measured. When a worker is lost later, they lack further samples only.
+        self._measured: set[Job] = set()
 
     def save_counts(self) -> None:
         self._save(*self.counts)
@@ -209,6 +211,7 @@ class RunResults(ResultSink):
 
     def keep(self, finished: Sequence[tuple[Job, Samples]], noise: Facts, *, again: bool = False) -> None:
         self._store_all(finished, noise)
+        self._measured.update(job for job, _ in finished)
         for job, samples in finished:
             self._count(job, measured=int(not again))
             self._tell(_measured(job, samples.statistics, samples.stop, samples.warm_up, samples.outliers))
@@ -238,10 +241,13 @@ class RunResults(ResultSink):
             self._tell(ProgramUnfinished(**_figures(job, samples.statistics)))
 
     def reopen(self, jobs: Sequence[Job]) -> None:
+        self._measured.difference_update(jobs)
         for job in jobs:
             self._count(job, measured=-1)
 
     def fail(self, job: Job, reason: str, message: str) -> None:
+        if job in self._measured:
+            return
         if reason != Reason.MALFORMED.value:
             # A malformed request is a fault of dlbricks and not of the program: the next run tries again.
             self._store.add(self._recorder.failed(job, reason, message))

@@ -25,7 +25,7 @@ from dlbricks_tui.measure.noise import NoiseMonitor
 from dlbricks_tui.measure.results import Recorder, ResultSink, conditions_of
 from dlbricks_tui.measure.rounds import BatchLimits
 from dlbricks_tui.measure.stopping import Adaptive
-from dlbricks_tui.measure.supervised_worker import SupervisedWorker, TimeLimits, reference_program
+from dlbricks_tui.measure.supervised_worker import Loss, SupervisedWorker, TimeLimits, reference_program
 from dlbricks_tui.measure.time_left import Agenda, stages
 from dlbricks_tui.models.graph import LayerGraph
 from dlbricks_tui.runs.control import Control
@@ -51,7 +51,7 @@ from dlbricks_tui.store.records import Provenance, Run, System, new_uuid, utc_no
 # The graphs of models, or the reasons why they cannot be read.
 KnownGraphs = dict[Hashable, LayerGraph | UserError]
 
-# One batch may take half of the host's memory, or the usual limit if that is larger.
+# One batch may take half of the host's memory.
 _MEMORY_DIVISOR = 2
 
 
@@ -126,9 +126,10 @@ class RunSession:
 
     @property
     def batch_limits(self) -> BatchLimits:
-        """The limits of the place, with more memory on a large host: programs of one batch are comparable."""
+        """The limits of the place, with the memory of the host: programs of one batch are comparable."""
         usual = self.place.limits
-        return replace(usual, memory_bytes=max(usual.memory_bytes, self.memory_limit_bytes // _MEMORY_DIVISOR))
+        wanted = max(usual.memory_bytes, self.memory_limit_bytes // _MEMORY_DIVISOR)
+        return replace(usual, memory_bytes=min(wanted, self.system.memory_bytes // _MEMORY_DIVISOR))
 
     @property
     def memory_limit_bytes(self) -> int:
@@ -280,6 +281,7 @@ def _measure_inside(
             inside(worker).time_models(wholes)
         wholes = []
     kept: Collection[Job] = ()
+    reasons: dict[Job, Loss] = {}
     if wholes or bricks:
         with session.worker(profiled) as worker:
             timing = inside(worker)
@@ -287,11 +289,14 @@ def _measure_inside(
             for group in together:
                 timing.time_carriers(group, len(carriers), most_bytes)
         kept = timing.kept
+        lost = {name.partition(",")[0]: loss for name, loss in worker.reasons.items()}
+        reasons = {job: lost[it.name] for it in carriers if it.name in lost for job in it.bricks.values()}
     left = [job for job in bricks.values() if job not in kept]
     for job in left:
         if not can_be_alone(request.runtime, job.graph.level):
-            title = request.runtime.traits.title
-            results.fail(job, Reason.UNBUILDABLE.value, f"no carrier of it runs, and {title} fuses it anew alone")
+            why = reasons.get(job)
+            told = f", and {request.runtime.traits.title} fuses it anew alone" if why is None else f": {why.message}"
+            results.fail(job, why.reason if why else Reason.UNBUILDABLE.value, f"no carrier of it runs{told}")
     left = [job for job in left if can_be_alone(request.runtime, job.graph.level)]
     if left:
         _measure_alone(session, left, results)

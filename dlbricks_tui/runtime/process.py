@@ -56,6 +56,8 @@ class Worker:
         self._process: subprocess.Popen[bytes] | None = None
         self._requests = -1
         self._replies = -1
+        # Holds the temporary files of the process, which is killed before it could remove them.
+        self._scratch: tempfile.TemporaryDirectory[str] | None = None
 
     def __enter__(self) -> "Worker":
         """Start the process, unless it was started before."""
@@ -70,7 +72,7 @@ class Worker:
         try:
             self._process = self._start(worker_reads, worker_writes)
         except BaseException:
-            self._close_pipes()
+            self._clean_up()
             raise
         finally:
             os.close(worker_reads)
@@ -122,7 +124,7 @@ class Worker:
             # The worker leads its own process group. Its id cannot be reused before `wait`.
             os.killpg(process.pid, signal.SIGKILL)
         status = process.wait()
-        self._close_pipes()
+        self._clean_up()
         return status
 
     def interrupt(self) -> None:
@@ -147,6 +149,11 @@ class Worker:
             # The kernel reports the death of the starting thread, and only the main thread lives as long as this
             # process.
             command += ["--die-with", str(os.getpid())]
+        environment = self._runtime.environment(os.environ)
+        # Without a folder for temporary files, a worker answers all that needs none.
+        with suppress(OSError):
+            self._scratch = tempfile.TemporaryDirectory(prefix="dlbricks-", ignore_cleanup_errors=True)
+            environment["TMPDIR"] = self._scratch.name
         with self._log.open() as log:
             try:
                 return subprocess.Popen(
@@ -155,7 +162,7 @@ class Worker:
                     stdout=log,
                     stderr=log,
                     pass_fds=(worker_reads, worker_writes),
-                    env=self._runtime.environment(os.environ),
+                    env=environment,
                     cwd=self._log.folder,
                     start_new_session=True,
                 )
@@ -198,6 +205,7 @@ class Worker:
             how = f"ended with status {status}" if status >= 0 else f"was killed by signal {-status}"
             with suppress(ValueError):
                 how = how if status >= 0 else f"was killed by {signal.Signals(-status).name}"
+            how += ", often for lack of memory" * (status == -signal.SIGKILL)
         except subprocess.TimeoutExpired:
             how = "closed its pipe and went on"
         return WorkerDiedError(f"{self._name} {how}: {self._log.last_message()}; {self._log.hint}")
@@ -210,9 +218,11 @@ class Worker:
             "or register an interpreter that has it: dlbricks runtimes add PATH"
         )
 
-    def _close_pipes(self) -> None:
+    def _clean_up(self) -> None:
         os.close(self._requests)
         os.close(self._replies)
+        if self._scratch is not None:
+            self._scratch.cleanup()
 
 
 class WorkerLog:

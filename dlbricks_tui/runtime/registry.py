@@ -19,7 +19,7 @@ from dlbricks_tui.files import in_turn, read_json, read_text, write_atomically
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.recorded_host import processors_here, recorded_host
 from dlbricks_tui.runtime import llama_bench
-from dlbricks_tui.runtime.errors import FrameworkMissingError, RegistryError, WorkerError
+from dlbricks_tui.runtime.errors import FrameworkMissingError, RegistryError, WorkerError, WorkerLostError
 from dlbricks_tui.runtime.runtime import UNTUNED, Runtime, Settings, settings_from
 from dlbricks_tui.runtime.traits import ENGINES, LLAMA_CPP, MXNET, ONNX_RUNTIME, TRAITS, Format, Traits, usual_traits
 from dlbricks_tui.runtime.variant import Precision
@@ -267,6 +267,10 @@ class Registry:
                 return self._describe(candidate)
             except FrameworkMissingError as error:
                 missing.append(error)
+            except WorkerLostError as lost:
+                raise RegistryError(
+                    f"{lost}; a runtime has to be a Python interpreter of version 3.7 or newer"
+                ) from lost
         reasons = dict.fromkeys(error.reason for error in missing if error.reason)
         if len(reasons) < 2:
             raise missing[0]

@@ -57,7 +57,7 @@ BATCHES = Setting(
 )
 INSTANCES = Setting(
     name="instances",
-    kind=whole(1, _MOST_INSTANCES, *range(1, (os.cpu_count() or 1) + 1)),
+    kind=whole(1, _MOST_INSTANCES, *range(1, min(os.cpu_count() or 1, _MOST_INSTANCES) + 1)),
     about="copies of the model that serve at the same time, each with its own threads",
     meaning="copies of the model",
     default=1,

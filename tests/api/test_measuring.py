@@ -1,6 +1,7 @@
-"""Tests of what runs and suites measure: batch sizes with results, and decoys of the kinds of models."""
+"""Tests of what runs and suites measure, and of what a session warns of before a run."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -8,18 +9,22 @@ from onnx import ModelProto, NodeProto
 from onnx.helper import make_node
 
 from dlbricks_tui.api.measuring import measured_batch_sizes
+from dlbricks_tui.api.session import SILENT, Session
 from dlbricks_tui.api.suites import kind_of
 from dlbricks_tui.bricks.decomposition import Decomposition, decompose
 from dlbricks_tui.estimate.inquiry import Inquiry
 from dlbricks_tui.folders import SAMPLE_MODELS
 from dlbricks_tui.models.library import Library, source_of
 from dlbricks_tui.models.loading import Loader
+from dlbricks_tui.runs.request import RunRequest
+from dlbricks_tui.runtime.runtime import Settings
 from dlbricks_tui.runtime.traits import Format
 from dlbricks_tui.share.packing import SuiteModel
 from dlbricks_tui.store.records import BrickForm, Measurement, Record
 from tests.estimate.stored import brick_records, store_of
 from tests.models.onnx_models import floats, loaded, model, small
 from tests.models.table_framework import TableFramework
+from tests.runs.runs import FAKE
 
 SYSTEM, RUNTIME = "c5.xlarge", "onnxruntime-1.32.0 python-3.11 threads-1"
 
@@ -101,3 +106,13 @@ def test_a_quantised_network_is_told_from_others_so_that_its_decoys_are_quantise
     source = source_of(SAMPLE_MODELS / "onnx" / "mobilenetv2_int8.onnx")
     graph = Loader(tmp_path, TableFramework()).load(source)
     assert kind_of(SuiteModel(decompose(graph), graph)) == (Format.ONNX, True, "convolutional")
+
+
+def test_a_new_run_warns_of_more_threads_than_cores(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    warnings: list[str] = []
+    session = Session(tmp_path)
+    monkeypatch.setattr(session, "remarks", SILENT._replace(warn=warnings.append))
+    session.new_run(RunRequest(models=(), runtime=FAKE))
+    assert not warnings
+    session.new_run(RunRequest(models=(), runtime=replace(FAKE, settings=Settings(threads=1024))))
+    assert ["1024 threads on" in it for it in warnings] == [True]

@@ -23,14 +23,14 @@ from dlbricks_tui.runtime.registry import Registry
 from dlbricks_tui.runtime.runtime import Runtime
 from dlbricks_tui.runtime.traits import MXNET, ONNX_RUNTIME, Format
 from dlbricks_tui.runtime.variant import InstructionSet, Kernels
-from dlbricks_tui.store.records import Record
+from dlbricks_tui.store.records import Measurement, Record
 from dlbricks_tui.wording.answers import slowest_in_words
 from dlbricks_tui.wording.numbers import percent
 from sample_models.builders.symbol_writer import SymbolWriter
 from tests.cli.people import Command, document, one_line
 from tests.estimate.knowledge_of import latency_of, measured
 from tests.estimate.simulated import lawful_records
-from tests.estimate.stored import brick_records, model_record, store_of
+from tests.estimate.stored import brick_records, model_record, store_of, timed
 from tests.estimate.table1 import table1
 from tests.models.onnx_models import saved, small
 from tests.models.table_framework import TableFramework
@@ -80,6 +80,17 @@ def test_an_estimate_is_a_document_or_a_text_and_follows_rules(with_records: Com
     assert status == 0
     for said in ("sequential", "3 workers", "end to end", "convolution", "█", "an estimate of unfused layers"):
         assert said in out
+
+
+def test_the_last_method_answers_even_if_another_one_has_found_less(with_records: Command) -> None:
+    def slower(record: Record) -> Record:
+        return replace(record, statistics=timed(2 * sum_ms(SQUEEZENET))) if isinstance(record, Measurement) else record
+
+    before = on_c5(SQUEEZENET, protocol="inside-of-old", when="2026-01-01T00:00:00+00:00")
+    since = [slower(it) for it in on_c5(SQUEEZENET, protocol="inside-of-new", when="2026-02-01T00:00:00+00:00")]
+    asked = ("estimate", "table1:16", "--system", "c5.xlarge", "--json")
+    (found,) = document(with_records([*since, *before], *asked))
+    assert found["sequential_ms"] > 2 * sum_ms(SQUEEZENET)
 
 
 def test_several_models_are_listed_or_lines_of_csv(with_records: Command) -> None:

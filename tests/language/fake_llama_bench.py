@@ -24,6 +24,8 @@ def main() -> None:
         time.sleep(60)
     if manner == "crash":
         sys.exit("GGML_ASSERT(n_tokens > 0) failed")
+    if manner == "killed":
+        os.kill(os.getpid(), 9)
     words = sys.argv[1:]
     if words == ["--version"]:
         answer(VERSION)

@@ -17,12 +17,13 @@ from dlbricks_tui.jobs.folder import State, Tally
 from dlbricks_tui.measure.events import RoundDone, Stop
 from dlbricks_tui.measure.method import Method
 from dlbricks_tui.measure.stopping import FixedRuns
+from dlbricks_tui.measure.supervised_worker import SupervisedWorker
 from dlbricks_tui.models.frameworks import WorkerFramework
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.models.library import Library
 from dlbricks_tui.models.loading import Loader
 from dlbricks_tui.runs.control import create_run
-from dlbricks_tui.runs.events import EstimateChanged, ProgramMeasured
+from dlbricks_tui.runs.events import EstimateChanged, ProgramFailed, ProgramMeasured
 from dlbricks_tui.runs.run import execute
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.records import Statistics
@@ -121,6 +122,39 @@ def test_bricks_whose_carrier_does_not_run_are_timed_alone(site: Site, monkeypat
     state = rude.run(rude.request(**INSIDE))
     assert state.bricks == Tally(BRICKS, measured=BRICKS)
     assert {it.occurrence for it in rude.contents().measurements} == {()}
+
+
+def test_bricks_that_no_carrier_measures_fail_for_the_reason_of_their_carrier(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rude = replace(site, manners={"Pooling": "not finite"})
+    for name, value in rude.environment.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr("dlbricks_tui.runs.work.can_be_alone", lambda *_: False)
+    events: list[Event] = []
+    rude.run(rude.request(**INSIDE), events.append)
+    failed = {(it.reason, it.message) for it in events if isinstance(it, ProgramFailed) and it.brick}
+    assert failed == {("not finite", "no carrier of it runs: the operator is not finite")}
+
+
+def test_a_model_whose_worker_is_killed_in_later_rounds_stays_measured(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sample, rounds = SupervisedWorker.sample, list[RoundDone]()
+
+    def killed(worker: SupervisedWorker, names: Sequence[str], *runs: int) -> dict[str, tuple[float, ...]]:
+        # Only whole models have such names here.
+        if rounds and names[0].isdecimal():
+            worker.interrupt()
+        return sample(worker, names, *runs)
+
+    def listen(event: Event) -> None:
+        if isinstance(event, RoundDone):
+            rounds.append(event)
+
+    monkeypatch.setattr(SupervisedWorker, "sample", killed)
+    state = site.run(site.request(**INSIDE), listen)
+    assert (state.bricks, state.whole_models) == (Tally(BRICKS, measured=BRICKS), Tally(1, measured=1))
 
 
 def test_a_run_that_stops_keeps_the_samples_of_its_carriers(site: Site) -> None:

@@ -119,6 +119,20 @@ def test_the_first_worker_starts_while_models_are_read_unless_other_work_has_the
     assert [it for it in begun if it != "reader"] == (["reading", "worker"] if is_busy else ["worker", "reading"])
 
 
+@pytest.mark.parametrize("gibibytes", [1, 64])
+def test_a_batch_takes_half_of_the_memory_of_a_host_at_most(site: Site, gibibytes: int) -> None:
+    found: list[int] = []
+
+    def read(session: RunSession) -> tuple[CutModel, ...]:
+        system = replace(session.system, memory_bytes=gibibytes << 30)
+        found.append(replace(session, system=system).batch_limits.memory_bytes)
+        return ()
+
+    request = site.request()
+    execute(create_run(request, site.data), request, site.place, site.queue, read=read)
+    assert found == [gibibytes << 29]
+
+
 def test_a_worker_that_nothing_needs_ends_with_its_run(known: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     ended: list[int | None] = []
     end = Worker.end

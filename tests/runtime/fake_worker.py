@@ -7,6 +7,7 @@ import argparse
 import os
 import signal
 import sys
+import tempfile
 import time
 from pathlib import Path
 
@@ -53,6 +54,10 @@ def answer(manner: str) -> bytes:
     if manner == "hang":
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
         time.sleep(600)
+    if manner == "temporary file":
+        return encode(Described("3.7.16", "mxnet", tempfile.mkstemp()[1]))
+    if manner == "killed":
+        os.kill(os.getpid(), signal.SIGKILL)
     if manner == "garbage":
         return b"\xff what?\n"
     if manner == "two answers":

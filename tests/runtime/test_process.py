@@ -80,6 +80,11 @@ def test_a_worker_that_ends_is_reported_with_its_signal_or_status_and_its_last_l
             worker.ask(Describe(), PATIENCE_SECONDS)
 
 
+def test_a_worker_that_is_killed_from_outside_is_reported_with_the_usual_cause(fake: MakeWorker) -> None:
+    with fake("killed") as worker, pytest.raises(WorkerDiedError, match="by SIGKILL, often for lack of memory: "):
+        worker.ask(Describe(), PATIENCE_SECONDS)
+
+
 def test_the_reported_last_line_comes_from_this_worker(fake: MakeWorker, log: Path) -> None:
     log.parent.mkdir()
     log.write_text("of another one\n")
@@ -133,6 +138,13 @@ def test_a_closed_worker_leaves_no_zombie_and_no_pipes(fake: MakeWorker) -> None
     with pytest.raises(FrameworkMissingError):
         fake(python="/no/such/python").__enter__()
     assert sorted(Path("/proc/self/fd").iterdir()) == before
+
+
+def test_a_closed_worker_leaves_no_temporary_files(fake: MakeWorker) -> None:
+    with fake("temporary file") as worker:
+        file = Path(worker.ask(Describe(), PATIENCE_SECONDS).version)
+        assert file.exists()
+    assert not file.parent.exists()
 
 
 def test_output_of_the_framework_goes_only_to_the_log(
@@ -197,7 +209,11 @@ start()
 
 
 @pytest.mark.parametrize("where", ["main", "thread"])
-def test_a_worker_ends_when_its_parent_is_killed(log: Path, where: str) -> None:
+def test_a_worker_ends_when_its_parent_is_killed(
+    log: Path, tmp_path: Path, where: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Nobody is left to remove its temporary files.
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
     command = [sys.executable, "-c", START_AND_WAIT, str(log), where]
     with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as asking:
         assert asking.stdout is not None

@@ -1,3 +1,4 @@
+import os
 import platform
 import sys
 from dataclasses import replace
@@ -7,8 +8,8 @@ from types import ModuleType
 
 import pytest
 
-from dlbricks_tui.recorded_host import Processors
-from dlbricks_tui.runtime.errors import FrameworkMissingError, RegistryError, WorkerDiedError
+from dlbricks_tui.recorded_host import Processors, processors_here
+from dlbricks_tui.runtime.errors import FrameworkMissingError, RegistryError
 from dlbricks_tui.runtime.inside.answering import packages_of
 from dlbricks_tui.runtime.registry import Registry
 from dlbricks_tui.runtime.runtime import Runtime, Settings
@@ -95,7 +96,7 @@ def test_programs_that_are_missing_or_no_interpreters_are_refused(registry: Regi
     for path in ("/no/such/python", __file__, str(tmp_path)):
         with pytest.raises(RegistryError, match="is not a program"):
             registry.add(path)
-    with pytest.raises(WorkerDiedError, match="ended with status 3: I am no Python"):
+    with pytest.raises(RegistryError, match=r"ended with status 3: I am no Python; .* version 3\.7 or newer"):
         registry.add(program(tmp_path / "other", "echo I am no Python; exit 3"))
 
 
@@ -145,6 +146,21 @@ def test_runtimes_without_a_setting_have_the_number_of_threads_of_the_host(
         found = {it.name: it.settings.threads for it in registry.known()}
         usual = {it.own_runtime: it.usual_threads(here) for it in TRAITS.values()}
         assert found == {**usual, **{name: number // 2 for name in found if name.startswith("on-")}}
+
+
+@pytest.mark.parametrize(("usable", "threads"), [({0, 1}, 2), ({0, 2}, 1), ({0, 1, 2, 3}, 2)])
+def test_a_process_bound_to_cores_of_a_hyper_threading_host_has_a_thread_for_each_of_its_cores(
+    tmp_path: Path, usable: set[int], threads: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for processor, siblings in enumerate(("0,2", "1,3", "0,2", "1,3")):
+        folder = tmp_path / f"cpu{processor}" / "topology"
+        folder.mkdir(parents=True)
+        (folder / "thread_siblings_list").write_text(f"{siblings}\n")
+    (tmp_path / "smt").mkdir()
+    (tmp_path / "smt" / "active").write_text("1\n")
+    monkeypatch.setattr("dlbricks_tui.recorded_host._CPU", tmp_path)
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: usable, raising=False)
+    assert ONNX_RUNTIME.usual_threads(processors_here()) == threads
 
 
 def test_each_host_of_a_fleet_decides_about_threads_that_were_not_registered(
