@@ -130,7 +130,11 @@ def compare_in_steps(
     source, options = (
         spec.source,
         CompareOptions(
-            **fields_of(choices, (*CUTTING, SYSTEM)), inputs=spec.shapes, measured_only=choices.measured_only
+            **fields_of(choices, (*CUTTING, SYSTEM)),
+            inputs=spec.shapes,
+            measured_only=choices.measured_only,
+            usual_runtime=choices.usual_runtime,
+            usual_threads=choices.usual_threads,
         ),
     )
     # A store of its own: reading models takes long, and others estimate meanwhile.

@@ -476,13 +476,23 @@ class ThreadSafeEstimator:
             system = choices.system or host
             form = choices.format if chosen is None else format_of(by_id(store.runtimes()).get(chosen))
             registered = Registry(self._data.path).one_of_each_format(precision=choices.precision)
-            usual = {each: options.variant_of(it) for each, it in registered.items()} if system == host else {}
+            taken = usual_runtimes(self._data, options.usual_runtime, choices.precision) if system == host else {}
+            usual = {each: options.variant_of(it) for each, it in taken.items()}
             scope = MeasurementScope(
                 system, choices.level, system == host, form, chosen, usual, is_exact=chosen is not None
             )
             read = {each: options.optimising_alike(it) for each, it in registered.items()}
             self._known = key, (options, scope, Readings(MeasuredRuntimes(self._data, store, system), read))
         return self._known[1]
+
+    def scores(self, models: Sequence[tuple[ModelSource, Decomposition]], choices: "Choices") -> "tuple[Score, ...]":
+        """Return how well models would have been predicted, by the rule of `Estimator.scores`."""
+        from dlbricks_tui.estimate.score import scores_on
+
+        with self._store.held(refresh=True) as store:
+            _, scope, _ = self._asked(store, choices)
+            asked = [(model, scope.runtime_for(source)) for source, model in models]
+            return tuple(score for _, score in scores_on(store, scope.system, asked, others=scope.named is None))
 
     def timing(self, answer: Answer) -> "Timing | None":
         """Return the latency of the whole model, if it was timed end to end."""

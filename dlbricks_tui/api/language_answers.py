@@ -22,7 +22,7 @@ from dlbricks_tui.language.composing import (
     phase_times,
     step_time,
 )
-from dlbricks_tui.language.decoder import Decoder, Step, distinct_blocks
+from dlbricks_tui.language.decoder import Decoder, Step
 from dlbricks_tui.language.llama_cpp import LikeLlama, LlamaHost
 from dlbricks_tui.language.opening import NamedModel, open_language_model
 from dlbricks_tui.language.orders import LanguageQuestion, MeasuredEngine, computing, is_llama_cpp, stored_precision
@@ -426,9 +426,7 @@ class KnownExecution:
         return bool(known) and all(key in known for it in steps for key in self._decoder(it).keys)
 
     def _decoder(self, step: Step) -> Decoder:
-        # A second block of a kind differs by its first norm, which counts where bricks were measured.
-        blocks = None if self.host.known else distinct_blocks(self.question.model.architecture, fewest=True)
-        return self.question.decoder(step, blocks)
+        return self.host.decoder(self.question, step)
 
     def _time(self, step: Step) -> StepTime:
         return step_time(self._decoder(step), self.host.time_of)

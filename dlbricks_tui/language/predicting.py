@@ -395,6 +395,11 @@ class BrickPredictor:
         alike = [of for (op, _, is_decoding), of in self._peers.items() if (_family(op), is_decoding) == like]
         return [peer for of in alike for peer in of], _SIBLING
 
+    def decoder(self, asked: LanguageQuestion, step: Step) -> Decoder:
+        """Return the decoder from whose bricks the latency of a step follows."""
+        # A second block of a kind differs by its first norm, which counts where bricks were measured.
+        return asked.decoder(step, None if self.known else distinct_blocks(asked.sizes, fewest=True))
+
 
 def measured_ways(store: ResultsDatabase, runtime: str, protocol: str = PROTOCOL) -> list[tuple[str, str]]:
     """Return the systems with results by a runtime, each with its identity there: in any Python, with any threads."""

@@ -12,13 +12,14 @@ import pytest
 from dlbricks_tui.api.analyses import model_row
 from dlbricks_tui.api.combinations import compare_in_steps
 from dlbricks_tui.api.model_reading import estimate_library
-from dlbricks_tui.api.open_models import Choices, ModelSpec
+from dlbricks_tui.api.open_models import Choices, ModelSpec, choices_from
 from dlbricks_tui.api.scenarios import ScenarioOfModel, ScenarioSettings
+from dlbricks_tui.api.scope import EstimateOptions
 from dlbricks_tui.api.session import WorkbenchSession, options_of
 from dlbricks_tui.api.store_contents import rank_systems
 from dlbricks_tui.bricks.decomposition import decompose
 from dlbricks_tui.cli.main import main
-from dlbricks_tui.config.config import Config
+from dlbricks_tui.config.config import Config, Given
 from dlbricks_tui.documents.analysis import AnalysisDocument
 from dlbricks_tui.estimate.system_estimate import SystemEstimate
 from dlbricks_tui.folders import SAMPLE_MODELS, DataFolder
@@ -26,6 +27,7 @@ from dlbricks_tui.host.fingerprint import fingerprint
 from dlbricks_tui.jobs.folder import State
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.models.loading import Loader
+from dlbricks_tui.runtime.registry import Registry
 from dlbricks_tui.runtime.traits import Format
 from dlbricks_tui.scenarios import predicting
 from dlbricks_tui.store.database import ResultsDatabase
@@ -33,12 +35,13 @@ from dlbricks_tui.tui.analysis import analyse
 from dlbricks_tui.tui.scenario import predict_scenario
 from dlbricks_tui.tui.workbench.work import OpenModel, estimate_model, read_model
 from dlbricks_tui.wording.answers import combination_words, figure_number
+from tests.estimate.simulated import lawful_records
 from tests.estimate.stored import brick_records, model_record
 from tests.models.table_framework import TableFramework
 from tests.runs.live_runs import in_the_middle, put_run, started
 from tests.store.samples import runtime
 from tests.tui.application import MEASURED_ONLY, WRITTEN
-from tests.tui.results import ONE_THREAD, OTHER_SYSTEM, source_called, store_run
+from tests.tui.results import ONE_THREAD, OTHER_SYSTEM, graph_of, source_called, store_run
 
 MODEL = "squeezenet1.1"
 ONNX = "onnxruntime-1.32.0 python-3.11 threads-2"
@@ -243,3 +246,33 @@ def test_every_door_gives_one_answer(
             assert printed.name == answer.way.runtime
         if number == 0:
             assert printed.since == found["home"].since
+
+
+@pytest.mark.openvino
+def test_the_runtime_and_threads_of_the_settings_count_at_every_door(new: DataFolder) -> None:
+    config = Config({**Config().given, "run.runtime": Given("openvino"), "run.threads": Given(1)})
+    choices, session = choices_from(config, new), WorkbenchSession(new, SAMPLE_MODELS)
+    spec = ModelSpec(source_called("tabular_network"), choices.level, choices.cutting)
+    found = {door.__name__: door(session, spec, choices) for door in (panel, analysis)}
+    session.close()
+    assert set(found.values()) == {found["panel"]} and found["panel"].name == "OpenVINO, 1 thread, batch 1"
+
+
+def test_models_are_scored_by_the_usual_runtime_at_every_door(new: DataFolder) -> None:
+    system, choices = fingerprint().id, WRITTEN
+    usual = Registry(new.path).default()
+    with ResultsDatabase(new.store) as store:
+        for model in map(graph_of, (MODEL, "resnet18_v1")):
+            store.add(runtime(usual.identity), *lawful_records(decompose(model), runtime=usual.identity, system=system))
+            # The newest results are of another number of threads.
+            other = runtime(usual.with_threads(7).identity)
+            store.add(
+                other,
+                *brick_records(decompose(model), runtime=other.id, when="2026-11-29T08:00:00+00:00", system=system),
+            )
+    session, sources = WorkbenchSession(new, SAMPLE_MODELS), [source_called(MODEL)]
+    with session.open_estimator(EstimateOptions(level=Level.WRITTEN)) as estimator:
+        ((way, score),) = estimator.scores(sources, estimator.scope_of(sources))
+    assert way.runtime == usual.identity
+    assert session.scores([ModelSpec(it, choices.level, choices.cutting) for it in sources], choices) == (score,)
+    session.close()
