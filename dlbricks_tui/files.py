@@ -50,8 +50,8 @@ def read_bytes(path: Path) -> bytes:
 
 
 def read_text(path: Path) -> str:
-    """Return the text of a file in UTF-8, with the line breaks of Unix."""
-    return read_bytes(path).decode().replace("\r\n", "\n")
+    """Return the text of a file in UTF-8, with the line breaks of Unix and without a byte-order mark."""
+    return read_bytes(path).decode("utf-8-sig").replace("\r\n", "\n")
 
 
 def read_json(path: Path) -> Any:
@@ -191,5 +191,9 @@ def sync_folder(folder: Path) -> None:
     handle = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(handle)
+    except OSError as error:
+        # Network file systems such as CIFS cannot do this with a folder.
+        if error.errno != errno.EINVAL:
+            raise
     finally:
         os.close(handle)

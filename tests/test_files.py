@@ -1,7 +1,9 @@
 """Files are read and written whole, data folders are found, and names are printed as one line."""
 
+import errno
 import os
 import pwd
+import stat
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -38,6 +40,18 @@ def test_a_failed_write_keeps_the_old_file(tmp_path: Path) -> None:
         replace_file(path, write)
     assert path.read_text() == "precious"
     assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_file_system_that_cannot_make_the_names_in_a_folder_durable_takes_files(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fsync(file: int) -> None:
+        if stat.S_ISDIR(os.fstat(file).st_mode):
+            raise OSError(errno.EINVAL, os.strerror(errno.EINVAL))
+
+    monkeypatch.setattr("dlbricks_tui.files.os.fsync", fsync)
+    write_atomically(tmp_path / "file", "text")
+    assert (tmp_path / "file").read_text() == "text"
 
 
 def test_writers_that_hold_the_lock_lose_no_changes(tmp_path: Path) -> None:

@@ -26,10 +26,11 @@ from dlbricks_tui.estimate.estimate import doubt_about
 from dlbricks_tui.estimate.features import features_of
 from dlbricks_tui.estimate.knowledge import Latency
 from dlbricks_tui.estimate.parts import Part
+from dlbricks_tui.estimate.system_estimate import SystemEstimate
 from dlbricks_tui.host.peaks import MEMORY, SHARED_CACHE
 from dlbricks_tui.models.graph import LayerGraph, bytes_read, digraph_of, topological_order
 from dlbricks_tui.models.kinds import Kind
-from dlbricks_tui.runtime.variant import Precision, stated_precision
+from dlbricks_tui.runtime.variant import Precision
 from dlbricks_tui.store.records import Peaks, System
 
 
@@ -465,9 +466,9 @@ def roof_of(peaks: Iterable[Peaks], system: System, threads: int) -> Roof | None
     return Roof(threads, dict(found.arithmetic), memory, bandwidth.get(SHARED_CACHE), shared, _PRIVATE_BYTES * threads)
 
 
-def applies_to(identity: str) -> bool:
-    """Return whether the peaks, which are those of 32-bit numbers, bound a runtime of this identity."""
-    return stated_precision(identity) is Precision.F32
+def applies_to(found: SystemEstimate) -> bool:
+    """Return whether the peaks, which are those of 32-bit numbers, bound a model in its variant."""
+    return found.variant.precision is Precision.F32
 
 
 def works_of(one: MeasuredExecution, written: LayerGraph) -> tuple[Work, ...]:
@@ -546,7 +547,7 @@ def _operations_of_layers(written: LayerGraph) -> Iterator[tuple[float, bool]]:
         brick = brick_of(written, (layer.index,))
         if brick.key not in known:
             known[brick.key] = _operations(brick.canonical)
-        yield known[brick.key]
+        yield (0.0, False) if layer.kind in _VIEWS else known[brick.key]
 
 
 def _operations(canonical: str) -> tuple[float, bool]:

@@ -277,7 +277,9 @@ class Prover:
                 # The time of the first round is that of the others.
                 seconds = (now - first) * rounds / (rounds - 1)
                 left = self.rule.seconds_left(rounds, seconds, gain)
-                ticket.progress((place[0] + seconds / (seconds + left)) / place[1], left)
+                # Those after it are expected to take as long.
+                later = (place[1] - place[0] - 1) * (seconds + left)
+                ticket.progress((place[0] + seconds / (seconds + left)) / place[1], left + later)
             self.tell(RoundsDone(what_if.id, rounds, gain, left))
 
         described: list[Described] = []

@@ -228,7 +228,8 @@ class _Changes:
                 how = "quantise the model: --precision int8" if axes.precision is Precision.INT8 else setting
                 found = by_layer_name(self.baseline, other)
                 gaining = sum(it.saved_ms > 0 for it in found)
-                how += f"; {gaining} of {len(found)} layer{'s' * (len(found) != 1)} gain"
+                # Nodes without names have other ones in a quantised copy.
+                how += f"; {gaining} of {len(found)} layer{'s' * (len(found) != 1)} gain" if found else ""
                 layers = other.graph.layers
                 quantising = [
                     it for it in other.parts if all(layers[index].kind is Kind.QUANTIZE for index in it.layers)

@@ -38,7 +38,7 @@ from dlbricks_tui.analysis.what_ifs import Host, Lack, WholeModel, expected_seco
 from dlbricks_tui.analysis.whole_models import WrittenTimes, written_times
 from dlbricks_tui.api.estimating import Answer, Estimator
 from dlbricks_tui.api.measuring import measured_batch_sizes
-from dlbricks_tui.api.opening import reference_to, run_command
+from dlbricks_tui.api.opening import loader_from_cache, reference_to, run_command
 from dlbricks_tui.api.scope import MeasuredRuntimes, MeasurementScope
 from dlbricks_tui.bricks.decomposition import decompose
 from dlbricks_tui.bricks.identity import end_to_end_keys
@@ -57,12 +57,13 @@ from dlbricks_tui.jobs.folder import JobState
 from dlbricks_tui.jobs.process import work_on
 from dlbricks_tui.measure.method import Method
 from dlbricks_tui.models.content import without_cycle_search
+from dlbricks_tui.models.errors import MissingShapeError, ModelError, NotInCacheError
 from dlbricks_tui.models.graph import LayerGraph, Level, Numbers, Shape
 from dlbricks_tui.models.library import ModelSource
-from dlbricks_tui.models.loading import UNLOADABLE
+from dlbricks_tui.models.loading import UNLOADABLE, Loader
 from dlbricks_tui.recorded_host import NOTHING_IS_MEASURED, recorded_host
 from dlbricks_tui.runs.request import InputShape, InputValue, RunRequest
-from dlbricks_tui.runtime.errors import WorkerError
+from dlbricks_tui.runtime.errors import FrameworkMissingError, WorkerError
 from dlbricks_tui.runtime.process import Worker
 from dlbricks_tui.runtime.registry import Registry
 from dlbricks_tui.runtime.runtime import Runtime
@@ -196,11 +197,11 @@ class Analyser:
         roof: Roof | None = None
         least_ms: float | None = None
         points: tuple[LayerPoint, ...] = ()
-        if applies_to(found.way.runtime) and written is not None:
+        if applies_to(found) and written is not None:
             store = self._estimator.store
             known = by_id(store.systems()).get(scope.system)
             roof = None if known is None else roof_of(store.peaks(), known, threads)
-        doubt = "the peaks" if roof is None and applies_to(found.way.runtime) else ""
+        doubt = "the peaks" if roof is None and applies_to(found) else ""
         if roof is not None and written is not None:
             stored, roof = roof, _reached(roof, competing)
             by_stored_ms = None if best is None else _roofline_ms(best, stored)
@@ -354,7 +355,7 @@ def _roofline_ms(best: BestMeasured, roof: Roof) -> float | None:
 def _reached(roof: Roof, executions: Sequence[MeasuredExecution]) -> Roof:
     """Return the roof with the higher ones of the stored peaks and those that the layers of executions have reached."""
     for it in executions:
-        if it.as_written is not None and applies_to(it.found.way.runtime):
+        if it.as_written is not None and applies_to(it.found):
             roof = roof.reached_by(points_of(it, works_of(it, it.as_written), roof))
     return roof
 
@@ -472,6 +473,8 @@ def plan_of(
     measured += [it.change for it in found.what_ifs if it.change is not None]
     host = Host(fingerprint().cores, instruction_sets(HostFiles()), Registry(data.path).all())
     lacks = lacks_of(found.source, baseline.execution, measured, host, kinds)
+    loader = loader_from_cache(data)
+    lacks = tuple([it for it in lacks if not _is_refused(found, it, loader, inputs, values)])
     end_to_end, composed = baseline.found.end_to_end, baseline.estimate.composed
     latency_ms = end_to_end.value_ms if end_to_end is not None else composed.sequential_ms if composed else 0.0
     shapes = tuple(InputShape(name, shape) for name, shape in inputs.items())
@@ -484,6 +487,26 @@ def plan_of(
     return MeasuringPlan(found.source.name, lacks, requests, seconds, threads)
 
 
+def _is_refused(
+    found: Analysis, lack: Lack, loader: Loader, inputs: Mapping[str, Shape], values: Mapping[str, Numbers]
+) -> bool:
+    """Return whether a file runs in this way already, or cannot: most fix their batch size, and some are quantised."""
+    execution, graph = lack.execution, found.baseline.graph
+    if lack.kind is WhatIfKind.PRECISION and execution.runtime.settings.precision is Precision.INT8:
+        return graph.is_quantised
+    if lack.kind is not WhatIfKind.BATCH or execution.batch_size == graph.batch_size:
+        return lack.kind is WhatIfKind.BATCH
+    source = found.source.in_format(execution.runtime.traits.format)
+    try:
+        loader.load(source, Level.WRITTEN, inputs, values, execution.batch_size)
+    except (MissingShapeError, NotInCacheError, FrameworkMissingError):
+        # Only a run can tell.
+        return False
+    except ModelError:
+        return True
+    return False
+
+
 def plan_here(found: Analysis, data: DataFolder, inputs: Mapping[str, Shape]) -> MeasuringPlan:
     """Return what all what-ifs of a model lack on this host; raise a UserError where nothing can be measured."""
     refuse_other_system([found], ".")
@@ -492,7 +515,7 @@ def plan_here(found: Analysis, data: DataFolder, inputs: Mapping[str, Shape]) ->
 
 def _peaks_threads(found: Analysis, lacks: Sequence[Lack], data: DataFolder) -> int | None:
     """Return the number of threads whose peaks the roofline lacks once the executions are measured."""
-    if not applies_to(found.baseline.found.way.runtime):
+    if not applies_to(found.baseline.found):
         return None
     competing = [it.execution.runtime for it in lacks if it.competes]
     threads = max([found.threads, *(it.settings.threads or 1 for it in competing)])

@@ -248,9 +248,7 @@ def _judged(matched: Sequence[_Matched], limits: Limits) -> tuple[ResultPair, ..
     """Return the pairs with their changes: slower ones first, of each verdict the largest change first."""
     timings: list[tuple[Timing, Timing]] = []
     for both, *held in matched:
-        # Latencies are those of an item if batch sizes differ.
-        items = [it[-1].execution.batch if "batch" in both.differ else 1 for it in held]
-        was, now = (timing_of_results(it).per_item(number) for it, number in zip(held, items, strict=True))
+        was, now = (timing_of_results(it).per_item(number) for it, number in zip(held, both.items, strict=True))
         timings.append((was, now))
     pairs = [
         ResultPair(now[-1].name, now[-1].subject, both, change, tuple(was), tuple(now))

@@ -175,7 +175,9 @@ def read_baselines(file: Path, system: str | None = None) -> Baselines:
 
 def _system_of(file: Path, systems: Mapping[str, System], named: str | None) -> str:
     if named is not None:
-        fitting = [it.id for it in systems.values() if named in (it.id, it.name, it.instance_type)]
+        # As elsewhere, an id is clear.
+        alike = [it.id for it in systems.values() if named in (it.id, it.name, it.instance_type)]
+        fitting = [named] if named in systems else alike
         if len(fitting) != 1:
             called = "no system" if not fitting else f"{len(fitting)} systems"
             raise EvaluationError(f"{file} has {called} called {named!r}: name one of {', '.join(sorted(systems))}")

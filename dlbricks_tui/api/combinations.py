@@ -133,6 +133,7 @@ def compare_in_steps(
             **fields_of(choices, (*CUTTING, SYSTEM)),
             inputs=spec.shapes,
             measured_only=choices.measured_only,
+            usual_runtime=choices.usual_runtime,
             usual_threads=choices.usual_threads,
         ),
     )

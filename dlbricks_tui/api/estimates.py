@@ -386,8 +386,9 @@ class Cures:
         taken = {scope.threads_taken(it.source, it.found.way.runtime) for it in lacking}
         threads = wanted.threads or (taken.pop() if len(taken) == 1 else None)
         given = fields_of(wanted, VARIANT) | {"level": scope.level, "threads": threads}
-        if not scope.is_host:
-            given["runtime"] = None
+        if not scope.is_host and wanted.runtime:
+            # Its name there may be another.
+            given["runtime"] = lacking[0].found.way.runtime.partition("-")[0] or None
         chosen = ((it, given.get(it.field, getattr(cutting, it.field, None))) for it in (*CUTTING, LEVEL, *VARIANT))
         usual = {it: getattr(self.config, it.field) for it in CUTTING}
         yield from options_in_words(chosen, {PRECISION: Precision.F32, **usual})

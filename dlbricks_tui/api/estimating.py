@@ -16,7 +16,7 @@ from dlbricks_tui.estimate.compositions import EstimateError
 from dlbricks_tui.estimate.estimate import Options
 from dlbricks_tui.estimate.inquiry import Inquiry, Predictors, of_usual_variant
 from dlbricks_tui.estimate.lookup import levels_measured
-from dlbricks_tui.estimate.system_estimate import SystemEstimate, format_of, preferred_level
+from dlbricks_tui.estimate.system_estimate import FigureBasis, SystemEstimate, format_of, preferred_level
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.host.fingerprint import fingerprint
 from dlbricks_tui.models.errors import FusionRefusedError
@@ -220,9 +220,14 @@ def best_of(found: Iterable[SystemEstimate], usual: str = "") -> SystemEstimate 
 
 
 def _fastest(found: Iterable[SystemEstimate]) -> SystemEstimate | None:
-    """Return the estimate with the least latency of those that were measured completely."""
-    timed = [(it.figure.latency.value_ms, it) for it in found if it.figure is not None and it.figure.is_measured]
-    return min(timed, key=lambda pair: pair[0], default=(0.0, None))[1]
+    """Return the estimate with the least latency of those that were measured completely.
+
+    Of several methods the last one counts that has timed the whole model by a runtime at a level, or else all bricks.
+    """
+    known = [(it.figure, it) for it in found if it.figure is not None and it.figure.is_measured]
+    known.sort(key=lambda pair: (pair[0].basis is FigureBasis.MEASURED, max(pair[0].between or (0.0,))))
+    last = {(it.way.runtime, it.way.level): (figure.latency.value_ms, it) for figure, it in known}
+    return min(last.values(), key=lambda pair: pair[0], default=(0.0, None))[1]
 
 
 @dataclass(frozen=True, slots=True)
@@ -471,13 +476,23 @@ class ThreadSafeEstimator:
             system = choices.system or host
             form = choices.format if chosen is None else format_of(by_id(store.runtimes()).get(chosen))
             registered = Registry(self._data.path).one_of_each_format(precision=choices.precision)
-            usual = {each: options.variant_of(it) for each, it in registered.items()} if system == host else {}
+            taken = usual_runtimes(self._data, options.usual_runtime, choices.precision) if system == host else {}
+            usual = {each: options.variant_of(it) for each, it in taken.items()}
             scope = MeasurementScope(
                 system, choices.level, system == host, form, chosen, usual, is_exact=chosen is not None
             )
             read = {each: options.optimising_alike(it) for each, it in registered.items()}
             self._known = key, (options, scope, Readings(MeasuredRuntimes(self._data, store, system), read))
         return self._known[1]
+
+    def scores(self, models: Sequence[tuple[ModelSource, Decomposition]], choices: "Choices") -> "tuple[Score, ...]":
+        """Return how well models would have been predicted, by the rule of `Estimator.scores`."""
+        from dlbricks_tui.estimate.score import scores_on
+
+        with self._store.held(refresh=True) as store:
+            _, scope, _ = self._asked(store, choices)
+            asked = [(model, scope.runtime_for(source)) for source, model in models]
+            return tuple(score for _, score in scores_on(store, scope.system, asked, others=scope.named is None))
 
     def timing(self, answer: Answer) -> "Timing | None":
         """Return the latency of the whole model, if it was timed end to end."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from importlib.util import find_spec
@@ -22,7 +23,7 @@ from dlbricks_tui.fleet.request import (
     HostRow,
 )
 from dlbricks_tui.fleet.scheduler import SECURE, Certificates, check_address
-from dlbricks_tui.folders import DataFolder
+from dlbricks_tui.folders import DATA_FOLDER_VARIABLE, DataFolder
 from dlbricks_tui.jobs.events import Event, EventReader
 from dlbricks_tui.jobs.folder import JobState, State, StoredJobs
 from dlbricks_tui.language.opening import open_language_model
@@ -496,4 +497,6 @@ def work_for_fleet(
     require_extra()
     from dlbricks_tui.fleet.worker import run_worker
 
+    # The functions that the driver calls here find it by its variable.
+    os.environ[DATA_FOLDER_VARIABLE] = str(data.path)
     run_worker(scheduler, name, certificates or data.certificates, tell, allow_plain=allow_plain)

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 from dlbricks_tui.analysis.proving import PEAKS, PROOF, RoundsDone
 from dlbricks_tui.api.documents import taken
+from dlbricks_tui.api.measuring import resumed_run
 from dlbricks_tui.api.suites import EXPORT
 from dlbricks_tui.errors import UserError
 from dlbricks_tui.fleet.folder import FleetFolder, FleetFolders
@@ -155,7 +156,10 @@ def start_job(kind: str, request: Any, models: Sequence[str], data: DataFolder) 
 
 
 def resume_job(job: str, data: DataFolder) -> None:
-    """Let a paused job go on, or work again in a separate process on one that has ended early."""
+    """Let a paused job go on, or work again in a separate process on one that has ended early.
+
+    Raise JobError if nothing of it is missing.
+    """
     folder = find_job(job, data)
     state = folder.state()
     if isinstance(folder, FleetFolder):
@@ -165,6 +169,12 @@ def resume_job(job: str, data: DataFolder) -> None:
         FleetJob(folder, data).resume_apart()
     elif state.active and state.process.alive:
         folder.go_on()
+    elif isinstance(folder, RunFolder) and state.is_finished:
+        # A run that had a time budget may lack something.
+        resumed_run(folder, data)
+        start_apart(folder, data)
+    elif state.is_finished:
+        raise JobError(f"{folder.noun} {folder.run} is finished: there is nothing to resume")
     else:
         start_apart(folder, data)
 

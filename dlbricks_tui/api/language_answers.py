@@ -22,10 +22,10 @@ from dlbricks_tui.language.composing import (
     phase_times,
     step_time,
 )
-from dlbricks_tui.language.decoder import Decoder, Step, distinct_blocks
+from dlbricks_tui.language.decoder import Decoder, Step
 from dlbricks_tui.language.llama_cpp import LikeLlama, LlamaHost
 from dlbricks_tui.language.opening import NamedModel, open_language_model
-from dlbricks_tui.language.orders import LanguageQuestion, MeasuredEngine, is_llama_cpp, stored_precision
+from dlbricks_tui.language.orders import LanguageQuestion, MeasuredEngine, computing, is_llama_cpp, stored_precision
 from dlbricks_tui.language.predicting import BrickPredictor, bytes_read, measured_steps
 from dlbricks_tui.recorded_host import processors_here
 from dlbricks_tui.runtime.registry import Registry
@@ -35,7 +35,6 @@ from dlbricks_tui.runtime.variant import (
     CachePrecision,
     FlashAttention,
     InstructionSet,
-    Precision,
 )
 from dlbricks_tui.settings.language import CACHE, FLASH_ATTENTION, GENERATE, PROMPT
 from dlbricks_tui.settings.setting import require_allowed, with_own
@@ -180,6 +179,8 @@ class LanguageAnswer:
     model: str
     # The published name, such as "Llama 3.2 1B"; that of the file for others.
     title: str
+    # The file that tells its sizes; empty for a model of the library.
+    path: str
     # The number of all weights.
     parameters: int
     # Those that one token uses; fewer in a mixture of experts.
@@ -289,9 +290,10 @@ def questions(models: Sequence[NamedModel], options: LanguageOptions, data: Data
     refusals: list[LanguageError] = []
     for model, on, wanted_bits, count in product(models, runtimes, options.precisions, options.threads or (None,)):
         try:
+            options.require_context(model.name, model.architecture.positions)
             bits = stored_precision(on, wanted_bits)
-            computing = on.with_precision(Precision.BF16 if bits is WeightPrecision.BF16 else None)
-            asked = LanguageQuestion(model, computing.with_threads(count), bits, options.prompt, options.generate)
+            runtime = computing(on, bits).with_threads(count)
+            asked = LanguageQuestion(model, runtime, bits, options.prompt, options.generate)
             # Raises if the runtime cannot have the model.
             _ = asked.sizes
             found[asked] = None
@@ -424,9 +426,7 @@ class KnownExecution:
         return bool(known) and all(key in known for it in steps for key in self._decoder(it).keys)
 
     def _decoder(self, step: Step) -> Decoder:
-        # A second block of a kind differs by its first norm, which counts where bricks were measured.
-        blocks = None if self.host.known else distinct_blocks(self.question.model.architecture, fewest=True)
-        return self.question.decoder(step, blocks)
+        return self.host.decoder(self.question, step)
 
     def _time(self, step: Step) -> StepTime:
         return step_time(self._decoder(step), self.host.time_of)

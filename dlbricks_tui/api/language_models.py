@@ -32,7 +32,14 @@ from dlbricks_tui.language.architecture import LanguageError, LanguagePhase, Wei
 from dlbricks_tui.language.composing import PhaseTimes, phase_times, timings
 from dlbricks_tui.language.llama_cpp import PROTOCOL as LLAMA_PROTOCOL
 from dlbricks_tui.language.opening import NamedModel, library_models
-from dlbricks_tui.language.orders import LANGUAGE, LanguageOrder, LanguageQuestion, is_llama_cpp, stored_precision
+from dlbricks_tui.language.orders import (
+    LANGUAGE,
+    LanguageOrder,
+    LanguageQuestion,
+    computing,
+    is_llama_cpp,
+    stored_precision,
+)
 from dlbricks_tui.language.predicting import BrickPredictor, measured_ways
 from dlbricks_tui.recorded_host import processors_here
 from dlbricks_tui.runtime.registry import Registry
@@ -110,7 +117,8 @@ def variants_of(asked: LanguageQuestion, runtimes: Sequence[Runtime]) -> Iterato
         # A runtime may not have such weights, or the model.
         with suppress(LanguageError):
             question = change()
-            question = replace(question, precision=stored_precision(question.runtime, question.precision))
+            bits = stored_precision(question.runtime, question.precision)
+            question = replace(question, precision=bits, runtime=computing(question.runtime, bits))
             _ = question.sizes
             # Two names may stand for the same weights.
             if question not in known:
@@ -333,8 +341,10 @@ class LanguageOnSystem:
     """A language model on a system. Speeds are null if nothing is known of the system but its description."""
 
     model: str
-    # The published name.
+    # The published name; that of the file for others.
     title: str
+    # The file that tells its sizes; empty for a model of the library.
+    path: str
     system: str
     system_name: str
     # True for the system that the command runs on.

@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from dlbricks_tui.api.documents import taken
 from dlbricks_tui.api.language_answers import LanguageOptions, questions
@@ -41,11 +40,6 @@ from dlbricks_tui.settings.loads import BATCHES, FIRST_TOKEN, PER_TOKEN, PERCENT
 from dlbricks_tui.settings.setting import require_allowed
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.records import LoadTest
-
-if TYPE_CHECKING:
-    from dlbricks_tui.folders import DataFolder
-    from dlbricks_tui.jobs.events import Event
-
 
 # The figures of an outcome, predicted or measured.
 _FIGURES = ("p50_ms", "p90_ms", "p99_ms", "p999_ms", "per_second")
@@ -380,7 +374,7 @@ class TokenLoadAnswer:
     """The users that a language model serves on a system within bounds of both delays."""
 
     model: str
-    # The published name; empty for a file.
+    # The published name; that of the file for others.
     title: str
     system: str
     runtime: str
@@ -412,7 +406,7 @@ def token_load(model: NamedModel, options: TokenLoadOptions, data: DataFolder) -
     asked, scenario, system = _question(model, options, data), taken(TokenScenario, options), fingerprint().id
     with ResultsDatabase(data.store) as store:
         host = BrickPredictor.of_host(store, system, asked.runtime.identity, asked.threads)
-        (_, prefill), *times = [(it, step_time(asked.decoder(it), host.time_of)) for it in asked.steps]
+        (_, prefill), *times = [(it, step_time(host.decoder(asked, it), host.time_of)) for it in asked.steps]
         alone = [found for step, found in times if step.batch == 1]
         steps = {1: steps_time((0.5, alone[0]), (0.5, alone[-1]))}
         steps |= {step.batch: found for step, found in times if step.batch > 1}
@@ -507,7 +501,6 @@ def _drive(queue: TokenQueue, serving: TokenServing, users: int) -> Drive:
 
 
 def _question(model: NamedModel, options: TokenLoadOptions, data: DataFolder) -> LanguageQuestion:
-    options.require_context(model.name, model.architecture.positions)
     asked, *_ = questions([model], options, data)
     if asked.runtime.framework != _FRAMEWORK:
         raise LanguageError("users are served by ONNX Runtime only: leave --runtime out, or choose onnxruntime")

@@ -137,6 +137,7 @@ class ModelReader:
         with self._lock:
             self._memory.forget(source)
             self._read.clear()
+            self._cut.clear()
 
     def decompose_cached(self, spec: ModelSpec) -> Decomposition | None:
         """Return the decomposition of a model, or None if only the framework could read it, which takes long."""
@@ -225,7 +226,16 @@ class ModelReader:
 def _key(spec: ModelSpec) -> object:
     graphs = spec.precision, spec.kernels, spec.runtime
     given = tuple(sorted(spec.shapes.items())), tuple(sorted(spec.values.items()))
-    return spec.source.path, spec.level, spec.batch_size, graphs, given
+    return spec.source.path, _facts_of(spec.source.path), spec.level, spec.batch_size, graphs, given
+
+
+def _facts_of(path: Path) -> tuple[int, int]:
+    """Return the time of change and the size of a file, which may be written anew while the workbench is open."""
+    try:
+        known = path.stat()
+    except OSError:
+        return 0, 0
+    return known.st_mtime_ns, known.st_size
 
 
 # A user who holds a key in the settings starts one scan, not one per setting.
@@ -341,13 +351,8 @@ class LatencyCache:
 
 
 def _cache_key(spec: ModelSpec, choices: Choices) -> str:
-    path = spec.source.path
-    try:
-        known = path.stat()
-        file = (known.st_mtime_ns, known.st_size)
-    except OSError:
-        file = (0, 0)
-    return repr((str(path), spec.source.name, file, sorted(spec.shapes.items()), sorted(spec.values.items()), choices))
+    path, given = spec.source.path, (sorted(spec.shapes.items()), sorted(spec.values.items()))
+    return repr((str(path), spec.source.name, _facts_of(path), *given, choices))
 
 
 def estimate_library(

@@ -166,7 +166,7 @@ def settings_for(
     few = len(sources) <= MOST_MODELS_END_TO_END
     kept = replace(
         before,
-        runtime=kept_runtimes or (next(name for name in (config.runtime, *runtimes) if name in runtimes),),
+        runtime=kept_runtimes or (next(name for name in (usual, *runtimes) if name in runtimes),),
         registered=runtimes,
         **fields_of(choices, (LEVEL, *CUTTING)),
         end_to_end=few and before.end_to_end,

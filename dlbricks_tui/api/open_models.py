@@ -67,10 +67,11 @@ class Choices:
     batch: int | None = None
     # None: any number of threads that the framework computes with.
     threads: int | None = None
-    # Those of the config, with which a model is predicted that was measured with none.
-    usual_threads: int | None = None
     precision: Precision = Precision.F32
     predictions: Switch = Switch.ON
+    # The runtime and threads of the settings, as `EstimateOptions` has them.
+    usual_runtime: str | None = None
+    usual_threads: int | None = None
 
     @property
     def cutting(self) -> Cutting:
@@ -102,9 +103,10 @@ class Choices:
             **fields_of(self, (*CUTTING, LEVEL, SYSTEM, RUNTIME, BATCH, WORKERS)),
             # A runtime that was chosen has its own number of threads.
             threads=self.threads if self.runtime is None else None,
-            usual_threads=self.usual_threads,
             precision=None if self.precision is Precision.F32 else self.precision,
             measured_only=self.measured_only,
+            usual_runtime=self.usual_runtime,
+            usual_threads=self.usual_threads,
             **others,
         )
 
@@ -120,21 +122,22 @@ class Choices:
 
 
 def choices_from(config: Config, data: DataFolder) -> Choices:
-    by_default, form = Choices(), None
+    by_default, form, usual = Choices(), None, None
     if config.runtime is not None:
         from dlbricks_tui.runtime.registry import Registry
 
         # A run names an unknown runtime in the config.
         with suppress(RegistryError):
-            form = Registry(data.path).find(config.runtime).traits.format
+            form, usual = Registry(data.path).find(config.runtime).traits.format, config.runtime
     return Choices(
         format=form,
         granularity=config.granularity,
         cut=config.cut,
         order=config.order,
         workers=by_default.workers if config.workers is None else config.workers,
-        usual_threads=config.threads,
         predictions=config.predictions,
+        usual_runtime=usual,
+        usual_threads=config.threads,
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -26,6 +27,7 @@ from dlbricks_tui.api.documents import taken
 from dlbricks_tui.api.estimates import Comparison
 from dlbricks_tui.api.estimating import open_estimator
 from dlbricks_tui.api.open_models import PairKind
+from dlbricks_tui.api.opening import reference_to
 from dlbricks_tui.api.session import Remarks, WorkbenchSession
 from dlbricks_tui.api.sides import (
     KINDS,
@@ -49,8 +51,6 @@ from dlbricks_tui.store.selections import Selection, equal
 from dlbricks_tui.wording.numbers import counted, minute_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from dlbricks_tui.api.estimating import Answer
     from dlbricks_tui.api.open_models import ComparableRow
     from dlbricks_tui.api.scope import EstimateOptions
@@ -184,12 +184,18 @@ def _of_results(first: Side, second: Side, parts: tuple[ComparedPart, ...]) -> C
     )
 
 
-def _sum_side(side: Side, results: Sequence[Sequence[Found]], total: float) -> ComparedSide:
-    how = f"sum of {counted(len(results), 'model' if results[0][0].subject.is_model else 'brick')}"
-    below, above = half_widths(list(map(newest_latency, results)))
+def _sum_side(side: Side, results: Sequence[tuple[Sequence[Found], int]], total: float) -> ComparedSide:
+    """Return the sum of the latencies of a side, each of so many items."""
+    how = f"sum of {counted(len(results), 'model' if results[0][0][0].subject.is_model else 'brick')}"
+    below, above = half_widths([_each(newest_latency(held), items) for held, items in results])
     interval = max(0.0, total - below), total + above
-    since = min(it.when for held in results for it in held)
+    since = min(it.when for held, _ in results for it in held)
     return ComparedSide(side.name, _MEASURED if len(results) == 1 else how, total, interval, since)
+
+
+def _each(latency: tuple[float, float, float], items: int) -> tuple[float, float, float]:
+    value, low, high = (it / items for it in latency)
+    return value, low, high
 
 
 def newest_latency(results: Sequence[Found]) -> tuple[float, float, float]:
@@ -204,12 +210,17 @@ def _part(pair: ResultPair, *, with_execution: bool = False) -> ComparedPart:
     return ComparedPart(name, change.was_ms, change.is_ms, change.verdict, change.p_value)
 
 
+def _of_one_item(first: int, second: int) -> str:
+    return f"Batch sizes differ ({first} and {second}): the latencies are those of one item."
+
+
 def _selection_remarks(found: GroupComparison) -> Iterator[str]:
     if runs_of((*found.models, *found.bricks)) == (1, 1):
         yield (
             "Each side is one run, and results of a run share its conditions: measure again before you trust a few "
             "percent."
         )
+    yield from dict.fromkeys(_of_one_item(*it.items) for it in found.executions if it.items != (1, 1))
     yield from not_compared_lines(found, "A", "B")
     for letter, side in zip("AB", (found.first, found.second), strict=True):
         if side.in_doubt:
@@ -263,14 +274,14 @@ def compare_estimates(of: str, first: EstimatedSide, second: EstimatedSide, *, c
         is_measured, between = known is measured, side.found.measured_between
         how = _PREDICTED if side.found.estimate.coverage.predicted else _ESTIMATED
         since = "" if between is None else datetime.fromtimestamp(between[0], timezone.utc).isoformat()
-        value, low, high = (it / number for it in known)
+        value, low, high = _each(known, number)
         sides.append(ComparedSide(side.name, _MEASURED if is_measured else how, value, (low, high), since))
         own = side.timing if is_measured else None
         timings.append((own or known.timing(end_to_end=is_measured)).per_item(number))
     change = compared(timings[0], timings[1]).around(sides[1].ms / sides[0].ms)
     told = [dict(_facts(it.found)) for it in both]
     differences = {name: (one, told[1][name]) for name, one in told[0].items() if one != told[1][name]}
-    parts = _parts(first.found, second.found)
+    parts = _parts(first.found, second.found, items)
     return _two(of, sides, change, *parts, differences, _estimate_remarks(both, sides, batches))
 
 
@@ -287,7 +298,7 @@ def _estimate_remarks(
     both: Sequence[EstimatedSide], sides: Sequence[ComparedSide], batches: Sequence[int]
 ) -> Iterator[str]:
     if batches[0] != batches[1]:
-        yield f"Batch sizes differ ({batches[0]} and {batches[1]}): the latencies are those of one item."
+        yield _of_one_item(*batches)
     if [it.how for it in sides].count(_MEASURED) == 1:
         yield "One was measured end to end and the other is estimated: measure both for a fair comparison."
     for letter, side in zip("AB", both, strict=True):
@@ -295,8 +306,11 @@ def _estimate_remarks(
             yield f"{letter}: {counted(predicted, 'layer')} of {side.found.estimate.coverage.layers:,} predicted."
 
 
-def _parts(first: SystemEstimate, second: SystemEstimate) -> tuple[str, tuple[ComparedPart, ...]]:
-    """Return the bricks that both have, or the kinds of layers where they have few bricks in common."""
+def _parts(first: SystemEstimate, second: SystemEstimate, items: Sequence[int]) -> tuple[str, tuple[ComparedPart, ...]]:
+    """Return the bricks that both have, or the kinds of layers where they have few bricks in common.
+
+    Latencies are divided by the items of each.
+    """
     ones, others = (_parts_by(it, lambda part: part.brick.key) for it in (first, second))
     both = [key for key in ones if key in others]
     verdicts: dict[str, Verdict] = {}
@@ -305,7 +319,8 @@ def _parts(first: SystemEstimate, second: SystemEstimate) -> tuple[str, tuple[Co
     ]
     is_of_bricks = min(shares) >= _IN_COMMON
     if is_of_bricks:
-        changes = all_compared([(_sum_of(ones[key]), _sum_of(others[key])) for key in both])
+        sums = [(_sum_of(ones[key]).per_item(items[0]), _sum_of(others[key]).per_item(items[1])) for key in both]
+        changes = all_compared(sums)
         verdicts = {key: change.verdict for key, change in zip(both, changes, strict=True)}
     else:
         ones, others = (
@@ -318,7 +333,10 @@ def _parts(first: SystemEstimate, second: SystemEstimate) -> tuple[str, tuple[Co
             times = sum(part.times for part in parts)
             name = printable(label_of(parts[0].brick.canonical)) or key[:12]
             name = f"{name}, {times} times" if times > 1 else name
-        a_ms, b_ms = (in_milliseconds(_paid_ps(held[key])) if key in held else None for held in (ones, others))
+        a_ms, b_ms = (
+            in_milliseconds(_paid_ps(held[key])) / number if key in held else None
+            for held, number in zip((ones, others), items, strict=True)
+        )
         found.append(ComparedPart(name, a_ms, b_ms, verdicts.get(key)))
     return "bricks" if is_of_bricks else "kinds of layers", largest_first(found)
 
@@ -373,7 +391,9 @@ def compare_models(
         if len(answers) < 2:
             raise NotComparableError("one of the two models cannot be read, so there is nothing to compare")
         sides = [EstimatedSide(it.source.name, it.found, it.inquiry.timing(it.found.way)) for it in answers]
-    return compare_estimates(PairKind.MODEL, *sides, cure=f"`dlbricks run {first.name} {second.name}` measures both")
+    # The path of a model that is no sample is clear, whatever the library lists.
+    named = [reference_to(it, has_name=it.task is not None) for it in (first, second)]
+    return compare_estimates(PairKind.MODEL, *sides, cure=f"`{shlex.join(['dlbricks', 'run', *named])}` measures both")
 
 
 # What `dlbricks compare` prints: of one model, or of two things.
@@ -440,8 +460,8 @@ def compare_named(store: ResultsDatabase, first: NamedSelection, second: NamedSe
     shown = [*(found.models if len(found.models) > 1 else ()), *found.bricks]
     several = len({it.executions for it in shown}) > 1
     sums = [
-        _sum_side(one, [it.first for it in pairs], change.was_ms),
-        _sum_side(other, [it.second for it in pairs], change.is_ms),
+        _sum_side(one, [(it.first, it.executions.items[0]) for it in pairs], change.was_ms),
+        _sum_side(other, [(it.second, it.executions.items[1]) for it in pairs], change.is_ms),
     ]
     return _two(
         (first.kind if is_one_kind else PairKind.SELECTION),

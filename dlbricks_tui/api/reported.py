@@ -32,8 +32,14 @@ from dlbricks_tui.models.loading import UNLOADABLE, Loader, UnloadedModels
 from dlbricks_tui.printable import printable
 from dlbricks_tui.runtime.registry import Registry
 from dlbricks_tui.runtime.runtime import Runtime
-from dlbricks_tui.runtime.traits import Format
-from dlbricks_tui.runtime.variant import Precision, stated_kernels, stated_precision
+from dlbricks_tui.runtime.traits import Format, runtime_title
+from dlbricks_tui.runtime.variant import (
+    Precision,
+    stated_kernels,
+    stated_precision,
+    stated_variant,
+    threads_in_words,
+)
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.records import LoadTest, Provenance, Run
 from dlbricks_tui.store.selections import Way, by_id, combinations
@@ -192,9 +198,11 @@ def _series(store: ResultsDatabase, found: Mapping[Way, Sequence[ModelResult]]) 
         beside = [it for it in found if (it.system, it.level) == (way.system, way.level)]
         words = [way.system if system is None else system.name, way.level.value]
         if len({it.runtime for it in beside}) > 1:
-            words.append(way.runtime if runtime is None else runtime.name)
-        if (precision := stated_precision(way.runtime)) is not Precision.F32:
+            words += _variant_words(way.runtime)
+        elif (precision := stated_precision(way.runtime)) is not Precision.F32:
             words.append(precision.in_words)
+        if len({it.runtime for it in beside if _variant_words(it.runtime) == _variant_words(way.runtime)}) > 1:
+            words.append(way.runtime if runtime is None else runtime.name)
         if len({it.protocol for it in beside if it.runtime == way.runtime}) > 1:
             words.append(way.protocol)
         number = f"-{beside.index(way) + 1}" if len(beside) > 1 else ""
@@ -202,6 +210,13 @@ def _series(store: ResultsDatabase, found: Mapping[Way, Sequence[ModelResult]]) 
         # The paper names its systems by instance type.
         instance = (system.instance_type if system else "") or way.system
         yield ReportedSeries(way, printable(", ".join(words)), slug, instance, tuple(results))
+
+
+def _variant_words(runtime: str) -> list[str]:
+    """Return a runtime, by its identity, and the variant in which it measures: `MXNet 1.9.1`, `2 threads`."""
+    variant = stated_variant(runtime)
+    precision = [variant.precision.in_words] * (variant.precision is not Precision.F32)
+    return [runtime_title(runtime), threads_in_words(variant.threads), *precision, *variant.kernels.words]
 
 
 @without_cycle_search()

@@ -10,7 +10,7 @@ from tinydb import where
 from dlbricks_tui.analysis.what_if import Execution
 from dlbricks_tui.api.documents import taken
 from dlbricks_tui.api.estimating import Answer, Estimator
-from dlbricks_tui.api.opening import library, reference_to, run_command
+from dlbricks_tui.api.opening import reference_to, run_command
 from dlbricks_tui.api.scope import MeasuredRuntimes, MeasurementScope
 from dlbricks_tui.bricks.identity import end_to_end_keys
 from dlbricks_tui.estimate.inquiry import Inquiry
@@ -240,11 +240,11 @@ class _Scenarios:
     def _cure(self, runtime: Runtime, sizes: Sequence[int]) -> str:
         """Return the command that measures the model at these batch sizes."""
         options, source = self._estimator.options, self._source
-        has_name = any(it.name == source.name for it in library(self._estimator.data).sources())
         level, of_file = self._model.found.way.level, sizes == [1] and self._own_size == 1
         # Without --batch a run takes the batch size of the file.
         batches = [] if of_file else ["--batch", ",".join(map(str, sizes))]
-        named = reference_to(source, has_name=has_name)
+        # The path of another model is clear, whatever else has its name.
+        named = reference_to(source, has_name=source.task is not None)
         return run_command(named, runtime, level, None, options, *batches, "--end-to-end")
 
     def _order(self, execution: Execution | None, prediction: PredictedLoad | None) -> ScenarioOrder | None:

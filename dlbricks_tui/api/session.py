@@ -232,7 +232,6 @@ def options_of(spec: ModelSpec, choices: Choices, config: Config) -> EstimateOpt
     return choices.options(
         inputs=spec.shapes,
         usual_cutting=Cutting(config.granularity, config.cut, config.order),
-        usual_runtime=config.runtime,
     )
 
 
@@ -317,12 +316,8 @@ class WorkbenchSession(Session):
 
     def scores(self, specs: Sequence[ModelSpec], choices: Choices) -> tuple[Score, ...]:
         """Return how well the models that were read before would have been predicted."""
-        from dlbricks_tui.estimate.score import scores_on
-
-        found = ((self.reader.decompose_cached(spec), choices.runtime) for spec in specs)
-        models = [(model, runtime) for model, runtime in found if model is not None]
-        with self.store.held(refresh=True) as store:
-            return tuple(score for _, score in scores_on(store, choices.system or self.estimator.host, models))
+        found = ((spec.source, self.reader.decompose_cached(spec)) for spec in specs)
+        return self.estimator.scores([(source, model) for source, model in found if model is not None], choices)
 
     def close(self) -> None:
         """End all work in progress."""

@@ -126,8 +126,9 @@ def _only_meaning(word: str, store: ResultsDatabase, selection: Selection) -> Na
 
     if _DAY.fullmatch(word):
         return NamedSelection(word, selection.matching(parse_filter(f"when={word}")), PairKind.DAY)
-    # An id is clear, whatever else is called the same.
     alike = meanings(lambda name: name == word) or meanings(lambda name: name.casefold() == word.casefold())
+    # An id is clear, whatever else is called the same.
+    alike = [it for it in alike if it.name == word] or alike
     if not alike:
         runs = sorted(it for it in selection.distinct("run") if it.startswith(word))
         alike = [NamedSelection(it, selection.matching(equal(run=it)), PairKind.RUN) for it in runs]
@@ -387,6 +388,11 @@ class Corresponding:
     first: ResultExecution
     second: ResultExecution
     differ: frozenset[str]
+
+    @property
+    def items(self) -> tuple[int, int]:
+        """The items in an inference of each: where batch sizes differ, latencies are those of an item."""
+        return (self.first.batch, self.second.batch) if "batch" in self.differ else (1, 1)
 
 
 def corresponding(first: Iterable[ResultExecution], second: Iterable[ResultExecution]) -> list[Corresponding]:

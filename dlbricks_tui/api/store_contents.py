@@ -60,16 +60,13 @@ class KnownSystem:
     newest: str = ""
     # The number of results by their origin: `own`, `unsigned`, or `signed by` somebody.
     origins: Mapping[str, int] = field(default_factory=dict)
+    # The number of models that were measured there end to end.
+    models: int = 0
 
     @property
     def bricks(self) -> int:
         """The number of bricks in contexts that were measured there."""
         return sum(way.pairs for way in self.ways)
-
-    @property
-    def models(self) -> int:
-        """The number of models that were measured there end to end."""
-        return max((way.models for way in self.ways), default=0)
 
     @property
     def imported(self) -> list[str]:
@@ -110,6 +107,9 @@ def known_systems(store: ResultsDatabase, data: DataFolder, host: System | None 
     results, peaks = store.select(order=()), store.peaks()
     ways = combinations(results)
     origins = Counter(zip(results.values("system"), results.values("origin"), strict=True))
+    timed = store.select(equal(of="model"), order=())
+    # A model has other keys in other formats and batch sizes.
+    models = Counter(system for system, _ in set(zip(timed.values("system"), timed.values("name"), strict=True)))
     newest = {it: found[-1].when for it in known if (found := store.select(equal(system=it), order=OLDEST_FIRST))}
     return tuple(
         KnownSystem(
@@ -120,6 +120,7 @@ def known_systems(store: ResultsDatabase, data: DataFolder, host: System | None 
             tuple(each for each in peaks if each.system == system.id),
             newest.get(system.id, ""),
             {origin: count for (of, origin), count in sorted(origins.items()) if of == system.id},
+            models[system.id],
         )
         for system in known.values()
     )

@@ -351,6 +351,10 @@ def to_delete(store: ResultsDatabase, filters: Sequence[str]) -> Deletion:
     Load tests and proofs are listed by other commands. Filters find them by their id, and by that also records of any
     other kind, which `verify` may name.
     """
+    for text in filters:
+        # Such as those of a shell whose variable is not set.
+        if not text.strip() or _BEGUN.fullmatch(text):
+            raise QueryError(f"the filter {text!r} has no value, so nothing was deleted: give it one, or leave it out")
     tables = [it for it in TABLES if it not in RESULT_TABLES] if names_ids(filters) else ["proofs", "load_tests"]
     apart = list(store.ids(*tables))
     for text in filters:

@@ -347,16 +347,18 @@ def first_settings(data: DataFolder, source: ModelSource, choices: Choices, conf
     from dlbricks_tui.api.new_runs import runtimes_for
     from dlbricks_tui.runtime.registry import Registry
 
-    runtimes = runtimes_for((source,), data)
-    usual = config.runtime if config.runtime in runtimes else runtimes[0]
-    if choices.runtime is not None:
-        # A runtime of the store has a framework; the one of this host with the same framework measures.
-        with suppress(UserError):
-            named = Registry(data.path).find(choices.runtime.partition("-")[0]).name
-            usual = named if named in runtimes else usual
-    return TraceSettings(
-        registered=runtimes, runtime=usual, threads=choices.threads or config.threads, batch=choices.batch
-    )
+    registry, runtimes = Registry(data.path), runtimes_for((source,), data)
+    usual, threads = runtimes[0], choices.threads or config.threads
+    with suppress(UserError):
+        if config.runtime is not None and (named := registry.find(config.runtime).name) in runtimes:
+            usual = named
+    with suppress(UserError):
+        if choices.runtime is not None:
+            # Of the store's runtimes that this host lacks, one with the same framework measures.
+            found = registry.with_identity(choices.runtime) or registry.find(choices.runtime.partition("-")[0])
+            if found.name in runtimes:
+                usual, threads = found.name, stated_threads(choices.runtime)
+    return TraceSettings(registered=runtimes, runtime=usual, threads=threads, batch=choices.batch)
 
 
 def order_of(data: DataFolder, spec: ModelSpec, choices: Choices, settings: TraceSettings) -> TraceOrder:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -28,6 +28,7 @@ from dlbricks_tui.cli.output import (
     write_lines,
 )
 from dlbricks_tui.cli.parser import Arguments, Parser, Status, Typed, UsageError
+from dlbricks_tui.errors import UserError
 from dlbricks_tui.settings.analysing import KINDS
 from dlbricks_tui.settings.cutting import CUTTING, LEVEL
 from dlbricks_tui.settings.setting import name, several
@@ -221,7 +222,11 @@ def _measure_lacking(args: Arguments, found: Sequence[Analysis]) -> Status:
     narrate(*refusals)
     status = Status.of(refusals)
     for request in (request for plan in plans for request in plan.requests):
-        ended = tell_end(*execute_shown(args.session.new_run(request), quiet=False))
+        run = args.session.new_run(request)
+        ended: int = Status.DONE_WITH_FAILURES
+        # The run itself tells why it fails.
+        with suppress(UserError):
+            ended = tell_end(*execute_shown(run, quiet=False))
         if ended == Status.INTERRUPTED:
             return Status.INTERRUPTED
         # What one execution lacks does not keep the others from an answer.

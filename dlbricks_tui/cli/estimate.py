@@ -80,8 +80,9 @@ def estimate_models(args: Arguments) -> int:
         for values in product(*(each or (None,) for each in given.values()))
     ]
     one_value = f"give one value each of --{', --'.join(given)}"
-    if len(variants) > 1 and (args.accuracy or args.score):
-        raise UsageError(f"{'--score' if args.score else '--accuracy'} judges one variant: {one_value}")
+    if (len(variants) > 1 or args.bound_ms is not None) and (args.accuracy or args.score):
+        judge = "--score" if args.score else "--accuracy"
+        raise UsageError(f"{judge} judges one variant: {one_value}, and no --bound-ms")
     if args.slowest is not None and (len(variants) > 1 or args.accuracy or args.score or args.bound_ms is not None):
         raise UsageError(
             f"--slowest shows the layers of one variant: {one_value}, and no other view (--accuracy, --score, "

@@ -283,7 +283,8 @@ def replay_run(folder: RunFolder, args: Arguments) -> int:
 
     replay = replay_of(folder, reader_of(folder), args.speed)
     if not args.quiet:
-        told = f"{duration(replay.length)} of it, {args.speed:g} times as fast; nothing is measured now"
+        speed = "at its own speed" if args.speed == 1 else f"{args.speed:g} times as fast"
+        told = f"{duration(replay.length)} of it, {speed}; nothing is measured now"
         narrate(f"replay of run {folder.run}: {told}")
     with shown(quiet=args.quiet, clock=lambda: replay.position) as display:
         for event in replay.play():

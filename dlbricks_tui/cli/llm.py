@@ -98,7 +98,7 @@ def answer_models(args: Arguments) -> int:
         parts += library_parts(found, at_least)
     else:
         answers, failures = _answers(args, options)
-        for _, of_model in groupby(answers, lambda it: it.model):
+        for _, of_model in groupby(answers, lambda it: (it.model, it.path)):
             executions = list(of_model)
             if len(executions) > 1:
                 parts += comparison_parts(executions, options.best_for)

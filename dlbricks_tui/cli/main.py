@@ -179,7 +179,9 @@ def _model_called(word: str, data: DataFolder, commands: Sequence[str]) -> Model
         # Names of models are seldom so close to a command.
         for command in get_close_matches(word[:120], commands, 1, 0.8) if reason.startswith("no model ") else ():
             return UsageError(f"no command {word!r}: did you mean `dlbricks {command}`?")
-        return UsageError(reason.replace("no model ", "no command or model ", 1))
+        is_unlike_any = reason.startswith("no model ") and "did you mean" not in reason
+        told = "; `dlbricks --help` lists the commands" if is_unlike_any else ""
+        return UsageError(reason.replace("no model ", "no command or model ", 1) + told)
 
     return model_or_path(word, data, refusal)
 
@@ -266,7 +268,7 @@ def command_parser(commands: Sequence[Command] = COMMANDS) -> Parser:
     parser.add_argument("--version", action=_Version)
     about = "a setting that counts over the config file, such as workbench.theme=light"
     parser.add_repeatable("--set", "NAME=VALUE", about, dest="settings")
-    parser.set_defaults(data_dir=None, handler=None, reads_config=True)
+    parser.set_defaults(data_dir=None, handler=None, reads_config=True, json=False)
     added = parser.add_subparsers(title="commands", metavar="COMMAND")
     for command in commands:
         added.add_parser(command.name, help=command.about, register=command.register)

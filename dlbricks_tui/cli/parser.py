@@ -199,8 +199,9 @@ class Parser(argparse.ArgumentParser):
         self.add_argument(option, metavar=metavar, action="append", default=[], help=f"{about}; repeatable", **more)
 
     def add_json(self) -> None:
-        """Take `--json`."""
-        self.add_flag("--json", about="print one JSON document")
+        """Take `--json`, before an action or behind it: an absent one there must not undo one here."""
+        about = "print one JSON document"
+        self.add_argument("--json", action="store_true", default=argparse.SUPPRESS, help=about)
 
     def add_schema(self, document: str, *, many: bool = False) -> None:
         """Take `--json-schema`, which prints the schema of a class in `answers`, such as `jobs.JobSummary`."""

@@ -133,9 +133,10 @@ def report_comparison(args: Arguments) -> int:
     """Compare the sides, draw the figures, and print the path of the page."""
     if len(args.compare) < _FEWEST:
         raise UsageError("--compare needs two sides or more: files of results, or selections of the store")
-    # `--models` has a default, which a comparison does not use.
-    if args.systems or args.runtime or args.input or args.value:
-        raise UsageError("--compare takes all results of its sides: leave --system, --runtime, --input and --value out")
+    if args.models or args.systems or args.runtime or args.input or args.value:
+        raise UsageError(
+            "--compare takes all results of its sides: leave --models, --system, --runtime, --input and --value out"
+        )
     from dlbricks_tui.api.changes import compare_sides, comparison_document, estimates_of
     from dlbricks_tui.api.reported import open_loaders
     from dlbricks_tui.api.sides import named_sides

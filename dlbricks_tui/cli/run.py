@@ -134,7 +134,8 @@ def tell_end(outcome: RunOutcome, run: FollowedRun) -> int:
     # Nothing but its time budget ends a run without a fault before it has measured all.
     by_budget = state.is_finished and state.message
     cure = f"; `dlbricks runs resume {state.run} --time-budget S` gives it another" if by_budget else ""
-    if state.has_measured_nothing:
+    reaches_target = state.bricks.total and outcome.request.target is not None and not state.message
+    if state.has_measured_nothing and not reaches_target:
         alone = "no layer can be measured alone"
         reason = state.message or (alone if outcome.request.end_to_end else f"{alone}, so use --end-to-end")
         narrate(f"nothing was measured: {reason}{cure}")

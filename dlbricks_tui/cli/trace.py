@@ -72,7 +72,12 @@ def trace(args: Arguments) -> int:
         raise UsageError(f"{what}: give a MODEL, or --from ID, or --list (see `dlbricks trace --help`)")
     if args.list:
         return _list(args)
-    if args.detach and not args.stored:
+    if args.detach and (args.stored or args.output):
+        raise UsageError(
+            "--detach traces a MODEL, and writes no file: leave -o and --from out; afterwards `dlbricks trace --from "
+            "last -o FILE` writes it"
+        )
+    if args.detach:
         order = _order(args)
         return detach("trace", order, [order.source.name], args)
     if args.output is None:

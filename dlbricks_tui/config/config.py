@@ -140,13 +140,13 @@ def statements(text: str, path: str) -> list[Statement]:
     """Return the statements of a file; raise ConfigError if it is not TOML."""
     try:
         document = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+    except (ValueError, RecursionError) as error:
         line = _ERROR_LINE.search(str(error))
         where = f"{path}:{line[1]}" if line else path
         raise ConfigError(f"{where}: this is not TOML: {_ERROR_LINE.sub('', str(error)).strip()}") from None
     # Neither tomllib nor tomlkit tells where a value stands.
     lines, section = dict[str, int](), ""
-    for number, row in enumerate(text.splitlines(), 1):
+    for number, row in enumerate(text.split("\n"), 1):
         if table := _TABLE.match(row):
             section = f"{_plain(table[1])}."
             lines[_plain(table[1])] = number

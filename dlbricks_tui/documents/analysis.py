@@ -118,7 +118,7 @@ class GapPart(NamedTuple):
     @property
     def text(self) -> str:
         """The latency with its unit, and a dash where it is unknown."""
-        return or_dash(lambda it: f"{milliseconds(it)} ms", self.latency_ms)
+        return or_dash(in_ms, self.latency_ms)
 
 
 @dataclass(frozen=True, eq=False)

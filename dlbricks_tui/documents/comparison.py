@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
@@ -40,6 +41,7 @@ from dlbricks_tui.wording.numbers import (
     p_words,
     percent,
     seconds_since,
+    signed_ms,
     signed_percent,
     with_interval,
 )
@@ -49,6 +51,8 @@ if TYPE_CHECKING:
     from dlbricks_tui.api.pairs import ComparedPart, ComparedTwo
     from dlbricks_tui.api.sides import NamedSelection
 
+# Three decimals would not tell small latencies apart.
+_precise = partial(milliseconds, precise=True)
 VERDICT_STYLES = {Verdict.SLOWER: "bad", Verdict.FASTER: "good", Verdict.SAME: "muted", Verdict.UNKNOWN: "warn"}
 
 
@@ -106,8 +110,8 @@ def part_columns(found: ComparedTwo) -> tuple[Column[ComparedPart], ...]:
     has_verdicts = any(it.verdict is not None for it in found.parts)
     return (
         name_column(found.parts_are, lambda it: it.name),
-        Column("A ms", lambda it: or_dash(milliseconds, it.a_ms)),
-        Column("B ms", lambda it: or_dash(milliseconds, it.b_ms)),
+        Column("A ms", lambda it: or_dash(_precise, it.a_ms)),
+        Column("B ms", lambda it: or_dash(_precise, it.b_ms)),
         Column("B - A", _difference, style=_style, is_optional=True, goes_last=True),
         Column("change", lambda it: or_dash(signed_percent, it.change), style=_style),
         *((_P_COLUMN,) if any(it.p_value is not None for it in found.parts) else ()),
@@ -128,7 +132,7 @@ def _style(part: ComparedPart) -> str:
 
 
 def _difference(part: ComparedPart) -> str:
-    return f"{'+' if part.difference_ms > 0 else ''}{milliseconds(part.difference_ms)}"
+    return f"{'+' if part.difference_ms > 0 else ''}{_precise(part.difference_ms)}"
 
 
 def _ratio(ratio: float) -> str:
@@ -152,7 +156,7 @@ def ratio_parts(found: ComparedResults) -> Iterator[Sentence]:
         return
     low, high = found.interval
     mean = f"95 % {low:.3f} to {high:.3f}, geometric mean of {len(found.pairs):,}"
-    together = f"{milliseconds(found.a.total_ms)} and {milliseconds(found.b.total_ms)} ms"
+    together = f"{_precise(found.a.total_ms)} and {in_ms(found.b.total_ms)}"
     yield Sentence(f"B takes {found.ratio:.3f} times as long ({mean}); together {together}", "strong")
     alone = f"only in A {found.a.alone:,}, only in B {found.b.alone:,}"
     yield Sentence(f"{verdict_counts([it.verdict for it in found.pairs])}; {alone}")
@@ -169,8 +173,8 @@ def pair_columns(pairs: Sequence[ComparedPair]) -> tuple[Column[ComparedPair], .
     return (
         name_column("brick or model", lambda it: f"{it.name} [{it.context}]" if it.context else it.name),
         *((name_column("runtime", lambda it: it.execution),) if len({it.execution for it in pairs}) > 1 else ()),
-        Column("A ms", lambda it: milliseconds(it.a_ms)),
-        Column("B ms", lambda it: milliseconds(it.b_ms)),
+        Column("A ms", lambda it: _precise(it.a_ms)),
+        Column("B ms", lambda it: _precise(it.b_ms)),
         Column("change", lambda it: signed_percent(it.change), style=style),
         _P_COLUMN,
         word_column("B is", lambda it: it.verdict.value, style),
@@ -227,14 +231,14 @@ def _steps(found: ComparedTwo) -> list[BarRow]:
         if abs(difference) > _SMALLEST:
             sign, block, style = (_MORE, _MORE_BLOCK, "bad") if difference > 0 else (_LESS, _LESS_BLOCK, "good")
             piece = Piece(max(0.0, min(begin, end)), max(0.0, begin, end), sign, block, style)
-            rows.append(BarRow(name, (piece,), text=f"{difference:+.3g} ms", style="muted"))
+            rows.append(BarRow(name, (piece,), text=signed_ms(difference), style="muted"))
         begin = end
     return rows
 
 
 def _said(found: ComparedTwo) -> str:
     largest = max(found.parts, key=lambda it: abs(it.difference_ms))
-    return f"most of all by {largest.name} ({largest.difference_ms:+.3g} ms)"
+    return f"most of all by {largest.name} ({signed_ms(largest.difference_ms)})"
 
 
 def results_parts(result: EvaluationResult) -> Iterator[Part]:
@@ -292,9 +296,9 @@ def _result_columns(marks: Mapping[str, int]) -> tuple[Column[EvaluatedResult], 
         name_column("runtime", lambda it: f"{runtime_title(it.framework)} {it.version}"),
         name_column("variant", lambda it: variant_in_words(it)),
         Column("when", lambda it: _minute(it.when), CellKind.NAME, is_optional=True),
-        Column("end to end", lambda it: or_dash(milliseconds, it.measured_ms)),
-        Column("95 % interval", lambda it: _interval(it.measured_interval_ms, milliseconds), is_optional=True),
-        Column("estimate", lambda it: or_dash(milliseconds, it.estimate_ms)),
+        Column("end to end", lambda it: or_dash(_precise, it.measured_ms)),
+        Column("95 % interval", lambda it: _interval(it.measured_interval_ms, _precise), is_optional=True),
+        Column("estimate", lambda it: or_dash(_precise, it.estimate_ms)),
         Column("samples", lambda it: str(it.samples) if it.samples else "-", is_optional=True),
     )
 
@@ -306,7 +310,7 @@ def _load_columns(marks: Mapping[str, int]) -> tuple[Column[EvaluatedLoad], ...]
         name_column("scenario", _scenario),
         Column("when", lambda it: _minute(it.measured and it.measured.when), CellKind.NAME, is_optional=True),
         Column("percentile", lambda it: percentile_name(it.percentile)),
-        Column("latency", lambda it: or_dash(milliseconds, it.measured and it.measured.percentile_ms)),
+        Column("latency", lambda it: or_dash(_precise, it.measured and it.measured.percentile_ms)),
         Column("per second", lambda it: or_dash(milliseconds, it.measured and it.measured.per_second)),
         Column("valid", lambda it: _yes(it.measured and it.measured.valid), is_optional=True),
     )
@@ -317,8 +321,8 @@ _COMPARED_COLUMNS: tuple[Column[ComparedResult], ...] = (
     name_column("runtime", lambda it: runtime_title(it.framework)),
     name_column("variant", lambda it: _variant(it)),
     Column("of", lambda it: it.of or "-", CellKind.NAME, is_optional=True),
-    Column("was", lambda it: or_dash(milliseconds, it.was_ms)),
-    Column("is", lambda it: or_dash(milliseconds, it.is_ms)),
+    Column("was", lambda it: or_dash(_precise, it.was_ms)),
+    Column("is", lambda it: or_dash(_precise, it.is_ms)),
     Column("change", lambda it: or_dash(signed_percent, it.change)),
     Column("95 % interval", lambda it: _interval(it.interval, signed_percent), is_optional=True),
     Column("verdict", lambda it: it.verdict.value),

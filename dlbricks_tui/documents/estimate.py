@@ -60,6 +60,7 @@ from dlbricks_tui.wording.numbers import (
     part_of,
     partly,
     percent,
+    percent_of_part,
     signed_percent,
 )
 
@@ -142,8 +143,9 @@ class EstimateDocument:
             yield Sentence("an estimate of unfused layers, as the file has them: a runtime that fuses them takes less")
         if found.coverage.predicted:
             of = f"{found.coverage.predicted} of {counted(found.coverage.layers, 'layer')}"
-            share = percent(found.predicted_share)
-            yield Sentence(f"{PREDICTED} not all measured: {of}, {share} of the latency, are predicted", "warn")
+            share = percent_of_part(found.predicted_share)
+            verb = "is" if found.coverage.predicted == 1 else "are"
+            yield Sentence(f"{PREDICTED} not all measured: {of}, {share} of the latency, {verb} predicted", "warn")
         if found.is_partial:
             left_out = len({layer for part in found.parts if not part.counts for layer in part.layers})
             of = f"{found.coverage.layers - left_out} of {counted(found.coverage.layers, 'layer')}"
@@ -164,7 +166,7 @@ class EstimateDocument:
             return
         elif predicted := self.one.estimate.coverage.predicted:
             of = f"{predicted} of {counted(self.one.estimate.coverage.layers, 'layer')}"
-            yield Sentence(f"{percent(self.one.estimate.predicted_share)} is predicted: {of}", "warn")
+            yield Sentence(f"{percent_of_part(self.one.estimate.predicted_share)} is predicted: {of}", "warn")
         elif self.one.estimate.is_partial:
             yield from self.cautions()
         else:
@@ -210,18 +212,18 @@ class EstimateDocument:
         """Yield how many layers were measured, and how."""
         coverage = self.one.estimate.coverage
         counts = [f"{coverage.measured} of {counted(coverage.layers, 'layer')} measured"]
-        counts += [f"{coverage.predicted} predicted"] * bool(coverage.predicted)
-        counts += [f"{coverage.missing} missing"] * bool(coverage.missing)
-        counts += [f"{coverage.unmeasurable} unmeasurable"] * bool(coverage.unmeasurable)
+        of_these = ""
+        if coverage.predicted < coverage.layers - coverage.measured:
+            counts += [f"{coverage.missing} missing"] * bool(coverage.missing)
+            counts += [f"{coverage.unmeasurable} unmeasurable"] * bool(coverage.unmeasurable)
+            of_these = " of these"
+        counts += [f"{coverage.predicted}{of_these} predicted"] * bool(coverage.predicted)
         yield Sentence(", ".join(counts), "text" if coverage.complete else "warn")
         if coverage.own_carrier:
-            own = "all" if coverage.own_carrier == coverage.layers else f"{coverage.own_carrier}"
-            were = "was" if own == "1" else "were"
-            yield Sentence(
-                f"{own} of them {were} timed in this very model, so its end-to-end latency is no independent check"
-            )
+            own = "all of them were" if coverage.own_carrier == coverage.layers else _of_them(coverage.own_carrier)
+            yield Sentence(f"{own} timed in this very model, so its end-to-end latency is no independent check")
         if coverage.other_models:
-            yield Sentence(f"{coverage.other_models} of them were timed in other models only")
+            yield Sentence(f"{_of_them(coverage.other_models)} timed in other models only")
 
     def path(self) -> Iterator[Part]:
         """Yield the critical path."""
@@ -377,6 +379,10 @@ def _share_columns(
         Column("share", lambda it: percent(it.share, 1)),
         bar_column(lambda it: it.share),
     )
+
+
+def _of_them(layers: int) -> str:
+    return f"{layers:,} of them {'was' if layers == 1 else 'were'}"
 
 
 def way_words(one: SystemEstimate) -> str:

@@ -33,6 +33,7 @@ from dlbricks_tui.wording.numbers import (
     or_dash,
     partly,
     percent,
+    percent_of_part,
     signed_percent,
 )
 
@@ -82,7 +83,7 @@ def intervals_parts(estimates: Sequence[SystemEstimate]) -> Iterator[Part]:
         _bars(known),
         Column("95 %", _interval),
         _LAYERS,
-        Column("predicted", lambda it: percent(it.estimate.predicted_share)),
+        Column("predicted", lambda it: percent_of_part(it.estimate.predicted_share)),
     )
     yield from (Sentence(told) for told in dict.fromkeys(map(way_words, known)))
     yield BLANK_LINE
@@ -104,7 +105,8 @@ def accuracy_parts(judged: Sequence[tuple[SharedSettings, Accuracy]]) -> Iterato
         return counted(it[0].granularity, "layer") + ("" if cut == "chain" else f" {cut}")
 
     columns: tuple[Column[tuple[SharedSettings, Accuracy]], ...] = (
-        name_column("system", lambda it: f"{it[0].way.system}, {runtime_words(it[0].way.runtime)}"),
+        # What tells rows apart comes first: a narrow terminal cuts off the end.
+        name_column("runtime", lambda it: f"{runtime_words(it[0].way.runtime)}, on {it[0].way.system}"),
         name_column("level", lambda it: it[0].way.level.value),
         Column("bricks of", size),
         *accuracy_columns(lambda it: it[1]),
@@ -119,17 +121,21 @@ def accuracy_parts(judged: Sequence[tuple[SharedSettings, Accuracy]]) -> Iterato
 
 
 def accuracy_columns(of: Callable[[Row], Accuracy]) -> tuple[Column[Row], ...]:
-    """Return the columns of the accuracy of each row."""
+    """Return the columns of the accuracy of each row; in a narrow terminal the names of rows stay."""
+
+    def median_error(it: Row) -> str:
+        return or_dash(lambda share: percent(share, 1), of(it).by_others_median_error)
+
     return (
         Column("models", lambda it: str(of(it).models)),
         Column("mean", lambda it: f"{of(it).geometric_mean:.3f}"),
         Column("error", lambda it: percent(of(it).mean_absolute_error, 1)),
         Column("worst", lambda it: signed_percent(of(it).worst_error)),
         Column("5 %", lambda it: percent(of(it).within_5_percent)),
-        Column("10 %", lambda it: percent(of(it).within_10_percent)),
-        Column("by others", lambda it: str(of(it).by_others)),
-        Column("median", lambda it: or_dash(lambda share: percent(share, 1), of(it).by_others_median_error)),
-        Column("speed-up", lambda it: or_dash("{:.2f}".format, of(it).speedup)),
+        Column("10 %", lambda it: percent(of(it).within_10_percent), is_optional=True, goes_last=True),
+        Column("by others", lambda it: str(of(it).by_others), is_optional=True, goes_last=True),
+        Column("median", median_error, is_optional=True),
+        Column("speed-up", lambda it: or_dash("{:.2f}".format, of(it).speedup), is_optional=True, goes_last=True),
     )
 
 

@@ -50,6 +50,7 @@ from dlbricks_tui.wording.numbers import (
     parameters_text,
     parameters_words,
     percent,
+    percent_of_part,
     rate_text,
     rate_words,
     signed_percent,
@@ -168,14 +169,15 @@ def _figures_parts(answer: LanguageAnswer) -> Iterator[Part]:
 
 def basis_sentence(answer: LanguageAnswer) -> str:
     """Return what the figures rest on, how old that is, and the command that measures the rest, if one does."""
-    made, cure = f"measurements made {ago(answer.measured_when or '')}", f": `{language_command(answer)}` measures it"
+    made = f"measurements made {ago(answer.measured_when or '')}"
     if not answer.is_predicted:
         return f"the estimate rests on {made}"
+    cure = f": `{language_command(answer)}` measures it"
+    rest = f"is predicted{' from a shorter prompt, as the model is large' if answer.is_measured else cure}"
     if answer.measured_when is None:
-        return f"{PREDICTED} all of it is predicted{cure}"
-    share = percent(min(max(answer.coverage, 0.01), 0.99))
-    told = f"{PREDICTED} {share} of the time rests on {made}, the rest is predicted"
-    return f"{told}{' from a shorter prompt, as the model is large' if answer.is_measured else cure}"
+        return f"{PREDICTED} all of it {rest}"
+    share = percent_of_part(answer.coverage)
+    return f"{PREDICTED} {share} of the time rests on {made}, the rest {rest}"
 
 
 def error_column(error: Callable[[_Row], float | None]) -> Column[_Row]:
@@ -202,7 +204,7 @@ def language_command(answer: LanguageAnswer) -> str:
         (GENERATE, answer.generated_tokens),
     )
     words = options_in_words(given, {RUNTIME: ONNX_RUNTIME.framework, WEIGHTS: _USUAL.precisions[0]})
-    return shlex.join(["dlbricks", "llm", answer.model, *words])
+    return shlex.join(["dlbricks", "llm", answer.path or answer.model, *words])
 
 
 def _shares(answer: LanguageAnswer) -> Iterator[Part]:
@@ -317,7 +319,7 @@ def measured_text(answer: LanguageAnswer, verb: str = "") -> str:
     # Small bricks occur in many models.
     if answer.measured_when is None or answer.coverage < _LEAST_COVERAGE:
         return "predicted"
-    return f"{f'{percent(answer.coverage)} ' * answer.is_predicted}{verb}{ago(answer.measured_when)}"
+    return f"{f'{percent_of_part(answer.coverage)} ' * answer.is_predicted}{verb}{ago(answer.measured_when)}"
 
 
 def fastest_first(answers: Iterable[LanguageAnswer], at_least: float = 0.0) -> list[LanguageAnswer]:

@@ -222,9 +222,9 @@ RUN_COLUMNS: tuple[Column[RunSummary], ...] = (
     name_column("models", lambda it: names_of(it.models)),
     Column("run", lambda it: it.run),
     Column("state", lambda it: it.state.value),
-    Column("bricks", lambda it: it.bricks.total),
+    Column("bricks", lambda it: it.bricks.total, is_optional=True),
     Column("measured", lambda it: it.bricks.run),
-    Column("known", lambda it: it.bricks.reused),
+    Column("known", lambda it: it.bricks.reused, is_optional=True),
     Column("failed", lambda it: it.bricks.failed),
     Column("time", lambda it: "" if it.pid else duration(it.seconds)),
 )

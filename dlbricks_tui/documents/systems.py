@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from itertools import groupby
@@ -40,6 +41,7 @@ from dlbricks_tui.wording.numbers import (
     or_dash,
     partly,
     percent,
+    percent_of_part,
     price_per_hour,
     rate_text,
     speed,
@@ -299,7 +301,7 @@ def _legend(found: Sequence[LanguageOnSystem]) -> Iterator[Part]:
         others = sorted({name for it in of_peaks for name in it.compared_with})
         shares = f"what {names_of(others, _MOST_NAMED)} reached of theirs" if others else "what hosts usually reach"
         yield Sentence(f"{PREDICTED} its peaks: predicted from the peaks of the system and {shares}")
-    first = found[0].model if found else ""
+    first = shlex.quote(found[0].path or found[0].model) if found else ""
     if unknown := sorted({it.system for it in found if it.rests_on == "description"}):
         yield Sentence(
             f"nothing but its description is known of {names_of(unknown, _MOST_NAMED)}: run `dlbricks llm {first} "
@@ -330,7 +332,7 @@ def _style(it: LanguageOnSystem) -> str:
 def _basis_text(it: LanguageOnSystem) -> str:
     if it.rests_on != "bricks":
         return _RESTS_ON[it.rests_on]
-    share = f"{percent(min(max(it.coverage, 0.01), 0.99))} " if it.is_predicted else ""
+    share = f"{percent_of_part(it.coverage)} " if it.is_predicted else ""
     return f"{share}measured {ago(it.measured_when or '')}"
 
 

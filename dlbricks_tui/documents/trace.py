@@ -341,7 +341,7 @@ def trace_parts(trace: Trace) -> Iterator[Part]:
     else:
         lacking = everything.layers - everything.compared
         left_out = f"; {counted(lacking, 'layer')} without a stored brick left out" if lacking else ""
-        told = "IN MODEL includes what the profiler adds to each layer; BRICKS is the layers measured alone"
+        told = "IN MODEL includes what the profiler adds to each layer; BRICKS is what runs have measured of them"
         yield Sentence(f"{told}{left_out}")
     yield BLANK_LINE
     yield _slowest(times[:_MOST_LAYERS], whole_ms)
@@ -477,7 +477,7 @@ def span_parts(
         if layer.brick_ms is None:
             yield Fact("brick time", "not measured in this way")
         else:
-            yield Fact("brick time", in_ms(layer.brick_ms), " (stored, alone)")
+            yield Fact("brick time", in_ms(layer.brick_ms), " (as runs have measured it)")
         if difference := None if time is None else beside_brick(time):
             yield Fact("difference", difference)
         yield Fact("brick", layer.brick[:_KEY_DIGITS])
@@ -506,18 +506,18 @@ def counter_parts(counter: Counter, number: int | None) -> Iterator[Part]:
 
 
 def span_words(span: TraceSpan, level: LevelTrace, time: LayerTime | None) -> str:
-    """Return a span in one line: `945.0 µs, 14.8 % of the inference, brick alone 0.8100 ms (+16.7 %)`."""
+    """Return a span in one line: `945.0 µs, 14.8 % of the inference, brick 0.8100 ms (+16.7 %)`."""
     words = [span_time(span.duration_ns)]
     if share := share_of_inference(span, level):
         words.append(f"{share} of the inference")
     if time is not None and time.layer.brick_ms is not None:
         difference = _difference(time.in_model_ms, time.layer.brick_ms)
-        words.append(f"brick alone {in_ms(time.layer.brick_ms)} ({difference})")
+        words.append(f"brick {in_ms(time.layer.brick_ms)} ({difference})")
     return ", ".join(words)
 
 
 def beside_brick(time: LayerTime) -> str:
-    """Return the difference of a layer in the model to its brick alone: `+0.01200 ms, +3.0 %`; nothing without one."""
+    """Return the difference of a layer in the model to its brick: `+0.01200 ms, +3.0 %`; nothing without one."""
     if time.difference_ms is None:
         return ""
     share = f", {_difference(time.in_model_ms, time.layer.brick_ms)}" if time.layer.brick_ms else ""

@@ -121,8 +121,9 @@ def curve_answer(points: Sequence[Point]) -> str:
     quickest = min(known, key=lambda it: it.latency_ms or 0.0)
     busiest = max(known, key=lambda it: it.per_second or 0.0)
     if quickest is busiest or not varies_by_batch(points):
-        slowest = max(known, key=lambda it: it.latency_ms or 0.0)
-        times = (slowest.latency_ms or 0.0) / (quickest.latency_ms or 1.0)
+        # By throughput: an inference of a larger batch takes longer, and does more.
+        slowest = min(known, key=lambda it: it.per_second or 0.0)
+        times = (quickest.per_second or 0.0) / (slowest.per_second or 1.0)
         against = f", {times:.2f} times as fast as {_name(slowest, points)}" if slowest is not quickest else ""
         return f"{capitalised(_name(quickest, points))}: {_figures(quickest)}{against}."
     return (
@@ -161,7 +162,7 @@ def best_line(points: Sequence[Point], bound_ms: float) -> str:
         if quickest is None:
             return f"nothing is known about latencies under {bound_ms:g} ms"
         return f"none stays under {bound_ms:g} ms; the quickest is {_name(quickest, points)}, {_figures(quickest)}"
-    high_ms = best.found.estimate.composed.interval.high_ms if best.found.estimate.composed else best.latency_ms
+    high_ms = best.latency_ms if best.found.figure is None else best.found.figure.latency.high_ms
     doubt = f", but its interval reaches {in_ms(high_ms)}" if high_ms > bound_ms else ""
     return f"best under {bound_ms:g} ms: {_name(best, points)}, {_figures(best)}{doubt}"
 
@@ -171,7 +172,11 @@ def _figures(point: Point) -> str:
 
 
 def _sign(point: Point) -> str:
-    """Return the mark of predictions, if the estimate has any."""
+    """Return the mark of predictions, if the latency that counts has any."""
+    return "" if point.measured_ms is not None else _mark(point)
+
+
+def _mark(point: Point) -> str:
     return PREDICTED if point.estimate_ms is not None and point.found.estimate.coverage.predicted else ""
 
 
@@ -187,7 +192,7 @@ def _name(point: Point, points: Sequence[Point]) -> str:
 
 def estimate_text(point: Point) -> str:
     """Return the estimate of a variant, marked if some of it is predicted."""
-    return _sign(point) + or_dash(in_ms, point.estimate_ms)
+    return _mark(point) + or_dash(in_ms, point.estimate_ms)
 
 
 def interval_text(point: Point) -> str:
@@ -195,7 +200,7 @@ def interval_text(point: Point) -> str:
     composed = point.found.estimate.composed
     if composed is None or point.estimate_ms is None:
         return "-"
-    return f"{milliseconds(composed.interval.low_ms)} to {milliseconds(composed.interval.high_ms)}"
+    return " to ".join(milliseconds(it, precise=True) for it in (composed.interval.low_ms, composed.interval.high_ms))
 
 
 class CurveSeries(NamedTuple):

@@ -56,7 +56,8 @@ def most_informative(
     of_models, of_trials = shares @ covariance, parts @ covariance
     seconds = np.array([trial.seconds for trial in trials])
     counts = np.array([len(numbers) for numbers in held])
-    costs = np.maximum(_LEAST_VARIANCE, np.maximum(counts / limit.bricks, seconds / limit.seconds))
+    whole = max(1, limit.bricks), max(_LEAST_VARIANCE, limit.seconds)
+    costs = np.maximum(_LEAST_VARIANCE, np.maximum(counts / whole[0], seconds / whole[1]))
     waiting = parts.any(axis=1)
     left, seconds_left = limit
     chosen: list[Trial] = []

@@ -39,8 +39,8 @@ class Point:
 
     @property
     def latency_ms(self) -> float | None:
-        """The estimate, or where there is none the end-to-end latency."""
-        return self.measured_ms if self.estimate_ms is None else self.estimate_ms
+        """The end-to-end latency, or where there is none the estimate."""
+        return self.estimate_ms if self.measured_ms is None else self.measured_ms
 
     @property
     def per_second(self) -> float | None:
@@ -72,8 +72,8 @@ def best_within(points: Iterable[Point], bound_ms: float) -> Point | None:
 def scaling_efficiency(point: Point, points: Sequence[Point]) -> float | None:
     """Return the share of the ideal speed-up that more threads reach, over the fewest threads of the same batch."""
 
-    def but_threads(it: Point) -> tuple[str, Precision, int]:
-        return it.runtime, it.precision, it.batch_size
+    def but_threads(it: Point) -> tuple[str, Precision, Kernels, int]:
+        return it.runtime, it.precision, it.kernels, it.batch_size
 
     alike = [it for it in points if but_threads(it) == but_threads(point) and it.latency_ms]
     fewest = min((it for it in alike if it.threads), key=lambda it: it.threads or 0, default=None)

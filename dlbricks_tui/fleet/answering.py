@@ -13,7 +13,7 @@ from dlbricks_tui.estimate.orders import HostComparison, HostLatency, ModelOnHos
 from dlbricks_tui.estimate.system_estimate import SystemEstimate
 from dlbricks_tui.fleet.pools import BrickPool, HostWork, SharedPools
 from dlbricks_tui.fleet.request import FleetHostState, HostEstimate, OrderFound
-from dlbricks_tui.fleet.workload import LanguagePart
+from dlbricks_tui.fleet.workload import FleetPart, LanguagePart
 from dlbricks_tui.jobs.events import Event
 from dlbricks_tui.measure.jobs import CutModel, Job, JobKey
 from dlbricks_tui.measure.method import Method
@@ -70,10 +70,8 @@ class Answering:
 
     def note(self, pool: BrickPool, keys: Iterable[JobKey] | None = None) -> None:
         """Note that bricks of a pool have new results or failures, or that all of its estimates are wanted."""
-        models: dict[str, CutModel | LanguagePart] = {model.name: model for model in pool.part.models}
-        if isinstance(pool.part, LanguagePart):
-            models = {pool.part.name: pool.part}
-        elif keys is not None:
+        models = _asked_of(pool.part)
+        if keys is not None and not isinstance(pool.part, LanguagePart):
             users = {use.model for key in keys if (job := pool.part.jobs.get(key)) is not None for use in job.uses}
             models = {name: model for name, model in models.items() if name in users}
         # Without any result of its system, an estimate says little, and its interval often fails.
@@ -97,8 +95,12 @@ class Answering:
     @property
     def is_answered(self) -> bool:
         """True if the order of the hosts is settled for every model."""
-        asked = self.question is Question.WHICH_HOST and bool(self._orders)
-        return asked and self._seen == self._states() and all(found.settled for found in self._orders.values())
+        if self.question is not Question.WHICH_HOST or not self._orders or self._seen != self._states():
+            return False
+        # A model has no order before its first result.
+        parts = {pool.part for pool in self.pools.all}
+        asked = ((name, part.request.runtime.identity) for part in parts for name in _asked_of(part))
+        return all(key in self._orders and self._orders[key].settled for key in asked)
 
     def tell(self, *, at_once: bool) -> bool:
         """Tell estimates and orders that have changed, and return True if any order has."""
@@ -247,6 +249,11 @@ class Answering:
                 shared = self.predictors.of(known.way, traits).shared if predicts else 1.0
                 found.append(model_on_host(host, model.name, known.estimate, shared))
         return found
+
+
+def _asked_of(part: FleetPart) -> dict[str, CutModel | LanguagePart]:
+    """Return what estimates of a part are about, by name."""
+    return {part.name: part} if isinstance(part, LanguagePart) else {model.name: model for model in part.models}
 
 
 def seconds_inside(latency_ms: float) -> float:

@@ -41,7 +41,7 @@ from dlbricks_tui.fleet.messages import (
 from dlbricks_tui.fleet.request import HostError, MessageError
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.host.fingerprint import fingerprint
-from dlbricks_tui.host.queue import host_queue
+from dlbricks_tui.host.queue import host_queue, this_process
 from dlbricks_tui.jobs.folder import JobFolder, JobState, RunFolder, State
 from dlbricks_tui.jobs.process import start_detached
 from dlbricks_tui.language.composing import PROTOCOL
@@ -208,16 +208,18 @@ def _writing(path: Path) -> Iterator[None]:
 
 
 def control(data_path: str, task_id: str, what: str) -> None:
-    """Pause, resume or cancel a task. One that is cancelled before it has a run gets none."""
+    """Pause, resume or cancel a task. One that is cancelled before its run has a process ends as soon as it has one."""
     deed = _DEEDS.get(what)
     if deed is None:
         raise HostError(f"a task can be {', '.join(_DEEDS)}; {what[:40]!r} is none of them")
     data = DataFolder(Path(data_path))
     folder = run_of(data, task_id)
-    if folder is not None and folder.state().active:
+    # A run belongs to the process that creates it, which is this one, until its own process has begun.
+    if folder is None or (state := folder.state()).process == this_process():
+        if what == "cancel":
+            _write_note(data, task_id, _CANCELLED)
+    elif state.active:
         deed(folder)
-    elif folder is None and what == "cancel":
-        _write_note(data, task_id, _CANCELLED)
 
 
 def found_in(
@@ -324,6 +326,8 @@ class _TaskRun:
             # A process works on the run of an earlier call, or was killed; a new run has none yet.
             if state.state is not State.FINISHED and not (state.active and folder.lock_file.exists()):
                 start(folder, self._data)
+                if _noted(self._data, task) == _CANCELLED and folder.state().active:
+                    folder.cancel()
             self._follow(folder, store, start)
             self._send_rest(folder, store)
         state = folder.state()
@@ -384,10 +388,11 @@ class _TaskRun:
             self._note(f"{lost} of {len(bricks)} bricks are in no parcel as {title} reads it on this host")
 
     def _send_found(self, folder: JobFolder, store: ResultsDatabase, bricks: Collection[str]) -> None:
-        """Send what the store has of some bricks; if everything is to be measured again, what is newer than the run."""
+        """Send what the store has of some bricks; of what is to be measured again, what is newer than the run."""
         store.refresh()
-        since = folder.state().started if self._request.again and self._order is None else ""
-        self._send(found_in(store, self._conditions, bricks, since))
+        started, request = folder.state().started, self._request
+        found = found_in(store, self._conditions, bricks, started if request.again and self._order is None else "")
+        self._send(it for it in found if it.when >= started or not (request.retry_failed and isinstance(it, Failure)))
 
     def _note(self, text: str) -> None:
         self._tell(TaskNote(task=self._task.id, text=text))

@@ -179,7 +179,8 @@ class Driver:
             for host in waiting:
                 if host.state is FleetHostState.IDLE:
                     self._next(host)
-        if all(host.state is FleetHostState.IDLE and host.current is None for host in waiting):
+        # A host that is to end its task may hand bricks back.
+        if not self.waits_for_tasks and all(host.state is FleetHostState.IDLE for host in waiting):
             for host in waiting:
                 self._change(host, FleetHostState.DONE, "what is left cannot settle the order of the hosts")
 
@@ -343,7 +344,9 @@ class Driver:
             host.task_before = host.current.task.id
         ended = host.end_task(self.clock())
         if not host.is_over:
-            self._change(host, FleetHostState.LOST, "its connection ended")
+            # One that never gets as far as its report is given up, too.
+            state = FleetHostState.LOST if host.pools or not is_gone else FleetHostState.CONNECTING
+            self._change(host, state, "its connection ended")
         if ended is not None:
             self._tell_failed(ended.pool, host, ended.pool.lose(host.name))
             self._wake(ended.pool)
@@ -410,13 +413,20 @@ class Driver:
     def _change(self, host: HostWork, state: FleetHostState, message: str = "") -> None:
         """Change and tell the state of a host."""
         if (state, message) != (host.state, host.message):
-            host.since = host.since if state is host.state else self.clock()
+            if state is not host.state:
+                if host.current is not None and host.state in (FleetHostState.WAITING, FleetHostState.PAUSED):
+                    # As in a run, waiting for other work and pauses spend no time budget.
+                    host.current.began += self.clock() - host.since
+                host.since = self.clock()
             host.state, host.message = state, message
             self.tell(host.changed())
 
     def _next(self, host: HostWork) -> None:
         """Give a host its next task, if it may have one."""
-        if host.current is not None or host.is_over or not host.is_there or not host.pools or self._is_stopping:
+        if host.current is not None or host.is_over or not host.is_there or not host.pools:
+            return
+        if self._is_stopping:
+            self._change(host, FleetHostState.IDLE)
             return
         if not host.has_work:
             self._change(host, FleetHostState.DONE)
@@ -428,7 +438,8 @@ class Driver:
         if seconds_left == 0.0:
             self._change(host, FleetHostState.DONE, "its time budget is spent")
             return
-        for pool in host.pools:
+        # All probes come first.
+        for pool in sorted(host.pools, key=lambda it: it.is_probed):
             if not pool.free:
                 continue
             is_probe = False

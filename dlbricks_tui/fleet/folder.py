@@ -20,6 +20,7 @@ from dlbricks_tui.jobs.folder import (
     store_request,
     stored_request,
 )
+from dlbricks_tui.settings.measuring import Question
 from dlbricks_tui.store.database import ResultsDatabase
 
 # A state is a file that is made durable.
@@ -95,8 +96,15 @@ class FleetFolder(JobFolder):
         """True if every host has measured all that was asked of it; other workers may join a scheduler later."""
         if self.state().state is not State.FINISHED:
             return False
-        names, rows = [entry.name for entry in self.entries()], self.progress().hosts
-        return bool(names) and all(name in rows and rows[name].is_complete for name in names)
+        progress = self.progress()
+        names, rows = [entry.name for entry in self.entries()], progress.hosts
+        # Otherwise all bricks were asked for, and a time budget may have ended the work before.
+        asks_for_order = read_fleet_request(self.request_file).question is Question.WHICH_HOST
+        is_settled = asks_for_order and all(it.settled for it in progress.orders.values())
+        return bool(names) and all(
+            name in rows and rows[name].is_complete and (is_settled or rows[name].bricks == rows[name].of)
+            for name in names
+        )
 
     def host_names(self) -> tuple[str, ...]:
         """Return the names of all hosts that are known so far."""

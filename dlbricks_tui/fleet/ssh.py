@@ -326,6 +326,8 @@ class SshConnection(asyncssh.SSHClient):
         try:
             listener = await self.ssh.forward_remote_port(LOOPBACK, 0, LOOPBACK, port_here)
         except (asyncssh.ChannelListenError, asyncssh.Error, OSError) as error:
+            if self.is_closed:
+                raise SshError(f"the connection ended: {self.fault}") from error
             raise HostRefusedError(
                 "its SSH server forwards no ports: set AllowTcpForwarding yes (and no DisableForwarding) in its "
                 f"sshd_config ({first_line(error)})"

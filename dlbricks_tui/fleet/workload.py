@@ -24,8 +24,9 @@ from dlbricks_tui.fleet.request import FleetError, ParcelError
 from dlbricks_tui.folders import SAMPLE_MODELS, DataFolder
 from dlbricks_tui.host.fingerprint import fingerprint
 from dlbricks_tui.jobs.events import Event
-from dlbricks_tui.language.composing import PROTOCOL, StepTime, memory_need, step_time, steps_time
-from dlbricks_tui.language.decoder import Decoder, Extent, Step, distinct_blocks
+from dlbricks_tui.language.architecture import LanguagePhase
+from dlbricks_tui.language.composing import PROTOCOL, StepTime, memory_need, phase_times, step_time
+from dlbricks_tui.language.decoder import Extent, Step, distinct_blocks
 from dlbricks_tui.language.orders import LanguageOrder, LanguageQuestion
 from dlbricks_tui.language.predicting import BrickPredictor, HostRates, measured_steps
 from dlbricks_tui.measure.jobs import CutModel, Job, JobKey, Use, cut_model, expected_ms, memory_bytes
@@ -330,15 +331,10 @@ class LanguagePart(FleetPart):
     def on_host(self, store: ResultsDatabase, system: System, runtime: str) -> LanguageOnHost:
         """Return the answer of a host by its results in a store, and by those of others."""
         host = BrickPredictor.of_system(store, system, runtime, stated_threads(runtime) or 0)
-        found = [self._decoder(it, host) for it in self.asked.steps]
+        found = [host.decoder(self.asked, it) for it in self.asked.steps]
         prefill, *decoding = [step_time(it, host.time_of) for it in found]
-        decode = steps_time((0.5, decoding[0]), (0.5, decoding[-1]))
+        decode = phase_times(prefill, decoding, self.asked.generate)[LanguagePhase.DECODE]
         keys = {key for it in found for key in it.keys}
         measured = len(keys & host.known.keys())
         fits = memory_need(self.asked, found[0]).total <= system.memory_bytes
         return LanguageOnHost(prefill, decode, measured, len(keys) - measured, fits)
-
-    def _decoder(self, step: Step, host: BrickPredictor) -> Decoder:
-        # As answers of one host do: the second block differs by its first norm, which counts where it was measured.
-        blocks: Sequence[int] | None = distinct_blocks(self.asked.sizes, fewest=True)
-        return self.asked.decoder(step, None if host.known else blocks)

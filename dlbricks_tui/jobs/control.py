@@ -103,6 +103,9 @@ def only_process(folder: JobFolder) -> Iterator[None]:
         raise JobError(f"cannot write {folder.lock_file}: {error.strerror}; make it writable") from error
     try:
         _lock(file, folder)
+        # Padded, so that a shorter number overwrites a longer one.
+        with suppress(OSError):
+            os.pwrite(file, f"{os.getpid():<31}\n".encode(), 0)
         yield
     finally:
         os.close(file)

@@ -209,7 +209,7 @@ def events_so_far(folder: JobFolder, reader: EventReader) -> tuple[TimedEvent, .
     """Return the events that a job has written until now; it may still go on."""
     found = timed(reader.new())
     if not found:
-        raise JobError(f"{folder.noun} {folder.run} has no events to replay: it ended before it began to work")
+        raise JobError(f"{folder.noun} {folder.run} has no events to replay: no process has worked on it")
     return found
 
 

@@ -6,6 +6,7 @@ import os
 import secrets
 import shutil
 import signal
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
@@ -14,7 +15,7 @@ from enum import Enum
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
-from dlbricks_tui.files import read_json, write_atomically
+from dlbricks_tui.files import read_bytes, read_json, write_atomically
 from dlbricks_tui.host.queue import ProcessIdentity, WorkKind, this_process
 from dlbricks_tui.jobs.codec import decoded, encoded, values_of
 from dlbricks_tui.jobs.errors import JobError, UnreadableJobError
@@ -36,6 +37,9 @@ class State(str, Enum):
 
 
 NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
+
+# A process that starts loads for a while before it works on its job.
+_SECONDS_TO_BEGIN, _NAP_SECONDS = 30.0, 0.05
 
 ACTIVE = frozenset({State.STARTING, State.WAITING, State.RUNNING, State.PAUSED})
 
@@ -141,7 +145,7 @@ class JobFolder:
         # The output of its process, and that of the framework.
         self.output_file = path / "output.log"
         self.worker_log = path / "worker.log"
-        # The process of the job holds this lock, so that no other one writes to its files.
+        # The process of the job holds this lock, so that no other one writes to its files; it has the process id.
         self.lock_file = path / "lock"
         # The job is paused while this file exists.
         self.pause_file = path / "pause"
@@ -167,7 +171,7 @@ class JobFolder:
 
     def pause(self) -> None:
         """Ask the job to pause."""
-        process = self._require_active("pause").process
+        process = self._require_active("pause", to_end=not self.waits_while_paused).process
         with _writing(self.pause_file):
             self.pause_file.touch()
         if not self.waits_while_paused:
@@ -191,7 +195,7 @@ class JobFolder:
 
     def cancel(self) -> None:
         """Ask the job to end; what it has stored is kept."""
-        state = self._require_active("cancel")
+        state = self._require_active("cancel", to_end=True)
         if not self.waits_while_paused:
             self.unpause()
             if not state.process.alive:
@@ -212,11 +216,22 @@ class JobFolder:
         with suppress(OSError):
             self.seen_file.touch()
 
-    def _require_active(self, what: str) -> JobState:
-        state = self.state()
+    def _require_active(self, what: str, *, to_end: bool = False) -> JobState:
+        """Return the state of an active job, whose process works on it already if that is to end."""
+        give_up = time.monotonic() + _SECONDS_TO_BEGIN
+        while (state := self.state()).state is State.STARTING and to_end and not self._has_begun(state):
+            # The process of its state is still the one that has created it, such as the workbench.
+            if time.monotonic() > give_up:
+                raise JobError(f"{self.noun} {self.run} is still starting: {what} it later")
+            time.sleep(_NAP_SECONDS)
         if not state.active:
             raise JobError(f"{self.noun} {self.run} is {state.state.value}: there is nothing to {what}")
         return state
+
+    def _has_begun(self, state: JobState) -> bool:
+        with suppress(OSError, ValueError):
+            return int(read_bytes(self.lock_file)) == state.process.pid
+        return False
 
     def _was_killed(self, found: JobState) -> bool:
         waits = found.state is State.PAUSED and not self.waits_while_paused
@@ -304,6 +319,9 @@ class FolderList(Generic[AnyFolder]):
                 states.append(folder.state())
             except UnreadableJobError as error:
                 unreadable[folder.run] = str(error)
+            except JobError:
+                # It was removed since, such as to make room for a new one.
+                continue
         return StoredJobs(tuple(sorted(states, key=lambda it: (it.number, it.started))), unreadable)
 
     def states(self) -> tuple[JobState, ...]:

@@ -96,6 +96,9 @@ def start_detached(folder: JobFolder, data: DataFolder, module: str) -> None:
         # The job may have begun and ended since the state was read.
         if process.poll() is not None and folder.state().process.pid != process.pid:
             words = _last_words(folder) or "it printed nothing"
+            # Another process may work on it.
+            if (state := folder.state()).process == this_process():
+                _keep(folder, replace(state, state=State.FAILED, message=words))
             raise JobError(f"{folder.noun} {folder.run} did not start: {words}")
         if time.monotonic() > give_up:
             raise JobError(
@@ -285,7 +288,7 @@ def work_on(
 
     A full disk loses progress, not the work.
     """
-    began = time.monotonic()
+    began = changed = time.monotonic()
     with (
         only_process(job),
         StopSignals(ignore_hangup=False) as signals,
@@ -293,10 +296,16 @@ def work_on(
     ):
         state = replace(job.state(), state=State.STARTING, process=this_process(), seconds=0.0, message="")
 
+        def seconds() -> float:
+            """Return the time of work until now, without waiting."""
+            return (changed if state.state is State.WAITING else time.monotonic()) - began
+
         def change(found: State, message: str = "") -> None:
-            nonlocal state
+            nonlocal state, began, changed
             if (found, message) != (state.state, state.message):
-                state = replace(state, state=found, message=message, seconds=time.monotonic() - began)
+                worked, changed = seconds(), time.monotonic()
+                began = changed - worked
+                state = replace(state, state=found, message=message, seconds=worked)
                 _keep(job, state)
 
         def tell(event: Event) -> None:
@@ -308,7 +317,7 @@ def work_on(
 
         def end(found: State, message: str = "") -> None:
             # Told before the state changes: viewers stop reading events at a final state.
-            events.tell(JobEnded(state=found.value, message=message, seconds=time.monotonic() - began))
+            events.tell(JobEnded(state=found.value, message=message, seconds=seconds()))
             change(found, message)
 
         with suppress(OSError):

@@ -52,6 +52,8 @@ class BrickTime:
     when: str = ""
     # How slow the host was then, over its usual speed under this runtime; 1: not known.
     slowdown: float = 1.0
+    # That of a prediction, as runtimes differ; empty for a measurement.
+    runtime: str = ""
 
     @property
     def is_predicted(self) -> bool:

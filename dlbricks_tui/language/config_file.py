@@ -21,7 +21,7 @@ Values = Mapping[str, Any]
 # - families: the form of blocks by model_type, and values of missing keys. Of a bias that is not named, a key of the
 #   config says whether it is there. If the model has a window, blocks are windowed that layer_types names, else with
 #   "last" all but the first max_window_layers, and with "most" all but each one of sliding_window_pattern.
-# - other_names: those of GGUF and of onnxruntime-genai
+# - other_names: those of GGUF, of onnxruntime-genai, and of decoders of models that also read images
 # - gguf_keys: the keys of config.json, and where GGUF has their values
 _FACTS = json.loads(Path(__file__).with_name("families.json").read_bytes())
 _FORMS: Mapping[str, Values] = _FACTS["families"]
@@ -30,6 +30,7 @@ GGUF_KEYS: Mapping[str, str] = _FACTS["gguf_keys"]
 FAMILY_NAMES = frozenset([*_FORMS, *_OTHER_NAMES])
 
 _MOST_BYTES = 4 * 2**20
+_CURE = "give a config.json of Hugging Face, a GGUF file or a folder"
 _SILUS, _GELUS = ("silu", "swish"), ("gelu", "gelu_new", "gelu_pytorch_tanh")
 _FULL, _WINDOWED = "full_attention", "sliding_attention"
 # Fields of an architecture by their keys.
@@ -51,17 +52,17 @@ _SYNONYMS = {"num_experts": "num_local_experts", "experts_per_token": "num_exper
 
 def parsed_config(content: bytes) -> Values:
     if len(content) > _MOST_BYTES:
-        raise LanguageError("it is too large for a config.json; give one of Hugging Face, a GGUF file or a folder")
+        raise LanguageError(f"it is too large for a config.json; {_CURE}")
     try:
         values = json.loads(content.decode("utf-8-sig"))
     except UnicodeDecodeError as error:
-        raise LanguageError(f"it is not UTF-8 text: {error.reason} at byte {error.start}") from None
+        raise LanguageError(f"it is not UTF-8 text: {error.reason} at byte {error.start}; {_CURE}") from None
     except json.JSONDecodeError as error:
-        raise LanguageError(f"it is not JSON: {error}; give a config.json of Hugging Face") from None
+        raise LanguageError(f"it is not JSON: {error}; {_CURE}") from None
     except (ValueError, RecursionError):
-        raise LanguageError("it nests too deep, or has a number of thousands of digits") from None
+        raise LanguageError(f"it nests too deep, or has a number of thousands of digits; {_CURE}") from None
     if not isinstance(values, dict):
-        raise LanguageError("it is not a JSON object; give a config.json of Hugging Face")
+        raise LanguageError(f"it is not a JSON object; {_CURE}")
     return values
 
 
@@ -322,7 +323,8 @@ def _of_all_blocks(name: str, value: object) -> object:
 
 def _with_tensors(found: Architecture, header: GgufHeader) -> Architecture:
     """Return the architecture with what only the names of all tensors tell."""
-    is_whole = header.is_complete and header.values.get("split.count", 1) == 1
+    # Files that were put together again have 0 parts.
+    is_whole = header.is_complete and header.values.get("split.count", 1) in (0, 1)
     if not is_whole or "blk.0.attn_norm.weight" not in header.tensors:
         return found
     names = {it.removeprefix("blk.0.") for it in header.tensors}

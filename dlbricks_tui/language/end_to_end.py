@@ -204,7 +204,7 @@ class WholeModelRuns:
                 self._engine.load()
                 self._engine.run(1, 2)
             # The first token comes with the prompt.
-            run = self._engine.run(self._asked.prompt, min(MOST_STEPS, self._asked.generate - 1) + 1)
+            run = self._engine.run(self._asked.prompt, min(MOST_STEPS, max(1, self._asked.generate - 1)) + 1)
         except LanguageError as error:
             self.failure = error
             return 0.0
@@ -222,7 +222,7 @@ class WholeModelRuns:
         # Each step is a sample: a run of seconds may be partly on a slow host, as carriers are in some rounds.
         # The first one is often slower, right behind the prompt.
         prefill = [(it.first_ns, moment) for it, moment in self._runs]
-        steps = [(it.later_ns[1:] or it.later_ns or (it.first_ns,), moment) for it, moment in self._runs]
+        steps = [(it.later_ns[1:] or it.later_ns, moment) for it, moment in self._runs]
         decode = [(step, moment) for of_run, moment in steps for step in of_run]
         peak = max(it.peak_bytes for it, _ in self._runs)
         phases = {f"prefill {asked.prompt}": prefill, f"decode {max(1, asked.generate - 1)}": decode}
@@ -309,7 +309,8 @@ def open_whole_model(
     `tell` takes the size of its files.
     """
     runtime, sizes, precision = asked.runtime, asked.sizes, asked.precision
-    longest = asked.prompt + asked.generate
+    # A step behind the prompt is timed, too.
+    longest = asked.prompt + max(2, asked.generate)
     need = memory_need(asked, asked.decoder(asked.steps[0]))
     require_memory(need.weights + max(asked.batches) * (need.cache + need.buffers), memory_bytes)
     files = whole_model_files(sizes, precision, longest, runtime.traits)

@@ -7,12 +7,12 @@ ones and of those with more bits, so times of small models, each with a weight, 
 from __future__ import annotations
 
 import math
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from hashlib import sha256
-from itertools import product
+from itertools import chain, product
 from statistics import median
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -167,18 +167,24 @@ def test_of(asked: LanguageQuestion, step: Step) -> LlamaTest:
     return depths.get(step.past, decode[0]._replace(depth=step.past))
 
 
-def measured_tests(asked: LanguageQuestion, host: LlamaHost) -> tuple[LlamaTest, ...]:
-    """Return the tests to measure: shorter ones where a prompt would take many seconds."""
+def _tests_in_turn(asked: LanguageQuestion) -> Iterator[tuple[LlamaTest, ...]]:
+    """Yield the tests of a question, and shorter and shorter ones that may stand for them."""
     prefill, *decode = tests_of(asked)
-    model = with_blocks(asked.sizes, max(map(len, small_models(asked.sizes, asked.precision).models)))
+    yield (prefill, *decode)
     while prefill.prompt > _FEWEST_TOKENS:
-        usual, _ = usual_time(host.rates, model, asked.precision, prefill, cache_bits(asked))
-        if host.scale(is_prefill=True) * usual <= _MOST_MS:
-            break
         prefill = prefill._replace(prompt=max(_FEWEST_TOKENS, prefill.prompt // 2))
         # The depth is read as a prompt, too.
-        decode = [decode[0]._replace(depth=prefill.prompt)]
-    return (prefill, *decode)
+        yield (prefill, decode[0]._replace(depth=prefill.prompt))
+
+
+def measured_tests(asked: LanguageQuestion, host: LlamaHost) -> tuple[LlamaTest, ...]:
+    """Return the tests to measure, or that were measured: shorter ones where a prompt would take many seconds."""
+    model = with_blocks(asked.sizes, max(map(len, small_models(asked.sizes, asked.precision).models)))
+    for tests in _tests_in_turn(asked):
+        usual, _ = usual_time(host.rates, model, asked.precision, tests[0], cache_bits(asked))
+        if host.scale(is_prefill=True) * usual <= _MOST_MS or all(host.measured(asked, it) for it in tests):
+            break
+    return tests
 
 
 class Moved(NamedTuple):
@@ -192,22 +198,29 @@ class Moved(NamedTuple):
 def works(model: Architecture, precision: WeightPrecision, step: Step, cache_bits: int) -> Iterator[Moved]:
     """Yield the work of a step: that of ONNX Runtime's layout with the bytes of GGUF."""
     found = decoder(model, precision.layout, step, LLAMA_CPP, distinct_blocks(model, fewest=True))
-    whole = list(zip(found.parts, found.counts, map(work_of, found.graph.layers), strict=True))
+    whole = list(zip(found.graph.layers, found.parts, found.counts, map(work_of, found.graph.layers), strict=True))
     tensors = gguf_tensors(model, precision, rich_blocks(model, precision))
+    blocks = [it for it in tensors if it.name.startswith("blk.")]
+    experts = size_bytes([it for it in blocks if "_exps." in it.name])
     # A tied table is the head, too; it comes before an own one.
     head = [it.size_bytes for it in tensors if it.name in ("token_embd.weight", "output.weight")][-1]
-    stored = head, size_bytes([it for it in tensors if it.name.startswith("blk.")])
-    laid_out = [0, 0]
-    for part, count, work in whole:
-        laid_out[part is not ModelPart.HEAD] += count * work.weight_bytes * (part is not ModelPart.TABLE)
-    ratios = [of / max(1, laid) for of, laid in zip(stored, laid_out, strict=True)]
-    if model.experts:
+    stored = {ModelPart.HEAD: head, ModelPart.EXPERTS: experts, ModelPart.BLOCKS: size_bytes(blocks) - experts}
+    laid_out: Counter[ModelPart] = Counter()
+    for layer, part, count, work in whole:
         # A step reads few of many experts.
-        ratios[1] = min(ratios[1], 1.0)
-    for part, count, work in whole:
-        ratio = 1.0 if part is ModelPart.TABLE else ratios[part is not ModelPart.HEAD]
+        is_whole = (group := _group(part, work)) is not ModelPart.EXPERTS
+        laid_out[group] += count * (work.weight_bytes if is_whole else sum(it.size_bytes for it in layer.weights))
+    for _, part, count, work in whole:
+        group = _group(part, work)
+        ratio = stored[group] / max(1, laid_out[group]) if group in stored else 1.0
         weight, cache = int(work.weight_bytes * ratio), work.cache_bytes * cache_bits // 32
         yield Moved(part, count, work._replace(weight_bytes=weight, cache_bytes=cache))
+
+
+def _group(part: ModelPart, work: BrickWork) -> ModelPart:
+    if part in (ModelPart.TABLE, ModelPart.HEAD):
+        return part
+    return ModelPart.EXPERTS if work.op.endswith("MoE") else ModelPart.BLOCKS
 
 
 class LikeLlama(NamedTuple):
@@ -249,9 +262,10 @@ class LlamaHost:
         """Return what the store knows of a variant on this host, `without` the measurements of a question."""
         left_out: set[str] = set()
         if without is not None:
-            sizes, bits, tests = without.sizes, without.precision, tests_of(without)
+            sizes, bits = without.sizes, without.precision
             kinds = (*small_models(sizes, bits).models, rich_blocks(sizes, bits))
-            left_out = {model_key(sizes, bits, it, test) for it in kinds for test in tests}
+            tests = chain.from_iterable(_tests_in_turn(without))
+            left_out = {model_key(sizes, bits, it, test) for it, test in product(kinds, tests)}
         found = [it for it in store.records(EndToEnd, equal(runtime=runtime, protocol=PROTOCOL)) if it.good]
         own = [it for it in found if it.system == system and it.model not in left_out]
         return cls(rates, own, [it for it in found if it.system != system], like)
@@ -304,7 +318,8 @@ class LlamaHost:
 
     def _nearest(self, asked: LanguageQuestion, test: LlamaTest) -> tuple[float, float] | None:
         """Return the logarithm of measured to predicted of the nearest test of a kind, and its half interval."""
-        own = [(it, known) for it in tests_of(asked) if (known := self.measured(asked, it)) is not None]
+        tests = dict.fromkeys(chain.from_iterable(_tests_in_turn(asked)))
+        own = [(it, known) for it in tests if (known := self.measured(asked, it)) is not None]
         alike = [(it, known) for it, known in own if (it.prompt > 0) == (test.prompt > 0)]
         if not alike:
             return None

@@ -55,7 +55,6 @@ class LlamaRounds:
     check: Callable[[], None]
     # Samples in milliseconds per token of an answer, or of a whole prompt, one for each round.
     samples: dict[tuple[Rich, LlamaTest], list[float]] = field(default_factory=dict)
-    peaks: dict[Rich, int] = field(default_factory=dict)
     # Why the whole model has ended early.
     failure: LanguageError | None = None
     _whole: Rich | None = None
@@ -105,7 +104,7 @@ class LlamaRounds:
             depth_ms = self._expected_ms(rich, LlamaTest(max(1, test.depth), 0, 0))
             seconds = _SECONDS + _PATIENCE * ((repeats + 1) * expected_ms + depth_ms) / 1000
             try:
-                found = run_test(self.asked.runtime, self._file(rich), test, repeats, seconds, self.check)
+                samples_ns = run_test(self.asked.runtime, self._file(rich), test, repeats, seconds, self.check)
             except WorkerError as error:
                 failure = LanguageError(str(error))
                 if rich != self._whole or rich in small_models(self.asked.sizes, self.asked.precision).models:
@@ -115,9 +114,8 @@ class LlamaRounds:
                 self.samples = {key: of for key, of in self.samples.items() if key[0] != rich}
                 self._file(rich).unlink(missing_ok=True)
                 return
-            ms = median(found.samples_ns) / _NS_PER_MS / max(1, test.generate)
+            ms = median(samples_ns) / _NS_PER_MS / max(1, test.generate)
             self.samples.setdefault((rich, test), []).append(ms)
-            self.peaks[rich] = max(self.peaks.get(rich, 0), found.peak_bytes)
 
     def _tests_of(self, rich: Rich) -> Sequence[LlamaTest]:
         # The whole model answers the question itself.
@@ -149,7 +147,7 @@ class LlamaRounds:
                     # No sample is warm-up: each process has run before it counts.
                     statistics=summarise(samples_ms),
                     samples_ms=tuple(samples_ms),
-                    noise=((PREDICTED_FACT, predicted), ("peak_bytes", self.peaks[rich])),
+                    noise=((PREDICTED_FACT, predicted),),
                 )
             )
         return found

@@ -51,6 +51,8 @@ class NamedModel:
     title: str = ""
     # Its name on Hugging Face, such as meta-llama/Llama-3.2-1B.
     hub_id: str = ""
+    # The file that tells its sizes; empty for a model of the library.
+    path: str = ""
 
 
 @cache
@@ -109,7 +111,7 @@ def _at(path: Path) -> NamedModel:
             found = architecture_of_gguf(GgufHeader(content))
         else:
             found = architecture_of_config(parsed_config(content))
-        return NamedModel(_name_of(file), found)
+        return NamedModel(name := _name_of(file), found, title=name, path=str(file))
     except UserError as error:
         raise LanguageError(f"{printable(str(file))}: {error}") from None
 

@@ -69,6 +69,11 @@ def stored_precision(runtime: Runtime, wanted: WeightPrecision) -> WeightPrecisi
     return found
 
 
+def computing(runtime: Runtime, weights: WeightPrecision) -> Runtime:
+    """Return a runtime that computes as its weights are stored."""
+    return runtime.with_precision(Precision.BF16 if weights is WeightPrecision.BF16 else Precision.F32)
+
+
 @dataclass(frozen=True, slots=True)
 class LanguageQuestion:
     """A model in a runtime with its number of threads, for one prompt and so many generated tokens.

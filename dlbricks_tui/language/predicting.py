@@ -26,7 +26,7 @@ from dlbricks_tui.language.decoder import ATTENTION, TABLES, Decoder, Extent, St
 from dlbricks_tui.language.orders import LanguageQuestion
 from dlbricks_tui.models.graph import Layer, LayerGraph, Params, Shape, TensorType
 from dlbricks_tui.recorded_host import processors_here
-from dlbricks_tui.runtime.variant import stated_threads
+from dlbricks_tui.runtime.variant import Precision, stated_precision, stated_threads
 from dlbricks_tui.store.records import BrickForm, Peaks
 from dlbricks_tui.store.selections import combinations, equal
 
@@ -280,13 +280,15 @@ class BrickPredictor:
         others: Sequence[BrickPredictor] = (),
         system: str = "",
         cache_share: float = 1.0,
+        runtime: str = "",
     ) -> None:
         self.rates = rates
         self.system = system
         # What other hosts, and other executions on this one, have shown by the same runtime.
         self.others = others
-        # The bytes of caches over those that the operators tell.
-        self._cache_share = cache_share
+        self._runtime = runtime
+        # The bytes of caches, and of weights, over those that the operators tell.
+        self._cache_share, self._weight_share = cache_share, 0.5 if stated_precision(runtime) is Precision.BF16 else 1.0
         # Measured bricks by their keys.
         self.known = known
         self._predicted = cache(self._prediction)
@@ -320,8 +322,9 @@ class BrickPredictor:
         measured = [(work, time) for work, time in self._measured if time not in left_out]
         known = {key: it for key, it in self.known.items() if key not in keys}
         # Built without `others`, so that they compare measured times with the rates of the host alone.
-        shown = [BrickPredictor(it.rates, it._measured, system=it.system) for it in others]
-        return BrickPredictor(self.rates, measured, known, (*self.others, *shown), self.system, cache_share)
+        shown = [BrickPredictor(it.rates, it._measured, system=it.system, runtime=it._runtime) for it in others]
+        others = (*self.others, *shown)
+        return BrickPredictor(self.rates, measured, known, others, self.system, cache_share, self._runtime)
 
     @classmethod
     def of_system(cls, store: ResultsDatabase, system: System, runtime: str, threads: int) -> BrickPredictor:
@@ -338,8 +341,8 @@ class BrickPredictor:
             there = HostRates.stored(store, other, threads) if threads else None
             # Ratios to a speed that is not known say nothing about another host.
             if (other, identity) != (system, runtime) and there is not None and there.is_measured:
-                others.append(cls(there, *_measured(store, other, identity), system=other))
-        return cls(rates, *_measured(store, system, runtime), others, system)
+                others.append(cls(there, *_measured(store, other, identity), system=other, runtime=identity))
+        return cls(rates, *_measured(store, system, runtime), others, system, runtime=runtime)
 
     def time_of(self, graph: LayerGraph, layer: int) -> BrickTime:
         """Return the latency of a layer: measured, or predicted."""
@@ -353,8 +356,9 @@ class BrickPredictor:
     def _prediction(self, work: BrickWork) -> BrickTime:
         usual, deviation = self._usual(work)
         peers, foreign = self._peers_of(work)
+        runtime = self._runtime.partition(" ")[0]
         if not peers:
-            return BrickTime(usual, 0.0, _DEVIATIONS * deviation * usual)
+            return BrickTime(usual, 0.0, _DEVIATIONS * deviation * usual, runtime=runtime)
         distances = [it.distance(work) for it in peers]
         # Bricks of other sizes count, too, so that a larger brick is hardly ever predicted to be faster.
         weights = [2.0**-it for it in distances]
@@ -363,11 +367,12 @@ class BrickPredictor:
         ms = usual * math.exp(ratio)
         shared = _DEVIATIONS * math.hypot(_CLASS, _PER_DOUBLING * min(distances), foreign)
         measured = _mean([it.shared_half for it in peers], weights)
-        return BrickTime(ms, _DEVIATIONS * spread * ms, math.hypot(shared, measured) * ms)
+        return BrickTime(ms, _DEVIATIONS * spread * ms, math.hypot(shared, measured) * ms, runtime=runtime)
 
     def _usual(self, work: BrickWork) -> tuple[float, float]:
         """Return the latency by the speed of the host and the ratios of other hosts, and its deviation."""
-        held = work._replace(cache_bytes=int(self._cache_share * work.cache_bytes))
+        weights, cache = int(self._weight_share * work.weight_bytes), int(self._cache_share * work.cache_bytes)
+        held = work._replace(weight_bytes=weights, cache_bytes=cache)
         usual = usual_ms(held, self.rates)
         shown = [ratio for it in self.others if (ratio := it.ratio_of_class(work)) is not None]
         ms = usual * math.exp(fmean(shown)) if shown else usual
@@ -390,11 +395,10 @@ class BrickPredictor:
         alike = [of for (op, _, is_decoding), of in self._peers.items() if (_family(op), is_decoding) == like]
         return [peer for of in alike for peer in of], _SIBLING
 
-    def has_measured(self, asked: LanguageQuestion) -> bool:
-        """Return whether there is every brick that a measurement of a model takes."""
-        return bool(self.known) and all(
-            key in self.known for it in measured_steps(asked, self) for key in asked.decoder(it).keys
-        )
+    def decoder(self, asked: LanguageQuestion, step: Step) -> Decoder:
+        """Return the decoder from whose bricks the latency of a step follows."""
+        # A second block of a kind differs by its first norm, which counts where bricks were measured.
+        return asked.decoder(step, None if self.known else distinct_blocks(asked.sizes, fewest=True))
 
 
 def measured_ways(store: ResultsDatabase, runtime: str, protocol: str = PROTOCOL) -> list[tuple[str, str]]:
@@ -414,7 +418,7 @@ def _measured(
 
 
 def measured_steps(asked: LanguageQuestion, host: BrickPredictor, *, is_probe: bool = False) -> tuple[Step, ...]:
-    """Return the steps to measure, of a probe in one block.
+    """Return the steps to measure, or that were measured, of a probe in one block.
 
     A prompt that takes too long in its carrier stands for fewer of its tokens, and one context for both.
     """
@@ -424,7 +428,9 @@ def measured_steps(asked: LanguageQuestion, host: BrickPredictor, *, is_probe: b
         most_ms, others = _MOST_MS_OF_PROBE, others[-1:]
         given = {"blocks": distinct_blocks(asked.sizes, fewest=True), "extent": Extent.BLOCKS}
     while prefill.tokens > _FEWEST_TOKENS:
-        if sum(host.predicted(layer).ms for layer in asked.decoder(prefill, **given).graph.layers) <= most_ms:
+        found = asked.decoder(prefill, **given)
+        is_known = bool(host.known) and all(it in host.known for it in found.keys)
+        if is_known or sum(host.predicted(layer).ms for layer in found.graph.layers) <= most_ms:
             break
         last = max(it.past for it in others if it.batch == 1)
         others = [it for it in others if it.batch > 1 or it.past == last]

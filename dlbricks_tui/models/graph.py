@@ -5,12 +5,13 @@ without it.
 """
 
 import math
+import re
 from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from enum import Enum
-from functools import cached_property
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -40,8 +41,7 @@ UNKNOWN_DTYPE = "unknown"
 # Operators, by neutral name, that read only some rows of a table.
 LOOK_UPS = frozenset({"embedding", "mxnet.take", "mxnet._contrib_SparseEmbedding", "onnx.Gather"})
 
-_DEFAULT_ITEM_BYTES = 4
-_ITEM_BYTES = {"float64": 8, "int64": 8, "float16": 2, "bfloat16": 2, "int8": 1, "uint8": 1, "bool": 1}
+_DIGITS = re.compile("[0-9]{1,3}")
 
 
 class TensorType(NamedTuple):
@@ -57,7 +57,14 @@ class TensorType(NamedTuple):
     @property
     def size_bytes(self) -> int:
         """The size in memory; for an unknown shape, the size of one number."""
-        return math.prod(self.shape or ()) * _ITEM_BYTES.get(self.dtype, _DEFAULT_ITEM_BYTES)
+        return -(-math.prod(self.shape or ()) * _bits(self.dtype) // 8)
+
+
+@lru_cache(maxsize=1 << 8)
+def _bits(dtype: str) -> int:
+    """Return the bits of an element: the first number in the name of its type."""
+    found = _DIGITS.search(dtype)
+    return int(found[0]) if found else 8 if dtype == "bool" else 32
 
 
 UNKNOWN_TYPE = TensorType(None, UNKNOWN_DTYPE)

@@ -115,7 +115,7 @@ _AS_NUMPY_SAYS = {"float": "float32", "double": "float64", "string": "object", "
 _AS_ONNX_SAYS = {numpys: onnxs for onnxs, numpys in _AS_NUMPY_SAYS.items()}
 
 
-_LONGEST_VALUE = 64
+_LONGEST_VALUE, _LONGEST_LIST = 64, 2**12
 
 
 class DamagedValueError(Exception):
@@ -165,9 +165,12 @@ def value_of(tensor: "TensorProto") -> ParamValue:
 
 
 def attribute_value(attribute: "AttributeProto") -> ParamValue:
-    """Return the value of an attribute."""
+    """Return the value of an attribute; for a long list, a hash."""
     from onnx import AttributeProto
 
+    count = len(attribute.ints) + len(attribute.floats) + len(attribute.strings)
+    if count > _LONGEST_LIST:
+        return f"{count} sha256:{sha256(attribute.SerializeToString(deterministic=True)).hexdigest()}"
     if attribute.type == AttributeProto.TENSOR:
         return value_of(attribute.t)
     if attribute.type == AttributeProto.INT:
@@ -337,6 +340,7 @@ def onnx_weights(path: Path) -> Iterator[tuple[str, Iterator[Any]]]:
 
 def _values(path: Path, weight: "TensorProto") -> Iterator[Any]:
     import numpy
+    from onnx import TensorProto
     from onnx.helper import tensor_dtype_to_np_dtype
 
     try:
@@ -347,6 +351,11 @@ def _values(path: Path, weight: "TensorProto") -> Iterator[Any]:
         dtype, left = tensor_dtype_to_np_dtype(weight.data_type), prod(weight.dims)
         with open_regular(path.parent / facts["location"]) as file:
             file.seek(int(facts.get("offset") or 0))
+            if (_element_bits(weight.data_type) or 8) < 8:
+                # Several in a byte, which only onnx unpacks.
+                held = file.read(_needed_bytes(weight) or 0)
+                yield array_of(TensorProto(dims=weight.dims, data_type=weight.data_type, raw_data=held))
+                return
             while left > 0:
                 found = numpy.fromfile(file, dtype, min(left, _CHUNK_VALUES))
                 if not found.size:

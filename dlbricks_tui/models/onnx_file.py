@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 _MOST_IN_ALL = 2**31 - 1
 # Names, operators and small arrays of a network of 100,000 layers take half of it.
 _MOST_BYTES = 64 * 2**20
-# Messages, names and numbers. Each takes up to a hundred times the memory of its bytes.
+# Messages and names, each of which takes up to a hundred times the memory of its bytes. Numbers take an eighth of it.
 _MOST_PARTS = 2_000_000
 _DEEPEST = 100
 # Graphs inside of graphs whose large arrays stay on disk, too.
@@ -38,6 +38,8 @@ _VARINT, _EIGHT_BYTES, _BYTES, _FOUR_BYTES = 0, 1, 2, 5
 # Field numbers in ModelProto, GraphProto, NodeProto, AttributeProto and TensorProto.
 _GRAPH, _NODE, _INITIALIZER, _ATTRIBUTE, _TENSOR, _INNER_GRAPH = 7, 1, 5, 5, 5, 6
 _OP_TYPE = 4
+# Lists of numbers and texts in AttributeProto.
+_LISTS = (7, 8, 9)
 # Fields that hold the elements of an array as they are.
 _FLOAT_DATA, _RAW_DATA, _DOUBLE_DATA = 4, 9, 10
 _EXTERNAL_DATA, _DATA_LOCATION, _EXTERNAL = 13, 14, 1
@@ -77,11 +79,13 @@ def refuse_too_many_parts(content: bytes, where: str) -> None:
             messages, numbers = _fields_of(kind)
             while begin < end:
                 field = _field(content, begin, end)
-                count += 1
-                if field.number in numbers and field.kind == _BYTES:
+                if field.kind == _BYTES:
                     # Packed numbers take a byte each in the file, and eight in memory.
-                    count += (field.end - field.value) // 8
-                if count > _MOST_PARTS:
+                    count += 8 + (field.end - field.value if field.number in numbers else 0)
+                else:
+                    # A number, of which a forest of decision trees has millions.
+                    count += 1
+                if count > 8 * _MOST_PARTS:
                     raise _too_many_parts(where)
                 if field.number in messages and field.kind == _BYTES:
                     waiting.append((field.value, field.end, messages[field.number], deepest - 1))
@@ -146,7 +150,12 @@ class _OnDisk:
             inside[_TENSOR] = self._array
 
         def attribute(found: _Field) -> Iterator[bytes]:
-            return (self._message(it, inside) for it in self._fields(found.value, found.end))
+            for it in self._fields(found.value, found.end):
+                if it.number in _LISTS:
+                    # Of a forest of decision trees, millions of numbers. No array is behind them.
+                    yield self._copy(it._replace(end=found.end))
+                    return
+                yield self._message(it, inside)
 
         return (self._message(it, {_ATTRIBUTE: attribute}) for it in self._fields(node.value, node.end))
 
@@ -196,7 +205,7 @@ class _OnDisk:
 
 
 def _too_many_parts(where: str) -> UnreadableModelError:
-    return UnreadableModelError(f"{where} holds more than {_MOST_PARTS:,} names and numbers: not an ONNX model")
+    return UnreadableModelError(f"{where} holds more than {_MOST_PARTS:,} names, or eight times as many numbers")
 
 
 @cache
@@ -335,7 +344,9 @@ def _parsed(content: bytes, where: str) -> "ModelProto":
 def _opsets(model: "ModelProto") -> dict[str, int]:
     from onnx.defs import onnx_opset_version
 
-    opsets = {"" if it.domain in NAMES_OF_ONNX else it.domain: it.version for it in model.opset_import}
+    # A function may use operators of a domain that the model itself does not.
+    imports = (*(it for function in model.functions for it in function.opset_import), *model.opset_import)
+    opsets = {"" if it.domain in NAMES_OF_ONNX else it.domain: it.version for it in imports}
     if model.ir_version < _OLDEST_WITH_OPSETS:
         opsets.setdefault("", 1)
     newest = onnx_opset_version()

@@ -564,5 +564,5 @@ def _attribute(node: "NodeProto", name: str, default: Any) -> Any:
     """Return a whole number or a list of them that a node has as an attribute."""
     for it in node.attribute:
         if it.name == name:
-            return list(it.ints) if it.ints else it.i
+            return it.i if isinstance(default, int) else list(it.ints)
     return default

@@ -49,6 +49,7 @@ if TYPE_CHECKING:
 SHAPE_FLOATS: Mapping[str, frozenset[int]] = {
     "Clip": frozenset({1, 2}),
     "Dropout": frozenset({1}),
+    "NonMaxSuppression": frozenset({3, 4}),
     "OneHot": frozenset({2}),
     "Pad": frozenset({2}),
     "Pow": frozenset({1}),

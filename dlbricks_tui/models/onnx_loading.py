@@ -46,7 +46,7 @@ from dlbricks_tui.models.onnx_inputs import (
     stored_settings,
 )
 from dlbricks_tui.models.onnx_layers import OnnxGraph, OnnxGraphBuilder, executed_graph, written_layers_behind
-from dlbricks_tui.models.onnx_writer import model_text, whole_model
+from dlbricks_tui.models.onnx_writer import large_arrays, model_text, whole_model
 from dlbricks_tui.recorded_host import host_name
 from dlbricks_tui.runtime.errors import FrameworkMissingError, WorkerRefusedError
 from dlbricks_tui.runtime.traits import Format, Traits, usual_traits
@@ -140,7 +140,7 @@ def tensors_of(
     nodes = [NodeProto(op_type="Shape", name=it, input=[name], output=[it]) for name, it in shapes.items()]
     model = model_text(replace(file, nodes=(*file.nodes, *nodes)), fixed, [*shapes.values(), *few])
     # ONNX Runtime drops the weights of a branch that was cut, and then takes no values for them.
-    weights = {it.name: type_of_weight(it) for it in file.weights if is_external(it) and it.name in read}
+    weights = {name: type_of_weight(it) for name, it in large_arrays(file).items() if name in read}
     try:
         held = framework.recorded(model, inputs, weights, values)
     except WorkerRefusedError as refused:
@@ -167,7 +167,7 @@ def conditions_in_a_run(
     """
     if not names:
         return {}
-    weights = {weight.name: type_of_weight(weight) for weight in file.weights if is_external(weight)}
+    weights = {name: type_of_weight(it) for name, it in large_arrays(file).items()}
     # A branch that does not run may contradict the shapes of the inputs, so inputs stay as the file declares them.
     held = framework.recorded(model_text(file, {}, names), inputs, weights, values)
     return {name: bool(it.numbers[0]) for name, it in zip(names, held, strict=True) if it and len(it.numbers) == 1}
@@ -177,8 +177,11 @@ def _inferred(
     file: OnnxFile, inputs: Mapping[str, TensorType], written: Sequence[str], framework: "WorkerFramework"
 ) -> dict[str, TensorType]:
     # Only the types of large weights count here, and an input needs no values.
-    found = framework.output_types(model_text(file, inputs, written, weights_as_inputs=True))
-    return dict(zip(written, found, strict=True))
+    large = large_arrays(file)
+    computed = [name for name in written if name not in large]
+    found = framework.output_types(model_text(file, inputs, computed, weights_as_inputs=True))
+    types = dict(zip(computed, found, strict=True))
+    return types | {name: type_of_weight(large[name]) for name in written if name in large}
 
 
 class _Model(NamedTuple):
@@ -284,7 +287,7 @@ class OnnxLoader:
         if self.optimiser is None:
             return ""
         file = parse_onnx(content, source.name)
-        weights = {it.name: type_of_weight(it) for it in file.weights if is_external(it)}
+        weights = {name: type_of_weight(it) for name, it in large_arrays(file).items()}
         try:
             model = _model(source, content, file, stated, None)
         except ModelError as error:

@@ -47,6 +47,9 @@ def neutral_onnx(node: "NodeProto", site: OnnxSite) -> Neutral:
         except DamagedValueError as damaged:
             label = f"{(node.name or node.op_type)[:80]!r}"
             raise DamagedValueError(f"the attribute {it.name[:80]!r} of {label} is damaged: {damaged}") from None
+    if node.op_type == "Split" and not node.domain and "split" not in attributes and not any(node.input[1:]):
+        # Before version 18 the number of outputs is that of equal parts.
+        attributes["num_outputs"] = len(node.output)
     if not node.domain and (translate := ONNX_TRANSLATIONS.get(node.op_type)) is not None:
         translated = translate(attributes, site)
         if translated is not None:

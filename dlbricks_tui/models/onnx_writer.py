@@ -141,6 +141,15 @@ def whole_model(graph: LayerGraph) -> WrittenModel:
     return WrittenModel(sheet.text([entries[head] for head in graph.heads]), inputs, weights, owners)
 
 
+def large_arrays(file: OnnxFile) -> "dict[str, TensorProto]":
+    """Return the arrays that are not in the graph but in a file, by name: weights, and values of constant nodes."""
+    found = {weight.name: weight for weight in file.weights if is_external(weight)}
+    for node in file.nodes:
+        if node.op_type == "Constant":
+            found.update((node.output[0], it.t) for it in node.attribute if is_external(it.t))
+    return found
+
+
 def model_text(
     file: OnnxFile, inputs: Mapping[str, TensorType], outputs: Sequence[str], *, weights_as_inputs: bool = False
 ) -> str:
@@ -152,19 +161,19 @@ def model_text(
     from onnx import GraphProto, ValueInfoProto
     from onnx.helper import make_tensor_value_info
 
-    large = [weight for weight in file.weights if is_external(weight)]
-    learned = [] if weights_as_inputs else [_without_values(it.name, it.data_type, it.dims) for it in large]
-    fed = large if weights_as_inputs else []
+    large = large_arrays(file)
+    learned = [] if weights_as_inputs else [_without_values(it, large[it].data_type, large[it].dims) for it in large]
+    fed = large if weights_as_inputs else {}
     graph = GraphProto(
         name="tensors",
-        node=file.nodes,
+        node=[it for it in file.nodes if not (it.op_type == "Constant" and it.output[0] in large)],
         initializer=[*(weight for weight in file.weights if not is_external(weight)), *learned],
         input=[
             *(
                 ValueInfoProto(name=it.name, type=declared(inputs[it.name])) if it.name in inputs else it
                 for it in file.inputs
             ),
-            *(make_tensor_value_info(it.name, it.data_type, list(it.dims)) for it in fed),
+            *(make_tensor_value_info(name, it.data_type, list(it.dims)) for name, it in fed.items()),
         ],
         output=[ValueInfoProto(name=name) for name in outputs],
     )

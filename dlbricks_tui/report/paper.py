@@ -24,7 +24,7 @@ from dlbricks_tui.documents.pictures import Axis, BarRow, LegendSign, Mark, Piec
 from dlbricks_tui.estimate.comparison import Accuracy
 from dlbricks_tui.report.drawing import draw, series_meaning
 from dlbricks_tui.report.page import CsvTable, Exhibit, Section
-from dlbricks_tui.wording.numbers import or_dash, percent, task_words
+from dlbricks_tui.wording.numbers import counted, or_dash, percent, task_words
 
 # With these, `dlbricks estimate` composes the same latency, and `bricks.csv` has the results behind it.
 _TRACE = ("system", "runtime", "level", "protocol", "granularity", "cut", "order", "end_to_end_result")
@@ -157,7 +157,7 @@ def _end_to_end(contents: ReportContents, timed: Sequence[tuple[ReportedSeries, 
             pieces = (Piece(min(of_paper), max(of_paper), _PAPER.mark, _PAPER.block, _PAPER.style),)
         rows.append(BarRow(reported.label, pieces, tuple(marked(*it) for it in latencies[reported])))
     legend = (*meanings, *((_PAPER,) if any(it.pieces for it in rows) else ()))
-    says = f"A row for each of {len(rows)} models, with a mark for each of {len(timed)} systems."
+    says = "A row for each model, with a mark for each way in which it was measured."
     axis = Axis(min(ends) / 1.1, max(ends) * 1.1, is_log=True)
     picture = Rows("latency in ms (logarithmic)", says, axis, tuple(rows), legend)
     columns = ("table1_id", "model", "on", "end_to_end_ms", "low_ms", "high_ms", "published_ms", *_TRACE)
@@ -225,7 +225,7 @@ def _composed(series: ReportedSeries, judged: Sequence[ModelResult]) -> Exhibit:
     columns = ("sequential_ratio", "parallel_ratio", "published_sequential_ratio", "published_parallel_ratio")
     numbers = CsvTable(("table1_id", "model", *columns, *_LATENCIES, *_TRACE), cells, _TRACE)
     svg = draw(name, f"Sequential and parallel latency over end to end on {series.title}", picture)
-    return Exhibit(name, series.title, f"{len(judged)} models, single layers (G = 1).", numbers, svg)
+    return Exhibit(name, series.title, f"{counted(len(judged), 'model')}, single layers (G = 1).", numbers, svg)
 
 
 def _constructed(series: ReportedSeries) -> Exhibit:
@@ -255,8 +255,8 @@ def _constructed(series: ReportedSeries) -> Exhibit:
     if (found := series.accuracy(least)) is not None:
         told = (
             f"G = {least}: geometric mean {found.geometric_mean:.3f}, mean absolute error "
-            f"{percent(found.mean_absolute_error, 1)}, {percent(found.within_5_percent, 1)} of {found.models} models "
-            "within 5 %."
+            f"{percent(found.mean_absolute_error, 1)}, {percent(found.within_5_percent, 1)} of "
+            f"{counted(found.models, 'model')} within 5 %."
         )
     values = [*(it.found.ratio or 0.0 for it in results), *published.values()]
     axis = Axis(min(0.9, *values) - 0.02, min(_MOST, max(1.1, *values)) + 0.02)
@@ -391,7 +391,9 @@ def _summary(
     values = [value_of(it.accuracy) for it in found]
     granularities = sorted({it.granularity for it in found})
     styles = {it: series_meaning(place, f"G = {it}") for place, it in enumerate(granularities)}
-    drawn, theirs = [], []
+    drawn, theirs, half = [], [], _LONGEST_SERIES // 2
+    # What all rows have in common needs no room.
+    common = set.intersection(*(set(it.series.title.split(", ")) for it in found))
     for series in dict.fromkeys(it.series for it in found):
         held = [(it, value) for it, value in zip(found, values, strict=True) if it.series is series]
         known = published_of(series.paper_system)
@@ -399,14 +401,16 @@ def _summary(
         marks = [marked(_PUBLISHED_LAYERS, known)] if known else []
         marks += [marked(styles[it.granularity], value) for it, value in held]
         told = f"{held[0][1]:.3g}" if len(granularities) == 1 else ""
-        label = series.title if len(series.title) <= _LONGEST_SERIES else f"{series.title[: _LONGEST_SERIES - 1]}…"
+        label = ", ".join(it for it in series.title.split(", ") if it not in common) or series.title
+        # The system stands at the beginning, and the runtime with its threads at the end.
+        label = label if len(label) <= _LONGEST_SERIES else f"{label[: half - 1]}…{label[-half:]}"
         drawn.append(BarRow(label, (_CLOSE,) if is_around_one else (), tuple(marks), told))
     axis = Axis(0.0, 1.15 * max([*values, *theirs]))
     if is_around_one:
         reach = max(0.1, *(abs(it - 1.0) for it in (*values, *theirs))) * 1.25
         axis = Axis(1.0 - reach, 1.0 + reach)
     legend = (*styles.values(), *((_PUBLISHED_LAYERS,) if theirs else ()))
-    says = "A row for each system, with a mark for each granularity."
+    says = "A row for each way of measuring, with a mark for each granularity."
     picture = Rows(title, says, axis, tuple(drawn), legend, 1.0 if is_around_one else None)
     rows: list[tuple[Cell, ...]] = []
     for it, value in zip(found, values, strict=True):

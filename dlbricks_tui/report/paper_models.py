@@ -26,7 +26,7 @@ from dlbricks_tui.report.graph_files import GraphLayout, lay_out
 from dlbricks_tui.report.page import CsvTable, Exhibit, Section
 from dlbricks_tui.report.paper import bar_from_zero, marked, run_command
 from dlbricks_tui.wording.answers import layer_title
-from dlbricks_tui.wording.numbers import counted, percent
+from dlbricks_tui.wording.numbers import counted, in_ms, percent
 
 _UNIQUE = LegendSign("=", "unique", "bar", "█")
 _REPEATED, _OTHERS = LegendSign("=", "repeated in its model", "bar", "█"), LegendSign("·", "not", "rest", "█")
@@ -186,8 +186,8 @@ def _exhibit(
     if series is not None and estimate is not None and estimate.composed is not None:
         composed = estimate.composed
         told += (
-            f" On {series.title}: {composed.sequential_ms:,.1f} ms one after another; {composed.parallel_ms:,.1f} ms "
-            f"on the critical path of {counted(len(critical), 'layer')}, which is {parallel_gain(composed):.2f} times "
+            f" On {series.title}: {in_ms(composed.sequential_ms)} one after another; {in_ms(composed.parallel_ms)} on "
+            f"the critical path of {counted(len(critical), 'layer')}, which is {parallel_gain(composed):.2f} times "
             "as fast."
         )
     bricks: dict[int, tuple[Cell, ...]] = {

@@ -21,7 +21,7 @@ from dlbricks_tui.jobs.errors import JobError
 from dlbricks_tui.jobs.events import Event
 from dlbricks_tui.jobs.folder import Tally
 from dlbricks_tui.measure.jobs import CutModel, Job, JobKey, cut_model, expected_ms, timed_runs, untimed_runs
-from dlbricks_tui.measure.known import Why, known_in, with_earlier
+from dlbricks_tui.measure.known import Conditions, Why, known_in, with_earlier
 from dlbricks_tui.measure.method import Method
 from dlbricks_tui.measure.plan import Plan, keys_of, plan, uses_of
 from dlbricks_tui.measure.results import runtime_record
@@ -330,23 +330,24 @@ class TargetedJobs:
         self.left = [job for job in jobs if not job.whole]
         self._wholes = [job for job in jobs if job.whole]
 
-    def steps(self, system: str, runtime: str) -> Iterator[Sequence[Job]]:
+    def steps(self, conditions: Conditions) -> Iterator[Sequence[Job]]:
         """Yield the jobs of each step, until none is needed; the first step has the whole models."""
-        yield [*self._next(system, runtime), *self._wholes]
-        while step := self._next(system, runtime):
+        yield [*self._next(conditions), *self._wholes]
+        while step := self._next(conditions):
             yield step
 
-    def _next(self, system: str, runtime: str) -> Sequence[Job]:
+    def _next(self, conditions: Conditions) -> Sequence[Job]:
         by_brick: dict[str, list[Job]] = {}
         for job in self.left:
             by_brick.setdefault(job.key.brick, []).append(job)
         found: dict[Job, None] = {}
         for model in self._models:
-            inquiry = Inquiry(self._store, model.decomposition, None, self._predictors)
-            estimate = inquiry.on(system, runtime) or inquiry.empty(system, runtime)
-            traits = model.decomposition.graph.traits
-            shared = self._predictors.of(estimate.way, traits).shared
-            for brick, context in needed_for(estimate.estimate, shared, self._target).pairs:
+            graph = model.decomposition.graph
+            # Not the way that covers most of the model: that may be another method.
+            way = conditions.at(graph.level)
+            estimate = Inquiry(self._store, model.decomposition, None, self._predictors).by(way).estimate
+            shared = self._predictors.of(way, graph.traits).shared
+            for brick, context in needed_for(estimate, shared, self._target).pairs:
                 jobs = by_brick.get(brick, ())
                 # Inside of a network, a brick has no context of its own.
                 found.update(dict.fromkeys(job for job in jobs if job.key.context in (ANY_CONTEXT, context)))

@@ -189,13 +189,13 @@ def _train(sessions: Sequence[RunSession], all_models: Sequence[Models], store: 
 
 def _steps(session: RunSession, models: Models, planned: PlannedRun, store: ResultsDatabase) -> Iterator[Sequence[Job]]:
     """Yield the jobs to measure: all at once, or in steps until the intervals reach the target."""
-    target, conditions = session.request.target, session.conditions
+    target = session.request.target
     if target is None or not models:
         yield planned.jobs
         return
     predictors = Predictors(store, session.place.data.cache)
     targeted = TargetedJobs(models, planned.jobs, store, predictors, target)
-    yield from targeted.steps(conditions.system, conditions.runtime)
+    yield from targeted.steps(session.conditions)
 
 
 def read_outcome(folder: RunFolder, data: DataFolder) -> RunOutcome:

@@ -54,20 +54,13 @@ class LlamaTest(NamedTuple):
         return ["-p", str(self.prompt), "-n", str(self.generate), "-d", str(self.depth)]
 
 
-class LlamaRun(NamedTuple):
-    """The durations of a test, and the peak memory of its process."""
-
-    samples_ns: tuple[int, ...]
-    peak_bytes: int
-
-
 def is_llama_bench(path: Path) -> bool:
     return path.name.startswith(PROGRAM)
 
 
 def version_of(program: str) -> str:
     """Return the version of a llama-bench, or of the bindings in an interpreter; without one, the hash of its file."""
-    output, errors, _ = _ran([*_command(program), "--version"], os.environ, Path(), _SECONDS_TO_DESCRIBE)
+    output, errors = _ran([*_command(program), "--version"], os.environ, Path(), _SECONDS_TO_DESCRIBE)
     found = _VERSION.search(output) or _VERSION.search(errors)
     if found is not None:
         return "-".join(filter(None, found.groups()))
@@ -86,8 +79,11 @@ def run_test(
     repeats: int = 1,
     seconds: float = 600.0,
     check: Callable[[], None] = lambda: None,
-) -> LlamaRun:
-    """Load a model and time a test so often; `check` is called all the time, and may raise, which ends the process."""
+) -> tuple[int, ...]:
+    """Load a model, time a test so often, and return the nanoseconds of each time.
+
+    `check` is called all the time, and may raise, which ends the process.
+    """
     threads, identity = runtime.settings.threads, runtime.identity
     options = ["-o", "json", "-r", str(repeats)]
     if threads is not None:
@@ -99,8 +95,8 @@ def run_test(
         name = _TYPES_OF_CACHES.get(cache, cache.value)
         options += ["-ctk", name, "-ctv", name]
     command = [*_command(runtime.python), "-m", str(model), *test.arguments, *options]
-    output, errors, peak_bytes = _ran(command, runtime.environment(os.environ), model.parent, seconds, check)
-    return LlamaRun(_samples(output, errors, test), peak_bytes)
+    output, errors = _ran(command, runtime.environment(os.environ), model.parent, seconds, check)
+    return _samples(output, errors, test)
 
 
 def _command(program: str) -> list[str]:
@@ -124,8 +120,8 @@ def _ran(
     folder: Path,
     seconds: float,
     check: Callable[[], None] = lambda: None,
-) -> tuple[str, str, int]:
-    """Run a command to its end; return what it printed, its errors, and the most memory it had."""
+) -> tuple[str, str]:
+    """Run a command to its end; return what it printed, and its errors."""
     until = time.monotonic() + seconds
     with _files(folder) as (output, errors):
         try:
@@ -140,12 +136,7 @@ def _ran(
         except OSError as error:
             raise WorkerError(f"{command[0]} cannot be started: {error.strerror}") from error
         try:
-            while True:
-                # Unlike Popen's own functions this one tells the memory of just this process.
-                ended, status, usage = os.wait4(process.pid, os.WNOHANG)
-                if ended:
-                    process.returncode = os.waitstatus_to_exitcode(status)
-                    break
+            while process.poll() is None:
                 check()
                 if time.monotonic() > until:
                     raise WorkerHungError(f"{PROGRAM} did not answer within {seconds:.0f} s and was ended")
@@ -161,7 +152,7 @@ def _ran(
         how = signal.Signals(-code).name if code < 0 else f"exit status {code}"
         how += ", often for lack of memory" * (code == -signal.SIGKILL)
         raise WorkerDiedError(f"{PROGRAM} ended with {how}{_reason(failed or told)}")
-    return told, failed, usage.ru_maxrss * (1 if sys.platform == "darwin" else 1024)
+    return told, failed
 
 
 @contextmanager

@@ -57,7 +57,7 @@ BATCHES = Setting(
 )
 INSTANCES = Setting(
     name="instances",
-    kind=whole(1, _MOST_INSTANCES, *range(1, (os.cpu_count() or 1) + 1)),
+    kind=whole(1, _MOST_INSTANCES, *range(1, min(os.cpu_count() or 1, _MOST_INSTANCES) + 1)),
     about="copies of the model that serve at the same time, each with its own threads",
     meaning="copies of the model",
     default=1,
@@ -89,7 +89,8 @@ _PRECISIONS: tuple[Enum, ...] = (*CHOSEN_PRECISIONS, WeightPrecision.INT4)
 ANY_PRECISION: Setting[Enum] = replace(  # type: ignore[assignment]
     PRECISION,
     kind=one_of(*_PRECISIONS),  # type: ignore[arg-type]
-    about=f"{PRECISION.about}; with `tokens`, {WEIGHTS.about}",
+    about=f"{PRECISION.about}; with `tokens`, how the weights are stored: int4, int8 or f32; in OpenVINO also bf16",
+    usual=f"{PRECISION.usual}; `tokens` {WEIGHTS.usual}",
 )
 _MOST_DELAY_MS, _MOST_TOKEN_MS, _MOST_PAUSE_S = 1e7, 1e6, 1e5
 FIRST_TOKEN = Setting(

@@ -10,7 +10,9 @@ from dlbricks_tui.settings.setting import Setting, flag, number, one_of, share, 
 
 # A longer time is a mistake, and timers do not take all numbers.
 MOST_SECONDS = 365 * 86400.0
-_MOST_SAMPLES, _MOST_HANGING_SECONDS, _MOST_MEBIBYTES = 1_000_000, 86400.0, 1 << 24
+# The bootstrap of more samples takes too much memory.
+_MOST_SAMPLES = 10_000
+_MOST_HANGING_SECONDS, _MOST_MEBIBYTES = 86400.0, 1 << 24
 MOST_PROBE_SECONDS, MOST_PROBE_BRICKS = 3600.0, 10_000
 
 METHOD = Setting(

@@ -45,7 +45,7 @@ class ValueKind(Generic[Value]):
     sign: str = "N"
     # The values that boxes step through.
     offered: tuple[Value, ...] = ()
-    # True if a file writes a value as a text.
+    # True if a file may write a value as a text.
     is_text: bool = False
     # True if it is a number, which the user may write in a box.
     is_number: bool = False
@@ -101,7 +101,7 @@ def share(*offered: float) -> ValueKind[float]:
 
     allowed = "a share above 0 % and below 100 %, such as 5% or 0.05"
     found = _number(allowed, "SHARE", offered, {"exclusiveMinimum": 0, "exclusiveMaximum": 1})
-    return replace(found, parse=parse, text=lambda it: f"{100 * it:g}%")
+    return replace(found, parse=parse, text=lambda it: f"{100 * it:.15g}%", is_text=True)
 
 
 def percentile(*offered: float) -> ValueKind[float]:
@@ -112,7 +112,7 @@ def percentile(*offered: float) -> ValueKind[float]:
 
 def _number(allowed: str, sign: str, offered: tuple[float, ...], bounds: Mapping[str, float]) -> ValueKind[float]:
     schema = {"type": "number", **bounds}
-    return ValueKind(allowed, _float, _within(schema), schema, float, "{:g}".format, sign, offered, is_number=True)
+    return ValueKind(allowed, _float, _within(schema), schema, float, "{:.15g}".format, sign, offered, is_number=True)
 
 
 def one_of(*members: Member) -> ValueKind[Member]:
@@ -169,7 +169,8 @@ def several(kind: ValueKind[Value], *together: tuple[Value, ...]) -> ValueKind[t
 
     def parse(text: str) -> tuple[Value, ...]:
         # The identity of a runtime has spaces and commas.
-        words = [text] if kind.is_text and " " in text else [word.strip() for word in text.split(",")]
+        is_name = kind.schema.get("type") == "string" and " " in text
+        words = [text] if is_name else [word.strip() for word in text.split(",")]
         return tuple(dict.fromkeys(map(kind.read, words)))
 
     def accepts(values: object) -> bool:

@@ -15,7 +15,7 @@ from dlbricks_tui.settings.setting import Setting, name, one_of, whole
 
 # The batch sizes to choose from, and those of the matrix of variants.
 BATCH_SIZES = (1, 2, 4, 8, 16, 32)
-_CORES = os.cpu_count() or 1
+_CORES = min(os.cpu_count() or 1, MOST_THREADS)
 THREADS_DOUBLED = tuple(2**power for power in range(_CORES.bit_length()))
 
 RUNTIME = Setting(

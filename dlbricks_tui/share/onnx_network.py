@@ -9,6 +9,7 @@
 import gzip
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from math import prod
 from typing import TYPE_CHECKING, Any
@@ -53,6 +54,8 @@ _FILLED = frozenset(
 # Bytes of weights that are written out, which take hardly any space when packed.
 _MOST_WRITTEN_OUT = 1 << 26
 _QUANTISE, _DEQUANTISE = "QuantizeLinear", "DequantizeLinear"
+# What networks declare, unless an operator of theirs is another one in that version.
+_USUAL_VERSION = 17
 _PACKED_FROM, _IR_VERSION = 1 << 16, 8
 ANNOTATIONS = (LAYER_ATTRIBUTE, KIND_ATTRIBUTE, TIMES_ATTRIBUTE)
 
@@ -367,6 +370,18 @@ def _declared_attributes(node: "NodeProto", opsets: Mapping[str, int]) -> frozen
         raise UnsuitableLayersError(f"holds {node.op_type[:40]}, which is no operator of the installed onnx") from None
 
 
+def _version_of(nodes: "Sequence[NodeProto]", stated: int) -> int:
+    """Return the usual version if these operators are the same in it: others tell which program wrote a model."""
+    from onnx import defs
+
+    ops = {node.op_type for node in _all_nodes(nodes) if not node.domain}
+    versions = (stated, _USUAL_VERSION)
+    with suppress(defs.SchemaError):
+        if all(len({defs.get_schema(op, it).since_version for it in versions}) == 1 for op in ops):
+            return _USUAL_VERSION
+    return stated
+
+
 def onnx_network(file: OnnxFile, inputs: Mapping[str, GraphInput]) -> bytes:
     """Return a graph as a file, which states the shapes and values of these inputs.
 
@@ -388,7 +403,7 @@ class _Network:
     def __init__(self, file: OnnxFile, inputs: Mapping[str, GraphInput]) -> None:
         self._file = file
         self._inputs = inputs
-        self._opsets = {**file.opsets, "": file.opsets.get("", 1)}
+        self._opsets = {**file.opsets, "": _version_of(file.nodes, file.opsets.get("", 1))}
         self._tensors: dict[str, str] = {}
         self._weights = Weights(file.nodes, self._opsets[""])
         self._cleaner = Cleaner(self._opsets, self._weights)
@@ -432,7 +447,7 @@ class _Network:
             graph.node.append(node)
         graph.initializer.extend(arrays)
         graph.output.extend(ValueInfoProto(name=self._tensors[name]) for name in file.outputs)
-        domains = {node.domain for node in _all_nodes(graph)} | {""}
+        domains = {node.domain for node in _all_nodes(graph.node)} | {""}
         model = ModelProto(
             ir_version=_IR_VERSION,
             graph=graph,
@@ -478,11 +493,11 @@ def _array_of(node: "NodeProto") -> "TensorProto":
     raise UnsuitableLayersError("holds texts or sparse arrays")
 
 
-def _all_nodes(graph: "GraphProto") -> "Iterator[NodeProto]":
-    for node in graph.node:
+def _all_nodes(nodes: "Iterable[NodeProto]") -> "Iterator[NodeProto]":
+    for node in nodes:
         yield node
         for inner in graphs_inside(node):
-            yield from _all_nodes(inner)
+            yield from _all_nodes(inner.node)
 
 
 def network_of(written: LayerGraph) -> bytes:

@@ -7,10 +7,12 @@ which of them are the owner's.
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from itertools import chain
 from pathlib import Path
 from typing import Any, TypeVar
 
 from dlbricks_tui.files import check_fields, open_regular, parsed_document
+from dlbricks_tui.host.fingerprint import fingerprint
 from dlbricks_tui.measure.method import Method
 from dlbricks_tui.runtime.traits import TRAITS
 from dlbricks_tui.share.errors import ShareError
@@ -27,7 +29,7 @@ from dlbricks_tui.store.records import (
     System,
     utc_now,
 )
-from dlbricks_tui.store.verification import check_date, check_samples
+from dlbricks_tui.store.verification import References, check_plausible
 
 LONGEST_TEXT = 1000
 
@@ -44,6 +46,7 @@ def checked_record(kind: type[Kind], document: Any) -> Kind:
     texts = [text for text in _texts(to_document(record)) if len(text) > LONGEST_TEXT]
     if texts:
         raise ValueError(f"has a {kind.__name__} with a text of {len(texts[0]):,} letters")
+    check_plausible(record)
     return record
 
 
@@ -182,10 +185,6 @@ def _checked_part(part: Any, system: System) -> PartResults:
     for name, measurement in everything:
         if (measurement.brick, measurement.context) != (name, ""):
             raise ValueError(f"has a result of brick {name} that names another brick")
-        try:
-            check_samples(measurement)
-        except BrokenDocumentError as error:
-            raise ValueError(f"has a result of brick {name} that {error}") from None
         _check_way(measurement, system, runtime)
     # Those of earlier versions were refused for their method.
     if not all(map(is_key, measured)):
@@ -208,10 +207,6 @@ def _check_way(record: Measurement, system: System, runtime: RuntimeRecord) -> N
             f"was measured by the method {record.protocol[:40]!r}, this version uses {Method.INSIDE.id!r}; "
             "use the same version of dlbricks on both sides"
         )
-    try:
-        check_date(record.when)
-    except BrokenDocumentError as error:
-        raise ValueError(f"has a result that {error}") from None
 
 
 def _check(document: Mapping[str, Any]) -> str:
@@ -247,6 +242,10 @@ def import_results(store: ResultsDatabase, key: SuiteKey, results: SuiteResults,
         raise ShareError(f"{where} is of a suite that was changed after it was exported; nothing was imported")
     if not results.parts:
         raise ShareError(f"{where} has no results; run the suite again, and give it more time")
+    try:
+        References.of(store.generation, fingerprint()).check(results.system)
+    except BrokenDocumentError as error:
+        raise ShareError(f"{where} {error}; nothing was imported") from None
     # One run for all results of a suite, so that the user can find and delete them.
     run = f"suite-{key.suite[:12]}"
     described: list[Record] = []
@@ -284,8 +283,7 @@ def import_results(store: ResultsDatabase, key: SuiteKey, results: SuiteResults,
     index = store.generation.index
     new = sum(any(index.row_of_uuid(each.uuid) is None for each in measured) for measured in bricks)
     # Your own results on the same system count before those of a suite.
-    store.add_imported([each for measured in bricks for each in measured], Source(Path(where).name))
-    store.add(*failures)
+    store.add_imported([*chain.from_iterable(bricks), *failures], Source(Path(where).name))
     runtimes = tuple(part.runtime.id for part in results.parts)
     known = len(bricks) - new
     return SuiteImport(results.system.id, runtimes[0], runtimes, key.models, new, known, decoys, len(failures), missing)

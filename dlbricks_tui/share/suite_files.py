@@ -296,6 +296,8 @@ def is_archive(path: Path) -> bool:
 
 def refuse_existing(path: Path) -> None:
     """Raise ShareError unless a suite can be written there: into a new file, or a new or empty folder."""
+    if is_archive(path) and not path.absolute().parent.is_dir():
+        raise ShareError(f"cannot write {path}: there is no folder {path.parent}; nothing was exported")
     try:
         free = not path.exists() or (path.is_dir() and not any(path.iterdir()))
     except OSError as error:

@@ -314,14 +314,14 @@ class ResultsDatabase(TinyDB):
 
         A deletion only marks a record. Its generation keeps its files open, even over a compaction.
         """
-        found: dict[str, list[Record]] = {}
+        known = {uuid: Source(it.file, it.signer) for it in self.records(Import) for uuid in it.records}
+        found: dict[Source | None, list[Record]] = {}
         for position, origin in enumerate(deleted.values(ORIGIN_COLUMN)):
             with suppress(DamagedResultError):
-                found.setdefault(origin, []).append(deleted.result(position))
-        restored = self.add(*found.pop(OWN, []))
-        for origin, records in found.items():
-            restored += self.add_imported(records, Source("", signer_of(origin)))
-        return restored
+                record = deleted.result(position)
+                source = None if origin == OWN else known.get(record.uuid, Source("", signer_of(origin)))
+                found.setdefault(source, []).append(record)
+        return sum(self.add_imported(records, source) for source, records in found.items())
 
     def _number_threads(self) -> None:
         """Replace records of earlier versions, which left the number of threads to the framework."""

@@ -29,8 +29,9 @@ from dlbricks_tui.store.files import (
     document_on,
     entry_on,
     layout_of,
+    record_on,
 )
-from dlbricks_tui.store.index import Index, IndexedPart, load_index, save_index, to_iso
+from dlbricks_tui.store.index import UUID_BYTES, Index, IndexedPart, load_index, save_index, to_iso
 from dlbricks_tui.store.records import DatedRecord, Record
 
 # Indexing this many lines takes 20 ms. Fewer are not worth a file.
@@ -68,6 +69,14 @@ class _Part:
     @property
     def modified_ns(self) -> int:
         return 0 if self.file is None else os.fstat(self.file).st_mtime_ns
+
+    @property
+    def is_replaced(self) -> bool:
+        """True if the file is no longer in its place, such as when the user has moved the folder away."""
+        try:
+            return self.file is not None and not os.path.samestat(os.fstat(self.file), self.path.stat())
+        except OSError:
+            return True
 
 
 class Generation:
@@ -131,8 +140,7 @@ class Generation:
     def superseded(self) -> bool:
         """True if other files have replaced these."""
         return layout_of(self.folder).files != self.layout.files or any(
-            part.size < part.covered or (part.file is not None and not os.fstat(part.file).st_nlink)
-            for part in self._parts
+            part.size < part.covered or part.is_replaced for part in self._parts
         )
 
     def catch_up(self) -> bool:
@@ -222,7 +230,19 @@ class Generation:
                 return False
             part.covered, part.lines = coverage.covered, coverage.lines
         self.index, self.damage = saved.index, list(saved.damage)
-        return True
+        return self._has_its_last_row()
+
+    def _has_its_last_row(self) -> bool:
+        """Return whether the last document of the index is in its place: a longer journal may be another one."""
+        row = self.index.rows - 1
+        if row < 0:
+            return True
+        try:
+            _, uuid = record_on(self.line(row))
+        except DamagedResultError:
+            return False
+        # Documents of other programs have none.
+        return bool(bytes.fromhex(uuid).ljust(UUID_BYTES, b"\0") == self.index.value("uuid", row).tobytes())
 
     def _build(self) -> None:
         self._read_all(self.layout.files)

@@ -307,7 +307,7 @@ _ORDERINGS: Mapping[str, Callable[[Any, Any], QueryInstance]] = {
 _FLAGS = {"yes": True, "true": True, "1": True, "no": False, "false": False, "0": False}
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
 _KEYS = re.compile(r"[0-9a-f,]*")
-_ID = re.compile(rf"[0-9a-f]{{0,{2 * UUID_BYTES}}}")
+_ID = re.compile(rf"[0-9a-f]{{1,{2 * UUID_BYTES}}}")
 # The texts in which a word is searched. Most origins are `own`, a part of many words.
 _SEARCHED = [
     name

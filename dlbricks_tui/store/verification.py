@@ -16,6 +16,7 @@ from dlbricks_tui.store.columns import values_of
 from dlbricks_tui.store.documents import SAMPLES, TABLE_OF, TABLES, BrokenDocumentError, DamagedResultError, fields_of
 from dlbricks_tui.store.files import Damage, layout_of
 from dlbricks_tui.store.generation import Generation
+from dlbricks_tui.store.index import EPOCH
 from dlbricks_tui.store.journal import JournalStorage
 from dlbricks_tui.store.records import (
     BrickForm,
@@ -153,9 +154,12 @@ def check_plausible(record: Record) -> None:
 
 
 def check_date(when: str) -> None:
-    """Raise BrokenDocumentError if a record is from the future."""
-    if datetime.fromisoformat(when) > latest_date():
+    """Raise BrokenDocumentError if a record is from the future, or older than any clock tells."""
+    moment = datetime.fromisoformat(when)
+    if moment > latest_date():
         raise BrokenDocumentError(f"is from the future: {when[:40]}")
+    if moment < EPOCH:
+        raise BrokenDocumentError(f"is from before 1970: {when[:40]}")
 
 
 def check_samples(record: Timed) -> None:

@@ -21,6 +21,7 @@ from dlbricks_tui.api.fleets import (
 )
 from dlbricks_tui.api.jobs import pause_or_resume
 from dlbricks_tui.api.new_runs import registered_runtimes
+from dlbricks_tui.config.config import Config
 from dlbricks_tui.documents.fleet import (
     dollars,
     estimate_columns,
@@ -186,14 +187,14 @@ class StartFleetScreen(FormDialog[FleetSettings]):
         "continues if you quit."
     )
 
-    def __init__(self, models: tuple[str, ...], runtimes: tuple[str, ...]) -> None:
+    def __init__(self, models: tuple[str, ...], runtimes: tuple[str, ...], first: FleetSettings) -> None:
         rows = (
             FormRow(setting=QUESTION),
             FormRow(setting=PROBE, label="probe", words=lambda it: f"{it.probe_seconds:g} s"),
             FormRow(setting=RUNTIME, usual="default", meaning="that measures on all hosts", offered=lambda _: runtimes),
             FormRow(setting=THREADS, usual="default", meaning="on all hosts", offered=lambda _: (1, 2, 4, 8, 16)),
         )
-        super().__init__(rows, FleetSettings(), heading=f"Measure {names_of(models)} on a fleet")
+        super().__init__(rows, first, heading=f"Measure {names_of(models)} on a fleet")
 
 
 class CancelFleetScreen(ConfirmingScreen):
@@ -224,7 +225,9 @@ class FleetScreen(WorkScreen[None, Any]):
         "runs."
     )
 
-    def __init__(self, session: WorkbenchSession, sources: tuple[ModelSource, ...], run: str = "") -> None:
+    def __init__(
+        self, session: WorkbenchSession, sources: tuple[ModelSource, ...], config: Config, run: str = ""
+    ) -> None:
         """`run` is the id of the fleet run to watch; empty: the newest one."""
         self._hosts = HostsPanel()
         self._models = FleetModelsPanel()
@@ -232,6 +235,7 @@ class FleetScreen(WorkScreen[None, Any]):
         super().__init__(self._hosts, self._models, self._ranking)
         self._data = session.data
         self._sources = sources
+        self._config = config
         self._first = run
         self._fleet: FleetJob | None = None
         self._view: FleetView | None = None
@@ -322,7 +326,8 @@ class FleetScreen(WorkScreen[None, Any]):
 
         def ask_with_runtimes(hosts_file: Path, runtimes: tuple[str, ...]) -> None:
             names = tuple(source.name for source in self._sources)
-            self.ask(StartFleetScreen(names, runtimes), partial(start, hosts_file))
+            first = FleetSettings(runtime=self._config.runtime, threads=self._config.threads)
+            self.ask(StartFleetScreen(names, runtimes, first), partial(start, hosts_file))
 
         def start(hosts_file: Path, settings: FleetSettings) -> None:
             self.notify("The fleet run is being started.")

@@ -282,8 +282,8 @@ class SpanPanel(DocumentPanel):
     NOTHING_TO_COPY = NO_LAYER
     ABOUT = (
         "The selected span: its time and its share of the inference. A layer also has the median of its times in the "
-        "model, at the layer level, and the stored time of its brick alone. On the row of a level: what the level adds "
-        "to the one below, and what to know about it. {span.copy} copies the key of the brick."
+        "model, at the layer level, and the stored time of its brick. On the row of a level: what the level adds to "
+        "the one below, and what to know about it. {span.copy} copies the key of the brick."
     )
 
     def show(self, state: TimelineState | None, row: int) -> None:

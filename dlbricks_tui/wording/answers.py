@@ -67,7 +67,9 @@ def figure_number(one: SystemEstimate) -> str:
 
 
 def figure_text(one: SystemEstimate) -> str:
-    """Return the same with its unit: `16.70 ms`, `~8.1 to 15 ms`; empty if there is no figure."""
+    """Return the same precisely and with its unit: `16.70 ms`, `~8.1 to 15 ms`; empty if there is no figure."""
+    if one.figure is not None and one.figure.is_measured:
+        return in_ms(one.figure.latency.value_ms)
     number = figure_number(one)
     return f"{number.replace('-', ' to ')} ms" if number else ""
 
@@ -447,8 +449,8 @@ def doubt_in_short(one: SystemEstimate) -> str:
     composed, whole, slow = one.estimate.composed, one.end_to_end, slowdown(one)
     found = disagreement(one)
     if found is not None and composed is not None and whole is not None:
-        low, high = milliseconds(composed.interval.low_ms), milliseconds(composed.interval.high_ms)
-        return f"{_SUSPECTS[found.suspect.value]} add up to {low} to {high} ms"
+        low, high = milliseconds(composed.interval.low_ms, precise=True), in_ms(composed.interval.high_ms)
+        return f"{_SUSPECTS[found.suspect.value]} add up to {low} to {high}"
     return "" if slow is None else f"doubt it: the host was {slower_words(slow.largest - 1)} than usual"
 
 
@@ -501,8 +503,8 @@ def _contradiction(one: SystemEstimate, found: Disagreement, command: str) -> st
     composed, whole = one.estimate.composed, one.end_to_end
     if composed is None or whole is None:
         return ""
-    low, high = milliseconds(composed.interval.low_ms), milliseconds(composed.interval.high_ms)
-    outside = f"{milliseconds(whole.value_ms)} ms measured is outside of the estimate's {low} to {high} ms"
+    low, high = milliseconds(composed.interval.low_ms, precise=True), in_ms(composed.interval.high_ms)
+    outside = f"{in_ms(whole.value_ms)} measured is outside of the estimate's {low} to {high}"
     if found.suspect is Suspect.EITHER:
         return f"{outside}, and nothing says which of the two is wrong: `{command}` measures both anew."
     return f"{outside}. Doubt the {found.suspect.value}: {_reason(one, found)}. `{command}` measures both anew."

@@ -106,10 +106,13 @@ def percent(share: float, digits: int = 0) -> str:
 
 
 def part_of(some: int, of: int) -> str:
-    """Return a part of a whole as a percentage: `100 %` only for all of it, `0 %` only for nothing."""
-    if some in (0, of) or not of:
-        return percent(some / of if of else 1.0)
-    return percent(min(max(some / of, 0.01), 0.99))
+    """Return a part of a whole as a percentage."""
+    return percent_of_part(some / of if of else 1.0)
+
+
+def percent_of_part(share: float) -> str:
+    """Return the share of a part as a percentage: `100 %` only for all of a whole, `0 %` only for nothing."""
+    return percent(share if share in (0.0, 1.0) else min(max(share, 0.01), 0.99))
 
 
 def slower_words(share: float) -> str:
@@ -178,8 +181,8 @@ def price_per_hour(dollars: float | None) -> str:
 
 
 def speed(billions: float | None) -> str:
-    """Return a speed in billions per second for a column: `98.5`, and a dash where it is unknown."""
-    return "-" if billions is None else f"{billions:.3g}"
+    """Return a speed in billions per second for a column: `98.5`, `2,450`, and a dash where it is unknown."""
+    return "-" if billions is None else f"{billions:,.0f}" if billions >= 100 else f"{billions:.3g}"
 
 
 def speeds(peaks: Peaks) -> str:
@@ -238,13 +241,18 @@ def minute_of(when: str) -> str:
 
 
 def age_words(between: tuple[float, float] | None) -> str:
-    """Return how long ago measurements were made: `4 min ago`, `3 h to 12 d ago`; empty if that is not known."""
+    """Return how long ago measurements were made: `4 min ago`, `3 h to 12 d ago`, `up to 3 h ago`.
+
+    It is empty if that is not known.
+    """
     if between is None:
         return ""
     oldest, newest = (max(0.0, now() - moment) for moment in between)
     if oldest < _JUST_NOW_SECONDS:
         return "just now"
     first, last = age(newest), age(oldest)
+    if newest < _JUST_NOW_SECONDS:
+        return f"up to {last} ago"
     return f"{last} ago" if first == last else f"{first} to {last} ago"
 
 

@@ -90,11 +90,13 @@ def _options(parser: argparse.ArgumentParser) -> list[argparse.Action]:
 
 
 def _parameter(action: argparse.Action) -> Parameter:
-    about = _DEFAULT.sub("", action.help or "")
-    told = _DEFAULT.search(action.help or "")
+    # As argparse prints it.
+    help_text = (action.help or "").replace("%%", "%")
+    about, told = _DEFAULT.sub("", help_text), _DEFAULT.search(help_text)
     setting = action.default.setting if isinstance(action.default, FromConfig) else None
     default = told[1] if told else ""
-    if not default and isinstance(action.default, str | int | float) and not isinstance(action.default, bool):
+    is_told = isinstance(action.default, str | int | float) and not isinstance(action.default, bool)
+    if not default and is_told and action.default != argparse.SUPPRESS:
         default = str(action.default)
     if action.required and action.option_strings:
         default = "required"

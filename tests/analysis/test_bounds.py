@@ -11,6 +11,7 @@ from dlbricks_tui.analysis.bounds import (
     Gap,
     Roof,
     Work,
+    applies_to,
     best_measured,
     fastest,
     gap_of,
@@ -30,7 +31,7 @@ from dlbricks_tui.estimate.compositions import milliseconds, picoseconds
 from dlbricks_tui.estimate.knowledge import Latency
 from dlbricks_tui.models.graph import LayerGraph, Level, TensorType
 from dlbricks_tui.models.kinds import Kind
-from dlbricks_tui.runtime.variant import Variant
+from dlbricks_tui.runtime.variant import Precision, Variant
 from dlbricks_tui.store.records import Peaks, System
 from tests.analysis.executions import (
     RUNTIME,
@@ -212,7 +213,8 @@ def test_work_has_the_arithmetic_of_the_written_layers_and_the_bytes_that_pass_i
 def test_views_and_conversions_compute_nothing() -> None:
     written = convolution()
     view = replace(written.layers[1], kind=Kind.RESHAPE)
-    assert works_of(executed(replace(written, layers=(written.layers[0], view))), written)[1].bytes == 0.0
+    reshaped = replace(written, layers=(written.layers[0], view))
+    assert works_of(executed(reshaped), reshaped)[1] == Work(0.0, 0.0, 0.0)
     assert works_of(executed(with_conversion(written, 1)), written)[1].operations == 0.0
 
 
@@ -252,6 +254,12 @@ def test_the_roof_is_that_of_the_system_and_threads() -> None:
     assert (found.highest, found.memory, found.shared_cache, found.shared_bytes) == (100.0, 10.0, 40.0, 16 << 20)
     assert roof_of([peaks], system, 1) is None
     assert roof_of([peaks], replace(system, id="b"), 2) is None
+
+
+@pytest.mark.parametrize("precision", Precision)
+def test_peaks_of_32_bit_numbers_bound_no_model_that_computes_with_others(precision: Precision) -> None:
+    found = executed(GRAPH).found
+    assert applies_to(replace(found, variant=Variant(precision=precision))) is (precision is Precision.F32)
 
 
 EXECUTION = Execution(RUNTIME, Level.FUSED)

@@ -29,6 +29,7 @@ from dlbricks_tui.analysis.proving import (
 )
 from dlbricks_tui.analysis.what_if import Execution, Gain, WhatIf, WhatIfKind, newest_proofs
 from dlbricks_tui.host.fingerprint import fingerprint
+from dlbricks_tui.host.queue import Ticket
 from dlbricks_tui.jobs.control import JobStopped, StopSignals
 from dlbricks_tui.jobs.events import Event, Waiting
 from dlbricks_tui.jobs.folder import store_request, stored_request
@@ -108,6 +109,14 @@ def test_a_proof_waits_for_its_turn_and_is_stored_with_its_gains_and_origins(lab
     assert newest_proofs([newest, stored], what_if(change)) == {stored.model: newest}
     for asked in (what_if(change, name="threads-4"), what_if(faster(3)), what_if(None)):
         assert newest_proofs([newest, stored], asked) == {}
+
+
+def test_the_line_of_the_host_hears_the_time_of_all_proofs(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+    told: list[tuple[float, float]] = []
+    monkeypatch.setattr(Ticket, "progress", lambda _, share, left: told.append((share, left)))
+    lab.prove(what_if(faster()), what_if(faster(), name="second"))
+    # At the ends of both.
+    assert dict(told)[0.5] > 0.0 and dict(told)[1.0] == 0.0
 
 
 def test_what_ifs_that_cannot_be_proved_fail_alone(lab: Lab) -> None:

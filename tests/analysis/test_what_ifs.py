@@ -186,6 +186,8 @@ def test_another_precision_counts_with_its_conversions_and_is_advised_against_wi
     assert found.estimate_ms == pytest.approx(4.0)
     assert "1 of 2 layers gain" in found.how
     assert "conversions take 1.5 ms" in found.how
+    unnamed = in_file(replace(COPY, graph=renamed(COPY.graph, range(3))), "copy.onnx")
+    assert "gain" not in of_kind(WhatIfKind.PRECISION, baseline, unnamed)[0].how
     (found,) = what_ifs_of(baseline, [COPY], {Precision.INT8: "VNNI"})
     assert found.how.startswith("do not: this processor has no VNNI instructions")
 

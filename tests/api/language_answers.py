@@ -45,6 +45,7 @@ def answer(rate: float = 7.1, threads: int = 2, **changes: Any) -> LanguageAnswe
     found = LanguageAnswer(
         model="llama-3.1-8b",
         title="Llama 3.1 8B",
+        path="",
         parameters=8_030_261_248,
         active_parameters=8_030_261_248,
         system="xeon-2c-0f2d6a1b",

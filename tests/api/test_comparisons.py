@@ -8,6 +8,7 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
+from onnx.helper import make_node
 
 from dlbricks_tui.api.changes import (
     Columns,
@@ -24,7 +25,14 @@ from dlbricks_tui.api.changes import (
     versions_of,
 )
 from dlbricks_tui.api.open_models import ComparableRow, PairKind
-from dlbricks_tui.api.pairs import ComparedTwo, compare_named, compare_rows, named_side
+from dlbricks_tui.api.pairs import (
+    ComparedTwo,
+    EstimatedSide,
+    compare_estimates,
+    compare_named,
+    compare_rows,
+    named_side,
+)
 from dlbricks_tui.api.sides import (
     KINDS,
     Found,
@@ -45,7 +53,7 @@ from dlbricks_tui.documents.comparison import question_words
 from dlbricks_tui.estimate.inquiry import Inquiry
 from dlbricks_tui.folders import SAMPLE_MODELS, DataFolder
 from dlbricks_tui.models.graph import Level
-from dlbricks_tui.models.library import Library
+from dlbricks_tui.models.library import Library, source_of
 from dlbricks_tui.models.loading import Loader
 from dlbricks_tui.runtime.variant import USUAL_KERNELS, Precision
 from dlbricks_tui.store.change import Verdict
@@ -69,6 +77,9 @@ from tests.api.exports import (
 from tests.documents.snapshots import check
 from tests.estimate.stored import brick_records, model_record, store_of
 from tests.estimate.table1 import NoFramework, table1
+from tests.models.onnx_models import model as onnx_model
+from tests.models.onnx_models import saved
+from tests.models.table_framework import TableFramework
 from tests.store.samples import runtime, system
 
 
@@ -87,6 +98,11 @@ def test_one_word_has_its_kind_and_several_are_a_selection(store: ResultsDatabas
     assert (found.kind, found.name, found.words) == (PairKind.RUNTIME, ONE, f"runtime {ONE}")
     found = select_named(store, "here of=model")
     assert (found.kind, found.name, found.words) == (PairKind.SELECTION, *["system here, of=model"] * 2)
+
+
+def test_an_id_is_clear_whatever_else_is_called_the_same(store: ResultsDatabase) -> None:
+    store.add(system("there", instance_type="here"), model("m", 9.0, system="there"))
+    assert select_named(store, "here").words == "system here"
 
 
 def test_a_new_kind_of_results_needs_one_declaration(
@@ -112,6 +128,23 @@ def test_a_new_kind_of_results_needs_one_declaration(
     assert isinstance(marked, ComparedTwo) and (marked.of, marked.verdict) == ("level", Verdict.FASTER)
     with pytest.raises(QueryError, match="is no system, runtime, run, level or day with results"):
         select_named(store, "fuse")
+
+
+def test_parts_of_two_batch_sizes_are_those_of_an_item(tmp_path: Path) -> None:
+    file, sides = saved(tmp_path, onnx_model([make_node("Relu", ["x"], ["y"])], {"x": ["batch", 8]}, ["y"])), []
+    for size in (1, 8):
+        cut = decompose(Loader(tmp_path, TableFramework()).load(source_of(file), batch_size=size))
+        where: dict[str, Any] = {"system": "here", "runtime": ONE, "batch_size": size}
+        with store_of(tmp_path / f"{size}", *DEFINITIONS, *brick_records(cut, **where)) as store:
+            found = Inquiry(store, cut).on("here", ONE)
+        assert found is not None
+        sides.append(EstimatedSide(str(size), found))
+    compared = compare_estimates(PairKind.VARIANT, *sides)
+    for it, held in (
+        (compared.a, [part.a_ms for part in compared.parts]),
+        (compared.b, [part.b_ms for part in compared.parts]),
+    ):
+        assert sum(ms or 0.0 for ms in held) == pytest.approx(it.ms)
 
 
 @pytest.mark.parametrize("is_large", [False, True], ids=["in this process", "in processes of their own"])

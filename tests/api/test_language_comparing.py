@@ -21,7 +21,7 @@ from dlbricks_tui.language.predicting import BrickPredictor, BrickWork, HostRate
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.recorded_host import Processors
 from dlbricks_tui.runtime.runtime import Runtime, Settings
-from dlbricks_tui.runtime.variant import CachePrecision
+from dlbricks_tui.runtime.variant import CachePrecision, Precision
 from dlbricks_tui.store.change import Verdict
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.records import BrickForm, Peaks
@@ -151,6 +151,27 @@ class Store:
         found = what_ifs_of(own, (ONNX_RUNTIME, OPENVINO))
         assert [it.predicted[0].ratio for it in found] == sorted(it.predicted[0].ratio for it in found)
         return {it.id: it for it in found}
+
+
+def test_another_runtime_of_which_nothing_is_known_may_be_faster_or_slower(tmp_path: Path) -> None:
+    own, store = replace(ASKED, precision=WeightPrecision.F32), Store(tmp_path).database
+    host = BrickPredictor.of_host(store, SYSTEM.id, ONNX_RUNTIME.identity, 2)
+    changes = {it.id: it.predicted for it in what_ifs_of(known_execution(own, store, SYSTEM, host), (OPENVINO,))}
+    decode = changes["runtime-openvino"][2]
+    assert decode.ratio == pytest.approx(1.0, abs=0.01) and decode.interval[0] < 0.6 and decode.interval[1] > 1.6
+    # What stays the same in one runtime stays as wrong.
+    low, high = changes["vocabulary-half"][1].interval
+    assert high - low < 0.5
+
+
+def test_the_runtime_of_a_what_if_computes_as_its_weights_are_stored() -> None:
+    in_bf16 = OPENVINO.with_precision(Precision.BF16)
+    for weights, runtime in ((WeightPrecision.F32, OPENVINO), (WeightPrecision.BF16, in_bf16)):
+        own = replace(ASKED, runtime=runtime, precision=weights)
+        changes = [it.prefill for it in variants_of(own, ()) if it.id.startswith("weights")]
+        assert {it.precision for it in changes} == {*WeightPrecision} & {"int4", "int8", "bf16"} - {weights}
+        for it in changes:
+            assert it.runtime.identity == (in_bf16 if it.precision is WeightPrecision.BF16 else OPENVINO).identity
 
 
 def test_what_ifs_are_predicted_from_the_bricks_of_the_execution_and_proved_by_their_own(tmp_path: Path) -> None:

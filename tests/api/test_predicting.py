@@ -135,6 +135,13 @@ def test_without_end_to_end_samples_the_estimate_is_the_service_time(ask: Ask) -
     assert answer.prediction is not None
 
 
+def test_a_model_that_has_the_name_of_a_sample_is_measured_by_its_path(tmp_path: Path, ask: Ask) -> None:
+    ask([])
+    path = saved(tmp_path, of_rows("batch"), "alexnet")
+    with opened(tmp_path, measured_only=True) as estimator:
+        assert f" run {path} --runtime" in scenario_answer(estimator, source_of(path), SERVER).cure
+
+
 def test_batch_sizes_without_results_are_interpolated_or_named_with_the_command_that_measures_them(ask: Ask) -> None:
     lacking = ask(MEASURED, measured_only=True, batch=4)
     assert lacking.prediction is None

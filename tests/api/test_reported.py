@@ -77,6 +77,10 @@ def test_each_series_is_listed_with_its_models_and_this_host_comes_first(tmp_pat
     there = [system("c5.xlarge"), *brick_records(SQUEEZENET, **C5), timed(SQUEEZENET, 30.0, 2, **C5)]
     here = [*brick_records(SQUEEZENET, **HOST), timed(SQUEEZENET, 20.0)]
     of_two = [it for name in ("one", "two") for it in brick_records(SQUEEZENET, system="here", runtime=name)]
+    # One runtime in several variants, and in two versions of Python.
+    variants = ("threads-1", "threads-2", "threads-2 DNNL_MAX_CPU_ISA=AVX2", "precision-int8 threads-2", "threads-4")
+    names = [*(f"mxnet-1.9.1 python-3.11 {it}" for it in variants), "mxnet-1.9.1 python-3.12 threads-4"]
+    of_variants = [it for name in names for it in brick_records(SQUEEZENET, system="here", runtime=name)]
     in_pairs = [*here, *brick_records(decompose(SQUEEZENET.graph, Cutting(2)), **HOST)]
     # Equal models keep their own published end-to-end latencies.
     names = [source.name for source in sources("table1:2", "table1:3")]
@@ -93,6 +97,7 @@ def test_each_series_is_listed_with_its_models_and_this_host_comes_first(tmp_pat
         "an empty store": ([], ("table1:4", "table1:16")),
         "two systems": ([*there, *here], squeezenet),
         "two runtimes of one system": (of_two, squeezenet),
+        "variants of one runtime": (of_variants, squeezenet),
         # Granularities are those of the runs.
         "a run in pairs": ([*in_pairs, run(granularity=2, level=Level.WRITTEN, **HOST)], squeezenet),
         "pairs without a run": (in_pairs, squeezenet),

@@ -20,6 +20,7 @@ from dlbricks_tui.api import analysing as lacking
 from dlbricks_tui.api.analysing import ProvingError, asked_what_ifs
 from dlbricks_tui.bricks.decomposition import decompose
 from dlbricks_tui.cli.main import main
+from dlbricks_tui.errors import UserError
 from dlbricks_tui.folders import SAMPLE_MODELS
 from dlbricks_tui.host import peaks
 from dlbricks_tui.host.fingerprint import fingerprint
@@ -36,7 +37,7 @@ from tests.cli.people import Command, document, hurry, one_line
 from tests.cli.people import Command as Analyze
 from tests.estimate.stored import brick_records, model_record, store_of, timed
 from tests.estimate.table1 import table1
-from tests.models.onnx_models import saved, small
+from tests.models.onnx_models import saved, small, written
 from tests.models.table_framework import TableFramework
 from tests.store.samples import runtime, system
 
@@ -221,9 +222,37 @@ def test_what_is_to_be_measured_is_told_with_its_time_before_it_starts(
     monkeypatch.setattr("dlbricks_tui.api.measuring.create_run", interrupted)
     status, out, told = analyze_net("--measure", "--kinds", "batch,kernels")
     assert (status, out) == (130, "")
-    assert "net lacks 5 executions, about 2 min:" in told
+    # Its file has a batch size of 1 and no other.
+    assert "net lacks 2 executions, about 38 s:" in told
     assert "kernels: ONNX Runtime, 1 thread, optimisation extended" in told
-    assert "batch: ONNX Runtime, 1 thread, batch 4" in told
+
+
+def test_a_quantised_file_of_open_batch_size_lacks_other_batch_sizes_and_no_int8(
+    dlbricks: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("dlbricks_tui.api.measuring.create_run", interrupted)
+    net = written(
+        """test (float[N,4] x) => (y) <int8[4,4] w = {1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1}> {
+            a, s, z = DynamicQuantizeLinear (x)
+            y = MatMulInteger (a, w, z)
+        }"""
+    )
+    asked = ("--runtime", "onnxruntime", "--threads", "1", "--measure", "--kinds", "batch,precision")
+    status, _, told = dlbricks("analyze", saved(tmp_path, net), *asked)
+    assert status == 130 and "net lacks 4 executions" in told and "baseline: " in told
+    assert "batch 8" in told and "int8" not in told
+
+
+def test_a_run_that_fails_keeps_nobody_from_the_analysis(analyze_net: Analyze, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        raise UserError("the model cannot be read")
+
+    monkeypatch.setattr("dlbricks_tui.cli.run.execute_shown", refuse)
+    status, out, _ = analyze_net("--measure", "--kinds", "kernels", "--json")
+    assert (status, analysis_in(out)["model"]) == (1, "net")
 
 
 def test_peaks_that_the_roofline_lacks_are_measured_once(analyze_net: Analyze, monkeypatch: pytest.MonkeyPatch) -> None:

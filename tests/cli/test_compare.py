@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -293,6 +294,21 @@ def test_two_results_of_a_model_on_two_days_tell_which_bricks_differ(compare: Co
     assert (status, found["verdict"], len(found["parts"])) == (0, "slower", 6)
 
 
+def test_other_batch_sizes_are_compared_by_the_latency_of_an_item(compare: Compare) -> None:
+    of_8: dict[str, Any] = {"batch_size": 8, "model": "e" * 64}
+    whole = [
+        end_to_end(model="d" * 64, name="net", samples_ms=(samples := tuple([10.0, 10.1, 10.2] * 8)), runtime=MXNET),
+        end_to_end(name="net", samples_ms=tuple(40 * it for it in samples), runtime=MXNET, **of_8),
+    ]
+    whole = [replace(it, statistics=summarise(it.samples_ms), system="host-a") for it in whole]
+    known = [system("host-a"), runtime(MXNET, framework="mxnet")]
+    _, out, _ = compare([*known, *whole], "host-a batch_size=1", "host-a batch_size=8", "--json")
+    found = json.loads(out)
+    assert found["ratio"] == pytest.approx(5)
+    (low, high), one = found["b"]["interval"], found["a"]
+    assert high - low == pytest.approx(5 * (one["interval"][1] - one["interval"][0]))
+
+
 REFUSED = {
     "a model and a day": (("table1:16", "2026-11-20"), "is a model, and 2026-11-20 is none"),
     "one model twice": (("table1:16", "table1:16"), "name two models"),
@@ -302,6 +318,7 @@ REFUSED = {
     "an option for models": (("host-a", "host-b", "--threads", "1"), "--threads is for models"),
     "a file that is missing": (("none.onnx", "host-a"), "none.onnx"),
     "fifty models": (("table1", "table1:1"), "stands for 50 models"),
+    "models without a latency": (("table1:16", "table1:1", "--measured-only"), "`dlbricks run table1:16 table1:1`"),
     "less than nothing": (("host-a", "host-b", "--limit", "-1"), "--limit"),
 }
 

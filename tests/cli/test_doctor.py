@@ -14,7 +14,7 @@ from tests.api.test_denormals import WEIGHTS, params
 from tests.cli.people import Command, document, one_line
 from tests.cli.test_estimate import SQUEEZENET, VGG
 from tests.estimate.stored import brick_records, model_record, store_of, timed
-from tests.store.samples import peaks, runtime, system
+from tests.store.samples import end_to_end, peaks, runtime, system
 
 
 def test_every_source_of_noise_has_its_state_effect_and_cure(dlbricks: Command) -> None:
@@ -96,6 +96,12 @@ def test_systems_are_listed_with_prices_and_numbers_of_results(systems: Command,
     status, out, err = systems(folder=data / "empty")
     assert (status, out) == (0, "")
     assert "dlbricks run" in err
+
+
+def test_the_models_of_a_system_are_those_of_all_its_runtimes(systems: Command, data: Path) -> None:
+    other = runtime("onnxruntime-1.32.0", framework="onnxruntime")
+    store_of(data / "store", other, end_to_end(name="net", system="c5.xlarge", runtime=other.id)).close()
+    assert [line.split()[-1] for line in systems()[1].splitlines()] == ["MODELS", "2", "0"]
 
 
 def test_a_model_is_compared_over_systems_by_latency_and_cost(systems: Command, data: Path) -> None:

@@ -23,14 +23,14 @@ from dlbricks_tui.runtime.registry import Registry
 from dlbricks_tui.runtime.runtime import Runtime
 from dlbricks_tui.runtime.traits import MXNET, ONNX_RUNTIME, Format
 from dlbricks_tui.runtime.variant import InstructionSet, Kernels
-from dlbricks_tui.store.records import Record
+from dlbricks_tui.store.records import Measurement, Record
 from dlbricks_tui.wording.answers import slowest_in_words
 from dlbricks_tui.wording.numbers import percent
 from sample_models.builders.symbol_writer import SymbolWriter
 from tests.cli.people import Command, document, one_line
 from tests.estimate.knowledge_of import latency_of, measured
 from tests.estimate.simulated import lawful_records
-from tests.estimate.stored import brick_records, model_record, store_of
+from tests.estimate.stored import brick_records, model_record, store_of, timed
 from tests.estimate.table1 import table1
 from tests.models.onnx_models import saved, small
 from tests.models.table_framework import TableFramework
@@ -82,6 +82,17 @@ def test_an_estimate_is_a_document_or_a_text_and_follows_rules(with_records: Com
         assert said in out
 
 
+def test_the_last_method_answers_even_if_another_one_has_found_less(with_records: Command) -> None:
+    def slower(record: Record) -> Record:
+        return replace(record, statistics=timed(2 * sum_ms(SQUEEZENET))) if isinstance(record, Measurement) else record
+
+    before = on_c5(SQUEEZENET, protocol="inside-of-old", when="2026-01-01T00:00:00+00:00")
+    since = [slower(it) for it in on_c5(SQUEEZENET, protocol="inside-of-new", when="2026-02-01T00:00:00+00:00")]
+    asked = ("estimate", "table1:16", "--system", "c5.xlarge", "--json")
+    (found,) = document(with_records([*since, *before], *asked))
+    assert found["sequential_ms"] > 2 * sum_ms(SQUEEZENET)
+
+
 def test_several_models_are_listed_or_lines_of_csv(with_records: Command) -> None:
     whole = [model_record(SQUEEZENET, 2 * sum_ms(SQUEEZENET), **ON_C5), model_record(VGG, sum_ms(VGG) / 1.04, **ON_C5)]
     some = on_c5(SQUEEZENET, without=sorted(SQUEEZENET.suite)[:1])
@@ -107,6 +118,8 @@ def test_missing_bricks_are_left_out_or_predicted_and_the_command_that_measures_
     assert (measured_only["next_step"], measured_only["obstacle"]) == ("run", None)
     assert f"{len(gone)} bricks to run" in err
     assert "`dlbricks run table1:16 --level written` there, on c5.xlarge" in err
+    _, _, err = with_records([], *asked, "--measured-only", "--runtime", "mxnet")
+    assert "`dlbricks run table1:16 --level written --runtime mxnet` there, on c5.xlarge" in err
 
     status, out, err = with_records(brick_records(VGG, **ON_C5), *asked, "--json")
     (found,) = json.loads(out)
@@ -198,6 +211,7 @@ def test_available_results_are_named_when_none_fits(with_records: Command) -> No
         (("--runtime", "tf"), "no runtime in the store is called 'tf'; give one of: mxnet-1.5.1"),
         (("--json", "--csv"), "not allowed with"),
         (("--threads", "1,2", "--accuracy"), "--accuracy judges one variant"),
+        (("--bound-ms", "20", "--score"), "--score judges one variant: give one value each of --runtime, "),
         (("--precision", "bf16", "--runtime", "mxnet"), "computes in f32 and not in bf16"),
         (("--optimisation", "none", "--runtime", "mxnet"), "has no choice of optimisation levels: leave none out"),
         (("--slowest", "3", "--threads", "1,2"), "--slowest shows the layers of one variant"),

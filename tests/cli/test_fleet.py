@@ -10,13 +10,13 @@ import pytest
 from rich.console import Console
 
 from dlbricks_tui.cli.progress import ShownFleet
-from dlbricks_tui.fleet import doctor
+from dlbricks_tui.fleet import doctor, worker
 from dlbricks_tui.fleet import driver as running
 from dlbricks_tui.fleet.doctor import Examination, FindingVerdict, HostFinding, Readiness
 from dlbricks_tui.fleet.driver import FleetPlace
 from dlbricks_tui.fleet.folder import COMMANDS, FleetFolder, FleetFolders, HostCommanded, read_fleet_request
 from dlbricks_tui.fleet.request import FleetEnded, FleetHostState, FleetProgress, FleetRequest, HostEntry
-from dlbricks_tui.folders import DataFolder
+from dlbricks_tui.folders import DATA_FOLDER_VARIABLE, DataFolder, data_folder
 from dlbricks_tui.host.queue import this_process
 from dlbricks_tui.jobs.events import Event, EventReader
 from dlbricks_tui.jobs.folder import JobState, State
@@ -267,6 +267,16 @@ def test_certificates_are_made_once_and_keys_are_private(dlbricks: Command, data
     assert {path: path.read_bytes() for path in data.certificates.iterdir()} == made
     told = one_line(dlbricks("fleet", "worker", "tls://127.0.0.1:1", "--name", "a", "--certificates", data.path))
     assert "scp -p" in told and "fleet init" not in told, "that would make another authority"
+
+
+def test_a_worker_measures_into_the_data_folder_that_is_named(
+    dlbricks: Command, data: DataFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(DATA_FOLDER_VARIABLE, str(tmp_path / "usual"))
+    found: list[DataFolder] = []
+    monkeypatch.setattr(worker, "run_worker", lambda *_, **__: found.append(data_folder()))
+    assert dlbricks("fleet", "worker", "tls://127.0.0.1:1", "--name", "a")[0] == 0
+    assert found == [data]
 
 
 def test_without_a_terminal_progress_is_a_line_now_and_then(capsys: pytest.CaptureFixture[str]) -> None:

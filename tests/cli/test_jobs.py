@@ -18,11 +18,14 @@ from dlbricks_tui.errors import UserError
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.host.queue import HOST_LOCK_VARIABLE, HostQueue, QueuedWork, WorkKind
 from dlbricks_tui.jobs.control import JobStopped
+from dlbricks_tui.jobs.errors import JobError
 from dlbricks_tui.jobs.events import Event, Waiting
-from dlbricks_tui.jobs.folder import JobFolder, JobFolders, State
+from dlbricks_tui.jobs.folder import JobFolder, JobFolders, State, Tally
 from dlbricks_tui.jobs.process import JobAtWork, work_on
 from dlbricks_tui.models.library import ModelSource
 from dlbricks_tui.recorded_host import recorded_host
+from dlbricks_tui.runs.request import RunRequest, write_request
+from dlbricks_tui.runtime.registry import Registry
 from tests.cli.people import Command
 from tests.fleet.sample_fleet import sample_fleet
 from tests.runs.live_runs import RUN, ended, in_the_middle, planned, put_run
@@ -123,6 +126,19 @@ def test_a_job_that_has_ended_is_worked_on_again(
     assert dlbricks("jobs", "cancel", "last")[0] == 0 and cancelled == [folder.run]
 
 
+def test_a_job_that_is_finished_is_not_worked_on_again(data: DataFolder, monkeypatch: pytest.MonkeyPatch) -> None:
+    started: list[str] = []
+    monkeypatch.setattr(jobs, "start_detached", lambda it, *_: started.append(it.run))
+    run = put_run(data, [planned(), ended()], State.FINISHED)
+    whole = Tally(1, 1)
+    run.set_state(replace(run.state(), bricks=whole, whole_models=whole))
+    write_request(run.request_file, RunRequest(models=(), runtime=Registry(data.path).default()))
+    for folder, reason in ((run, "nothing of it is missing"), (proof(data), "nothing to resume")):
+        with pytest.raises(JobError, match=reason):
+            jobs.pause_or_resume(folder.run, data)
+    assert not started
+
+
 def test_a_job_of_any_kind_is_paused_and_goes_on(
     dlbricks: Command, data: DataFolder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -201,6 +217,19 @@ def test_a_replay_shows_the_progress_and_ends_with_the_estimates(data: DataFolde
     first = found["models"][0]
     assert (first["model"], first["sequential_ms"], first["measured_ms"]) == ("resnet18_v1", 12.5, 0.05)
     assert (first["measured_layers"], first["layers"]) == (40, 60)
+
+
+def test_a_replay_at_the_speed_of_the_run_says_so(data: DataFolder, dlbricks: Command) -> None:
+    put_run(data, [planned(), ended(seconds=2)], State.FINISHED)
+    assert " of it, at its own speed; nothing is measured now" in dlbricks(*REPLAY)[2]
+
+
+def test_runs_have_the_names_of_their_models_in_a_narrow_terminal(
+    data: DataFolder, dlbricks: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put_run(data, [planned(), ended()], State.FINISHED)
+    monkeypatch.setenv("COLUMNS", "80")
+    assert "resnet18_v1, squeez" in dlbricks("runs")[1]
 
 
 ROOT = Path(__file__).parents[2]

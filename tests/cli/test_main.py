@@ -117,6 +117,14 @@ def test_the_data_folder_may_be_named_before_and_after_the_command(arguments: li
     assert main([argument.format(tmp_path) for argument in arguments], [work(look)]) == 7
 
 
+@pytest.mark.parametrize("words", [["config", "--json", "list"], ["config", "list", "--json"], ["config", "--json"]])
+def test_json_may_be_asked_for_before_and_behind_an_action(
+    words: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["--data-dir", str(tmp_path), *words]) == 0
+    assert "settings" in json.loads(capsys.readouterr().out)
+
+
 @pytest.mark.parametrize(
     "folder",
     ["{}/file", "{}/file/below", "{}/link", "{}/link/below", "{}/" + 300 * "long", "~nobody-of-this-name/data"],
@@ -213,6 +221,11 @@ def test_the_name_of_a_model_in_place_of_a_command_opens_the_workbench_on_it(
         (["qwen2.5-0.5b"], "qwen2.5-0.5b is a language model: `dlbricks llm qwen2.5-0.5b` tells its speed"),
         (["wrk", "--times", "2"], "no command 'wrk': did you mean `dlbricks work`?"),
         (["squeezenet"], "no command or model 'squeezenet': did you mean 'squeezenet1.1' or 'squeezenet1.0'?"),
+        (
+            ["help"],
+            "no command or model 'help': give the path of a *-symbol.json or *.onnx file, table1:ID (1 to 50), or a "
+            "name that `dlbricks models` lists; `dlbricks --help` lists the commands",
+        ),
         (["table1:51"], "no Table 1 model '51': the numbers go from 1 to 50"),
         (["table1"], "table1 names 50 models: name one of them, such as table1:14"),
     ],

@@ -32,7 +32,7 @@ from tests.api.exports import ONE, exported, layer, model, origin
 from tests.cli.people import Command as Compare
 from tests.cli.people import one_line
 from tests.cli.test_output import HOSTILE, hostile_model
-from tests.estimate.stored import brick_records, model_record, store_of
+from tests.estimate.stored import brick_records, model_record, store_of, timed
 from tests.estimate.table1 import NoFramework, table1
 from tests.models import onnx_models
 from tests.models.onnx_models import saved, small
@@ -175,6 +175,22 @@ def test_the_page_loads_nothing_and_all_its_links_have_targets(full: Path) -> No
     text = (full / "index.html").read_text()
     assert "default-src 'none'" in text
     assert "<details><summary>Table</summary>" in text
+
+
+def test_one_small_model_is_told_of_in_the_singular_and_in_significant_digits(report: Report) -> None:
+    bricks = brick_records(SQUEEZENET, **C5, statistics=timed(0.0001))
+    records = [system("c5.2xlarge"), *bricks, model_record(SQUEEZENET, 0.008, **C5)]
+    text = " ".join(text_of(report(records, "--models", "table1:16").folder).split())
+    assert "1 models" not in text and "0.006900 ms one after another" in text
+    assert "A row for each model, with a mark for each way in which it was measured." in text
+
+
+def test_rows_are_named_by_what_tells_ways_of_measuring_apart(report: Report) -> None:
+    ways: list[dict[str, Any]] = [{**C5, "runtime": f"mxnet-1.9.1 threads-{number}"} for number in (1, 2)]
+    records = [it for way in ways for it in (*brick_records(SQUEEZENET, **way), model_record(SQUEEZENET, 30.0, **way))]
+    found = report([system("c5.2xlarge"), *records], "--models", "table1:16")
+    drawn = (found.folder / "figures" / "figure-11.svg").read_text()
+    assert ">1 thread<" in drawn and ">2 threads<" in drawn
 
 
 def test_every_latency_is_traced_to_the_results_that_it_is_made_of(full: Path) -> None:
@@ -347,6 +363,6 @@ def test_what_cannot_be_compared_is_one_line(compare: Compare, tmp_path: Path, m
     }.items():
         assert said in one_line(compare("a.json", second)), second
     assert "two sides or more" in one_line(compare("a.json"))
-    for more in (("--system", "here"), ("--runtime", ONE)):
-        assert "leave --system" in one_line(compare("a.json", "cold.json", more=more))
+    for more in (("--system", "here"), ("--runtime", ONE), MODELS):
+        assert "leave --models, --system" in one_line(compare("a.json", "cold.json", more=more))
     assert not Path("report").exists()

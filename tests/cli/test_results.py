@@ -193,6 +193,12 @@ def test_a_load_test_is_shown_with_its_verdict_and_the_bound_in_a_histogram(resu
     assert "\nversions    dlbricks 0.2.0" in results("show", "1d1d")[1]
 
 
+@pytest.mark.parametrize("text", ["", "id=", "id=0a,", "runtime~"])
+def test_a_filter_whose_value_is_missing_deletes_nothing(results: Command, text: str) -> None:
+    assert "filter" in one_line(results("delete", text, "--yes"))
+    assert len(json.loads(results("list", "--json")[1])) == 3
+
+
 def test_load_tests_and_proofs_are_deleted_by_their_ids_or_with_everything(results: Command, data: Path) -> None:
     with ResultsDatabase(data / "store") as store:
         store.add(load_test(uuid="1d" * 16), load_test(uuid="1e" * 16), proof(uuid="1f" * 16))

@@ -92,6 +92,9 @@ def test_a_run_with_a_target_says_how_many_bricks_it_did_not_need(dlbricks: Comm
     assert status == 0 and 0 < count < BRICKS
     assert f"{count} bricks measured, 0 known before, 0 failed, {BRICKS - count} not needed" in told
     assert model["coverage"]["predicted"] > 0
+    # The same once more has nothing to do, and that is no failure.
+    status, _, told = measured(dlbricks, "--target", "60%")
+    assert (status, "nothing was measured" in told) == (0, False) and f"{BRICKS - count} not needed" in told
 
 
 def test_a_run_waits_in_line_says_for_what_and_keeps_its_budget(
@@ -156,6 +159,7 @@ def test_impossible_options_are_refused_before_a_run_begins(dlbricks: Command) -
     refused: dict[tuple[str, ...], str] = {
         ("--runtime", "no-such-runtime"): "no runtime is called no-such-runtime",
         ("--target-ci", "0.01", "--fixed-runs", "3"): "not allowed with",
+        ("--fixed-runs", "10001", "--runtime", "no-such-runtime"): "give a whole number from 1 to 10,000",
         ("--precision", "bf16", "--runtime", "fake"): "computes in f32 and not in bf16",
         ("--optimisation", "basic", "--runtime", "fake"): "MXNet (fake) has no choice of optimisation levels",
         ("--runtime", "fake,"): "give the name of a runtime that `dlbricks runtimes` lists, or several with commas",

@@ -183,6 +183,7 @@ def test_an_export_without_decoys_is_warned_of_and_what_would_harm_is_refused(pe
         (("suite", "run", "nowhere", "-o", "results.json"), "suite.json is missing"),
         (("suite", "import", "nowhere"), "cannot read nowhere"),
         (("suite", "export", "alexnet"), "-o"),
+        (("suite", "export", "alexnet", "-o", "nowhere/a.dlbricks"), "there is no folder nowhere"),
         (("suite", "run", "nowhere"), "-o"),
     ],
 )

@@ -150,6 +150,8 @@ def test_bad_input_gets_one_line(run: Answer, tmp_path: Path, monkeypatch: pytes
         "squeezenet1.1 --from last -o x": "do not go together",
         "--from last --list": "--list",
         "--from last": "-o FILE",
+        "squeezenet1.1 -o x.trace --detach": "leave -o and --from out; afterwards `dlbricks trace --from last -o FILE`",
+        "--from last --detach": "--detach traces a MODEL",
         "--from nothing -o x.trace": "no trace is called",
         "table1 -o x.trace": "50 models",
         "squeezenet1.1 -o nowhere/x.trace": "there is no folder",

@@ -31,6 +31,10 @@ def test_the_command_line_overrides_the_environment_which_overrides_the_file(tmp
     assert sources(tmp_path, "", DLBRICKS_WORKBENCH_THEME="").read().theme == "dark"
 
 
+def test_a_share_may_be_written_in_percent_and_an_editor_may_mark_the_encoding(tmp_path: Path) -> None:
+    assert sources(tmp_path, '\ufeff[run]\ntarget_ci = "5%"\n').read().target_ci == 0.05
+
+
 @pytest.mark.parametrize(
     "text",
     [
@@ -70,6 +74,8 @@ def test_keys_may_be_written_in_every_toml_notation(text: str, tmp_path: Path) -
         ("[keys]\ntree.expand = []\n", ":2: keys.tree.expand = []: it has to be a key"),
         ("[workbench\n", ":1: this is not TOML: "),
         ("[run]\nthreads = 1\nthreads = 2\n", ":3: this is not TOML: Cannot overwrite a value"),
+        (f"x = {'[' * 3000}", ": this is not TOML: "),
+        ("# \u2028\nx = 1\n", ":2: there is no setting x; "),
     ],
 )
 def test_a_mistake_is_reported_with_file_line_name_and_allowed_values(

@@ -41,6 +41,10 @@ def test_a_page_is_what_its_generator_writes(name: str) -> None:
     assert text.startswith(MARK)
 
 
+def test_options_say_percent_as_their_help_does() -> None:
+    assert "such as 5%" in PAGES["commands"]() and "%%" not in PAGES["commands"]()
+
+
 def test_cells_keep_bars_and_stay_on_one_line() -> None:
     assert table(("key", "action"), [("`|`", "open\n  it")]) == "| key | action |\n|---|---|\n| `\\|` | open it |\n"
 

@@ -22,6 +22,7 @@ from dlbricks_tui.documents.comparison import (
     answer_words,
     compared_parts,
     comparison_parts,
+    latencies_picture,
     question_words,
     results_parts,
 )
@@ -84,6 +85,14 @@ def test_the_question_and_the_answer_are_one_sentence_each() -> None:
     # Results and selections have no kind.
     question = question_words(PairKind.RESULT, "one", "two\n")
     check("comparison-words", {"answers": told, "in doubt": answer_words(unknown), "question": question})
+
+
+def test_a_picture_tells_large_and_small_differences_without_exponents() -> None:
+    parts = (ComparedPart("conv 3x3", 1000.0, 2300.0), ComparedPart("pool", 1.0, 1.000_01))
+    sides = replace(FOUND.a, ms=1001.0), replace(FOUND.b, ms=2301.000_01)
+    found = latencies_picture(replace(FOUND, a=sides[0], b=sides[1], parts=parts))
+    assert [row.text for row in found.rows[2:]] == ["+1300 ms", "+0.00001000 ms"]
+    assert found.says.endswith("most of all by conv 3x3 (+1300 ms).")
 
 
 NAME = EvaluationName("nightly", "0123456789abcdef" * 4, Path("nightly.toml"))

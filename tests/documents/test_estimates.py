@@ -14,6 +14,7 @@ from dlbricks_tui.documents.estimates import (
     judged_by_way,
     score_parts,
 )
+from dlbricks_tui.documents.layout import laid_out
 from dlbricks_tui.documents.parts import Figures, Heading, Sentence, Table
 from dlbricks_tui.estimate.estimate import Options, estimate
 from dlbricks_tui.estimate.knowledge import Knowledge, Latency
@@ -110,7 +111,9 @@ def test_what_is_behind_a_residual_is_told() -> None:
     timed = document(end_to_end=Latency(9.0, 8.9, 9.1))
     exact = document(end_to_end=Latency(11.1, 11.0, 11.2))
     own = with_estimate(timed, coverage=replace(timed.one.estimate.coverage, own_carrier=7))
-    some = with_estimate(timed, coverage=replace(timed.one.estimate.coverage, own_carrier=1, unmeasurable=1))
+    coverage = replace(timed.one.estimate.coverage, own_carrier=1, other_models=1, unmeasurable=1)
+    some = with_estimate(timed, coverage=coverage)
+    lacks = with_estimate(timed, coverage=replace(coverage, measured=4, missing=2, predicted=2))
     slow = replace(timed, one=replace(timed.one, reference_ms=1.3, usual_reference_ms=1.0))
     check(
         "estimate-residual",
@@ -120,6 +123,8 @@ def test_what_is_behind_a_residual_is_told() -> None:
             "without an error, another one is faster": [*replace(document(), fastest=exact.one).answer(on="c6i")],
             "all timed here": own.coverage(),
             "some timed here": some.coverage(),
+            "some predicted": lacks.coverage(),
+            "one predicted": with_estimate(timed, coverage=replace(coverage, predicted=1)).cautions(),
             "on a slow host": [*slow.remainder(), *slow.doubts()],
         },
     )
@@ -206,6 +211,14 @@ def test_estimates_have_a_row_for_each_model_with_doubts_and_agreement() -> None
         },
         width=120,
     )
+
+
+def test_runtimes_can_be_told_apart_in_a_narrow_terminal() -> None:
+    identities = "onnxruntime-1.32.0 threads-1", "openvino-2026.4.1 threads-2"
+    ways = [replace(TIMED, way=TIMED.way._replace(runtime=it)) for it in identities]
+    shown = ["".join(span.text for span in line) for line in laid_out(accuracy_parts(judged_by_way(ways)), 80)]
+    assert [line[:20] for line in shown[-2:]] == ["ONNX Runtime 1.32.0,", "OpenVINO 2026.4.1, 2"]
+    assert max(map(len, shown)) <= 80
 
 
 def test_estimates_without_an_end_to_end_latency_are_not_judged() -> None:

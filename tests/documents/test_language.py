@@ -138,7 +138,7 @@ def test_no_line_is_wider_than_the_terminal() -> None:
 
 def test_answers_are_told_in_sentences() -> None:
     one, two, *_ = variants()
-    other = answer(model="my model.gguf", threads=0, precision="f32", prompt_tokens=64, generated_tokens=16)
+    other = answer(model="my", path="my model.gguf", threads=0, precision="f32", prompt_tokens=64, generated_tokens=16)
     in_part = answer(coverage=0.999, is_measured=False)
     # Weights of OpenVINO are there twice.
     memory = answer(memory_bytes=5), too_large(), answer(runtime="openvino-2026.4")
@@ -150,7 +150,7 @@ def test_answers_are_told_in_sentences() -> None:
                 basis_sentence, (answer(), in_part, replace(in_part, is_measured=True), predicted())
             ),
             # A share that nobody would notice is not called measured.
-            "executions": [execution_words(answer(coverage=share)) for share in (1.0, 0.62, 0.001)],
+            "executions": [execution_words(answer(coverage=share)) for share in (1.0, 0.999, 0.62, 0.001)],
             "commands": [
                 language_command(answer()),
                 language_command(replace(other, runtime="openvino-2025.3 python-3.11 threads-default")),

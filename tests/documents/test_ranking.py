@@ -213,7 +213,7 @@ def test_each_variant_has_a_row_and_a_missing_one_says_which_run_measures_it() -
     avx2 = [of_variant(it, replace(it.found.variant, instructions=InstructionSet.AVX2)) for it in BATCHES[:2]]
     cases = {"batches": BATCHES, "threads": THREADS, "precisions": [*BATCHES[:2], *int8]}
     cases["kernels"] = [*BATCHES[:2], *avx2]
-    estimates = [estimated(1.0).point, predicted(5.0, 4.5, 5.5).point]
+    estimates = [estimated(1.0).point, predicted(5.0, 4.5, 5.5).point, predicted(0.001825, 0.00171, 0.00194).point]
     long = [point(1, 10.0), replace(point(2, None), cure=f"dlbricks run {'x' * 70}")]
     parts = {name: variants_parts(it) for name, it in {**cases, "estimated": estimates, "a long command": long}.items()}
     check("variants", parts)
@@ -228,6 +228,8 @@ def test_each_variant_has_a_row_and_a_missing_one_says_which_run_measures_it() -
 
 def test_variants_are_told_in_sentences() -> None:
     threads, nothing = [point(1, 10.0, 2), point(1, 25.0, 1)], [point(1, None)]
+    # A batch takes longer, but hardly longer for each of its items.
+    small_is_best = [point(1, 10.0), point(4, 50.0)]
     doubtful = [predicted(5.0, 4.5, 5.5).point]
     under = ((BATCHES, 50), (BATCHES, 5), (nothing, 5), (doubtful, 5.2))
     check(
@@ -236,7 +238,7 @@ def test_variants_are_told_in_sentences() -> None:
             "under a bound": [best_line(points, bound) for points, bound in under],
             # A series of one point has one figure.
             "curves": curve_sentences([*threads[:1], point(1, 20.0, 1), point(4, 50.0, 1)]),
-            "answers": [curve_answer(it) for it in (nothing, BATCHES, threads, threads[:1])],
+            "answers": [curve_answer(it) for it in (nothing, BATCHES, threads, threads[:1], small_is_best)],
             "the question": variants_question("net"),
             "the name": variant_name(threads[0]),
         },

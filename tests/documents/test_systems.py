@@ -38,7 +38,7 @@ WAYS = (
     Combination("c5.xlarge", "mxnet-1.9.1", Level.FUSED, "hot", 3, 4, 1),
     Combination("c5.xlarge", "unknown-1", Level.WRITTEN, "alone", 1, 1, 2),
 )
-HOST = KnownSystem(system(), 0.17, WAYS, is_host=True, peaks=(peaks(),), newest=WHEN)
+HOST = KnownSystem(system(), 0.17, WAYS, is_host=True, peaks=(peaks(),), newest=WHEN, models=2)
 OTHER = KnownSystem(system("bare", cpu="", cores=0, memory_bytes=0, instance_type="", facts=()), None, ())
 
 

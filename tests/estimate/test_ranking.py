@@ -12,7 +12,7 @@ from dlbricks_tui.estimate.knowledge import NOTHING_KNOWN, Knowledge, Latency, U
 from dlbricks_tui.estimate.ranking import Comparable, Point, Ranking, best_within, ranked, scaling_efficiency
 from dlbricks_tui.estimate.system_estimate import SystemEstimate
 from dlbricks_tui.models.graph import Level
-from dlbricks_tui.runtime.variant import Variant
+from dlbricks_tui.runtime.variant import InstructionSet, Variant
 from dlbricks_tui.store.change import Verdict, timing_by
 from dlbricks_tui.store.selections import Way
 from tests.bricks.graphs import chain
@@ -48,6 +48,15 @@ def test_efficiency_compares_with_the_fewest_threads_of_the_same_batch() -> None
     assert scaling_efficiency(points[3], points) is None
 
 
+def test_efficiency_compares_with_the_same_kernels() -> None:
+    def limited(it: Point) -> Point:
+        variant = replace(it.found.variant, instructions=InstructionSet.AVX2)
+        return replace(it, found=replace(it.found, variant=variant))
+
+    points = [point(1, 10.0, 1), point(1, 5.0, 2), limited(point(1, 20.0, 1)), limited(point(1, 10.0, 2))]
+    assert [scaling_efficiency(it, points) for it in points] == [1.0] * 4
+
+
 def timed(batch_size: int, latency_ms: float, samples: int = 30) -> Comparable:
     """A model that was timed end to end with samples that vary by 2 %."""
     chance = random.Random(f"{batch_size} {latency_ms}")
@@ -70,6 +79,14 @@ def estimated(share: float) -> Comparable:
     }
     found = estimate(decomposition, Knowledge(known))
     return Comparable(Point("", 1, SystemEstimate(WAY, found, variant=Variant(threads=1, batch=1))))
+
+
+def test_the_measured_latency_of_a_variant_counts_before_its_estimate() -> None:
+    point = estimated(1.0).point
+    timed_too = replace(point, found=replace(point.found, end_to_end=Latency(5.0, 4.9, 5.1)))
+    assert (timed_too.latency_ms, timed_too.per_second) == (5.0, 200.0)
+    assert point.latency_ms == point.estimate_ms == timed_too.estimate_ms != 5.0
+    assert best_within([timed_too], 4.0) is None
 
 
 def verdicts(*combinations: Comparable) -> list[Verdict | None]:

@@ -7,6 +7,7 @@ from functools import cache
 from random import Random
 from typing import NamedTuple
 
+import numpy as np
 import pytest
 
 from dlbricks_tui.bricks.decomposition import decompose
@@ -147,6 +148,10 @@ def test_choosing_keeps_to_the_numbers_of_bricks_and_seconds() -> None:
     assert sum(len(it.pairs) for it in most_informative(before, [model], trials, Limit(10, math.inf))) == 9
     assert len(most_informative(before, [model], trials, Limit(60, 4.5))) == 4
     assert most_informative(before, [model], trials, Limit(60, 0.5)) == []
+    # Numpy would warn the user of a division by zero.
+    with np.errstate(all="raise"):
+        assert most_informative(before, [model], trials, Limit(60, 0.0)) == []
+        assert most_informative(before, [model], [Trial((), 1.0)], Limit(0, math.inf)) == []
 
 
 def test_of_equally_informative_bricks_the_quick_one_is_measured() -> None:

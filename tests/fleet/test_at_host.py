@@ -29,7 +29,7 @@ from dlbricks_tui.fleet.messages import (
 )
 from dlbricks_tui.fleet.request import HostError, MessageError
 from dlbricks_tui.folders import DataFolder
-from dlbricks_tui.jobs.folder import State
+from dlbricks_tui.jobs.folder import JobFolder, State
 from dlbricks_tui.measure.method import Method
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.recorded_host import processors_here
@@ -169,6 +169,11 @@ def test_a_failure_is_sent_with_its_reason_and_not_tried_again(
     again = host.carry_out(task_of(parcel, "task-2"))
     assert records(again, "failures") == [failure]
     assert len(host.started) == 1
+    # One that is to be tried again, and is not for lack of time, is not told as failed anew.
+    retried = host.carry_out(task_of(parcel, "task-3", retry_failed=True, time_budget_seconds=0.001))
+    assert (len(host.started), records(retried, "failures")) == (2, [])
+    retried = host.carry_out(task_of(parcel, "task-4", retry_failed=True))
+    assert [it["brick"] for it in records(retried, "failures")] == [failure["brick"]]
 
 
 @pytest.mark.parametrize(
@@ -246,6 +251,33 @@ def test_a_task_that_is_cancelled_before_it_has_a_run_gets_none(host: FakeHost, 
     assert (messages[-1].state, host.started) == ("cancelled", [])
     with pytest.raises(HostError, match="is none of them"):
         control(str(host.data.path), "task-1", "explode")
+
+
+def test_a_task_that_is_cancelled_before_its_run_has_a_process_ends_and_the_worker_stays(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    host = FakeHost(Site(tmp_path / "data").slow(nap_seconds=0.3))
+    begin, kill, killed = host._detach, os.kill, list[int]()
+
+    def end(process: int, number: int) -> None:
+        killed.append(process)
+        if process != os.getpid():
+            kill(process, number)
+
+    def start(folder: JobFolder, data: DataFolder) -> None:
+        for what in ("pause", "cancel"):
+            control(str(data.path), "task-1", what)
+        begin(folder, data)
+
+    try:
+        parcel = small_parcel(tmp_path)
+        host.receive(parcel)
+        monkeypatch.setattr(host, "_detach", start)
+        monkeypatch.setattr(os, "kill", end)
+        assert host.carry_out(task_of(parcel), detached=True)[-1].state == "cancelled"
+        assert os.getpid() not in killed
+    finally:
+        host.end()
 
 
 REPORT = HostReport(

@@ -43,7 +43,7 @@ from dlbricks_tui.store.documents import NoRoomError
 from dlbricks_tui.store.records import Measurement, Provenance, Record
 from dlbricks_tui.store.selections import equal
 from tests.fleet.fake_engine import FakeEngine, FakeHost, Lie, another_system, progress, record_text
-from tests.runs.runs import Site
+from tests.runs.runs import FAKE, Site
 
 MODELS = ("alexnet", "vgg11")
 
@@ -70,6 +70,13 @@ def workload_of(path: Path, *names: str) -> FleetWorkload:
         for number, model in enumerate(models)
     }
     return FleetWorkload((FleetPart(request, models, parcels),))
+
+
+def in_parts(workload: FleetWorkload) -> FleetWorkload:
+    """Return the same models, each in a part of its own."""
+    (whole,) = workload.parts
+    parts = (replace(whole, models=(it,), parcels={it.name: whole.parcels[it.name]}) for it in whole.models)
+    return FleetWorkload(tuple(parts))
 
 
 class Fleet:
@@ -142,7 +149,8 @@ def honest(name: str, **changes: Any) -> FakeHost:
 def test_each_host_measures_each_brick_once_and_results_are_durable_before_they_are_told(
     tmp_path: Path, workload: FleetWorkload
 ) -> None:
-    fleet = Fleet(tmp_path, workload, honest("one"), honest("two", latency_ms=2.0))
+    installed = tuple(RuntimeReport("mxnet", it, FAKE.identity.replace("1.9.1", it)) for it in ("1.9.1", "1.8.0"))
+    fleet = Fleet(tmp_path, workload, honest("one"), honest("two", latency_ms=2.0, changes={"runtimes": installed}))
 
     with ResultsDatabase(fleet.site.data.store) as store:
 
@@ -170,7 +178,7 @@ def test_each_host_measures_each_brick_once_and_results_are_durable_before_they_
         assert {it.run for it in store.records(Measurement)} == {it.run for it in found}
     systems = {f"{fleet.folder.run}@{name}": host.system.id for name, host in fleet.engine.hosts.items()}
     assert {it.run: it.system for it in found} == systems
-    assert dict(found[0].packages)["mxnet"] == "1.9.1"
+    assert {dict(it.packages)["mxnet"] for it in found} == {"1.9.1"}
 
 
 def test_a_host_that_dies_costs_the_brick_in_flight_and_continues_when_it_returns(fleet_of: FleetOf) -> None:
@@ -272,6 +280,14 @@ def test_a_cancelled_host_ends_and_the_others_continue(fleet_of: FleetOf) -> Non
     assert state.state is State.FINISHED
     assert fleet.states() == {"one": FleetHostState.CANCELLED, "two": FleetHostState.DONE}
     assert "one: cancelled" in state.message
+
+
+def test_bricks_of_a_cancelled_host_are_measured_by_an_equal_one_that_waits(fleet_of: FleetOf) -> None:
+    twin = another_system("twin")
+    fleet = fleet_of(FakeHost("one", twin), FakeHost("two", twin))
+    fleet.at_step({3: lambda: fleet.folder.command_host("one", "cancel")})
+    assert fleet.drive().state is State.FINISHED
+    assert fleet.has_everything_once()
 
 
 def test_a_host_that_is_added_while_it_runs_takes_part_and_does_so_when_it_is_resumed(fleet_of: FleetOf) -> None:
@@ -436,6 +452,23 @@ def test_a_host_that_stays_away_is_given_up_after_a_while(fleet_of: FleetOf) -> 
     assert isinstance(fleet.events[-1], FleetEnded)
 
 
+def test_a_host_that_goes_away_before_each_report_is_given_up(
+    fleet_of: FleetOf, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fleet = fleet_of(honest("one"))
+    engine = fleet.engine
+    monkeypatch.setattr(engine, "report", lambda host, _: engine.lose(host))
+
+    def return_again(step: int) -> None:
+        assert step < 10_000
+        engine.waiting.append(HostUnreachable("one", "its worker ended"))
+        engine.bring_back("one")
+
+    engine.before_step = return_again
+    assert fleet.drive().state is State.FAILED
+    assert "did not join within 10 minutes" in fleet.progress.hosts["one"].message
+
+
 def test_a_time_budget_is_that_of_each_host(fleet_of: FleetOf) -> None:
     fleet = fleet_of(honest("one"))
     request = read_fleet_request(fleet.folder.request_file)
@@ -443,6 +476,35 @@ def test_a_time_budget_is_that_of_each_host(fleet_of: FleetOf) -> None:
     fleet.folder = create_fleet(request, fleet.site.data)
     assert fleet.drive().state is State.FINISHED
     assert fleet.engine.hosts["one"].tasks[0].request.time_budget_seconds == 2.0
+
+
+def test_a_fleet_run_whose_time_budget_was_spent_can_be_resumed(
+    tmp_path: Path, workload: FleetWorkload, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("dlbricks_tui.fleet.driver.TASK_SECONDS", 5.0)
+    fleet = Fleet(tmp_path, workload, honest("one"))
+    request = read_fleet_request(fleet.folder.request_file)
+    request = replace(request, run=replace(request.run, time_budget_seconds=1.0))
+    fleet.folder = create_fleet(request, fleet.site.data)
+    assert fleet.drive().state is State.FINISHED
+    assert fleet.progress.hosts["one"].message == "its time budget is spent"
+    assert not fleet.folder.is_complete
+    fleet.drive()
+    assert fleet.folder.is_complete and fleet.has_everything_once()
+
+
+def test_pauses_do_not_spend_a_time_budget(
+    tmp_path: Path, workload: FleetWorkload, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("dlbricks_tui.fleet.driver.TASK_SECONDS", 5.0)
+    fleet = Fleet(tmp_path, workload, honest("one"))
+    request = read_fleet_request(fleet.folder.request_file)
+    request = replace(request, run=replace(request.run, time_budget_seconds=60.0))
+    fleet.folder = create_fleet(request, fleet.site.data)
+    pause, unpause = (partial(fleet.folder.command_host, "one", what) for what in ("pause", "resume"))
+    fleet.at_step({1: pause, 400: unpause})
+    assert fleet.drive().state is State.FINISHED
+    assert fleet.has_everything_once()
 
 
 def test_a_host_that_has_removed_its_parcels_gets_them_again(fleet_of: FleetOf, small_workload: FleetWorkload) -> None:
@@ -469,6 +531,17 @@ def test_a_host_is_probed_before_it_measures_the_rest(
     assert fleet.has_everything_once()
 
 
+def test_each_part_is_probed_before_the_rest_of_any_is_measured(
+    tmp_path: Path, workload: FleetWorkload, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("dlbricks_tui.fleet.driver.TASK_SECONDS", 2.0)
+    monkeypatch.setattr("dlbricks_tui.fleet.driver.probe_bricks", lambda pool, *_: tuple(pool.free.values())[:5])
+    fleet = Fleet(tmp_path, in_parts(workload), honest("one"), probe_seconds=4.0)
+    assert fleet.drive().state is State.FINISHED
+    rules = [it.request.rule for it in fleet.engine.hosts["one"].tasks]
+    assert rules[:2] == [PROBE_RULE] * len(MODELS) and PROBE_RULE not in rules[2:]
+
+
 def test_which_host_ends_before_everything_is_measured(
     tmp_path: Path, workload: FleetWorkload, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -490,6 +563,17 @@ def test_which_host_ends_before_everything_is_measured(
     assert sum(len(host.store) for host in hosts) < 2 * fleet.bricks
 
 
+def test_which_host_is_answered_for_every_part_and_not_for_the_first_only(
+    tmp_path: Path, workload: FleetWorkload, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("dlbricks_tui.fleet.answering._SHARE_OF_TIME", 1e9)
+    hosts = (honest("slow", latency_ms=50.0), honest("fast"))
+    fleet = Fleet(tmp_path, in_parts(workload), *hosts, question=Question.WHICH_HOST)
+    assert fleet.drive().state is State.FINISHED
+    orders = {it.model: it for it in fleet.told(OrderFound)}
+    assert {model: it.settled for model, it in orders.items()} == dict.fromkeys(MODELS, True)
+
+
 def test_a_host_whose_connection_is_refused_is_left_out_with_the_reason(fleet_of: FleetOf) -> None:
     fleet = fleet_of(honest("one", is_there=False), honest("two"))
     fleet.engine.waiting.append(HostUnreachable("one", "nothing answers"))
@@ -508,6 +592,7 @@ def test_a_signal_cancels_all_tasks_and_keeps_what_was_measured(fleet_of: FleetO
     fleet.at_step({3: partial(os.kill, os.getpid(), signal.SIGTERM)})
     state = fleet.drive()
     assert (state.state, state.message) == (State.CANCELLED, "it was cancelled")
+    assert {*fleet.states().values()} == {FleetHostState.IDLE}
     assert all(host.task is None for host in fleet.engine.hosts.values())
     assert 0 < len(fleet.measured()) < 2 * fleet.bricks
     assert len(fleet.measured()) == len(fleet.told(ResultStored))

@@ -180,6 +180,19 @@ def test_a_server_that_forwards_no_ports_is_refused(server: SshServer) -> None:
         on_host(server.entry(), lambda it: it.forward_there(1))
 
 
+def test_a_connection_that_is_cut_while_a_port_is_asked_for_is_tried_again(
+    server: SshServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def cut(*_: object) -> bool:
+        for connection in server.connections:
+            connection.abort()
+        return False
+
+    monkeypatch.setattr(server, "server_requested", cut)
+    with pytest.raises(SshError, match="the connection ended"):
+        on_host(server.entry(), lambda it: it.forward_there(1))
+
+
 _SECONDS = 60.0
 
 

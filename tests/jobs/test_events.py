@@ -165,5 +165,5 @@ def test_lines_of_newer_versions_torn_lines_and_wrong_times_are_skipped(tmp_path
 
 def test_a_run_without_events_cannot_be_replayed(tmp_path: Path) -> None:
     folder = put_run(DataFolder(tmp_path), [])
-    with pytest.raises(JobError, match="has no events to replay"):
+    with pytest.raises(JobError, match="has no events to replay: no process has worked on it"):
         events_so_far(folder, RunEvents(folder.events_file))

@@ -13,6 +13,7 @@ import pytest
 from dlbricks_tui.cli.main import main
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.host.queue import ProcessIdentity
+from dlbricks_tui.jobs.control import only_process
 from dlbricks_tui.jobs.errors import JobError, UnreadableJobError
 from dlbricks_tui.jobs.folder import ACTIVE, RunFolder, RunFolders, State
 from tests.attack.damage import WAYS
@@ -80,6 +81,30 @@ def test_an_active_run_without_its_process_counts_as_interrupted(tmp_path: Path,
     if state in ACTIVE:
         with pytest.raises(JobError, match="nothing to cancel"):
             folder.cancel()
+
+
+def test_a_run_that_has_not_begun_is_no_reason_to_end_the_program_that_starts_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ended: list[int] = []
+    monkeypatch.setattr("dlbricks_tui.jobs.folder.os.kill", lambda pid, _: ended.append(pid))
+    monkeypatch.setattr("dlbricks_tui.jobs.folder._SECONDS_TO_BEGIN", 0.0)
+    folder = RunFolders(tmp_path).create(("a",))
+    with pytest.raises(JobError, match=r"is still starting: cancel it later$"):
+        folder.cancel()
+    assert not ended
+    with only_process(folder):
+        folder.cancel()
+    assert ended == [os.getpid()]
+
+
+def test_a_job_that_is_removed_while_the_jobs_are_listed_is_left_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folders = RunFolders(tmp_path)
+    kept = folders.create(("a",))
+    monkeypatch.setattr(RunFolders, "folders", lambda _: [kept, RunFolder(tmp_path / "removed")])
+    assert [state.run for state in folders.states()] == [kept.run]
 
 
 def test_a_full_disk_and_an_unwritable_folder_get_different_advice(

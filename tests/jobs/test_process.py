@@ -24,7 +24,7 @@ from dlbricks_tui.jobs.errors import JobError
 from dlbricks_tui.jobs.events import Event, EventReader, JobEnded, JobStarted, Waiting, event_kinds
 from dlbricks_tui.jobs.folder import JobFolders, State
 from dlbricks_tui.jobs.kinds import JobKind
-from dlbricks_tui.jobs.process import JobAtWork, JobProcess, work_on
+from dlbricks_tui.jobs.process import JobAtWork, JobProcess, start_detached, work_on
 from tests.runs.killing import all_are_gone, eventually
 from tests.runs.runs import ROOT
 
@@ -352,6 +352,29 @@ def test_the_end_of_the_work_is_the_state_of_the_job_and_its_last_event(
     assert isinstance(ended, JobEnded) and ended.state == state.value and ended.message.startswith(message)
     assert seen == [(State.WAITING, "for a run"), (State.RUNNING, "")]
     assert (folder.state().state, folder.state().message) == (state, ended.message)
+
+
+def test_waiting_for_other_work_is_no_time_of_a_job(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    data, clock = DataFolder(tmp_path), count(0.0, 1.0)
+    folder = SAYING.create(data, (), Asked())
+    told: list[Event] = []
+
+    def work(job: JobAtWork[Asked]) -> None:
+        job.tell(Waiting(holder="a run"))
+        monkeypatch.setattr("dlbricks_tui.jobs.process.time.monotonic", lambda: 1000.0 + next(clock))
+        job.tell(Said(1))
+
+    monkeypatch.setattr("dlbricks_tui.jobs.process.time.monotonic", lambda: next(clock))
+    work_on(SAYING, folder, data, work, told.append)
+    assert isinstance(told[-1], JobEnded) and told[-1].seconds < 20 and folder.state().seconds < 20
+
+
+def test_a_job_whose_process_does_not_begin_has_failed(tmp_path: Path) -> None:
+    data = DataFolder(tmp_path)
+    folder = SAYING.create(data, (), Asked())
+    with pytest.raises(JobError, match=r"did not start: .*tests\.jobs\.no_such"):
+        start_detached(folder, data, "tests.jobs.no_such")
+    assert folder.state().state is State.FAILED and "tests.jobs.no_such" in folder.state().message
 
 
 def test_a_paused_job_ends_its_process_and_goes_on_or_is_cancelled_later(tmp_path: Path) -> None:

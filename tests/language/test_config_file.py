@@ -97,6 +97,10 @@ def test_a_model_that_reads_images_has_its_decoder_inside() -> None:
     found = architecture_of_config({"model_type": "gemma3", "text_config": {**decoder, "sliding_window": 1024}})
     assert (found.heads, found.kv_heads, found.head_size, found.vocabulary) == (8, 4, 256, 262_208)
     assert (found.window, sum(found.windowed), found.is_tied) == (1024, 29, True)
+    for name, family in (("qwen2_5_vl_text", "qwen2"), ("qwen3_vl_text", "qwen3")):
+        assert architecture_of_config({"text_config": {"model_type": name, **SIZES}}) == read(family)
+    # Older files have the decoder outside.
+    assert read("qwen2_5_vl", vision_config={"hidden_size": 1280}) == read("qwen2")
     outer = {"tie_word_embeddings": True, "text_config": {"model_type": "mistral", **SIZES}}
     assert architecture_of_config({"model_type": "mistral3", **outer}).is_tied
 

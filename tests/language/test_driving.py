@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from dlbricks_tui.api import language_measuring
+from dlbricks_tui.api.language_models import stored_answers
 from dlbricks_tui.api.loads import TokenLoadOptions, order_of_load, token_load
 from dlbricks_tui.host.fingerprint import fingerprint
 from dlbricks_tui.language.architecture import LanguageError
@@ -136,6 +137,12 @@ def test_the_real_engine_serves_users_who_wait_for_their_answers(folder: Path) -
             assert len({it.first_ns for it in answers[:2]}) == 3 - batch
             first, last = (it for it in answers if it.user == 2)
             assert last.asked_ns - first.ended_ns == pytest.approx(5e7, rel=0.01)
+
+
+def test_the_steps_of_a_load_take_as_long_as_in_the_answer_about_the_model(bench: Bench) -> None:
+    options = TokenLoadOptions(prompt=24, generate=9, threads=(1,))
+    (answer,) = stored_answers([TINY], options, bench.data)
+    assert token_load(TINY, options, bench.data).prefill_ms == answer.prefill_ms
 
 
 @pytest.mark.onnxruntime_genai

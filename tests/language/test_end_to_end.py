@@ -45,7 +45,8 @@ class FakeEngine(WholeModelEngine):
         self._lives -= 1
         if self._lives < 0:
             raise LanguageError("the engine has ended")
-        return Generated(10**8, (2 * 10**7, *(10**7,) * (generate - 2)), 5 * 10**8, 1 << 30)
+        later = (2 * 10**7, *(10**7,) * (generate - 2)) if generate > 1 else ()
+        return Generated(10**8, later, 5 * 10**8, 1 << 30)
 
 
 @pytest.fixture
@@ -78,6 +79,14 @@ def test_each_step_but_the_first_behind_the_prompt_is_a_sample(bench: Bench) -> 
     assert (found.engine, found.prefill_ms) == ("onnxruntime-genai 1.2", 100.0)
     assert found.decode_tokens_per_second == 100.0, "the first step took 20 ms"
     assert engine.asked[1] == (24, 33)
+
+
+def test_a_step_behind_the_prompt_is_timed_also_where_one_token_is_asked_for(bench: Bench) -> None:
+    asked, engine = question(bench, generate=1), FakeEngine()
+    stored(bench, asked, engine)
+    with ResultsDatabase(bench.data.store) as store:
+        found = engine_results(store, fingerprint().id, asked)
+    assert found is not None and (found.prefill_ms, found.decode_tokens_per_second) == (100.0, 50.0)
 
 
 def test_other_questions_have_other_results(bench: Bench) -> None:

@@ -48,7 +48,9 @@ def test_the_tensors_tell_biases_norms_and_a_tied_table() -> None:
     assert (found.qkv_bias, found.output_bias, found.inner_bias, found.qk_norm) == (True, True, True, True)
     assert found.is_tied
     # Other files have the other tensors.
-    assert not read(gguf({**LLAMA, "split.count": 3}, {"blk.0.attn_norm.weight": (1,)})).is_tied
+    for parts, is_tied in ((0, True), (1, True), (3, False)):
+        part = read(gguf({**LLAMA, "split.count": parts}, {"blk.0.attn_norm.weight": (1,)}))
+        assert part.is_tied is is_tied
 
 
 @pytest.mark.parametrize(

@@ -21,12 +21,14 @@ from dlbricks_tui.api.fleets import FleetOptions, fleet_request
 from dlbricks_tui.api.language_answers import LanguageAnswer, LanguageOptions
 from dlbricks_tui.api.language_models import language_on_systems, variants_of
 from dlbricks_tui.api.measuring import MeasureOptions
+from dlbricks_tui.documents.language import basis_sentence
 from dlbricks_tui.fleet.request import FleetError
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.host.fingerprint import fingerprint
-from dlbricks_tui.language import end_to_end, llama_rounds
+from dlbricks_tui.language import end_to_end, llama_cpp, llama_rounds
 from dlbricks_tui.language.architecture import Architecture, LanguageError, WeightPrecision
 from dlbricks_tui.language.config_file import GgufHeader, architecture_of_gguf
+from dlbricks_tui.language.decoder import ModelPart, Step
 from dlbricks_tui.language.gguf_files import (
     GgufTensor,
     as_llama_cpp_reads,
@@ -152,6 +154,23 @@ def test_times_of_small_models_add_up_to_the_whole_one(bench: Bench, engine: Pat
     assert (
         longer.predicted and longer.low < longer.tokens_per_second < found.decode_tokens_per_second < 1.5 * longer.high
     )
+
+
+def test_a_prompt_of_many_seconds_is_predicted_from_a_shorter_one_of_the_model(
+    bench: Bench, engine: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(llama_cpp, "_MOST_MS", 0.0)
+    monkeypatch.setattr(llama_cpp, "_FEWEST_TOKENS", PROMPT // 2)
+    assert measured(bench)
+    assert {it.split(" -o ")[0].partition(" -p ")[2] for it in commands(engine)} == {"12 -n 0 -d 0", "0 -n 16 -d 12"}
+    found = answered(bench)
+    assert found.is_measured and found.is_predicted
+    for low, high in (found.intervals.prefill_ms, found.intervals.decode_tokens_per_second):
+        assert high < 1.3 * low, "other models of the engine tell less"
+    assert basis_sentence(found) == "~ all of it is predicted from a shorter prompt, as the model is large"
+    # Now that the engine is known to be slow, a measurement would take even fewer tokens.
+    monkeypatch.setattr(llama_cpp, "_FEWEST_TOKENS", PROMPT // 4)
+    assert answered(bench).is_measured and measured(bench) and not commands(engine)
 
 
 def test_other_models_are_predicted_from_small_ones_of_the_engine(bench: Bench) -> None:
@@ -379,6 +398,18 @@ def test_every_model_of_the_library_follows_from_few_blocks(precision: WeightPre
         assert largest < max(1.7e9, 0.5 * whole), named.name
 
 
+@pytest.mark.parametrize("precision", GGUF)
+@pytest.mark.parametrize("name", ["gpt-oss-20b", "mixtral-8x7b", "llama-3.1-8b"])
+def test_a_token_reads_what_the_file_has_of_it(name: str, precision: WeightPrecision) -> None:
+    model = as_llama_cpp_reads(library(name))
+    tensors = gguf_tensors(model, precision, rich_blocks(model, precision))
+    experts, others = ([it for it in tensors if ("_exps." in it.name) is of] for of in (True, False))
+    wanted = size_bytes(others[1:]) + size_bytes(experts) * model.active_experts / max(1, model.experts)
+    read = [it for it in llama_cpp.works(model, precision, Step.decode(1), 16) if it.part is not ModelPart.TABLE]
+    assert others[0].name == "token_embd.weight"
+    assert sum(it.times * it.work.weight_bytes for it in read) == pytest.approx(wanted, rel=0.001)
+
+
 def types(model: Architecture, precision: WeightPrecision, block: int = 0) -> dict[str, str]:
     tensors: list[GgufTensor] = gguf_tensors(model, precision, rich_blocks(model, precision))
     own = f"blk.{block}."
@@ -478,9 +509,9 @@ def check_bindings(folder: Path, place: Path) -> None:
             path = folder / f"{name}.gguf"
             write_gguf(path, model, precision, rich_blocks(model, precision))
             for test in (LlamaTest(20, 0, 0), LlamaTest(0, 4, 20)):
-                assert run_test(runtime, path, test, 2).samples_ns, (name, precision)
+                assert run_test(runtime, path, test, 2), (name, precision)
     with_cache = runtime.with_cache(CachePrecision.INT8).with_flash_attention(FlashAttention.ON)
-    assert run_test(with_cache, path, LlamaTest(20, 0, 0)).peak_bytes > 1 << 20
+    assert run_test(with_cache, path, LlamaTest(20, 0, 0))
     wide = replace(TINY.architecture, hidden=512, inner=2048, vocabulary=4096, heads=8)
     named = NamedModel("wide", wide)
     assert measured(bench, end_to_end=True, model=named, runtime=runtime), bench.told

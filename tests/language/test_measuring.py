@@ -22,7 +22,7 @@ from dlbricks_tui.jobs.events import Event, JobEnded
 from dlbricks_tui.jobs.process import JobAtWork
 from dlbricks_tui.language import predicting
 from dlbricks_tui.language.architecture import LanguageError, WeightPrecision
-from dlbricks_tui.language.composing import known_bricks
+from dlbricks_tui.language.composing import BrickTime, known_bricks
 from dlbricks_tui.language.decoder import Extent, Step, steps_for
 from dlbricks_tui.language.opening import NamedModel, model_in_library
 from dlbricks_tui.language.orders import (
@@ -195,6 +195,14 @@ def probed_steps(bench: Bench) -> tuple[Step, ...]:
     return measured_steps(bench.question(), predictor, is_probe=True)
 
 
+def test_models_whose_context_is_too_short_are_left_out(bench: Bench) -> None:
+    options = LanguageOptions(prompt=4000, generate=128, threads=(1,))
+    found = asking.stored_answers([named("tinyllama-1.1b"), named("qwen2.5-0.5b")], options, bench.data)
+    assert [it.model for it in found] == ["qwen2.5-0.5b"]
+    with pytest.raises(LanguageError, match=r"tinyllama-1.1b holds 2,048 tokens, .*: ask for fewer"):
+        asking.stored_answers([named("tinyllama-1.1b")], options, bench.data)
+
+
 def test_a_probe_of_a_large_model_has_one_block_and_a_short_prompt(bench: Bench) -> None:
     asked = bench.question(named("llama-3.1-70b"), 512, 128)
     steps = measured_steps(asked, BrickPredictor(HostRates(1e7, 1e8)), is_probe=True)
@@ -302,6 +310,15 @@ def test_a_long_prompt_of_a_large_model_stands_for_fewer_tokens(bench: Bench) ->
     large, *others = measured_steps(bench.question(named("llama-3.1-70b"), 512, 128), predictor)
     assert 32 <= large.tokens < 256
     assert tuple(others) == steps[2:]
+
+
+def test_what_was_measured_is_not_replaced_by_a_shorter_prompt_on_a_host_that_is_slower_than_thought(
+    bench: Bench,
+) -> None:
+    asked, rates = bench.question(named("smollm2-135m"), 512, 128), HostRates(1e5, 1e6)
+    assert measured_steps(asked, BrickPredictor(rates))[0].tokens < 512
+    known = dict.fromkeys(asked.decoder(asked.steps[0]).keys, BrickTime(1.0, 0.1, 0.1, "2026-11-30T08:00:00+00:00"))
+    assert measured_steps(asked, BrickPredictor(rates, known=known)) == asked.steps
 
 
 def carriers(bench: Bench, name: str, *steps: Step) -> list[CarrierJob]:

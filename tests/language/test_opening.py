@@ -98,7 +98,8 @@ def test_files_and_folders_are_opened(tmp_path: Path) -> None:
         (write(tmp_path / "other.json", b"\xef\xbb\xbf" + CONFIG.encode()), "other"),
     ):
         found = open_language_model(str(path))
-        assert found.name == name
+        assert found.name == found.title == name
+        assert Path(found.path).is_file() and open_language_model(found.path) == found
         assert (found.architecture.family, found.architecture.hidden) == ("llama", 256)
 
 
@@ -146,7 +147,8 @@ def test_what_cannot_be_read_is_refused_in_one_line(tmp_path: Path) -> None:
         "empty holds no readable config.json or .gguf file: give another folder"
     )
     path = write(tmp_path / "bad\x1b.json", b"\xff\xfe")
-    assert refusal(path) == f"{tmp_path}/bad\\x1b.json: it is not UTF-8 text: invalid start byte at byte 0"
+    cure = "give a config.json of Hugging Face, a GGUF file or a folder"
+    assert refusal(path) == f"{tmp_path}/bad\\x1b.json: it is not UTF-8 text: invalid start byte at byte 0; {cure}"
     assert "it is too large for a config.json" in refusal(write(tmp_path / "large.json", b" " * (4 * 2**20 + 1)))
     assert "it is not a GGUF file" in refusal(write(tmp_path / "text.gguf"))
     assert "its family 'bert' is not known; known are llama" in refusal(

@@ -168,6 +168,14 @@ def test_the_store_tells_peaks_and_bricks(tmp_path: Path, monkeypatch: pytest.Mo
     assert predicted(found, STEPS[1]).ms == pytest.approx(2 * predicted(other, STEPS[1]).ms, rel=0.05)
 
 
+def test_weights_of_bf16_are_half_as_many_bytes(tmp_path: Path) -> None:
+    (work, index, graph) = layers(LARGE, Step.decode(128), precision=WeightPrecision.F32)[-1]
+    with stored(tmp_path, peaks_of(2)) as store:
+        hosts = [BrickPredictor.of_host(store, "here", it, 2) for it in ("openvino", "openvino precision-bf16")]
+    full, half = (it.time_of(graph.graph, index).ms for it in hosts)
+    assert full - half == pytest.approx(work.weight_bytes / 2 / RATES.bytes_per_ms)
+
+
 def test_peaks_are_measured_once_where_the_store_has_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     calls = []
 

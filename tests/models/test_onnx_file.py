@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from onnx import ModelProto, NodeProto, TensorProto
 from onnx.helper import make_node, make_opsetid
 from onnx.numpy_helper import from_array
+from onnx.parser import parse_model
 
 from dlbricks_tui.bricks.decomposition import decompose
 from dlbricks_tui.estimate.features import features_of
@@ -177,6 +178,11 @@ def test_files_that_look_odd_and_are_valid_are_read(tmp_path: Path) -> None:
         (tmp_path / name).write_bytes(bytes(16))
     made = changed(lambda made: kept_in("inside", first_branch(made).node[0].attribute[0].t, offset=0, length=16))
     assert loaded(tmp_path, made).layers[-1].op == "onnx.If"
+    # A function with an operator of a domain that the model does not declare.
+    body = "<domain: 'd', opset_import: ['': 13, 'some.where': 1]> f (a) => (b) { b = some.where.Magic (a) }"
+    main = "<ir_version: 8, opset_import: ['': 13, 'd': 1]> test (float[1] x) => (y) { y = d.f (x) }"
+    made = parse_model(f"{main} {body}".replace("'", '"'))
+    assert loaded(tmp_path, made).layers[0].op == "onnx.some.where.Magic"
 
 
 def test_an_operator_of_a_domain_that_onnx_lacks_is_an_unmeasurable_layer(tmp_path: Path) -> None:

@@ -17,7 +17,18 @@ from dlbricks_tui.models.kinds import Kind
 from dlbricks_tui.models.library import source_of
 from dlbricks_tui.models.loading import Loader
 from dlbricks_tui.models.onnx_file import DEEPEST_NESTING
-from tests.models.onnx_models import LIGHT, branch, floats, integers, loaded, model, saved, small, with_everything
+from tests.models.onnx_models import (
+    LIGHT,
+    branch,
+    floats,
+    integers,
+    loaded,
+    model,
+    saved,
+    small,
+    with_everything,
+    written,
+)
 from tests.models.table_framework import TableFramework
 
 
@@ -76,6 +87,30 @@ def test_only_values_that_set_shapes_are_part_of_a_brick(tmp_path: Path) -> None
 
     assert key(0.5, 1) == key(7.0, 1)
     assert key(0.5, 1) != key(0.5, 2)
+
+
+def test_bounds_of_boxes_and_the_number_of_equal_parts_are_part_of_a_brick(tmp_path: Path) -> None:
+    def key(graph: str) -> str:
+        return brick_of(loaded(tmp_path, written(graph)), (0,)).key
+
+    weak, strong = (
+        f"""test (float[1,4,4] b, float[1,1,4] s) => (y)
+        <int64 most = {{9}}, float iou = {{0.5}}, float least = {{{least}}}> {{
+            y = NonMaxSuppression (b, s, most, iou, least)
+        }}"""
+        for least in (0.25, 0.75)
+    )
+    assert key(weak) != key(strong)
+    two, three = (
+        f"test (float[1,12] x) => (a, b{more}) {{ a, b{more} = Split <axis = 1> (x) }}" for more in ("", ", c")
+    )
+    assert key(two) != key(three)
+
+
+def test_elements_of_any_type_have_the_size_that_their_name_tells() -> None:
+    sizes = {"int4": 8, "bool": 16, "float8e4m3fn": 16, "int16": 32, "bfloat16": 32, "float32": 64, "complex128": 256}
+    assert {dtype: TensorType((4, 4), dtype).size_bytes for dtype in sizes} == sizes
+    assert TensorType((3,), "uint4").size_bytes == 2
 
 
 # Published networks from the onnx package, without the values of their weights.

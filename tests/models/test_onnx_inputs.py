@@ -440,6 +440,11 @@ def test_weights_tell_the_sizes_of_what_they_are_applied_to(
     assert implied([node], [floats("v", weight)], {"x": declared}) == {"x": axes}
 
 
+def test_an_attribute_of_another_kind_tells_no_sizes() -> None:
+    turned = make_node("Transpose", ["x"], ["y"], perm=1)
+    assert implied([turned], [], {"x": OPEN}) == {"x": ["", "", ""]}
+
+
 def test_candidates_differ_and_keep_the_sizes_that_are_known(tmp_path: Path) -> None:
     assert examples(tmp_path, of_a_detector()) == {"input": (1, 128), "state": (2, 1, 128)}
     found = list(candidates({"x": ["", "", 80], "image": ["batch", 3, "", ""]}))

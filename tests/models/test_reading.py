@@ -15,6 +15,7 @@ from onnx import ModelProto, TensorProto
 from onnx.helper import make_graph, make_node, make_tensor, make_tensor_value_info
 from onnx.numpy_helper import from_array
 
+from dlbricks_tui.bricks.identity import brick_of
 from dlbricks_tui.models import content, onnx_file
 from dlbricks_tui.models.content import content_sha256, read_content
 from dlbricks_tui.models.library import source_of
@@ -174,6 +175,15 @@ def test_large_arrays_stay_on_disk_and_are_found_there(tmp_path: Path) -> None:
     assert refused_onnx(path) == "net is not an ONNX file, or is damaged"
 
 
+def test_numbers_of_four_bits_are_read_from_a_file_beside_the_model(tmp_path: Path) -> None:
+    weight = kept_in("weights", TensorProto(name="w", data_type=TensorProto.INT4, dims=(3,)))
+    (tmp_path / "weights").write_bytes(bytes([0x21, 0x03]))
+    cast, add = make_node("Cast", ["w"], ["c"], to=TensorProto.FLOAT), make_node("Add", ["x", "c"], ["y"])
+    path = saved(tmp_path, model([cast, add], {"x": (3,)}, ["y"], [weight], opset=21))
+    ((name, (values,)),) = onnx_weights(path)
+    assert (name, values.astype(int).tolist()) == ("w", [1, 2, 3])
+
+
 def test_large_arrays_in_branches_stay_on_disk(tmp_path: Path) -> None:
     result = make_tensor_value_info("r", TensorProto.FLOAT, None)
     inside = make_graph([make_node("Add", ["x", "w"], ["r"])], "inside", [], [result], [from_array(VALUES, "w")])
@@ -219,7 +229,22 @@ def test_too_many_small_parts_are_refused_before_they_fill_the_memory(
     path = tmp_path / "net.onnx"
     # An empty opset, in two bytes.
     path.write_bytes(b"\x42\x00" * 1_001)
-    assert refused_onnx(path) == "net holds more than 1,000 names and numbers: not an ONNX model"
+    assert refused_onnx(path) == "net holds more than 1,000 names, or eight times as many numbers"
+
+
+@pytest.mark.parametrize("small_file", [2**24, 0], ids=["small", "large"])
+def test_the_numbers_of_a_large_forest_are_read_and_a_brick_has_their_hash(
+    small_file: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(onnx_file, "_SMALL_FILE", small_file)
+    monkeypatch.setattr(onnx_file, "_MOST_PARTS", 60_000)
+    thresholds = [numpy.arange(number, number + 400_000, dtype=numpy.float32).tolist() for number in (0, 1)]
+    forests = [make_node("Forest", ["x"], ["y"], domain="of.trees", nodes_values=values) for values in thresholds]
+    one, other = (model([forest], {"x": (1, 4)}, ["y"]) for forest in forests)
+    for made in (one, other):
+        made.opset_import.add(domain="of.trees", version=1)
+    forms = [brick_of(loaded(tmp_path, made), (0,)).canonical for made in (one, other)]
+    assert forms[0] != forms[1] and len(forms[0]) < 500
 
 
 def test_weights_of_more_than_two_gigabytes_are_not_read(tmp_path: Path) -> None:

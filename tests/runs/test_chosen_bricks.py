@@ -22,7 +22,7 @@ from dlbricks_tui.runs.events import Planned, ProgramMeasured
 from dlbricks_tui.runs.planning import PROBE_RULE
 from dlbricks_tui.runs.run import RunOutcome, execute
 from dlbricks_tui.store.database import ResultsDatabase
-from dlbricks_tui.store.records import BrickForm, Measurement, RuntimeRecord
+from dlbricks_tui.store.records import BrickForm, Measurement, RuntimeRecord, new_uuid
 from dlbricks_tui.store.statistics import summarise
 from tests.runs.runs import BRICKS, Measured, Site
 from tests.store.samples import system
@@ -153,6 +153,15 @@ def test_a_run_with_an_unreachable_target_measures_everything(site: Site) -> Non
     state = site.run(site.request(target=1e-6, rule=FixedRuns(5)))
     assert (state.state, state.bricks.measured) == (State.FINISHED, BRICKS)
     assert len(site.contents().measurements) == BRICKS
+
+
+def test_results_of_another_method_do_not_reach_the_target_of_a_run(known: Site) -> None:
+    with ResultsDatabase(known.data.store) as store:
+        measured = store.records(Measurement)
+        store.add(*[replace(it, protocol="inside-of-old", uuid=new_uuid()) for it in measured])
+        store.delete(it.uuid for it in measured)
+    state = known.run(known.request(target=1e-6, rule=FixedRuns(5)))
+    assert (state.bricks.measured, state.bricks.reused) == (BRICKS, 0)
 
 
 def test_a_run_within_its_target_measures_nothing_more(known: Site) -> None:

@@ -7,13 +7,16 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
+import numpy
 import onnx
 import pytest
 from onnx import ModelProto, TensorProto, numpy_helper
+from onnx.helper import make_node
 from packaging.version import Version
 
 from dlbricks_tui.bricks.decomposition import decompose
 from dlbricks_tui.bricks.programs import file_program, model_program, sequence_program
+from dlbricks_tui.models import onnx_file
 from dlbricks_tui.models.errors import MissingShapeError, ModelError
 from dlbricks_tui.models.frameworks import WorkerFramework
 from dlbricks_tui.models.graph import LayerGraph, Level
@@ -87,6 +90,20 @@ def test_shapes_are_kept_where_no_others_are_known_to_work(remembering: Remember
         loader.load(source)
     loader.load(source, given={"x": (1, 2)})
     assert memory.recall_shapes(source) == {"x": (1, 2)}
+
+
+def test_a_model_runs_to_tell_shapes_without_the_large_arrays_in_its_nodes(
+    remembering: Remembering, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(onnx_file, "_SMALL_FILE", 0)
+    made = network("(float[?,?] x) => (y) { found = NonZero (x) c = Cast <to = 1> (found) y = MatMul (c, big) }")
+    value = numpy_helper.from_array(numpy.ones((128, 1000), numpy.float32))
+    made.graph.node.insert(0, make_node("Constant", [], ["big"], value=value))
+    source, (loader, _) = source_of(saved(tmp_path, made)), remembering
+    with pytest.raises(MissingShapeError, match=r"does not say the shape of: x") as refusal:
+        loader.load(source)
+    graph = loader.load(source, given=refusal.value.examples)
+    assert refusal.value.tried and [layer.outputs[0].shape for layer in graph.layers] == [(2, 128)] * 2 + [(2, 1000)]
 
 
 def test_an_almost_empty_call_takes_time(ort_worker: Worker) -> None:

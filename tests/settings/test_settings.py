@@ -1,6 +1,7 @@
 """Settings: the kinds of their values, unique where they share a command, and all that follows from one of them."""
 
 import argparse
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
@@ -15,6 +16,7 @@ from dlbricks_tui.cli.parser import Parser, UsageError
 from dlbricks_tui.errors import UserError
 from dlbricks_tui.evaluations.evaluation import FileTable, of_settings
 from dlbricks_tui.evaluations.file import loaded
+from dlbricks_tui.language.architecture import WeightPrecision
 from dlbricks_tui.runtime.variant import Precision
 from dlbricks_tui.settings import analysing, cutting, language, loads, measuring, variant, workbench
 from dlbricks_tui.settings.cutting import CUTTING
@@ -41,6 +43,7 @@ from dlbricks_tui.tui.widgets.form import FormRow
 from docs.generators.commands import section
 from docs.generators.evaluation_file import key_table
 from docs.generators.parsers import page_of
+from tests.store.processes import run_python
 
 MODULES = (analysing, cutting, language, loads, measuring, variant, workbench)
 DECLARED = [it for module in MODULES for it in vars(module).values() if isinstance(it, Setting)]
@@ -55,6 +58,21 @@ def test_declarations_are_whole_and_those_of_the_config_file_have_names_of_their
         assert setting.default is None or setting.usual != "usual" or setting.config or setting.kind.is_flag
     names = [it.config for it in {id(it): it for it in DECLARED}.values() if it.config]
     assert len(names) == len(set(names)) == 12
+
+
+def test_a_load_takes_the_precisions_that_its_help_names() -> None:
+    named = re.findall(r"\w+", loads.ANY_PRECISION.about)
+    assert [it.value for it in WeightPrecision if it.value in named] == ["int4", "int8", "f32", "bf16"]
+    assert all(loads.ANY_PRECISION.kind.read(it.value) for it in WeightPrecision if it.value in named)
+
+
+def test_a_host_with_more_cores_than_a_setting_allows_offers_what_is_allowed() -> None:
+    code = """import os
+os.cpu_count = lambda: 2000
+from dlbricks_tui.settings.loads import INSTANCES
+from dlbricks_tui.settings.variant import THREADS
+print(*(it.kind.offered[-1] for it in (INSTANCES, THREADS)), THREADS.several_offered[0][-1])"""
+    assert run_python(code).stdout.split() == ["256", "1024", "1024"]
 
 
 # All that a new setting needs: its declaration, and the field of the options class that it decides.
@@ -159,7 +177,7 @@ class Colour(str, Enum):
 
 KINDS: dict[str, tuple[ValueKind[Any], Any]] = {
     "whole": (whole(1, 64), 7),
-    "number": (number(1e6), 12.5),
+    "number": (number(1e7), 1234567.25),
     "share": (share(), 0.005),
     "words": (one_of(*Colour), Colour.BLUE),
     "name": (name("the name of a theme"), "dark"),
@@ -194,6 +212,7 @@ def test_several_values_count_once_and_are_offered_alone_and_together() -> None:
     kind = several(whole(1, 64, 1, 2, 4), (1, 2))
     assert kind.read("4, 1,4") == (4, 1)
     assert kind.offered == ((1,), (2,), (4,), (1, 2))
+    assert several(one_of(*Colour)).read("red, blue") == (Colour.RED, Colour.BLUE)
     # The identity of a runtime has commas and spaces.
     assert several(name("a runtime")).read("mxnet 1.9.1, python 3.11") == ("mxnet 1.9.1, python 3.11",)
 

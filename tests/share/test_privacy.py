@@ -319,6 +319,16 @@ def test_a_suite_holds_no_name_no_comment_and_no_weight_of_a_private_onnx_model(
         assert str(WEIGHT).encode() not in content
 
 
+def test_a_suite_does_not_tell_which_version_of_operators_a_model_states(tmp_path: Path) -> None:
+    packed = []
+    for version in (17, 18):
+        made = onnx_network.network((24, 40))
+        made.opset_import[0].version = version
+        model = of_written_layers(saved(tmp_path, made), tmp_path / "cache")
+        packed.append([it.content for it in PackedOnce([model]).packed(model, model.bricks)])
+    assert packed[0] == packed[1] and all(packed[0])
+
+
 def test_decoys_are_of_a_size_class_that_is_the_same_for_all_models_in_it(tmp_path: Path) -> None:
     pool = [it for it in Library(SAMPLE_MODELS, tmp_path).samples() if it.format is Format.MXNET]
     small = next(it for it in pool if it.name == "mobilenet0.25")

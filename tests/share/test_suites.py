@@ -37,7 +37,7 @@ from dlbricks_tui.share.results_file import read_results
 from dlbricks_tui.share.suite_files import key_path, open_suite, read_key, seed_of, sha256
 from dlbricks_tui.share.suite_runs import execute_any
 from dlbricks_tui.store.database import ResultsDatabase
-from dlbricks_tui.store.records import ANY_CONTEXT, Measurement
+from dlbricks_tui.store.records import ANY_CONTEXT, Failure, Measurement
 from dlbricks_tui.store.selections import equal
 from tests.bricks.graphs import DATA, Spec, after, built
 from tests.models.onnx_models import loaded, small
@@ -137,6 +137,8 @@ def test_bricks_that_cannot_be_read_or_crash_a_worker_fail_alone_and_the_owner_g
     assert (found.failed, found.missing) == (2, 0)
     failures = {failure.brick for failure in trio.owner.contents().failures}
     assert len(failures) == 2
+    with ResultsDatabase(trio.owner.data.store) as store:
+        assert not store.records(Failure, own=True), "a run of the owner tries them"
     assert {failure.context for failure in trio.owner.contents().failures} == {ANY_CONTEXT}
     assert assembled.key.meanings[mine].brick in failures
 

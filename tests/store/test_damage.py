@@ -378,6 +378,24 @@ def test_a_saved_index_is_ignored_after_the_file_was_changed(indexed: Path, chan
         assert len(store.damage) == (change != "truncated")
 
 
+def test_a_saved_index_is_ignored_once_a_longer_journal_of_another_store_is_in_place(indexed: Path) -> None:
+    with ResultsDatabase(indexed / "other") as other:
+        # The lines are as long as those of the first one.
+        other.add(*one_of_each(), *(measurement(brick=brick(number % 50)) for number in range(61)))
+    shutil.copy(indexed / "other" / "journal-0.jsonl", indexed)
+    with ResultsDatabase(indexed) as store:
+        assert same(store.generation.index, built_anew(indexed))
+
+
+def test_an_open_store_whose_folder_is_moved_away_begins_anew(filled: Path, tmp_path: Path) -> None:
+    added = measurement()
+    with ResultsDatabase(filled) as store:
+        filled.rename(tmp_path / "old")
+        store.add(added)
+        assert store.records(Measurement) == [added]
+    assert readable(tmp_path / "old") == RECORDS
+
+
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=30)
 @given(st.data())
 def test_a_damaged_index_is_never_used(indexed: Path, data: st.DataObject) -> None:

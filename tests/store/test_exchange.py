@@ -404,6 +404,7 @@ IMPOSSIBLE: tuple[tuple[Callable[..., Any], dict[str, Any], str], ...] = (
     (proof, {"changed_samples_ms": proof().changed_samples_ms * 2}, "does not follow from its samples"),
     (provenance, {"run": ""}, "is of no run"),
     (provenance, {"when": "2126-11-21T08:00:00+00:00"}, "is from the future"),
+    (provenance, {"when": "0001-01-01T00:00:00+14:00"}, "is from before 1970"),
     (provenance, {"packages": (("mxnet", 1.9),)}, "has a version of 'mxnet' that is no text"),
     (provenance, {"models": (("ab" * 32, "0f"),)}, "has no SHA-256 of model 'abab"),
     (provenance, {"models": (("ab" * 32, None),)}, "has no SHA-256 of model 'abab"),

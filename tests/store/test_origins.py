@@ -84,9 +84,11 @@ def test_a_result_that_is_known_or_restored_keeps_its_origin(store: ResultsDatab
     assert len(store.records(Import)) == 2
     deleted = store.select()
     store.delete(EXPECTED)
+    before = {uuid: store.source_of(uuid) for uuid in EXPECTED}
     assert store.restore(deleted) == 3
     store.refresh()
     assert origins(store) == EXPECTED
+    assert {uuid: store.source_of(uuid) for uuid in EXPECTED} == before
 
 
 def test_own_results_count_before_signed_ones_and_those_before_unsigned_ones(store: ResultsDatabase) -> None:

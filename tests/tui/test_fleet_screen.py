@@ -7,11 +7,13 @@ import pytest
 
 from dlbricks_tui.api.fleets import FleetJob, FleetSettings
 from dlbricks_tui.api.session import WorkbenchSession
+from dlbricks_tui.config.config import Config, Given
 from dlbricks_tui.fleet.folder import FleetFolder, FleetFolders
 from dlbricks_tui.fleet.request import FleetHostState, FleetRequest, HostEntry
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.jobs.folder import State, store_request
 from dlbricks_tui.settings.measuring import Question
+from dlbricks_tui.settings.variant import RUNTIME, THREADS
 from dlbricks_tui.tui.dialogs.notices import ErrorScreen
 from dlbricks_tui.tui.fleet import (
     CancelFleetScreen,
@@ -30,6 +32,8 @@ from tests.tui.driving import press, screen_text, settled, told
 from tests.tui.results import source_called, store_run
 from tests.tui.snapshots import check_all
 
+CONFIG = Config({**Config().given, RUNTIME.config: Given("openvino"), THREADS.config: Given(8)})
+
 
 @pytest.fixture
 def fleet(new: DataFolder) -> FleetFolder:
@@ -38,8 +42,8 @@ def fleet(new: DataFolder) -> FleetFolder:
 
 
 def screen_of(session: WorkbenchSession) -> FleetScreen:
-    """The fleet screen as if a model were open."""
-    return FleetScreen(session, (source_called("squeezenet1.1"),))
+    """The fleet screen as if a model were open, with a runtime and threads in the config."""
+    return FleetScreen(session, (source_called("squeezenet1.1"),), CONFIG)
 
 
 async def test_a_fleet_run_is_followed_and_its_rankings_are_sorted(new: DataFolder, fleet: FleetFolder) -> None:
@@ -179,8 +183,8 @@ async def test_a_new_fleet_run_asks_for_hosts_and_settings_and_starts(
         await press(pilot, "j", "j", "j", "h", "k", "k", "k", "l", "enter")
     ((names, path, settings),) = started
     assert (names, path) == (["squeezenet1.1"], file)
-    # The value before the usual one is the last.
-    assert (settings.question, settings.threads) == (Question.EVERYTHING, 16)
+    # It begins with the runtime and threads of the config.
+    assert (settings.question, settings.runtime, settings.threads) == (Question.EVERYTHING, "openvino", 4)
 
 
 async def test_the_workbench_shows_what_hosts_have_measured_meanwhile(new: DataFolder, fleet: FleetFolder) -> None:

@@ -14,6 +14,7 @@ from dlbricks_tui.api.combinations import compare_in_steps
 from dlbricks_tui.api.model_reading import estimate_library
 from dlbricks_tui.api.open_models import Choices, ModelSpec, choices_from
 from dlbricks_tui.api.scenarios import ScenarioOfModel, ScenarioSettings
+from dlbricks_tui.api.scope import EstimateOptions
 from dlbricks_tui.api.session import WorkbenchSession, options_of
 from dlbricks_tui.api.store_contents import rank_systems
 from dlbricks_tui.bricks.decomposition import decompose
@@ -34,12 +35,13 @@ from dlbricks_tui.tui.analysis import analyse
 from dlbricks_tui.tui.scenario import predict_scenario
 from dlbricks_tui.tui.workbench.work import OpenModel, estimate_model, read_model
 from dlbricks_tui.wording.answers import combination_words, figure_number
+from tests.estimate.simulated import lawful_records
 from tests.estimate.stored import brick_records, model_record
 from tests.models.table_framework import TableFramework
 from tests.runs.live_runs import in_the_middle, put_run, started
 from tests.store.samples import runtime
 from tests.tui.application import MEASURED_ONLY, WRITTEN
-from tests.tui.results import ONE_THREAD, OTHER_SYSTEM, RUNTIME, source_called, store_run
+from tests.tui.results import ONE_THREAD, OTHER_SYSTEM, graph_of, source_called, store_run
 
 MODEL = "squeezenet1.1"
 ONNX = "onnxruntime-1.32.0 python-3.11 threads-2"
@@ -83,16 +85,6 @@ def predicted(data: DataFolder) -> Choices:
     return WRITTEN
 
 
-def configured(data: DataFolder) -> Choices:
-    """The config has a number of threads, and nothing was measured of the model."""
-    usual = Registry(data.path).default()
-    for threads in (1, 2):
-        record = replace(RUNTIME, id=usual.with_threads(threads).identity, threads=threads)
-        store_run(data, ["resnet18_v1"], runtime=record, factor=3.0 / threads)
-    config = Config({**Config().given, "run.threads": Given(2)})
-    return replace(choices_from(config, data), level=Level.WRITTEN)
-
-
 def partial(data: DataFolder) -> Choices:
     store_run(data, [MODEL], share=0.7, end_to_end=False)
     return WRITTEN
@@ -133,7 +125,6 @@ def chosen(data: DataFolder) -> Choices:
 STATES: dict[Callable[[DataFolder], Choices], tuple[str, str]] = {
     nothing: ("", ""),
     predicted: ("~", "MXNet, 2 threads, batch 1"),
-    configured: ("~", "MXNet, 2 threads, batch 1"),
     partial: ("~", "MXNet, 2 threads, batch 1"),
     stale: ("15.66", "MXNet, 2 threads, batch 1"),
     other_system: ("31.31", "MXNet, 2 threads, batch 1"),
@@ -199,7 +190,6 @@ def on_command_line(data: DataFolder, choices: Choices, capsys: pytest.CaptureFi
     options += [] if choices.system is None else ["--system", choices.system]
     options += [] if choices.threads is None else ["--threads", str(choices.threads)]
     first = ["--data-dir", str(data.path), "--set", f"estimate.predictions={choices.predictions.value}"]
-    first += [] if choices.usual_threads is None else ["--set", f"run.threads={choices.usual_threads}"]
     main([*first, "estimate", MODEL, "--json", *options])
     (document,) = json.loads(capsys.readouterr().out)
     answer = document["answer"]
@@ -243,7 +233,7 @@ def test_every_door_gives_one_answer(
         source, choices, lambda it: session.reader.decompose_model(spec.read_as(it))
     ).found
     session.close()
-    if state in (predicted, configured):
+    if state is predicted:
         # Systems are compared only where one of them has measured the model.
         assert found.pop("systems") == Told("", "", None)
     assert set(found.values()) == {found["home"]}, found
@@ -256,3 +246,33 @@ def test_every_door_gives_one_answer(
             assert printed.name == answer.way.runtime
         if number == 0:
             assert printed.since == found["home"].since
+
+
+@pytest.mark.openvino
+def test_the_runtime_and_threads_of_the_settings_count_at_every_door(new: DataFolder) -> None:
+    config = Config({**Config().given, "run.runtime": Given("openvino"), "run.threads": Given(1)})
+    choices, session = choices_from(config, new), WorkbenchSession(new, SAMPLE_MODELS)
+    spec = ModelSpec(source_called("tabular_network"), choices.level, choices.cutting)
+    found = {door.__name__: door(session, spec, choices) for door in (panel, analysis)}
+    session.close()
+    assert set(found.values()) == {found["panel"]} and found["panel"].name == "OpenVINO, 1 thread, batch 1"
+
+
+def test_models_are_scored_by_the_usual_runtime_at_every_door(new: DataFolder) -> None:
+    system, choices = fingerprint().id, WRITTEN
+    usual = Registry(new.path).default()
+    with ResultsDatabase(new.store) as store:
+        for model in map(graph_of, (MODEL, "resnet18_v1")):
+            store.add(runtime(usual.identity), *lawful_records(decompose(model), runtime=usual.identity, system=system))
+            # The newest results are of another number of threads.
+            other = runtime(usual.with_threads(7).identity)
+            store.add(
+                other,
+                *brick_records(decompose(model), runtime=other.id, when="2026-11-29T08:00:00+00:00", system=system),
+            )
+    session, sources = WorkbenchSession(new, SAMPLE_MODELS), [source_called(MODEL)]
+    with session.open_estimator(EstimateOptions(level=Level.WRITTEN)) as estimator:
+        ((way, score),) = estimator.scores(sources, estimator.scope_of(sources))
+    assert way.runtime == usual.identity
+    assert session.scores([ModelSpec(it, choices.level, choices.cutting) for it in sources], choices) == (score,)
+    session.close()

@@ -445,6 +445,8 @@ async def test_a_run_uses_the_settings_of_the_current_config(measured: DataFolde
         assert setting_shown(app, "target interval") == "±2.0 %"
         assert setting_shown(app, "time budget") == "60 s"
         await press(pilot, "escape")
+        # So do the estimates of what was not measured.
+        assert isinstance(app.screen, WorkbenchScreen) and app.screen.choices.usual_threads == 4
         measured.config.write_text('[run]\nruntime = "gone"\n')
         await look(pilot)
         await press(pilot, "m")

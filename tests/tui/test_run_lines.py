@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from dlbricks_tui.api.followed_runs import ReplayPace, RunBrick, RunModel, RunSnapshot, SnapshotBuilder, summary_of
 from dlbricks_tui.api.new_runs import WantedCombination, exactly, request_for, settings_for
 from dlbricks_tui.api.open_models import Choices, id_of
+from dlbricks_tui.api.traces import first_settings
 from dlbricks_tui.config.config import Config, Given
 from dlbricks_tui.documents.lines import Line, sparkline, width_of
 from dlbricks_tui.documents.run import UnderWay, on_its_way, under_way
@@ -212,6 +213,14 @@ def test_only_a_few_models_are_measured_end_to_end_by_default(data: DataFolder) 
     declined = replace(first, end_to_end=False, target_interval=0.05)
     again = settings_for(Choices(granularity=2), few, data, Config(), declined)
     assert again == replace(declined, granularity=2)
+
+
+@pytest.mark.openvino
+def test_a_framework_in_the_config_stands_for_its_runtime(data: DataFolder) -> None:
+    source, named = source_of(saved(data.path, small())), config(runtime="openvino")
+    last = replace(settings_for(Choices(), [source], data, Config()), runtime=("of another format",))
+    assert settings_for(Choices(), [source], data, named, last).runtime == ("default-openvino",)
+    assert first_settings(data, source, Choices(), named).runtime == "default-openvino"
 
 
 def test_several_values_of_a_setting_are_measured_in_one_run(data: DataFolder) -> None:

@@ -15,6 +15,7 @@ from dlbricks_tui.analysis.what_if import Gain
 from dlbricks_tui.api import run_watch
 from dlbricks_tui.api import store_contents as work
 from dlbricks_tui.api.analysing import MeasuringPlan
+from dlbricks_tui.api.fleets import FleetSettings
 from dlbricks_tui.api.jobs import ToldJob
 from dlbricks_tui.api.open_models import ModelSpec
 from dlbricks_tui.api.session import WorkbenchSession
@@ -96,7 +97,10 @@ BOXES: Shown = {
     "demonstration": (lambda: DemonstrationScreen("measured on another host on 2026-11-27"), ()),
     "fleet-cancel": (lambda: CancelFleetScreen("20261127-163554-3059", ("squeezenet1.1", "alexnet")), ()),
     "fleet-hosts-file": (HostsFileScreen, ('"ho"',)),
-    "fleet-start": (lambda: StartFleetScreen(("squeezenet1.1", "alexnet"), ("onnxruntime",)), ("l", "j")),
+    "fleet-start": (
+        lambda: StartFleetScreen(("squeezenet1.1", "alexnet"), ("onnxruntime",), FleetSettings()),
+        ("l", "j"),
+    ),
     "job": (lambda: JobScreen(ToldJob(proofs()), DataFolder(Path())), ()),
     "model-columns": (lambda: ModelColumnsScreen(("estimate", "age")), ("j", "space")),
     "queue": (lambda: QueueScreen((MEASURING, WAITING), DataFolder(Path("/my/data"))), ()),

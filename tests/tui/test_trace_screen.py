@@ -385,6 +385,13 @@ async def begin(pilot: Pilot[None]) -> None:
     await pilot.press("enter")
 
 
+def test_the_box_begins_with_the_runtime_in_view_and_its_threads(new: DataFolder) -> None:
+    seen = Registry(new.path).find("onnxruntime").with_threads(1)
+    choices = replace(WRITTEN, runtime=seen.identity)
+    found = answers.first_settings(new, source_called(MODEL), choices, Config())
+    assert (found.runtime, found.threads) == (seen.name, 1)
+
+
 @pytest.mark.usefixtures("orders")
 async def test_levels_are_traced_one_by_one_and_the_trace_is_opened_at_its_end(
     new: DataFolder, process: Process

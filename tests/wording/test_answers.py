@@ -81,6 +81,7 @@ def test_the_answer_has_figure_combination_system_and_origin() -> None:
         "predicted": GUESSED,
         "of a part": PARTIAL,
         "unknown": UNKNOWN,
+        "small": one(KNOWN, 0.001825),
     }
     figures = {name: [figure_number(it), figure_text(it), origin_words(it)] for name, it in found.items()}
     variant = Variant(threads=None, batch=1, precision=Precision.INT8, instructions=InstructionSet.AVX2)
@@ -153,6 +154,7 @@ def test_doubts_say_what_to_doubt_and_the_command_that_settles_it() -> None:
         "a slow host": slow,
         "slow bricks": doubted(6.0, bricks_reference_ms=0.77),
         "a slow model": replace(doubted(6.0), reference_ms=0.77),
+        "a small model": doubted(0.001825, half_ms=0.00001),
         "nothing usual is known": replace(slow, usual_reference_ms=0.0),
     }
     check("doubts", {name: [*doubts_about(it), doubt_in_short(it)] for name, it in outside.items()}, width=160)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -9,7 +10,7 @@ from typing import TYPE_CHECKING
 from textual import on
 from textual.containers import Container
 
-from dlbricks_tui.api.open_models import AskedShape, GivenInputs, asked_inputs, id_of, known_latency
+from dlbricks_tui.api.open_models import AskedShape, GivenInputs, asked_inputs, choices_from, id_of, known_latency
 from dlbricks_tui.documents.run import NOTHING_UNDER_WAY, under_way
 from dlbricks_tui.recorded_host import recorded_host
 from dlbricks_tui.tui import messages
@@ -209,6 +210,11 @@ class WorkbenchScreen(ViewsScreen):
         if self.shows_one_panel:
             self.go_to(self._estimate)
             self._estimate.go_to_answer()
+
+    def on_screen_resume(self) -> None:
+        # The config may have changed while another screen was shown.
+        now = choices_from(self._config(), self.session.data)
+        self.choose(replace(self.choices, usual_runtime=now.usual_runtime, usual_threads=now.usual_threads))
 
     def choose(self, choices: Choices) -> None:
         before, self.choices = self.choices, choices

@@ -293,7 +293,7 @@ class ViewsScreen(RunHostScreen):
         from dlbricks_tui.tui.fleet import FleetScreen
 
         sources = self._models.marked or ((self._spec.source,) if self._spec is not None else ())
-        self.app.push_screen(FleetScreen(self.session, sources, run))
+        self.app.push_screen(FleetScreen(self.session, sources, self._config(), run))
 
     def _system_taken(self, taken: tuple[str, Level]) -> None:
         system, level = taken
