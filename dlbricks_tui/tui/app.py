@@ -50,8 +50,6 @@ from dlbricks_tui.tui.workbench.screen import WorkbenchScreen
 if TYPE_CHECKING:
     from pathlib import Path, PurePath
 
-    from textual.notifications import SeverityLevel
-
     from dlbricks_tui.models.library import ModelSource
     from dlbricks_tui.tui.dialogs.commands import Command
     from dlbricks_tui.tui.dialogs.notices import CopiedForm
@@ -294,18 +292,9 @@ class DlbricksApp(HelpPlace, App[None], inherit_bindings=False):
         """Copy the text to the terminal's clipboard and to a file."""
         self._show_copied(copy_text(text, self._session.data))
 
-    def notify(
-        self,
-        message: str,
-        *,
-        title: str = "",
-        severity: SeverityLevel = "information",
-        timeout: float | None = None,
-        markup: bool = True,
-    ) -> None:
-        """Show a message with the control codes in it escaped."""
-        message = printable(message)
-        super().notify(message, title=title, severity=severity, timeout=timeout, markup=markup)
+    def notify(self, message: str, **options: Any) -> None:
+        """Show a message with the control codes in it escaped; brackets in it are no markup."""
+        super().notify(printable(message), **{**options, "markup": False})
 
     async def _command_found(self, command: Command | None) -> None:
         if command is None:

@@ -41,6 +41,7 @@ from dlbricks_tui.tui.dialogs.dialog import ConfirmingScreen
 from dlbricks_tui.tui.dialogs.paths import PathScreen
 from dlbricks_tui.tui.keys import scopes
 from dlbricks_tui.tui.keys.keymap import Hint, key
+from dlbricks_tui.tui.messages import ResultsStored
 from dlbricks_tui.tui.widgets.form import FormDialog, FormRow
 from dlbricks_tui.tui.widgets.panel import Orders, TablePanel
 from dlbricks_tui.tui.widgets.screens import WorkScreen
@@ -307,6 +308,11 @@ class FleetScreen(WorkScreen[None, Any]):
             yield line(found, Span(f"; {settled_line(it.settled for it in models)}.", "warn"))
 
     # Control
+
+    def action_leave(self) -> None:
+        # What its hosts have measured is in the store.
+        self.app.post_message(ResultsStored())
+        super().action_leave()
 
     def controls(self) -> Mapping[str, bool]:
         is_active = self._view is not None and self._view.state.active

@@ -365,6 +365,8 @@ class LanguageScreen(WorkScreen[None, LanguageJob]):
         self._data = session.data
         # All executions of the selected model.
         self._executions: Sequence[LanguageAnswer] = ()
+        # True if its users are shown in place of its answer.
+        self._shows_load = False
         # The models that the user has opened, by their names.
         self._opened: dict[str, NamedModel] = {}
         # Why there are no models.
@@ -405,7 +407,7 @@ class LanguageScreen(WorkScreen[None, LanguageJob]):
     def _model_selected(self) -> None:
         answer = self._models.selected
         self._answer.show(self._settings.best_for, *([] if answer is None else [answer]))
-        self._executions = ()
+        self._executions, self._shows_load = (), False
         self._what_ifs.show_items(())
         if answer is not None:
             read = partial(read_details, self._named(answer), self._settings, self._data)
@@ -414,9 +416,10 @@ class LanguageScreen(WorkScreen[None, LanguageJob]):
 
     def _show_details(self, answers: tuple[LanguageAnswer, ...]) -> None:
         if self._models.selected is not None and self._models.selected.model == answers[0].model:
-            self._answer.show(self._settings.best_for, *answers)
+            if not self._shows_load:
+                self._answer.show(self._settings.best_for, *answers)
+                self._curves.show(answers[0])
             self._what_ifs.show_items(answers[0].what_ifs)
-            self._curves.show(answers[0])
             self._executions = answers[1:]
 
     @on(LanguageWhatIfsPanel.Opened, "#language-what-ifs")
@@ -437,6 +440,7 @@ class LanguageScreen(WorkScreen[None, LanguageJob]):
 
     def _show_load(self, load: TokenLoadAnswer) -> None:
         if self._models.selected is not None and self._models.selected.model == load.model:
+            self._shows_load = True
             self._answer.show_parts(token_load_parts(load, on_screen=True), f"users of {load.model}")
             self._curves.show_load(load)
             self.go_to(self._answer)
@@ -547,6 +551,7 @@ class LanguageScreen(WorkScreen[None, LanguageJob]):
 
     def _fail(self, reason: str) -> None:
         self.failure = reason
+        self._what_ifs.show_proving("")
         self.head_changed()
 
     def job_ended(self, job: LanguageJob) -> None:

@@ -222,10 +222,10 @@ class ResultsScreen(AnswerScreen[None]):
         self._changed(f"{counted(count, 'result')} deleted; {key('results.undo_delete')} restores the results.")
 
     def _exported(self, path: Path, count: int) -> None:
-        self.notify(f"{counted(count, 'result')} written to {path}", markup=False)
+        self.notify(f"{counted(count, 'result')} written to {path}")
 
     def _import(self, path: Path) -> None:
-        self.notify(f"Reading {path.name}.", markup=False)
+        self.notify(f"Reading {path.name}.")
         self.run_in_thread(partial(work.import_file, self._store, path, self._data), then=self._imported)
 
     def _imported(self, told: work.ImportTold) -> None:

@@ -12,7 +12,7 @@ from dlbricks_tui.documents.outline import OutlineNode
 from dlbricks_tui.documents.part_details import PartLatency
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.tui.messages import NewResults
-from dlbricks_tui.tui.workbench.tree import DetailsPanel, TreeRow, TreeRows, heading_line, tree_line
+from dlbricks_tui.tui.workbench.tree import DetailsPanel, TreePanel, TreeRow, TreeRows, heading_line, tree_line
 from dlbricks_tui.tui.workbench.unfolded import Unfolded
 from tests.bricks.graphs import chain
 from tests.documents.outlines import outline_of, sample, unable
@@ -299,6 +299,20 @@ def _layers(pilot: Pilot[None]) -> tuple[int, ...]:
     occurrence = node(pilot).occurrence
     assert occurrence is not None
     return occurrence.sequence.layers
+
+
+async def test_a_model_read_anew_keeps_the_selected_layer_and_ends_a_search(measured: DataFolder) -> None:
+    app = app_on(measured, MEASURED_ONLY)
+    async with running(app) as pilot:
+        await press(pilot, *find("resnet18"), "enter", "2", *find("relu"), "j", "j")
+        rows = app.screen.query_one(TreePanel)
+        layer = rows.selected_layer
+        assert layer
+        # As after an answer by another runtime, or after others of which the last few are kept.
+        app._session.reader._cut.clear()
+        app.screen.post_message(NewResults())
+        await settled(pilot)
+        assert rows.selected_layer == layer and not rows.search_line.has_text
 
 
 async def test_the_decomposition_matches_its_snapshots(measured: DataFolder) -> None:

@@ -27,9 +27,9 @@ from dlbricks_tui.tui.fleet import (
 from dlbricks_tui.tui.run.boxes import AllJobsScreen
 from tests.fleet.sample_fleet import RUN, changed, estimate, progress, sample_fleet, tell
 from tests.runs.runs import Site
-from tests.tui.application import NARROW, WIDE, app_on, running, showing
+from tests.tui.application import MEASURED_ONLY, NARROW, WIDE, app_on, running, showing
 from tests.tui.driving import press, screen_text, settled, told
-from tests.tui.results import source_called
+from tests.tui.results import source_called, store_run
 from tests.tui.snapshots import check_all
 
 CONFIG = Config({**Config().given, RUNTIME.config: Given("openvino"), THREADS.config: Given(8)})
@@ -185,6 +185,13 @@ async def test_a_new_fleet_run_asks_for_hosts_and_settings_and_starts(
     assert (names, path) == (["squeezenet1.1"], file)
     # It begins with the runtime and threads of the config.
     assert (settings.question, settings.runtime, settings.threads) == (Question.EVERYTHING, "openvino", 4)
+
+
+async def test_the_workbench_shows_what_hosts_have_measured_meanwhile(new: DataFolder, fleet: FleetFolder) -> None:
+    async with running(app_on(new, MEASURED_ONLY)) as pilot:
+        await press(pilot, "escape", "F", on=FleetScreen)
+        store_run(new, ["resnet18_v1"])
+        await press(pilot, "escape", shows="14.56")
 
 
 async def test_the_screen_matches_its_snapshot(new: DataFolder, fleet: FleetFolder) -> None:

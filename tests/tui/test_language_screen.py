@@ -1,6 +1,7 @@
 """The screen of language models; answers are made up, and a small script stands for the process that measures."""
 
 import sys
+import threading
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -282,6 +283,18 @@ async def test_all_executions_are_measured_after_a_question_and_a_what_if_is_pro
         await eventually(pilot, lambda: process.has_begun(2))
 
 
+async def test_a_what_if_whose_proof_is_refused_is_not_running(
+    new: DataFolder, answers: Answers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> tuple[()]:
+        raise LanguageError("no runtime here can do it")
+
+    monkeypatch.setattr(asking, "questions", refuse)
+    async with showing(new, screen_of, WIDE) as pilot:
+        await press(pilot, "3", "j", "v", shows="no runtime here can do it")
+        assert "running" not in screen_text(pilot)
+
+
 async def test_the_systems_and_the_users_of_the_selected_model_are_shown(
     new: DataFolder, answers: Answers, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -296,6 +309,14 @@ async def test_the_systems_and_the_users_of_the_selected_model_are_shown(
             raise LanguageError("users are served by ONNX Runtime only")
         return replace(token_load_answer(), model=model.name)
 
+    looked_up = threading.Event()
+    looked_up.set()
+
+    def stored(models: Sequence[NamedModel], options: LanguageOptions, data: DataFolder) -> tuple[LanguageAnswer, ...]:
+        looked_up.wait()
+        return answers.stored(models, options, data)
+
+    monkeypatch.setattr(asking, "stored_answers", stored)
     monkeypatch.setattr("dlbricks_tui.tui.language.language_on_systems", on_systems)
     monkeypatch.setattr(loads, "token_load", load)
     async with showing(new, screen_of, WIDE) as pilot:
@@ -309,4 +330,13 @@ async def test_the_systems_and_the_users_of_the_selected_model_are_shown(
         # Another model has its answer again.
         await press(pilot, "1", "j")
         assert "by static batches" not in screen_text(pilot)
+        # What was still being looked up does not take their place.
+        looked_up.clear()
+        await pilot.press("j")
+        await shows(pilot, f"How fast does {LIBRARY[listed(pilot)[2]].title} run")
+        await pilot.press("u")
+        await shows(pilot, "by static batches")
+        looked_up.set()
+        await settled(pilot)
+        assert "by static batches" in screen_text(pilot)
         await press(pilot, "5", "j", "j", "j", "j", "l", "1", "u", shows="users are served by ONNX Runtime only")

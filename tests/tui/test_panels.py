@@ -210,9 +210,9 @@ async def test_a_model_is_searched_from_the_box_of_a_demonstration(demonstration
 async def test_messages_fields_and_titles_of_frames_escape_markup_and_control_codes(new: DataFolder) -> None:
     app = app_on(new)
     async with running(app, WIDE) as pilot:
-        app.notify(f"[red] {HOSTILE}", markup=False)
+        app.screen.notify(f"[red] {HOSTILE}")
         await settled(pilot)
-        assert [each.message for each in app._notifications] == [f"[red] {SPELLED}"]
+        assert [(each.message, each.markup) for each in app._notifications] == [(f"[red] {SPELLED}", False)]
         assert all(char.isprintable() for char in screen_text(pilot).replace("\n", ""))
         await press(pilot, "escape", "o")
         app.screen.query_one(Input).value = HOSTILE

@@ -59,7 +59,7 @@ from tests.runs.live_runs import measured as brick_measured
 from tests.runs.runs import Site
 from tests.store.samples import system
 from tests.tui.application import MEDIUM, NARROW, SIZES, app_on, row_of, running
-from tests.tui.driving import eventually, find, press, screen_text, shows, shows_no_more
+from tests.tui.driving import eventually, find, press, screen_text, shows, shows_no_more, words
 from tests.tui.results import graph_of
 from tests.tui.snapshots import resize
 from tests.tui.test_run_lines import text_of
@@ -231,6 +231,10 @@ async def test_all_runs_are_listed_opened_paused_and_resumed_and_a_damaged_one_i
         await shows(pilot, EARLIER)
         await press(pilot, "J", "g", "enter")
         await shows(pilot, RUN)
+        # The list follows the run.
+        await press(pilot, "J", shows="running")
+        end(folder)
+        await eventually(pilot, lambda: "finished" in words(pilot))
 
 
 async def test_other_jobs_are_shown_in_a_box_cancelled_and_resumed(

@@ -122,6 +122,13 @@ async def test_a_restart_lists_the_estimates_without_reading_models_until_result
         assert not any(figure in screen_text(pilot) for figure in ("14.56", "14.24"))
 
 
+async def test_the_list_follows_results_that_are_deleted_and_restored(measured: DataFolder) -> None:
+    async with running(app_on(measured, MEASURED_ONLY), (112, 24)) as pilot:
+        await press(pilot, "R", "a", "d", "y", "escape", on=WorkbenchScreen)
+        assert "14.56" not in screen_text(pilot) and "Nothing was measured here yet" in screen_text(pilot)
+        await press(pilot, "R", "u", "escape", on=WorkbenchScreen, shows="14.56")
+
+
 async def test_a_long_list_moves_by_lines_pages_and_ends(new: DataFolder) -> None:
     async with running(DlbricksApp(WorkbenchSession(new), MEASURED_ONLY), NARROW) as pilot:
         await press(pilot, "escape")

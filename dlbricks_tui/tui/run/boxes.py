@@ -86,9 +86,16 @@ class AllJobsScreen(SearchedDialog[None]):
         super().__init__(self._list)
         self._data = data
         self._states: tuple[JobState, ...] = ()
+        self._followed: RunSnapshot | None = None
 
     def on_mount(self) -> None:
         self._look()
+
+    def show_run(self, run: RunSnapshot) -> None:
+        before, self._followed = self._followed, run
+        # Not at each change of the run: reading all jobs disturbs measurements.
+        if before is None or (before.run, before.state) != (run.run, run.state):
+            self._look()
 
     def _look(self) -> None:
         self.run_in_thread(partial(stored_jobs, self._data), "jobs", self._show_jobs)
@@ -107,7 +114,7 @@ class AllJobsScreen(SearchedDialog[None]):
             # One is named, and the others are counted.
             first, *others = found.unreadable.values()
             more = f"; {counted(len(others), 'other')} cannot be read either" if others else ""
-            self.notify(f"{first}{more}", severity="warning", markup=False)
+            self.notify(f"{first}{more}", severity="warning")
 
     def show_found(self, words: Sequence[str]) -> None:
         here = self._list.selected.run if self._list.selected else None

@@ -263,10 +263,9 @@ class WorkbenchScreen(ViewsScreen):
     def _choices_listed(self, available: Available) -> None:
         self._estimate.show_choices(self.choices, available)
         self._is_empty = not available.results
+        self._has_results = self._has_results or not self._is_empty
         self._headline.refresh()
-        if available.results:
-            self._has_results = True
-            self._look_for_results()
+        self._look_for_results()
 
     def _model_read(self, found: work.OpenModel | Refusal) -> None:
         if isinstance(found, work.OpenModel):
@@ -292,6 +291,8 @@ class WorkbenchScreen(ViewsScreen):
         self._view = found.view
         if found.opened is not self._opened:
             self._opened = found.opened
+            # The tree keeps the selected layer, as where a model is cut anew.
+            self._tree.show_waiting()
             self._tree.show(found.opened)
         self._latencies = found.latencies
         self._estimate.show(found.view)
@@ -304,6 +305,8 @@ class WorkbenchScreen(ViewsScreen):
         self._is_empty = False
         self._headline.refresh()
         self._update_estimate(refresh=True)
+        if not self.measuring:
+            self._list_choices()
 
     def show_run(self, run: RunSnapshot) -> None:
         super().show_run(run)

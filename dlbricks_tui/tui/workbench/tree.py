@@ -267,7 +267,7 @@ class TreePanel(Panel):
         unfolded, node, graph = self._list.unfolded, self._list.node, self._graph
         if unfolded is None or graph is None:
             return
-        inside = unfolded.outline.numbers(node.region) if node and node.parent else ()
+        inside = unfolded.outline.numbers(node.region) if node and node is not unfolded.outline.root else ()
         layers = unfolded.outline.decomposition.occurrences[inside[0]].sequence.layers if inside else ()
         # While settings change, the cursor stays on the layer where it was at first.
         if self._left is None or self._left.graph != graph or self._left.layer not in layers:
