@@ -167,7 +167,8 @@ def best_line(points: Sequence[Point], bound_ms: float) -> str:
 
 
 def _figures(point: Point) -> str:
-    return f"{_sign(point)}{in_ms(point.latency_ms or 0.0)}, {milliseconds(point.per_second or 0.0)} per second"
+    sign = _sign(point)
+    return f"{sign}{in_ms(point.latency_ms or 0.0)}, {sign}{milliseconds(point.per_second or 0.0)} per second"
 
 
 def _sign(point: Point) -> str:
