@@ -109,7 +109,8 @@ def known_systems(store: ResultsDatabase, data: DataFolder, host: System | None 
     known = {**({} if host is None else {host.id: host}), **by_id(store.systems())}
     results, peaks = store.select(order=()), store.peaks()
     ways = combinations(results)
-    origins = Counter(zip(results.values("system"), results.values("origin"), strict=True))
+    counted_ones = store.results(order=())
+    origins = Counter(zip(counted_ones.values("system"), counted_ones.values("origin"), strict=True))
     newest = {it: found[-1].when for it in known if (found := store.select(equal(system=it), order=OLDEST_FIRST))}
     return tuple(
         KnownSystem(
