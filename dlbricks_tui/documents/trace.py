@@ -341,7 +341,7 @@ def trace_parts(trace: Trace) -> Iterator[Part]:
     else:
         lacking = everything.layers - everything.compared
         left_out = f"; {counted(lacking, 'layer')} without a stored brick left out" if lacking else ""
-        told = "IN MODEL includes what the profiler adds to each layer; BRICKS is the layers measured alone"
+        told = "IN MODEL includes what the profiler adds to each layer; BRICKS is the stored results of the layers"
         yield Sentence(f"{told}{left_out}")
     yield BLANK_LINE
     yield _slowest(times[:_MOST_LAYERS], whole_ms)
