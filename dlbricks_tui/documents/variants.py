@@ -80,7 +80,7 @@ def variant_columns(points: Sequence[Point]) -> tuple[Column[Point], ...]:
         Column("estimate", estimate_text),
         Column("95 %", interval_text, is_optional=True),
         Column("measured", lambda it: or_dash(in_ms, it.measured_ms)),
-        Column("per second", lambda it: _sign(it) + or_dash(milliseconds, it.per_second)),
+        Column("per second", lambda it: _answer_sign(it) + or_dash(milliseconds, it.per_second)),
         *[efficiency] * (THREADS in varying),
     )
 
@@ -161,19 +161,23 @@ def best_line(points: Sequence[Point], bound_ms: float) -> str:
         if quickest is None:
             return f"nothing is known about latencies under {bound_ms:g} ms"
         return f"none stays under {bound_ms:g} ms; the quickest is {_name(quickest, points)}, {_figures(quickest)}"
-    high_ms = best.found.estimate.composed.interval.high_ms if best.found.estimate.composed else best.latency_ms
+    high_ms = best.found.figure.latency.high_ms if best.found.figure else best.latency_ms
     doubt = f", but its interval reaches {in_ms(high_ms)}" if high_ms > bound_ms else ""
     return f"best under {bound_ms:g} ms: {_name(best, points)}, {_figures(best)}{doubt}"
 
 
 def _figures(point: Point) -> str:
-    sign = _sign(point)
+    sign = _answer_sign(point)
     return f"{sign}{in_ms(point.latency_ms or 0.0)}, {sign}{milliseconds(point.per_second or 0.0)} per second"
 
 
 def _sign(point: Point) -> str:
     """Return the mark of predictions, if the estimate has any."""
     return PREDICTED if point.estimate_ms is not None and point.found.estimate.coverage.predicted else ""
+
+
+def _answer_sign(point: Point) -> str:
+    return _sign(point) if point.measured_ms is None else ""
 
 
 def _name(point: Point, points: Sequence[Point]) -> str:

@@ -39,8 +39,8 @@ class Point:
 
     @property
     def latency_ms(self) -> float | None:
-        """The estimate, or where there is none the end-to-end latency."""
-        return self.measured_ms if self.estimate_ms is None else self.estimate_ms
+        """The end-to-end latency, or where there is none the estimate: what answers for the model elsewhere, too."""
+        return self.estimate_ms if self.measured_ms is None else self.measured_ms
 
     @property
     def per_second(self) -> float | None:

@@ -31,6 +31,7 @@ from dlbricks_tui.documents.variants import (
     variants_question,
 )
 from dlbricks_tui.estimate.estimate import Coverage
+from dlbricks_tui.estimate.knowledge import Latency
 from dlbricks_tui.estimate.parts import Standing
 from dlbricks_tui.estimate.ranking import Comparable, Point, Ranked, Ranking, ranked
 from dlbricks_tui.runtime.variant import USUAL_KERNELS, InstructionSet, Kernels, Optimisation, Precision, Variant
@@ -229,7 +230,8 @@ def test_each_variant_has_a_row_and_a_missing_one_says_which_run_measures_it() -
 def test_variants_are_told_in_sentences() -> None:
     threads, nothing = [point(1, 10.0, 2), point(1, 25.0, 1)], [point(1, None)]
     doubtful = [predicted(5.0, 4.5, 5.5).point]
-    under = ((BATCHES, 50), (BATCHES, 5), (nothing, 5), (doubtful, 5.2))
+    both = [replace(it, found=replace(it.found, end_to_end=Latency(6.0, 5.0, 7.0))) for it in doubtful]
+    under = ((BATCHES, 50), (BATCHES, 5), (nothing, 5), (doubtful, 5.2), (both, 6.5), (both, 5.2))
     check(
         "variants-words",
         {
