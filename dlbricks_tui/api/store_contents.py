@@ -106,7 +106,8 @@ def known_systems(store: ResultsDatabase, data: DataFolder, host: System | None 
     known = {**({} if host is None else {host.id: host}), **by_id(store.systems())}
     results, peaks = store.select(order=()), store.peaks()
     ways = combinations(results)
-    origins = Counter(zip(results.values("system"), results.values("origin"), strict=True))
+    counted_ones = store.results(order=())
+    origins = Counter(zip(counted_ones.values("system"), counted_ones.values("origin"), strict=True))
     timed = store.select(equal(of="model"), order=())
     # A model has other keys in other formats and batch sizes.
     models = Counter(system for system, _ in set(zip(timed.values("system"), timed.values("name"), strict=True)))

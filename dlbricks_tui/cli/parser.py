@@ -138,7 +138,11 @@ class Parser(argparse.ArgumentParser):
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
         """Parse the arguments; the parser of a command gets its options first."""
         self.complete()
-        return super().parse_known_args(args, namespace)
+        known, unknown = super().parse_known_args(args, namespace)
+        if unknown:
+            # argparse leaves it to the parser of the program, whose help has no options of commands.
+            self.error(f"unrecognized arguments: {' '.join(unknown)}")
+        return known, unknown
 
     def complete(self) -> None:
         """Add the options of the command, unless it has them."""

@@ -141,7 +141,10 @@ def _ratio(ratio: float) -> str:
     return f"{ratio:.3g}" if ratio >= 10 else f"{ratio:.2f}" if ratio >= 0.1 else f"{ratio:.2g}"
 
 
-NOTHING_IN_COMMON = "They have no brick in the same context and no model in common."
+NOTHING_IN_COMMON = (
+    "They have no brick in the same context and no model in common in executions that correspond: where one has "
+    "several, a filter such as threads=1 chooses."
+)
 
 
 def selection_parts(sides: Sequence[NamedSelection]) -> Iterator[Sentence]:

@@ -61,6 +61,7 @@ from dlbricks_tui.wording.numbers import (
     partly,
     percent,
     percent_of_part,
+    sign_of,
     signed_percent,
 )
 
@@ -205,7 +206,8 @@ class EstimateDocument:
         figure, one = self.one.figure, self.one
         # That of the answer, which may be the latency of the whole model.
         per_second = one.per_second if figure is None else one.variant.batch / figure.latency.value_ms * 1000
-        throughput = "" if per_second is None else f": {milliseconds(per_second)} per second"
+        sign = sign_of(partial=False, predicted=one.end_to_end is None and bool(one.estimate.coverage.predicted))
+        throughput = "" if per_second is None else f": {sign}{milliseconds(per_second)} per second"
         yield Sentence(f"{variant_in_words(self.one.variant)}{throughput}")
 
     def coverage(self) -> Iterator[Part]:

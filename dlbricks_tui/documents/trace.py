@@ -341,7 +341,7 @@ def trace_parts(trace: Trace) -> Iterator[Part]:
     else:
         lacking = everything.layers - everything.compared
         left_out = f"; {counted(lacking, 'layer')} without a stored brick left out" if lacking else ""
-        told = "IN MODEL includes what the profiler adds to each layer; BRICKS is what runs have measured of them"
+        told = "IN MODEL includes what the profiler adds to each layer; BRICKS are their stored latencies"
         yield Sentence(f"{told}{left_out}")
     yield BLANK_LINE
     yield _slowest(times[:_MOST_LAYERS], whole_ms)
@@ -477,7 +477,7 @@ def span_parts(
         if layer.brick_ms is None:
             yield Fact("brick time", "not measured in this way")
         else:
-            yield Fact("brick time", in_ms(layer.brick_ms), " (as runs have measured it)")
+            yield Fact("brick time", in_ms(layer.brick_ms), " (stored)")
         if difference := None if time is None else beside_brick(time):
             yield Fact("difference", difference)
         yield Fact("brick", layer.brick[:_KEY_DIGITS])

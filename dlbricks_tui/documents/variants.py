@@ -80,7 +80,7 @@ def variant_columns(points: Sequence[Point]) -> tuple[Column[Point], ...]:
         Column("estimate", estimate_text),
         Column("95 %", interval_text, is_optional=True),
         Column("measured", lambda it: or_dash(in_ms, it.measured_ms)),
-        Column("per second", lambda it: _sign(it) + or_dash(milliseconds, it.per_second)),
+        Column("per second", lambda it: _answer_sign(it) + or_dash(milliseconds, it.per_second)),
         *[efficiency] * (THREADS in varying),
     )
 
@@ -168,7 +168,8 @@ def best_line(points: Sequence[Point], bound_ms: float) -> str:
 
 
 def _figures(point: Point) -> str:
-    return f"{_sign(point)}{in_ms(point.latency_ms or 0.0)}, {milliseconds(point.per_second or 0.0)} per second"
+    sign = _answer_sign(point)
+    return f"{sign}{in_ms(point.latency_ms or 0.0)}, {sign}{milliseconds(point.per_second or 0.0)} per second"
 
 
 def _sign(point: Point) -> str:
@@ -178,6 +179,10 @@ def _sign(point: Point) -> str:
 
 def _mark(point: Point) -> str:
     return PREDICTED if point.estimate_ms is not None and point.found.estimate.coverage.predicted else ""
+
+
+def _answer_sign(point: Point) -> str:
+    return _sign(point) if point.measured_ms is None else ""
 
 
 def _name(point: Point, points: Sequence[Point]) -> str:

@@ -45,7 +45,9 @@ def _phrase(event: Event) -> Phrase | None:
             what = f"{event.label} ({event.brick[:12] or 'whole model'})"
             return Phrase(f"failed: {what}: {event.reason}: {event.message}", Tone.FAILURE)
         case ModelLeftOut():
-            return Phrase(f"left out: {event.model}: {event.reason}", Tone.FAILURE)
+            # A reason may begin with the name.
+            reason = event.reason.removeprefix(f"{event.model}: ")
+            return Phrase(f"left out: {event.model}: {reason}", Tone.FAILURE)
         case RunEnded(state=State.FAILED.value):
             return Phrase(_end(event), Tone.FAILURE)
         case FailedBefore():

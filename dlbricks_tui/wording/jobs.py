@@ -141,7 +141,7 @@ def note_line(event: Event, progress: FleetProgress) -> str:
     """Return the line about an event that a user should know, after all events before it; empty if there is none."""
     match event:
         case ModelLeftOut():
-            return f"{event.model} is left out: {event.reason}"
+            return f"{event.model} is left out: {event.reason.removeprefix(f'{event.model}: ')}"
         case HostBrickFailed():
             return f"{event.host}: {event.label} failed: {event.reason}"
         case HostChanged(message=message) if message and FleetHostState(event.state) in _TOLD:

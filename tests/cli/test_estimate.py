@@ -152,7 +152,8 @@ def test_a_model_in_an_empty_store_is_predicted_and_said_to_be(with_records: Com
     assert (status, found["coverage"]["predicted"], found["predicted_share"]) == (0, LAYERS, 1.0)
     assert low_ms < found["sequential_ms"] < high_ms
     assert "nothing measured fits SqueezeNet" in err and "the store has no results yet" in err
-    assert f"~ not all measured: {LAYERS} of {LAYERS} layers" in with_records([], *asked)[1]
+    shown = with_records([], *asked)[1]
+    assert f"~ not all measured: {LAYERS} of {LAYERS} layers" in shown and "thread, f32: ~" in shown
     status, out, err = with_records([], *asked, "--json", "--measured-only")
     (found,) = json.loads(out)
     assert (status, found["sequential_ms"], found["coverage"]["missing"]) == (1, None, LAYERS)

@@ -59,7 +59,7 @@ def test_the_version_is_printed_on_standard_output(capsys: pytest.CaptureFixture
     ("arguments", "complaint"),
     [
         (["work", "--times", "x"], "argument --times: invalid int value: 'x' (see `dlbricks work --help`)"),
-        (["work", "--tim", "2"], "unrecognized arguments: --tim 2 (see `dlbricks --help`)"),
+        (["work", "--tim", "2"], "unrecognized arguments: --tim 2 (see `dlbricks work --help`)"),
         (["--data-dir"], "argument --data-dir: expected one argument (see `dlbricks --help`)"),
     ],
 )

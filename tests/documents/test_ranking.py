@@ -31,6 +31,7 @@ from dlbricks_tui.documents.variants import (
     variants_question,
 )
 from dlbricks_tui.estimate.estimate import Coverage
+from dlbricks_tui.estimate.knowledge import Latency
 from dlbricks_tui.estimate.parts import Standing
 from dlbricks_tui.estimate.ranking import Comparable, Point, Ranked, Ranking, ranked
 from dlbricks_tui.runtime.variant import USUAL_KERNELS, InstructionSet, Kernels, Optimisation, Precision, Variant
@@ -231,7 +232,8 @@ def test_variants_are_told_in_sentences() -> None:
     # A batch takes longer, but hardly longer for each of its items.
     small_is_best = [point(1, 10.0), point(4, 50.0)]
     doubtful = [predicted(5.0, 4.5, 5.5).point]
-    under = ((BATCHES, 50), (BATCHES, 5), (nothing, 5), (doubtful, 5.2))
+    both = [replace(it, found=replace(it.found, end_to_end=Latency(6.0, 5.0, 7.0))) for it in doubtful]
+    under = ((BATCHES, 50), (BATCHES, 5), (nothing, 5), (doubtful, 5.2), (both, 6.5), (both, 5.2))
     check(
         "variants-words",
         {

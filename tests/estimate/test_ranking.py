@@ -119,7 +119,9 @@ def test_samples_decide_whether_measured_latencies_differ_beyond_noise() -> None
 def test_a_measured_latency_counts_in_place_of_an_estimate() -> None:
     point, whole = estimated(1.0).point, Latency(9.0, 8.0, 10.0)
     assert point.estimate_ms is not None
-    assert Comparable(replace(point, found=replace(point.found, end_to_end=whole))).latency == whole
+    both = replace(point, found=replace(point.found, end_to_end=whole))
+    assert Comparable(both).latency == whole
+    assert (both.latency_ms, best_within([both], 9.0)) == (9.0, both)
 
 
 def test_intervals_decide_where_a_combination_was_not_measured_end_to_end() -> None:

@@ -6,6 +6,8 @@ from typing import Any
 
 import pytest
 
+from dlbricks_tui.api.store_contents import known_systems
+from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.measure.jobs import JobKey
 from dlbricks_tui.measure.known import Conditions, known_in
 from dlbricks_tui.store.claims import Claim, conflicting_claims
@@ -63,6 +65,14 @@ def test_the_origin_is_a_column_to_filter_and_sort_by(store: ResultsDatabase) ->
     assert store.select(order=["-origin"]).values("origin") == ["own", "signed by ann", "unsigned"]
     # A bare word searches texts of results: every origin would be found by `own`.
     assert len(store.select("own")) == 0
+
+
+def test_systems_count_results_of_others_as_lists_do(store: ResultsDatabase, tmp_path: Path) -> None:
+    # The run of another host has timed the brick in two layers.
+    store.add_imported([measurement(4.0, when=LATEST)], NOBODY)
+    store.refresh()
+    (known,) = known_systems(store, DataFolder(tmp_path))
+    assert (len(store.results()), known.imported) == (3, ["1 signed by ann", "1 unsigned"])
 
 
 def test_the_origin_stays_over_openings_and_compactions(store: ResultsDatabase) -> None:

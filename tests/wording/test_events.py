@@ -95,6 +95,7 @@ EVENTS: tuple[Event, ...] = (
     RunStarted(run="r", pid=7, models=("m",), runtime="x", level="fused", granularity=1, end_to_end=False),
     ModelLoading(model="m", number=1, of=2),
     ModelLeftOut(model="m", reason="it is empty"),
+    ModelLeftOut(model="m", reason="m: it is empty"),
     ShapesRemembered(model="m", shapes="d=1,3"),
     LevelLowered(model="m", reason="why"),
     LayerUnmeasurable(model="m", layer="fc", reason="why"),
@@ -193,7 +194,7 @@ def test_traces_and_fleets_have_lines() -> None:
     lost, gone = HostChanged(host="a", state="lost", message="no answer"), HostRow("a", state=FleetHostState.LOST)
     failed = HostBrickFailed(host="a", brick="b", label="conv", reason="why")
     silent = HostChanged(host="a", state="lost"), HostChanged(host="a", state="measuring", message="x")
-    notes = [note_line(it, FleetProgress()) for it in (ModelLeftOut(model="m", reason="why"), failed, lost, *silent)]
+    notes = [note_line(it, FleetProgress()) for it in (ModelLeftOut(model="m", reason="m: why"), failed, lost, *silent)]
     # Attempts to reach a host have a line together.
     for before in (replace(row, message="x"), gone, replace(gone, message="x")):
         progress = FleetProgress()
