@@ -25,6 +25,8 @@ PREDICTED_LEGEND = f"{PREDICTED} not all measured: the latency of some layers is
 
 # A picosecond. Smaller latencies are rounding errors.
 _LEAST_MS = 1e-9
+# Smaller latencies have two digits in columns, down to a nanosecond.
+_SMALL_MS, _NANOSECOND_MS = 0.01, 1e-6
 # A larger share has no decimals.
 _MANY_TIMES = 10.0
 _GIBIBYTE = 1 << 30
@@ -52,7 +54,7 @@ def sign_of(*, partial: bool, predicted: bool) -> str:
 
 
 def milliseconds(latency_ms: float, *, precise: bool = False) -> str:
-    """Return a latency for a column, with at most three decimals: `1,234`, `123.4`, `12.34`, `0.123`.
+    """Return a latency for a column: `1,234`, `123.4`, `12.34`, `0.123`, and `0.0012` for one that is that small.
 
     A precise one has four significant digits, and no exponent: `1234`, `12.34`, `0.01234`.
     """
@@ -62,6 +64,8 @@ def milliseconds(latency_ms: float, *, precise: bool = False) -> str:
     if size >= 1000:
         return f"{latency_ms:,.0f}"
     digits = 1 if size >= 100 else 2 if size >= 10 else 3
+    if _NANOSECOND_MS <= size < _SMALL_MS:
+        digits = min(6, 1 - math.floor(math.log10(size)))
     return f"{_rounded(latency_ms, digits):.{digits}f}"
 
 
