@@ -269,7 +269,9 @@ def remarks_on_run(request: RunRequest) -> list[str]:
 
 def variant_remarks(threads: Iterable[int | None], precisions: Iterable[Precision] = ()) -> list[str]:
     """Return what a user should know before models run with these numbers of threads, in these precisions."""
-    warning = too_many_threads(threads, fingerprint().cores)
+    here = fingerprint()
+    quota = dict(here.facts).get("quota_cores")
+    warning = too_many_threads(threads, here.cores, quota if isinstance(quota, float) else None)
     return [*([warning] if warning else []), *remarks_on(precisions)]
 
 

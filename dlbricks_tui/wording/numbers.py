@@ -147,9 +147,13 @@ def counted(number: int, noun: str) -> str:
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
-def too_many_threads(threads: Iterable[int | None], cores: int) -> str:
-    """Return the warning about more threads than cores; empty if there are none."""
+def too_many_threads(threads: Iterable[int | None], cores: int, quota_cores: float | None = None) -> str:
+    """Return the warning about more threads than cores, or than a limit of their time; empty if there are none."""
     most = max((number or 0 for number in threads), default=0)
+    if quota_cores is not None and quota_cores < min(most, cores):
+        limit = f"{quota_cores:g} core{'' if quota_cores == 1 else 's'}"
+        fitting = max(1, int(quota_cores))
+        return f"{most} threads, and a time limit of {limit} that stops them: --threads {fitting} keeps to it"
     if most <= cores:
         return ""
     return f"{most} threads on {counted(cores, 'core')}: they wait for one another, and latencies vary more"

@@ -8,12 +8,13 @@ import pytest
 from onnx import ModelProto, NodeProto
 from onnx.helper import make_node
 
-from dlbricks_tui.api.measuring import measured_batch_sizes
+from dlbricks_tui.api.measuring import measured_batch_sizes, variant_remarks
 from dlbricks_tui.api.session import SILENT, Session
 from dlbricks_tui.api.suites import kind_of
 from dlbricks_tui.bricks.decomposition import Decomposition, decompose
 from dlbricks_tui.estimate.inquiry import Inquiry
 from dlbricks_tui.folders import SAMPLE_MODELS
+from dlbricks_tui.host.fingerprint import fingerprint
 from dlbricks_tui.models.library import Library, source_of
 from dlbricks_tui.models.loading import Loader
 from dlbricks_tui.runs.request import RunRequest
@@ -116,3 +117,12 @@ def test_a_new_run_warns_of_more_threads_than_cores(monkeypatch: pytest.MonkeyPa
     assert not warnings
     session.new_run(RunRequest(models=(), runtime=replace(FAKE, settings=Settings(threads=1024))))
     assert ["1024 threads on" in it for it in warnings] == [True]
+
+
+def test_a_run_warns_of_more_threads_than_a_container_has_time_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    here = fingerprint()
+    facts = (*(it for it in here.facts if it[0] != "quota_cores"), ("quota_cores", 2.5))
+    monkeypatch.setattr("dlbricks_tui.api.measuring.fingerprint", lambda: replace(here, cores=64, facts=facts))
+    assert variant_remarks([2]) == []
+    (warning,) = variant_remarks([1, 32])
+    assert "a time limit of 2.5 cores" in warning and "--threads 2 keeps to it" in warning
