@@ -318,7 +318,10 @@ REFUSED = {
     "an option for models": (("host-a", "host-b", "--threads", "1"), "--threads is for models"),
     "a file that is missing": (("none.onnx", "host-a"), "none.onnx"),
     "fifty models": (("table1", "table1:1"), "stands for 50 models"),
-    "models without a latency": (("table1:16", "table1:1", "--measured-only"), "`dlbricks run table1:16 table1:1`"),
+    "models without a latency": (
+        ("tabular_network", "boosted_trees", "--measured-only"),
+        "`dlbricks run tabular_network boosted_trees`",
+    ),
     "less than nothing": (("host-a", "host-b", "--limit", "-1"), "--limit"),
 }
 
