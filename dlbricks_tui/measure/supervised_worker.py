@@ -242,7 +242,7 @@ class SupervisedWorker:
         return None
 
     def _unload_refused(self, name: str, refused: WorkerRefusedError) -> None:
-        crowded = refused.reason is Reason.TOO_LARGE and bool(self._programs.keys() - {name})
+        crowded = refused.reason in (Reason.TOO_LARGE, Reason.NO_ROOM) and bool(self._programs.keys() - {name})
         self._lose(name, Loss(refused.reason.value, str(refused), try_alone=crowded))
 
     def _blame(self, name: str, error: WorkerLostError) -> None:
