@@ -250,8 +250,11 @@ class SupervisedWorker:
         hung = isinstance(error, WorkerHungError)
         reason = HUNG if hung else GARBLED if isinstance(error, WorkerGarbledError) else CRASHED
         # The first loss may be the fault of a program beside it, or of a kill from outside.
-        self._lose(name, Loss(reason, str(error), try_alone=not hung and name not in self._lost_before))
+        try_alone = not hung and name not in self._lost_before
         self._lost_before.add(name)
+        # A fixture then stays, and is loaded with the others.
+        if not (try_alone and name in self._fixtures):
+            self._lose(name, Loss(reason, str(error), try_alone))
 
     def _lose(self, name: str, loss: Loss) -> None:
         self._fixtures.pop(name, None)

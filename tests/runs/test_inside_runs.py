@@ -197,6 +197,25 @@ def test_a_worker_that_is_killed_once_takes_no_model_and_no_brick_with_it(
 
 
 @pytest.mark.usefixtures("quick_inside")
+def test_a_worker_that_is_killed_while_the_reference_runs_costs_one_reading(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    readings = 0
+
+    def is_first(request: Request[Any]) -> bool:
+        nonlocal readings
+        is_reading = isinstance(request, Sample) and request.programs == ("reference",)
+        readings += is_reading
+        return is_reading and readings == 1
+
+    killing(monkeypatch, is_first)
+    site.run(site.request(**INSIDE))
+    contents = site.contents()
+    assert readings > 2
+    assert all("reference_ms" in dict(it.noise) for it in (*contents.end_to_end, *contents.measurements))
+
+
+@pytest.mark.usefixtures("quick_inside")
 def test_a_model_that_is_lost_twice_has_failed_and_was_not_measured(
     site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
