@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from dlbricks_tui.runtime import protocol
-from dlbricks_tui.runtime.inside.backend import Backend, BoundNetwork, ProfiledNetwork, RefusalError
+from dlbricks_tui.runtime.inside.backend import Backend, BoundNetwork, ProfiledNetwork, RefusalError, imported
 from dlbricks_tui.runtime.inside.measuring import LoadedPrograms
 from dlbricks_tui.runtime.inside.mxnet_backend import _Recorder
 from dlbricks_tui.runtime.inside.ort_backend import _events_in
@@ -111,6 +111,17 @@ def test_the_run_that_finds_the_outputs_too_small_is_timed_again(monkeypatch: py
     bench.load(protocol.Load("p", protocol.Program(network("n")), check_values=False))
     assert len(bench.sample(protocol.Sample(("p",), 0, 3)).durations_ns[0]) == 3
     assert backend.runs == ["n"] * 5, "one when it was loaded, and the second one twice"
+
+
+@pytest.mark.parametrize("error", ["ImportError", "RuntimeError", "ValueError"])
+def test_a_framework_whose_import_fails_half_way_is_refused_in_one_line(
+    error: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "half_there.py").write_text(f"raise {error}('numpy\\n\\nhas changed')")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    with pytest.raises(RefusalError, match=r"^It cannot be imported: numpy has changed$") as refused:
+        imported("half_there", "It")
+    assert refused.value.refused.reason is protocol.Reason.NO_FRAMEWORK
 
 
 class FullDisk:
