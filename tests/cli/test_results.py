@@ -16,7 +16,7 @@ from dlbricks_tui.folders import SAMPLE_MODELS
 from dlbricks_tui.models.library import Library
 from dlbricks_tui.models.loading import Loader
 from dlbricks_tui.store.database import ResultsDatabase
-from dlbricks_tui.store.documents import to_document
+from dlbricks_tui.store.documents import fields_of, to_document
 from dlbricks_tui.store.statistics import summarise
 from tests.cli.people import Command, document, one_line, schema_kept
 from tests.models.table_framework import TableFramework
@@ -206,6 +206,13 @@ def test_load_tests_and_proofs_are_deleted_by_their_ids_or_with_everything(resul
     assert results("delete", "good=yes", "--yes")[2] == "2 results deleted\n"
     assert results("delete", "--all", "--yes")[2] == "2 results deleted\n"
     assert json.loads(results("verify", "--json")[1])["records"]["load_tests"] == 0
+
+
+def test_the_beginning_of_an_id_deletes_no_form_of_a_brick(results: Command, data: Path) -> None:
+    uuid = fields_of(form())["uuid"]
+    assert results("delete", f"id={uuid[:4]}", "--yes")[::2] == (1, "0 results deleted\n")
+    assert json.loads(results("verify", "--json")[1])["records"]["bricks"] == 2
+    assert results("delete", f"id={uuid}", "--yes")[::2] == (0, "1 result deleted\n")
 
 
 def test_compacting_prints_a_file_that_plain_tinydb_opens(results: Command) -> None:
