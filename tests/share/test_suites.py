@@ -164,6 +164,16 @@ def test_results_come_home_once_by_the_key_and_count_after_own_ones(measured: Tr
         measured.bring_home()
 
 
+def test_a_suite_describes_no_known_system_anew(measured: Trio) -> None:
+    theirs = read_results(measured.results).system
+    own = replace(theirs, memory_bytes=2 * theirs.memory_bytes)
+    with ResultsDatabase(measured.owner.data.store) as store:
+        store.add(own)
+    measured.bring_home()
+    with ResultsDatabase(measured.owner.data.store) as store:
+        assert store.systems() == (own,)
+
+
 def test_a_key_of_an_earlier_version_has_contexts_that_count_no_more(measured: Trio) -> None:
     path = key_path(measured.owner.data, read_results(measured.results).suite)
     document = json.loads(path.read_bytes())
