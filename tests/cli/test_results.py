@@ -255,6 +255,10 @@ def test_every_command_reports_damage_and_verify_lists_it(results: Command, data
     assert "damaged lines: 1\n" in out
     assert "line 7" in err
     assert "the last line is unfinished (10 bytes)" in err
+    # The whole file has no damage any more.
+    told = f"damaged lines were left out: {data / 'store' / 'set-aside-0.txt'} has them, with the reasons"
+    assert told in results("compact")[2].splitlines()
+    assert "damaged" not in results("compact")[2]
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="this platform has no full device")
