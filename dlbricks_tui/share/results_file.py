@@ -263,8 +263,11 @@ def import_results(store: ResultsDatabase, key: SuiteKey, results: SuiteResults,
         for name, it in mine.items():
             bricks.append([replace(each, brick=it.brick, run=run) for each in part.measured[name]])
         for name, it in failed.items():
+            # The id is a hash of the content, so that importing again finds it.
+            known_by = json.dumps([run, results.system.id, part.runtime.id, it.brick, part.failed[name]])
             failures.append(
                 Failure(
+                    uuid=sha256(known_by.encode())[:32],
                     brick=it.brick,
                     context=ANY_CONTEXT,
                     system=results.system.id,

@@ -137,6 +137,9 @@ def test_bricks_that_cannot_be_read_or_crash_a_worker_fail_alone_and_the_owner_g
     assert (found.failed, found.missing) == (2, 0)
     failures = {failure.brick for failure in trio.owner.contents().failures}
     assert len(failures) == 2
+    # A second import adds nothing.
+    trio.bring_home()
+    assert len(trio.owner.contents().failures) == 2
     with ResultsDatabase(trio.owner.data.store) as store:
         assert not store.records(Failure, own=True), "a run of the owner tries them"
     assert {failure.context for failure in trio.owner.contents().failures} == {ANY_CONTEXT}
