@@ -13,6 +13,7 @@ from dlbricks_tui.api.open_models import ComparableRow, PairKind
 from dlbricks_tui.api.session import WorkbenchSession
 from dlbricks_tui.documents.lines import Line, Span, line
 from dlbricks_tui.documents.results import QUESTION, results_answer
+from dlbricks_tui.errors import UserError
 from dlbricks_tui.tui import messages
 from dlbricks_tui.tui.dialogs.notices import ask_which_marked
 from dlbricks_tui.tui.keys import scopes
@@ -150,9 +151,17 @@ class ResultsScreen(AnswerScreen[None]):
 
     def action_undo_delete(self) -> None:
         if self._undo:
-            self.run_in_thread(partial(work.restore, self._store, self._undo.pop()), then=self._restored)
+            self.run_in_thread(partial(self._restore, self._undo.pop()), then=self._restored)
         else:
             self.notify("Nothing was deleted in this session.")
+
+    def _restore(self, deleted: Selection) -> frozenset[str]:
+        try:
+            return work.restore(self._store, deleted)
+        except UserError:
+            # Such as on a full disk: it can be tried again.
+            self._undo.append(deleted)
+            raise
 
     def _restored(self, ids: frozenset[str]) -> None:
         self._table.mark_restored(ids)

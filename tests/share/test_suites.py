@@ -137,6 +137,9 @@ def test_bricks_that_cannot_be_read_or_crash_a_worker_fail_alone_and_the_owner_g
     assert (found.failed, found.missing) == (2, 0)
     failures = {failure.brick for failure in trio.owner.contents().failures}
     assert len(failures) == 2
+    # A second import adds nothing.
+    trio.bring_home()
+    assert len(trio.owner.contents().failures) == 2
     with ResultsDatabase(trio.owner.data.store) as store:
         assert not store.records(Failure, own=True), "a run of the owner tries them"
     assert {failure.context for failure in trio.owner.contents().failures} == {ANY_CONTEXT}
@@ -162,6 +165,16 @@ def test_results_come_home_once_by_the_key_and_count_after_own_ones(measured: Tr
     key_path(measured.owner.data, suite).unlink()
     with pytest.raises(ShareError, match="--key FILE"):
         measured.bring_home()
+
+
+def test_a_suite_describes_no_known_system_anew(measured: Trio) -> None:
+    theirs = read_results(measured.results).system
+    own = replace(theirs, memory_bytes=2 * theirs.memory_bytes)
+    with ResultsDatabase(measured.owner.data.store) as store:
+        store.add(own)
+    measured.bring_home()
+    with ResultsDatabase(measured.owner.data.store) as store:
+        assert store.systems() == (own,)
 
 
 def test_a_key_of_an_earlier_version_has_contexts_that_count_no_more(measured: Trio) -> None:

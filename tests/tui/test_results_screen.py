@@ -9,11 +9,13 @@ from textual.pilot import Pilot
 from textual.widgets import Input
 
 from dlbricks_tui.api import store_contents as systems_work
+from dlbricks_tui.api import stored_results
 from dlbricks_tui.api.open_models import PairKind
 from dlbricks_tui.api.pairs import EstimatedSide
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.jobs.folder import State
 from dlbricks_tui.store.database import ResultsDatabase
+from dlbricks_tui.store.documents import StoreError
 from dlbricks_tui.store.selections import parse_filter
 from dlbricks_tui.tui import messages
 from dlbricks_tui.tui.app import DlbricksApp
@@ -257,6 +259,19 @@ async def test_deleting_asks_first_and_can_be_undone(stored: DataFolder) -> None
         assert told(pilot) == ["Nothing was deleted in this session."]
         await press(pilot, "d", "y")
         assert "restored" not in titled(pilot)
+
+
+async def test_an_undo_that_fails_can_be_tried_again(stored: DataFolder, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object) -> frozenset[str]:
+        raise StoreError("the disk is full")
+
+    async with showing(stored, ResultsScreen, NARROW) as pilot:
+        await press(pilot, "d", "y")
+        with monkeypatch.context() as full:
+            full.setattr(stored_results, "restore", refuse)
+            await press(pilot, "u", shows="the disk is full")
+        await press(pilot, "escape", "u")
+        assert titled(pilot) == f"1 Results {RESULTS}, 1 restored: +"
 
 
 async def test_found_results_are_exported_to_usable_paths_and_imported_elsewhere(
