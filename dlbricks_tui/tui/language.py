@@ -265,7 +265,13 @@ class LanguageSettingsPanel(FormPanel):
         FormRow(setting=GENERATE, words=lambda it: f"{it.generate:,}"),
         FormRow(setting=WEIGHTS, many=True),
         FormRow(setting=CACHE, many=True, usual="default"),
-        FormRow(setting=THREADS, many=True, usual="default", offered=lambda _: [(it,) for it in THREADS.kind.offered]),
+        FormRow(
+            setting=THREADS,
+            many=True,
+            single=True,
+            usual="default",
+            offered=lambda _: [(it,) for it in THREADS.kind.offered],
+        ),
         FormRow(
             setting=RUNTIME,
             kept_in="runtimes",

@@ -202,7 +202,9 @@ async def test_models_are_opened_by_path_and_name_and_settings_lead_to_other_ans
         assert "int8, 2 threads; a prompt of 3,000 tokens, 128 generated" in screen_text(pilot)
         await press(pilot, "j", "l", "l", "l", "l")
         assert answers.asked[-1].caches == (CachePrecision.INT8,)
-        await press(pilot, "j", "enter", '"3"', "enter", "j", "l")
+        # Several would be several answers for each model.
+        await press(pilot, "j", "enter", '"1,2"', "enter", shows="Give a whole number from 1 to ")
+        await press(pilot, "ctrl+u", '"3"', "enter", "j", "l")
         assert (answers.asked[-1].threads, answers.asked[-1].runtimes) == ((3,), ("onnxruntime",))
         await press(pilot, "k", "equals_sign", "ctrl+u", "enter", "j", "j", "l", "j", "right")
         assert answers.asked[-1].best_for is LanguagePhase.PREFILL
