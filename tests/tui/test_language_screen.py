@@ -247,6 +247,20 @@ async def test_the_selected_model_is_measured_in_a_process_that_goes_on_without_
         await press(pilot, "m", shows=f"{SMALL}: not measured: the worker was lost")
 
 
+async def test_a_screen_that_is_left_looks_nothing_up_beside_the_measurement(
+    new: DataFolder, answers: Answers, process: Process
+) -> None:
+    async with showing(new, screen_of, WIDE) as pilot:
+        await press(pilot, "j")
+        await pilot.press("m")
+        await eventually(pilot, process.has_begun)
+        looked_up = len(answers.asked)
+        await pilot.press("escape")
+        await eventually(pilot, lambda: len(pilot.app.screen_stack) == 1)
+        await settled(pilot)
+        assert len(answers.asked) == looked_up and not process.has_ended()
+
+
 async def test_all_executions_are_measured_after_a_question_and_a_what_if_is_proved(
     new: DataFolder, answers: Answers, process: Process
 ) -> None:
