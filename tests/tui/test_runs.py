@@ -1,5 +1,6 @@
 """Every action on runs, by keys, on what a run leaves in its folder."""
 
+import shutil
 import subprocess
 import time
 from collections.abc import Iterator
@@ -59,7 +60,7 @@ from tests.runs.live_runs import measured as brick_measured
 from tests.runs.runs import Site
 from tests.store.samples import system
 from tests.tui.application import MEDIUM, NARROW, SIZES, app_on, row_of, running
-from tests.tui.driving import eventually, find, press, screen_text, shows, shows_no_more, words
+from tests.tui.driving import eventually, find, press, screen_text, shows, shows_no_more, told, words
 from tests.tui.results import graph_of
 from tests.tui.snapshots import resize
 from tests.tui.test_run_lines import text_of
@@ -268,6 +269,16 @@ async def test_other_jobs_are_shown_in_a_box_cancelled_and_resumed(
         await pilot.press("p")
         await eventually(pilot, lambda: paused == [job.run])
         await press(pilot, "escape", "slash", '"trace"', shows="No job contains all of these words.")
+
+
+async def test_a_job_that_makes_room_for_a_newer_one_ends_no_program(known: DataFolder) -> None:
+    job = PROOF.create(known, ("net",), ProofOrder(ModelSource("net", Path("/net.onnx")), ()))
+    job.set_state(replace(job.state(), state=State.FAILED, message="the worker was lost"))
+    async with running(app_on(known)) as pilot:
+        await press(pilot, "J", "enter", on=JobScreen)
+        shutil.rmtree(job.path)
+        await eventually(pilot, lambda: any(f"there is no job {job.run} here" in it for it in told(pilot)))
+        await press(pilot, on=JobScreen, shows="failed: the worker was lost")
 
 
 async def test_an_interrupted_run_is_offered_to_resume(known: DataFolder, asked_for: list[RunFolder]) -> None:
