@@ -72,12 +72,16 @@ class ResultsScreen(AnswerScreen[None]):
         # What there is; None before the store was read, or without results.
         self._overview: work.Overview | None = None
         self._has_looked = False
+        # Why the store cannot be read.
+        self._refusal = ""
 
     def question(self) -> str:
         return QUESTION
 
     def answer(self) -> Iterable[Line]:
-        if self._overview is not None:
+        if self._refusal:
+            yield line(Span(f" {self._refusal}", "warn"))
+        elif self._overview is not None:
             yield line(Span(f" {results_answer(*self._overview)}", "strong"))
         elif self._has_looked:
             yield _NOTHING.line
@@ -98,18 +102,25 @@ class ResultsScreen(AnswerScreen[None]):
 
     def look(self) -> None:
         self._find()
-        self.run_in_thread(partial(work.overview, self._store), "overview", self._overview_found)
+        self.run_in_thread(partial(work.overview, self._store), "overview", self._overview_found, self._refused)
 
     def _overview_found(self, found: work.Overview | None) -> None:
-        if found != self._overview or not self._has_looked:
-            self._overview, self._has_looked = found, True
+        if found != self._overview or not self._has_looked or self._refusal:
+            self._overview, self._has_looked, self._refusal = found, True, ""
             self.head_changed()
+
+    def _refused(self, reason: str) -> None:
+        """Say why the store cannot be read: a box would be there again whenever it is closed."""
+        self._refusal = reason
+        self.head_changed()
 
     # Messages of panels, and results of work in threads
 
     @on(ResultsPanel.Asked)
     def _find(self) -> None:
-        self.run_in_thread(partial(work.find, self._store, self._table.result_query), "find", self._found)
+        self.run_in_thread(
+            partial(work.find, self._store, self._table.result_query), "find", self._found, self._refused
+        )
 
     def _found(self, found: work.QueriedResults) -> None:
         self._table.show(found)

@@ -9,8 +9,10 @@ from textual.pilot import Pilot
 from textual.widgets import Input
 
 from dlbricks_tui.api import store_contents as systems_work
+from dlbricks_tui.api import stored_results
 from dlbricks_tui.api.open_models import PairKind
 from dlbricks_tui.api.pairs import EstimatedSide
+from dlbricks_tui.errors import UserError
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.jobs.folder import State
 from dlbricks_tui.store.database import ResultsDatabase
@@ -104,6 +106,22 @@ async def test_an_empty_store_shows_what_to_do(new: DataFolder) -> None:
         await press(pilot, "y", "2", "y", "3", "y")
         assert pilot.app.clipboard == "" and told(pilot) == ["No result is selected."] * 3
         await press(pilot, "1", "enter", "space", "a", "b", "d", "e", "v", "=", "s", "c", "escape", on=ResultsScreen)
+
+
+async def test_a_store_that_cannot_be_read_is_said_in_no_box_that_comes_back(
+    stored: DataFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> None:
+        raise UserError("a newer dlbricks has written the store")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(stored_results, "find", refuse)
+        patch.setattr(stored_results, "overview", refuse)
+        async with showing(stored, ResultsScreen) as pilot:
+            await press(pilot, on=ResultsScreen, shows=" a newer dlbricks has written the store")
+            patch.undo()
+            await press(pilot, "question_mark", "escape")
+            assert "newer dlbricks" not in screen_text(pilot) and titled(pilot) == f"1 Results {RESULTS}"
 
 
 async def test_results_are_found_while_the_user_types_and_sorted_both_ways(stored: DataFolder) -> None:
