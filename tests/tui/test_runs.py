@@ -15,6 +15,7 @@ from dlbricks_tui.analysis.proving import PROOF, ProofOrder, RoundsDone
 from dlbricks_tui.analysis.what_if import Gain
 from dlbricks_tui.api.followed_runs import SnapshotBuilder
 from dlbricks_tui.api.jobs import going_on
+from dlbricks_tui.api.run_watch import RunWatch
 from dlbricks_tui.bricks.decomposition import decompose
 from dlbricks_tui.errors import UserError
 from dlbricks_tui.folders import DataFolder
@@ -417,6 +418,16 @@ async def test_a_run_is_started_watched_paused_continued_cancelled_resumed_and_l
     assert state.active
     # What is told of the run when no screen is there any more is for nobody.
     app.on_watch_told(WatchTold(SnapshotBuilder(state.run, ("alexnet",)).snapshot()))
+
+
+async def test_a_run_is_shown_before_the_watch_tells_of_it(
+    known: DataFolder, asked_for: list[RunFolder], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(RunWatch, "look", lambda _: None)
+    async with running(app_on(known)) as pilot:
+        await press(pilot, *OPEN_ALEXNET, "w", on=AllJobsScreen)
+        await press(pilot, "escape", "m", "enter", "w", on=RunScreen, shows="Looking for the run.")
+        assert len(asked_for) == 1
 
 
 MODEL = "squeezenet1.1"
