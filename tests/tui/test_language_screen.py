@@ -320,7 +320,11 @@ async def test_the_systems_and_the_users_of_the_selected_model_are_shown(
         wanted.extend((it.name, options.prompt) for it in models)
         return ()
 
+    simulated = threading.Event()
+    simulated.set()
+
     def load(model: NamedModel, options: TokenLoadOptions, _: DataFolder) -> TokenLoadAnswer:
+        simulated.wait()
         if options.threads:
             raise LanguageError("users are served by ONNX Runtime only")
         return replace(token_load_answer(), model=model.name)
@@ -355,4 +359,11 @@ async def test_the_systems_and_the_users_of_the_selected_model_are_shown(
         looked_up.set()
         await settled(pilot)
         assert "by static batches" in screen_text(pilot)
-        await press(pilot, "5", "j", "j", "j", "j", "l", "1", "u", shows="users are served by ONNX Runtime only")
+        # Users under other settings come too late.
+        simulated.clear()
+        await pilot.press("1", "u", "5", "l")
+        await eventually(pilot, lambda: "by static batches" not in screen_text(pilot))
+        simulated.set()
+        await settled(pilot)
+        assert "by static batches" not in screen_text(pilot)
+        await press(pilot, "j", "j", "j", "j", "l", "1", "u", shows="users are served by ONNX Runtime only")
