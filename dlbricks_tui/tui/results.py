@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from dlbricks_tui.api.sides import NamedSelection
+    from dlbricks_tui.store.columns import Summary
     from dlbricks_tui.store.selections import Selection
 
 _EVERYTHING = "all results"
@@ -67,6 +68,9 @@ class ResultsScreen(AnswerScreen[None]):
         self._store = session.store
         self._data = session.data
         self._kept: NamedSelection | None = None
+        # The id of the selected result, and an older one of its history that is read in its place.
+        self._selected = ""
+        self._older: Summary | None = None
         # The deleted selections, the latest last.
         self._undo: list[Selection] = []
         # What there is; None before the store was read, or without results.
@@ -130,7 +134,14 @@ class ResultsScreen(AnswerScreen[None]):
 
     @on(ResultsPanel.Selected)
     def _result_selected(self, event: ResultsPanel.Selected) -> None:
-        self.run_in_thread(partial(work.read_result, self._store, event.result), "read", self._result_read)
+        (summary,) = event.result.summaries()
+        if summary.id != self._selected:
+            self._selected, self._older = summary.id, None
+        # The older one stays where results are listed anew.
+        if self._older is None:
+            self.run_in_thread(partial(work.read_result, self._store, event.result), "read", self._result_read)
+        else:
+            self.run_in_thread(partial(work.read_again, self._store, self._older), "read", self._result_read)
 
     def _result_read(self, read: work.ResultRead | None) -> None:
         if read is not None:
@@ -139,12 +150,16 @@ class ResultsScreen(AnswerScreen[None]):
 
     @on(ResultsPanel.Opened)
     def _opened(self) -> None:
+        if self._older is not None:
+            self._older = None
+            self._table.cursor_settled()
         self.go_to(self._record)
 
     @on(HistoryPanel.Opened, "#history")
     def _older_opened(self) -> None:
         if self._history.selected is not None:
-            read = partial(work.read_again, self._store, self._history.selected)
+            self._older = self._history.selected
+            read = partial(work.read_again, self._store, self._older)
             self.run_in_thread(read, "read", self._result_read)
             self.go_to(self._record)
 

@@ -207,6 +207,10 @@ async def test_the_selected_result_is_shown_in_full_with_its_origin_and_its_hist
         await press(pilot, "3", "y")
         assert pilot.app.clipboard == column(pilot, "id")[0]
         await press(pilot, "j", "enter", shows="25 samples, 2026-11-20 08:05 UTC")
+        # It stays in view where results are listed anew, until the selected one is read again.
+        pilot.app.post_message(messages.ResultsStored())
+        await press(pilot, shows="25 samples, 2026-11-20 08:05 UTC")
+        await press(pilot, "1", "enter", shows="25 samples, 2026-11-21 08:45 UTC")
         await press(pilot, "1", *find("good=no"), shows="doubtful: drift")
         await press(pilot, *find("of=model system=c5.xlarge"))
         shown = screen_text(pilot)
