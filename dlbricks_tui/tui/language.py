@@ -265,7 +265,13 @@ class LanguageSettingsPanel(FormPanel):
         FormRow(setting=GENERATE, words=lambda it: f"{it.generate:,}"),
         FormRow(setting=WEIGHTS, many=True),
         FormRow(setting=CACHE, many=True, usual="default"),
-        FormRow(setting=THREADS, many=True, usual="default", offered=lambda _: [(it,) for it in THREADS.kind.offered]),
+        FormRow(
+            setting=THREADS,
+            many=True,
+            single=True,
+            usual="default",
+            offered=lambda _: [(it,) for it in THREADS.kind.offered],
+        ),
         FormRow(
             setting=RUNTIME,
             kept_in="runtimes",
@@ -436,10 +442,12 @@ class LanguageScreen(WorkScreen[None, LanguageJob]):
             self.notify("Select a model first.")
         else:
             read = partial(read_load, self._named(answer), self._settings, self._data)
-            self.run_in_thread(read, "load", self._show_load)
+            self.run_in_thread(read, "load", partial(self._show_load, self._settings))
 
-    def _show_load(self, load: TokenLoadAnswer) -> None:
-        if self._models.selected is not None and self._models.selected.model == load.model:
+    def _show_load(self, settings: LanguageSettings, load: TokenLoadAnswer) -> None:
+        """Show the users of the selected model, unless it or the settings have changed since."""
+        answer = self._models.selected
+        if answer is not None and answer.model == load.model and settings == self._settings:
             self._shows_load = True
             self._answer.show_parts(token_load_parts(load, on_screen=True), f"users of {load.model}")
             self._curves.show_load(load)
