@@ -146,9 +146,12 @@ class Inside:
             if whole is not None:
                 self._results.loaded(job, whole.first_run_ms / 1000, (), allocates=whole.allocates)
                 self._sample_for_a_while(whole, before_rounds=before_carriers)
-                if whole.samples_ms:
+                # One whose worker is lost behind enough samples lacks further ones only.
+                if len(whole.samples_ms) >= BEFORE_ROUNDS.runs:
                     self._keep_whole(whole)
                     self._agenda.learn(job.expected_ms, median(whole.samples_ms))
+                else:
+                    self._fail(job)
                 if self._worker.holds(job.name):
                     self._timed_wholes.append(whole)
                 self._worker.clear()
@@ -385,7 +388,6 @@ class Inside:
         taken_ms = self._worker.sample([name], *runs).get(name)
         self._runs += sum(runs)
         if taken_ms is None:
-            self._fail(whole.job)
             return False
         whole.samples_ms.append(median(taken_ms))
         whole.moments.append(self._track.now)
