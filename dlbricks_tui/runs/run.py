@@ -207,10 +207,13 @@ def read_outcome(folder: RunFolder, data: DataFolder) -> RunOutcome:
     if request.suite is not None:
         return RunOutcome(request, state, ())
     known: KnownGraphs = {}
-    estimates: list[EstimatedModel] = []
-    for part in request.parts:
+
+    def read(part: RunRequest) -> Models:
         library = Library(SAMPLE_MODELS, data.path, part.runtime.traits.format)
-        models = cut_models(part, library, data.cache, folder.worker_log, lambda _: None, known=known)
+        return cut_models(part, library, data.cache, folder.worker_log, lambda _: None, known=known)
+
+    estimates: list[EstimatedModel] = []
+    for part, models in zip(request.parts, read_parts(request.parts, read), strict=True):
         with ResultsDatabase(data.store) as store:
             estimates += _estimates(models, part, store, data)
     return RunOutcome(request, state, tuple(estimates))
