@@ -9,7 +9,7 @@ import time
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from rich.console import Console
@@ -19,7 +19,7 @@ from dlbricks_tui.cli.progress import ShownProgress
 from dlbricks_tui.cli.run import tell_end
 from dlbricks_tui.host.queue import host_queue, this_process
 from dlbricks_tui.jobs.events import Event, Waiting
-from dlbricks_tui.jobs.folder import JobState, State
+from dlbricks_tui.jobs.folder import JobState, State, Tally
 from dlbricks_tui.measure.events import BatchStarted, DriftNoted, RoundDone, RoundRepeated
 from dlbricks_tui.measure.method import Method
 from dlbricks_tui.runs.control import Control, create_run
@@ -95,6 +95,17 @@ def test_a_run_with_a_target_says_how_many_bricks_it_did_not_need(dlbricks: Comm
     # The same once more has nothing to do, and that is no failure.
     status, _, told = measured(dlbricks, "--target", "60%")
     assert (status, "nothing was measured" in told) == (0, False) and f"{BRICKS - count} not needed" in told
+
+
+def test_a_run_without_time_for_its_target_says_of_no_brick_that_it_was_not_needed(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    spent = "its time budget of 5 s is spent"
+    state = JobState("1", State.FINISHED, this_process(), (), WHEN, WHEN, bricks=Tally(9, measured=2), message=spent)
+    asked = SimpleNamespace(bricks=True, target=0.05)
+    assert tell_end(cast("Any", SimpleNamespace(request=asked, state=state, estimates=())), FollowedRun()) == 0
+    told = capsys.readouterr().err
+    assert "2 bricks measured" in told and spent in told and "not needed" not in told
 
 
 def test_a_run_waits_in_line_says_for_what_and_keeps_its_budget(
