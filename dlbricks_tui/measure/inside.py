@@ -266,7 +266,9 @@ class Inside:
             slow = what.is_heavy or latency_ms > SLOW_MS or seconds > SECONDS_TO_COPY
             firsts.append((what, latency_ms, 1 if slow else COPIES))
             for job in dict.fromkeys(what.bricks.values()):
-                self._results.loaded(job, loaded.first_run_seconds, ())
+                # An earlier group may have had carriers of it.
+                if job not in self._kept:
+                    self._results.loaded(job, loaded.first_run_seconds, ())
         # A network that is loaded later is faster, so whole models are loaded between the copies of carriers.
         for whole in self._wholes:
             if self._worker.load(whole.job.name, whole.program, whole.job.expected_ms):
