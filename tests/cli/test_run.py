@@ -170,6 +170,7 @@ def test_impossible_options_are_refused_before_a_run_begins(dlbricks: Command) -
     refused: dict[tuple[str, ...], str] = {
         ("--runtime", "no-such-runtime"): "no runtime is called no-such-runtime",
         ("--target-ci", "0.01", "--fixed-runs", "3"): "not allowed with",
+        ("--again", "--target", "5%"): "leave one of them out",
         ("--fixed-runs", "10001", "--runtime", "no-such-runtime"): "give a whole number from 1 to 10,000",
         ("--precision", "bf16", "--runtime", "fake"): "computes in f32 and not in bf16",
         ("--optimisation", "basic", "--runtime", "fake"): "MXNet (fake) has no choice of optimisation levels",
