@@ -20,7 +20,8 @@ from dlbricks_tui.models.graph import Feed, LayerGraph, Level, NativeNode, Opera
 from dlbricks_tui.models.library import Library, source_of
 from dlbricks_tui.models.loading import Loader
 from dlbricks_tui.models.mxnet_file import Framework
-from dlbricks_tui.runs.events import ModelLeftOut, Planned
+from dlbricks_tui.runs.control import create_run
+from dlbricks_tui.runs.events import ModelLeftOut, Planned, RunEnded
 from dlbricks_tui.runs.request import SuiteChoice, read_request
 from dlbricks_tui.runtime.process import Worker
 from dlbricks_tui.runtime.runtime import Runtime
@@ -118,6 +119,24 @@ def test_a_run_that_ended_early_writes_its_results_and_can_be_resumed(trio: Trio
     assert request.suite is not None
     execute_any(folder, request, trio.vendor.place, trio.vendor.queue)
     assert len(read_results(trio.results).parts[0].measured) == len(assembled.manifest.bricks)
+
+
+def test_a_run_ends_once_its_results_are_written_and_fails_if_they_cannot_be(trio: Trio) -> None:
+    trio.export()
+    written: list[bool] = []
+
+    def listen(event: Event) -> None:
+        if isinstance(event, RunEnded):
+            written.append(trio.results.exists())
+
+    request = trio.request()
+    execute_any(create_run(request, trio.vendor.data), request, trio.vendor.place, trio.vendor.queue, listener=listen)
+    assert written == [True]
+    trio.results.unlink()
+    trio.results.mkdir()
+    with pytest.raises(ShareError, match="the results are stored"):
+        trio.run()
+    assert RunFolders(trio.vendor.data.runs).find("last").state().state is State.FAILED
 
 
 def test_bricks_that_cannot_be_read_or_crash_a_worker_fail_alone_and_the_owner_gets_the_reasons(
