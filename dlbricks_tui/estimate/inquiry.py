@@ -138,7 +138,7 @@ class Inquiry:
         runs = newest_together([it for it in found if it.trimmed_mean_ms > 0])
         # The store reports damaged results.
         with suppress(DamagedResultError):
-            samples_ms = [sample for it in runs for sample in self._store.samples_ms(it)]
+            samples_ms = [sample for it in runs for sample in self._steady_samples_ms(it)]
             latencies = [(it.trimmed_mean_ms, it.low_ms, it.high_ms) for it in runs]
             return timing_by(latencies, samples_ms) if runs else None
         return None
@@ -146,7 +146,11 @@ class Inquiry:
     def end_to_end_samples_ms(self, way: Way) -> tuple[float, ...]:
         """Return the samples of the model that was timed end to end in one way; none if it was not."""
         timed = self.timed(way)
-        return () if timed is None else self._store.samples_ms(timed)
+        return () if timed is None else self._steady_samples_ms(timed)
+
+    def _steady_samples_ms(self, timed: Summary) -> tuple[float, ...]:
+        # Those behind the warm-up, of which its statistics are.
+        return self._store.samples_ms(timed)[-timed.samples :]
 
     def timed(self, way: Way) -> Summary | None:
         """Return the newest result of the model that was timed end to end in one way; None if it was not."""
