@@ -11,7 +11,7 @@ from dlbricks_tui.bricks.decomposition import Decomposition
 from dlbricks_tui.bricks.identity import end_to_end_keys
 from dlbricks_tui.estimate.estimate import Options, estimate
 from dlbricks_tui.estimate.knowledge import NOTHING_KNOWN, Knowledge, Predictor, host_speed
-from dlbricks_tui.estimate.lookup import BrickResults, all_end_to_end, beside, end_to_end
+from dlbricks_tui.estimate.lookup import BrickResults, all_end_to_end, beside, end_to_end, whole_latency
 from dlbricks_tui.estimate.system_estimate import Offer, SystemEstimate, best_offer, offers_for
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.runtime.traits import Traits
@@ -139,8 +139,7 @@ class Inquiry:
         # The store reports damaged results.
         with suppress(DamagedResultError):
             samples_ms = [sample for it in runs for sample in self._steady_samples_ms(it)]
-            latencies = [(it.trimmed_mean_ms, it.low_ms, it.high_ms) for it in runs]
-            return timing_by(latencies, samples_ms) if runs else None
+            return timing_by([whole_latency(it) for it in runs], samples_ms) if runs else None
         return None
 
     def end_to_end_samples_ms(self, way: Way) -> tuple[float, ...]:

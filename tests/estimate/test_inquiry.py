@@ -255,6 +255,16 @@ def test_the_warm_up_of_a_model_is_neither_compared_nor_an_inference_of_a_load(t
         assert inquiry.end_to_end_samples_ms(way) == steady
 
 
+def test_a_model_that_was_timed_on_a_busy_host_is_compared_by_the_interval_that_is_shown(tmp_path: Path) -> None:
+    with store_of(tmp_path / "store", model_record(MODEL, 30.0, noise=(("shared", 0.2),))) as store:
+        inquiry = Inquiry(store, MODEL)
+        way = Way(SYSTEM, RUNTIME, Level.WRITTEN, "hot")
+        shown, timing = inquiry.by(way).end_to_end, inquiry.timing(way)
+    assert shown is not None and timing is not None
+    assert timing.low_ms == pytest.approx(shown.low_ms) and shown.low_ms < 25 < 35 < shown.high_ms
+    assert timing.high_ms == pytest.approx(shown.high_ms)
+
+
 def test_the_measured_levels_are_listed(tmp_path: Path) -> None:
     fused = measurement(level=Level.FUSED, runtime="other")
     doubtful = measurement(level=Level.FUSED, flags=("drift",))
