@@ -130,6 +130,14 @@ def test_a_new_kind_of_results_needs_one_declaration(
         select_named(store, "fuse")
 
 
+def test_a_side_of_two_runs_has_the_interval_of_their_mean(tmp_path: Path) -> None:
+    two = [model("m", ms, run=f"r-{ms:g}") for ms in (10.0, 12.0)]
+    with store_of(tmp_path / "store", *DEFINITIONS, *two, model("m", 20.0, system="there")) as store:
+        found = compare_named(store, named_side(store, "here"), named_side(store, "there"))
+    low, high = found.a.interval
+    assert found.a.ms == pytest.approx(11.0, rel=0.01) and low < 10.0 < 12.0 < high
+
+
 def test_parts_of_two_batch_sizes_are_those_of_an_item(tmp_path: Path) -> None:
     file, sides = saved(tmp_path, onnx_model([make_node("Relu", ["x"], ["y"])], {"x": ["batch", 8]}, ["y"])), []
     for size in (1, 8):
