@@ -317,7 +317,7 @@ def _parts(first: SystemEstimate, second: SystemEstimate, items: Sequence[int]) 
     is_of_bricks = min(shares) >= _IN_COMMON
     if is_of_bricks:
         sums = [(_sum_of(ones[key]).per_item(items[0]), _sum_of(others[key]).per_item(items[1])) for key in both]
-        changes = all_compared(sums)
+        changes = all_compared(sums, BRICKS)
         verdicts = {key: change.verdict for key, change in zip(both, changes, strict=True)}
     else:
         ones, others = (
