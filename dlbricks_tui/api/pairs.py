@@ -212,6 +212,10 @@ def _of_one_item(first: int, second: int) -> str:
 
 
 def _selection_remarks(found: GroupComparison) -> Iterator[str]:
+    pairs = found.models or found.bricks
+    if len(pairs) > 1:
+        over = counted(len(pairs), "model" if found.models else "brick")
+        yield f"The ratio is the geometric mean over {over}, and the latencies are sums."
     if runs_of((*found.models, *found.bricks)) == (1, 1):
         yield (
             "Each side is one run, and results of a run share its conditions: measure again before you trust a few "
