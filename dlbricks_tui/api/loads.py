@@ -429,25 +429,28 @@ def answered(
     )
 
     def load(serving: TokenServing, users: int) -> UsersLoad:
-        fast, found, slow = (it.load(serving, users) for it in (low, usual, high))
+        # Slower steps may let more requests join a batch, which are answered sooner then.
+        found, *ends = (it.load(serving, users) for it in (usual, low, high))
+        first_ms = [it.first_token.bounded_ms for it in (found, *ends)]
+        later_ms = [it.per_token.bounded_ms for it in (found, *ends)]
         measured = driven(serving, users)
         return UsersLoad(
             predicted=found,
-            first_token_interval_ms=(fast.first_token.bounded_ms, slow.first_token.bounded_ms),
-            per_token_interval_ms=(fast.per_token.bounded_ms, slow.per_token.bounded_ms),
+            first_token_interval_ms=(min(first_ms), max(first_ms)),
+            per_token_interval_ms=(min(later_ms), max(later_ms)),
             driven=measured,
             predicted_drive=usual.load(serving, users, _drive(usual, serving, users).pauses) if measured else None,
         )
 
     def way(serving: TokenServing) -> ServedUsers:
-        most = usual.most_users(serving)
+        most, *ends = (it.most_users(serving) for it in (usual, high, low))
         counts = sorted({*users, max(1, most)})
         last = max(_BEYOND * counts[-1], _FEWEST_SHOWN)
         return ServedUsers(
             serving=serving.value,
             batch=scenario.largest(serving),
             most_users=most,
-            most_users_interval=(high.most_users(serving), low.most_users(serving)),
+            most_users_interval=(min(most, *ends), max(most, *ends)),
             loads=tuple([load(serving, it) for it in counts]),
             curve=tuple([usual.load(serving, it) for it in sorted({*_CURVE, *counts}) if it <= last]),
         )

@@ -177,6 +177,18 @@ def test_users_are_served_in_several_ways(width: int) -> None:
     check("token_loads_lines", {"lines": lines})
 
 
+@pytest.mark.parametrize("think_s", [1.0, 5.0])
+def test_a_predicted_delay_is_in_its_interval_where_faster_steps_make_users_wait_for_longer(think_s: float) -> None:
+    # A batch may end before the next request, which has to wait then.
+    for way in token_load_answer((3, 5), is_driven=False, think_s=think_s).ways:
+        for it in way.loads:
+            for delay, (low, high) in (
+                (it.predicted.first_token, it.first_token_interval_ms),
+                (it.predicted.per_token, it.per_token_interval_ms),
+            ):
+                assert low <= delay.bounded_ms <= high
+
+
 def test_the_pictures_of_users_show_both_bounds_and_every_way() -> None:
     first, later = token_load_plots(token_load_answer())
     assert [it.value for it in (*first.levels, *later.levels)] == [4.0, 60.0]
