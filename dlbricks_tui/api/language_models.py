@@ -256,8 +256,10 @@ def stored_answers(
 def library_answers(
     options: LanguageOptions, data: DataFolder, others: Sequence[NamedModel] = ()
 ) -> tuple[LanguageAnswer, ...]:
-    """Return answers without curves: of other models, and of the library."""
-    return stored_answers((*others, *library_models()), options, data, has_curves=False)
+    """Return answers without curves: of other models, and of the library but for those of the same names."""
+    names = {it.name for it in others}
+    library = [it for it in library_models() if it.name not in names]
+    return stored_answers((*others, *library), options, data, has_curves=False)
 
 
 def measure(

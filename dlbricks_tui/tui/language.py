@@ -468,8 +468,7 @@ class LanguageScreen(WorkScreen[None, LanguageJob]):
 
     def _add(self, model: NamedModel) -> None:
         self._wanted = model.name
-        if all(it.model != model.name for it in self._models.answers):
-            self._opened[model.name] = model
+        self._opened[model.name] = model
         self.look()
 
     # The settings
