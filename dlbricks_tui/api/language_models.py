@@ -384,6 +384,9 @@ class LanguageOnSystem:
     # Against the quickest; null for that itself, and where one of both has no speed.
     verdict: str | None = None
     reason: str = ""
+    # True if the store lacks the peaks of this host with so many threads: each command measures them for a moment,
+    # and predictions of two commands differ by two times and more on a busy host.
+    has_rough_peaks: bool = False
 
     @property
     def is_predicted(self) -> bool:

@@ -389,6 +389,9 @@ class TokenLoadAnswer:
     coverage: float
     # One answer after another, static and continuous batches.
     ways: tuple[ServedUsers, ...]
+    # True if the store lacks the peaks of this host with so many threads: each command measures them for a moment,
+    # and predictions of two commands differ by two times and more on a busy host.
+    has_rough_peaks: bool = False
 
     def is_met(self, users: Sequence[int]) -> bool:
         """Return whether one way serves all of these users within both bounds; without any, whether it serves one."""
@@ -411,7 +414,8 @@ def token_load(model: NamedModel, options: TokenLoadOptions, data: DataFolder) -
         steps = {1: steps_time((0.5, alone[0]), (0.5, alone[-1]))}
         steps |= {step.batch: found for step, found in times if step.batch > 1}
         driven = partial(driven_load, store, system, asked, scenario)
-        return answered(asked, scenario, prefill, steps, options.users, driven, system)
+        found = answered(asked, scenario, prefill, steps, options.users, driven, system)
+        return replace(found, has_rough_peaks=host.rates.is_rough)
 
 
 def answered(

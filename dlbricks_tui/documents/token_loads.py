@@ -21,6 +21,7 @@ from dlbricks_tui.documents.pictures import Axis, Plot, Series, StraightLine
 from dlbricks_tui.runtime.variant import threads_in_words, without_variant
 from dlbricks_tui.scenarios.kinds import MOST_USERS
 from dlbricks_tui.scenarios.tokens import TokenLoad, TokenServing
+from dlbricks_tui.wording.answers import rough_peaks_words
 from dlbricks_tui.wording.jobs import percentile_name
 from dlbricks_tui.wording.numbers import PREDICTED, counted, delay_text, rate_text
 
@@ -65,6 +66,8 @@ def token_load_parts(answer: TokenLoadAnswer, *, on_screen: bool = False) -> Ite
     yield Table(step_columns, answer.steps)
     if answer.coverage < 1.0 and not on_screen:
         yield Sentence(f"steps with {PREDICTED} are predicted: without --predict they are measured, and users driven")
+    if answer.coverage < 1.0 and answer.has_rough_peaks:
+        yield Sentence(rough_peaks_words([answer.threads]), "warn")
     engines = {it.load.driven.engine: None for it in loads if it.load.driven}
     if engines:
         yield Sentence(
