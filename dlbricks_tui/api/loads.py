@@ -15,7 +15,7 @@ from dlbricks_tui.host.fingerprint import fingerprint
 from dlbricks_tui.jobs.errors import JobError
 from dlbricks_tui.jobs.events import Event
 from dlbricks_tui.language.architecture import LanguageError
-from dlbricks_tui.language.composing import StepTime, step_time, steps_time
+from dlbricks_tui.language.composing import StepTime, memory_need, step_time, steps_time
 from dlbricks_tui.language.end_to_end import driven_load
 from dlbricks_tui.language.opening import NamedModel
 from dlbricks_tui.language.orders import LANGUAGE, Drive, DrivenLoad, LanguageOrder, LanguageQuestion
@@ -347,6 +347,9 @@ class ServedUsers:
     serving: str
     # The most answers that are made together.
     batch: int
+    # The memory for so many, and whether the host has it.
+    memory_bytes: int
+    fits: bool
     # The most users within both bounds, at most 256; 0: one is too many.
     most_users: int
     # From the 95 % intervals of the steps.
@@ -380,6 +383,8 @@ class TokenLoadAnswer:
     runtime: str
     precision: str
     threads: int
+    # The memory of the host.
+    host_memory_bytes: int
     # What users ask for, their pauses, and both bounds.
     scenario: TokenScenario
     prefill_ms: float
@@ -395,9 +400,10 @@ class TokenLoadAnswer:
 
     def is_met(self, users: Sequence[int]) -> bool:
         """Return whether one way serves all of these users within both bounds; without any, whether it serves one."""
+        ways = [it for it in self.ways if it.fits]
         if not users:
-            return any(way.most_users for way in self.ways)
-        return any(all(it.is_met for it in way.loads if it.predicted.users in users) for way in self.ways)
+            return any(way.most_users for way in ways)
+        return any(all(it.is_met for it in way.loads if it.predicted.users in users) for way in ways)
 
 
 # What `dlbricks scenario --json` prints.
@@ -406,7 +412,8 @@ ScenarioDocument = ScenarioResult | TokenLoadAnswer
 
 def token_load(model: NamedModel, options: TokenLoadOptions, data: DataFolder) -> TokenLoadAnswer:
     """Return what the store knows and predicts of a load; nothing is measured."""
-    asked, scenario, system = _question(model, options, data), taken(TokenScenario, options), fingerprint().id
+    asked, scenario, here = _question(model, options, data), taken(TokenScenario, options), fingerprint()
+    system, memory = here.id, here.memory_bytes
     with ResultsDatabase(data.store) as store:
         host = BrickPredictor.of_host(store, system, asked.runtime.identity, asked.threads)
         (_, prefill), *times = [(it, step_time(host.decoder(asked, it), host.time_of)) for it in asked.steps]
@@ -414,7 +421,7 @@ def token_load(model: NamedModel, options: TokenLoadOptions, data: DataFolder) -
         steps = {1: steps_time((0.5, alone[0]), (0.5, alone[-1]))}
         steps |= {step.batch: found for step, found in times if step.batch > 1}
         driven = partial(driven_load, store, system, asked, scenario)
-        found = answered(asked, scenario, prefill, steps, options.users, driven, system)
+        found = answered(asked, scenario, prefill, steps, options.users, driven, system, memory)
         return replace(found, has_rough_peaks=host.rates.is_rough)
 
 
@@ -426,11 +433,14 @@ def answered(
     users: Sequence[int],
     driven: Callable[[TokenServing, int], DrivenLoad | None],
     system: str,
+    host_memory_bytes: int,
 ) -> TokenLoadAnswer:
     """Return the answer that follows from the latencies of a prompt, of steps by their batches, and from drives."""
     low, usual, high = (
         TokenQueue(scenario, StepLatencies(of(prefill), {size: of(it) for size, it in steps.items()})) for of in _ENDS
     )
+
+    need = memory_need(asked, asked.decoder(asked.steps[0]))
 
     def load(serving: TokenServing, users: int) -> UsersLoad:
         fast, found, slow = (it.load(serving, users) for it in (low, usual, high))
@@ -447,9 +457,13 @@ def answered(
         most = usual.most_users(serving)
         counts = sorted({*users, max(1, most)})
         last = max(_BEYOND * counts[-1], _FEWEST_SHOWN)
+        batch = scenario.largest(serving)
+        memory = need.of_batch(batch, batch if serving is TokenServing.STATIC else 1)
         return ServedUsers(
             serving=serving.value,
-            batch=scenario.largest(serving),
+            batch=batch,
+            memory_bytes=memory,
+            fits=memory <= host_memory_bytes,
             most_users=most,
             most_users_interval=(high.most_users(serving), low.most_users(serving)),
             loads=tuple([load(serving, it) for it in counts]),
@@ -465,6 +479,7 @@ def answered(
         system=system,
         runtime=asked.runtime.identity,
         precision=asked.precision.value,
+        host_memory_bytes=host_memory_bytes,
         scenario=scenario,
         prefill_ms=prefill.ms,
         steps=tuple([BatchStep(it, of.ms, *of.bounds_ms, of.coverage < 1.0) for it, of in steps.items()]),

@@ -330,6 +330,15 @@ def test_the_status_says_whether_the_users_are_served(
     assert dlbricks(*USERS, *words.split(), "--predict")[0] == status
 
 
+def test_users_are_not_served_by_a_model_that_does_not_fit(
+    dlbricks: Command, asked: AskedLoad, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    small = token_load_answer((), is_driven=False, host_memory_bytes=100_000_000)
+    monkeypatch.setattr(f"{ASKING}.token_load", lambda *_: small)
+    status, out, _ = dlbricks(*USERS, "--predict")
+    assert status == 1 and "\ndoes not fit: 0.35 GB of 0.10 GB; with enough memory ~" in out
+
+
 def test_an_engine_that_failed_is_told_and_the_prediction_shown(dlbricks: Command, asked: AskedLoad) -> None:
     asked.message = LanguageFailed("smollm2-135m: not measured: no room")
     status, out, told = dlbricks(*USERS, "--first-token-ms", "4000", "--quiet")

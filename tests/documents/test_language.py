@@ -180,6 +180,8 @@ def test_users_are_served_in_several_ways(width: int) -> None:
         "driven": token_load_answer(),
         "predicted, with pauses": token_load_answer((), is_driven=False, coverage=0.0, think_s=20.0),
         "bounds that nothing meets": token_load_answer((1,), first_token_ms=100.0),
+        "memory for few prompts": token_load_answer((), is_driven=False, host_memory_bytes=500_000_000),
+        "too little memory": token_load_answer((), is_driven=False, host_memory_bytes=100_000_000),
     }
     check(f"token_loads_{width}", {name: [*token_load_parts(it)] for name, it in cases.items()}, width)
     bounds: list[dict[str, Any]] = [{}, {"per_token_ms": 21.0}, {"first_token_ms": 1.0}]
