@@ -252,7 +252,7 @@ class AskedLoad:
 
     def stored(self, _: Any, options: TokenLoadOptions, __: Any) -> TokenLoadAnswer:
         self.options = options
-        bounds = {"first_token_ms": options.first_token_ms, "per_token_ms": options.per_token_ms}
+        bounds: dict[str, Any] = {"first_token_ms": options.first_token_ms, "per_token_ms": options.per_token_ms}
         return token_load_answer(options.users, is_driven=self.has_measured, **bounds)
 
     def measure(
