@@ -471,13 +471,12 @@ class LanguageScreen(WorkScreen[None, LanguageJob]):
 
     def _open(self, path: Path) -> None:
         # A name looks like a file of the folder that this process is in.
-        named = str(path) if path.exists() else str(path).removeprefix(f"{Path.cwd()}/")
+        named = str(path) if path.exists() else str(path).removeprefix(f"{Path.cwd()}/".replace("//", "/"))
         self.run_in_thread(partial(language_answers.named_model, named), "open", self._add)
 
     def _add(self, model: NamedModel) -> None:
         self._wanted = model.name
-        if all(it.model != model.name for it in self._models.answers):
-            self._opened[model.name] = model
+        self._opened[model.name] = model
         self.look()
 
     # The settings

@@ -56,15 +56,17 @@ class Answers:
         self.measured = set[str]()
         # The options of all questions to the library.
         self.asked: list[LanguageOptions] = []
+        self.others: Sequence[NamedModel] = ()
         self.refusal = ""
 
     def of_library(
         self, options: LanguageOptions, _: DataFolder, others: Sequence[NamedModel]
     ) -> tuple[LanguageAnswer, ...]:
         self.asked.append(options)
+        self.others = others
         if self.refusal:
             raise LanguageError(self.refusal)
-        names = (*(it.name for it in others), *LIBRARY)
+        names = dict.fromkeys((*(it.name for it in others), *LIBRARY))
         return tuple(replace(it, contexts=(), prompts=()) for name in names for it in self._all(name, options))
 
     def stored(
@@ -193,6 +195,8 @@ async def test_models_are_opened_by_path_and_name_and_settings_lead_to_other_ans
         await press(pilot, "o", '"meta-llama/Llama-3.2-1B"', "enter")
         assert paths[-1] == "meta-llama/Llama-3.2-1B" and len(listed(pilot)) == len(LIBRARY) + 1
         assert "How fast does Llama 3.2 1B run on this host?" in screen_text(pilot)
+        # A file that is called so counts in its place.
+        assert [(it.name, it.architecture) for it in answers.others][1:] == [(SMALL, opened.architecture)]
         await press(pilot, "o", '"nosuch"', "enter", on=ErrorScreen, shows="no language model 'nosuch'")
         await press(pilot, "escape", "o", "escape")
 
