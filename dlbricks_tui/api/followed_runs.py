@@ -250,7 +250,9 @@ class SnapshotBuilder:
     def snapshot(self) -> RunSnapshot:
         progress, share, drift = self.progress, None, None
         if progress.planned is not None:
-            share = 1.0 if progress.done >= progress.total else min(self._furthest, 0.99)
+            # A run with a target may need no other bricks.
+            has_all = progress.done >= progress.total or (progress.state is State.FINISHED and not progress.message)
+            share = 1.0 if has_all else min(self._furthest, 0.99)
         if len(self._first_reference_ms) == _ROUNDS_TO_COMPARE:
             drift = median(self._last_reference_ms) / median(self._first_reference_ms) - 1
         return RunSnapshot(

@@ -33,7 +33,7 @@ from dlbricks_tui.models.content import content_sha256
 from dlbricks_tui.models.graph import Shape
 from dlbricks_tui.models.input_shapes import ShapeMemory
 from dlbricks_tui.models.library import Library, ModelSource
-from dlbricks_tui.runs.planning import cut_models
+from dlbricks_tui.runs.planning import Models, cut_models, read_parts
 from dlbricks_tui.runs.request import RunRequest, read_request
 from dlbricks_tui.runs.work import KnownGraphs
 from dlbricks_tui.runtime.runtime import NEWER_INSTRUCTIONS_VARIABLE, Runtime
@@ -77,11 +77,16 @@ def evaluation_of_run(wanted: str, file: Path, data: DataFolder) -> Evaluation:
         # The settings of the system may have changed since.
         run = by_id(store.runs()).get(state.run)
         system = (None if run is None else by_id(store.systems()).get(run.system)) or fingerprint()
-    for part in request.parts:
-        library = Library(SAMPLE_MODELS, data.path, part.runtime.traits.format)
-        cut = cut_models(part, library, data.cache, data.log / _LOG, lambda _: None, known=known)
+
+    def library_of(part: RunRequest) -> Library:
+        return Library(SAMPLE_MODELS, data.path, part.runtime.traits.format)
+
+    def read(part: RunRequest) -> Models:
+        return cut_models(part, library_of(part), data.cache, data.log / _LOG, lambda _: None, known=known)
+
+    for part, cut in zip(request.parts, read_parts(request.parts, read), strict=True):
         graphs = {it.decomposition.graph.name: it.decomposition.graph for it in cut}
-        sources = part.sources(library)
+        sources = part.sources(library_of(part))
         for source in sources:
             # There are no shapes if it cannot be read any more.
             inputs = graphs[source.name].inputs if source.name in graphs else ()

@@ -228,6 +228,9 @@ class LanguageAnswer:
     changes: tuple[LanguageChange, ...] = ()
     # What changes of the execution would gain, the largest first; empty unless they were asked for.
     what_ifs: tuple[LanguageWhatIf, ...] = ()
+    # True if the store lacks the peaks of this host with so many threads: each command measures them for a moment,
+    # and predictions of two commands differ by two times and more on a busy host.
+    has_rough_peaks: bool = False
 
     @property
     def is_predicted(self) -> bool:
@@ -407,6 +410,7 @@ class KnownExecution:
             measured=self.engine,
             changes=(),
             what_ifs=(),
+            has_rough_peaks=host.rates.is_rough,
         )
 
     def _times(self) -> list[StepTime]:

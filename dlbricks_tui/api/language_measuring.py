@@ -194,6 +194,9 @@ class _Measuring:
             title = asked.runtime.traits.title
             raise LanguageError(f"{title} tells no times of layers, of which a probe takes a few: leave --probe out")
         with ResultsDatabase(self.place.data.store) as store:
+            # Times of small models say something about others beside the rates that they were predicted by.
+            store.add(system)
+            self._keep_peaks(store, asked.threads)
             rates = BrickPredictor.of_host(store, system.id, identity, asked.threads).rates
             host = LlamaHost.of_host(store, system.id, identity, rates)
             wants_whole = self.order.end_to_end and host.whole(asked) is None

@@ -256,8 +256,10 @@ def stored_answers(
 def library_answers(
     options: LanguageOptions, data: DataFolder, others: Sequence[NamedModel] = ()
 ) -> tuple[LanguageAnswer, ...]:
-    """Return answers without curves: of other models, and of the library."""
-    return stored_answers((*others, *library_models()), options, data, has_curves=False)
+    """Return answers without curves: of other models, and of the library but for those of the same names."""
+    names = {it.name for it in others}
+    library = [it for it in library_models() if it.name not in names]
+    return stored_answers((*others, *library), options, data, has_curves=False)
 
 
 def measure(
@@ -382,6 +384,9 @@ class LanguageOnSystem:
     # Against the quickest; null for that itself, and where one of both has no speed.
     verdict: str | None = None
     reason: str = ""
+    # True if the store lacks the peaks of this host with so many threads: each command measures them for a moment,
+    # and predictions of two commands differ by two times and more on a busy host.
+    has_rough_peaks: bool = False
 
     @property
     def is_predicted(self) -> bool:

@@ -15,7 +15,7 @@ from dlbricks_tui.host.fingerprint import fingerprint
 from dlbricks_tui.jobs.errors import JobError
 from dlbricks_tui.jobs.events import Event
 from dlbricks_tui.language.architecture import LanguageError
-from dlbricks_tui.language.composing import StepTime, step_time, steps_time
+from dlbricks_tui.language.composing import StepTime, memory_need, step_time, steps_time
 from dlbricks_tui.language.end_to_end import driven_load
 from dlbricks_tui.language.opening import NamedModel
 from dlbricks_tui.language.orders import LANGUAGE, Drive, DrivenLoad, LanguageOrder, LanguageQuestion
@@ -347,6 +347,9 @@ class ServedUsers:
     serving: str
     # The most answers that are made together.
     batch: int
+    # The memory for so many, and whether the host has it.
+    memory_bytes: int
+    fits: bool
     # The most users within both bounds, at most 256; 0: one is too many.
     most_users: int
     # From the 95 % intervals of the steps.
@@ -380,6 +383,8 @@ class TokenLoadAnswer:
     runtime: str
     precision: str
     threads: int
+    # The memory of the host.
+    host_memory_bytes: int
     # What users ask for, their pauses, and both bounds.
     scenario: TokenScenario
     prefill_ms: float
@@ -389,12 +394,16 @@ class TokenLoadAnswer:
     coverage: float
     # One answer after another, static and continuous batches.
     ways: tuple[ServedUsers, ...]
+    # True if the store lacks the peaks of this host with so many threads: each command measures them for a moment,
+    # and predictions of two commands differ by two times and more on a busy host.
+    has_rough_peaks: bool = False
 
     def is_met(self, users: Sequence[int]) -> bool:
         """Return whether one way serves all of these users within both bounds; without any, whether it serves one."""
+        ways = [it for it in self.ways if it.fits]
         if not users:
-            return any(way.most_users for way in self.ways)
-        return any(all(it.is_met for it in way.loads if it.predicted.users in users) for way in self.ways)
+            return any(way.most_users for way in ways)
+        return any(all(it.is_met for it in way.loads if it.predicted.users in users) for way in ways)
 
 
 # What `dlbricks scenario --json` prints.
@@ -403,7 +412,8 @@ ScenarioDocument = ScenarioResult | TokenLoadAnswer
 
 def token_load(model: NamedModel, options: TokenLoadOptions, data: DataFolder) -> TokenLoadAnswer:
     """Return what the store knows and predicts of a load; nothing is measured."""
-    asked, scenario, system = _question(model, options, data), taken(TokenScenario, options), fingerprint().id
+    asked, scenario, here = _question(model, options, data), taken(TokenScenario, options), fingerprint()
+    system, memory = here.id, here.memory_bytes
     with ResultsDatabase(data.store) as store:
         host = BrickPredictor.of_host(store, system, asked.runtime.identity, asked.threads)
         (_, prefill), *times = [(it, step_time(host.decoder(asked, it), host.time_of)) for it in asked.steps]
@@ -411,7 +421,8 @@ def token_load(model: NamedModel, options: TokenLoadOptions, data: DataFolder) -
         steps = {1: steps_time((0.5, alone[0]), (0.5, alone[-1]))}
         steps |= {step.batch: found for step, found in times if step.batch > 1}
         driven = partial(driven_load, store, system, asked, scenario)
-        return answered(asked, scenario, prefill, steps, options.users, driven, system)
+        found = answered(asked, scenario, prefill, steps, options.users, driven, system, memory)
+        return replace(found, has_rough_peaks=host.rates.is_rough)
 
 
 def answered(
@@ -422,32 +433,42 @@ def answered(
     users: Sequence[int],
     driven: Callable[[TokenServing, int], DrivenLoad | None],
     system: str,
+    host_memory_bytes: int,
 ) -> TokenLoadAnswer:
     """Return the answer that follows from the latencies of a prompt, of steps by their batches, and from drives."""
     low, usual, high = (
         TokenQueue(scenario, StepLatencies(of(prefill), {size: of(it) for size, it in steps.items()})) for of in _ENDS
     )
 
+    need = memory_need(asked, asked.decoder(asked.steps[0]))
+
     def load(serving: TokenServing, users: int) -> UsersLoad:
-        fast, found, slow = (it.load(serving, users) for it in (low, usual, high))
+        # Slower steps may let more requests join a batch, which are answered sooner then.
+        found, *ends = (it.load(serving, users) for it in (usual, low, high))
+        first_ms = [it.first_token.bounded_ms for it in (found, *ends)]
+        later_ms = [it.per_token.bounded_ms for it in (found, *ends)]
         measured = driven(serving, users)
         return UsersLoad(
             predicted=found,
-            first_token_interval_ms=(fast.first_token.bounded_ms, slow.first_token.bounded_ms),
-            per_token_interval_ms=(fast.per_token.bounded_ms, slow.per_token.bounded_ms),
+            first_token_interval_ms=(min(first_ms), max(first_ms)),
+            per_token_interval_ms=(min(later_ms), max(later_ms)),
             driven=measured,
             predicted_drive=usual.load(serving, users, _drive(usual, serving, users).pauses) if measured else None,
         )
 
     def way(serving: TokenServing) -> ServedUsers:
-        most = usual.most_users(serving)
+        most, *ends = (it.most_users(serving) for it in (usual, high, low))
         counts = sorted({*users, max(1, most)})
         last = max(_BEYOND * counts[-1], _FEWEST_SHOWN)
+        batch = scenario.largest(serving)
+        memory = need.of_batch(batch, batch if serving is TokenServing.STATIC else 1)
         return ServedUsers(
             serving=serving.value,
-            batch=scenario.largest(serving),
+            batch=batch,
+            memory_bytes=memory,
+            fits=memory <= host_memory_bytes,
             most_users=most,
-            most_users_interval=(high.most_users(serving), low.most_users(serving)),
+            most_users_interval=(min(most, *ends), max(most, *ends)),
             loads=tuple([load(serving, it) for it in counts]),
             curve=tuple([usual.load(serving, it) for it in sorted({*_CURVE, *counts}) if it <= last]),
         )
@@ -461,6 +482,7 @@ def answered(
         system=system,
         runtime=asked.runtime.identity,
         precision=asked.precision.value,
+        host_memory_bytes=host_memory_bytes,
         scenario=scenario,
         prefill_ms=prefill.ms,
         steps=tuple([BatchStep(it, of.ms, *of.bounds_ms, of.coverage < 1.0) for it, of in steps.items()]),

@@ -107,6 +107,9 @@ class MeasureOptions(RunLimits, HowMeasured, AskedVariants, CutOptions):
     def __post_init__(self) -> None:
         checked = (GRANULARITY, THREADS, BATCH, TARGET, *ENOUGH, TIME_BUDGET, BRICK_TIMEOUT, MEMORY_LIMIT)
         require_allowed(self, checked, JobError)
+        if self.again and self.target is not None:
+            # Stored results would count as near enough to the target, so that nothing was measured again.
+            raise JobError("--again measures every brick, and --target only needed ones: leave one of them out")
 
 
 def run_request(options: MeasureOptions, sources: Sequence[ModelSource], data: DataFolder) -> RunRequest:

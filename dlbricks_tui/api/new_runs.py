@@ -220,11 +220,8 @@ def request_for(
     if settings.probe_seconds is not None:
         return _probe_request(sources, shapes, settings, settings.probe_seconds, data)
     # Without a method, programs that cannot be timed inside of networks are timed alone.
-    request = run_request(replace(settings, inputs=_inputs(sources, shapes), method=None), sources, data)
-    if settings.method is not Method.ALONE:
-        return request
-    others = tuple(it._replace(method=Method.ALONE) for it in request.others)
-    return replace(request, method=Method.ALONE, others=others)
+    method = Method.ALONE if settings.method is Method.ALONE else None
+    return run_request(replace(settings, inputs=_inputs(sources, shapes), method=method), sources, data)
 
 
 def _probe_request(

@@ -48,6 +48,7 @@ from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.documents import DamagedResultError
 from dlbricks_tui.store.index import kind_of_label, label_of
 from dlbricks_tui.store.selections import Selection, equal
+from dlbricks_tui.store.statistics import mean_latency
 from dlbricks_tui.wording.numbers import counted, minute_of
 
 if TYPE_CHECKING:
@@ -163,7 +164,7 @@ def _of_results(first: Side, second: Side, parts: tuple[ComparedPart, ...]) -> C
         )
     compared_sides: list[ComparedSide] = []
     for side, it in ((first, one), (second, other)):
-        value, low, high = newest_latency([it])
+        value, low, high = it.statistics.latency
         if not value > 0:
             raise NotComparableError(f"{side.name} has a latency of zero, to which there is no ratio")
         compared_sides.append(ComparedSide(side.name, _MEASURED, value, (low, high), it.when))
@@ -187,7 +188,9 @@ def _of_results(first: Side, second: Side, parts: tuple[ComparedPart, ...]) -> C
 def _sum_side(side: Side, results: Sequence[tuple[Sequence[Found], int]], total: float) -> ComparedSide:
     """Return the sum of the latencies of a side, each of so many items."""
     how = f"sum of {counted(len(results), 'model' if results[0][0][0].subject.is_model else 'brick')}"
-    below, above = half_widths([_each(newest_latency(held), items) for held, items in results])
+    # Each is the mean of its runs, as the total is.
+    means = (mean_latency([it.statistics.latency for it in held]) for held, _ in results)
+    below, above = half_widths([_each(mean, items) for mean, (_, items) in zip(means, results, strict=True)])
     interval = max(0.0, total - below), total + above
     since = min(it.when for held, _ in results for it in held)
     return ComparedSide(side.name, _MEASURED if len(results) == 1 else how, total, interval, since)
@@ -196,12 +199,6 @@ def _sum_side(side: Side, results: Sequence[tuple[Sequence[Found], int]], total:
 def _each(latency: tuple[float, float, float], items: int) -> tuple[float, float, float]:
     value, low, high = (it / items for it in latency)
     return value, low, high
-
-
-def newest_latency(results: Sequence[Found]) -> tuple[float, float, float]:
-    """Return the latency of the newest of some results with its interval."""
-    newest = results[-1].statistics
-    return newest.trimmed_mean_ms, newest.low_ms, newest.high_ms
 
 
 def _part(pair: ResultPair, *, with_execution: bool = False) -> ComparedPart:
@@ -215,6 +212,10 @@ def _of_one_item(first: int, second: int) -> str:
 
 
 def _selection_remarks(found: GroupComparison) -> Iterator[str]:
+    pairs = found.models or found.bricks
+    if len(pairs) > 1:
+        over = counted(len(pairs), "model" if found.models else "brick")
+        yield f"The ratio is the geometric mean over {over}, and the latencies are sums."
     if runs_of((*found.models, *found.bricks)) == (1, 1):
         yield (
             "Each side is one run, and results of a run share its conditions: measure again before you trust a few "
@@ -320,7 +321,7 @@ def _parts(first: SystemEstimate, second: SystemEstimate, items: Sequence[int]) 
     is_of_bricks = min(shares) >= _IN_COMMON
     if is_of_bricks:
         sums = [(_sum_of(ones[key]).per_item(items[0]), _sum_of(others[key]).per_item(items[1])) for key in both]
-        changes = all_compared(sums)
+        changes = all_compared(sums, BRICKS)
         verdicts = {key: change.verdict for key, change in zip(both, changes, strict=True)}
     else:
         ones, others = (

@@ -348,18 +348,18 @@ class Deletion(NamedTuple):
 def to_delete(store: ResultsDatabase, filters: Sequence[str]) -> Deletion:
     """Return the results, load tests and proofs that pass the filters.
 
-    Load tests and proofs are listed by other commands. Filters find them by their id, and by that also records of any
-    other kind, which `verify` may name.
+    Load tests and proofs are listed by other commands. Filters find them by their id or its beginning, and records of
+    any other kind, which `verify` may name, by their whole id: results need the forms of their bricks.
     """
     for text in filters:
         # Such as those of a shell whose variable is not set.
         if not text.strip() or _BEGUN.fullmatch(text):
             raise QueryError(f"the filter {text!r} has no value, so nothing was deleted: give it one, or leave it out")
     tables = [it for it in TABLES if it not in RESULT_TABLES] if names_ids(filters) else ["proofs", "load_tests"]
-    apart = list(store.ids(*tables))
+    apart, tests = list(store.ids(*tables)), set(store.ids("proofs", "load_tests"))
     for text in filters:
-        wanted = tuple(text.removeprefix(_BY_ID).split(",")) if text.startswith(_BY_ID) else ()
-        apart = [uuid for uuid in apart if any(each and uuid.startswith(each) for each in wanted)]
+        wanted = tuple(filter(None, text.removeprefix(_BY_ID).split(","))) if text.startswith(_BY_ID) else ()
+        apart = [uuid for uuid in apart if uuid in wanted or (uuid in tests and uuid.startswith(wanted))]
     found = store.results(*filters)
     return Deletion(len(found) + len(apart), [*found.records.values("id"), *apart])
 

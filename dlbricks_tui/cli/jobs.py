@@ -295,7 +295,9 @@ def replay_run(folder: RunFolder, args: Arguments) -> int:
     else:
         show_parts(replay_parts(found))
     if not args.quiet:
-        so_far = "" if display.progress.ended else ", and may go on"
+        now = folder.state()
+        then = ", and may go on" if now.active else f", then {now.state.value}"
+        so_far = "" if display.progress.ended else then
         narrate(f"end of the replay: run {folder.run} was {found.state.value}{so_far}")
     return Status.DONE
 

@@ -379,4 +379,8 @@ def compact_store(args: Arguments) -> int:
     else:
         write(f"{path}\n")
         narrate(f"{counted(results, 'result')}; the previous generation is kept until the next compaction")
+    # Opened again, the store has no damage to tell of.
+    aside = path.with_name(f"set-aside-{int(path.stem.rpartition('-')[2]) - 1}.txt")
+    if aside.is_file():
+        narrate(f"damaged lines were left out: {aside} has them, with the reasons")
     return Status.DONE

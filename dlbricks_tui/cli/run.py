@@ -151,7 +151,9 @@ def _end_in_words(state: JobState, request: RunRequest) -> str:
     if not request.bricks:
         return f"{ended}{counted(state.whole_models.measured, 'model')} timed end to end"
     left = bricks.total - bricks.measured - bricks.unfinished - bricks.reused - bricks.failed
-    spared = f", {left} not needed" if request.target is not None and state.is_finished else ""
+    # With a message, its time was over before it had reached the target.
+    reaches_target = request.target is not None and state.is_finished and not state.message
+    spared = f", {left} not needed" if reaches_target else ""
     unfinished = f"{bricks.unfinished} unfinished, " if bricks.unfinished else ""
     known = f"{bricks.reused} known before, {bricks.failed} failed"
     return f"{ended}{counted(bricks.measured, 'brick')} measured, {unfinished}{known}{spared}"

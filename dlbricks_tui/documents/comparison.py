@@ -82,7 +82,8 @@ def answer_words(found: ComparedTwo) -> str:
     if found.verdict is Verdict.SLOWER:
         return f"A is faster: B takes {_ratio(found.ratio)} times as long {interval}."
     why = f"; {found.reason}" if found.reason else ""
-    return f"They cannot be told apart: B takes {_ratio(found.ratio)} times as long as A {interval}{why}."
+    told = "They take about the same time" if found.verdict is Verdict.SAME else "They cannot be told apart"
+    return f"{told}: B takes {_ratio(found.ratio)} times as long as A {interval}{why}."
 
 
 def side_parts(found: ComparedTwo) -> Iterator[Part]:

@@ -39,6 +39,7 @@ from dlbricks_tui.runtime.variant import (
 from dlbricks_tui.settings.language import CACHE, FLASH_ATTENTION, GENERATE, PROMPT, WEIGHTS
 from dlbricks_tui.settings.setting import options_in_words
 from dlbricks_tui.settings.variant import RUNTIME, THREADS
+from dlbricks_tui.wording.answers import rough_peaks_words
 from dlbricks_tui.wording.numbers import (
     PREDICTED,
     ago,
@@ -165,6 +166,7 @@ def _figures_parts(answer: LanguageAnswer) -> Iterator[Part]:
     else:
         reached = f"decoding reaches {sign}{percent(rate / bound)} of that"
         yield Sentence(f"memory bandwidth allows {rate_words(bound)}; {reached}")
+    yield from rough_peaks_parts([answer])
 
 
 def basis_sentence(answer: LanguageAnswer) -> str:
@@ -353,6 +355,12 @@ def legend_parts(answers: Sequence[LanguageAnswer]) -> Iterator[Part]:
     if predicted := [it for it in answers if it.is_predicted]:
         command = language_command(predicted[0])
         yield Sentence(f"{PREDICTED} predicted, in part or in full: `{command}` measures the first of these")
+    yield from rough_peaks_parts(answers)
+
+
+def rough_peaks_parts(answers: Iterable[LanguageAnswer]) -> Iterator[Part]:
+    if rough := [it.threads for it in answers if it.has_rough_peaks and it.is_predicted]:
+        yield Sentence(rough_peaks_words(rough), "warn")
 
 
 class _Point(NamedTuple):

@@ -28,7 +28,7 @@ from dlbricks_tui.host.noise import NoiseVerdict
 from dlbricks_tui.host.peaks import MEMORY
 from dlbricks_tui.runtime.traits import runtime_title
 from dlbricks_tui.runtime.variant import threads_in_words
-from dlbricks_tui.wording.answers import combination_words, figure_text
+from dlbricks_tui.wording.answers import combination_words, figure_text, rough_peaks_words
 from dlbricks_tui.wording.numbers import (
     PREDICTED,
     ago,
@@ -301,6 +301,8 @@ def _legend(found: Sequence[LanguageOnSystem]) -> Iterator[Part]:
         others = sorted({name for it in of_peaks for name in it.compared_with})
         shares = f"what {names_of(others, _MOST_NAMED)} reached of theirs" if others else "what hosts usually reach"
         yield Sentence(f"{PREDICTED} its peaks: predicted from the peaks of the system and {shares}")
+    if rough := [it.threads for it in found if it.has_rough_peaks and it.is_predicted]:
+        yield Sentence(rough_peaks_words(rough), "warn")
     first = shlex.quote(found[0].path or found[0].model) if found else ""
     if unknown := sorted({it.system for it in found if it.rests_on == "description"}):
         yield Sentence(

@@ -16,13 +16,15 @@ from dlbricks_tui.documents.parts import (
     Sentence,
     Table,
     name_column,
+    word_column,
 )
 from dlbricks_tui.documents.pictures import Axis, Plot, Series, StraightLine
 from dlbricks_tui.runtime.variant import threads_in_words, without_variant
 from dlbricks_tui.scenarios.kinds import MOST_USERS
 from dlbricks_tui.scenarios.tokens import TokenLoad, TokenServing
+from dlbricks_tui.wording.answers import rough_peaks_words
 from dlbricks_tui.wording.jobs import percentile_name
-from dlbricks_tui.wording.numbers import PREDICTED, counted, delay_text, rate_text
+from dlbricks_tui.wording.numbers import PREDICTED, counted, delay_text, memory_text, rate_text
 
 _PLOT_LINES = 12
 # Delays far above their bounds would press all others to the ground.
@@ -60,11 +62,13 @@ def token_load_parts(answer: TokenLoadAnswer, *, on_screen: bool = False) -> Ite
         Column("answers in a step", lambda it: it.answers),
         Column("takes", lambda it: f"{PREDICTED if it.predicted else ''}{delay_text(it.ms)}"),
         Column("95 %", lambda it: f"{delay_text(it.low_ms)} to {delay_text(it.high_ms)}", is_optional=True),
-        Column("tokens/s", lambda it: rate_text(1000.0 * it.answers / it.ms)),
+        Column("tokens/s", lambda it: f"{PREDICTED if it.predicted else ''}{rate_text(1000.0 * it.answers / it.ms)}"),
     )
     yield Table(step_columns, answer.steps)
     if answer.coverage < 1.0 and not on_screen:
         yield Sentence(f"steps with {PREDICTED} are predicted: without --predict they are measured, and users driven")
+    if answer.coverage < 1.0 and answer.has_rough_peaks:
+        yield Sentence(rough_peaks_words([answer.threads]), "warn")
     engines = {it.load.driven.engine: None for it in loads if it.load.driven}
     if engines:
         yield Sentence(
@@ -79,7 +83,15 @@ def token_load_parts(answer: TokenLoadAnswer, *, on_screen: bool = False) -> Ite
 
 def token_load_line(answer: TokenLoadAnswer) -> str:
     """Return the most users within both bounds, such as `~4 users (3 to 5) by continuous batches`."""
-    best = max(answer.ways, key=lambda it: (it.most_users, it.loads[0].predicted.tokens_per_second))
+    single, *_ = answer.ways
+    if any(it.fits for it in answer.ways):
+        return _users_line(answer)
+    needed = f"{memory_text(single.memory_bytes)} of {memory_text(answer.host_memory_bytes)}"
+    return f"does not fit: {needed}; with enough memory {_users_line(answer)}"
+
+
+def _users_line(answer: TokenLoadAnswer) -> str:
+    best = max(answer.ways, key=lambda it: (it.fits, it.most_users, it.loads[0].predicted.tokens_per_second))
     single, *_ = answer.ways
     if not best.most_users:
         alone = single.curve[0]
@@ -118,6 +130,8 @@ def _way_columns() -> tuple[Column[ServedUsers], ...]:
         Column("batch", lambda it: it.batch, is_optional=True),
         Column("users", lambda it: f"{PREDICTED}{_users(it.most_users)}", style="strong"),
         Column("95 %", interval),
+        Column("memory", lambda it: memory_text(it.memory_bytes), is_optional=True, goes_last=True),
+        word_column("fits", lambda it: "yes" if it.fits else "no", lambda it: "good" if it.fits else "bad"),
     )
 
 
@@ -135,7 +149,7 @@ def _load_columns(*, has_driven: bool) -> Iterator[Column[_Load]]:
         yield Column(title, cell, style="strong", is_optional=spare, goes_last=spare)
         if has_driven:
             yield Column("driven", partial(_driven_cell, value, text), is_optional=spare)
-    yield Column("bounds", lambda it: _verdict(it.load), style=lambda it: "good" if it.load.is_met else "bad")
+    yield Column("bounds", _verdict, style=lambda it: "good" if it.load.is_met and it.way.fits else "bad")
 
 
 def _first_ms(it: TokenLoad) -> float:
@@ -159,8 +173,10 @@ def _driven_cell(value: Callable[[TokenLoad], float], text: Callable[[float], st
     return text(value(it.load.driven.load)) if it.load.driven else "-"
 
 
-def _verdict(it: UsersLoad) -> str:
-    return f"{'' if it.driven else PREDICTED}{'met' if it.is_met else 'not met'}"
+def _verdict(it: _Load) -> str:
+    if not it.way.fits:
+        return "does not fit"
+    return f"{'' if it.load.driven else PREDICTED}{'met' if it.load.is_met else 'not met'}"
 
 
 def token_load_plots(answer: TokenLoadAnswer) -> tuple[Plot, Plot]:

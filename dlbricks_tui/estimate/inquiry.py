@@ -11,7 +11,7 @@ from dlbricks_tui.bricks.decomposition import Decomposition
 from dlbricks_tui.bricks.identity import end_to_end_keys
 from dlbricks_tui.estimate.estimate import Options, estimate
 from dlbricks_tui.estimate.knowledge import NOTHING_KNOWN, Knowledge, Predictor, host_speed
-from dlbricks_tui.estimate.lookup import BrickResults, all_end_to_end, beside, end_to_end
+from dlbricks_tui.estimate.lookup import BrickResults, all_end_to_end, beside, end_to_end, whole_latency
 from dlbricks_tui.estimate.system_estimate import Offer, SystemEstimate, best_offer, offers_for
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.runtime.traits import Traits
@@ -138,15 +138,18 @@ class Inquiry:
         runs = newest_together([it for it in found if it.trimmed_mean_ms > 0])
         # The store reports damaged results.
         with suppress(DamagedResultError):
-            samples_ms = [sample for it in runs for sample in self._store.samples_ms(it)]
-            latencies = [(it.trimmed_mean_ms, it.low_ms, it.high_ms) for it in runs]
-            return timing_by(latencies, samples_ms) if runs else None
+            samples_ms = [sample for it in runs for sample in self._steady_samples_ms(it)]
+            return timing_by([whole_latency(it) for it in runs], samples_ms) if runs else None
         return None
 
     def end_to_end_samples_ms(self, way: Way) -> tuple[float, ...]:
         """Return the samples of the model that was timed end to end in one way; none if it was not."""
         timed = self.timed(way)
-        return () if timed is None else self._store.samples_ms(timed)
+        return () if timed is None else self._steady_samples_ms(timed)
+
+    def _steady_samples_ms(self, timed: Summary) -> tuple[float, ...]:
+        # Those behind the warm-up, of which its statistics are.
+        return self._store.samples_ms(timed)[-timed.samples :]
 
     def timed(self, way: Way) -> Summary | None:
         """Return the newest result of the model that was timed end to end in one way; None if it was not."""

@@ -156,20 +156,24 @@ def _together(pair: Pair, layers: Sequence[tuple[int, MeasuredLatency]]) -> Meas
 
 
 def beside(found: SystemEstimate, timed: Summary | None) -> SystemEstimate:
-    """Return an estimate with the end-to-end latency of the model, if it was timed.
+    """Return an estimate with the end-to-end latency of the model, if it was timed."""
+    if timed is None:
+        return found
+    moment, whole = round(datetime.fromisoformat(timed.when).timestamp() * 1_000_000), whole_latency(timed)
+    return replace(
+        found, end_to_end=whole, reference_ms=timed.reference_ms, timed_when=moment, timed_samples=timed.samples
+    )
+
+
+def whole_latency(timed: Summary) -> Latency:
+    """Return the latency of a whole model.
 
     On a host that was not quiet the interval of its samples tells too little.
     """
-    if timed is None:
-        return found
     value_ms = timed.trimmed_mean_ms
     half_ms = max(0.0, timed.shared) * value_ms
     below_ms, above_ms = math.hypot(half_ms, value_ms - timed.low_ms), math.hypot(half_ms, timed.high_ms - value_ms)
-    latency = Latency(value_ms, max(0.0, value_ms - below_ms), value_ms + above_ms)
-    moment = round(datetime.fromisoformat(timed.when).timestamp() * 1_000_000)
-    return replace(
-        found, end_to_end=latency, reference_ms=timed.reference_ms, timed_when=moment, timed_samples=timed.samples
-    )
+    return Latency(value_ms, max(0.0, value_ms - below_ms), value_ms + above_ms)
 
 
 def end_to_end(store: ResultsDatabase, keys: Mapping[Level, str], name: str, way: Way) -> Summary | None:

@@ -171,7 +171,8 @@ class JobFolder:
 
     def pause(self) -> None:
         """Ask the job to pause."""
-        process = self._require_active("pause", to_end=not self.waits_while_paused).process
+        # A process that begins lets its job go on.
+        process = self._require_active("pause", to_end=True).process
         with _writing(self.pause_file):
             self.pause_file.touch()
         if not self.waits_while_paused:

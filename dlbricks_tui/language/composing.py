@@ -185,7 +185,11 @@ class MemoryNeed:
 
     @property
     def total(self) -> int:
-        return self.weights + self.cache + self.buffers
+        return self.of_batch(1, 1)
+
+    def of_batch(self, answers: int, prompts: int) -> int:
+        """Return the memory where so many answers are made, and so many prompts read, together."""
+        return self.weights + answers * self.cache + prompts * self.buffers
 
 
 def memory_need(asked: LanguageQuestion, found: Decoder) -> MemoryNeed:

@@ -312,7 +312,8 @@ def open_whole_model(
     # A step behind the prompt is timed, too.
     longest = asked.prompt + max(2, asked.generate)
     need = memory_need(asked, asked.decoder(asked.steps[0]))
-    require_memory(need.weights + max(asked.batches) * (need.cache + need.buffers), memory_bytes)
+    most = max(asked.batches)
+    require_memory(need.of_batch(most, most), memory_bytes)
     files = whole_model_files(sizes, precision, longest, runtime.traits)
     with folder_for_models(data.cache) as folder:
         tell(files.size_bytes)

@@ -85,7 +85,9 @@ def open_language_model(text: str) -> NamedModel:
     known = model_in_library(text)
     path = os.path.expanduser(text)  # noqa: PTH111 - unlike Path's own functions, these accept any text
     is_there = os.path.exists(path)  # noqa: PTH110
-    if known is not None and not (is_there and os.sep in text):
+    # A path that is not there is no name, whatever its last part is.
+    is_path = is_there or text.startswith((os.sep, ".", "~"))
+    if known is not None and not (is_path and os.sep in text):
         return known
     if is_there:
         return _at(Path(path))

@@ -10,7 +10,7 @@ import math
 import re
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import cache, lru_cache
 from statistics import fmean, median, pstdev
 from types import MappingProxyType
@@ -184,6 +184,8 @@ class HostRates:
     bytes_per_ms: float
     operations_per_ms: float
     is_measured: bool = True
+    # Measured for a moment, as the store lacks the peaks: a busy host has others in each command.
+    is_rough: bool = field(default=False, compare=False)
 
     @classmethod
     def of_peaks(cls, peaks: Peaks) -> HostRates:
@@ -449,6 +451,6 @@ def _mean(values: Sequence[float], weights: Sequence[float]) -> float:
 @lru_cache(maxsize=16)
 def _quick_rates(system: str, threads: int) -> HostRates:
     try:
-        return HostRates.of_peaks(quick_peaks(system, threads))
+        return replace(HostRates.of_peaks(quick_peaks(system, threads)), is_rough=True)
     except PeaksError:
         return HostRates.guessed(threads)

@@ -131,7 +131,7 @@ class Inside:
         # Since the reference was timed last: the time, the processor time of this process, and the runs of programs.
         self._read_at, self._own_seconds, self._runs = -math.inf, 0.0, 0
         self._contention: Contention | None = None
-        self._waited_seconds = 0.0
+        self._waited_seconds = self._paused_seconds = 0.0
         self._agenda = agenda or Agenda()
         # The bricks that are already in the store.
         self._kept: set[Job] = set()
@@ -147,21 +147,35 @@ class Inside:
         self._again = []
         # The list grows meanwhile.
         for number, job in enumerate(chain(models, self._again)):
-            self._control.checkpoint()
-            began, waited_seconds = time.monotonic(), self._waited_seconds
+            self._checkpoint()
+            began = self._worked_seconds
             self._tell(BatchStarted(number=1, of=1, programs=1, seconds_left=self._within_budget(self._agenda.seconds)))
             whole = self._loaded(job)
             if whole is not None:
                 self._results.loaded(job, whole.first_run_ms / 1000, (), allocates=whole.allocates)
                 self._sample_for_a_while(whole, before_rounds=before_carriers)
+                # One whose worker is lost behind enough samples lacks further ones only.
                 if len(whole.samples_ms) >= BEFORE_ROUNDS.runs:
                     self._keep_whole(whole)
                     self._agenda.learn(job.expected_ms, median(whole.samples_ms))
+                else:
+                    self._fail(job)
                 if self._worker.holds(job.name):
                     self._timed_wholes.append(whole)
                 self._worker.clear()
             if number < len(models):
-                self._agenda.end_stage(time.monotonic() - began - (self._waited_seconds - waited_seconds))
+                self._agenda.end_stage(self._worked_seconds - began)
+
+    def _checkpoint(self) -> None:
+        """Let the run be stopped or paused; a pause is no work."""
+        began = time.monotonic()
+        self._control.checkpoint()
+        self._paused_seconds += time.monotonic() - began
+
+    @property
+    def _worked_seconds(self) -> float:
+        """The time of a clock that stands still in pauses, and while programs wait for a quiet host."""
+        return time.monotonic() - self._paused_seconds - self._waited_seconds
 
     def _loaded(self, job: Job) -> _Whole | None:
         """Load the file of a model, or else its layers; store the reason if neither runs."""
@@ -199,7 +213,7 @@ class Inside:
         The whole models that are timed beside them may take `most_bytes` of memory together. Carriers that may have
         been lost by no fault of theirs are timed once more, each by itself, unless they are timed `again`.
         """
-        began, waited_seconds = time.monotonic(), self._waited_seconds
+        began = self._worked_seconds
         self._wholes = self._beside(carriers, most_bytes)
         running = self._load(carriers, most_seconds_per_carrier(max(of, len(carriers))))
         started = list(running)
@@ -207,7 +221,7 @@ class Inside:
         over: list[TimedCarrier] = []
         try:
             while running:
-                self._control.checkpoint()
+                self._checkpoint()
                 self._round(running, waits=len(over) == len(running))
                 over = [it for it in running if it.is_done()]
                 done = [it for it in over if not (self._is_patient and it.lacks_quiet_rounds())]
@@ -233,7 +247,7 @@ class Inside:
         for what in carriers:
             if self._may_run_alone(what.name) and not self._kept.issuperset(what.bricks.values()):
                 self.time_carriers([what], max(of, len(carriers)), most_bytes, again=True)
-        self._agenda.end_stage(time.monotonic() - began - (self._waited_seconds - waited_seconds))
+        self._agenda.end_stage(self._worked_seconds - began)
 
     def _may_run_alone(self, name: str) -> bool:
         """Return True if a program, or all of a carrier's that were lost, may have been lost by no fault of theirs."""
@@ -257,7 +271,7 @@ class Inside:
         self._tell(BatchStarted(number=1, of=1, programs=len(bricks), seconds_left=left))
         firsts: list[tuple[CarrierJob, float, int]] = []
         for what in carriers:
-            self._control.checkpoint()
+            self._checkpoint()
             began = time.monotonic()
             loaded = self._worker.load(what.name, what.plain, what.expected_ms)
             if loaded is None and what.file is not None and not self._may_run_alone(what.name):
@@ -276,7 +290,9 @@ class Inside:
             slow = what.is_heavy or latency_ms > SLOW_MS or seconds > SECONDS_TO_COPY
             firsts.append((what, latency_ms, 1 if slow else COPIES))
             for job in dict.fromkeys(what.bricks.values()):
-                self._results.loaded(job, loaded.first_run_seconds, ())
+                # An earlier group may have had carriers of it.
+                if job not in self._kept:
+                    self._results.loaded(job, loaded.first_run_seconds, ())
         # A network that is loaded later is faster, so whole models are loaded between the copies of carriers.
         for whole in self._wholes:
             if self._worker.load(whole.job.name, whole.program, whole.job.expected_ms):
@@ -383,7 +399,7 @@ class Inside:
         while len(whole.samples_ms) < plain.runs or (
             time.monotonic() < until and len(whole.samples_ms) < _MOST_PLAIN_RUNS
         ):
-            self._control.checkpoint()
+            self._checkpoint()
             if not self._sample_whole(whole):
                 return
         self._read_reference()
@@ -394,7 +410,7 @@ class Inside:
             and len(whole.samples_ms) < most
             and counting(whole.samples_ms, whole.moments, self._track).doubt
         ):
-            self._control.checkpoint()
+            self._checkpoint()
             began = time.monotonic()
             if not self._sample_whole(whole):
                 return
@@ -409,8 +425,6 @@ class Inside:
         taken_ms = self._worker.sample([name], *runs).get(name)
         self._runs += sum(runs)
         if taken_ms is None:
-            if len(whole.samples_ms) < BEFORE_ROUNDS.runs:
-                self._fail(whole.job)
             return False
         whole.samples_ms.append(median(taken_ms))
         whole.moments.append(self._track.now)

@@ -7,6 +7,7 @@ from contextlib import suppress
 from dataclasses import astuple, dataclass, replace
 from pathlib import Path
 from statistics import fmean
+from typing import TypeVar
 
 from dlbricks_tui.bricks.carriers import Carrier, carrier_of, whole
 from dlbricks_tui.bricks.decomposition import decompose
@@ -52,6 +53,7 @@ from dlbricks_tui.store.records import ANY_CONTEXT
 
 # The models of a run by one runtime, or networks of excerpts from private ones.
 Models = tuple[CutModel, ...]
+Part = TypeVar("Part")
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,17 +82,17 @@ def read_models(session: RunSession) -> Models:
     return cut_models(session.request, library, cache, log, session.tell, session.part, session.graphs)
 
 
-def read_parts(sessions: Sequence[RunSession], read: Callable[[RunSession], Models]) -> tuple[Models, ...]:
+def read_parts(parts: Sequence[Part], read: Callable[[Part], Models]) -> tuple[Models, ...]:
     """Return the models of each part of a run; raise the first error if no part can read its models."""
     found: list[Models] = []
     refusals: list[UserError] = []
-    for session in sessions:
+    for part in parts:
         try:
-            found.append(read(session))
+            found.append(read(part))
         except (ModelError, WorkerLostError) as refusal:
             refusals.append(refusal)
             found.append(())
-    if refusals and len(refusals) == len(sessions):
+    if refusals and len(refusals) == len(parts):
         raise refusals[0]
     return tuple(found)
 

@@ -71,11 +71,12 @@ def execute(
     detached: bool = False,
     with_estimates: bool = True,
     read: Callable[[RunSession], Models] = read_models,
+    at_end: Callable[[], None] = lambda: None,
 ) -> RunOutcome:
     """Do what is requested, in this process, and return the outcome; a detached run outlives its terminal.
 
     `read` returns the networks of a run that has no models of this host, such as a suite. A run without estimates ends
-    as soon as it has measured: its results are for another host.
+    as soon as it has measured: its results are for another host. `at_end` is called before viewers hear of the end.
     """
     with (
         only_process(folder),
@@ -144,6 +145,11 @@ def execute(
             raise
         finally:
             early_worker.end()
+        try:
+            at_end()
+        except UserError as error:
+            control.end(State.FAILED, str(error))
+            raise
         state = control.end(stopped.state, stopped.why) if stopped else control.end(State.FINISHED, "")
     return RunOutcome(request, state, estimates)
 
@@ -207,10 +213,13 @@ def read_outcome(folder: RunFolder, data: DataFolder) -> RunOutcome:
     if request.suite is not None:
         return RunOutcome(request, state, ())
     known: KnownGraphs = {}
-    estimates: list[EstimatedModel] = []
-    for part in request.parts:
+
+    def read(part: RunRequest) -> Models:
         library = Library(SAMPLE_MODELS, data.path, part.runtime.traits.format)
-        models = cut_models(part, library, data.cache, folder.worker_log, lambda _: None, known=known)
+        return cut_models(part, library, data.cache, folder.worker_log, lambda _: None, known=known)
+
+    estimates: list[EstimatedModel] = []
+    for part, models in zip(request.parts, read_parts(request.parts, read), strict=True):
         with ResultsDatabase(data.store) as store:
             estimates += _estimates(models, part, store, data)
     return RunOutcome(request, state, tuple(estimates))

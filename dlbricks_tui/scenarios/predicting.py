@@ -246,11 +246,11 @@ def tests_together(tests: Iterable[LoadTest]) -> list[LoadTest]:
 def slowdown_of(tests: Sequence[LoadTest], instances: int) -> float | None:
     """Return how much longer a batch takes while so many instances run, by valid offline tests of one and of several.
 
-    None without such tests of the same model and batch size.
+    None without such tests of the same model and batch size. They are sorted: the last of alike ones counts.
     """
     offline = [it for it in tests if it.kind == ScenarioKind.OFFLINE.value and it.valid]
-    alone = {(it.model, it.batch_size): it for it in reversed(offline) if it.instances == 1}
-    together = {(it.model, it.batch_size): it for it in reversed(offline) if it.instances == instances}
+    alone = {(it.model, it.batch_size): it for it in offline if it.instances == 1}
+    together = {(it.model, it.batch_size): it for it in offline if it.instances == instances}
     common = alone.keys() & together.keys()
     factors = [instances * alone[it].per_second / together[it].per_second for it in common if together[it].per_second]
     return median(factors) if factors else None

@@ -97,6 +97,9 @@ def served(
 ) -> list[ServedAnswer]:
     """Simulate an engine with at most `largest` answers at a time; return the answers in the order of their ends."""
     joins = serving is TokenServing.CONTINUOUS
+    if joins and generate == 1:
+        # An answer ends with its prompt, and joins none.
+        largest = 1
     waiting = [(round(it[0] * _NS_PER_SECOND), user) for user, it in enumerate(pauses) if it]
     heapify(waiting)
     asked = dict.fromkeys(range(len(pauses)), 1)

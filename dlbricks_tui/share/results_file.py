@@ -263,8 +263,11 @@ def import_results(store: ResultsDatabase, key: SuiteKey, results: SuiteResults,
         for name, it in mine.items():
             bricks.append([replace(each, brick=it.brick, run=run) for each in part.measured[name]])
         for name, it in failed.items():
+            # The id is a hash of the content, so that importing again finds it.
+            known_by = json.dumps([run, results.system.id, part.runtime.id, it.brick, part.failed[name]])
             failures.append(
                 Failure(
+                    uuid=sha256(known_by.encode())[:32],
                     brick=it.brick,
                     context=ANY_CONTEXT,
                     system=results.system.id,
@@ -279,11 +282,12 @@ def import_results(store: ResultsDatabase, key: SuiteKey, results: SuiteResults,
             )
         decoys += len(part.measured) - len(mine)
         missing += len({it.brick for it in own.values()} - {it.brick for it in (*mine.values(), *failed.values())})
-    store.add(results.system, *described)
+    # Your own results on the same system count before those of a suite, and your own description of it, too.
+    source = Source(Path(where).name)
+    store.add_imported([results.system, *described], source)
     index = store.generation.index
     new = sum(any(index.row_of_uuid(each.uuid) is None for each in measured) for measured in bricks)
-    # Your own results on the same system count before those of a suite.
-    store.add_imported([*chain.from_iterable(bricks), *failures], Source(Path(where).name))
+    store.add_imported([*chain.from_iterable(bricks), *failures], source)
     runtimes = tuple(part.runtime.id for part in results.parts)
     known = len(bricks) - new
     return SuiteImport(results.system.id, runtimes[0], runtimes, key.models, new, known, decoys, len(failures), missing)

@@ -143,9 +143,10 @@ def execute_any(
     if request.suite is None:
         return execute(folder, request, place, queue, listener, detached=detached)
     read = partial(read_suite, request.suite.folder)
-    outcome = execute(folder, request, place, queue, listener, detached=detached, with_estimates=False, read=read)
-    write_results(request.suite.results, folder, request, place.data)
-    return outcome
+    write = partial(write_results, request.suite.results, folder, request, place.data)
+    return execute(
+        folder, request, place, queue, listener, detached=detached, with_estimates=False, read=read, at_end=write
+    )
 
 
 def main(folder: str, data: str) -> None:

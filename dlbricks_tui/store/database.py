@@ -266,7 +266,9 @@ class ResultsDatabase(TinyDB):
             # The key of a brick is the hash of its form: it is the same wherever it comes from.
             if source is not None and (marked := [uuid for uuid, it in new.items() if it.table != "bricks"]):
                 come = Import(when=utc_now(), file=source.file, signer=source.signer, records=tuple(marked))
-                entries.append(self._entry(come, fields_of(come)))
+                stated = self._entry(come, fields_of(come))
+                # First, as only the beginning of a torn write stays; and last, where earlier versions look for it.
+                entries = [stated, *entries, stated]
             self.storage.append(entries)
         return len(new)
 

@@ -41,9 +41,11 @@ from dlbricks_tui.store.documents import (
     written_by_newer,
 )
 from dlbricks_tui.store.files import (
+    END,
     FORMAT,
     HEAD,
     Damage,
+    Line,
     NumberedDocument,
     all_lines,
     are_alike,
@@ -376,8 +378,10 @@ class _Lines:
 
     def records(self) -> Iterator[Record]:
         """Yield the records that the store may not have."""
-        path, found = self.path, False
+        path, found, ended = self.path, False, False
+        line, before, promised = Line(0, 0, b""), 0, ""
         for line in all_lines(self.file.fileno(), _LONGEST_LINE):
+            ended = ended or line.text == END
             try:
                 here = document_on(line)
                 if here is None:
@@ -386,14 +390,23 @@ class _Lines:
                     raise ExchangeError(
                         f"{path} is part of a store; write a file to import by `dlbricks results export`"
                     )
+                before += line.complete
                 text = unsealed(here.text, path, _CURE)
                 if found and self._has(text):
                     continue
                 entry = entry_on(text)
                 found = True
+                if entry.table == HEAD and isinstance(documents := (entry.document or {}).get("documents"), int):
+                    promised = f" of {documents}"
                 yield from _accepted(entry.table, entry.document or {}, path, self.known)
             except BrokenDocumentError as error:
-                _refuse(self.report, path, Damage(path.name, line.number, line.offset, len(line.text), str(error)))
+                # Of a file that is cut off, all that is missing is named below.
+                if line.complete or ended or not found:
+                    _refuse(self.report, path, Damage(path.name, line.number, line.offset, len(line.text), str(error)))
+        if found and not ended:
+            reason = f"is cut off ({before - 1}{promised} documents come before it)"
+            number, offset = (line.number + 1, line.end) if line.complete else line[:2]
+            _refuse(self.report, path, Damage(path.name, number, offset, 0, reason))
         if self.generation is not None and not os.fstat(self.file.fileno()).st_size:
             raise ExchangeError(f"{path} is empty; name a file of `dlbricks results export`")
         if not found and (rewritten := _read_whole(self.file)):

@@ -210,6 +210,8 @@ class Index:
         self._latest = int(self.stored("when").max(initial=0))
         # The dates without those in the future, once they are needed.
         self._past = np.zeros(0, np.int64)
+        # The origins of the records that an import has announced and that come next, by their UUIDs.
+        self._announced: dict[str, int] = {}
         # With the number of rows at that time.
         self._models_of_runs: tuple[int, list[str]] = (-1, [])
 
@@ -310,6 +312,11 @@ class Index:
         about |= {"part": part, "offset": offset, "length": length}
         if before is not None:
             about[ORIGIN_COLUMN] = self._columns[ORIGIN_COLUMN][before]
+        if table in TABLES and (announced := self._announced.pop(document["uuid"], None)) is not None:
+            about[ORIGIN_COLUMN] = announced
+        elif table != "bricks":
+            # The write of the import was torn: this document is of another one.
+            self._announced.clear()
         for name, value in {**values, **about}.items():
             self._columns[name][row] = value
         self._chain(row, table)
@@ -323,6 +330,8 @@ class Index:
             for uuid in document["records"]:
                 if (imported := self.row_of_uuid(uuid)) is not None:
                     self._columns[ORIGIN_COLUMN][imported] = code
+                else:
+                    self._announced[uuid] = code
 
     def remove(self, table: str, document_id: int) -> None:
         """Remove a document."""
@@ -480,7 +489,7 @@ def to_iso(microseconds: int) -> str:
 
 INDEX_NAME = "index.bin"
 # Raise it with any change to the columns, or to how documents fill them.
-_VERSION = 3
+_VERSION = 4
 # The table of records that came after it. A version of dlbricks without it indexes its documents without columns.
 _LATER_TABLES = ("provenance",)
 

@@ -206,11 +206,15 @@ class JournalStorage(Storage):
             self._generation.close()
             self._generation = None
 
-    def _write_generation(self, generation: Generation) -> Path:
+    def _write_generation(self, generation: Generation, *, read_anew: bool = False) -> Path:
         number = generation.layout.newest
         path = self.folder / base_name(number + 1)
         tables = [*TABLES, *sorted(generation.index.tables - TABLES.keys())]
         rows = {table: generation.readable(generation.index.rows_of(table).tolist()) for table in tables}
+        if generation.damage and not read_anew:
+            # The saved index may be older than the damage, and the files that go now may have what is damaged here.
+            whole = Generation(self.folder, generation.layout, self.decode, trust_saved_index=False)
+            return self._write_generation(whole, read_anew=True)
         empty = [table for table in generation.index.tables if not rows[table]]
         head = head_of(documents=sum(map(len, rows.values())), empty_tables=sorted(empty))
         aside = [b"%s\n%s\n" % (str(each).encode(), generation.damaged_bytes(each)) for each in generation.damage]

@@ -265,7 +265,13 @@ class LanguageSettingsPanel(FormPanel):
         FormRow(setting=GENERATE, words=lambda it: f"{it.generate:,}"),
         FormRow(setting=WEIGHTS, many=True),
         FormRow(setting=CACHE, many=True, usual="default"),
-        FormRow(setting=THREADS, many=True, usual="default", offered=lambda _: [(it,) for it in THREADS.kind.offered]),
+        FormRow(
+            setting=THREADS,
+            many=True,
+            single=True,
+            usual="default",
+            offered=lambda _: [(it,) for it in THREADS.kind.offered],
+        ),
         FormRow(
             setting=RUNTIME,
             kept_in="runtimes",
@@ -436,10 +442,12 @@ class LanguageScreen(WorkScreen[None, LanguageJob]):
             self.notify("Select a model first.")
         else:
             read = partial(read_load, self._named(answer), self._settings, self._data)
-            self.run_in_thread(read, "load", self._show_load)
+            self.run_in_thread(read, "load", partial(self._show_load, self._settings))
 
-    def _show_load(self, load: TokenLoadAnswer) -> None:
-        if self._models.selected is not None and self._models.selected.model == load.model:
+    def _show_load(self, settings: LanguageSettings, load: TokenLoadAnswer) -> None:
+        """Show the users of the selected model, unless it or the settings have changed since."""
+        answer = self._models.selected
+        if answer is not None and answer.model == load.model and settings == self._settings:
             self._shows_load = True
             self._answer.show_parts(token_load_parts(load, on_screen=True), f"users of {load.model}")
             self._curves.show_load(load)
@@ -463,13 +471,12 @@ class LanguageScreen(WorkScreen[None, LanguageJob]):
 
     def _open(self, path: Path) -> None:
         # A name looks like a file of the folder that this process is in.
-        named = str(path) if path.exists() else str(path).removeprefix(f"{Path.cwd()}/")
+        named = str(path) if path.exists() else str(path).removeprefix(f"{Path.cwd()}/".replace("//", "/"))
         self.run_in_thread(partial(language_answers.named_model, named), "open", self._add)
 
     def _add(self, model: NamedModel) -> None:
         self._wanted = model.name
-        if all(it.model != model.name for it in self._models.answers):
-            self._opened[model.name] = model
+        self._opened[model.name] = model
         self.look()
 
     # The settings

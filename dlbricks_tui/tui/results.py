@@ -13,6 +13,7 @@ from dlbricks_tui.api.open_models import ComparableRow, PairKind
 from dlbricks_tui.api.session import WorkbenchSession
 from dlbricks_tui.documents.lines import Line, Span, line
 from dlbricks_tui.documents.results import QUESTION, results_answer
+from dlbricks_tui.errors import UserError
 from dlbricks_tui.tui import messages
 from dlbricks_tui.tui.dialogs.notices import ask_which_marked
 from dlbricks_tui.tui.keys import scopes
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from dlbricks_tui.api.sides import NamedSelection
+    from dlbricks_tui.store.columns import Summary
     from dlbricks_tui.store.selections import Selection
 
 _EVERYTHING = "all results"
@@ -67,17 +69,24 @@ class ResultsScreen(AnswerScreen[None]):
         self._store = session.store
         self._data = session.data
         self._kept: NamedSelection | None = None
+        # The id of the selected result, and an older one of its history that is read in its place.
+        self._selected = ""
+        self._older: Summary | None = None
         # The deleted selections, the latest last.
         self._undo: list[Selection] = []
         # What there is; None before the store was read, or without results.
         self._overview: work.Overview | None = None
         self._has_looked = False
+        # Why the store cannot be read.
+        self._refusal = ""
 
     def question(self) -> str:
         return QUESTION
 
     def answer(self) -> Iterable[Line]:
-        if self._overview is not None:
+        if self._refusal:
+            yield line(Span(f" {self._refusal}", "warn"))
+        elif self._overview is not None:
             yield line(Span(f" {results_answer(*self._overview)}", "strong"))
         elif self._has_looked:
             yield _NOTHING.line
@@ -98,18 +107,25 @@ class ResultsScreen(AnswerScreen[None]):
 
     def look(self) -> None:
         self._find()
-        self.run_in_thread(partial(work.overview, self._store), "overview", self._overview_found)
+        self.run_in_thread(partial(work.overview, self._store), "overview", self._overview_found, self._refused)
 
     def _overview_found(self, found: work.Overview | None) -> None:
-        if found != self._overview or not self._has_looked:
-            self._overview, self._has_looked = found, True
+        if found != self._overview or not self._has_looked or self._refusal:
+            self._overview, self._has_looked, self._refusal = found, True, ""
             self.head_changed()
+
+    def _refused(self, reason: str) -> None:
+        """Say why the store cannot be read: a box would be there again whenever it is closed."""
+        self._refusal = reason
+        self.head_changed()
 
     # Messages of panels, and results of work in threads
 
     @on(ResultsPanel.Asked)
     def _find(self) -> None:
-        self.run_in_thread(partial(work.find, self._store, self._table.result_query), "find", self._found)
+        self.run_in_thread(
+            partial(work.find, self._store, self._table.result_query), "find", self._found, self._refused
+        )
 
     def _found(self, found: work.QueriedResults) -> None:
         self._table.show(found)
@@ -119,7 +135,14 @@ class ResultsScreen(AnswerScreen[None]):
 
     @on(ResultsPanel.Selected)
     def _result_selected(self, event: ResultsPanel.Selected) -> None:
-        self.run_in_thread(partial(work.read_result, self._store, event.result), "read", self._result_read)
+        (summary,) = event.result.summaries()
+        if summary.id != self._selected:
+            self._selected, self._older = summary.id, None
+        # The older one stays where results are listed anew.
+        if self._older is None:
+            self.run_in_thread(partial(work.read_result, self._store, event.result), "read", self._result_read)
+        else:
+            self.run_in_thread(partial(work.read_again, self._store, self._older), "read", self._result_read)
 
     def _result_read(self, read: work.ResultRead | None) -> None:
         if read is not None:
@@ -128,12 +151,16 @@ class ResultsScreen(AnswerScreen[None]):
 
     @on(ResultsPanel.Opened)
     def _opened(self) -> None:
+        if self._older is not None:
+            self._older = None
+            self._table.cursor_settled()
         self.go_to(self._record)
 
     @on(HistoryPanel.Opened, "#history")
     def _older_opened(self) -> None:
         if self._history.selected is not None:
-            read = partial(work.read_again, self._store, self._history.selected)
+            self._older = self._history.selected
+            read = partial(work.read_again, self._store, self._older)
             self.run_in_thread(read, "read", self._result_read)
             self.go_to(self._record)
 
@@ -150,9 +177,17 @@ class ResultsScreen(AnswerScreen[None]):
 
     def action_undo_delete(self) -> None:
         if self._undo:
-            self.run_in_thread(partial(work.restore, self._store, self._undo.pop()), then=self._restored)
+            self.run_in_thread(partial(self._restore, self._undo.pop()), then=self._restored)
         else:
             self.notify("Nothing was deleted in this session.")
+
+    def _restore(self, deleted: Selection) -> frozenset[str]:
+        try:
+            return work.restore(self._store, deleted)
+        except UserError:
+            # Such as on a full disk: it can be tried again.
+            self._undo.append(deleted)
+            raise
 
     def _restored(self, ids: frozenset[str]) -> None:
         self._table.mark_restored(ids)

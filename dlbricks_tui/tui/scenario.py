@@ -288,6 +288,8 @@ class ScenarioScreen(WorkScreen[None, LoadJob]):
         self._measured = ""
         self._warnings: tuple[str, ...] = ()
         self._predicted_before: PredictedLoad | None = None
+        # The load test to select once it is listed.
+        self._wanted = ""
         self._is_outdated = False
 
     def on_mount(self) -> None:
@@ -328,8 +330,9 @@ class ScenarioScreen(WorkScreen[None, LoadJob]):
 
     def _predicted(self, found: ScenarioOfModel) -> None:
         self._tests.show_items(found.answer.load_tests_of_model)
-        if self._measured:
-            self._tests.select(self._measured)
+        if self._wanted:
+            self._tests.select(self._wanted)
+            self._wanted = ""
         self._show_prediction(found, found.answer.refusal)
 
     def _show_prediction(self, found: ScenarioOfModel | None, refusal: str) -> None:
@@ -425,7 +428,8 @@ class ScenarioScreen(WorkScreen[None, LoadJob]):
     def job_ended(self, job: LoadJob) -> None:
         self._last = job
         if job.done is not None:
-            self._measured, self._warnings = job.done.uuid, job.done.warnings
+            self._measured = self._wanted = job.done.uuid
+            self._warnings = job.done.warnings
             before = None if self._found is None or job.was_begun_before else self._found.answer.prediction
             self._predicted_before = before
         self.job_changed()

@@ -54,8 +54,16 @@ class SystemsPanel(TablePanel[KnownSystem]):
         "data folder."
     )
 
+    def __init__(self, *, is_taken: bool) -> None:
+        """`is_taken` is False where no estimates are taken from a system."""
+        super().__init__()
+        self._is_taken = is_taken
+
     def columns(self) -> tuple[Column[KnownSystem], ...]:
         return system_columns(self.items)
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        return (action != "take" or self._is_taken) and super().check_action(action, parameters)
 
     def searched(self, item: KnownSystem) -> str:
         system = item.system
@@ -137,6 +145,9 @@ class LanguageMachinesPanel(TablePanel[LanguageOnSystem]):
     def columns(self) -> tuple[Column[LanguageOnSystem], ...]:
         return language_systems_columns(self.items)
 
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        return action != "take" and super().check_action(action, parameters)
+
     def show_counts(self) -> None:
         self.show_title()
 
@@ -179,7 +190,7 @@ class SystemsScreen(AnswerScreen[TakenSystem]):
         config: Config,
         language: AskedLanguageModel | None = None,
     ) -> None:
-        self._systems = SystemsPanel()
+        self._systems = SystemsPanel(is_taken=language is None)
         self._system = SystemPanel()
         self._language = language
         self._model = spec.source.name if spec else language.model if language else ""
@@ -193,15 +204,16 @@ class SystemsScreen(AnswerScreen[TakenSystem]):
         self._choices, self._config = choices, config
         self._runtimes: Mapping[str, RuntimeRecord] = {}
         self._found: Sequence[Candidate] | None = None
-        self._found_language: Sequence[LanguageOnSystem] = ()
+        self._found_language: Sequence[LanguageOnSystem] | None = None
 
     def question(self) -> str:
         return machines_question(self._model)
 
     def answer(self) -> Iterable[Line]:
         if self._language is not None:
-            told = language_systems_answer(self._found_language) or "No system is known to be the quickest."
-            yield line(Span(f" {told}", "strong"))
+            found = self._found_language
+            told = language_systems_answer(found or ()) or "No system is known to be the quickest."
+            yield line(Span(" Predicting.", "muted") if found is None else Span(f" {told}", "strong"))
         elif self._spec is None:
             yield line(Span(" Open a model on the workbench to compare the systems for it.", "muted"))
         elif self._found is None:

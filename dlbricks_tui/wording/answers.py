@@ -34,6 +34,7 @@ from dlbricks_tui.wording.numbers import (
     counted,
     in_ms,
     milliseconds,
+    names_of,
     p_words,
     part_of,
     percent,
@@ -395,6 +396,15 @@ _BY_ID = {
     "vocabulary-half": "halve the vocabulary",
 }
 _OPTIMISATIONS = {it.value for it in Optimisation}
+
+
+def rough_peaks_words(threads: Iterable[int]) -> str:
+    """Return that the peaks of this host are not stored for these numbers of threads, and the commands that do so."""
+    cures = [f"`dlbricks doctor --peaks{f' --threads {it}' * (it > 0)}`" for it in sorted(set(threads))]
+    return (
+        f"{PREDICTED} differs between commands, two times and more on a busy host, as each measures the peaks of the "
+        f"host for a moment; to store them: {names_of(cures)}"
+    )
 
 
 def what_if_words(what_if: str) -> str:

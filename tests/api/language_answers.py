@@ -222,7 +222,12 @@ def library() -> tuple[LanguageAnswer, ...]:
 
 
 def token_load_answer(
-    users: tuple[int, ...] = (2, 4), *, is_driven: bool = True, coverage: float = 1.0, **asked: Any
+    users: tuple[int, ...] = (2, 4),
+    *,
+    is_driven: bool = True,
+    coverage: float = 1.0,
+    host_memory_bytes: int = 16_000_000_000,
+    **asked: Any,
 ) -> TokenLoadAnswer:
     """Return an answer of a model that reads a prompt in half a second, and makes a token in 20 ms."""
     model = NamedModel("smollm2-135m", decoder_library("smollm2-135m"), title="SmolLM2 135M")
@@ -241,4 +246,4 @@ def token_load_answer(
         return StepTime(ms, 0.1 * ms, {}, coverage, WHEN)
 
     steps = {1: step(20.0), 2: step(25.0), 4: step(32.0)}
-    return answered(question, scenario, step(500.0), steps, users, driven, "quiet-host")
+    return answered(question, scenario, step(500.0), steps, users, driven, "quiet-host", host_memory_bytes)

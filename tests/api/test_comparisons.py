@@ -59,7 +59,7 @@ from dlbricks_tui.runtime.variant import USUAL_KERNELS, Precision
 from dlbricks_tui.store.change import Verdict
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.documents import QueryError
-from dlbricks_tui.store.records import Record
+from dlbricks_tui.store.records import Measurement, Record, new_uuid
 from dlbricks_tui.wording.numbers import counted
 from tests.api.exports import (
     DEFINITIONS,
@@ -75,7 +75,7 @@ from tests.api.exports import (
     side,
 )
 from tests.documents.snapshots import check
-from tests.estimate.stored import brick_records, model_record, store_of
+from tests.estimate.stored import brick_records, model_record, store_of, timed
 from tests.estimate.table1 import NoFramework, table1
 from tests.models.onnx_models import model as onnx_model
 from tests.models.onnx_models import saved
@@ -130,6 +130,14 @@ def test_a_new_kind_of_results_needs_one_declaration(
         select_named(store, "fuse")
 
 
+def test_a_side_of_two_runs_has_the_interval_of_their_mean(tmp_path: Path) -> None:
+    two = [model("m", ms, run=f"r-{ms:g}") for ms in (10.0, 12.0)]
+    with store_of(tmp_path / "store", *DEFINITIONS, *two, model("m", 20.0, system="there")) as store:
+        found = compare_named(store, named_side(store, "here"), named_side(store, "there"))
+    low, high = found.a.interval
+    assert found.a.ms == pytest.approx(11.0, rel=0.01) and low < 10.0 < 12.0 < high
+
+
 def test_parts_of_two_batch_sizes_are_those_of_an_item(tmp_path: Path) -> None:
     file, sides = saved(tmp_path, onnx_model([make_node("Relu", ["x"], ["y"])], {"x": ["batch", 8]}, ["y"])), []
     for size in (1, 8):
@@ -145,6 +153,24 @@ def test_parts_of_two_batch_sizes_are_those_of_an_item(tmp_path: Path) -> None:
         (compared.b, [part.b_ms for part in compared.parts]),
     ):
         assert sum(ms or 0.0 for ms in held) == pytest.approx(it.ms)
+
+
+def test_a_change_of_an_estimated_brick_counts_from_one_percent_on_and_that_of_its_model_from_three(
+    tmp_path: Path,
+) -> None:
+    file = saved(tmp_path, onnx_model([make_node("Relu", ["x"], ["y"])], {"x": [1, 8]}, ["y"]))
+    cut = decompose(Loader(tmp_path, TableFramework()).load(source_of(file)))
+    records = brick_records(cut, system="here", runtime=ONE)
+    slower = [
+        replace(it, system="there", uuid=new_uuid(), statistics=timed(1.02 * it.statistics.trimmed_mean_ms))
+        for it in records
+        if isinstance(it, Measurement)
+    ]
+    with store_of(tmp_path / "store", *DEFINITIONS, *records, *slower) as store:
+        inquiry = Inquiry(store, cut)
+        sides = [EstimatedSide(it, found) for it in ("here", "there") if (found := inquiry.on(it, ONE)) is not None]
+    compared = compare_estimates(PairKind.VARIANT, *sides)
+    assert (compared.verdict, {it.verdict for it in compared.parts}) == (Verdict.SAME, {Verdict.SLOWER})
 
 
 @pytest.mark.parametrize("is_large", [False, True], ids=["in this process", "in processes of their own"])

@@ -8,10 +8,11 @@ from typing import Any
 import pytest
 
 from dlbricks_tui.api import language_models
-from dlbricks_tui.api.language_answers import LanguageWhatIf, known_execution
+from dlbricks_tui.api.language_answers import LanguageOptions, LanguageWhatIf, known_execution
 from dlbricks_tui.api.language_models import changes_from_best, named_variants, variants_of, what_ifs_of
 from dlbricks_tui.bricks.identity import brick_of
 from dlbricks_tui.errors import UserError
+from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.host.peaks import MEMORY
 from dlbricks_tui.language.architecture import LanguagePhase, WeightPrecision
 from dlbricks_tui.language.composing import PROTOCOL, BrickTime, PhaseTimes, StepTime
@@ -96,6 +97,15 @@ def test_the_best_that_was_measured_comes_first_and_predictions_have_no_verdict(
     none_measured = changes_from_best(executions, [False] * 4, [True] * 4, LanguagePhase.TOTAL)
     assert [place for place, _ in none_measured] == [3, 1, 0, 2]
     assert {it[0].verdict for _, it in none_measured[1:]} == {Verdict.UNKNOWN}
+
+
+def test_a_file_counts_in_place_of_the_model_of_the_library_that_is_called_so(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(language_models, "stored_answers", lambda models, *_, **__: models)
+    own = replace(ASKED.model, path="smollm2-135m/config.json")
+    found: Any = language_models.library_answers(LanguageOptions(), DataFolder(tmp_path), (own,))
+    assert [it for it in found if it.name == own.name] == [own]
 
 
 def test_what_ifs_change_one_choice_and_have_names_and_words() -> None:

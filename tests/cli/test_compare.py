@@ -256,6 +256,7 @@ def test_systems_days_runs_and_filters_are_compared_by_the_bricks_of_both(
     assert found["a"]["ms"] == pytest.approx(21.0, rel=0.01) and found["a"]["how"] == "sum of 6 bricks"
     assert found["a"]["since"].startswith("2026-11-20")
     assert found["differences"]["system"] == ["host-a", "host-b"]
+    assert found["remarks"][0] == "The ratio is the geometric mean over 6 bricks, and the latencies are sums."
     assert any("Each side is one run" in it for it in found["remarks"])
 
 

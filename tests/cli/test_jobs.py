@@ -16,7 +16,7 @@ from dlbricks_tui.cli.main import main
 from dlbricks_tui.config.config import Sources
 from dlbricks_tui.errors import UserError
 from dlbricks_tui.folders import DataFolder
-from dlbricks_tui.host.queue import HOST_LOCK_VARIABLE, HostQueue, QueuedWork, WorkKind
+from dlbricks_tui.host.queue import HOST_LOCK_VARIABLE, HostQueue, ProcessIdentity, QueuedWork, WorkKind
 from dlbricks_tui.jobs.control import JobStopped
 from dlbricks_tui.jobs.errors import JobError
 from dlbricks_tui.jobs.events import Event, Waiting
@@ -28,7 +28,7 @@ from dlbricks_tui.runs.request import RunRequest, write_request
 from dlbricks_tui.runtime.registry import Registry
 from tests.cli.people import Command
 from tests.fleet.sample_fleet import sample_fleet
-from tests.runs.live_runs import RUN, ended, in_the_middle, planned, put_run
+from tests.runs.live_runs import NOBODY, RUN, ended, in_the_middle, planned, put_run
 
 GAIN = MeasuredGain(9.0, 0.42, (0.40, 0.44), 15.6, "2026-11-27T00:00:00+00:00")
 TOLD: tuple[Event, ...] = (
@@ -222,6 +222,14 @@ def test_a_replay_shows_the_progress_and_ends_with_the_estimates(data: DataFolde
 def test_a_replay_at_the_speed_of_the_run_says_so(data: DataFolder, dlbricks: Command) -> None:
     put_run(data, [planned(), ended(seconds=2)], State.FINISHED)
     assert " of it, at its own speed; nothing is measured now" in dlbricks(*REPLAY)[2]
+
+
+@pytest.mark.parametrize(("process", "then"), [(None, "and may go on"), (NOBODY, "then interrupted")])
+def test_a_replay_says_of_a_run_whose_process_was_killed_that_it_does_not_go_on(
+    process: ProcessIdentity | None, then: str, data: DataFolder, dlbricks: Command
+) -> None:
+    put_run(data, [planned()], process=process)
+    assert dlbricks(*FAST)[2].endswith(f"end of the replay: run {RUN} was running, {then}\n")
 
 
 def test_runs_have_the_names_of_their_models_in_a_narrow_terminal(

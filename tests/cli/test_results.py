@@ -16,7 +16,7 @@ from dlbricks_tui.folders import SAMPLE_MODELS
 from dlbricks_tui.models.library import Library
 from dlbricks_tui.models.loading import Loader
 from dlbricks_tui.store.database import ResultsDatabase
-from dlbricks_tui.store.documents import to_document
+from dlbricks_tui.store.documents import fields_of, to_document
 from dlbricks_tui.store.statistics import summarise
 from tests.cli.people import Command, document, one_line, schema_kept
 from tests.models.table_framework import TableFramework
@@ -208,6 +208,13 @@ def test_load_tests_and_proofs_are_deleted_by_their_ids_or_with_everything(resul
     assert json.loads(results("verify", "--json")[1])["records"]["load_tests"] == 0
 
 
+def test_the_beginning_of_an_id_deletes_no_form_of_a_brick(results: Command, data: Path) -> None:
+    uuid = fields_of(form())["uuid"]
+    assert results("delete", f"id={uuid[:4]}", "--yes")[::2] == (1, "0 results deleted\n")
+    assert json.loads(results("verify", "--json")[1])["records"]["bricks"] == 2
+    assert results("delete", f"id={uuid}", "--yes")[::2] == (0, "1 result deleted\n")
+
+
 def test_compacting_prints_a_file_that_plain_tinydb_opens(results: Command) -> None:
     status, out, err = results("compact")
     assert (status, err) == (0, "3 results; the previous generation is kept until the next compaction\n")
@@ -248,6 +255,10 @@ def test_every_command_reports_damage_and_verify_lists_it(results: Command, data
     assert "damaged lines: 1\n" in out
     assert "line 7" in err
     assert "the last line is unfinished (10 bytes)" in err
+    # The whole file has no damage any more.
+    told = f"damaged lines were left out: {data / 'store' / 'set-aside-0.txt'} has them, with the reasons"
+    assert told in results("compact")[2].splitlines()
+    assert "damaged" not in results("compact")[2]
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="this platform has no full device")

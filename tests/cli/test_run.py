@@ -9,7 +9,7 @@ import time
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from rich.console import Console
@@ -19,7 +19,7 @@ from dlbricks_tui.cli.progress import ShownProgress
 from dlbricks_tui.cli.run import tell_end
 from dlbricks_tui.host.queue import host_queue, this_process
 from dlbricks_tui.jobs.events import Event, Waiting
-from dlbricks_tui.jobs.folder import JobState, State
+from dlbricks_tui.jobs.folder import JobState, State, Tally
 from dlbricks_tui.measure.events import BatchStarted, DriftNoted, RoundDone, RoundRepeated
 from dlbricks_tui.measure.method import Method
 from dlbricks_tui.runs.control import Control, create_run
@@ -97,6 +97,17 @@ def test_a_run_with_a_target_says_how_many_bricks_it_did_not_need(dlbricks: Comm
     assert (status, "nothing was measured" in told) == (0, False) and f"{BRICKS - count} not needed" in told
 
 
+def test_a_run_without_time_for_its_target_says_of_no_brick_that_it_was_not_needed(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    spent = "its time budget of 5 s is spent"
+    state = JobState("1", State.FINISHED, this_process(), (), WHEN, WHEN, bricks=Tally(9, measured=2), message=spent)
+    asked = SimpleNamespace(bricks=True, target=0.05)
+    assert tell_end(cast("Any", SimpleNamespace(request=asked, state=state, estimates=())), FollowedRun()) == 0
+    told = capsys.readouterr().err
+    assert "2 bricks measured" in told and spent in told and "not needed" not in told
+
+
 def test_a_run_waits_in_line_says_for_what_and_keeps_its_budget(
     dlbricks: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -159,6 +170,7 @@ def test_impossible_options_are_refused_before_a_run_begins(dlbricks: Command) -
     refused: dict[tuple[str, ...], str] = {
         ("--runtime", "no-such-runtime"): "no runtime is called no-such-runtime",
         ("--target-ci", "0.01", "--fixed-runs", "3"): "not allowed with",
+        ("--again", "--target", "5%"): "leave one of them out",
         ("--fixed-runs", "10001", "--runtime", "no-such-runtime"): "give a whole number from 1 to 10,000",
         ("--precision", "bf16", "--runtime", "fake"): "computes in f32 and not in bf16",
         ("--optimisation", "basic", "--runtime", "fake"): "MXNet (fake) has no choice of optimisation levels",

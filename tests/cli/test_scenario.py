@@ -252,7 +252,7 @@ class AskedLoad:
 
     def stored(self, _: Any, options: TokenLoadOptions, __: Any) -> TokenLoadAnswer:
         self.options = options
-        bounds = {"first_token_ms": options.first_token_ms, "per_token_ms": options.per_token_ms}
+        bounds: dict[str, Any] = {"first_token_ms": options.first_token_ms, "per_token_ms": options.per_token_ms}
         return token_load_answer(options.users, is_driven=self.has_measured, **bounds)
 
     def measure(
@@ -302,6 +302,16 @@ def test_every_option_counts(dlbricks: Command, asked: AskedLoad) -> None:
     )
 
 
+def test_users_are_served_with_the_threads_of_the_config_as_llm_and_the_workbench_count_them(
+    dlbricks: Command, asked: AskedLoad, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DLBRICKS_RUN_THREADS", "1")
+    dlbricks(*USERS, "--predict")
+    assert asked.options.threads == (1,)
+    dlbricks(*USERS, "--predict", "--threads", "2")
+    assert asked.options.threads == (2,)
+
+
 def test_json_keeps_its_schema(dlbricks: Command, asked: AskedLoad) -> None:
     found = document(dlbricks(*USERS, "--users", "2", "--first-token-ms", "4000", "--json"))
     schema_kept(found, "scenario")
@@ -318,6 +328,15 @@ def test_the_status_says_whether_the_users_are_served(
     dlbricks: Command, asked: AskedLoad, words: str, status: int
 ) -> None:
     assert dlbricks(*USERS, *words.split(), "--predict")[0] == status
+
+
+def test_users_are_not_served_by_a_model_that_does_not_fit(
+    dlbricks: Command, asked: AskedLoad, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    small = token_load_answer((), is_driven=False, host_memory_bytes=100_000_000)
+    monkeypatch.setattr(f"{ASKING}.token_load", lambda *_: small)
+    status, out, _ = dlbricks(*USERS, "--predict")
+    assert status == 1 and "\ndoes not fit: 0.35 GB of 0.10 GB; with enough memory ~" in out
 
 
 def test_an_engine_that_failed_is_told_and_the_prediction_shown(dlbricks: Command, asked: AskedLoad) -> None:

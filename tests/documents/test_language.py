@@ -23,7 +23,7 @@ from dlbricks_tui.documents.language_comparison import (
     what_ifs_parts,
 )
 from dlbricks_tui.documents.layout import laid_out
-from dlbricks_tui.documents.parts import Part
+from dlbricks_tui.documents.parts import Part, Sentence
 from dlbricks_tui.documents.token_loads import token_load_line, token_load_parts, token_load_plots
 from dlbricks_tui.language.architecture import LanguagePhase
 from dlbricks_tui.wording import numbers
@@ -163,18 +163,43 @@ def test_answers_are_told_in_sentences() -> None:
     )
 
 
+def test_predictions_by_peaks_of_a_moment_say_so_with_the_cure() -> None:
+    rough, load = predicted(has_rough_peaks=True), token_load_answer(is_driven=False, coverage=0.0)
+    one, many = [*language_parts(rough)], [*library_parts([rough, predicted(threads=1, has_rough_peaks=True)])]
+    users = [*token_load_parts(replace(load, has_rough_peaks=True))]
+    for parts, cure in ((one, " 2`"), (many, " 1`, `dlbricks doctor --peaks --threads 2`"), (users, " 2`")):
+        (told,) = [it.text for it in parts if isinstance(it, Sentence) and "for a moment" in it.text]
+        assert told.endswith(f"the host for a moment; to store them: `dlbricks doctor --peaks --threads{cure}"), told
+    for stored in (predicted(), answer(has_rough_peaks=True)):
+        assert not [it for it in language_parts(stored) if isinstance(it, Sentence) and "for a moment" in it.text]
+
+
 @pytest.mark.parametrize("width", [80, 120])
 def test_users_are_served_in_several_ways(width: int) -> None:
     cases = {
         "driven": token_load_answer(),
         "predicted, with pauses": token_load_answer((), is_driven=False, coverage=0.0, think_s=20.0),
         "bounds that nothing meets": token_load_answer((1,), first_token_ms=100.0),
+        "memory for few prompts": token_load_answer((), is_driven=False, host_memory_bytes=500_000_000),
+        "too little memory": token_load_answer((), is_driven=False, host_memory_bytes=100_000_000),
     }
     check(f"token_loads_{width}", {name: [*token_load_parts(it)] for name, it in cases.items()}, width)
     bounds: list[dict[str, Any]] = [{}, {"per_token_ms": 21.0}, {"first_token_ms": 1.0}]
     bounds.append({"first_token_ms": 1e7, "per_token_ms": 1e6})
     lines = [token_load_line(token_load_answer(**it)) for it in bounds]
     check("token_loads_lines", {"lines": lines})
+
+
+@pytest.mark.parametrize("think_s", [1.0, 5.0])
+def test_a_predicted_delay_is_in_its_interval_where_faster_steps_make_users_wait_for_longer(think_s: float) -> None:
+    # A batch may end before the next request, which has to wait then.
+    for way in token_load_answer((3, 5), is_driven=False, think_s=think_s).ways:
+        for it in way.loads:
+            for delay, (low, high) in (
+                (it.predicted.first_token, it.first_token_interval_ms),
+                (it.predicted.per_token, it.per_token_interval_ms),
+            ):
+                assert low <= delay.bounded_ms <= high
 
 
 def test_the_pictures_of_users_show_both_bounds_and_every_way() -> None:

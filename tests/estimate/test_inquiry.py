@@ -25,6 +25,7 @@ from dlbricks_tui.estimate.system_estimate import (
 from dlbricks_tui.models.graph import Layer, Level, Origin, TensorType, Wire
 from dlbricks_tui.store.records import ANY_CONTEXT, PUBLISHED, Measurement, Record, System, new_uuid
 from dlbricks_tui.store.selections import Combination, Way
+from dlbricks_tui.store.statistics import summarise
 from tests.bricks.graphs import DATA, Spec, after, built, chain
 from tests.estimate.stored import brick_records, model_record, store_of, timed
 from tests.store.samples import failure, measurement, runtime, system
@@ -241,6 +242,27 @@ def test_equal_models_share_the_newest_result_under_any_name_unless_it_was_publi
     assert both.end_to_end == expected
     alone = on_system(tmp_path / "twin", [*bricks, twin])
     assert alone.end_to_end == (40.0, 39.6, 40.4)
+
+
+def test_the_warm_up_of_a_model_is_neither_compared_nor_an_inference_of_a_load(tmp_path: Path) -> None:
+    steady = tuple([30.0, 30.1, 29.9] * 5)
+    found = {"samples_ms": (90.0, *steady), "statistics": summarise(steady), "noise": (("warm_up", 1),)}
+    with store_of(tmp_path / "store", model_record(MODEL, 30.0, **found)) as store:
+        inquiry = Inquiry(store, MODEL)
+        way = Way(SYSTEM, RUNTIME, Level.WRITTEN, "hot")
+        timing = inquiry.timing(way)
+        assert timing is not None and timing.samples_ms == steady
+        assert inquiry.end_to_end_samples_ms(way) == steady
+
+
+def test_a_model_that_was_timed_on_a_busy_host_is_compared_by_the_interval_that_is_shown(tmp_path: Path) -> None:
+    with store_of(tmp_path / "store", model_record(MODEL, 30.0, noise=(("shared", 0.2),))) as store:
+        inquiry = Inquiry(store, MODEL)
+        way = Way(SYSTEM, RUNTIME, Level.WRITTEN, "hot")
+        shown, timing = inquiry.by(way).end_to_end, inquiry.timing(way)
+    assert shown is not None and timing is not None
+    assert timing.low_ms == pytest.approx(shown.low_ms) and shown.low_ms < 25 < 35 < shown.high_ms
+    assert timing.high_ms == pytest.approx(shown.high_ms)
 
 
 def test_the_measured_levels_are_listed(tmp_path: Path) -> None:

@@ -92,6 +92,8 @@ def test_a_run_that_has_not_begun_is_no_reason_to_end_the_program_that_starts_it
     folder = RunFolders(tmp_path).create(("a",))
     with pytest.raises(JobError, match=r"is still starting: cancel it later$"):
         folder.cancel()
+    with pytest.raises(JobError, match=r"is still starting: pause it later$"):
+        folder.pause()
     assert not ended
     with only_process(folder):
         folder.cancel()

@@ -142,7 +142,11 @@ def test_the_real_engine_serves_users_who_wait_for_their_answers(folder: Path) -
 def test_the_steps_of_a_load_take_as_long_as_in_the_answer_about_the_model(bench: Bench) -> None:
     options = TokenLoadOptions(prompt=24, generate=9, threads=(1,))
     (answer,) = stored_answers([TINY], options, bench.data)
-    assert token_load(TINY, options, bench.data).prefill_ms == answer.prefill_ms
+    load = token_load(TINY, options, bench.data)
+    assert load.prefill_ms == answer.prefill_ms
+    assert (load.ways[0].memory_bytes, load.host_memory_bytes) == (answer.memory_bytes, answer.host_memory_bytes)
+    single, static, continuous = (it.memory_bytes for it in load.ways)
+    assert load.ways[0].fits is answer.fits and single < continuous < static, "prompts are read at once"
 
 
 @pytest.mark.onnxruntime_genai

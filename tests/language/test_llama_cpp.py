@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from dlbricks_tui.api import language_answers
+from dlbricks_tui.api import language_answers, language_measuring
 from dlbricks_tui.api import language_models as asking
 from dlbricks_tui.api.doctor import added_runtime, forget_runtime, runtimes_of
 from dlbricks_tui.api.fleets import FleetOptions, fleet_request
@@ -91,6 +91,7 @@ def fake(path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.fixture(autouse=True)
 def _few_rounds(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(llama_rounds, "_FEWEST", 2)
+    monkeypatch.setattr(language_measuring, "measure_peaks", peaks_here)
 
 
 @pytest.fixture
@@ -177,6 +178,8 @@ def test_other_models_are_predicted_from_small_ones_of_the_engine(bench: Bench) 
     other = NamedModel("other", replace(TINY.architecture, hidden=512))
     before = answered(bench, other)
     assert measured(bench)
+    with ResultsDatabase(bench.data.store) as store:
+        assert [it.threads for it in store.peaks()] == [1], "predictions go on with the rates of the ratios"
     after = answered(bench, other)
     assert after.is_predicted and not after.is_measured
     width = [(high - low) / it.total_ms for it in (before, after) for low, high in [it.intervals.total_ms]]

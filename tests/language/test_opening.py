@@ -135,6 +135,8 @@ def test_unknown_names_get_the_close_ones() -> None:
     assert "did you mean qwen3-8b or " in refusal("Qwen/Qwen3-9B")
     assert r"no language model '\x1b[31m\x00': `dlbricks llm --list` shows all names" in refusal("\x1b[31m\0")
     assert "no language model ''" in refusal("")
+    for path in ("~/models/Llama-3.2-1B", "/models/llama-3.2-1b", "./llama-3.2-1b"):
+        assert f"no language model '{path}': did you mean llama-3.2-1b" in refusal(path), "another model may be meant"
     assert refusal("models/nothing.gguf") == "there is no file 'models/nothing.gguf': give another path"
 
 

@@ -18,12 +18,13 @@ from dlbricks_tui.bricks.identity import carrier_keys, whole_model
 from dlbricks_tui.host.fingerprint import fingerprint
 from dlbricks_tui.jobs.errors import Stopped
 from dlbricks_tui.measure import carriers
-from dlbricks_tui.measure.carriers import CarrierJob, TimedCarrier, corrected, layer_times
+from dlbricks_tui.measure.carriers import CarrierJob, TimedCarrier, carrier_jobs, corrected, layer_times
 from dlbricks_tui.measure.events import RoundDone
+from dlbricks_tui.measure.inside import Inside
 from dlbricks_tui.measure.jobs import Job, JobKey, cut_model, memory_bytes, timed_runs, untimed_runs
 from dlbricks_tui.measure.known import Conditions, Known
 from dlbricks_tui.measure.method import Method
-from dlbricks_tui.measure.noise import HostTrack
+from dlbricks_tui.measure.noise import HostTrack, NoiseMonitor
 from dlbricks_tui.measure.plan import plan
 from dlbricks_tui.measure.results import CarrierOccurrence, Recorder, runtime_record
 from dlbricks_tui.measure.stopping import Adaptive, samples_of
@@ -36,7 +37,7 @@ from dlbricks_tui.store.records import Measurement
 from dlbricks_tui.store.verification import check_samples
 from tests.bricks.convolutions import convolving
 from tests.bricks.graphs import DATA, Spec, after, built, chain
-from tests.measure.simulated_host import Notes, SimulatedHost, estimated, measured_inside
+from tests.measure.simulated_host import REFERENCE, Notes, SimulatedHost, estimated, measured_inside
 
 OPERATORS = ("conv", "relu", "pool", "add", "sub", "concat")
 # Of fewer models, the mean and the share vary more by chance.
@@ -167,6 +168,25 @@ def test_every_whole_model_is_timed_again_in_the_rounds_of_its_bricks() -> None:
     assert notes.wholes.keys() == {model.name for model in models}
     assert all(len(kept) == 2 and kept[1] <= rounds for kept in notes.wholes.values())
     assert max(kept[1] for kept in notes.wholes.values()) == rounds
+
+
+def test_a_brick_that_was_kept_does_not_begin_again_in_a_later_group_of_carriers() -> None:
+    begun: list[Job] = []
+
+    class Begun(Notes):
+        def loaded(self, job: Job, *_: Any, **__: Any) -> None:
+            begun.append(job)
+
+    models = [cut_model(decompose(replace(chain("conv", op), name=op))) for op in ("pool", "relu")]
+    jobs = plan(models, Known(), Adaptive(), method=Method.INSIDE).jobs
+    groups = carrier_jobs(models, {job.key.brick: job for job in jobs})
+    assert sum(len(it.bricks) for it in groups) > len(jobs)
+    worker: Any = host(1)
+    notes = Begun()
+    timing = Inside(worker, notes, notes, Adaptive(), notes.events.append, REFERENCE, NoiseMonitor())
+    for it in groups:
+        timing.time_carriers([it])
+    assert len(begun) == len(jobs) == len(notes.kept)
 
 
 def test_a_whole_model_is_timed_only_beside_carriers_with_its_bricks() -> None:

@@ -239,6 +239,29 @@ def test_a_budget_does_not_include_pauses(site: Site, monkeypatch: pytest.Monkey
     assert (state.state, state.message, state.bricks.measured) == (State.FINISHED, "", BRICKS)
 
 
+def test_pauses_are_no_time_of_a_stage(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock, took = Clock(), list[float]()
+
+    class Paused(Notes):
+        def checkpoint(self) -> None:
+            clock.now += 1000.0
+
+    class Noted(Agenda):
+        def end_stage(self, seconds: float) -> None:
+            took.append(seconds)
+
+    monkeypatch.setattr(inside, "time", SimpleNamespace(monotonic=clock, process_time=lambda: 0.0))
+    models, notes = cut_models(chain("conv", "relu", "pool")), Paused()
+    jobs = plan(models, Known(), Adaptive(), end_to_end=True, method=Method.INSIDE).jobs
+    worker: Any = TimedHost(clock, is_busy=False)
+    timing = inside.Inside(
+        *(worker, notes, notes, Adaptive(), notes.events.append, REFERENCE, NoiseMonitor(), 0.05), agenda=Noted()
+    )
+    timing.time_models([job for job in jobs if job.whole], before_carriers=True)
+    timing.time_carriers(carrier_jobs(models, {job.key.brick: job for job in jobs if not job.whole}))
+    assert len(took) == 2 and all(0 < it < 100 for it in took)
+
+
 def test_a_spent_budget_ends_a_run_that_waits_for_its_worker(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FAKE_MANNERS", '{"Flatten": "hang on load"}')
     load = SupervisedWorker.load

@@ -19,7 +19,7 @@ from dlbricks_tui.models.library import source_of
 from dlbricks_tui.models.loading import Loader
 from dlbricks_tui.runs.control import create_run
 from dlbricks_tui.runs.events import EstimateChanged, ModelLeftOut, PartStarted, Planned, ProgramLoaded, RunProgress
-from dlbricks_tui.runs.request import InputShape, RunRequest, RuntimeChoice, chosen
+from dlbricks_tui.runs.request import InputShape, ModelChoice, RunRequest, RuntimeChoice, chosen
 from dlbricks_tui.runs.run import RunOutcome, execute, read_outcome
 from tests.models.symbols import content, small_network
 from tests.models.table_framework import TableFramework
@@ -120,6 +120,15 @@ def test_a_resumed_run_goes_on_with_the_combinations_that_are_left(site: Site) -
     resumed = execute(RunFolder(folder.path), asked, site.place, site.queue).state
     half = stopped.bricks.measured
     assert resumed.bricks == Tally(2 * half, measured=half, reused=half)
+
+
+def test_the_outcome_of_a_run_is_read_although_one_of_its_runtimes_reads_no_model(site: Site) -> None:
+    path = site.path.parent / "bad-symbol.json"
+    path.write_bytes(b"{}")
+    bad = RuntimeChoice(FAKE.with_threads(2), (ModelChoice("bad", path),), Method.ALONE)
+    outcome = carried_out(site, request(site, threads=(1,), others=(bad,)))
+    assert outcome.estimates and outcome.state.state is State.FINISHED
+    assert read_outcome(RunFolders(site.data.runs).find("last"), site.data).estimates == outcome.estimates
 
 
 def test_a_batch_that_memory_cannot_hold_is_left_out_once_and_the_others_are_measured(site: Site) -> None:

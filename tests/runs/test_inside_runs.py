@@ -235,6 +235,23 @@ def test_a_model_that_is_lost_twice_has_failed_and_was_not_measured(
     assert (samples, contents.end_to_end) == (4, [])
 
 
+@pytest.mark.parametrize("samples", [1, 2])
+def test_a_model_whose_worker_is_killed_between_its_first_samples_counts_once(
+    samples: int, site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sample, taken = SupervisedWorker.sample, list[str]()
+
+    def killed(worker: SupervisedWorker, names: Sequence[str], *runs: int) -> dict[str, tuple[float, ...]]:
+        if names[0].isdecimal():
+            taken.extend(names)
+            if len(taken) == samples + 1:
+                worker.interrupt()
+        return sample(worker, names, *runs)
+
+    monkeypatch.setattr(SupervisedWorker, "sample", killed)
+    assert site.run(site.request(**INSIDE)).whole_models == Tally(1, measured=1)
+
+
 def test_a_run_that_stops_keeps_the_samples_of_its_carriers(site: Site) -> None:
     request = site.request(**INSIDE)
     folder = create_run(request, site.data)

@@ -230,6 +230,9 @@ def test_offline_tests_say_how_much_instances_slow_one_another_down() -> None:
     assert found.draws([1], 1, 1).item() == pytest.approx(12.5 + found.passing_ms)
     assert with_load_tests(service, [alone], "this", 2).slowdown is None
     assert with_load_tests(service, [together, alone], "this", 1).slowdown is None
+    # The newest counts, which is the last.
+    older = replace(together, per_second=120.0)
+    assert with_load_tests(service, [alone, older, together], "this", 2).slowdown == pytest.approx(1.25)
     # Such as one with a clock that jumped.
     assert with_load_tests(service, [replace(together, valid=False), alone], "this", 2).slowdown is None
 

@@ -85,6 +85,9 @@ def test_answers_of_one_token_have_no_later_ones() -> None:
     queue = TokenQueue(replace(ASKED, generate=1, first_token_ms=1500.0), STEPS)
     found = queue.load(TokenServing.CONTINUOUS, 1)
     assert (found.first_token.p99_ms, found.per_token.p99_ms) == (1000.0, 0.0)
+    # No prompt of another user is read in between.
+    single, joined = (queue.load(it, 3) for it in (TokenServing.SINGLE, TokenServing.CONTINUOUS))
+    assert joined == single and joined.per_token.p99_ms == 0.0
 
 
 def test_the_most_users_are_the_last_within_both_bounds() -> None:

@@ -20,7 +20,8 @@ from dlbricks_tui.models.graph import Feed, LayerGraph, Level, NativeNode, Opera
 from dlbricks_tui.models.library import Library, source_of
 from dlbricks_tui.models.loading import Loader
 from dlbricks_tui.models.mxnet_file import Framework
-from dlbricks_tui.runs.events import ModelLeftOut, Planned
+from dlbricks_tui.runs.control import create_run
+from dlbricks_tui.runs.events import ModelLeftOut, Planned, RunEnded
 from dlbricks_tui.runs.request import SuiteChoice, read_request
 from dlbricks_tui.runtime.process import Worker
 from dlbricks_tui.runtime.runtime import Runtime
@@ -120,6 +121,24 @@ def test_a_run_that_ended_early_writes_its_results_and_can_be_resumed(trio: Trio
     assert len(read_results(trio.results).parts[0].measured) == len(assembled.manifest.bricks)
 
 
+def test_a_run_ends_once_its_results_are_written_and_fails_if_they_cannot_be(trio: Trio) -> None:
+    trio.export()
+    written: list[bool] = []
+
+    def listen(event: Event) -> None:
+        if isinstance(event, RunEnded):
+            written.append(trio.results.exists())
+
+    request = trio.request()
+    execute_any(create_run(request, trio.vendor.data), request, trio.vendor.place, trio.vendor.queue, listener=listen)
+    assert written == [True]
+    trio.results.unlink()
+    trio.results.mkdir()
+    with pytest.raises(ShareError, match="the results are stored"):
+        trio.run()
+    assert RunFolders(trio.vendor.data.runs).find("last").state().state is State.FAILED
+
+
 def test_bricks_that_cannot_be_read_or_crash_a_worker_fail_alone_and_the_owner_gets_the_reasons(
     trio: Trio, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -137,6 +156,9 @@ def test_bricks_that_cannot_be_read_or_crash_a_worker_fail_alone_and_the_owner_g
     assert (found.failed, found.missing) == (2, 0)
     failures = {failure.brick for failure in trio.owner.contents().failures}
     assert len(failures) == 2
+    # A second import adds nothing.
+    trio.bring_home()
+    assert len(trio.owner.contents().failures) == 2
     with ResultsDatabase(trio.owner.data.store) as store:
         assert not store.records(Failure, own=True), "a run of the owner tries them"
     assert {failure.context for failure in trio.owner.contents().failures} == {ANY_CONTEXT}
@@ -162,6 +184,16 @@ def test_results_come_home_once_by_the_key_and_count_after_own_ones(measured: Tr
     key_path(measured.owner.data, suite).unlink()
     with pytest.raises(ShareError, match="--key FILE"):
         measured.bring_home()
+
+
+def test_a_suite_describes_no_known_system_anew(measured: Trio) -> None:
+    theirs = read_results(measured.results).system
+    own = replace(theirs, memory_bytes=2 * theirs.memory_bytes)
+    with ResultsDatabase(measured.owner.data.store) as store:
+        store.add(own)
+    measured.bring_home()
+    with ResultsDatabase(measured.owner.data.store) as store:
+        assert store.systems() == (own,)
 
 
 def test_a_key_of_an_earlier_version_has_contexts_that_count_no_more(measured: Trio) -> None:

@@ -1,6 +1,7 @@
 """Damaged lines are counted, named and set aside, a damaged index is never used; everything else is kept."""
 
 import json
+import os
 import resource
 import shutil
 import sys
@@ -154,6 +155,20 @@ def test_damaged_records_of_a_compacted_file_are_read_from_the_previous_generati
         assert sorted(record.uuid for record in store.records(Measurement)) == expected
         store.compact()
     assert sorted(record.uuid for record in readable(filled)) == expected
+    assert not verify(filled).damage
+
+
+def test_a_compaction_takes_from_the_previous_generation_what_was_damaged_behind_the_saved_index(filled: Path) -> None:
+    with ResultsDatabase(filled) as store:
+        path = store.compact()
+    assert (filled / INDEX_NAME).exists()
+    before, content = path.stat(), path.read_bytes()
+    path.write_bytes(content.replace(b'"plain"', b'"ploin"', 1))
+    # A disk that loses bits changes no time.
+    os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
+    with ResultsDatabase(filled) as store:
+        store.compact()
+        assert sorted(record.uuid for record in store.records(Measurement)) == [record.uuid for record in RECORDS]
     assert not verify(filled).damage
 
 

@@ -157,6 +157,20 @@ def test_damaged_lines_are_named_and_the_others_imported(exported: Path, tmp_pat
         assert number or report.refused[0].reason == "does not agree with its checksum"
 
 
+@pytest.mark.parametrize("torn", [b"", b'"1": {"check":"0'], ids=["between lines", "in a line"])
+def test_a_file_that_is_cut_off_tells_how_much_is_missing(exported: Path, tmp_path: Path, torn: bytes) -> None:
+    lines = exported.read_bytes().splitlines(keepends=True)[:20]
+    there = sum(b'"check"' in it for it in lines) - 1
+    exported.write_bytes(b"".join(lines) + torn)
+    with ResultsDatabase(tmp_path / "vendor") as store:
+        # Also if all that is left is known.
+        for new in (there, 0):
+            report = import_file(store, exported)
+            assert (report.new, report.known) == (new, there - new)
+            assert [it.reason for it in report.refused] == [f"is cut off ({there} of 14 documents come before it)"]
+            assert report.refused[0].line == 21
+
+
 @pytest.mark.parametrize(
     ("change", "complaint"),
     [

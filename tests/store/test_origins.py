@@ -86,6 +86,25 @@ def test_the_origin_stays_over_openings_and_compactions(store: ResultsDatabase) 
             assert origins(again) == EXPECTED
 
 
+def test_what_is_left_of_a_torn_import_is_no_own_result(store: ResultsDatabase) -> None:
+    folder = store.storage.generation.folder
+    journal, before = folder / "journal-0.jsonl", (folder / "journal-0.jsonl").stat().st_size
+    late = [measurement(4.0, brick=brick(1)), measurement(5.0)]
+    store.add_imported([form(1), *late], NOBODY)
+    whole, own = journal.read_bytes(), measurement(6.0)
+    ends = [place for place, byte in enumerate(whole) if byte == ord("\n") and place > before]
+    for end, left in zip(ends, (0, 0, 1, 2, 2), strict=True):
+        journal.write_bytes(whole[: end + 10])
+        with ResultsDatabase(folder) as torn:
+            expected = {**EXPECTED, **{it.uuid: "unsigned" for it in late[:left]}}
+            assert origins(torn) == expected
+            torn.add(own)
+            torn.compact()
+            assert origins(torn) == {**expected, own.uuid: "own"}
+        for file in (folder / "results-1.json", folder / "journal-1.jsonl"):
+            file.unlink(missing_ok=True)
+
+
 def test_a_result_that_is_known_or_restored_keeps_its_origin(store: ResultsDatabase) -> None:
     assert store.add_imported([OWN, UNSIGNED], ANN) == 0
     assert store.add(SIGNED) == 0

@@ -11,6 +11,7 @@ from dlbricks_tui.api import model_reading, store_contents
 from dlbricks_tui.api.language_models import language_on_systems
 from dlbricks_tui.api.model_reading import ModelReader
 from dlbricks_tui.api.open_models import ModelSpec
+from dlbricks_tui.api.session import WorkbenchSession
 from dlbricks_tui.bricks.decomposition import Decomposition
 from dlbricks_tui.config.config import Config
 from dlbricks_tui.folders import DataFolder
@@ -20,6 +21,7 @@ from dlbricks_tui.models.graph import Level
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.tui.corpus import CorpusScreen, LikenessPanel, UniquenessPanel
 from dlbricks_tui.tui.systems import AskedLanguageModel, LanguageMachinesPanel, MachinesPanel, SystemsScreen
+from dlbricks_tui.tui.widgets.text import text_of
 from dlbricks_tui.tui.workbench.screen import WorkbenchScreen
 from tests.api.test_language_systems import ON_ALL, OPTIONS, stored_systems
 from tests.store.samples import measurement, system
@@ -225,5 +227,9 @@ async def test_a_language_model_is_compared_on_every_system(tmp_path: Path) -> N
         assert [it.system for it in panel.found] == ["fast", "peaked", "silent"]
         await press(pilot, "s")
         assert panel.order == "cost"
-        # Estimates of other models are not taken from here.
-        await press(pilot, "enter", on=SystemsScreen)
+        # Estimates of other models are not taken from here, and no key offers it.
+        await press(pilot, "enter", "1", "enter", on=SystemsScreen)
+        assert "enter use" not in screen_text(pilot)
+        # What is not looked up yet is not unknown.
+        screen = SystemsScreen(WorkbenchSession(data), None, WRITTEN, Config(), asked)
+        assert [text_of(it) for it in screen.answer()] == ["Predicting."]

@@ -375,7 +375,10 @@ def test_progress_follows_working_time_and_never_decreases() -> None:
     assert folded(started(), planned(), Paused(when=at(3))).snapshot().state is State.PAUSED
     assert folded(started(), replace(planned(reused=BRICKS), models_reused=2)).snapshot().share == 1.0
     run = folded(*in_the_middle(), ended()).snapshot()
-    assert (run.state, run.seconds_spent) == (State.FINISHED, 90)
+    # A run with a target needs some bricks only; one whose time is over lacks the others.
+    assert (run.state, run.seconds_spent, run.share) == (State.FINISHED, 90, 1.0)
+    spent = folded(*in_the_middle(), ended(message="its time budget of 90 s is spent")).snapshot()
+    assert spent.share is not None and spent.share < 1
 
 
 def test_an_estimate_keeps_the_history_of_its_interval() -> None:

@@ -56,15 +56,17 @@ class Answers:
         self.measured = set[str]()
         # The options of all questions to the library.
         self.asked: list[LanguageOptions] = []
+        self.others: Sequence[NamedModel] = ()
         self.refusal = ""
 
     def of_library(
         self, options: LanguageOptions, _: DataFolder, others: Sequence[NamedModel]
     ) -> tuple[LanguageAnswer, ...]:
         self.asked.append(options)
+        self.others = others
         if self.refusal:
             raise LanguageError(self.refusal)
-        names = (*(it.name for it in others), *LIBRARY)
+        names = dict.fromkeys((*(it.name for it in others), *LIBRARY))
         return tuple(replace(it, contexts=(), prompts=()) for name in names for it in self._all(name, options))
 
     def stored(
@@ -193,6 +195,8 @@ async def test_models_are_opened_by_path_and_name_and_settings_lead_to_other_ans
         await press(pilot, "o", '"meta-llama/Llama-3.2-1B"', "enter")
         assert paths[-1] == "meta-llama/Llama-3.2-1B" and len(listed(pilot)) == len(LIBRARY) + 1
         assert "How fast does Llama 3.2 1B run on this host?" in screen_text(pilot)
+        # A file that is called so counts in its place.
+        assert [(it.name, it.architecture) for it in answers.others][1:] == [(SMALL, opened.architecture)]
         await press(pilot, "o", '"nosuch"', "enter", on=ErrorScreen, shows="no language model 'nosuch'")
         await press(pilot, "escape", "o", "escape")
 
@@ -202,7 +206,9 @@ async def test_models_are_opened_by_path_and_name_and_settings_lead_to_other_ans
         assert "int8, 2 threads; a prompt of 3,000 tokens, 128 generated" in screen_text(pilot)
         await press(pilot, "j", "l", "l", "l", "l")
         assert answers.asked[-1].caches == (CachePrecision.INT8,)
-        await press(pilot, "j", "enter", '"3"', "enter", "j", "l")
+        # Several would be several answers for each model.
+        await press(pilot, "j", "enter", '"1,2"', "enter", shows="Give a whole number from 1 to ")
+        await press(pilot, "ctrl+u", '"3"', "enter", "j", "l")
         assert (answers.asked[-1].threads, answers.asked[-1].runtimes) == ((3,), ("onnxruntime",))
         await press(pilot, "k", "equals_sign", "ctrl+u", "enter", "j", "j", "l", "j", "right")
         assert answers.asked[-1].best_for is LanguagePhase.PREFILL
@@ -243,6 +249,20 @@ async def test_the_selected_model_is_measured_in_a_process_that_goes_on_without_
         process.write(LanguageFailed(f"{SMALL}: not measured: the worker was lost"), number=3)
         process.end(1, 3)
         await press(pilot, "m", shows=f"{SMALL}: not measured: the worker was lost")
+
+
+async def test_a_screen_that_is_left_looks_nothing_up_beside_the_measurement(
+    new: DataFolder, answers: Answers, process: Process
+) -> None:
+    async with showing(new, screen_of, WIDE) as pilot:
+        await press(pilot, "j")
+        await pilot.press("m")
+        await eventually(pilot, process.has_begun)
+        looked_up = len(answers.asked)
+        await pilot.press("escape")
+        await eventually(pilot, lambda: len(pilot.app.screen_stack) == 1)
+        await settled(pilot)
+        assert len(answers.asked) == looked_up and not process.has_ended()
 
 
 async def test_all_executions_are_measured_after_a_question_and_a_what_if_is_proved(
@@ -304,7 +324,11 @@ async def test_the_systems_and_the_users_of_the_selected_model_are_shown(
         wanted.extend((it.name, options.prompt) for it in models)
         return ()
 
+    simulated = threading.Event()
+    simulated.set()
+
     def load(model: NamedModel, options: TokenLoadOptions, _: DataFolder) -> TokenLoadAnswer:
+        simulated.wait()
         if options.threads:
             raise LanguageError("users are served by ONNX Runtime only")
         return replace(token_load_answer(), model=model.name)
@@ -339,4 +363,11 @@ async def test_the_systems_and_the_users_of_the_selected_model_are_shown(
         looked_up.set()
         await settled(pilot)
         assert "by static batches" in screen_text(pilot)
-        await press(pilot, "5", "j", "j", "j", "j", "l", "1", "u", shows="users are served by ONNX Runtime only")
+        # Users under other settings come too late.
+        simulated.clear()
+        await pilot.press("1", "u", "5", "l")
+        await eventually(pilot, lambda: "by static batches" not in screen_text(pilot))
+        simulated.set()
+        await settled(pilot)
+        assert "by static batches" not in screen_text(pilot)
+        await press(pilot, "j", "j", "j", "j", "l", "1", "u", shows="users are served by ONNX Runtime only")

@@ -9,11 +9,14 @@ from textual.pilot import Pilot
 from textual.widgets import Input
 
 from dlbricks_tui.api import store_contents as systems_work
+from dlbricks_tui.api import stored_results
 from dlbricks_tui.api.open_models import PairKind
 from dlbricks_tui.api.pairs import EstimatedSide
+from dlbricks_tui.errors import UserError
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.jobs.folder import State
 from dlbricks_tui.store.database import ResultsDatabase
+from dlbricks_tui.store.documents import StoreError
 from dlbricks_tui.store.selections import parse_filter
 from dlbricks_tui.tui import messages
 from dlbricks_tui.tui.app import DlbricksApp
@@ -106,6 +109,22 @@ async def test_an_empty_store_shows_what_to_do(new: DataFolder) -> None:
         await press(pilot, "1", "enter", "space", "a", "b", "d", "e", "v", "=", "s", "c", "escape", on=ResultsScreen)
 
 
+async def test_a_store_that_cannot_be_read_is_said_in_no_box_that_comes_back(
+    stored: DataFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> None:
+        raise UserError("a newer dlbricks has written the store")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(stored_results, "find", refuse)
+        patch.setattr(stored_results, "overview", refuse)
+        async with showing(stored, ResultsScreen) as pilot:
+            await press(pilot, on=ResultsScreen, shows=" a newer dlbricks has written the store")
+            patch.undo()
+            await press(pilot, "question_mark", "escape")
+            assert "newer dlbricks" not in screen_text(pilot) and titled(pilot) == f"1 Results {RESULTS}"
+
+
 async def test_results_are_found_while_the_user_types_and_sorted_both_ways(stored: DataFolder) -> None:
     async with showing(stored, ResultsScreen) as pilot:
         await press(pilot, "slash", '"kind=convolution"')
@@ -189,6 +208,10 @@ async def test_the_selected_result_is_shown_in_full_with_its_origin_and_its_hist
         await press(pilot, "3", "y")
         assert pilot.app.clipboard == column(pilot, "id")[0]
         await press(pilot, "j", "enter", shows="25 samples, 2026-11-20 08:05 UTC")
+        # It stays in view where results are listed anew, until the selected one is read again.
+        pilot.app.post_message(messages.ResultsStored())
+        await press(pilot, shows="25 samples, 2026-11-20 08:05 UTC")
+        await press(pilot, "1", "enter", shows="25 samples, 2026-11-21 08:45 UTC")
         await press(pilot, "1", *find("good=no"), shows="doubtful: drift")
         await press(pilot, *find("of=model system=c5.xlarge"))
         shown = screen_text(pilot)
@@ -257,6 +280,19 @@ async def test_deleting_asks_first_and_can_be_undone(stored: DataFolder) -> None
         assert told(pilot) == ["Nothing was deleted in this session."]
         await press(pilot, "d", "y")
         assert "restored" not in titled(pilot)
+
+
+async def test_an_undo_that_fails_can_be_tried_again(stored: DataFolder, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object) -> frozenset[str]:
+        raise StoreError("the disk is full")
+
+    async with showing(stored, ResultsScreen, NARROW) as pilot:
+        await press(pilot, "d", "y")
+        with monkeypatch.context() as full:
+            full.setattr(stored_results, "restore", refuse)
+            await press(pilot, "u", shows="the disk is full")
+        await press(pilot, "escape", "u")
+        assert titled(pilot) == f"1 Results {RESULTS}, 1 restored: +"
 
 
 async def test_found_results_are_exported_to_usable_paths_and_imported_elsewhere(

@@ -240,6 +240,15 @@ def test_several_values_of_a_setting_are_measured_in_one_run(data: DataFolder) -
     assert [row_of(RUN_ROWS, it).shown(settings) for it in (RUNTIME, THREADS, BATCH)] == ["MXNet, paper", "1,2", "1,8"]
 
 
+@pytest.mark.openvino
+def test_a_method_that_cannot_time_the_layers_is_refused(data: DataFolder) -> None:
+    source = source_of(saved(data.path, small()))
+    first = settings_for(Choices(), [source], data, Config())
+    settings = replace(first, runtime=("default-openvino",), method=Method.ALONE)
+    with pytest.raises(JobError, match="OpenVINO times fused layers by method inside only"):
+        request_for([source], {}, settings, data)
+
+
 def test_limits_on_kernels_are_measured_in_one_run(data: DataFolder) -> None:
     path = saved(data.path, small())
     first = settings_for(Choices(), [source_of(path)], data, Config())

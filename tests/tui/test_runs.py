@@ -1,5 +1,6 @@
 """Every action on runs, by keys, on what a run leaves in its folder."""
 
+import shutil
 import subprocess
 import time
 from collections.abc import Iterator
@@ -14,6 +15,7 @@ from dlbricks_tui.analysis.proving import PROOF, ProofOrder, RoundsDone
 from dlbricks_tui.analysis.what_if import Gain
 from dlbricks_tui.api.followed_runs import SnapshotBuilder
 from dlbricks_tui.api.jobs import going_on
+from dlbricks_tui.api.run_watch import RunWatch
 from dlbricks_tui.bricks.decomposition import decompose
 from dlbricks_tui.errors import UserError
 from dlbricks_tui.folders import DataFolder
@@ -59,7 +61,7 @@ from tests.runs.live_runs import measured as brick_measured
 from tests.runs.runs import Site
 from tests.store.samples import system
 from tests.tui.application import MEDIUM, NARROW, SIZES, app_on, row_of, running
-from tests.tui.driving import eventually, find, press, screen_text, shows, shows_no_more, words
+from tests.tui.driving import eventually, find, press, screen_text, shows, shows_no_more, told, words
 from tests.tui.results import graph_of
 from tests.tui.snapshots import resize
 from tests.tui.test_run_lines import text_of
@@ -270,6 +272,16 @@ async def test_other_jobs_are_shown_in_a_box_cancelled_and_resumed(
         await press(pilot, "escape", "slash", '"trace"', shows="No job contains all of these words.")
 
 
+async def test_a_job_that_makes_room_for_a_newer_one_ends_no_program(known: DataFolder) -> None:
+    job = PROOF.create(known, ("net",), ProofOrder(ModelSource("net", Path("/net.onnx")), ()))
+    job.set_state(replace(job.state(), state=State.FAILED, message="the worker was lost"))
+    async with running(app_on(known)) as pilot:
+        await press(pilot, "J", "enter", on=JobScreen)
+        shutil.rmtree(job.path)
+        await eventually(pilot, lambda: any(f"there is no job {job.run} here" in it for it in told(pilot)))
+        await press(pilot, on=JobScreen, shows="failed: the worker was lost")
+
+
 async def test_an_interrupted_run_is_offered_to_resume(known: DataFolder, asked_for: list[RunFolder]) -> None:
     put_run(known, in_the_middle(), process=NOBODY)
     async with running(app_on(known)) as pilot:
@@ -406,6 +418,16 @@ async def test_a_run_is_started_watched_paused_continued_cancelled_resumed_and_l
     assert state.active
     # What is told of the run when no screen is there any more is for nobody.
     app.on_watch_told(WatchTold(SnapshotBuilder(state.run, ("alexnet",)).snapshot()))
+
+
+async def test_a_run_is_shown_before_the_watch_tells_of_it(
+    known: DataFolder, asked_for: list[RunFolder], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(RunWatch, "look", lambda _: None)
+    async with running(app_on(known)) as pilot:
+        await press(pilot, *OPEN_ALEXNET, "w", on=AllJobsScreen)
+        await press(pilot, "escape", "m", "enter", "w", on=RunScreen, shows="Looking for the run.")
+        assert len(asked_for) == 1
 
 
 MODEL = "squeezenet1.1"

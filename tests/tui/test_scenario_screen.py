@@ -220,6 +220,11 @@ async def test_a_measurement_is_drawn_live_and_its_result_stands_beside_the_pred
         # The tests of the search stay on the curve. The next prediction may know the test.
         assert "x failed" in screen_text(pilot) and "in progress" not in screen_text(pilot)
         assert before is not None and screen._prediction_of(test) is before
+        # Another one whose settings are taken stays selected.
+        older = store_load_test(ordered, bound_ms=70.0, when="2026-11-01T08:00:00+00:00")
+        await press(pilot, "r", "4", "j", "enter")
+        assert screen._settings.bound_ms == 70.0
+        assert screen._tests.selected is not None and screen._tests.selected.uuid == older.uuid
 
 
 @pytest.mark.usefixtures("predicted_once")

@@ -35,6 +35,7 @@ from dlbricks_tui.documents.lines import (
 )
 from dlbricks_tui.documents.parts import BLANK_LINE, MarkedSentence, Part, Sentence
 from dlbricks_tui.documents.run import STATE_STYLES, joined
+from dlbricks_tui.errors import UserError
 from dlbricks_tui.settings.cutting import CUT, GRANULARITY, LEVEL
 from dlbricks_tui.settings.measuring import (
     AGAIN,
@@ -177,11 +178,18 @@ class JobScreen(TextDialog[None]):
         self._data = data
 
     def on_mount(self) -> None:
-        self.set_interval(_SECONDS_BETWEEN_LOOKS, self._look)
+        self._looks = self.set_interval(_SECONDS_BETWEEN_LOOKS, self._look)
         self._look()
 
     def _look(self) -> None:
-        if self._job.look():
+        try:
+            is_new = self._job.look()
+        except UserError as error:
+            # It has made room for a newer one.
+            self._looks.stop()
+            self.notify(str(error), severity="warning")
+            return
+        if is_new:
             self.parts_changed()
             self.query_one(Box).keys_changed()
             self.refresh_bindings()

@@ -149,7 +149,9 @@ class RunHostScreen(PanelledScreen[None]):
     def action_show_run(self) -> None:
         from dlbricks_tui.tui.run.screen import RunScreen
 
-        if self._run is None:
+        # The watch has not told yet of a run that was just started.
+        started = self._newest.get("start run")
+        if self._run is None and (started is None or started.error is not None):
             self.action_show_runs()
         else:
             self.app.push_screen(RunScreen(self.session.data, self._run))

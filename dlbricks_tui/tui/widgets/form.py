@@ -34,6 +34,8 @@ class FormRow:
     usual: str = ""
     # True: several values may be chosen together.
     many: bool = False
+    # True: the form keeps several, and takes one of them at a time.
+    single: bool = False
     # The values to step through, and the value in words, where they depend on the form.
     offered: Callable[[Any], Sequence[Any]] | None = None
     words: Callable[[Any], str] | None = None
@@ -48,6 +50,9 @@ class FormRow:
 
     @property
     def kind(self) -> ValueKind[Any]:
+        if self.single:
+            # Each answer of the form is one.
+            return replace(self.setting.many, allowed=self.setting.kind.allowed, accepts=lambda it: len(it) == 1)
         return self.setting.many if self.many else self.setting.kind
 
     @property

@@ -346,7 +346,9 @@ class WorkScreen(AnswerScreen[Result], Generic[Result, Job]):
             self.job, self.failure = None, job.failure
             if job.cancelled:
                 self.notify(self.CANCELLED.format(job=job))
-            self.job_ended(job)
+            # A user who leaves ends no job: looking for its results would disturb it.
+            if not get_current_worker().is_cancelled:
+                self.job_ended(job)
 
     def job_changed(self) -> None:
         """Show how far the work is."""
