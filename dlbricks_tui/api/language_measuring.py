@@ -181,8 +181,8 @@ class _Measuring:
                         self._tell_failure(asked, beside.failure)
                 for carrier in carriers:
                     if not {*carrier.bricks.values()} <= {*timing.kept}:
-                        worker.load(carrier.name, carrier.program)
-                        lost = worker.take_losses().get(carrier.name)
+                        reasons = worker.reasons.items()
+                        lost = next((it for name, it in reasons if name.partition(",")[0] == carrier.name), None)
                         raise LanguageError(
                             "it was not measured to the end" if lost is None else lost.message or lost.reason
                         )

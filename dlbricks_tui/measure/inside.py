@@ -10,6 +10,9 @@
 
 The reference is timed at least once per round. Rounds in which it shows a slower host, or in which other programs take
 the processor, do not count if there are enough others: on such a host a carrier takes more rounds.
+
+A worker may be killed from outside, and programs may not fit beside each other: a whole model or a carrier that is lost
+so is tried once more, by itself, at the end of its stage.
 """
 
 import math
@@ -19,6 +22,7 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from statistics import fmean, median
 from typing import Protocol
 
@@ -119,6 +123,8 @@ class Inside:
         # The whole models that were timed, and those that run in the rounds of the carriers now.
         self._timed_wholes: list[_Whole] = []
         self._wholes: list[_Whole] = []
+        # The whole models to try once more.
+        self._again: list[Job] = []
         self._noise = noise
         # The program beside the carriers takes seconds, in which the host is quick and slow.
         self._track = HostTrack(usual_reference_ms, os.cpu_count() or 1, counts_all=beside is not None)
@@ -138,7 +144,9 @@ class Inside:
         If carriers come next, for about one second: it is timed in their rounds, too, so that an estimate and the
         latency it is compared with come from the same minutes.
         """
-        for job in models:
+        self._again = []
+        # The list grows meanwhile.
+        for number, job in enumerate(chain(models, self._again)):
             self._checkpoint()
             began = self._worked_seconds
             self._tell(BatchStarted(number=1, of=1, programs=1, seconds_left=self._within_budget(self._agenda.seconds)))
@@ -155,7 +163,8 @@ class Inside:
                 if self._worker.holds(job.name):
                     self._timed_wholes.append(whole)
                 self._worker.clear()
-            self._agenda.end_stage(self._worked_seconds - began)
+            if number < len(models):
+                self._agenda.end_stage(self._worked_seconds - began)
 
     def _checkpoint(self) -> None:
         """Let the run be stopped or paused; a pause is no work."""
@@ -181,6 +190,8 @@ class Inside:
             loaded = self._worker.load(job.name, program, job.expected_ms)
             if loaded is not None:
                 return _Whole(job, program, loaded.first_run_seconds * 1000, loaded.allocates)
+            if self._may_run_alone(job.name):
+                break
         self._fail(job)
         return None
 
@@ -194,10 +205,13 @@ class Inside:
         """The bricks that were timed well enough."""
         return self._kept
 
-    def time_carriers(self, carriers: Sequence[CarrierJob], of: int = 0, most_bytes: float = math.inf) -> None:
+    def time_carriers(
+        self, carriers: Sequence[CarrierJob], of: int = 0, most_bytes: float = math.inf, *, again: bool = False
+    ) -> None:
         """Time these carriers in the same rounds; `of` is the number of carriers of the whole run.
 
-        The whole models that are timed beside them may take `most_bytes` of memory together.
+        The whole models that are timed beside them may take `most_bytes` of memory together. Carriers that may have
+        been lost by no fault of theirs are timed once more, each by itself, unless they are timed `again`.
         """
         began = self._worked_seconds
         self._wholes = self._beside(carriers, most_bytes)
@@ -227,8 +241,18 @@ class Inside:
         for it in started:
             if it.plain_ms:
                 self._agenda.learn(it.what.expected_ms, median(it.plain_ms))
-        self._agenda.end_stage(self._worked_seconds - began)
         self._worker.clear()
+        if again:
+            return
+        for what in carriers:
+            if self._may_run_alone(what.name) and not self._kept.issuperset(what.bricks.values()):
+                self.time_carriers([what], max(of, len(carriers)), most_bytes, again=True)
+        self._agenda.end_stage(self._worked_seconds - began)
+
+    def _may_run_alone(self, name: str) -> bool:
+        """Return True if a program, or all of a carrier's that were lost, may have been lost by no fault of theirs."""
+        lost = [loss for it, loss in self._worker.reasons.items() if it.partition(",")[0] == name]
+        return bool(lost) and all(it.try_alone for it in lost)
 
     def _beside(self, carriers: Sequence[CarrierJob], most_bytes: float) -> list[_Whole]:
         """Return the whole models that share bricks with these carriers, and were in no rounds before."""
@@ -250,7 +274,7 @@ class Inside:
             self._checkpoint()
             began = time.monotonic()
             loaded = self._worker.load(what.name, what.plain, what.expected_ms)
-            if loaded is None and what.file is not None:
+            if loaded is None and what.file is not None and not self._may_run_alone(what.name):
                 what = replace(what, file=None)
                 loaded = self._worker.load(what.name, what.plain, what.expected_ms)
             if loaded is None:
@@ -452,8 +476,8 @@ class Inside:
             counted = it.counting
             samples_ms, doubt, facts = it.samples_ms(counted), it.shared_doubt(counted), counted.facts(len(it.plain_ms))
             facts += ((SHARED_COLUMN, doubt),)
-            if not finished or it.what.share < 1.0:
-                # Another model may need these bricks to be known better.
+            if not finished or it.what.share < 1.0 or not all(map(self._worker.holds, it.programs)):
+                # Another model may need these bricks to be known better, or the carrier was lost.
                 facts += ((UNFINISHED, True),)
             carrier = it.what.carrier
             for layer, job in over.items():
@@ -496,6 +520,11 @@ class Inside:
         self._results.keep([(whole.job, found.samples)], found.noise, again=again)
 
     def _fail(self, job: Job) -> None:
+        """Store why a whole model fails, unless it is to be tried once more."""
         loss = self._worker.take_losses().get(job.name)
-        if loss is not None:
+        if loss is None:
+            return
+        if loss.try_alone:
+            self._again.append(job)
+        else:
             self._results.fail(job, loss.reason, loss.message)

@@ -242,7 +242,7 @@ class SupervisedWorker:
         return None
 
     def _unload_refused(self, name: str, refused: WorkerRefusedError) -> None:
-        crowded = refused.reason is Reason.TOO_LARGE and bool(self._programs.keys() - {name})
+        crowded = refused.reason in (Reason.TOO_LARGE, Reason.NO_ROOM) and bool(self._programs.keys() - {name})
         self._lose(name, Loss(refused.reason.value, str(refused), try_alone=crowded))
 
     def _blame(self, name: str, error: WorkerLostError) -> None:
@@ -250,8 +250,11 @@ class SupervisedWorker:
         hung = isinstance(error, WorkerHungError)
         reason = HUNG if hung else GARBLED if isinstance(error, WorkerGarbledError) else CRASHED
         # The first loss may be the fault of a program beside it, or of a kill from outside.
-        self._lose(name, Loss(reason, str(error), try_alone=not hung and name not in self._lost_before))
+        try_alone = not hung and name not in self._lost_before
         self._lost_before.add(name)
+        # A fixture then stays, and is loaded with the others.
+        if not (try_alone and name in self._fixtures):
+            self._lose(name, Loss(reason, str(error), try_alone))
 
     def _lose(self, name: str, loss: Loss) -> None:
         self._fixtures.pop(name, None)

@@ -177,12 +177,17 @@ class WorkerFramework:
         finally:
             telling.cancel()
 
-    def _guarded(self, question: Request[AnyReply], needed: Format, most_seconds: float = ANSWER_SECONDS) -> AnyReply:
+    def _guarded(
+        self, question: Request[AnyReply], needed: Format, most_seconds: float = ANSWER_SECONDS, *, again: bool = True
+    ) -> AnyReply:
         try:
             return self._answer(question, needed, most_seconds)
         except (WorkerDiedError, WorkerHungError) as lost:
             if self._interrupted:
                 raise
+            if again and isinstance(lost, WorkerDiedError):
+                # It may have been killed from outside, and the cache would keep that as a fact about the model.
+                return self._guarded(question, needed, most_seconds, again=False)
             from dlbricks_tui.runtime.protocol import Reason
 
             # Frameworks crash on some graphs that they cannot fuse or run.

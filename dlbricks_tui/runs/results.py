@@ -248,8 +248,8 @@ class RunResults(ResultSink):
     def fail(self, job: Job, reason: str, message: str) -> None:
         if job in self._measured:
             return
-        if reason != Reason.MALFORMED.value:
-            # A malformed request is a fault of dlbricks and not of the program: the next run tries again.
+        if reason not in (Reason.MALFORMED.value, Reason.NO_ROOM.value):
+            # A malformed request is a fault of dlbricks, and a full disk one of the host: the next run tries again.
             self._store.add(self._recorder.failed(job, reason, message))
         self._estimates.give_up(job.key, f"{reason}: {message}")
         self._count(job, failed=1)

@@ -120,6 +120,7 @@ class Reason(str, Enum):
     MALFORMED = "malformed"
     INCONSISTENT = "inconsistent"
     TOO_LARGE = "too large"
+    NO_ROOM = "no room"
     UNKNOWN_OPERATOR = "unknown operator"
     UNFUSABLE = "unfusable"
     UNBUILDABLE = "unbuildable"

@@ -326,6 +326,8 @@ class LoadTests:
                     "this clock: measure again"
                 )
             progress.look()
+        # LoadGen has an answer to every request, also to the last ones of an instance that has failed.
+        self.serving.raise_failure()
         if test.error is not None:
             raise ScenarioError(f"LoadGen failed: {test.error}; its logs are in {test.folder}")
         progress.look()

@@ -16,6 +16,7 @@ from dlbricks_tui.analysis.proving import (
     ModelSample,
     Outcome,
     ProofDone,
+    ProofError,
     ProofOrder,
     ProofRule,
     Prover,
@@ -28,11 +29,14 @@ from dlbricks_tui.analysis.proving import (
     with_placement,
 )
 from dlbricks_tui.analysis.what_if import Execution, Gain, WhatIf, WhatIfKind, newest_proofs
+from dlbricks_tui.analysis.whole_models import job_of, load_whole
+from dlbricks_tui.bricks.decomposition import decompose
 from dlbricks_tui.host.fingerprint import fingerprint
 from dlbricks_tui.host.queue import Ticket
 from dlbricks_tui.jobs.control import JobStopped, StopSignals
 from dlbricks_tui.jobs.events import Event, Waiting
 from dlbricks_tui.jobs.folder import store_request, stored_request
+from dlbricks_tui.measure.jobs import cut_model
 from dlbricks_tui.measure.noise import NoiseMonitor
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.models.library import ModelSource, source_of
@@ -43,6 +47,7 @@ from dlbricks_tui.runtime.runtime import Runtime
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.records import Proof, Provenance, new_uuid
 from dlbricks_tui.store.verification import verify
+from tests.bricks.graphs import chain
 from tests.host.lines import turn_of
 from tests.jobs.carrying import Bench, fake
 from tests.models.onnx_models import floats, model, saved
@@ -259,12 +264,12 @@ def test_gains_are_means_of_logarithms_for_an_item_in_intervals_that_hold_for_ot
 class StubWorker:
     """A worker in which each run takes the same time; it keeps the names of the programs that it ran."""
 
-    def __init__(self, latency_ms: float) -> None:
-        self.latency_ms = latency_ms
+    def __init__(self, latency_ms: float, most: int = 2) -> None:
+        self.latency_ms, self.most = latency_ms, most
         self.ran: list[str] = []
 
-    def load(self, name: str, *_: object) -> Loaded:
-        return Loaded(self.latency_ms / 1000, (), 1)
+    def load(self, name: str, *_: object) -> Loaded | None:
+        return Loaded(self.latency_ms / 1000, (), 1) if name <= f"copy {self.most}" else None
 
     def sample(self, names: Sequence[str], _: int, timed: int) -> dict[str, tuple[float, ...]]:
         self.ran += names
@@ -280,6 +285,25 @@ def test_quick_models_are_loaded_twice_where_the_memory_holds_them(
     worker: Any = StubWorker(latency_ms)
     TimedModel(worker, Program(Network("", {}, {})), latency_ms, copies)
     assert worker.ran == loaded
+
+
+def test_a_model_whose_second_copy_is_lost_is_timed_in_its_first_one() -> None:
+    worker: Any = StubWorker(5.0, most=1)
+    TimedModel(worker, Program(Network("", {}, {})), 5.0)
+    assert worker.ran == ["copy 1"]
+
+
+@pytest.mark.parametrize(("reason", "attempts"), [("it does not run", 2), ("it was killed by SIGKILL", 1)])
+def test_a_kill_from_outside_says_nothing_about_the_file_of_a_model(reason: str, attempts: int) -> None:
+    job, loaded = job_of(cut_model(decompose(chain("conv")), Path("net.onnx"))), list[Program]()
+
+    def load(program: Program) -> None:
+        loaded.append(program)
+        raise ProofError(reason)
+
+    with pytest.raises(ProofError, match=reason):
+        load_whole(job, faster(), load)
+    assert len(loaded) == attempts
 
 
 GAIN = Gain(0.25, 0.2, 0.3)

@@ -38,8 +38,10 @@ from dlbricks_tui.language.orders import (
 from dlbricks_tui.language.predicting import BrickPredictor, HostRates, measured_steps, work_of
 from dlbricks_tui.measure.carriers import CarrierJob
 from dlbricks_tui.measure.stopping import Adaptive
+from dlbricks_tui.measure.supervised_worker import SupervisedWorker
 from dlbricks_tui.runs.work import Workplace
 from dlbricks_tui.runtime.errors import RegistryError
+from dlbricks_tui.runtime.protocol import Profile, Request
 from dlbricks_tui.runtime.registry import Registry
 from dlbricks_tui.runtime.variant import CachePrecision
 from dlbricks_tui.store.change import Verdict
@@ -287,6 +289,20 @@ def test_a_model_that_cannot_run_or_does_not_fit_is_told_and_its_bricks_and_the_
     assert failure.line.startswith("bad, ONNX Runtime, int4, 1 thread: not measured: ")
     assert "protobuf" in failure.line
     assert isinstance(bench.told[-1], LanguageMeasured)
+
+
+def test_a_model_whose_workers_are_lost_when_it_runs_tells_how(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    ask = SupervisedWorker._ask
+
+    def killed(worker: SupervisedWorker, request: Request[Any], seconds: float) -> Any:
+        if isinstance(request, Profile):
+            worker.interrupt()
+        return ask(worker, request, seconds)
+
+    monkeypatch.setattr(SupervisedWorker, "_ask", killed)
+    assert bench.measure(bench.order())
+    (failure,) = (it for it in bench.told if isinstance(it, LanguageFailed))
+    assert "not measured: the worker of default-onnx was killed by SIGKILL" in failure.line
 
 
 def test_a_signal_stops_it_and_results_stay(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -52,6 +52,7 @@ class SimulatedHost:
     broken: Collection[str] = ()
     files_ms: Mapping[str, float] = field(default_factory=dict)
     noisy: Mapping[str, float] = field(default_factory=dict)
+    reasons: Mapping[str, Loss] = field(default_factory=dict)
     _speed: float = 0.0
     _programs: dict[str, dict[int, str]] = field(default_factory=dict)
     _factors: dict[str, float] = field(default_factory=dict)

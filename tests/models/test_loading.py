@@ -7,6 +7,7 @@ import threading
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from onnx import TensorProto
@@ -340,6 +341,22 @@ def test_a_crash_while_fusing_counts_as_a_refusal_and_another_one_is_an_error(tm
         assert caught.value.reason is Reason.UNFUSABLE
         with pytest.raises(WorkerDiedError):
             dying.infer(SYMBOL, {})
+
+
+def test_a_worker_that_dies_once_is_asked_again_as_the_cache_keeps_its_answer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answer, asked = WorkerFramework._answer, list[Any]()
+
+    def dying(found: WorkerFramework, *question: Any) -> Any:
+        asked.append(question)
+        if len(asked) == 1:
+            raise WorkerDiedError("the worker was killed by SIGKILL")
+        return answer(found, *question)
+
+    monkeypatch.setattr(WorkerFramework, "_answer", dying)
+    with framework(tmp_path, "refuse") as found, pytest.raises(WorkerRefusedError, match="it does not fit"):
+        found.fuse(SYMBOL, {})
 
 
 def test_an_interrupted_framework_is_an_error_and_not_a_refusal(tmp_path: Path) -> None:

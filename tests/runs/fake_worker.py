@@ -51,7 +51,12 @@ from dlbricks_tui.runtime.protocol import (
 
 SET_PARENT_DEATH_SIGNAL = 1
 REFERENCE = "reference"
-REFUSALS = {"not finite": Reason.NOT_FINITE, "unbuildable": Reason.UNBUILDABLE, "not understood": Reason.MALFORMED}
+REFUSALS = {
+    "not finite": Reason.NOT_FINITE,
+    "unbuildable": Reason.UNBUILDABLE,
+    "not understood": Reason.MALFORMED,
+    "no room": Reason.NO_ROOM,
+}
 # With the version of oneDNN, so that no run starts another worker to ask for it.
 PACKAGES = {"python": "3.11.0", "mxnet": "1.9.1", "onednn": "2.4.0"}
 NULL_CALL_NS = 12_500

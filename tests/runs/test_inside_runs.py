@@ -1,8 +1,9 @@
 """Runs by the method `inside`, with a worker that speaks the real protocol and makes latencies up."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -25,6 +26,7 @@ from dlbricks_tui.models.loading import Loader
 from dlbricks_tui.runs.control import create_run
 from dlbricks_tui.runs.events import EstimateChanged, ProgramFailed, ProgramMeasured
 from dlbricks_tui.runs.run import execute
+from dlbricks_tui.runtime.protocol import Load, Profile, Request, Sample
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.records import Statistics
 from dlbricks_tui.store.statistics import mean_statistics
@@ -157,9 +159,85 @@ def test_a_model_whose_worker_is_killed_in_later_rounds_stays_measured(
     assert (state.bricks, state.whole_models) == (Tally(BRICKS, measured=BRICKS), Tally(1, measured=1))
 
 
-@pytest.mark.parametrize(("samples", "found"), [(1, Tally(1, failed=1)), (2, Tally(1, measured=1))])
+def killing(monkeypatch: pytest.MonkeyPatch, when: Callable[[Any], bool]) -> None:
+    """Kill the worker, as the kernel does, when it is asked something."""
+    ask = SupervisedWorker._ask
+
+    def asked(worker: SupervisedWorker, request: Request[Any], seconds: float) -> Any:
+        if when(request):
+            worker.interrupt()
+        return ask(worker, request, seconds)
+
+    monkeypatch.setattr(SupervisedWorker, "_ask", asked)
+
+
+@pytest.mark.usefixtures("quick_inside")
+@pytest.mark.parametrize("moment", [Load, Sample, Profile])
+def test_a_worker_that_is_killed_once_takes_no_model_and_no_brick_with_it(
+    site: Site, monkeypatch: pytest.MonkeyPatch, moment: type[Request[Any]]
+) -> None:
+    # Nothing else times the bricks of a lost carrier.
+    monkeypatch.setattr("dlbricks_tui.runs.work.can_be_alone", lambda *_: False)
+    left = {"whole", "carrier"}
+
+    def is_its_turn(request: Request[Any]) -> bool:
+        names = {Load: "program_id", Sample: "programs", Profile: "program"}
+        found = getattr(request, names.get(type(request), ""), "")
+        name = found if isinstance(found, str) else found[0]
+        kind = "whole" if name.isdecimal() else name.partition(" ")[0]
+        is_due = isinstance(request, moment) and kind in left
+        left.difference_update([kind] * is_due)
+        return is_due
+
+    killing(monkeypatch, is_its_turn)
+    state = site.run(site.request(**INSIDE))
+    assert left == ({"whole"} if moment is Profile else set())
+    assert (state.bricks, state.whole_models) == (Tally(BRICKS, measured=BRICKS), Tally(1, measured=1))
+    assert not site.contents().failures
+
+
+@pytest.mark.usefixtures("quick_inside")
+def test_a_worker_that_is_killed_while_the_reference_runs_costs_one_reading(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    readings = 0
+
+    def is_first(request: Request[Any]) -> bool:
+        nonlocal readings
+        is_reading = isinstance(request, Sample) and request.programs == ("reference",)
+        readings += is_reading
+        return is_reading and readings == 1
+
+    killing(monkeypatch, is_first)
+    site.run(site.request(**INSIDE))
+    contents = site.contents()
+    assert readings > 2
+    assert all("reference_ms" in dict(it.noise) for it in (*contents.end_to_end, *contents.measurements))
+
+
+@pytest.mark.usefixtures("quick_inside")
+def test_a_model_that_is_lost_twice_has_failed_and_was_not_measured(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    samples = 0
+
+    def is_second(request: Request[Any]) -> bool:
+        nonlocal samples
+        is_whole = isinstance(request, Sample) and request.programs[0].isdecimal()
+        samples += is_whole
+        return is_whole and not samples % 2
+
+    killing(monkeypatch, is_second)
+    state = site.run(site.request(**INSIDE))
+    contents = site.contents()
+    assert (state.bricks, state.whole_models) == (Tally(BRICKS, measured=BRICKS), Tally(1, failed=1))
+    assert [it.reason for it in contents.failures] == ["crashed"]
+    assert (samples, contents.end_to_end) == (4, [])
+
+
+@pytest.mark.parametrize("samples", [1, 2])
 def test_a_model_whose_worker_is_killed_between_its_first_samples_counts_once(
-    samples: int, found: Tally, site: Site, monkeypatch: pytest.MonkeyPatch
+    samples: int, site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     sample, taken = SupervisedWorker.sample, list[str]()
 
@@ -171,7 +249,7 @@ def test_a_model_whose_worker_is_killed_between_its_first_samples_counts_once(
         return sample(worker, names, *runs)
 
     monkeypatch.setattr(SupervisedWorker, "sample", killed)
-    assert site.run(site.request(**INSIDE)).whole_models == found
+    assert site.run(site.request(**INSIDE)).whole_models == Tally(1, measured=1)
 
 
 def test_a_run_that_stops_keeps_the_samples_of_its_carriers(site: Site) -> None:

@@ -239,6 +239,16 @@ def test_programs_that_fail_in_a_batch_are_retried_alone(site: Site, monkeypatch
     assert of_kind(events, WorkerReplaced)
 
 
+def test_a_full_folder_for_temporary_files_is_no_failure_of_a_brick(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    site = misbehaving(site, monkeypatch, Flatten="no room")
+    events: list[Event] = []
+    state = site.run(site.request(rule=FixedRuns(5)), events.append)
+    assert {it.reason for it in of_kind(events, ProgramFailed)} == {"no room"}
+    assert (state.bricks.failed, site.contents().failures) == (1, [])
+
+
 def test_bricks_that_failed_or_are_known_are_measured_again_only_on_request(
     site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:

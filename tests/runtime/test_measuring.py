@@ -2,13 +2,17 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from dlbricks_tui.runtime import protocol
-from dlbricks_tui.runtime.inside.backend import Backend, BoundNetwork, ProfiledNetwork
+from dlbricks_tui.runtime.inside.backend import Backend, BoundNetwork, ProfiledNetwork, RefusalError, imported
 from dlbricks_tui.runtime.inside.measuring import LoadedPrograms
+from dlbricks_tui.runtime.inside.mxnet_backend import _Recorder
+from dlbricks_tui.runtime.inside.ort_backend import _events_in
 
 ONE = protocol.ArrayType((1,), "float32")
 
@@ -107,3 +111,45 @@ def test_the_run_that_finds_the_outputs_too_small_is_timed_again(monkeypatch: py
     bench.load(protocol.Load("p", protocol.Program(network("n")), check_values=False))
     assert len(bench.sample(protocol.Sample(("p",), 0, 3)).durations_ns[0]) == 3
     assert backend.runs == ["n"] * 5, "one when it was loaded, and the second one twice"
+
+
+@pytest.mark.parametrize("error", ["ImportError", "RuntimeError", "ValueError"])
+def test_a_framework_whose_import_fails_half_way_is_refused_in_one_line(
+    error: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "half_there.py").write_text(f"raise {error}('numpy\\n\\nhas changed')")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    with pytest.raises(RefusalError, match=r"^It cannot be imported: numpy has changed$") as refused:
+        imported("half_there", "It")
+    assert refused.value.refused.reason is protocol.Reason.NO_FRAMEWORK
+
+
+class FullDisk:
+    """A profiler of MXNet that writes as much of its events as the disk holds."""
+
+    def __init__(self, written: str) -> None:
+        self._written = written
+
+    def set_config(self, *, filename: str, **_: object) -> None:
+        self._path = Path(filename)
+
+    def set_state(self, _: str) -> None: ...
+
+    def dump(self, *, finished: bool) -> None:
+        self._path.write_text(self._written)
+
+
+EVENT = '{"name": "relu", "cat": "operator", "ph": "B", "ts": 1}'
+
+
+@pytest.mark.parametrize("written", ["", f"{EVENT},\n{EVENT[:20]}"])
+def test_a_profile_that_a_full_disk_cut_short_is_refused(written: str, tmp_path: Path) -> None:
+    profile = tmp_path / "profile.json"
+    profile.write_text(f"[{written}")
+    cached: Any = _Recorder
+    recorder = cached.__wrapped__(SimpleNamespace(profiler=FullDisk(written)))
+    for read in (recorder.stop, lambda: _events_in(profile)):
+        with pytest.raises(RefusalError, match="the profile cannot be written to") as refused:
+            read()
+        assert refused.value.refused.reason is protocol.Reason.NO_ROOM
+    assert cached.__wrapped__(SimpleNamespace(profiler=FullDisk(f"{EVENT}\n"))).stop()

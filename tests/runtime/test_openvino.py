@@ -1,12 +1,17 @@
 """In OpenVINO, layers execute in their carriers what they execute in their models: the same kernels and layouts."""
 
+import errno
 import gzip
 import json
+import os
+import tempfile
+from base64 import b64encode
 from collections import Counter, defaultdict
 from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
+from typing import NoReturn
 
 import pytest
 
@@ -22,8 +27,10 @@ from dlbricks_tui.models.library import Library, ModelSource, source_of
 from dlbricks_tui.models.loading import Loader
 from dlbricks_tui.runtime import protocol
 from dlbricks_tui.runtime.errors import FrameworkMissingError, WorkerRefusedError
+from dlbricks_tui.runtime.inside import openvino_models
 from dlbricks_tui.runtime.inside.backend import RefusalError
 from dlbricks_tui.runtime.inside.openvino_models import (
+    ModelText,
     compiled,
     executed_nodes,
     load_openvino,
@@ -253,6 +260,19 @@ def test_infinite_results_are_refused(openvino_worker: Worker, openvino_loader: 
     with pytest.raises(WorkerRefusedError) as refused:
         openvino_worker.ask(protocol.Load("model", program), SECONDS)
     assert refused.value.reason is protocol.Reason.NOT_FINITE
+
+
+def test_a_full_folder_for_temporary_files_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    def full(values: object, number: int) -> NoReturn:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(openvino_models, "_weight", full)
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    text = ModelText(b64encode(small().SerializeToString()).decode())
+    weights = {"weight": protocol.ArrayType((1,), "float32")}
+    with pytest.raises(RefusalError, match=f"cannot be written to {tmp_path}: No space left on device$") as refused:
+        text.read(None, {}, weights, protocol.Reason.UNBUILDABLE)
+    assert refused.value.refused.reason is protocol.Reason.NO_ROOM
 
 
 def test_a_precision_that_the_processor_lacks_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from dlbricks_tui.scenarios.kinds import ScenarioKind
-from dlbricks_tui.scenarios.load_tests import LoadFinding, LoadTests, RateSearch, Searched
+from dlbricks_tui.scenarios.load_tests import Clocks, LoadFinding, LoadTests, RateSearch, Searched
 from dlbricks_tui.scenarios.loadgen import (
     Latencies,
     LoadGenLog,
@@ -358,6 +358,30 @@ def test_an_instance_that_fails_answers_its_requests_and_leaves_its_reason() -> 
         with pytest.raises(ScenarioError, match="the worker was lost"):
             serving.raise_failure()
     assert answers.ids == [0, 1]
+
+
+class EndedTest:
+    """A test that has ended before anybody looks."""
+
+    ended, error = True, None
+
+    def __init__(self, settings: LoadSettings, folder: Path, *_: object) -> None:
+        self.folder = folder
+
+    def start(self) -> None: ...
+
+    def complete(self, queries: Sequence[int]) -> None: ...
+
+
+def test_an_instance_that_fails_at_the_end_of_a_test_leaves_no_result(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("dlbricks_tui.scenarios.load_tests.LoadGenTest", EndedTest)
+    serving = Serving([Gated([1])], threading.Event())
+    serving.failure = ScenarioError("the worker was lost")
+    tests = LoadTests(serving, tmp_path, threading.Event(), lambda _: None, nullcontext, Clocks())
+    with pytest.raises(ScenarioError, match="the worker was lost"):
+        tests.search(SETTINGS, 1)
 
 
 class Timed(Serving):

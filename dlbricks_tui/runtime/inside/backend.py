@@ -22,8 +22,10 @@ def imported(module: str, title: str) -> Any:
     """Import a module, or raise RefusalError, which names it by its title."""
     try:
         return importlib.import_module(module)
-    except (ImportError, AttributeError, OSError) as error:
-        raise RefusalError(protocol.Reason.NO_FRAMEWORK, f"{title} cannot be imported: {error}") from error
+    except Exception as error:
+        # A broken installation raises anything, such as ValueError for another numpy, and tells it in some paragraphs.
+        told = " ".join(str(error).split()) or type(error).__name__
+        raise RefusalError(protocol.Reason.NO_FRAMEWORK, f"{title} cannot be imported: {told}") from error
 
 
 class OperatorsOfRuns(NamedTuple):

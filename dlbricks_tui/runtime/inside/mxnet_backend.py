@@ -300,6 +300,10 @@ class _Recorder:
             file.seek(self._read)
             text = file.read()
             self._read = file.tell()
+        if not text.rstrip(", \n").endswith("}"):
+            # MXNet does not tell that a disk is full: operators would seem to take no time.
+            message = f"the profile cannot be written to {self._folder.name}: is its disk full?"
+            raise RefusalError(protocol.Reason.NO_ROOM, message)
         return text
 
 

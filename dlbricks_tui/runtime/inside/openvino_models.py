@@ -352,7 +352,8 @@ class ModelText:
 
                 return ask(read, reason)
         except OSError as error:
-            raise RefusalError(Reason.TOO_LARGE, f"cannot write the weights to {error.filename}: {error}") from error
+            where = error.filename or tempfile.tempdir or "the folder for temporary files"
+            raise RefusalError(Reason.NO_ROOM, f"the weights cannot be written to {where}: {error.strerror}") from error
 
 
 def model_in_file(core: Any, path: str, shapes: Mapping[str, tuple[int, ...]]) -> Any:

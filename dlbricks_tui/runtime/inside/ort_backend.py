@@ -17,7 +17,7 @@ from typing import Any
 
 from dlbricks_tui.runtime import protocol
 from dlbricks_tui.runtime.inside import ort_session
-from dlbricks_tui.runtime.inside.backend import BoundNetwork, OperatorsOfRuns, ProfiledNetwork
+from dlbricks_tui.runtime.inside.backend import BoundNetwork, OperatorsOfRuns, ProfiledNetwork, RefusalError
 from dlbricks_tui.runtime.inside.onnx_backend import TEXT, Filling, OnnxBackend, OnnxNetwork
 
 # Larger weights are written beside an optimised model: the size of a model file is limited. Smaller ones may be zero
@@ -180,7 +180,7 @@ class ProfiledModel(ProfiledNetwork):
             for _ in range(warm + repeat):
                 before()
                 run()
-            events = json.loads(Path(profiled.end_profiling()).read_bytes())
+            events = _events_in(Path(profiled.end_profiling()))
         return runs_in(events)[warm:]
 
     def trace(self, warm: int, repeat: int, watch: Callable[[Callable[[], None]], int]) -> OperatorsOfRuns:
@@ -191,7 +191,7 @@ class ProfiledModel(ProfiledNetwork):
                 run()
             begins = [watch(run) for _ in range(repeat)]
             origin = profiled.get_profiling_start_time_ns()
-            events = json.loads(Path(profiled.end_profiling()).read_bytes())
+            events = _events_in(Path(profiled.end_profiling()))
         # A network without nodes has no events.
         times = runs_in(events)[warm:] or [[] for _ in begins]
         runs = [
@@ -220,6 +220,15 @@ class ProfiledModel(ProfiledNetwork):
             ort_session.ask(self._ort, lambda: profiled.run_with_iobinding(binding), protocol.Reason.UNBUILDABLE)
 
         return profiled, run
+
+
+def _events_in(profile: Path) -> Any:
+    try:
+        return json.loads(profile.read_bytes())
+    except (OSError, ValueError) as error:
+        # ONNX Runtime does not tell that a disk is full.
+        message = f"the profile cannot be written to {profile.parent}: is its disk full?"
+        raise RefusalError(protocol.Reason.NO_ROOM, message) from error
 
 
 def runs_in(events: Iterable[Mapping[str, Any]]) -> list[list[protocol.TracedOperator]]:
