@@ -130,7 +130,8 @@ def _answer_users(args: Arguments) -> int:
     from dlbricks_tui.documents.token_loads import token_load_parts
 
     given = values_of(args, (*TOKENS, PERCENTILE))
-    given |= {"threads": args.threads and (args.threads,), "runtimes": args.runtime and (args.runtime,)}
+    threads = args.threads or args.config.threads
+    given |= {"threads": threads and (threads,), "runtimes": args.runtime and (args.runtime,)}
     if args.precision is not None:
         given["precisions"] = (WEIGHTS.kind.read(args.precision.value),)
     if args.batch:

@@ -300,6 +300,9 @@ def test_every_option_counts(dlbricks: Command, asked: AskedLoad) -> None:
         batch=4,
         users=(1, 4),
     )
+    # As in `dlbricks llm`.
+    dlbricks("--set", "run.threads=3", *USERS)
+    assert asked.options.threads == (3,)
 
 
 def test_json_keeps_its_schema(dlbricks: Command, asked: AskedLoad) -> None:
