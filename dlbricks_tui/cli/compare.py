@@ -131,7 +131,7 @@ def _model_options(args: Arguments) -> dict[str, Any]:
 
 
 def _refuse_variants(args: Arguments) -> None:
-    given = [field for field, value in values_of(args, (*VARIANT, SYSTEM)).items() if value]
+    given = [field for field, value in values_of(args, (*VARIANT, LEVEL, SYSTEM)).items() if value]
     if given:
         raise UsageError(
             f"--{given[0]} is for models: write it into the words, such as '{args.model} threads=1' (filters are those "
