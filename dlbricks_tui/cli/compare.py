@@ -145,9 +145,7 @@ def register_systems(parser: Parser) -> None:
     about = "compare the systems for each model, by latency and by cost"
     comparing = parser.add_action("compare", about, compare_systems, json=False)
     add_models_argument(comparing, many=True)
-    add_cutting_options(comparing, level="fused")
-    # None leaves the level to the results of each system.
-    comparing.set_defaults(level=None)
+    add_cutting_options(comparing)
     comparing.add_repeatable("--system", "S", _ONLY, dest="systems")
     add_measured_only_option(comparing)
     comparing.add_json()
