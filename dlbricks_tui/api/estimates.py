@@ -34,7 +34,7 @@ from dlbricks_tui.settings.setting import fields_of, options_in_words
 from dlbricks_tui.settings.variant import PRECISION, VARIANT
 from dlbricks_tui.store.change import Verdict
 from dlbricks_tui.store.selections import combinations
-from dlbricks_tui.wording.answers import doubts_about, faster_words
+from dlbricks_tui.wording.answers import doubts_about, faster_words, named_in_commands
 from dlbricks_tui.wording.numbers import counted, duration, names_of
 
 if TYPE_CHECKING:
@@ -279,7 +279,7 @@ def model_estimate(decomposition: Decomposition, one: SystemEstimate, most_slow:
         measured_ms=timed.value_ms if timed else None,
         measured_interval_ms=(timed.low_ms, timed.high_ms) if timed else None,
         residual=residual(one),
-        doubts=doubts_about(one),
+        doubts=doubts_about(one, named_in_commands(graph)),
         critical_path=found.critical_layers,
         types=tuple(taken(TypeShare, it, type=it.label) for it in by_type(graph, found)),
         regions=tuple(

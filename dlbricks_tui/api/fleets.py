@@ -31,7 +31,9 @@ from dlbricks_tui.language.orders import LanguageQuestion, is_llama_cpp
 from dlbricks_tui.models.library import ModelSource
 from dlbricks_tui.runtime.registry import Registry
 from dlbricks_tui.runtime.variant import several
-from dlbricks_tui.settings.measuring import PROBE, Question
+from dlbricks_tui.settings.measuring import PROBE, TARGET_INTERVAL, TIME_BUDGET, Question
+from dlbricks_tui.settings.setting import fields_of
+from dlbricks_tui.settings.variant import RUNTIME, THREADS
 
 _EXTRA = "pip install 'dlbricks-tui[fleet]'"
 _NEEDED = ("distributed", "asyncssh", "cryptography")
@@ -419,6 +421,9 @@ class FleetSettings:
     probe_seconds: float = 20.0
     runtime: str | None = None
     threads: int | None = None
+    # Those of the config.
+    target_interval: float | None = None
+    time_budget_seconds: float | None = None
 
 
 def start_fleet(
@@ -429,7 +434,7 @@ def start_fleet(
         hosts=hosts_file,
         question=settings.question,
         probe_seconds=settings.probe_seconds,
-        measuring=MeasureOptions(runtime=settings.runtime, threads=settings.threads),
+        measuring=MeasureOptions(**fields_of(settings, (RUNTIME, THREADS, TARGET_INTERVAL, TIME_BUDGET))),
     )
     fleet = FleetJob.create(fleet_request(options, sources, data), data)
     fleet.drive_apart()

@@ -62,7 +62,7 @@ class RunSettings(MeasureOptions):
     registered: tuple[str, ...] = ()
     precision: tuple[Precision, ...] = (Precision.F32,)
     end_to_end: bool = False
-    target_interval: float = 0.01
+    target_interval: float = 0.02
     # The time of a probe, which measures only the bricks that tell most; None: an ordinary run.
     probe_seconds: float | None = None
 

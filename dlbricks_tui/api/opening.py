@@ -295,9 +295,14 @@ def run_command(named: str, runtime: Runtime, level: Level, batch: int | None, o
     """Return the `dlbricks run` for a model of that name, cut and with inputs as the options say, and more words."""
     variant = AskedVariant(**stated_variant(runtime.identity).parts | {"batch": batch})
     words = options_of(runtime.name, variant, level, options.cutting, options.usual_cutting)
+    return shlex.join(["dlbricks", "run", named, *words, *input_words(options), *more])
+
+
+def input_words(options: InputOptions) -> Iterator[str]:
+    """Yield the options of a command that give the same shapes and values of inputs."""
     for option, numbers in (("--input", options.inputs), ("--value", options.values)):
-        words += [word for name, value in numbers.items() for word in (option, spelled({name: value}))]
-    return shlex.join(["dlbricks", "run", named, *words, *more])
+        for name, value in numbers.items():
+            yield from (option, spelled({name: value}))
 
 
 class ModelCut(NamedTuple):

@@ -27,7 +27,7 @@ from dlbricks_tui.api.documents import taken
 from dlbricks_tui.api.estimates import Comparison
 from dlbricks_tui.api.estimating import open_estimator
 from dlbricks_tui.api.open_models import PairKind
-from dlbricks_tui.api.opening import reference_to
+from dlbricks_tui.api.opening import input_words, reference_to
 from dlbricks_tui.api.session import Remarks, WorkbenchSession
 from dlbricks_tui.api.sides import (
     KINDS,
@@ -49,6 +49,7 @@ from dlbricks_tui.store.documents import DamagedResultError
 from dlbricks_tui.store.index import kind_of_label, label_of
 from dlbricks_tui.store.selections import Selection, equal
 from dlbricks_tui.store.statistics import mean_latency
+from dlbricks_tui.wording.answers import options_of
 from dlbricks_tui.wording.numbers import counted, minute_of
 
 if TYPE_CHECKING:
@@ -394,7 +395,9 @@ def compare_models(
         sides = [EstimatedSide(it.source.name, it.found, it.inquiry.timing(it.found.way)) for it in answers]
     # The path of a model that is no sample is clear, whatever the library lists.
     named = [reference_to(it, has_name=it.task is not None) for it in (first, second)]
-    return compare_estimates(PairKind.MODEL, *sides, cure=f"`{shlex.join(['dlbricks', 'run', *named])}` measures both")
+    words = options_of(options.runtime or "", options, options.level, options.cutting, options.usual_cutting)
+    command = shlex.join(["dlbricks", "run", *named, *words, *input_words(options)])
+    return compare_estimates(PairKind.MODEL, *sides, cure=f"`{command}` measures both")
 
 
 # What `dlbricks compare` prints: of one model, or of two things.

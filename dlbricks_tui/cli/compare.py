@@ -131,7 +131,7 @@ def _model_options(args: Arguments) -> dict[str, Any]:
 
 
 def _refuse_variants(args: Arguments) -> None:
-    given = [field for field, value in values_of(args, (*VARIANT, SYSTEM)).items() if value]
+    given = [field for field, value in values_of(args, (*VARIANT, LEVEL, SYSTEM)).items() if value]
     if given:
         raise UsageError(
             f"--{given[0]} is for models: write it into the words, such as '{args.model} threads=1' (filters are those "
@@ -145,9 +145,7 @@ def register_systems(parser: Parser) -> None:
     about = "compare the systems for each model, by latency and by cost"
     comparing = parser.add_action("compare", about, compare_systems, json=False)
     add_models_argument(comparing, many=True)
-    add_cutting_options(comparing, level="fused")
-    # None leaves the level to the results of each system.
-    comparing.set_defaults(level=None)
+    add_cutting_options(comparing)
     comparing.add_repeatable("--system", "S", _ONLY, dest="systems")
     add_measured_only_option(comparing)
     comparing.add_json()

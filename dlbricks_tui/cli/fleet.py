@@ -111,6 +111,8 @@ def run_fleet(args: Arguments) -> int:
 
     if not args.models and not args.llm:
         raise UsageError("no model is named: give a MODEL, or a language model by --llm MODEL")
+    if not args.models and (given := [it.option for it in EXECUTION if getattr(args, it.dest)]):
+        raise UsageError(f"{given[0]} is for a MODEL: a language model takes {WEIGHTS_BESIDE.option}")
     measuring = replace(measure_options_of(args), **values_of(args, (*CUTTING, LEVEL, *EXECUTION)), **inputs_of(args))
     options = FleetOptions(
         hosts=args.hosts,

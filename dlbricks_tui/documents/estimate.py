@@ -46,6 +46,7 @@ from dlbricks_tui.wording.answers import (
     execution_words,
     faster_words,
     name_of,
+    named_in_commands,
     parallel_sentences,
     sign_of_part,
     slowest_in_words,
@@ -182,7 +183,7 @@ class EstimateDocument:
 
     def doubts(self) -> Iterator[Part]:
         """Yield the reasons to doubt the figures, and the commands that settle them."""
-        return (Sentence(told, "warn") for told in doubts_about(self.one))
+        return (Sentence(told, "warn") for told in doubts_about(self.one, named_in_commands(self.graph)))
 
     def compositions(self, *, is_changing: bool = False, workers: bool = True) -> Iterator[Part]:
         """Yield the latency in each composition beside the measured one; an estimate that is changing has no error."""

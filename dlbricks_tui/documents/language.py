@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import astuple, replace
-from typing import NamedTuple, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from dlbricks_tui.api.language_answers import Bounds, LanguageAnswer, LanguageOptions, PartTime
 from dlbricks_tui.documents.parts import (
@@ -56,6 +56,9 @@ from dlbricks_tui.wording.numbers import (
     rate_words,
     signed_percent,
 )
+
+if TYPE_CHECKING:
+    from dlbricks_tui.api.language_models import LanguageOnSystem
 
 # A smaller share of the time is not mentioned.
 _LEAST_COVERAGE = 0.005
@@ -192,7 +195,7 @@ def _per_second(tokens: float) -> str:
     return f"{rate_text(tokens)} tokens/s"
 
 
-def language_command(answer: LanguageAnswer) -> str:
+def language_command(answer: LanguageAnswer | LanguageOnSystem) -> str:
     """Return the command that measures a model in the same execution."""
     framework = answer.runtime.partition("-")[0]
     given = (

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from itertools import groupby
 from typing import TYPE_CHECKING
@@ -26,7 +26,7 @@ from dlbricks_tui.estimate.comparison import Candidate, cheapest, quickest, rema
 from dlbricks_tui.host.fingerprint import GIBIBYTE
 from dlbricks_tui.host.noise import NoiseVerdict
 from dlbricks_tui.host.peaks import MEMORY
-from dlbricks_tui.runtime.traits import runtime_title
+from dlbricks_tui.runtime.traits import LLAMA_CPP, runtime_title
 from dlbricks_tui.runtime.variant import threads_in_words
 from dlbricks_tui.wording.answers import combination_words, figure_text, rough_peaks_words
 from dlbricks_tui.wording.numbers import (
@@ -303,17 +303,29 @@ def _legend(found: Sequence[LanguageOnSystem]) -> Iterator[Part]:
         yield Sentence(f"{PREDICTED} its peaks: predicted from the peaks of the system and {shares}")
     if rough := [it.threads for it in found if it.has_rough_peaks and it.is_predicted]:
         yield Sentence(rough_peaks_words(rough), "warn")
-    first = shlex.quote(found[0].path or found[0].model) if found else ""
-    if unknown := sorted({it.system for it in found if it.rests_on == "description"}):
+    if unknown := [it for it in found if it.rests_on == "description"]:
+        systems = names_of(sorted({it.system for it in unknown}), _MOST_NAMED)
         yield Sentence(
-            f"nothing but its description is known of {names_of(unknown, _MOST_NAMED)}: run `dlbricks llm {first} "
-            "--probe` there for seconds, and take its results here (`dlbricks results export` and `import`)",
+            f"nothing but its description is known of {systems}: run `{_probing(unknown)}` there for seconds, and take "
+            "its results here (`dlbricks results export` and `import`)",
             "warn",
         )
     if any(it.cost for it in found):
         yield Sentence("$/million: of generated tokens, one request after another; prompt $/m: of a prompt", "muted")
     if lacking := sorted({it.system for it in found if it.cost is None and it.decode_tokens_per_second is not None}):
         yield Sentence(f"no price of {names_of(lacking, _MOST_NAMED)}: write it into prices.toml", "muted")
+
+
+def _probing(unknown: Sequence[LanguageOnSystem]) -> str:
+    """Return the command that measures the first of these rows, where its system is."""
+    # Loaded here: lists of systems need no language models.
+    from dlbricks_tui.documents.language import language_command
+
+    # Each system has its own usual number of threads.
+    is_same = len({it.threads for it in unknown}) == 1
+    command = language_command(unknown[0] if is_same else replace(unknown[0], threads=0))
+    # It tells no times of layers, which a probe takes.
+    return command if unknown[0].runtime.startswith(LLAMA_CPP.framework) else f"{command} --probe"
 
 
 def _remarks(it: LanguageOnSystem) -> Iterator[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from dlbricks_tui.documents.lines import ELLIPSIS, Span, cut, width_of
 from dlbricks_tui.documents.parts import BLANK_LINE, Column, Fact, MarkedSentence, Part, Sentence, Table, name_column
+from dlbricks_tui.runtime.variant import AskedVariant, stated_variant
 from dlbricks_tui.traces.file import StoredTrace
 from dlbricks_tui.traces.trace import (
     PLAIN_MS,
@@ -25,7 +27,7 @@ from dlbricks_tui.traces.trace import (
     slowest_first,
     together,
 )
-from dlbricks_tui.wording.answers import execution_words, runtime_words
+from dlbricks_tui.wording.answers import execution_words, options_of, runtime_words
 from dlbricks_tui.wording.numbers import (
     counted,
     in_ms,
@@ -336,7 +338,7 @@ def trace_parts(trace: Trace) -> Iterator[Part]:
     yield BLANK_LINE
     yield _kinds(times, everything, whole_ms)
     if not everything.compared:
-        how = f"`dlbricks run {trace.model}` measures them"
+        how = f"`{_measuring(trace)}` measures them"
         yield Sentence(f"no brick is stored under the same conditions: {how}")
     else:
         lacking = everything.layers - everything.compared
@@ -347,6 +349,17 @@ def trace_parts(trace: Trace) -> Iterator[Part]:
     yield _slowest(times[:_MOST_LAYERS], whole_ms)
     if len(times) > _MOST_LAYERS:
         yield Sentence(f"and {counted(len(times) - _MOST_LAYERS, 'faster layer')}, which --json lists")
+
+
+def _measuring(trace: Trace) -> str:
+    """Return the command that measures the bricks of a model in the execution of its trace."""
+    # Loaded here: a trace whose bricks are stored needs no command.
+    from dlbricks_tui.bricks.decomposition import Cutting
+
+    batch = {"batch": trace.batch_size if trace.batch_size > 1 else None}
+    variant = AskedVariant(**stated_variant(trace.runtime).parts | batch)
+    words = options_of(trace.runtime.partition("-")[0], variant, trace.graph_level, Cutting())
+    return shlex.join(["dlbricks", "run", trace.model, *words])
 
 
 _LEVEL_COLUMNS: tuple[Column[LevelTrace], ...] = (

@@ -326,7 +326,13 @@ class FleetScreen(WorkScreen[None, Any]):
 
         def ask_with_runtimes(hosts_file: Path, runtimes: tuple[str, ...]) -> None:
             names = tuple(source.name for source in self._sources)
-            first = FleetSettings(runtime=self._config.runtime, threads=self._config.threads)
+            config = self._config
+            first = FleetSettings(
+                runtime=config.runtime,
+                threads=config.threads,
+                target_interval=config.target_ci,
+                time_budget_seconds=config.time_budget,
+            )
             self.ask(StartFleetScreen(names, runtimes, first), partial(start, hosts_file))
 
         def start(hosts_file: Path, settings: FleetSettings) -> None:

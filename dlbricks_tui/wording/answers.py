@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
+from dlbricks_tui.folders import SAMPLE_MODELS
 from dlbricks_tui.measure.method import Method
 from dlbricks_tui.models.graph import GraphInput, Layer, Level, Shape, TensorType
 from dlbricks_tui.models.input_shapes import listed
@@ -452,6 +453,12 @@ def doubts_about(one: SystemEstimate, named: str = "") -> tuple[str, ...]:
     return (f"{slow} `{command}` on a quiet host replaces them.",) if slow else ()
 
 
+def named_in_commands(graph: LayerGraph) -> str:
+    """Return a model as commands find it: a sample by its name, another one by its path."""
+    is_sample = graph.file is None or graph.file.is_relative_to(SAMPLE_MODELS)
+    return graph.name if is_sample else str(graph.file)
+
+
 def doubt_in_short(one: SystemEstimate) -> str:
     """Return the first reason to doubt the figures of a model in a few words; empty without one."""
     from dlbricks_tui.estimate.explanation import disagreement, slowdown
@@ -491,7 +498,7 @@ def settling_command(one: SystemEstimate, named: str = "") -> str:
 
 
 def options_of(
-    runtime: str, variant: AskedVariant, level: Level, cutting: Cutting, usual: Cutting | None = None
+    runtime: str, variant: AskedVariant, level: Level | None, cutting: Cutting, usual: Cutting | None = None
 ) -> list[str]:
     """Return the options of `dlbricks run` for a runtime, a variant and a cutting, without those that are usual."""
     given = (

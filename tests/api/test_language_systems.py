@@ -193,7 +193,7 @@ def test_words_fit_and_say_what_is_known(data: DataFolder) -> None:
         joined = " ".join(text.split())
         assert "what fast reached of theirs" in joined and "no price" not in joined
         assert "nothing but its description is known of silent" in joined
-        assert "dlbricks llm llama-3.2-1b --probe" in joined
+        assert "`dlbricks llm llama-3.2-1b --threads 4 --prompt 64 --generate 16 --probe` there" in joined
         assert "$/MILLION" not in without
         assert "no price of fast, peaked: write it into prices.toml" in " ".join(without.split())
 

@@ -317,11 +317,16 @@ REFUSED = {
     "a word that names nothing": (("nosuch", "host-a"), "'nosuch' is no system, runtime, run or day"),
     "a day without results": (("2026-11-20", "2026-11-19"), "no results are '2026-11-19'"),
     "an option for models": (("host-a", "host-b", "--threads", "1"), "--threads is for models"),
+    "a level": (("host-a", "host-b", "--level", "fused"), "--level is for models"),
     "a file that is missing": (("none.onnx", "host-a"), "none.onnx"),
     "fifty models": (("table1", "table1:1"), "stands for 50 models"),
     "models without a latency": (
         ("tabular_network", "boosted_trees", "--measured-only"),
         "`dlbricks run tabular_network boosted_trees`",
+    ),
+    "a variant without a latency": (
+        ("tabular_network", "boosted_trees", "--measured-only", "--threads", "2"),
+        "`dlbricks run tabular_network boosted_trees --threads 2`",
     ),
     "less than nothing": (("host-a", "host-b", "--limit", "-1"), "--limit"),
 }

@@ -109,6 +109,8 @@ def test_wrong_hosts_schedulers_and_times_are_refused_in_one_line(
         ("--hosts", tmp_path / "gone.toml"): "gone.toml",
     }.items():
         assert said in one_line(dlbricks("fleet", "run", model, *options))
+    asked = ("--llm", "smollm2-135m", "--hosts", hosts, "--precision", "int8")
+    assert "--precision is for a MODEL" in one_line(dlbricks("fleet", "run", *asked))
     monkeypatch.setattr("dlbricks_tui.api.fleets.find_spec", lambda name: None)
     assert "pip install 'dlbricks-tui[fleet]'" in one_line(dlbricks("fleet", "run", model, "--hosts", hosts))
 

@@ -300,6 +300,9 @@ def test_every_option_counts(dlbricks: Command, asked: AskedLoad) -> None:
         batch=4,
         users=(1, 4),
     )
+    # As in `dlbricks llm`.
+    dlbricks("--set", "run.threads=3", *USERS)
+    assert asked.options.threads == (3,)
 
 
 def test_users_are_served_with_the_threads_of_the_config_as_llm_and_the_workbench_count_them(

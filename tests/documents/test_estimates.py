@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from dlbricks_tui.bricks.cutting import Cut
@@ -196,6 +197,14 @@ EXACT, TIMED = one("exact", KNOWN), one("timed", KNOWN, 6.6)
 PARTIAL, PREDICTED = one("partial", SOME), one("predicted", with_predictions(SOME))
 UNKNOWN = one("unknown", replace(KNOWN, measured={}))
 OTHER = replace(TIMED, way=TIMED.way._replace(runtime="onnxruntime-1.20 threads-2"))
+
+
+def test_the_command_that_settles_doubts_finds_a_model_that_is_no_sample() -> None:
+    slow = document(end_to_end=Latency(9.0, 8.99, 9.01))
+    own = EstimateDocument(slow.graph.with_key("", Path("my models/own.onnx")), slow.one)
+    for it, named in ((own, "'my models/own.onnx'"), (slow, FORKED.name)):
+        (told,) = it.doubts()
+        assert isinstance(told, Sentence) and f"`dlbricks run {named} --runtime mxnet" in told.text
 
 
 def test_estimates_have_a_row_for_each_model_with_doubts_and_agreement() -> None:

@@ -66,7 +66,7 @@ def test_a_trace_its_levels_spans_and_counters_are_told_whole() -> None:
             "the trace": trace_parts(trace),
             "what holds for several levels": trace_parts(replace(trace, levels=busy)),
             "many layers": trace_parts(replace(trace, layers=many, levels=(of_many,))),
-            "without stored bricks": trace_parts(replace(trace, layers=unstored)),
+            "without stored bricks": trace_parts(replace(trace, layers=unstored, batch_size=4)),
             **{f"{it.level.value} level": level_parts(it, trace.missing) for it in trace.levels},
             "answers": [level_answer(model), *(level_answer(it, slowest) for it in (level, primitive, untimed))],
             "overheads": [overhead_of(it) for it in (level, faster, untimed)],

@@ -2,17 +2,18 @@
 
 from dataclasses import replace
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 
-from dlbricks_tui.api.fleets import FleetJob, FleetSettings
+from dlbricks_tui.api.fleets import FleetJob, FleetOptions, FleetSettings, start_fleet
 from dlbricks_tui.api.session import WorkbenchSession
 from dlbricks_tui.config.config import Config, Given
 from dlbricks_tui.fleet.folder import FleetFolder, FleetFolders
 from dlbricks_tui.fleet.request import FleetHostState, FleetRequest, HostEntry
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.jobs.folder import State, store_request
-from dlbricks_tui.settings.measuring import Question
+from dlbricks_tui.settings.measuring import TARGET_INTERVAL, TIME_BUDGET, Question
 from dlbricks_tui.settings.variant import RUNTIME, THREADS
 from dlbricks_tui.tui.dialogs.notices import ErrorScreen
 from dlbricks_tui.tui.fleet import (
@@ -32,7 +33,8 @@ from tests.tui.driving import press, screen_text, settled, told
 from tests.tui.results import source_called, store_run
 from tests.tui.snapshots import check_all
 
-CONFIG = Config({**Config().given, RUNTIME.config: Given("openvino"), THREADS.config: Given(8)})
+GIVEN = {RUNTIME: "openvino", THREADS: 8, TARGET_INTERVAL: 0.05, TIME_BUDGET: 600.0}
+CONFIG = Config({**Config().given, **{setting.config: Given(value) for setting, value in GIVEN.items()}})
 
 
 @pytest.fixture
@@ -185,6 +187,18 @@ async def test_a_new_fleet_run_asks_for_hosts_and_settings_and_starts(
     assert (names, path) == (["squeezenet1.1"], file)
     # It begins with the runtime and threads of the config.
     assert (settings.question, settings.runtime, settings.threads) == (Question.EVERYTHING, "openvino", 4)
+    assert (settings.target_interval, settings.time_budget_seconds) == (0.05, 600.0)
+
+
+def test_a_new_fleet_run_measures_until_the_target_and_within_the_budget_of_its_settings(
+    new: DataFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[FleetOptions] = []
+    monkeypatch.setattr("dlbricks_tui.api.fleets.fleet_request", lambda options, *_: asked.append(options))
+    monkeypatch.setattr("dlbricks_tui.api.fleets.FleetJob", Mock())
+    start_fleet((), Path("h.toml"), FleetSettings(target_interval=0.05, time_budget_seconds=600.0), new)
+    (measuring,) = [it.measuring for it in asked]
+    assert (measuring.target_interval, measuring.time_budget_seconds) == (0.05, 600.0)
 
 
 async def test_the_workbench_shows_what_hosts_have_measured_meanwhile(new: DataFolder, fleet: FleetFolder) -> None:
