@@ -16,6 +16,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from functools import partial
 from hashlib import sha256
 from pathlib import Path
 from typing import IO, Any, NamedTuple
@@ -131,7 +132,7 @@ def _ran(
                 stdout=output,
                 stderr=errors,
                 env=dict(environment),
-                preexec_fn=_end_with_parent,
+                preexec_fn=partial(_end_with_parent, os.getpid()),
             )
         except OSError as error:
             raise WorkerError(f"{command[0]} cannot be started: {error.strerror}") from error
@@ -174,7 +175,9 @@ def _reason(text: str) -> str:
     return f": {printable(lines[-1][:_LONGEST_REASON])}" if lines else ""
 
 
-def _end_with_parent() -> None:
-    """Let the kernel end this process when the one that measures is killed."""
+def _end_with_parent(parent: int) -> None:
+    """Let the kernel end this process when the one that measures is killed, or was killed just now."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_SET_PARENT_DEATH_SIGNAL, signal.SIGKILL)
+        if os.getppid() != parent:
+            os.kill(os.getpid(), signal.SIGKILL)
