@@ -313,18 +313,22 @@ def test_output_and_death_of_a_worker_do_not_disturb_the_screen(tmp_path: Path) 
         terminal.seconds_until("1 Models 92")
         terminal.send("\r4")
         terminal.wait_until(lambda: log.exists() and "MXNET SAYS" in log.read_text())
-        os.kill(child_of(terminal.pid), signal.SIGKILL)
+        (first,) = children_of(terminal.pid)
+        os.kill(first, signal.SIGKILL)
+        # It is asked once more, by another worker.
+        terminal.wait_until(lambda: bool(children_of(terminal.pid) - {first}))
+        (second,) = children_of(terminal.pid) - {first}
+        os.kill(second, signal.SIGKILL)
         terminal.seconds_until("SIGKILL")
         assert b"MXNET SAYS" not in terminal.written
         terminal.send("q")
         assert wait_for_end(terminal) == 0 and is_restored(terminal)
 
 
-def child_of(pid: int) -> int:
-    """Return the child of a process."""
-    children = [(task / "children").read_text().split() for task in Path(f"/proc/{pid}/task").iterdir()]
-    (child,) = [int(found) for of_thread in children for found in of_thread]
-    return child
+def children_of(pid: int) -> set[int]:
+    """Return the children of a process."""
+    listed = [(task / "children").read_text().split() for task in Path(f"/proc/{pid}/task").iterdir()]
+    return {int(found) for of_thread in listed for found in of_thread}
 
 
 TEXT = "sha256:ü\nsecond line"
