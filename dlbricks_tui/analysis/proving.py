@@ -126,7 +126,7 @@ class TimedModel:
             name, began = f"copy {len(self._names) + 1}", time.monotonic()
             loaded = worker.load(name, program, expected_ms)
             if loaded is None and self._names:
-                # A single copy tells the latency, too.
+                # The first copy was loaded: the latency of one is enough.
                 break
             if loaded is None:
                 self._refuse(name)

@@ -101,7 +101,7 @@ def load_whole(job: Job, execution: Execution, load: Callable[[Program], Loaded]
     try:
         return load(program_of(job, with_file=True, side_by_side=side_by_side))
     except UserError as error:
-        # Whoever has killed the worker, it says nothing about the file.
+        # A worker that was killed says nothing about the file.
         if job.file is None or job.needs_file or "SIGKILL" in str(error):
             raise
     return load(program_of(job, with_file=False, side_by_side=side_by_side))

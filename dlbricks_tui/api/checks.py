@@ -175,7 +175,7 @@ def read_baselines(file: Path, system: str | None = None) -> Baselines:
 
 def _system_of(file: Path, systems: Mapping[str, System], named: str | None) -> str:
     if named is not None:
-        # As elsewhere, an id is clear.
+        # The id of a system counts before names and instance types that are equal to it.
         alike = [it.id for it in systems.values() if named in (it.id, it.name, it.instance_type)]
         fitting = [named] if named in systems else alike
         if len(fitting) != 1:

@@ -387,7 +387,7 @@ class Cures:
         threads = wanted.threads or (taken.pop() if len(taken) == 1 else None)
         given = fields_of(wanted, VARIANT) | {"level": scope.level, "threads": threads}
         if not scope.is_host and wanted.runtime:
-            # Its name there may be another.
+            # The other system may register it under another name, but not under another framework.
             given["runtime"] = lacking[0].found.way.runtime.partition("-")[0] or None
         chosen = ((it, given.get(it.field, getattr(cutting, it.field, None))) for it in (*CUTTING, LEVEL, *VARIANT))
         usual = {it: getattr(self.config, it.field) for it in CUTTING}

@@ -393,7 +393,7 @@ def compare_models(
         if len(answers) < 2:
             raise NotComparableError("one of the two models cannot be read, so there is nothing to compare")
         sides = [EstimatedSide(it.source.name, it.found, it.inquiry.timing(it.found.way)) for it in answers]
-    # The path of a model that is no sample is clear, whatever the library lists.
+    # A name may stand for several models that are no samples; their paths do not.
     named = [reference_to(it, has_name=it.task is not None) for it in (first, second)]
     words = options_of(options.runtime or "", options, options.level, options.cutting, options.usual_cutting)
     command = shlex.join(["dlbricks", "run", *named, *words, *input_words(options)])

@@ -243,7 +243,7 @@ class _Scenarios:
         level, of_file = self._model.found.way.level, sizes == [1] and self._own_size == 1
         # Without --batch a run takes the batch size of the file.
         batches = [] if of_file else ["--batch", ",".join(map(str, sizes))]
-        # The path of another model is clear, whatever else has its name.
+        # A name may stand for several models that are no samples; their paths do not.
         named = reference_to(source, has_name=source.task is not None)
         return run_command(named, runtime, level, None, options, *batches, "--end-to-end")
 

@@ -127,7 +127,7 @@ def _only_meaning(word: str, store: ResultsDatabase, selection: Selection) -> Na
     if _DAY.fullmatch(word):
         return NamedSelection(word, selection.matching(parse_filter(f"when={word}")), PairKind.DAY)
     alike = meanings(lambda name: name == word) or meanings(lambda name: name.casefold() == word.casefold())
-    # An id is clear, whatever else is called the same.
+    # The id of a system counts before names and instance types that are equal to it.
     alike = [it for it in alike if it.name == word] or alike
     if not alike:
         runs = sorted(it for it in selection.distinct("run") if it.startswith(word))

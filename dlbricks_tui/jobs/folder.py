@@ -218,7 +218,7 @@ class JobFolder:
             self.seen_file.touch()
 
     def _require_active(self, what: str, *, to_end: bool = False) -> JobState:
-        """Return the state of an active job, whose process works on it already if that is to end."""
+        """Return the state of an active job; `to_end` waits until the process that is to be stopped has begun."""
         give_up = time.monotonic() + _SECONDS_TO_BEGIN
         while (state := self.state()).state is State.STARTING and to_end and not self._has_begun(state):
             # The process of its state is still the one that has created it, such as the workbench.

@@ -96,7 +96,7 @@ def start_detached(folder: JobFolder, data: DataFolder, module: str) -> None:
         # The job may have begun and ended since the state was read.
         if process.poll() is not None and folder.state().process.pid != process.pid:
             words = _last_words(folder) or "it printed nothing"
-            # Another process may work on it.
+            # Otherwise another process works on it, and keeps its state.
             if (state := folder.state()).process == this_process():
                 _keep(folder, replace(state, state=State.FAILED, message=words))
             raise JobError(f"{folder.noun} {folder.run} did not start: {words}")

@@ -154,7 +154,7 @@ class Inside:
             if whole is not None:
                 self._results.loaded(job, whole.first_run_ms / 1000, (), allocates=whole.allocates)
                 self._sample_for_a_while(whole, before_rounds=before_carriers)
-                # One whose worker is lost behind enough samples lacks further ones only.
+                # If its worker is lost after enough samples, these count.
                 if len(whole.samples_ms) >= BEFORE_ROUNDS.runs:
                     self._keep_whole(whole)
                     self._agenda.learn(job.expected_ms, median(whole.samples_ms))
@@ -250,7 +250,7 @@ class Inside:
         self._agenda.end_stage(self._worked_seconds - began)
 
     def _may_run_alone(self, name: str) -> bool:
-        """Return True if a program, or all of a carrier's that were lost, may have been lost by no fault of theirs."""
+        """Return True if a program, or each lost program of a carrier, is not known to be at fault."""
         lost = [loss for it, loss in self._worker.reasons.items() if it.partition(",")[0] == name]
         return bool(lost) and all(it.try_alone for it in lost)
 

@@ -252,7 +252,7 @@ class SupervisedWorker:
         # The first loss may be the fault of a program beside it, or of a kill from outside.
         try_alone = not hung and name not in self._lost_before
         self._lost_before.add(name)
-        # A fixture then stays, and is loaded with the others.
+        # A fixture that was lost once stays, and is loaded into the new worker with the other programs.
         if not (try_alone and name in self._fixtures):
             self._lose(name, Loss(reason, str(error), try_alone))
 

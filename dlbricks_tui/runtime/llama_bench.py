@@ -148,7 +148,7 @@ def _ran(
                 process.wait()
         told, failed = _text(output), _text(errors)
     code = process.returncode
-    # Versions that do not tell theirs end with status 1.
+    # A llama-bench that knows no --version ends with status 1.
     if code and not (code == 1 and "--version" in command):
         how = signal.Signals(-code).name if code < 0 else f"exit status {code}"
         how += ", often for lack of memory" * (code == -signal.SIGKILL)
