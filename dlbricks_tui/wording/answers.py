@@ -400,11 +400,11 @@ _OPTIMISATIONS = {it.value for it in Optimisation}
 
 
 def rough_peaks_words(threads: Iterable[int]) -> str:
-    """Return that the peaks of this host are not stored for these numbers of threads, and the commands that do so."""
+    """Return that the store lacks the peaks of this host for these numbers of threads, and what adds them."""
     cures = [f"`dlbricks doctor --peaks{f' --threads {it}' * (it > 0)}`" for it in sorted(set(threads))]
     return (
-        f"{PREDICTED} differs between commands, two times and more on a busy host, as each measures the peaks of the "
-        f"host for a moment; to store them: {names_of(cures)}"
+        f"{PREDICTED} the peaks of this host are not stored: each command measures them for a moment, and predictions "
+        f"of a busy host differ each time; to store them: {names_of(cures)}"
     )
 
 

@@ -169,7 +169,7 @@ def test_predictions_by_peaks_of_a_moment_say_so_with_the_cure() -> None:
     users = [*token_load_parts(replace(load, has_rough_peaks=True))]
     for parts, cure in ((one, " 2`"), (many, " 1`, `dlbricks doctor --peaks --threads 2`"), (users, " 2`")):
         (told,) = [it.text for it in parts if isinstance(it, Sentence) and "for a moment" in it.text]
-        assert told.endswith(f"the host for a moment; to store them: `dlbricks doctor --peaks --threads{cure}"), told
+        assert told.endswith(f"differ each time; to store them: `dlbricks doctor --peaks --threads{cure}"), told
     for stored in (predicted(), answer(has_rough_peaks=True)):
         assert not [it for it in language_parts(stored) if isinstance(it, Sentence) and "for a moment" in it.text]
 
