@@ -21,7 +21,15 @@ from tinydb import where
 from dlbricks_tui.bricks.identity import brick_of
 from dlbricks_tui.host.peaks import MEMORY, PeaksError, quick_peaks
 from dlbricks_tui.language.architecture import WINDOW_SLACK
-from dlbricks_tui.language.composing import PROTOCOL, BrickTime, known_bricks
+from dlbricks_tui.language.composing import (
+    PROTOCOL,
+    BrickTime,
+    PhaseTimes,
+    StepTime,
+    known_bricks,
+    phase_times,
+    step_time,
+)
 from dlbricks_tui.language.decoder import ATTENTION, TABLES, Decoder, Extent, Step, distinct_blocks
 from dlbricks_tui.language.orders import LanguageQuestion
 from dlbricks_tui.models.graph import Layer, LayerGraph, Params, Shape, TensorType
@@ -401,6 +409,13 @@ class BrickPredictor:
         """Return the decoder from whose bricks the latency of a step follows."""
         # A second block of a kind differs by its first norm, which counts where bricks were measured.
         return asked.decoder(step, None if self.known else distinct_blocks(asked.sizes, fewest=True))
+
+    def step(self, asked: LanguageQuestion, step: Step) -> StepTime:
+        return step_time(self.decoder(asked, step), self.time_of)
+
+    def phases(self, asked: LanguageQuestion) -> PhaseTimes:
+        prefill, *decoding = [self.step(asked, it) for it in asked.steps]
+        return phase_times(prefill, decoding, asked.generate)
 
 
 def measured_ways(store: ResultsDatabase, runtime: str, protocol: str = PROTOCOL) -> list[tuple[str, str]]:
