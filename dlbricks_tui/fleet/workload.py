@@ -25,7 +25,7 @@ from dlbricks_tui.folders import SAMPLE_MODELS, DataFolder
 from dlbricks_tui.host.fingerprint import fingerprint
 from dlbricks_tui.jobs.events import Event
 from dlbricks_tui.language.architecture import LanguagePhase
-from dlbricks_tui.language.composing import PROTOCOL, StepTime, memory_need, phase_times, step_time
+from dlbricks_tui.language.composing import PROTOCOL, StepTime, memory_need
 from dlbricks_tui.language.decoder import Extent, Step, distinct_blocks
 from dlbricks_tui.language.orders import LanguageOrder, LanguageQuestion
 from dlbricks_tui.language.predicting import BrickPredictor, HostRates, measured_steps
@@ -331,10 +331,9 @@ class LanguagePart(FleetPart):
     def on_host(self, store: ResultsDatabase, system: System, runtime: str) -> LanguageOnHost:
         """Return the answer of a host by its results in a store, and by those of others."""
         host = BrickPredictor.of_system(store, system, runtime, stated_threads(runtime) or 0)
-        found = [host.decoder(self.asked, it) for it in self.asked.steps]
-        prefill, *decoding = [step_time(it, host.time_of) for it in found]
-        decode = phase_times(prefill, decoding, self.asked.generate)[LanguagePhase.DECODE]
+        times, found = host.phases(self.asked), [host.decoder(self.asked, it) for it in self.asked.steps]
         keys = {key for it in found for key in it.keys}
         measured = len(keys & host.known.keys())
         fits = memory_need(self.asked, found[0]).total <= system.memory_bytes
-        return LanguageOnHost(prefill, decode, measured, len(keys) - measured, fits)
+        phases = times[LanguagePhase.PREFILL], times[LanguagePhase.DECODE]
+        return LanguageOnHost(*phases, measured, len(keys) - measured, fits)
