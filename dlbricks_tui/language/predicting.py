@@ -428,9 +428,11 @@ class BrickPredictor:
         return asked.decoder(step, None if self.known else distinct_blocks(asked.sizes, fewest=True))
 
     def step(self, asked: LanguageQuestion, step: Step) -> StepTime:
+        """Return the latency of a step: the whole prompt, or one token."""
         return step_time(self.decoder(asked, step), self.time_of)
 
     def phases(self, asked: LanguageQuestion) -> PhaseTimes:
+        """Return the latencies of prefill, decoding and the whole answer."""
         prefill, *decoding = [self.step(asked, it) for it in asked.steps]
         return phase_times(prefill, decoding, asked.generate)
 
