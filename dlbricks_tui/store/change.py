@@ -15,14 +15,15 @@ counts.
 A change is significant if its p-value is below 0.05, corrected for the number of changes; beside the best of several,
 below 0.035. The p-value is the larger one of two tests: the Mann-Whitney test of the samples, and a t-test of the
 latencies of processes, or by their intervals where processes are few. Estimates have neither samples nor processes:
-their intervals decide.
+their intervals decide. The interval of the change is that of the t-test, so that it never holds 0 beside `slower` or
+`faster`.
 """
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from enum import Enum
-from math import hypot, inf, sqrt
+from math import exp, hypot, inf, log, sqrt
 from statistics import stdev
 from typing import NamedTuple, Protocol, TypeVar
 
@@ -32,12 +33,15 @@ from dlbricks_tui.store.statistics import (
     mean_latency,
     rank_sum_p_value,
     summarise,
+    t_distance,
     t_p_value,
 )
 
 SIGNIFICANT = 0.05
 # A mean lies within this many standard errors with 95 % confidence.
-_TWO_SIDED_95 = 1.96
+_TWO_SIDED_95 = t_distance(inf)
+# The interval of a ratio to a latency that may be 0 would be endless.
+_LEAST_SHARE = 0.01
 # Slow models have few samples, which vary little. Fewer give no interval.
 FEWEST_SAMPLES = 5
 # Fewer do not show how much processes differ.
@@ -250,18 +254,20 @@ def _as_sure_as(other: Timing, one: Timing) -> Timing:
 
 
 def _interval(was: Timing, now: Timing) -> tuple[float, float]:
-    """Return the 95 % interval of the change, from those of the two latencies."""
+    """Return the 95 % interval of the change: those changes from which this one does not differ significantly."""
+    (below, freedom_below), (above, freedom_above) = _error(was, now), _error(now, was)
     ratio = now.value_ms / was.value_ms
-    below = hypot((now.value_ms - now.low_ms) / now.value_ms, (was.high_ms - was.value_ms) / was.value_ms)
-    above = hypot((now.high_ms - now.value_ms) / now.value_ms, (was.value_ms - was.low_ms) / was.value_ms)
-    return max(0.0, ratio * (1.0 - below)) - 1.0, ratio * (1.0 + above) - 1.0
+    return ratio * exp(-below * t_distance(freedom_below)) - 1.0, ratio * exp(above * t_distance(freedom_above)) - 1.0
 
 
 def _p_value(was: Timing, now: Timing) -> float | None:
     counts = [len(it.samples_ms) for it in (was, now) if it.samples_ms]
     if any(it < FEWEST_SAMPLES for it in counts):
         return None
-    of_latencies = _p_value_of_latencies(*sorted((was, now), key=lambda it: it.value_ms))
+    small, large = sorted((was, now), key=lambda it: it.value_ms)
+    error, freedom = _error(small, large)
+    distance = log(large.value_ms / small.value_ms)
+    of_latencies = t_p_value(distance / error, freedom) if error else float(distance == 0.0)
     if len(counts) < 2:
         return of_latencies
     of_samples = rank_sum_p_value(was.samples_ms, now.samples_ms)
@@ -270,30 +276,29 @@ def _p_value(was: Timing, now: Timing) -> float | None:
     return max(of_samples, of_latencies)
 
 
-def _p_value_of_latencies(small: Timing, large: Timing) -> float:
-    """Return the p-value of the difference.
+def _error(small: Timing, large: Timing) -> tuple[float, float]:
+    """Return the standard error of the logarithm of a ratio, the large latency over the small, and its freedom.
 
     Processes are taken to differ as much on both sides, and by no less than their samples make them differ. Fewer than
-    `FEWEST_PROCESSES` do not show by how much: then of each interval, the half that faces the other latency counts.
+    `FEWEST_PROCESSES` do not show by how much. Of each interval, the half that faces the other latency counts.
     """
-    distance, both = large.value_ms - small.value_ms, (small, large)
-    halves_ms = small.high_ms - small.value_ms, large.value_ms - large.low_ms
+    both = (small, large)
+    least_ms = max(large.low_ms, _LEAST_SHARE * large.value_ms)
+    halves = log(small.high_ms / small.value_ms), log(large.value_ms / least_ms)
     apart = [(it.apart, it.processes - 1) for it in both if it.apart is not None and it.processes is not None]
     few = any(it.processes is not None and it.processes < FEWEST_PROCESSES for it in both)
     freedom = 0 if few else sum(it for _, it in apart)
     pooled = sum(share**2 * count for share, count in apart) / freedom if freedom else 0.0
     of_intervals = of_processes = of_samples = 0.0
-    for it, half_ms in zip(both, halves_ms, strict=True):
-        of_interval = (half_ms / _TWO_SIDED_95) ** 2
+    for it, half in zip(both, halves, strict=True):
+        of_interval = (half / _TWO_SIDED_95) ** 2
         if freedom and it.processes is not None:
-            of_processes += pooled * it.value_ms**2 / it.processes
+            of_processes += pooled / it.processes
             # The interval has its own part of this already.
-            own = ((it.apart or 0.0) * it.value_ms) ** 2 / it.processes
+            own = (it.apart or 0.0) ** 2 / it.processes
             of_samples += max(0.0, of_interval - own) / it.processes
         else:
             of_intervals += of_interval
     tested = max(of_processes, of_samples)
     variance = tested + of_intervals
-    if variance <= 0.0:
-        return 1.0 if distance == 0.0 else 0.0
-    return t_p_value(distance / sqrt(variance), freedom * (variance / tested) ** 2 if tested else inf)
+    return sqrt(variance), freedom * (variance / tested) ** 2 if tested else inf
