@@ -103,6 +103,11 @@ class GroupComparison:
     bricks: tuple[ResultPair, ...]
     alone: tuple[tuple[NotCompared, ...], tuple[NotCompared, ...]]
 
+    @property
+    def of_one_kind(self) -> tuple[ResultPair, ...]:
+        """The models, or the bricks where both have no model: a ratio of all would count the bricks of a model twice."""
+        return self.models or self.bricks
+
 
 def overall(pairs: Sequence[ResultPair], limits: Limits | None = None) -> Change | None:
     """Return the change of all pairs together; None without pairs.
@@ -423,7 +428,7 @@ class ComparedSelection:
 
     name: str
     results: int
-    # The sum of the latencies that both sides have.
+    # The sum of the latencies of the models that both sides have; without any, of their bricks.
     total_ms: float
     # The bricks and models that only this side has.
     alone: int
@@ -462,7 +467,7 @@ class ComparedResults:
 
     a: ComparedSelection
     b: ComparedSelection
-    # The geometric mean of B over A, and its 95 % interval; null without pairs.
+    # The geometric mean of B over A over the models, or without any the bricks, and its 95 % interval; null without pairs.
     ratio: float | None
     interval: tuple[float, float] | None
     # The number of pairs by verdict.
@@ -470,12 +475,9 @@ class ComparedResults:
     faster: int
     same: int
     unknown: int
-    # The changes beyond the limit, such as `resnet50_v1`; `all pairs` stands for the ratio.
+    # The changes beyond the limit, such as `resnet50_v1`; `all models` or `all bricks` stands for the ratio.
     failures: tuple[str, ...]
     pairs: tuple[ComparedPair, ...]
-
-
-OVERALL = "all pairs"
 
 
 def compared_results(
@@ -485,11 +487,11 @@ def compared_results(
     found = compare(side_of_selection(store, first), side_of_selection(store, second))
     pairs, failures = [*found.models, *found.bricks], list[str]()
     if limit is not None:
-        # All pairs together, and whole models.
-        for name, some in ((OVERALL, pairs), *((it.name, [it]) for it in found.models)):
+        every = "all models" if found.models else "all bricks"
+        for name, some in ((every, found.of_one_kind), *((it.name, (it,)) for it in found.models)):
             change = overall(some, changes_from(limit))
             failures += [name] if change is not None and change.verdict is Verdict.SLOWER else []
-    together = overall(pairs)
+    together = overall(found.of_one_kind)
     totals = (0.0, 0.0) if together is None else (together.was_ms, together.is_ms)
     a, b = (
         ComparedSelection(it.words, len(it.selection), total_ms, len(alone))
