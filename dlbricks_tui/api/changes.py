@@ -105,7 +105,7 @@ class GroupComparison:
 
     @property
     def of_one_kind(self) -> tuple[ResultPair, ...]:
-        """The models, or the bricks where both have no model: a ratio of all would count the bricks of a model twice."""
+        """The models, or without any the bricks: a ratio of both would count the bricks of a model twice."""
         return self.models or self.bricks
 
 
@@ -118,10 +118,10 @@ def overall(pairs: Sequence[ResultPair], limits: Limits | None = None) -> Change
     if not pairs:
         return None
     changes, usual = [it.change for it in pairs], MODELS if pairs[0].subject.is_model else BRICKS
-    processes, limits = min(runs_of(pairs)), limits or usual
+    processes, asked = min(runs_of(pairs)), limits or usual
     if len(changes) == 1:
         (only,) = changes
-        return only if only.p_value is None else judged(only, processes, limits)
+        return only if limits is None or only.p_value is None else judged(only, processes, limits)
     ratio, low, high = mean_ratio([it.ratio for it in changes])
     below, above = (
         math.hypot(*(math.log(max(1e-9, it.ratios[bound]) / it.ratio) for it in changes)) / len(changes)
@@ -136,7 +136,7 @@ def overall(pairs: Sequence[ResultPair], limits: Limits | None = None) -> Change
         p_value=None,
         significant=not low <= 1.0 <= high,
     )
-    return judged(found, processes, limits)
+    return judged(found, processes, asked)
 
 
 def runs_of(pairs: Iterable[ResultPair]) -> tuple[int, int]:
@@ -246,7 +246,8 @@ def _may_be_same(one: Subject, other: Subject, both: Corresponding, groups: tupl
 
 def timing_of_results(results: Sequence[Found]) -> Timing:
     """Return the latency of results of the same thing, each of a run of its own."""
-    return timing_by([it.statistics.latency for it in results], [sample for it in results for sample in it.samples_ms])
+    samples_ms = [sample for it in results for sample in it.samples_ms]
+    return timing_by([it.statistics.latency for it in results], samples_ms, busy=any(it.busy for it in results))
 
 
 def _judged(matched: Sequence[_Matched], limits: Limits) -> tuple[ResultPair, ...]:
@@ -467,7 +468,7 @@ class ComparedResults:
 
     a: ComparedSelection
     b: ComparedSelection
-    # The geometric mean of B over A over the models, or without any the bricks, and its 95 % interval; null without pairs.
+    # The geometric mean of B over A, of models or else of bricks, and its 95 % interval; null without pairs.
     ratio: float | None
     interval: tuple[float, float] | None
     # The number of pairs by verdict.

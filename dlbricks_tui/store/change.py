@@ -23,8 +23,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from enum import Enum
-from math import exp, hypot, inf, log, sqrt
-from statistics import stdev
+from math import exp, expm1, hypot, inf, isinf, log, sqrt
+from statistics import NormalDist, stdev
 from typing import NamedTuple, Protocol, TypeVar
 
 from dlbricks_tui.store.statistics import (
@@ -33,15 +33,15 @@ from dlbricks_tui.store.statistics import (
     mean_latency,
     rank_sum_p_value,
     summarise,
-    t_distance,
     t_p_value,
 )
 
 SIGNIFICANT = 0.05
 # A mean lies within this many standard errors with 95 % confidence.
-_TWO_SIDED_95 = t_distance(inf)
+_TWO_SIDED_95 = NormalDist().inv_cdf(0.975)
 # The interval of a ratio to a latency that may be 0 would be endless.
 _LEAST_SHARE = 0.01
+_BUSY = "the host was busy: measure again when it is quiet"
 # Slow models have few samples, which vary little. Fewer give no interval.
 FEWEST_SAMPLES = 5
 # Fewer do not show how much processes differ.
@@ -96,6 +96,8 @@ class Timing:
     processes: int | None = None
     # The standard deviation of the latencies of several processes, as a share of the latency.
     apart: float | None = None
+    # True if the host was not quiet, so that the interval is wider than its samples say.
+    busy: bool = False
 
     def __post_init__(self) -> None:
         if not self.value_ms > 0:
@@ -144,18 +146,31 @@ class Change:
         return replace(self, change=ratio - 1.0, interval=(low, high))
 
 
+def with_doubt(latency: tuple[float, float, float], share: float) -> tuple[float, float, float]:
+    """Return a latency with its interval, wider by the share by which it may be wrong; a negative one is not known.
+
+    On a host that was not quiet the interval of the samples tells too little.
+    """
+    value, low, high = latency
+    half = max(0.0, share) * value
+    return value, max(0.0, value - hypot(half, value - low)), value + hypot(half, high - value)
+
+
 def timing_of(processes: Sequence[Sequence[float]]) -> Timing:
     """Return the timing of the samples of one process or more; differences between processes widen the interval."""
     found = [summarise(samples_ms) for samples_ms in processes]
     return timing_by([it.latency for it in found], [it for one in processes for it in one])
 
 
-def timing_by(latencies: Sequence[tuple[float, float, float]], samples_ms: Sequence[float]) -> Timing:
+def timing_by(
+    latencies: Sequence[tuple[float, float, float]], samples_ms: Sequence[float], *, busy: bool = False
+) -> Timing:
     """Return the timing of one process or more by their latencies with intervals, with the samples of all."""
     value, low, high = mean_latency(latencies)
     count = len(latencies)
     apart = stdev(it for it, _, _ in latencies) / value if count > 1 else None
-    return Timing(value_ms=value, low_ms=low, high_ms=high, samples_ms=tuple(samples_ms), processes=count, apart=apart)
+    how = {"samples_ms": tuple(samples_ms), "processes": count, "apart": apart, "busy": busy}
+    return Timing(value_ms=value, low_ms=low, high_ms=high, **how)
 
 
 def compared(was: Timing, now: Timing, limits: Limits = MODELS) -> Change:
@@ -216,7 +231,8 @@ def _change(was: Timing, now: Timing, p_value: float | None, limits: Limits) -> 
     if p_value is None:
         return replace(found, reason=f"fewer than {FEWEST_SAMPLES} samples")
     processes = [it.processes for it in (was, now) if it.processes is not None]
-    return judged(found, min(processes, default=None), limits)
+    found = judged(found, min(processes, default=None), limits)
+    return replace(found, reason=f"{found.reason}; {_BUSY}") if found.reason and (was.busy or now.busy) else found
 
 
 def judged(found: Change, processes: int | None, limits: Limits) -> Change:
@@ -274,6 +290,14 @@ def _p_value(was: Timing, now: Timing) -> float | None:
     if of_samples is None:
         of_samples = exact_rank_sum_p_value(was.samples_ms, now.samples_ms)
     return max(of_samples, of_latencies)
+
+
+def t_distance(freedom: float) -> float:
+    """Return the distance in standard errors whose p-value, by the approximation of `t_p_value`, is 0.05."""
+    if isinf(freedom):
+        return _TWO_SIDED_95
+    normal = _TWO_SIDED_95 * (8 * freedom + 3) / (8 * freedom + 1)
+    return sqrt(freedom * expm1(normal * normal / freedom))
 
 
 def _error(small: Timing, large: Timing) -> tuple[float, float]:

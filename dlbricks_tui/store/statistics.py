@@ -7,7 +7,7 @@ from array import array
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from math import fsum, hypot, sqrt
-from statistics import NormalDist, fmean
+from statistics import fmean
 
 import numpy as np
 from numpy.typing import NDArray
@@ -165,18 +165,6 @@ def t_p_value(distance: float, freedom: float) -> float:
             math.sqrt(freedom * math.log1p(distance * distance / freedom)) * (8 * freedom + 1) / (8 * freedom + 3)
         )
     return math.erfc(distance / math.sqrt(2.0))
-
-
-# A normal variable is farther from its mean than this with a probability of 5 %.
-_NORMAL_95 = NormalDist().inv_cdf(0.5 + CONFIDENCE / 2)
-
-
-def t_distance(freedom: float) -> float:
-    """Return the distance in standard errors whose p-value, by the same approximation, is 0.05."""
-    if math.isinf(freedom):
-        return _NORMAL_95
-    normal = _NORMAL_95 * (8 * freedom + 3) / (8 * freedom + 1)
-    return math.sqrt(freedom * math.expm1(normal * normal / freedom))
 
 
 def adjusted(p_values: Sequence[float]) -> list[float]:

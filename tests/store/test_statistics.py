@@ -18,6 +18,7 @@ from dlbricks_tui.store.change import (
     all_compared,
     changes_from,
     compared,
+    t_distance,
     timing_of,
 )
 from dlbricks_tui.store.statistics import (
@@ -28,7 +29,6 @@ from dlbricks_tui.store.statistics import (
     quantile,
     rank_sum_p_value,
     summarise,
-    t_distance,
     t_p_value,
 )
 
