@@ -164,8 +164,8 @@ def timing_by(
     value, low, high = mean_latency(latencies)
     count = len(latencies)
     apart = stdev(it for it, _, _ in latencies) / value if count > 1 else None
-    how = {"samples_ms": tuple(samples_ms), "processes": count, "apart": apart, "busy": busy}
-    return Timing(value_ms=value, low_ms=low, high_ms=high, **how)
+    interval = {"value_ms": value, "low_ms": low, "high_ms": high}
+    return Timing(**interval, samples_ms=tuple(samples_ms), processes=count, apart=apart, busy=busy)
 
 
 def compared(was: Timing, now: Timing, limits: Limits = MODELS) -> Change:

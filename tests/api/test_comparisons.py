@@ -366,8 +366,10 @@ def test_a_model_that_was_timed_on_a_busy_host_is_compared_with_that_doubt() -> 
     assert (there.change.verdict, doubted.change.verdict) == (Verdict.SLOWER, Verdict.UNKNOWN)
     assert doubted.change.reason.endswith("; the host was busy: measure again when it is quiet")
     # `dlbricks check` reads the same.
-    timed = [baseline.timing_of_results([it for it in held if isinstance(it, EndToEnd)]) for held in (was, busy)]
-    assert compared(*timed).interval == doubted.change.interval
+    first, second = (
+        baseline.timing_of_results([it for it in held if isinstance(it, EndToEnd)]) for held in (was, busy)
+    )
+    assert compared(first, second).interval == doubted.change.interval
     assert overall([doubted]) == doubted.change
 
 
