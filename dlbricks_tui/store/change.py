@@ -246,6 +246,8 @@ def judged(found: Change, processes: int | None, limits: Limits) -> Change:
         reason = f"its interval reaches more than {_percent(limits.same_within)} to a side"
     elif found.significant:
         reason = f"processes differ by up to {_percent(MOST_APART)}: measure both in {FEWEST_PROCESSES} runs"
+    elif found.p_value is None:
+        reason = "it may be chance, as its interval holds 1"
     else:
         reason = f"it may be chance, as p is not below {limits.p_below:g}"
     return replace(found, verdict=verdict, reason=reason)

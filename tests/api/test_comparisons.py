@@ -383,6 +383,10 @@ def test_one_in_twenty_significant_changes_is_expected_to_be_a_false_alarm() -> 
     assert together is not None and together.ratio == pytest.approx(2.0)
     assert (together.verdict, round(together.was_ms), round(together.is_ms)) == (Verdict.SLOWER, 200, 400)
     assert overall(()) is None
+    # The mean of several models has no p.
+    uneven = compare(side("a", *models(BEFORE)), side("b", *models(BEFORE | {"slow": 30.0}))).models
+    together = overall(uneven)
+    assert together is not None and together.reason == "it may be chance, as its interval holds 1"
 
 
 def test_a_label_counts_in_the_first_group_that_has_it() -> None:
