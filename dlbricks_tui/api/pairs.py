@@ -213,7 +213,7 @@ def _of_one_item(first: int, second: int) -> str:
 
 
 def _selection_remarks(found: GroupComparison) -> Iterator[str]:
-    pairs = found.models or found.bricks
+    pairs = found.of_one_kind
     if len(pairs) > 1:
         over = counted(len(pairs), "model" if found.models else "brick")
         yield f"The ratio is the geometric mean over {over}, and the latencies are sums."
@@ -276,11 +276,12 @@ def compare_estimates(of: str, first: EstimatedSide, second: EstimatedSide, *, c
         is_measured, between = known is measured, side.found.measured_between
         how = _PREDICTED if side.found.estimate.coverage.predicted else _ESTIMATED
         since = "" if between is None else datetime.fromtimestamp(between[0], timezone.utc).isoformat()
-        value, low, high = _each(known, number)
-        sides.append(ComparedSide(side.name, _MEASURED if is_measured else how, value, (low, high), since))
         own = side.timing if is_measured else None
-        timings.append((own or known.timing(end_to_end=is_measured)).per_item(number))
-    change = compared(timings[0], timings[1]).around(sides[1].ms / sides[0].ms)
+        timing = (own or known.timing(end_to_end=is_measured)).per_item(number)
+        timings.append(timing)
+        interval = timing.low_ms, timing.high_ms
+        sides.append(ComparedSide(side.name, _MEASURED if is_measured else how, timing.value_ms, interval, since))
+    change = compared(timings[0], timings[1])
     told = [dict(_facts(it.found)) for it in both]
     differences = {name: (one, told[1][name]) for name, one in told[0].items() if one != told[1][name]}
     parts = _parts(first.found, second.found, items)
@@ -456,8 +457,7 @@ def compare_named(store: ResultsDatabase, first: NamedSelection, second: NamedSe
         return _of_results(one, other, _bricks_of_runs(store, first.selection[0], second.selection[0]))
     require_comparable((one, other))
     found = compare(one, other)
-    # Whole models tell more than their bricks.
-    pairs = found.models or found.bricks
+    pairs = found.of_one_kind
     change = overall(pairs)
     if change is None:
         raise NotComparableError(_nothing_in_common(one, other, found))
