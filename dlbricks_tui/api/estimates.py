@@ -196,7 +196,7 @@ class ComparedCombination(Variant):
     measured_ms: float | None
     # The images, sentences or rows in a second, by `measured_ms`, or else by `estimate_ms`.
     per_second: float | None
-    # The time for one image, sentence or row in the runs of 12 hours, over that of the first one, which has 1.
+    # The time for one image, sentence or row over that of the first combination, which has 1.
     ratio: float | None
     # The probability of such a difference by chance; None for the best, and where samples are too few.
     p_value: float | None

@@ -100,8 +100,6 @@ def figure_remarks(ranking: Ranking) -> Iterator[Part]:
     found = ranking.combinations
     if any(it.comparable.is_predicted for it in found):
         yield Sentence(PREDICTED_LEGEND)
-    if any(it.comparable.timing is not None and (it.comparable.timing.processes or 1) > 1 for it in found):
-        yield Sentence("AGAINST BEST is of the means of all runs within 12 hours; other figures are of the newest run.")
     yield from map(Sentence, remarks_on(it.point.precision for it in found))
 
 

@@ -134,7 +134,7 @@ class Comparable:
 class Ranked:
     """A combination beside the first one.
 
-    `ratio` is that of their times for one image, sentence or row (`each`): 1 for the first one itself, None without a
+    `ratio` is its time for one image, sentence or row over that of the first one: 1 for that itself, None without a
     latency. `change` is that from the first one to it.
     """
 
