@@ -276,12 +276,11 @@ def compare_estimates(of: str, first: EstimatedSide, second: EstimatedSide, *, c
         is_measured, between = known is measured, side.found.measured_between
         how = _PREDICTED if side.found.estimate.coverage.predicted else _ESTIMATED
         since = "" if between is None else datetime.fromtimestamp(between[0], timezone.utc).isoformat()
+        value, low, high = _each(known, number)
+        sides.append(ComparedSide(side.name, _MEASURED if is_measured else how, value, (low, high), since))
         own = side.timing if is_measured else None
-        timing = (own or known.timing(end_to_end=is_measured)).per_item(number)
-        timings.append(timing)
-        interval = timing.low_ms, timing.high_ms
-        sides.append(ComparedSide(side.name, _MEASURED if is_measured else how, timing.value_ms, interval, since))
-    change = compared(timings[0], timings[1])
+        timings.append((own or known.timing(end_to_end=is_measured)).per_item(number))
+    change = compared(timings[0], timings[1]).around(sides[1].ms / sides[0].ms)
     told = [dict(_facts(it.found)) for it in both]
     differences = {name: (one, told[1][name]) for name, one in told[0].items() if one != told[1][name]}
     parts = _parts(first.found, second.found, items)

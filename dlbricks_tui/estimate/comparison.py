@@ -87,11 +87,6 @@ class Candidate(NamedTuple):
     dollars_per_million: float | None
 
     @property
-    def compared_ms(self) -> float:
-        """The latency by which it is compared: over the runs of half a day, where there are several."""
-        return self.latency_ms if self.estimate.timing is None else self.estimate.timing.value_ms
-
-    @property
     def competes(self) -> bool:
         """True if it may be the best: all layers were measured, or predicted with a narrow interval."""
         figure = self.estimate.figure
@@ -112,7 +107,7 @@ def candidates(
             price = prices.of(names_of(one.way.system, systems))
             cost = None if price is None else cost_of(latency_ms, price)
             found.append(Candidate(one, latency_ms, figure is not None and figure.is_measured, price, cost))
-    return tuple(sorted(found, key=lambda it: (not it.competes, it.compared_ms, it.estimate.way)))
+    return tuple(sorted(found, key=lambda it: (not it.competes, it.latency_ms, it.estimate.way)))
 
 
 def names_of(system: str, systems: Mapping[str, System]) -> tuple[str, ...]:
@@ -123,7 +118,7 @@ def names_of(system: str, systems: Mapping[str, System]) -> tuple[str, ...]:
 
 def quickest(found: Iterable[Candidate]) -> Candidate | None:
     """Return the candidate with the least latency."""
-    return min((it for it in found if it.competes), key=lambda it: it.compared_ms, default=None)
+    return min((it for it in found if it.competes), key=lambda it: it.latency_ms, default=None)
 
 
 def cheapest(found: Iterable[Candidate]) -> Candidate | None:
@@ -164,7 +159,7 @@ def _timing(it: Candidate) -> Timing | None:
     figure = it.estimate.figure
     if figure is None or not figure.latency.value_ms > 0:
         return None
-    return it.estimate.timing or figure.latency.timing(end_to_end=figure.basis is FigureBasis.MEASURED)
+    return figure.latency.timing(end_to_end=figure.basis is FigureBasis.MEASURED)
 
 
 def _lacking(it: Candidate) -> list[str]:

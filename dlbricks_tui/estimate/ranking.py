@@ -119,15 +119,17 @@ class Comparable:
 
     @property
     def each(self) -> Timing | None:
-        """The time for one image, sentence or row, by which combinations of several batch sizes are compared.
-
-        A measured one is that over the runs of half a day.
-        """
+        """The time for one image, sentence or row, by which combinations of several batch sizes are compared."""
         found, is_measured = self.latency, self.point.found.end_to_end is not None
         if found is None or not found.value_ms > 0:
             return None
-        timing = self.timing if is_measured else None
-        return (timing or found.timing(end_to_end=is_measured)).per_item(self.point.batch_size)
+        return found.timing(end_to_end=is_measured).per_item(self.point.batch_size)
+
+    @property
+    def tested(self) -> Timing | None:
+        """The same over the runs of half a day, by which differences are tested."""
+        is_measured = self.timing is not None and self.point.found.end_to_end is not None
+        return self.timing.per_item(self.point.batch_size) if self.timing and is_measured else self.each
 
 
 @dataclass(frozen=True, slots=True)
@@ -243,7 +245,7 @@ def ranked(combinations: Iterable[Comparable]) -> tuple[Ranked, ...]:
     changes: dict[int, Change] = {}
     for predicted in (False, True):
         alike = [(number, each, it) for number, (each, it) in enumerate(timed) if it.is_predicted is predicted]
-        found = all_compared([(least, each) for _, each, _ in alike], BESIDE_BEST)
+        found = all_compared([(first.tested or least, it.tested or each) for _, each, it in alike], BESIDE_BEST)
         changes.update(zip([number for number, _, _ in alike], found, strict=True))
     compared = [Ranked(it, each.value_ms / least.value_ms, changes[number]) for number, (each, it) in enumerate(timed)]
     return (Ranked(first, 1.0, is_first=True), *compared, *others)

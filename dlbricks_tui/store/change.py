@@ -140,6 +140,11 @@ class Change:
         """The 95 % interval of the ratio."""
         return 1.0 + self.interval[0], 1.0 + self.interval[1]
 
+    def around(self, ratio: float) -> "Change":
+        """Return the change with the ratio of the newest latencies, where it was tested over several runs."""
+        low, high = (bound * ratio / self.ratio - 1.0 for bound in self.ratios)
+        return replace(self, change=ratio - 1.0, interval=(low, high))
+
 
 def with_doubt(latency: tuple[float, float, float], share: float) -> tuple[float, float, float]:
     """Return a latency with its interval, wider by the share by which it may be wrong; a negative one is not known.

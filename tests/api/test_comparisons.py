@@ -139,29 +139,6 @@ def test_a_side_of_two_runs_has_the_interval_of_their_mean(tmp_path: Path) -> No
     assert found.a.ms == pytest.approx(11.0, rel=0.01) and low < 10.0 < 12.0 < high
 
 
-def test_two_models_have_the_verdict_interval_and_ratio_that_their_results_have(tmp_path: Path) -> None:
-    file = saved(tmp_path, onnx_model([make_node("Relu", ["x"], ["y"])], {"x": [1, 8]}, ["y"]))
-    cut = decompose(Loader(tmp_path, TableFramework()).load(source_of(file)))
-    runs = {"here": (10.0, 10.1, 9.9), "there": (11.0, 11.2, 10.7)}
-    timings = [
-        replace(model("m", ms), **{name: getattr(model_record(cut, ms), name) for name in ("model", "name", "level")})
-        for ms in (*runs["here"], *runs["there"])
-    ]
-    wholes = [
-        replace(it, system=where, run=f"r{number}", uuid=new_uuid())
-        for number, (where, it) in enumerate(zip(["here"] * 3 + ["there"] * 3, timings, strict=True))
-    ]
-    with store_of(tmp_path / "store", *DEFINITIONS, *wholes) as store:
-        inquiry = Inquiry(store, cut)
-        found = [inquiry.on(where, ONE) for where in runs]
-        sides = [EstimatedSide(it.way.system, it, inquiry.timing(it.way)) for it in found if it is not None]
-        named = compare_named(store, named_side(store, "here"), named_side(store, "there"))
-    of_models = compare_estimates(PairKind.MODEL, *sides)
-    assert of_models.verdict is named.verdict is Verdict.SLOWER
-    assert (of_models.ratio, *of_models.interval) == pytest.approx((named.ratio, *named.interval))
-    assert (of_models.a.ms, of_models.b.ms) == pytest.approx((named.a.ms, named.b.ms))
-
-
 def test_parts_of_two_batch_sizes_are_those_of_an_item(tmp_path: Path) -> None:
     file, sides = saved(tmp_path, onnx_model([make_node("Relu", ["x"], ["y"])], {"x": ["batch", 8]}, ["y"])), []
     for size in (1, 8):

@@ -116,17 +116,6 @@ def test_samples_decide_whether_measured_latencies_differ_beyond_noise() -> None
     assert verdicts(by_samples(1, 10.0, noisy), by_samples(1, 10.5, noisy)) == [None, Verdict.UNKNOWN]
 
 
-def test_the_order_and_the_ratio_are_of_the_runs_that_decide_the_verdict() -> None:
-    def of_runs(newest_ms: float, *runs_ms: float) -> Comparable:
-        samples = [ms + number / 1e3 for ms in runs_ms for number in range(30)]
-        return Comparable(point(1, newest_ms), timing_by([(ms, ms, ms) for ms in runs_ms], samples))
-
-    best, other = ranked([of_runs(10.0, 11.2, 11.1, 10.9), of_runs(10.2, 10.0, 9.9, 10.1)])
-    assert (best.point.measured_ms, other.verdict) == (10.2, Verdict.SLOWER)
-    assert other.ratio == pytest.approx(33.2 / 30.0)
-    assert other.change is not None and other.ratio == pytest.approx(other.change.ratio)
-
-
 def test_a_measured_latency_counts_in_place_of_an_estimate() -> None:
     point, whole = estimated(1.0).point, Latency(9.0, 8.0, 10.0)
     assert point.estimate_ms is not None
