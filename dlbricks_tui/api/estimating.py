@@ -385,7 +385,7 @@ class Estimator:
             for answer in there.answers(sources, there.scope_of(sources)):
                 one = answer.found
                 if one.is_measured or (one.way.protocol and one.figure is not None):
-                    found[answer.source.name].append(one)
+                    found[answer.source.name].append(replace(one, timing=answer.inquiry.timing(one.way)))
         return {name: held if any(it.is_measured for it in held) else [] for name, held in found.items()}
 
     def _graph(self, source: ModelSource, level: Level, loader: Loader) -> LayerGraph:

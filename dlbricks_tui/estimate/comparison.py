@@ -152,14 +152,19 @@ def against_quickest(found: Sequence[Candidate]) -> list[Change | None]:
     """Return the change of each candidate from the quickest; None for that itself and for sums of some layers."""
     best = quickest(found)
     first = None if best is None else _timing(best)
-    return known_changes([(first, None if it is best else _timing(it)) for it in found], BESIDE_BEST)
+    changes = known_changes([(first, None if it is best else _timing(it)) for it in found], BESIDE_BEST)
+    return [
+        None if best is None or change is None else change.around(it.latency_ms / best.latency_ms)
+        for it, change in zip(found, changes, strict=True)
+    ]
 
 
 def _timing(it: Candidate) -> Timing | None:
     figure = it.estimate.figure
     if figure is None or not figure.latency.value_ms > 0:
         return None
-    return figure.latency.timing(end_to_end=figure.basis is FigureBasis.MEASURED)
+    is_measured = figure.basis is FigureBasis.MEASURED
+    return (it.estimate.timing if is_measured else None) or figure.latency.timing(end_to_end=is_measured)
 
 
 def _lacking(it: Candidate) -> list[str]:

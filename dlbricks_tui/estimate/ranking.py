@@ -247,5 +247,9 @@ def ranked(combinations: Iterable[Comparable]) -> tuple[Ranked, ...]:
         alike = [(number, each, it) for number, (each, it) in enumerate(timed) if it.is_predicted is predicted]
         found = all_compared([(first.tested or least, it.tested or each) for _, each, it in alike], BESIDE_BEST)
         changes.update(zip([number for number, _, _ in alike], found, strict=True))
-    compared = [Ranked(it, each.value_ms / least.value_ms, changes[number]) for number, (each, it) in enumerate(timed)]
+    compared = [
+        Ranked(it, ratio, changes[number].around(ratio))
+        for number, (each, it) in enumerate(timed)
+        for ratio in (each.value_ms / least.value_ms,)
+    ]
     return (Ranked(first, 1.0, is_first=True), *compared, *others)

@@ -11,6 +11,7 @@ from dlbricks_tui.estimate.knowledge import Latency
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.runtime.traits import MXNET, TRAITS, Format, Traits
 from dlbricks_tui.runtime.variant import USUAL_VARIANT, Variant
+from dlbricks_tui.store.change import Timing
 from dlbricks_tui.store.records import RuntimeRecord, System
 from dlbricks_tui.store.selections import Combination, Way
 
@@ -62,6 +63,8 @@ class SystemEstimate:
     variant: Variant = USUAL_VARIANT
     # The usable cores of the system; None if it is not in the store.
     cores: int | None = None
+    # The end-to-end latency over the runs of half a day, by which systems are compared; None elsewhere.
+    timing: Timing | None = None
 
     @property
     def figure(self) -> Figure | None:

@@ -41,6 +41,7 @@ SIGNIFICANT = 0.05
 _TWO_SIDED_95 = NormalDist().inv_cdf(0.975)
 # The interval of a ratio to a latency that may be 0 would be endless.
 _LEAST_SHARE = 0.01
+_NEWEST_DIFFERS = "the newest runs differ otherwise than all runs together: measure both again"
 _BUSY = "the host was busy: measure again when it is quiet"
 # Slow models have few samples, which vary little. Fewer give no interval.
 FEWEST_SAMPLES = 5
@@ -141,9 +142,19 @@ class Change:
         return 1.0 + self.interval[0], 1.0 + self.interval[1]
 
     def around(self, ratio: float) -> "Change":
-        """Return the change with the ratio of the newest latencies, where it was tested over several runs."""
+        """Return the change with the ratio of the newest latencies, where it was tested over several runs.
+
+        The verdict over all runs is unknown where it does not suit that ratio.
+        """
         low, high = (bound * ratio / self.ratio - 1.0 for bound in self.ratios)
-        return replace(self, change=ratio - 1.0, interval=(low, high))
+        moved = replace(self, change=ratio - 1.0, interval=(low, high))
+        suits = {
+            Verdict.SLOWER: low > 0.0,
+            Verdict.FASTER: high < 0.0,
+            Verdict.SAME: abs(moved.change) <= USUAL_SHARE,
+            Verdict.UNKNOWN: True,
+        }
+        return moved if suits[self.verdict] else replace(moved, verdict=Verdict.UNKNOWN, reason=_NEWEST_DIFFERS)
 
 
 def with_doubt(latency: tuple[float, float, float], share: float) -> tuple[float, float, float]:

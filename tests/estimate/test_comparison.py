@@ -26,6 +26,7 @@ from dlbricks_tui.estimate.estimate import Interval, estimate
 from dlbricks_tui.estimate.knowledge import Knowledge, Latency, MeasuredLatency
 from dlbricks_tui.estimate.system_estimate import SystemEstimate
 from dlbricks_tui.models.graph import Level
+from dlbricks_tui.store.change import timing_by
 from dlbricks_tui.store.selections import Way
 from tests.bricks.graphs import chain
 from tests.store.samples import system
@@ -177,6 +178,21 @@ def test_a_predicted_candidate_is_the_best_only_if_its_interval_is_narrow() -> N
     first, second = remarks_on(ranked(predicted(0.2), on("c5.xlarge", 9)))
     assert first.startswith("quickest") and first.endswith("predicted")
     assert "quickest" not in second
+
+
+def test_systems_are_compared_over_the_runs_of_half_a_day() -> None:
+    def timed(name: str, *runs_ms: float) -> SystemEstimate:
+        whole = Latency(runs_ms[-1], runs_ms[-1] - 0.01, runs_ms[-1] + 0.01)
+        samples = [ms + number / 1e3 for ms in runs_ms for number in range(20)]
+        latencies = [(ms, ms - 0.01, ms + 0.01) for ms in runs_ms]
+        return replace(on(name, 9), end_to_end=whole, timing=timing_by(latencies, samples))
+
+    assert remarks_on(ranked(timed("mine", 9.0), timed("c5.xlarge", 9.6)))[1] == "unknown, cheapest"
+    found = ranked(timed("mine", 9.02, 8.98, 9.0), timed("c5.xlarge", 9.62, 9.58, 9.6))
+    assert remarks_on(found) == ["quickest", "slower, cheapest"]
+    # The newest runs alone decide the order; where all runs together are the other way around, nothing is known.
+    found = ranked(timed("mine", 9.02, 8.98, 9.9), timed("c5.xlarge", 9.82, 9.78, 9.8))
+    assert remarks_on(found) == ["quickest, cheapest", "unknown"]
 
 
 def test_a_single_system_is_the_only_one_and_not_the_quickest() -> None:

@@ -116,6 +116,30 @@ def test_samples_decide_whether_measured_latencies_differ_beyond_noise() -> None
     assert verdicts(by_samples(1, 10.0, noisy), by_samples(1, 10.5, noisy)) == [None, Verdict.UNKNOWN]
 
 
+@pytest.mark.parametrize(
+    ("newest_ms", "runs_ms", "verdict"),
+    [
+        (11.0, (11.0, 11.1, 10.9), Verdict.SLOWER),
+        # The newest run differs less than all runs together, and more than runs that are the same.
+        (10.05, (12.0, 11.0, 10.05), Verdict.UNKNOWN),
+        (10.8, (9.9, 10.0, 10.1), Verdict.UNKNOWN),
+        (10.1, (9.9, 10.0, 10.1), Verdict.SAME),
+    ],
+)
+def test_a_verdict_over_several_runs_suits_the_ratio_of_the_newest_ones(
+    newest_ms: float, runs_ms: tuple[float, ...], verdict: Verdict
+) -> None:
+    def of_runs(latency_ms: float, *runs_ms: float) -> Comparable:
+        samples = [ms + number / 1e4 for ms in runs_ms for number in range(30)]
+        return Comparable(point(1, latency_ms), timing_by([(ms, ms, ms) for ms in runs_ms], samples))
+
+    _, other = ranked([of_runs(10.0, 10.0, 9.99, 10.01), of_runs(newest_ms, *runs_ms)])
+    assert other.verdict is verdict and other.change is not None
+    assert other.ratio == pytest.approx(newest_ms / 10.0) == other.change.ratio
+    low, high = other.change.interval
+    assert low < other.change.change < high and (verdict is not Verdict.SLOWER or low > 0.0)
+
+
 def test_a_measured_latency_counts_in_place_of_an_estimate() -> None:
     point, whole = estimated(1.0).point, Latency(9.0, 8.0, 10.0)
     assert point.estimate_ms is not None
