@@ -184,9 +184,15 @@ def _results(processes: Processes) -> Iterator[Found]:
 
 
 def by_ranking(was: Processes, now: Processes) -> Verdict:
-    """Return the verdict on the slower one of two combinations, or systems, against the best."""
-    best, other = sorted((timing_of(it) for it in (was, now)), key=lambda it: it.value_ms)
-    return compared(best, other, BESIDE_BEST).verdict
+    """Return the verdict on one of two combinations, or systems, against the best by the newest process of each."""
+    best, other = sorted((was, now), key=newest_ms)
+    change = compared(timing_of(best), timing_of(other), BESIDE_BEST)
+    return change.around(newest_ms(other) / newest_ms(best)).verdict
+
+
+def newest_ms(processes: Processes) -> float:
+    """Return the latency of the newest process, by which commands order and show combinations."""
+    return timing_of(processes[-1:]).value_ms
 
 
 COMMANDS = {

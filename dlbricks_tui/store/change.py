@@ -146,15 +146,15 @@ class Change:
 
         The verdict over all runs is unknown where it does not suit that ratio.
         """
-        low, high = (bound * ratio / self.ratio - 1.0 for bound in self.ratios)
-        moved = replace(self, change=ratio - 1.0, interval=(low, high))
+        change, (low, high) = ratio - 1.0, self.interval
         suits = {
-            Verdict.SLOWER: low > 0.0,
-            Verdict.FASTER: high < 0.0,
-            Verdict.SAME: abs(moved.change) <= USUAL_SHARE,
+            Verdict.SLOWER: change > 0.0,
+            Verdict.FASTER: change < 0.0,
+            Verdict.SAME: abs(change) <= USUAL_SHARE,
             Verdict.UNKNOWN: True,
         }
-        return moved if suits[self.verdict] else replace(moved, verdict=Verdict.UNKNOWN, reason=_NEWEST_DIFFERS)
+        found = replace(self, change=change, interval=(min(low, change), max(high, change)))
+        return found if suits[self.verdict] else replace(found, verdict=Verdict.UNKNOWN, reason=_NEWEST_DIFFERS)
 
 
 def with_doubt(latency: tuple[float, float, float], share: float) -> tuple[float, float, float]:
