@@ -3,6 +3,7 @@
 import io
 import json
 import os
+import re
 import shutil
 import signal
 import time
@@ -95,6 +96,13 @@ def test_a_run_with_a_target_says_how_many_bricks_it_did_not_need(dlbricks: Comm
     # The same once more has nothing to do, and that is no failure.
     status, _, told = measured(dlbricks, "--target", "60%")
     assert (status, "nothing was measured" in told) == (0, False) and f"{BRICKS - count} not needed" in told
+
+
+def test_a_run_that_misses_its_target_says_so(dlbricks: Command) -> None:
+    assert "was not reached" not in measured(dlbricks, "--target", "60%")[2]
+    status, _, told = measured(dlbricks, "--target", "0.1%")
+    assert status == 0
+    assert re.search(rf"{MODEL}: the target of 0.1 % was not reached, the interval is \+-\d+\.\d %", told)
 
 
 def test_a_run_without_time_for_its_target_says_of_no_brick_that_it_was_not_needed(
