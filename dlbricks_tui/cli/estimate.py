@@ -59,6 +59,8 @@ def register(parser: Parser) -> None:
         "system alone; without a MODEL, all of them",
     )
     parser.add_formats()
+    named = "names a variant below their table: leave --json and --csv out, which hold all latencies"
+    parser.only("--bound-ms", where=lambda it: not (it.json or it.csv), why=named)
     parser.add_schema("estimates.ModelEstimate", many=True)
     parser.set_defaults(handler=estimate_models)
 

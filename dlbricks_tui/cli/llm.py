@@ -67,7 +67,8 @@ def register(parser: Parser) -> None:
 def answer_models(args: Arguments) -> int:
     """Answer for some models or for the library; measure what the store lacks unless predictions are enough."""
     # Loaded here: the help needs no store, and documents need no tables.
-    from dlbricks_tui.api.language_models import library_answers
+    from dlbricks_tui.api.language_answers import left_out
+    from dlbricks_tui.api.language_models import library_answers, library_models
     from dlbricks_tui.documents.language import fastest_first, language_parts, library_parts
     from dlbricks_tui.documents.language_comparison import comparison_parts, what_ifs_parts
 
@@ -94,6 +95,7 @@ def answer_models(args: Arguments) -> int:
         return _detach(args, options)
     if args.list:
         found, at_least = library_answers(options, args.session.data), args.at_least or 0.0
+        narrate(*left_out(library_models(), options, args.session.data))
         answers: Sequence[LanguageAnswer] = fastest_first(found, at_least)
         parts += library_parts(found, at_least)
     else:
@@ -141,12 +143,14 @@ def _detach(args: Arguments, options: LanguageOptions) -> int:
 
 def _answers(args: Arguments, options: LanguageOptions) -> tuple[Sequence[LanguageAnswer], int]:
     """Return the answers, and the number of failures; each was narrated, and what it lacks is predicted."""
+    from dlbricks_tui.api import language_answers
     from dlbricks_tui.api import language_models as language
     from dlbricks_tui.api.language_answers import opened_models
 
     failures: list[str] = []
     models = opened_models(args.models, options, failures.append)
     narrate(*failures)
+    narrate(*language_answers.left_out(models, options, args.session.data, models_only=args.compare))
     if args.predict:
         return language.stored_answers(models, options, args.session.data), len(failures)
     from dlbricks_tui.api.jobs import words_of

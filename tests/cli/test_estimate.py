@@ -212,6 +212,7 @@ def test_available_results_are_named_when_none_fits(with_records: Command) -> No
         (("--runtime", "tf"), "no runtime in the store is called 'tf'; give one of: mxnet-1.5.1"),
         (("--json", "--csv"), "not allowed with"),
         (("--threads", "1,2", "--accuracy"), "--accuracy judges one variant"),
+        (("--bound-ms", "20", "--json"), "leave --json and --csv out"),
         (("--bound-ms", "20", "--score"), "--score judges one variant: give one value each of --runtime, "),
         (("--precision", "bf16", "--runtime", "mxnet"), "computes in f32 and not in bf16"),
         (("--optimisation", "none", "--runtime", "mxnet"), "has no choice of optimisation levels: leave none out"),
