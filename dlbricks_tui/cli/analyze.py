@@ -86,7 +86,9 @@ def register(parser: Parser) -> None:
     shown = ("--layers", "--kernels", "--roofline", "--tree", "--graphml", "--dot", "--onnx", "--csv")
     parser.only(*shown, where=lambda it: not it.detach, why=apart)
     whole = "adds nothing to --csv, a row for each model: leave one of them out"
-    parser.only(*shown[:4], where=lambda it: not it.csv, why=whole)
+    parser.only("--kernels", "--layers", where=lambda it: not it.csv, why=whole)
+    drawn = "is for people, and adds nothing to --json and --csv: leave it out"
+    parser.only("--roofline", "--tree", where=lambda it: not (it.json or it.csv), why=drawn)
     parser.add_schema("analyses.ModelAnalysis", many=True)
     parser.set_defaults(handler=analyze_models)
 

@@ -61,7 +61,17 @@ def register(parser: Parser) -> None:
     about = "build the whole model with random weights, too, and time it by onnxruntime-genai, if it fits"
     parser.add_flag("--end-to-end", about=about, to=how)
     parser.add_detach()
+    parser.only(AT_LEAST.option, where=lambda it: it.list, why="filters the library: give --list with it")
+    best = "decides between executions: name several threads, precisions, caches or runtimes, or give --compare"
+    parser.only(BEST_FOR.option, where=_has_several, why=best)
+    shown = "shows what changes would gain, and --detach shows nothing: leave one of them out"
+    parser.only("--what-if", where=lambda it: not it.detach, why=shown)
     parser.end(answer_models, "language_answers.LanguageAnswer", many=True, quiet=True)
+
+
+def _has_several(args: Arguments) -> bool:
+    given = (getattr(args, it.dest) for it in (WEIGHTS, CACHE, FLASH_ATTENTION, THREADS, RUNTIME))
+    return args.compare or any(isinstance(it, tuple) and len(it) > 1 for it in given)
 
 
 def answer_models(args: Arguments) -> int:
@@ -78,8 +88,6 @@ def answer_models(args: Arguments) -> int:
     if args.list and (args.end_to_end or args.probe):
         given = "--probe" if args.probe else "--end-to-end"
         raise UsageError(f"--list measures nothing: give {given} with a MODEL")
-    if args.at_least is not None and not args.list:
-        raise UsageError("--at-least filters the library: give --list with it")
     if args.list and (args.compare or args.what_if or args.prove):
         raise UsageError("--list shows all models: give --compare, --what-if and --prove with a MODEL")
     if args.prove and args.compare:

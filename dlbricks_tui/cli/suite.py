@@ -53,6 +53,8 @@ def _add_export(parser: Parser) -> None:
     exporting.add_argument("--seed", metavar="S", help=about)
     exporting.add_file("--key", about="the file for the key (default: in the data folder)")
     exporting.add_setting(LEVEL)
+    none = "names decoys, and --decoys 0 takes none: leave one of them out"
+    exporting.only("--decoys-from", where=lambda it: it.decoys, why=none)
     exporting.add_json()
     exporting.add_detach()
 

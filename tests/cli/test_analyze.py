@@ -142,6 +142,7 @@ def test_options_without_an_effect_are_refused_in_one_line(analyze: Analyze) -> 
         "--detach": "name what to prove",
         "--prove all --detach --dot a.dot": "--dot shows what is known here",
         "--kernels --csv": "--kernels adds nothing to --csv",
+        "--tree --json": "--tree is for people",
     }.items():
         assert complaint in one_line(analyze([], "table1:16", *words.split()))
 

@@ -217,6 +217,8 @@ def test_bad_input_gets_one_line(asked: Asked, dlbricks: Command) -> None:
         (MODEL, "--at-least", 5): "give --list with it",
         (MODEL, "--end-to-end", "--predict"): "not allowed with argument --end-to-end",
         ("nonsense", "gibberish"): "nonsense",
+        (MODEL, "--for", "decode"): "--for decides between executions",
+        (MODEL, "--what-if", "--detach"): "--detach shows nothing",
         (MODEL, "--compare", "--what-if"): "not allowed with argument --compare",
         (MODEL, "--what-if", "--threads", "1,2"): "what-ifs change one execution",
         (MODEL, "--prove", "head-last", "--compare"): "--prove measures changes of one execution",

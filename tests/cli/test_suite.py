@@ -48,7 +48,8 @@ class Partners:
         return status, out, told
 
     def export(self, *options: str) -> tuple[int, str, str]:
-        decoys = [option for path in self.decoys for option in ("--decoys-from", path)]
+        named = () if "0" in options else self.decoys
+        decoys = [option for path in named for option in ("--decoys-from", path)]
         return self.say("owner", "suite", "export", self.model, "-o", self.suite, *self.wanted, *decoys, *options)
 
     def run(self, *options: str) -> tuple[int, str, str]:
@@ -189,6 +190,7 @@ def test_an_export_without_decoys_is_warned_of_and_what_would_harm_is_refused(pe
         (("suite", "export", "alexnet"), "-o"),
         (("suite", "export", "alexnet", "-o", "nowhere/a.dlbricks"), "there is no folder nowhere"),
         (("suite", "run", "nowhere"), "-o"),
+        (("suite", "export", "a", "-o", "b", "--decoys", "0", "--decoys-from", "c"), "leave one of them out"),
     ],
 )
 def test_an_impossible_request_is_refused_in_one_line(people: Partners, arguments: tuple[str, ...], said: str) -> None:
