@@ -289,7 +289,7 @@ def left_out(
     # Those with one word that no answer has tell best why.
     telling = sorted(refusals, key=lambda it: len({*it[0]} - had))
     for place, kind in enumerate(("model",) if models_only else ("model", "runtime", "precision")):
-        without = {}
+        without: dict[str, LanguageError] = {}
         for words, error in telling:
             if words[place] and words[place] not in had:
                 without.setdefault(words[place], error)

@@ -20,6 +20,7 @@ from dlbricks_tui.api.language_answers import (
     LanguageWhatIf,
     known_execution,
     language_runtimes,
+    left_out,
     questions,
 )
 from dlbricks_tui.errors import UserError
@@ -260,6 +261,11 @@ def library_answers(
     names = {it.name for it in others}
     library = [it for it in library_models() if it.name not in names]
     return stored_answers((*others, *library), options, data, has_curves=False)
+
+
+def left_out_of_library(options: LanguageOptions, data: DataFolder) -> Iterator[str]:
+    """Yield what no answer about the library has, a line for each kind."""
+    return left_out(library_models(), options, data)
 
 
 def measure(

@@ -77,8 +77,7 @@ def _has_several(args: Arguments) -> bool:
 def answer_models(args: Arguments) -> int:
     """Answer for some models or for the library; measure what the store lacks unless predictions are enough."""
     # Loaded here: the help needs no store, and documents need no tables.
-    from dlbricks_tui.api.language_answers import left_out
-    from dlbricks_tui.api.language_models import library_answers, library_models
+    from dlbricks_tui.api.language_models import left_out_of_library, library_answers
     from dlbricks_tui.documents.language import fastest_first, language_parts, library_parts
     from dlbricks_tui.documents.language_comparison import comparison_parts, what_ifs_parts
 
@@ -103,7 +102,7 @@ def answer_models(args: Arguments) -> int:
         return _detach(args, options)
     if args.list:
         found, at_least = library_answers(options, args.session.data), args.at_least or 0.0
-        narrate(*left_out(library_models(), options, args.session.data))
+        narrate(*left_out_of_library(options, args.session.data))
         answers: Sequence[LanguageAnswer] = fastest_first(found, at_least)
         parts += library_parts(found, at_least)
     else:

@@ -15,6 +15,7 @@ from typing import Any, cast
 import pytest
 from rich.console import Console
 
+from dlbricks_tui.api.demonstration import open_demonstration
 from dlbricks_tui.api.measuring import FollowedRun
 from dlbricks_tui.cli.progress import ShownProgress
 from dlbricks_tui.cli.run import tell_end
@@ -472,6 +473,12 @@ def test_an_empty_store_and_numbers_that_make_no_sense_are_refused_in_one_line(d
         assert NO_OTHERS in line
         assert "dlbricks results export" in line
         assert "dlbricks results import FILE" in line
+
+
+def test_a_number_of_bricks_is_refused_where_a_probe_measures_inside_of_networks(dlbricks: Command) -> None:
+    with open_demonstration() as found:
+        line = one_line(dlbricks("probe", "squeezenet1.1", "--bricks", "6", folder=found.data.path))
+    assert "a number of bricks is for method alone" in line
 
 
 def test_other_systems_with_another_runtime_are_named(dlbricks: Command, known: Path) -> None:
