@@ -124,12 +124,13 @@ def main(
     try:
         parser, names = command_parser(commands), [command.name for command in commands]
         words, word = _without_model(arguments, names)
+        args = Arguments()
         try:
-            args = parser.parse_args(with_hyphens_joined(words), Arguments())
+            parser.parse_args(with_hyphens_joined(words), args)
         except UsageError:
             # The word before the options of a command may be the error.
             if word is not None:
-                _model_called(word, _data_folder(None), names)
+                _model_called(word, _data_folder(vars(args).get("data_dir")), names)
             raise
         given = [("--data-dir", args.data_dir)] if args.data_dir is not None else []
         given += (("--set", it) for it in args.settings)

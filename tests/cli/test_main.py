@@ -23,6 +23,7 @@ from dlbricks_tui.errors import UserError
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.models.library import ModelSource
 from tests.cli.people import Command as Answers
+from tests.models.onnx_models import saved, small
 
 
 def work(handler: Handler) -> Command:
@@ -240,6 +241,16 @@ def test_the_name_of_a_model_in_place_of_a_command_opens_the_workbench_on_it(
     assert opened == [name]
     assert main([word], [work(done)]) == 2
     assert f"`dlbricks tree {word}`" in capsys.readouterr().err
+
+
+def test_a_wrong_option_behind_the_name_of_a_model_is_told_in_any_data_folder(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    data = ["--data-dir", str(tmp_path / "there")]
+    assert main([*data, "models", "add", str(saved(tmp_path, small(), "mine"))]) == 0
+    capsys.readouterr()
+    assert main([*data, "mine", "--nonsense"]) == 2
+    assert "unrecognized arguments: --nonsense" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
