@@ -9,6 +9,7 @@ from dlbricks_tui.cli.options import (
     add_input_options,
     add_measuring_runtime_options,
     inputs_of,
+    is_usual_runtime,
     runtime_given,
     values_of,
 )
@@ -106,7 +107,8 @@ def trace(args: Arguments) -> int:
     else:
         from dlbricks_tui.documents.trace import trace_parts
 
-        show_parts(trace_parts(found))
+        named = "" if is_usual_runtime(args) else args.runtime or ""
+        show_parts(trace_parts(found, args.model or "", named))
         write_lines(["", printable(f"{args.output} opens in {_PROGRAMS[form.value]}")])
     return Status.of({it.level for it in found.missing} & set(args.levels or ()))
 
