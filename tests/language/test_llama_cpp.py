@@ -315,7 +315,7 @@ def test_an_engine_is_a_runtime_of_language_models_only(bench: Bench, engine: Pa
             registry.find(name)
     for more in ({"at_once": 2}, {"framework": "mxnet"}):
         with pytest.raises(RegistryError, match="leave --at-once and other frameworks out"):
-            added_runtime(data, str(engine), **more)  # type: ignore[arg-type]
+            added_runtime(data, str(engine), **more)
     added = added_runtime(data, str(engine), name="mine", threads=2)
     assert added.identity == "llama.cpp-4242-0a1b2c3d threads-2"
     assert registry.check("mine") == added
