@@ -147,6 +147,8 @@ def read_baselines(file: Path, system: str | None = None) -> Baselines:
     """
     name = file.name.lower()
     if name.endswith(_EVALUATION_SUFFIX):
+        if system is not None:
+            raise EvaluationError(f"{file} is an evaluation, and does not tell systems apart: leave --system out")
         # Loaded here: exports need no reader of evaluations.
         from dlbricks_tui.evaluations.file import read_evaluation
 

@@ -360,7 +360,7 @@ class Estimator:
             having = [source for source in sources if form in source.formats]
             for _, inquiry in self.inquiries(having, each, form) if having else ():
                 for way in (it.way for it in inquiry.offers if system in (None, it.way.system)):
-                    fits = states(way.runtime, None, precision, kernels)
+                    fits = states(way.runtime, self.options.threads, precision, kernels)
                     is_wanted = fits if scope.named is None else scope.named == way.runtime
                     # Models of several formats share bricks.
                     if is_wanted and format_of(known.get(way.runtime)) is form:

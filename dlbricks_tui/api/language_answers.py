@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import product
 from statistics import fmean
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from dlbricks_tui.api.documents import taken
 from dlbricks_tui.errors import UserError
@@ -40,6 +40,7 @@ from dlbricks_tui.settings.setting import require_allowed, with_own
 from dlbricks_tui.settings.variant import THREADS
 from dlbricks_tui.store.change import Verdict
 from dlbricks_tui.store.database import ResultsDatabase
+from dlbricks_tui.wording.numbers import counted, names_of
 
 if TYPE_CHECKING:
     from dlbricks_tui.folders import DataFolder
@@ -279,6 +280,38 @@ def questions(models: Sequence[NamedModel], options: LanguageOptions, data: Data
 
     A runtime that lacks one of them, or a model, is left out where another one has it.
     """
+    found, _, refusals = _asked(models, options, data)
+    if not found and refusals:
+        raise refusals[0][1]
+    return found
+
+
+def left_out(
+    models: Sequence[NamedModel], options: LanguageOptions, data: DataFolder, *, models_only: bool = False
+) -> Iterator[str]:
+    """Yield how many models, runtimes and precisions no answer has, a line for each kind, with the first reason."""
+    _, had, refusals = _asked(models, options, data)
+    # Those with one word that no answer has tell best why.
+    telling = sorted(refusals, key=lambda it: len({*it[0]} - had))
+    for place, kind in enumerate(("model",) if models_only else ("model", "runtime", "precision")):
+        without: dict[str, LanguageError] = {}
+        for words, error in telling:
+            if words[place] and words[place] not in had:
+                without.setdefault(words[place], error)
+        if without:
+            reason = next(iter(without.values()))
+            yield f"{counted(len(without), kind)} left out ({names_of(list(without))}): {reason}"
+
+
+class _Asked(NamedTuple):
+    """Questions; the names of models, runtimes and precisions in some; and those of refused ones with the reasons."""
+
+    questions: tuple[LanguageQuestion, ...]
+    had: set[str]
+    refusals: Sequence[tuple[tuple[str, str, str], LanguageError]]
+
+
+def _asked(models: Sequence[NamedModel], options: LanguageOptions, data: DataFolder) -> _Asked:
     registry = Registry(data.path)
     named = [registry.find_engine(name) or registry.find_installed(name) for name in options.runtimes]
     named = named or [registry.runtime_for((Format.ONNX,))]
@@ -295,8 +328,14 @@ def questions(models: Sequence[NamedModel], options: LanguageOptions, data: Data
         with_choice = [it for it in runtimes if it.traits.has_flash_attention]
         runtimes = [it.with_flash_attention(flash) for it in with_choice for flash in options.flash_attention]
     found: dict[LanguageQuestion, None] = {}
-    refusals: list[LanguageError] = []
+    had: set[str] = set()
+    lacking = [it for it in named if all(it.name != each.name for each in runtimes)]
+    refusals = [
+        (("", it.name, ""), LanguageError(f"{it.traits.title} has no such --cache or --flash-attention"))
+        for it in lacking
+    ]
     for model, on, wanted_bits, count in product(models, runtimes, options.precisions, options.threads or (None,)):
+        words = model.name, on.name, wanted_bits.value
         try:
             options.require_context(model.name, model.architecture.positions)
             bits = stored_precision(on, wanted_bits)
@@ -305,11 +344,10 @@ def questions(models: Sequence[NamedModel], options: LanguageOptions, data: Data
             # Raises if the runtime cannot have the model.
             _ = asked.sizes
             found[asked] = None
+            had.update(words)
         except LanguageError as error:
-            refusals.append(error)
-    if not found and refusals:
-        raise refusals[0]
-    return tuple(found)
+            refusals.append((words, error))
+    return _Asked(tuple(found), had, refusals)
 
 
 def precisions_here() -> tuple[WeightPrecision, ...]:

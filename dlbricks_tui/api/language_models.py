@@ -21,6 +21,7 @@ from dlbricks_tui.api.language_answers import (
     RestsOnPeaks,
     known_execution,
     language_runtimes,
+    left_out,
     questions,
 )
 from dlbricks_tui.errors import UserError
@@ -263,6 +264,11 @@ def library_answers(
     return stored_answers((*others, *library), options, data, has_curves=False)
 
 
+def left_out_of_library(options: LanguageOptions, data: DataFolder) -> Iterator[str]:
+    """Yield what no answer about the library has, a line for each kind."""
+    return left_out(library_models(), options, data)
+
+
 def measure(
     models: Sequence[NamedModel],
     options: LanguageOptions,
@@ -410,10 +416,15 @@ class LanguageOnSystem(RestsOnPeaks):
 
 
 def language_on_systems(
-    models: Sequence[NamedModel], options: LanguageOptions, data: DataFolder, names: Sequence[str] = ()
+    models: Sequence[NamedModel],
+    options: LanguageOptions,
+    data: DataFolder,
+    names: Sequence[str] = (),
+    threads_here: int | None = None,
 ) -> tuple[LanguageOnSystem, ...]:
     """Return each model on the systems of these names, or on this host and all systems of the store, the best first.
 
+    Without threads in the options, `threads_here` are those of this host, and other systems have their usual ones.
     Raise a UserError for a name that no system has.
     """
     host, registry = fingerprint(), Registry(data.path)
@@ -426,7 +437,8 @@ def language_on_systems(
             asked = questions([model], replace(options, threads=()), data)
             answers = []
             for one, system in product(asked, [known[it] for it in wanted]):
-                variants = on_systems.variants(registry.as_registered(one.runtime), system, options.threads)
+                own = (threads_here,) if threads_here and system.id == host.id else ()
+                variants = on_systems.variants(registry.as_registered(one.runtime), system, options.threads or own)
                 answers += on_systems.answers(one, system, variants, is_each_wanted=bool(options.threads))
             found += ranked(answers)
     return tuple(found)

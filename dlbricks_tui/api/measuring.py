@@ -345,6 +345,10 @@ def probe_request(options: ProbeOptions, sources: Sequence[ModelSource], data: D
     )
     way = _way_of_most(options, run_request(measuring, models, data).runtime.identity, data)
     method = next(each for each in Method if each.id == way.protocol)
+    if method is not Method.ALONE and options.bricks != PROBE_BRICKS.default:
+        raise JobError(
+            "a number of bricks is for method alone, and this probe measures inside of networks: leave it out"
+        )
     request = run_request(replace(measuring, level=way.level, method=method), models, data)
     return replace(request, rule=PROBE_RULE, probe_bricks=options.bricks)
 

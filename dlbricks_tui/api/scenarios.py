@@ -152,7 +152,8 @@ def scenario_answer(estimator: Estimator, source: ModelSource, asked: ScenarioOp
     """
     scenario = asked.scenario(estimator.options.batch)
     options = estimator.options
-    if scenario.instances > 1 and options.threads is None and options.system is None:
+    is_open = options.threads is None and options.usual_threads is None
+    if scenario.instances > 1 and is_open and options.system is None:
         # Instances share the cores.
         threads = max(1, fingerprint().cores // scenario.instances)
         estimator = replace(estimator, options=replace(options, threads=threads))

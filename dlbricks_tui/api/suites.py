@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from dlbricks_tui.api.measuring import MeasureOptions, request_of
 from dlbricks_tui.api.open_models import Choices, ModelSpec
-from dlbricks_tui.api.opening import CutOptions, library
+from dlbricks_tui.api.opening import InputOptions, library
 from dlbricks_tui.bricks.decomposition import decompose
 from dlbricks_tui.errors import UserError
 from dlbricks_tui.folders import DataFolder
@@ -36,8 +36,6 @@ from dlbricks_tui.runtime.registry import Registry
 from dlbricks_tui.runtime.runtime import Runtime
 from dlbricks_tui.runtime.traits import TRAITS, Format
 from dlbricks_tui.runtime.variant import Precision, several
-from dlbricks_tui.settings.cutting import CUTTING, LEVEL
-from dlbricks_tui.settings.setting import fields_of
 from dlbricks_tui.share.errors import ShareError
 from dlbricks_tui.share.exporting import (
     BricksChecked,
@@ -71,7 +69,7 @@ _TASKS = {_IMAGES: frozenset({"IC", "IP", "OD", "RG", "SS"}), _TRANSFORMERS: fro
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SuiteOptions(CutOptions):
+class SuiteOptions(InputOptions):
     """The contents of a suite. Without runtimes, it is for all installed ones that read the models."""
 
     level: Level = Level.FUSED
@@ -128,7 +126,7 @@ def start_export(specs: Sequence[ModelSpec], choices: Choices, path: Path, data:
     # Each model has its own shapes.
     sources = tuple(replace(it.source, inputs={**it.source.inputs, **it.shapes}) for it in specs)
     options = SuiteOptions(
-        **fields_of(choices, (*CUTTING, LEVEL)),
+        level=choices.level,
         batch=() if choices.batch is None else (choices.batch,),
         precision=choices.precision,
     )
@@ -431,7 +429,10 @@ def _runtimes_for(options: MeasureOptions, manifest: Manifest, registry: Registr
                 f"runtime {runtime.name} is {runtime.traits.title}, and the suite is for {wanted}; "
                 "name another --runtime, or none"
             )
-    installed = [it for it in registry.all() if it.computes_in(manifest.precision)]
+    # That of the settings is the first of its framework.
+    usual = [registry.find(options.usual_runtime)] if options.usual_runtime else []
+    known = registry.all()
+    installed = [it for it in (*(it for it in usual if it in known), *known) if it.computes_in(manifest.precision)]
     first = [next((it for it in installed if it.framework == name), None) for name in manifest.frameworks]
     found = named or [runtime for runtime in first if runtime is not None]
     if not found:

@@ -79,6 +79,16 @@ def register(parser: Parser) -> None:
     graphs = add_graph_files(parser, "the layers of the file as a graph file, with the time of each in ms")
     parser.add_file("--onnx", about="write a copy of an ONNX file with times in its metadata", to=graphs)
     parser.add_formats()
+    parser.only("--detach", where=lambda it: it.prove, why="is for --prove: name what to prove, such as --prove all")
+    wanted = "is for --measure and --prove: add one of them, or leave it out"
+    parser.only("--kinds", where=lambda it: it.measure or it.prove, why=wanted)
+    apart = "shows what is known here, and --detach starts proofs elsewhere: leave one of them out"
+    shown = ("--layers", "--kernels", "--roofline", "--tree", "--graphml", "--dot", "--onnx", "--csv")
+    parser.only(*shown, where=lambda it: not it.detach, why=apart)
+    whole = "adds nothing to --csv, a row for each model: leave one of them out"
+    parser.only("--kernels", "--layers", where=lambda it: not it.csv, why=whole)
+    drawn = "is for people, and adds nothing to --json and --csv: leave it out"
+    parser.only("--roofline", "--tree", where=lambda it: not (it.json or it.csv), why=drawn)
     parser.add_schema("analyses.ModelAnalysis", many=True)
     parser.set_defaults(handler=analyze_models)
 
@@ -89,8 +99,6 @@ def analyze_models(args: Arguments) -> int:
     from dlbricks_tui.api.analyses import csv_rows, model_analysis, model_row
     from dlbricks_tui.api.analysing import kernels_or_none
 
-    if args.detach and not args.prove:
-        raise UsageError("--detach is for --prove: name what to prove, such as --prove all")
     found = list(_analyses(args))
     measured = Status.DONE
     for wanted, measure in ((args.measure, _measure_lacking), (args.prove, _prove)):

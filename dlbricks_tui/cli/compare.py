@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from dlbricks_tui.cli.options import (
@@ -15,7 +16,7 @@ from dlbricks_tui.cli.options import (
 from dlbricks_tui.cli.output import narrate, show_parts, write_json
 from dlbricks_tui.cli.parser import Arguments, Parser, Status, UsageError
 from dlbricks_tui.settings.cutting import CUTTING, LEVEL
-from dlbricks_tui.settings.language import CACHE, GENERATE, PROMPT, WEIGHTS
+from dlbricks_tui.settings.language import CACHE, FLASH_ATTENTION, GENERATE, PROMPT, WEIGHTS
 from dlbricks_tui.settings.variant import RUNTIME, SYSTEM, THREADS, VARIANT
 from dlbricks_tui.wording.numbers import counted, names_of
 
@@ -46,6 +47,8 @@ def register(parser: Parser) -> None:
     parser.add_setting(SYSTEM)
     add_cutting_options(parser)
     add_measured_only_option(parser)
+    of_two = "is for two things: give OTHER, too, or leave it out"
+    parser.only("--limit", where=lambda it: it.other is not None, why=of_two)
     parser.end(compare_combinations, "pairs.CompareDocument")
 
 
@@ -131,12 +134,16 @@ def _model_options(args: Arguments) -> dict[str, Any]:
 
 
 def _refuse_variants(args: Arguments) -> None:
-    given = [field for field, value in values_of(args, (*VARIANT, LEVEL, SYSTEM)).items() if value]
+    given = [it.option for it in (*VARIANT, LEVEL, SYSTEM) if getattr(args, it.dest)]
     if given:
         raise UsageError(
-            f"--{given[0]} is for models: write it into the words, such as '{args.model} threads=1' (filters are those "
+            f"{given[0]} is for models: write it into the words, such as '{args.model} threads=1' (filters are those "
             "of `dlbricks results list`)"
         )
+    others = {"--input": args.input, "--value": args.value, "--measured-only": args.measured_only}
+    others |= {it.option: it.config not in args.from_config.values() for it in CUTTING}
+    for option in (option for option, is_given in others.items() if is_given):
+        raise UsageError(f"{option} is for models: leave it out")
 
 
 def register_systems(parser: Parser) -> None:
@@ -155,7 +162,9 @@ def register_systems(parser: Parser) -> None:
     asking.add_settings(PROMPT, GENERATE)
     asking.add_setting(WEIGHTS, many=True, default=(WEIGHTS.kind.read(WEIGHTS.usual),))
     asking.add_setting(CACHE, many=True, default=())
-    asking.add_setting(THREADS, many=True, default=(), usual="the usual number of each system")
+    asking.add_setting(FLASH_ATTENTION, many=True, default=())
+    usual = "that of your settings on this host, the usual number of each other system"
+    asking.add_setting(THREADS, many=True, default=(), usual=usual)
     asking.add_setting(RUNTIME, many=True, default=(), usual="ONNX Runtime")
     asking.add_repeatable("--system", "S", _ONLY, dest="systems")
     asking.add_json()
@@ -204,16 +213,19 @@ def compare_systems(args: Arguments) -> int:
 
 def compare_for_language_models(args: Arguments) -> int:
     """Rank this host and the systems of the store for each language model; nothing is measured."""
-    from dlbricks_tui.api.language_answers import LanguageOptions, opened_models
+    from dlbricks_tui.api.language_answers import LanguageOptions, left_out, opened_models
     from dlbricks_tui.api.language_models import language_on_systems
     from dlbricks_tui.documents.systems import language_systems_parts
 
     options = LanguageOptions(
-        **values_of(args, (PROMPT, GENERATE, WEIGHTS, CACHE)), threads=args.threads, runtimes=args.runtime
+        **values_of(args, (PROMPT, GENERATE, WEIGHTS, CACHE, FLASH_ATTENTION)),
+        threads=args.threads,
+        runtimes=args.runtime,
     )
     refused: list[str] = []
     models = opened_models(args.models, options, refused.append)
-    found = language_on_systems(models, options, args.session.data, args.systems)
+    narrate(*left_out(models, replace(options, threads=()), args.session.data))
+    found = language_on_systems(models, options, args.session.data, args.systems, args.config.threads)
     if args.json:
         write_json(found)
     else:

@@ -22,6 +22,8 @@ def register(parser: Parser) -> None:
     parser.add_flag("--peaks", about=about)
     about = "number of threads for --peaks (default: one for each usable core)"
     parser.add_argument("--threads", metavar="N", type=Typed(THREADS.kind), help=about)
+    peaks = "is the number of threads for --peaks: add --peaks, or leave --threads out"
+    parser.only("--threads", where=lambda it: it.peaks, why=peaks)
     parser.end(examine)
 
 
@@ -68,8 +70,6 @@ def examine(args: Arguments) -> int:
 
     # Weights first, so that a mistyped path is refused at once.
     weights = weights_of(args.params)
-    if args.threads is not None and not args.peaks:
-        raise UsageError("--threads is the number of threads for --peaks: add --peaks, or leave --threads out")
     found = examined_host(args.session.data, narrate_waiting, measures=args.peaks, threads=args.threads)
     if args.json:
         write_json(examination_document(found, weights))

@@ -59,8 +59,19 @@ def register(parser: Parser) -> None:
         "system alone; without a MODEL, all of them",
     )
     parser.add_formats()
+    named = "names a variant below their table: leave --json and --csv out, which hold all latencies"
+    parser.only("--bound-ms", where=lambda it: not (it.json or it.csv), why=named)
+    judged = "is not for --accuracy and --score, which judge the sums of measured bricks: leave it out"
+    composed = (WORKERS.option, "--rules")
+    parser.only(*composed, "--measured-only", where=lambda it: not (it.accuracy or it.score), why=judged)
+    shown = "composes what this view does not show: name one variant and no --slowest, or give --json"
+    parser.only(*composed, where=lambda it: it.json or not (it.slowest or _is_of_variants(it)), why=shown)
     parser.add_schema("estimates.ModelEstimate", many=True)
     parser.set_defaults(handler=estimate_models)
+
+
+def _is_of_variants(args: Arguments) -> bool:
+    return args.bound_ms is not None or any(len(getattr(args, it.dest)) > 1 for it in (RUNTIME, THREADS, *EXECUTION))
 
 
 def estimate_models(args: Arguments) -> int:

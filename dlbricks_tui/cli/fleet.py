@@ -11,7 +11,7 @@ from dlbricks_tui.cli.output import narrate, show_parts, write, write_json
 from dlbricks_tui.cli.parser import Arguments, Handler, Parser, Status, UsageError
 from dlbricks_tui.settings.cutting import CUTTING, LEVEL
 from dlbricks_tui.settings.language import GENERATE, PROMPT, WEIGHTS, WEIGHTS_BESIDE
-from dlbricks_tui.settings.measuring import PROBE, QUESTION
+from dlbricks_tui.settings.measuring import ENOUGH, PROBE, QUESTION
 from dlbricks_tui.settings.variant import EXECUTION
 from dlbricks_tui.wording.numbers import counted
 
@@ -41,6 +41,7 @@ def register(parser: Parser) -> None:
         added.add_argument("--host", metavar="NAME", help="only this host")
     watching.add_quiet()
     added.add_detach()
+    added.only("--detach", where=lambda it: it.host is None, why="is for all hosts: leave it or --host out")
     added.add_quiet()
     adding = _add(parser, "add", "let more hosts take part in a fleet run", add_hosts)
     adding.add_file("--hosts", about="the hosts file", required=True)
@@ -68,6 +69,13 @@ def _add_run(parser: Parser) -> None:
     from dlbricks_tui.cli.run import add_measuring_options
 
     add_measuring_options(running)
+    of_language = [it.option for it in (PROMPT, GENERATE, WEIGHTS_BESIDE)]
+    running.only(*of_language, where=lambda it: it.llm, why="is for language models: name one by --llm")
+    more = f"is for a MODEL: a language model takes {WEIGHTS_BESIDE.option}"
+    running.only(*(it.option for it in EXECUTION), where=lambda it: it.models, why=more)
+    cut = (*(it.option for it in (*CUTTING, LEVEL, *ENOUGH)), "--input", "--value")
+    running.only(*cut, where=lambda it: it.models, why="is for a MODEL: leave it out for language models alone")
+    running.only("--allow-plain", where=lambda it: it.scheduler, why="is for --scheduler: leave it out")
     running.add_schema("fleets.FleetResult")
 
 
@@ -111,8 +119,6 @@ def run_fleet(args: Arguments) -> int:
 
     if not args.models and not args.llm:
         raise UsageError("no model is named: give a MODEL, or a language model by --llm MODEL")
-    if not args.models and (given := [it.option for it in EXECUTION if getattr(args, it.dest)]):
-        raise UsageError(f"{given[0]} is for a MODEL: a language model takes {WEIGHTS_BESIDE.option}")
     measuring = replace(measure_options_of(args), **values_of(args, (*CUTTING, LEVEL, *EXECUTION)), **inputs_of(args))
     options = FleetOptions(
         hosts=args.hosts,

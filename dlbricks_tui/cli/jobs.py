@@ -9,7 +9,7 @@ from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
 from dlbricks_tui.cli.output import narrate, show_parts, write, write_json
-from dlbricks_tui.cli.parser import Arguments, Handler, Parser, Status, Typed
+from dlbricks_tui.cli.parser import Arguments, Handler, Parser, Status, Typed, UsageError
 from dlbricks_tui.settings.measuring import TIME_BUDGET
 from dlbricks_tui.wording.numbers import duration
 
@@ -89,6 +89,8 @@ def _add_job(
         if folder.noun == "run" and of_run is not None:
             return of_run(args)
         if folder.noun == "fleet run" and of_fleet:
+            if name == "replay" and args.speed != 1:
+                raise UsageError("a fleet run is shown as it is now, at no --speed: leave it out")
             from dlbricks_tui.cli import fleet
 
             status: int = getattr(fleet, of_fleet)(args)

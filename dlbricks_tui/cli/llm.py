@@ -61,13 +61,23 @@ def register(parser: Parser) -> None:
     about = "build the whole model with random weights, too, and time it by onnxruntime-genai, if it fits"
     parser.add_flag("--end-to-end", about=about, to=how)
     parser.add_detach()
+    parser.only(AT_LEAST.option, where=lambda it: it.list, why="filters the library: give --list with it")
+    best = "decides between executions: name several threads, precisions, caches or runtimes, or give --compare"
+    parser.only(BEST_FOR.option, where=_has_several, why=best)
+    shown = "shows what changes would gain, and --detach shows nothing: leave one of them out"
+    parser.only("--what-if", where=lambda it: not it.detach, why=shown)
     parser.end(answer_models, "language_answers.LanguageAnswer", many=True, quiet=True)
+
+
+def _has_several(args: Arguments) -> bool:
+    given = (getattr(args, it.dest) for it in (WEIGHTS, CACHE, FLASH_ATTENTION, THREADS, RUNTIME))
+    return args.compare or any(isinstance(it, tuple) and len(it) > 1 for it in given)
 
 
 def answer_models(args: Arguments) -> int:
     """Answer for some models or for the library; measure what the store lacks unless predictions are enough."""
     # Loaded here: the help needs no store, and documents need no tables.
-    from dlbricks_tui.api.language_models import library_answers
+    from dlbricks_tui.api.language_models import left_out_of_library, library_answers
     from dlbricks_tui.documents.language import fastest_first, language_parts, library_parts
     from dlbricks_tui.documents.language_comparison import comparison_parts, what_ifs_parts
 
@@ -77,8 +87,6 @@ def answer_models(args: Arguments) -> int:
     if args.list and (args.end_to_end or args.probe):
         given = "--probe" if args.probe else "--end-to-end"
         raise UsageError(f"--list measures nothing: give {given} with a MODEL")
-    if args.at_least is not None and not args.list:
-        raise UsageError("--at-least filters the library: give --list with it")
     if args.list and (args.compare or args.what_if or args.prove):
         raise UsageError("--list shows all models: give --compare, --what-if and --prove with a MODEL")
     if args.prove and args.compare:
@@ -94,6 +102,7 @@ def answer_models(args: Arguments) -> int:
         return _detach(args, options)
     if args.list:
         found, at_least = library_answers(options, args.session.data), args.at_least or 0.0
+        narrate(*left_out_of_library(options, args.session.data))
         answers: Sequence[LanguageAnswer] = fastest_first(found, at_least)
         parts += library_parts(found, at_least)
     else:
@@ -141,12 +150,14 @@ def _detach(args: Arguments, options: LanguageOptions) -> int:
 
 def _answers(args: Arguments, options: LanguageOptions) -> tuple[Sequence[LanguageAnswer], int]:
     """Return the answers, and the number of failures; each was narrated, and what it lacks is predicted."""
+    from dlbricks_tui.api import language_answers
     from dlbricks_tui.api import language_models as language
     from dlbricks_tui.api.language_answers import opened_models
 
     failures: list[str] = []
     models = opened_models(args.models, options, failures.append)
     narrate(*failures)
+    narrate(*language_answers.left_out(models, options, args.session.data, models_only=args.compare))
     if args.predict:
         return language.stored_answers(models, options, args.session.data), len(failures)
     from dlbricks_tui.api.jobs import words_of

@@ -16,7 +16,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from dlbricks_tui import __version__
-from dlbricks_tui.cli.output import ReaderGoneError, forget_remarks, narrate, narrate_once, write
+from dlbricks_tui.cli.output import (
+    ReaderGoneError,
+    forget_remarks,
+    narrate,
+    narrate_once,
+    repeat_in_commands,
+    write,
+)
 from dlbricks_tui.cli.parser import Arguments, FromConfig, Handler, Parser, Status, UsageError, with_hyphens_joined
 from dlbricks_tui.errors import UserError
 from dlbricks_tui.folders import DATA_FOLDER_VARIABLE, DataFolder, NoHomeFolderError, data_folder
@@ -113,16 +120,21 @@ def main(
     """
     began = time.monotonic()
     forget_remarks()
+    repeat_in_commands((), ())
     try:
         parser, names = command_parser(commands), [command.name for command in commands]
         words, word = _without_model(arguments, names)
+        args = Arguments()
         try:
-            args = parser.parse_args(with_hyphens_joined(words), Arguments())
+            parser.parse_args(with_hyphens_joined(words), args)
         except UsageError:
             # The word before the options of a command may be the error.
             if word is not None:
-                _model_called(word, _data_folder(None), names)
+                _model_called(word, _data_folder(vars(args).get("data_dir")), names)
             raise
+        given = [("--data-dir", args.data_dir)] if args.data_dir is not None else []
+        given += (("--set", it) for it in args.settings)
+        repeat_in_commands([word for each in given for word in each], names)
         if args.handler is None and word is None and without_command is None:
             parser.print_help()
             return Status.DONE

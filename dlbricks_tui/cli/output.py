@@ -5,8 +5,10 @@ from __future__ import annotations
 import contextlib
 import io
 import os
+import re
+import shlex
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, TextIO
 
@@ -22,6 +24,11 @@ if TYPE_CHECKING:
 _LONGEST_NARRATION = 4000
 # The remarks of this command.
 _remarks: set[str] = set()
+# Finds where a command that the user may run lacks the options before the command, and those options.
+_lacking: re.Pattern[str] | None = None
+_repeated = ""
+# Commands for other machines, whose folders are their own, and those that only ask for help.
+_ELSEWHERE = r"fleet worker|results export`|[^`\n]* --help`|[^`]*`(?: and `[^`]*`)*\s(?:there|on each host)\b"
 # CSV rows and JSON lines per write: each write goes to the reader by itself.
 _LINES_PER_WRITE = 1000
 
@@ -32,6 +39,20 @@ class ReaderGoneError(Exception):
 
 class OutputError(UserError):
     """Standard output could not be written."""
+
+
+def repeat_in_commands(options: Sequence[str], commands: Iterable[str]) -> None:
+    """Let the commands in all output repeat these options, without which they would work on another data folder."""
+    global _lacking, _repeated
+    _repeated = f" {shlex.join(options)}"
+    named = "|".join(commands)
+    pattern = rf"(?<![\w/.~-])dlbricks(?=\s+(?!{_ELSEWHERE})(?:{named})\b)"
+    _lacking = re.compile(pattern) if options else None
+
+
+def completed(text: str, quoted: Callable[[str], str] = str) -> str:
+    """Return a text whose commands have these options, as a format quotes them."""
+    return text if _lacking is None else _lacking.sub(lambda it: it[0] + quoted(_repeated), text)
 
 
 def write(text: str) -> None:
@@ -76,7 +97,7 @@ def show(*renderables: RenderableType, soft_wrap: bool = False) -> None:
     # At the end of a capture rich writes an empty text, which fails where the disk is full.
     with _failures_raised(sys.stdout), console.capture() as rendered:
         console.print(*renderables, sep="\n", soft_wrap=soft_wrap)
-    text = rendered.get()
+    text = completed(rendered.get())
     if not console.is_terminal:
         # Tables fill their last column with blanks, which are in the way in a file.
         text = "\n".join(line.rstrip(" ") for line in text.split("\n"))
@@ -113,7 +134,7 @@ def narrate(*lines: str) -> None:
     stream: TextIO | None = sys.stderr
     if stream is None:
         return
-    for line in map(printable, lines):
+    for line in map(printable, map(completed, lines)):
         if len(line) > _LONGEST_NARRATION:
             line = f"{line[: _LONGEST_NARRATION // 2]} ... {line[-_LONGEST_NARRATION // 2 :]}"
         # A closed standard error must not end the command.
@@ -151,8 +172,9 @@ def _json_text(value: object) -> str:
 
     from dlbricks_tui.api.documents import document
 
+    text = json.dumps(value, allow_nan=False, default=document)
     # JSON escapes every control code but DEL.
-    return json.dumps(value, allow_nan=False, default=document).replace("\x7f", "\\u007f")
+    return completed(text, lambda words: json.dumps(words)[1:-1]).replace("\x7f", "\\u007f")
 
 
 def _write_raw(text: str) -> None:

@@ -126,6 +126,7 @@ class Parser(argparse.ArgumentParser):
         self.color = False
         self._register = register
         self._commands: Any = None
+        self._conditions: list[tuple[tuple[str, ...], Callable[[Any], object], str]] = []
         self.add_argument(
             "--data-dir",
             metavar="DIR",
@@ -142,7 +143,16 @@ class Parser(argparse.ArgumentParser):
         if unknown:
             # argparse leaves it to the parser of the program, whose help has no options of commands.
             self.error(f"unrecognized arguments: {' '.join(unknown)}")
+        for options, counts, why in self._conditions:
+            for option in options if not counts(known) else ():
+                action = self._option_string_actions[option]
+                if getattr(known, action.dest, action.default) != action.default:
+                    raise UsageError(f"{option} {why}")
         return known, unknown
+
+    def only(self, *options: str, where: Callable[[Any], object], why: str) -> None:
+        """Refuse options that have no effect unless the arguments are such; `why` says so and names the cure."""
+        self._conditions.append((options, where, why))
 
     def complete(self) -> None:
         """Add the options of the command, unless it has them."""

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager, suppress
 from typing import TYPE_CHECKING
 
-from dlbricks_tui.cli.output import narrate, narrate_once, narration_console
+from dlbricks_tui.cli.output import completed, narrate, narrate_once, narration_console
 from dlbricks_tui.printable import printable
 from dlbricks_tui.wording.numbers import counted, duration
 
@@ -256,7 +256,7 @@ class JobNarration(Display):
         else:
             # Above the line that changes.
             with suppress(OSError):
-                self._live.console.print(Text(printable(line)), soft_wrap=True)
+                self._live.console.print(Text(printable(completed(line))), soft_wrap=True)
 
 
 @contextmanager

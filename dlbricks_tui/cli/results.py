@@ -78,6 +78,8 @@ def register(parser: Parser) -> None:
     _add_filters(deleting)
     deleting.add_flag("--all", about="delete every result, proof and load test")
     deleting.add_flag("--yes", about="do not ask")
+    some = "deletes everything, and a FILTER some of it: leave one of them out"
+    deleting.only("--all", where=lambda it: not it.filters, why=some)
 
     verifying = parser.add_action("verify", "read all results and name the damaged ones", verify_store)
     about = "date records from the future, which a clock that was ahead gave, like those stored before them"
@@ -114,6 +116,9 @@ def _add_import(parser: Parser) -> None:
     importing.add_repeatable("--signers", "FILE", about, type=Path)
     importing.add_flag("--ignore-signatures", about="import signed files as unsigned, without verifying them")
     importing.add_schema("store_contents.ImportResult", many=True)
+    unsigned = "is for exported files, and checkouts have no signatures: leave it out"
+    signing = ("--require-signature", "--signers", "--ignore-signatures")
+    importing.only(*signing, where=lambda it: it.format == _OWN, why=unsigned)
     importing.add_argument(
         "--format",
         choices=(_OWN, _PUBLISHED),

@@ -19,10 +19,10 @@ from dlbricks_tui.cli.parser import Arguments, Parser, Status
 from dlbricks_tui.settings.cutting import CUTTING, LEVEL
 from dlbricks_tui.settings.measuring import END_TO_END, ENOUGH, METHOD, PROBE_BRICKS, PROBE_SECONDS, RUNNING, TARGET
 from dlbricks_tui.settings.variant import EXECUTION
-from dlbricks_tui.wording.numbers import counted, in_ms, names_of
+from dlbricks_tui.wording.numbers import counted, in_ms, names_of, percent
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from dlbricks_tui.api.measuring import FollowedRun, MeasureOptions, RunJob
     from dlbricks_tui.jobs.folder import JobState
@@ -142,8 +142,22 @@ def tell_end(outcome: RunOutcome, run: FollowedRun) -> int:
         return Status.DONE_WITH_FAILURES
     if cure:
         narrate(f"{state.message}{cure}")
+    elif outcome.request.target is not None:
+        narrate(*_missed(outcome.estimates or (), outcome.request.target))
     failures = state.bricks.failed + state.whole_models.failed + len(run.progress.left_out)
     return Status.of(failures or state.state.value == "failed")
+
+
+def _missed(estimates: Iterable[EstimatedModel], target: float) -> Iterator[str]:
+    """Yield the models whose intervals are wider than the target of a run that has measured what narrows them."""
+    for _, one in estimates:
+        composed = one.estimate.composed
+        if composed is not None and composed.half_width > target:
+            yield (
+                f"{one.estimate.model}: the target of {percent(target, 1)} was not reached, the interval is "
+                f"+-{percent(composed.half_width, 1)}, and no other brick narrows it; a smaller --target-ci measures "
+                "longer"
+            )
 
 
 def _end_in_words(state: JobState, request: RunRequest) -> str:

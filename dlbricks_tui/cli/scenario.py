@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from contextlib import closing
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from dlbricks_tui.cli.jobs import detach
 from dlbricks_tui.cli.options import USUAL_RUNTIME, add_models_argument, estimate_options_of, values_of
@@ -28,7 +27,7 @@ from dlbricks_tui.settings.loads import (
     USERS,
     UserLoad,
 )
-from dlbricks_tui.settings.setting import Setting, fields_of
+from dlbricks_tui.settings.setting import fields_of
 from dlbricks_tui.settings.variant import KERNELS, PRECISION, RUNTIME, SYSTEM, THREADS
 
 if TYPE_CHECKING:
@@ -66,15 +65,21 @@ def register(parser: Parser) -> None:
     parser.add_flag("--both", about="show the prediction beside the measurement", to=how)
     parser.add_detach(to=how)
     parser.add_setting(SYSTEM, about=f"with --predict: {SYSTEM.about}")
+
+    def of_tokens(args: Arguments) -> bool:
+        return bool(args.kind is UserLoad.TOKENS)
+
+    others = (BOUND, RATE, INSTANCES, FULL, SYSTEM, *KERNELS)
+    without = (*(it.option for it in others), "--both", "--input", "--value")
+    parser.only(*without, where=lambda it: not of_tokens(it), why="is not for --kind tokens: leave it out")
+    parser.only(*(it.option for it in TOKENS), where=of_tokens, why="is for --kind tokens: leave it out")
     parser.end(answer_scenario, "loads.ScenarioDocument", quiet=True)
 
 
 def answer_scenario(args: Arguments) -> int:
     """Predict a scenario, measure it, or both, and say whether its verdict is positive."""
     if args.kind is UserLoad.TOKENS:
-        _refuse(args, (BOUND, RATE, INSTANCES, FULL, SYSTEM, *KERNELS), "is not for --kind tokens")
         return _answer_users(args)
-    _refuse(args, TOKENS, "is for --kind tokens")
     if args.precision is not None and not PRECISION.kind.accepts(args.precision):
         raise UsageError(f"--precision {args.precision.value} is for --kind tokens")
     answer = _answer(args)
@@ -115,12 +120,6 @@ def _answer(args: Arguments) -> ScenarioAnswer:
     return args.session.scenario_answer(args.model, options, execution)
 
 
-def _refuse(args: Arguments, settings: Iterable[Setting[Any]], why: str) -> None:
-    for setting in settings:
-        if getattr(args, setting.dest) not in (None, (), setting.default if setting not in TOKENS else None):
-            raise UsageError(f"{setting.option} {why}: leave it out")
-
-
 def _answer_users(args: Arguments) -> int:
     """Say how many users of a language model are served, and whether those that were asked for are."""
     from dlbricks_tui.api.jobs import words_of
@@ -134,8 +133,10 @@ def _answer_users(args: Arguments) -> int:
     given |= {"threads": threads and (threads,), "runtimes": args.runtime and (args.runtime,)}
     if args.precision is not None:
         given["precisions"] = (WEIGHTS.kind.read(args.precision.value),)
+    if len(args.batch) > 1:
+        raise UsageError("--batch: --kind tokens makes up to N answers together: give one number")
     if args.batch:
-        (given["batch"],) = args.batch[-1:]
+        (given["batch"],) = args.batch
     options = TokenLoadOptions(**{name: value for name, value in given.items() if value is not None})
     model = named_model(args.model)
     if args.detach:

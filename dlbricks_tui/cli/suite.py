@@ -4,11 +4,11 @@ from contextlib import closing
 from pathlib import Path
 
 from dlbricks_tui.cli.jobs import detach
-from dlbricks_tui.cli.options import add_cutting_options, add_models_argument, inputs_of, values_of
+from dlbricks_tui.cli.options import add_models_argument, inputs_of, values_of
 from dlbricks_tui.cli.output import narrate, narrate_some, write, write_json
 from dlbricks_tui.cli.parser import Arguments, Parser, Status
 from dlbricks_tui.cli.run import add_measuring_options, carry_out, measure_options_of
-from dlbricks_tui.settings.cutting import CUTTING, LEVEL
+from dlbricks_tui.settings.cutting import LEVEL
 from dlbricks_tui.settings.variant import BATCH, PRECISION, RUNTIME, USUAL_EXECUTION
 
 _DECOYS, _MOST_DECOYS = 3, 10_000
@@ -52,7 +52,9 @@ def _add_export(parser: Parser) -> None:
     about = "make the same suite again; the seed gives the decoys away (default: random)"
     exporting.add_argument("--seed", metavar="S", help=about)
     exporting.add_file("--key", about="the file for the key (default: in the data folder)")
-    add_cutting_options(exporting, level="fused")
+    exporting.add_setting(LEVEL)
+    none = "names decoys, and --decoys 0 takes none: leave one of them out"
+    exporting.only("--decoys-from", where=lambda it: it.decoys, why=none)
     exporting.add_json()
     exporting.add_detach()
 
@@ -66,7 +68,7 @@ def export_suite(args: Arguments) -> int:
     from dlbricks_tui.wording.jobs import untravelled
 
     options = SuiteOptions(
-        **values_of(args, (*CUTTING, LEVEL, BATCH, PRECISION)),
+        **values_of(args, (LEVEL, BATCH, PRECISION)),
         **inputs_of(args),
         runtimes=args.runtime,
         decoys=args.decoys,

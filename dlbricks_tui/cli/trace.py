@@ -9,6 +9,7 @@ from dlbricks_tui.cli.options import (
     add_input_options,
     add_measuring_runtime_options,
     inputs_of,
+    is_usual_runtime,
     runtime_given,
     values_of,
 )
@@ -17,7 +18,7 @@ from dlbricks_tui.cli.parser import Arguments, Parser, Status, UsageError
 from dlbricks_tui.printable import printable
 from dlbricks_tui.settings.analysing import INFERENCES, LEVELS
 from dlbricks_tui.settings.cutting import LEVEL
-from dlbricks_tui.settings.variant import EXECUTION
+from dlbricks_tui.settings.variant import EXECUTION, RUNTIME, THREADS
 
 if TYPE_CHECKING:
     from dlbricks_tui.traces.trace import Trace, TraceOrder
@@ -51,6 +52,12 @@ def register(parser: Parser) -> None:
     stored.add_argument("--from", dest="stored", metavar="ID", help=about)
     parser.add_flag("--list", about="list the stored traces, which are files you may delete", to=stored)
     parser.add_detach("trace in a separate process; afterwards `dlbricks trace --from last -o FILE` writes the file")
+    own = (*(it.option for it in (INFERENCES, LEVEL, RUNTIME, THREADS, *EXECUTION)), "--input", "--value")
+    parser.only(*own, where=lambda it: it.model, why="is for tracing a MODEL: leave it out")
+    listed = "is not for --list, which traces and writes nothing: leave it out"
+    parser.only("--output", "--format", "--force", "--detach", LEVELS.option, where=lambda it: not it.list, why=listed)
+    apart = "is for the file, and --detach writes none: leave it out"
+    parser.only("--format", "--force", where=lambda it: not it.detach, why=apart)
     parser.end(trace, "traces.TraceResult", quiet=True)
 
 
@@ -100,7 +107,8 @@ def trace(args: Arguments) -> int:
     else:
         from dlbricks_tui.documents.trace import trace_parts
 
-        show_parts(trace_parts(found))
+        named = "" if is_usual_runtime(args) else args.runtime or ""
+        show_parts(trace_parts(found, args.model or "", named))
         write_lines(["", printable(f"{args.output} opens in {_PROGRAMS[form.value]}")])
     return Status.of({it.level for it in found.missing} & set(args.levels or ()))
 

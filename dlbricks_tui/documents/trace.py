@@ -316,8 +316,11 @@ def trace_words(trace: Trace) -> str:
     return f"{how}, batch {trace.batch_size}, trace {trace.id[:_KEY_DIGITS]}"
 
 
-def trace_parts(trace: Trace) -> Iterator[Part]:
-    """Yield the levels of a trace, the kinds of layers, and the slowest layers."""
+def trace_parts(trace: Trace, named: str = "", runtime: str = "") -> Iterator[Part]:
+    """Yield the levels of a trace, the kinds of layers, and the slowest layers.
+
+    Commands name the model and the runtime as the user did, if that is known.
+    """
     times, whole_ms = slowest_first(layer_times(trace)), shown_inference_ms(trace)
     yield Sentence(trace.model)
     yield Sentence(trace_words(trace))
@@ -338,7 +341,7 @@ def trace_parts(trace: Trace) -> Iterator[Part]:
     yield BLANK_LINE
     yield _kinds(times, everything, whole_ms)
     if not everything.compared:
-        how = f"`{_measuring(trace)}` measures them"
+        how = f"`{_measuring(trace, named, runtime)}` measures them"
         yield Sentence(f"no brick is stored under the same conditions: {how}")
     else:
         lacking = everything.layers - everything.compared
@@ -351,15 +354,15 @@ def trace_parts(trace: Trace) -> Iterator[Part]:
         yield Sentence(f"and {counted(len(times) - _MOST_LAYERS, 'faster layer')}, which --json lists")
 
 
-def _measuring(trace: Trace) -> str:
+def _measuring(trace: Trace, named: str, runtime: str) -> str:
     """Return the command that measures the bricks of a model in the execution of its trace."""
     # Loaded here: a trace whose bricks are stored needs no command.
     from dlbricks_tui.bricks.decomposition import Cutting
 
     batch = {"batch": trace.batch_size if trace.batch_size > 1 else None}
     variant = AskedVariant(**stated_variant(trace.runtime).parts | batch)
-    words = options_of(trace.runtime.partition("-")[0], variant, trace.graph_level, Cutting())
-    return shlex.join(["dlbricks", "run", trace.model, *words])
+    words = options_of(runtime or trace.runtime.partition("-")[0], variant, trace.graph_level, Cutting())
+    return shlex.join(["dlbricks", "run", named or trace.model, *words])
 
 
 _LEVEL_COLUMNS: tuple[Column[LevelTrace], ...] = (

@@ -144,4 +144,9 @@ def needed_for(found: Estimate, shared: float, target: float) -> Needed:
             break
         chosen.append(pair)
         linear, squares = linear - half_ms, squares - half_ms**2
+    if half_width() > target:
+        # Then results are too wide themselves.
+        measured = [it for it in found.parts if it.counts and it.measured is not None]
+        widest = sorted(measured, key=lambda it: it.times * (it.latency.low_ms - it.latency.high_ms))
+        chosen += dict.fromkeys(it.pair for it in widest)
     return Needed(tuple(chosen), today)

@@ -163,6 +163,11 @@ class Composed(NamedTuple):
     # The numbers of the parts on the longest path through the model.
     critical_path: tuple[int, ...]
 
+    @property
+    def half_width(self) -> float:
+        """Half of the interval, as a share of the sequential latency."""
+        return (self.interval.high_ms - self.interval.low_ms) / 2 / self.sequential_ms if self.sequential_ms else 0.0
+
 
 @dataclass(frozen=True, slots=True)
 class Coverage:

@@ -186,6 +186,11 @@ class Registry:
         """
         interpreter = _interpreter(python)
         if framework in ENGINES or llama_bench.is_llama_bench(interpreter):
+            if at_once > 1 or framework not in (None, *ENGINES):
+                raise RegistryError(
+                    f"a {llama_bench.PROGRAM} is {LLAMA_CPP.title}, which runs one operator at a time: leave --at-once "
+                    "and other frameworks out"
+                )
             version = llama_bench.version_of(str(interpreter))
             name = name or f"{LLAMA_CPP.framework}-{version}"
             return self._add(Runtime(name, str(interpreter), LLAMA_CPP.framework, version, "", settings))

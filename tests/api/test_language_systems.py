@@ -15,6 +15,7 @@ from dlbricks_tui.cli.main import main
 from dlbricks_tui.documents.systems import language_systems_answer, language_systems_parts
 from dlbricks_tui.errors import UserError
 from dlbricks_tui.folders import DataFolder
+from dlbricks_tui.host.fingerprint import fingerprint
 from dlbricks_tui.host.peaks import MEMORY
 from dlbricks_tui.language import predicting
 from dlbricks_tui.language.architecture import WeightPrecision
@@ -107,6 +108,12 @@ def test_a_system_that_measured_is_answered_from_its_bricks_and_priced(data: Dat
     low, high = fast.cost.interval
     assert fast.decode_interval is not None
     assert (low, high) == pytest.approx([0.36 / (it * 3600) * 1e6 for it in reversed(fast.decode_interval)])
+
+
+def test_the_threads_of_the_settings_count_on_this_host_only(data: DataFolder) -> None:
+    here, model = fingerprint().id, open_language_model(MODEL)
+    found = language_on_systems([model], OPTIONS, data, [here, "fast"], threads_here=3)
+    assert {it.system: it.threads for it in found} == {here: 3, "fast": THREADS}
 
 
 def test_what_one_system_reaches_of_its_peaks_predicts_another(data: DataFolder) -> None:

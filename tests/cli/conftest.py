@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from dlbricks_tui.cli.main import main
+from dlbricks_tui.folders import DATA_FOLDER_VARIABLE
 from dlbricks_tui.store.records import Record
 from tests.cli.people import Command, hurry
 from tests.estimate.stored import store_of
@@ -19,12 +20,14 @@ def _in_a_hurry(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch)
 
 
 @pytest.fixture
-def dlbricks(data_folder: str, capsys: pytest.CaptureFixture[str]) -> Command:
+def dlbricks(data_folder: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Command:
     """Run `dlbricks ...` in the data folder, or another one; return its status, standard output and standard error."""
+    # Commands in the output repeat an option.
 
     def run(*arguments: object, folder: str | Path = data_folder) -> tuple[int, str, str]:
         capsys.readouterr()
-        status = main(["--data-dir", str(folder), *map(str, arguments)])
+        monkeypatch.setenv(DATA_FOLDER_VARIABLE, str(folder))
+        status = main([*map(str, arguments)])
         return status, *capsys.readouterr()
 
     return run

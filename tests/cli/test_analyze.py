@@ -136,6 +136,17 @@ def test_what_was_not_measured_is_named_with_the_command_that_measures_it(analyz
     assert "dlbricks run squeezenet1.0" in err
 
 
+def test_options_without_an_effect_are_refused_in_one_line(analyze: Analyze) -> None:
+    for words, complaint in {
+        "--kinds batch": "--kinds is for --measure and --prove",
+        "--detach": "name what to prove",
+        "--prove all --detach --dot a.dot": "--dot shows what is known here",
+        "--kernels --csv": "--kernels adds nothing to --csv",
+        "--tree --json": "--tree is for people",
+    }.items():
+        assert complaint in one_line(analyze([], "table1:16", *words.split()))
+
+
 def test_the_tree_and_graph_files_have_the_time_of_each_part(analyze: Analyze, tmp_path: Path) -> None:
     dot, graphml = tmp_path / "a.dot", tmp_path / "a.graphml"
     asked = ("table1:16", "--runtime", MXNET_1)

@@ -318,6 +318,9 @@ REFUSED = {
     "a day without results": (("2026-11-20", "2026-11-19"), "no results are '2026-11-19'"),
     "an option for models": (("host-a", "host-b", "--threads", "1"), "--threads is for models"),
     "a level": (("host-a", "host-b", "--level", "fused"), "--level is for models"),
+    "a cutting": (("host-a", "host-b", "-g", "2"), "--granularity is for models"),
+    "measured bricks": (("host-a", "host-b", "--measured-only"), "--measured-only is for models"),
+    "differences of one model": (("table1:16", "--limit", "3"), "--limit is for two things"),
     "a file that is missing": (("none.onnx", "host-a"), "none.onnx"),
     "fifty models": (("table1", "table1:1"), "stands for 50 models"),
     "models without a latency": (

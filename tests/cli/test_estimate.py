@@ -212,6 +212,9 @@ def test_available_results_are_named_when_none_fits(with_records: Command) -> No
         (("--runtime", "tf"), "no runtime in the store is called 'tf'; give one of: mxnet-1.5.1"),
         (("--json", "--csv"), "not allowed with"),
         (("--threads", "1,2", "--accuracy"), "--accuracy judges one variant"),
+        (("--workers", "2", "--accuracy"), "--workers is not for --accuracy and --score"),
+        (("--workers", "2", "--threads", "1,2"), "--workers composes what this view does not show"),
+        (("--bound-ms", "20", "--json"), "leave --json and --csv out"),
         (("--bound-ms", "20", "--score"), "--score judges one variant: give one value each of --runtime, "),
         (("--precision", "bf16", "--runtime", "mxnet"), "computes in f32 and not in bf16"),
         (("--optimisation", "none", "--runtime", "mxnet"), "has no choice of optimisation levels: leave none out"),
@@ -247,6 +250,7 @@ def test_accuracy_has_a_line_per_series(with_records: Command) -> None:
     (row,) = csv.DictReader(io.StringIO(with_records([], *arguments, "--system", "c5.2xlarge", "--csv")[1]))
     assert row["system"] == "c5.2xlarge" and float(row["geometric_mean"]) == pytest.approx(1.0)
     assert "0.969" in with_records([], *arguments)[1]
+    assert json.loads(with_records([], *arguments, "--threads", "2", "--json")[1]) == [], "no result states threads"
 
 
 def test_a_model_with_too_few_measurable_layers_has_no_number_but_a_hint(with_records: Command) -> None:

@@ -482,6 +482,7 @@ def test_an_evaluation_with_results_is_a_baseline_too_and_a_changed_kernel_is_na
     status, out, _ = check("--processes", "1", against=file)
     assert status == 0 and out.startswith(f"same     {MODEL} ")
     assert f"kernel: 5.4.0 before, {dict(found.result.host)['kernel']} now" in out
+    assert "leave --system out" in one_line(check("--system", "pi", against=file))
     write_evaluation(evaluation_of(), file)
     assert "has no results to compare with" in one_line(check(against=file))
 

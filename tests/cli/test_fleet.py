@@ -111,6 +111,9 @@ def test_wrong_hosts_schedulers_and_times_are_refused_in_one_line(
         assert said in one_line(dlbricks("fleet", "run", model, *options))
     asked = ("--llm", "smollm2-135m", "--hosts", hosts, "--precision", "int8")
     assert "--precision is for a MODEL" in one_line(dlbricks("fleet", "run", *asked))
+    assert "--level is for a MODEL" in one_line(dlbricks("fleet", "run", *asked[:-2], "--level", "written"))
+    assert "name one by --llm" in one_line(dlbricks("fleet", "run", model, "--hosts", hosts, "--prompt", "64"))
+    assert "--allow-plain is for" in one_line(dlbricks("fleet", "run", model, "--hosts", hosts, "--allow-plain"))
     monkeypatch.setattr("dlbricks_tui.api.fleets.find_spec", lambda name: None)
     assert "pip install 'dlbricks-tui[fleet]'" in one_line(dlbricks("fleet", "run", model, "--hosts", hosts))
 
@@ -164,6 +167,7 @@ def test_single_hosts_are_paused_resumed_and_cancelled_by_commands_to_the_driver
         assert dlbricks("fleet", action, state.run, "--host", "m8g")[0] == 0
     told = EventReader(folder.commands_file, COMMANDS).new()
     assert told == tuple(HostCommanded(host="m8g", what=action) for action in actions)
+    assert "leave it or --host out" in one_line(dlbricks("fleet", "resume", "last", "--host", "m8g", "--detach"))
     assert "has no host 'm9'" in one_line(dlbricks("fleet", "pause", "last", "--host", "m9"))
 
 

@@ -196,6 +196,7 @@ def test_runs_and_fleet_runs_are_shown_by_their_own_commands(dlbricks: Command, 
     assert "pauses after its current round" in dlbricks("jobs", "pause", run.run)[2]
     fleet = sample_fleet(data, State.FINISHED)
     assert "c7i" in dlbricks("jobs", "watch", fleet.run)[1]
+    assert "at no --speed" in dlbricks("jobs", "replay", fleet.run, "--speed", "9")[2]
 
 
 REPLAY = ("runs", "replay", "last")

@@ -4,16 +4,25 @@ import json
 from collections.abc import Callable, Sequence
 from dataclasses import fields, replace
 from datetime import datetime
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from dlbricks_tui.api.jobs import words_of
-from dlbricks_tui.api.language_answers import LanguageAnswer, LanguageIntervals, LanguageOptions, LanguageWhatIf
+from dlbricks_tui.api.language_answers import (
+    LanguageAnswer,
+    LanguageIntervals,
+    LanguageOptions,
+    LanguageWhatIf,
+    left_out,
+)
 from dlbricks_tui.cli.progress import JobNarration
+from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.jobs.errors import JobError
 from dlbricks_tui.jobs.events import Event, Waiting
 from dlbricks_tui.language.architecture import LanguagePhase, WeightPrecision
+from dlbricks_tui.language.opening import open_language_model
 from dlbricks_tui.language.orders import LanguageMeasured, LanguageMessage, LanguageRound
 from dlbricks_tui.runtime.variant import InstructionSet
 from dlbricks_tui.wording import numbers
@@ -89,6 +98,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> Asked:
     monkeypatch.setattr(f"{ASKING}.measure", asked.measure)
     monkeypatch.setattr(f"{ASKING}.stored_answers", asked.stored)
     monkeypatch.setattr(f"{ASKING}.library_answers", lambda *_: library())
+    monkeypatch.setattr("dlbricks_tui.api.language_answers.left_out", lambda *_, **__: ())
     monkeypatch.setattr(numbers, "now", lambda: datetime.fromisoformat(WHEN).timestamp() + 3 * 3600)
     monkeypatch.setenv("COLUMNS", "80")
     return asked
@@ -189,6 +199,16 @@ def test_the_library_is_listed_the_fastest_first(asked: Asked, dlbricks: Command
     assert status == 0 and out.startswith("0 of 7 models fit")
 
 
+def test_what_no_answer_has_is_told_with_its_number_and_reason(dlbricks: Command, tmp_path: Path) -> None:
+    models = [open_language_model(it) for it in ("llama-2-7b", "llama-2-13b", MODEL)]
+    options = LanguageOptions(prompt=4096, precisions=(WeightPrecision.BF16, WeightPrecision.INT4))
+    of_models, of_precisions = left_out(models, options, DataFolder(tmp_path))
+    assert of_models.startswith("2 models left out (llama-2-7b, llama-2-13b): llama-2-7b holds 4,096 tokens, and")
+    assert of_precisions.startswith("1 precision left out (bf16): ONNX Runtime stores weights as ")
+    assert not [*left_out(models[2:], LanguageOptions(), DataFolder(tmp_path))]
+    assert "models left out (llama-2-7b, " in dlbricks("llm", "--list", "--prompt", 8192)[2]
+
+
 def test_bad_input_gets_one_line(asked: Asked, dlbricks: Command) -> None:
     refused: dict[tuple[object, ...], str] = {
         (): "no model is named: give a MODEL, or --list",
@@ -197,6 +217,8 @@ def test_bad_input_gets_one_line(asked: Asked, dlbricks: Command) -> None:
         (MODEL, "--at-least", 5): "give --list with it",
         (MODEL, "--end-to-end", "--predict"): "not allowed with argument --end-to-end",
         ("nonsense", "gibberish"): "nonsense",
+        (MODEL, "--for", "decode"): "--for decides between executions",
+        (MODEL, "--what-if", "--detach"): "--detach shows nothing",
         (MODEL, "--compare", "--what-if"): "not allowed with argument --compare",
         (MODEL, "--what-if", "--threads", "1,2"): "what-ifs change one execution",
         (MODEL, "--prove", "head-last", "--compare"): "--prove measures changes of one execution",

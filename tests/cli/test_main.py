@@ -3,6 +3,7 @@
 import argparse
 import json
 import os
+import shlex
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -14,12 +15,15 @@ from dlbricks_tui import __version__
 from dlbricks_tui.__main__ import main as whole_program
 from dlbricks_tui.cli import jobs
 from dlbricks_tui.cli.main import Command, command_parser, main
+from dlbricks_tui.cli.output import narrate, show_parts, write_json
 from dlbricks_tui.cli.parser import Handler, Parser, Typed
 from dlbricks_tui.config.config import Sources
+from dlbricks_tui.documents.parts import Sentence
 from dlbricks_tui.errors import UserError
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.models.library import ModelSource
 from tests.cli.people import Command as Answers
+from tests.models.onnx_models import saved, small
 
 
 def work(handler: Handler) -> Command:
@@ -115,6 +119,30 @@ def test_the_data_folder_may_be_named_before_and_after_the_command(arguments: li
         return 7 if args.session.data.path == tmp_path / "a" else 0
 
     assert main([argument.format(tmp_path) for argument in arguments], [work(look)]) == 7
+
+
+def test_commands_in_the_output_repeat_the_options_before_the_command(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder, command = str(tmp_path / "it's"), "dlbricks runs list"
+
+    def tell(args: argparse.Namespace) -> int:
+        write_json({"command": command})
+        show_parts([Sentence(f"see `{command}`")])
+        narrate(f"or: {command}", f"`{command}` there", "`dlbricks runs --help`", f"/opt/{command}")
+        raise UserError(f"`{command}` helps")
+
+    whole = shlex.join(["dlbricks", "--data-dir", folder, "--set", "run.threads=2", "runs", "list"])
+    about = Command("runs", "", work(tell).register)
+    assert main(["--set", "run.threads=2", "runs", "--data-dir", folder], [about]) == 2
+    found = capsys.readouterr()
+    document, sentence = found.out.splitlines()
+    assert json.loads(document) == {"command": whole}
+    assert sentence == f"see `{whole}`"
+    elsewhere = [f"`{command}` there", "`dlbricks runs --help`", f"/opt/{command}"]
+    assert found.err.splitlines() == [f"or: {whole}", *elsewhere, f"dlbricks: error: `{whole}` helps"]
+    assert main(["runs"], [about]) == 2
+    assert whole not in "".join(capsys.readouterr())
 
 
 @pytest.mark.parametrize("words", [["config", "--json", "list"], ["config", "list", "--json"], ["config", "--json"]])
@@ -213,6 +241,16 @@ def test_the_name_of_a_model_in_place_of_a_command_opens_the_workbench_on_it(
     assert opened == [name]
     assert main([word], [work(done)]) == 2
     assert f"`dlbricks tree {word}`" in capsys.readouterr().err
+
+
+def test_a_wrong_option_behind_the_name_of_a_model_is_told_in_any_data_folder(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    data = ["--data-dir", str(tmp_path / "there")]
+    assert main([*data, "models", "add", str(saved(tmp_path, small(), "mine"))]) == 0
+    capsys.readouterr()
+    assert main([*data, "mine", "--nonsense"]) == 2
+    assert "unrecognized arguments: --nonsense" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,7 @@ from onnx.helper import make_node
 from dlbricks_tui.api.reported import find_contents
 from dlbricks_tui.bricks.decomposition import Cutting, decompose
 from dlbricks_tui.cli.main import main
-from dlbricks_tui.folders import SAMPLE_MODELS
+from dlbricks_tui.folders import DATA_FOLDER_VARIABLE, SAMPLE_MODELS
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.models.library import Library
 from dlbricks_tui.models.loading import Loader
@@ -59,8 +59,13 @@ Report = Callable[..., Reported]
 
 def reported(folder: Path, output: Path, *arguments: str) -> Reported:
     """Report on the store of a folder, for tests that only read the report."""
-    with redirect_stdout(io.StringIO()) as out, redirect_stderr(io.StringIO()) as told:
-        status = main(["--data-dir", str(folder / "data"), "report", "-o", str(output), *arguments])
+    with (
+        redirect_stdout(io.StringIO()) as out,
+        redirect_stderr(io.StringIO()) as told,
+        pytest.MonkeyPatch.context() as patch,
+    ):
+        patch.setenv(DATA_FOLDER_VARIABLE, str(folder / "data"))
+        status = main(["report", "-o", str(output), *arguments])
     assert status == 0, told.getvalue()
     return Reported(output, out.getvalue(), told.getvalue())
 

@@ -109,6 +109,8 @@ def test_bad_input_is_one_line_and_status_2(results: Command, tmp_path: Path) ->
         ("show", "0"): "give more characters",
         ("delete",): "say which results to delete",
         ("delete", "good=no"): "--yes deletes without a question",
+        ("delete", "good=no", "--all"): "leave one of them out",
+        ("import", "none", "--format", "dlbricks-2019", "--require-signature"): "checkouts have no signatures",
         ("import", "none.json"): "cannot read none.json",
         ("export", str(tmp_path), "--force"): f"cannot write {tmp_path}: Is a directory; nothing was exported",
         (): "required",

@@ -3,6 +3,7 @@
 import io
 import json
 import os
+import re
 import shutil
 import signal
 import time
@@ -14,6 +15,7 @@ from typing import Any, cast
 import pytest
 from rich.console import Console
 
+from dlbricks_tui.api.demonstration import open_demonstration
 from dlbricks_tui.api.measuring import FollowedRun
 from dlbricks_tui.cli.progress import ShownProgress
 from dlbricks_tui.cli.run import tell_end
@@ -95,6 +97,13 @@ def test_a_run_with_a_target_says_how_many_bricks_it_did_not_need(dlbricks: Comm
     # The same once more has nothing to do, and that is no failure.
     status, _, told = measured(dlbricks, "--target", "60%")
     assert (status, "nothing was measured" in told) == (0, False) and f"{BRICKS - count} not needed" in told
+
+
+def test_a_run_that_misses_its_target_says_so(dlbricks: Command) -> None:
+    assert "was not reached" not in measured(dlbricks, "--target", "60%")[2]
+    status, _, told = measured(dlbricks, "--target", "0.1%")
+    assert status == 0
+    assert re.search(rf"{MODEL}: the target of 0.1 % was not reached, the interval is \+-\d+\.\d %", told)
 
 
 def test_a_run_without_time_for_its_target_says_of_no_brick_that_it_was_not_needed(
@@ -464,6 +473,12 @@ def test_an_empty_store_and_numbers_that_make_no_sense_are_refused_in_one_line(d
         assert NO_OTHERS in line
         assert "dlbricks results export" in line
         assert "dlbricks results import FILE" in line
+
+
+def test_a_number_of_bricks_is_refused_where_a_probe_measures_inside_of_networks(dlbricks: Command) -> None:
+    with open_demonstration() as found:
+        line = one_line(dlbricks("probe", "squeezenet1.1", "--bricks", "6", folder=found.data.path))
+    assert "a number of bricks is for method alone" in line
 
 
 def test_other_systems_with_another_runtime_are_named(dlbricks: Command, known: Path) -> None:

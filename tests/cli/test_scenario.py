@@ -167,6 +167,13 @@ def test_a_measurement_has_verdict_confidence_and_logs_and_narrates_its_progress
     assert "\x1b" not in err + out
 
 
+def test_the_threads_of_the_settings_are_those_of_each_instance(dlbricks: Command, tmp_path: Path) -> None:
+    model, threads = saved(tmp_path, small()), fingerprint().cores
+    asked = ("scenario", model, "--kind", "offline", "--batch", "1", "--instances", "2", "--predict")
+    _, _, told = dlbricks("--set", f"run.threads={threads}", *asked)
+    assert told.startswith(f"{2 * threads} threads on ")
+
+
 def test_a_bound_that_is_not_met_is_status_1(measure: Answer) -> None:
     status, out, _ = measure("invalid", *SERVER)
     assert status == 1 and "failed (LoadGen: invalid)" in out and "the test had too few requests" in out
@@ -353,6 +360,9 @@ def test_an_engine_that_failed_is_told_and_the_prediction_shown(dlbricks: Comman
     [
         ("smollm2-135m --kind tokens --rate 3", "--rate is not for --kind tokens: leave it out"),
         ("smollm2-135m --kind tokens --bound-ms 3", "--bound-ms is not for --kind tokens: leave it out"),
+        ("smollm2-135m --kind tokens --both", "--both is not for --kind tokens: leave it out"),
+        ("smollm2-135m --kind tokens --input a=1", "--input is not for --kind tokens: leave it out"),
+        ("smollm2-135m --kind tokens --batch 2,4", "give one number"),
         (
             "smollm2-135m --kind tokens --precision bf16",
             "ONNX Runtime stores weights as int4, int8, f32, and not as bf16",

@@ -5,6 +5,7 @@ import os
 import shutil
 import signal
 import stat
+import sys
 import zipfile
 from collections.abc import Sequence
 from contextlib import nullcontext
@@ -13,7 +14,10 @@ from pathlib import Path
 
 import pytest
 
+from dlbricks_tui.api.measuring import MeasureOptions
+from dlbricks_tui.api.suites import suite_run_at
 from dlbricks_tui.cli.main import main
+from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.runtime.registry import Registry
 from dlbricks_tui.runtime.variant import Precision
 from dlbricks_tui.share.suite_files import sha256
@@ -44,7 +48,8 @@ class Partners:
         return status, out, told
 
     def export(self, *options: str) -> tuple[int, str, str]:
-        decoys = [option for path in self.decoys for option in ("--decoys-from", path)]
+        named = () if "0" in options else self.decoys
+        decoys = [option for path in named for option in ("--decoys-from", path)]
         return self.say("owner", "suite", "export", self.model, "-o", self.suite, *self.wanted, *decoys, *options)
 
     def run(self, *options: str) -> tuple[int, str, str]:
@@ -185,6 +190,7 @@ def test_an_export_without_decoys_is_warned_of_and_what_would_harm_is_refused(pe
         (("suite", "export", "alexnet"), "-o"),
         (("suite", "export", "alexnet", "-o", "nowhere/a.dlbricks"), "there is no folder nowhere"),
         (("suite", "run", "nowhere"), "-o"),
+        (("suite", "export", "a", "-o", "b", "--decoys", "0", "--decoys-from", "c"), "leave one of them out"),
     ],
 )
 def test_an_impossible_request_is_refused_in_one_line(people: Partners, arguments: tuple[str, ...], said: str) -> None:
@@ -201,7 +207,7 @@ def test_suite_without_a_subcommand_prints_its_help(people: Partners) -> None:
 def test_results_import_names_the_command_for_results_of_a_suite(people: Partners) -> None:
     Path(people.results).write_text('{\n"format":"dlbricks-suite-results",\n"schema":2\n}\n')
     told = one_line(people.say("owner", "results", "import", people.results))
-    assert "has results of a suite: `dlbricks suite import` imports them" in told
+    assert f"has results of a suite: `dlbricks --data-dir {people.path}/owner suite import` imports them" in told
 
 
 @pytest.mark.mxnet
@@ -261,3 +267,20 @@ def test_what_suites_cannot_have_is_refused_in_one_line(onnx_people: Partners) -
     onnx_people.export("--runtime", "onnxruntime")
     assert "the suite is for ONNX Runtime" in one_line(onnx_people.run("--runtime", "openvino"))
     assert "leave it out for suites" in one_line(onnx_people.run("--fixed-runs", "5"))
+
+
+def test_the_runtime_of_the_settings_measures_the_bricks_for_its_framework(onnx_people: Partners) -> None:
+    onnx_people.export("--runtime", "onnxruntime")
+    vendor = DataFolder(onnx_people.path / "vendor")
+    Registry(vendor.path).add(sys.executable, "mine", framework="onnxruntime")
+    named = [
+        suite_run_at(MeasureOptions(usual_runtime=it), Path(onnx_people.suite), Path(onnx_people.results), vendor)
+        for it in ("mine", "openvino")
+    ]
+    assert [it.request.runtime.name for it in named] == ["mine", "default-onnx"]
+
+
+def test_an_export_has_no_options_that_cut_models_as_longer_sequences_consist_of_its_bricks(
+    onnx_people: Partners,
+) -> None:
+    assert "unrecognized arguments: -g 2" in one_line(onnx_people.export("-g", "2"))

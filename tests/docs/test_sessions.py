@@ -16,6 +16,7 @@ import pytest
 from dlbricks_tui.api.demonstration import open_demonstration
 from dlbricks_tui.cli.main import command_parser, main
 from dlbricks_tui.cli.parser import Parser, UsageError, with_hyphens_joined
+from dlbricks_tui.folders import DATA_FOLDER_VARIABLE
 from docs.sessions import (
     ROOT,
     SESSIONS,
@@ -66,8 +67,9 @@ def printed() -> Iterator[Callable[[str], tuple[str, ...]]]:
         @cache
         def run(command: str) -> tuple[str, ...]:
             text = io.StringIO()
-            with redirect_stdout(text), redirect_stderr(text):
-                main(["--data-dir", str(data), *words_of(command)])
+            with redirect_stdout(text), redirect_stderr(text), pytest.MonkeyPatch.context() as patch:
+                patch.setenv(DATA_FOLDER_VARIABLE, str(data))
+                main(words_of(command))
             return printed_lines(text.getvalue(), data)
 
         yield run

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dlbricks_tui.documents.lines import Span, width_of
-from dlbricks_tui.documents.parts import Table
+from dlbricks_tui.documents.parts import Sentence, Table
 from dlbricks_tui.documents.trace import (
     CellRun,
     SpanTimes,
@@ -85,6 +85,13 @@ def test_a_trace_its_levels_spans_and_counters_are_told_whole() -> None:
             "a counter that was never read": counter_parts(unread, None),
         },
     )
+
+
+def test_the_command_that_measures_bricks_names_model_and_runtime_as_the_user_did() -> None:
+    trace = sample_trace()
+    unstored = replace(trace, layers=tuple(replace(it, brick_ms=None) for it in trace.layers))
+    told = [it.text for it in trace_parts(unstored, "my nets/a.onnx", "mine") if isinstance(it, Sentence)]
+    assert any("`dlbricks run 'my nets/a.onnx' --runtime mine --" in it for it in told)
 
 
 GAPS = st.lists(st.tuples(st.integers(0, 40), st.integers(0, 60)), max_size=40)

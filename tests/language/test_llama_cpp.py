@@ -343,6 +343,9 @@ def test_an_engine_is_a_runtime_of_language_models_only(bench: Bench, engine: Pa
     for name in ("llama.cpp", "default-llama.cpp"):
         with pytest.raises(RegistryError, match=r"runs language models only: use .* with `dlbricks llm`"):
             registry.find(name)
+    for more in ({"at_once": 2}, {"framework": "mxnet"}):
+        with pytest.raises(RegistryError, match="leave --at-once and other frameworks out"):
+            added_runtime(data, str(engine), **more)
     added = added_runtime(data, str(engine), name="mine", threads=2)
     assert added.identity == "llama.cpp-4242-0a1b2c3d threads-2"
     assert registry.check("mine") == added

@@ -440,6 +440,17 @@ def test_results_of_a_noisy_run_are_measured_again_by_the_next_run_until_they_ar
     assert told(third) == f"{BRICKS} bricks: {BRICKS} known, 0 to measure; 0 of 1 model to time end to end"
 
 
+def test_a_run_with_a_target_measures_results_again_that_are_too_wide_for_it(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    noisy(monkeypatch)
+    planned_by(site, end_to_end=False)
+    noisy(monkeypatch, 0.005)
+    asked = site.request(MODEL, method=Method.INSIDE, rule=RULE)
+    assert site.run(replace(asked, target=0.9)).bricks.measured == 0
+    assert site.run(replace(asked, target=0.01)).bricks.measured > 0
+
+
 def test_a_host_that_is_always_noisy_is_not_measured_for_ever(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     noisy(monkeypatch)
     *tries, last = (BRICKS - planned_by(site, end_to_end=False).bricks_reused for _ in range(MOST_TRIES + 1))
