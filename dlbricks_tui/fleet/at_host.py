@@ -40,7 +40,8 @@ from dlbricks_tui.fleet.messages import (
 )
 from dlbricks_tui.fleet.request import HostError, MessageError
 from dlbricks_tui.folders import DataFolder
-from dlbricks_tui.host.fingerprint import fingerprint
+from dlbricks_tui.host.fingerprint import HostFiles, fingerprint
+from dlbricks_tui.host.noise import NoiseVerdict, findings
 from dlbricks_tui.host.queue import host_queue, this_process
 from dlbricks_tui.jobs.folder import JobFolder, JobState, RunFolder, State
 from dlbricks_tui.jobs.process import start_detached
@@ -84,6 +85,9 @@ _DEEDS = {"pause": JobFolder.pause, "resume": JobFolder.unpause, "cancel": JobFo
 Sendable: TypeAlias = Measurement | Failure
 # Letters of the message of a failure.
 _LONGEST_MESSAGE, _MOST_OF_A_FAILURE = 1000, 300
+# What the doctor tells of the sources of noise: others are the same for each host of a kind.
+_NOISE = ("frequency governor", "other load", "stolen time")
+_LITTLE_MEMORY = 1 << 30
 # Starts the process of a run.
 Start = Callable[[JobFolder, DataFolder], None]
 Tell = Callable[[HostMessage], None]
@@ -111,7 +115,21 @@ def check(data_path: str, frameworks: Sequence[str]) -> str:
     if data.store.exists():
         with ResultsDatabase(data.store) as store:
             bricks.update(store.select(equal(system=fingerprint().id), order=()).values("brick"))
-    return text_of(replace(found, failures=failures, bricks=len(bricks - {""})))
+    return text_of(replace(found, failures=failures, noticed=tuple(_noticed()), bricks=len(bricks - {""})))
+
+
+def _noticed() -> Iterator[tuple[str, str, str]]:
+    """Yield what disturbs measurements here, or might: the subject, its state, and a cure if it needs one."""
+    for it in findings():
+        if it.source in _NOISE:
+            yield it.source, it.state, it.cure if it.verdict is NoiseVerdict.NOISY else ""
+    work = next((str(it)[:_MOST_OF_A_FAILURE] for it in host_queue().places() if it.measures), "")
+    yield "measuring", work or "nothing", "the fleet run waits until it has ended" if work else ""
+    words = HostFiles().fields("proc/meminfo").get("MemAvailable", "").split()
+    free = 1024 * int(words[0]) if words else None
+    is_little = free is not None and free < _LITTLE_MEMORY
+    cure = "end other programs there: large models may not fit" if is_little else ""
+    yield "memory", "unknown" if free is None else f"{free / 2**30:.1f} GiB free", cure
 
 
 def _reported(data: DataFolder) -> HostReport:

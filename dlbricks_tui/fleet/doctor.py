@@ -37,8 +37,6 @@ GIBIBYTE, MEBIBYTE = 1 << 30, 1 << 20
 BYTES_TO_INSTALL = 2 * GIBIBYTE
 _BYTES_TO_MEASURE = 256 * MEBIBYTE
 _OLDEST_PYTHON, _NEWEST_PYTHON, _PYTHONS = (3, 10), (3, 14), "Python 3.10 to 3.14"
-# A larger load of other programs is worth a line, as in `dlbricks doctor`.
-_BUSY_SHARE, _STOLEN_SHARE = 0.05, 0.005
 # Certificates have a beginning and an end.
 _CLOCK_NOTE_SECONDS, _CLOCK_LIMIT_SECONDS = 2.0, 300.0
 # Hosts that are examined at the same time. Frameworks are imported from a disk that may be slow.
@@ -54,7 +52,7 @@ _MOST_IN_FACTS, _MOST_ENTRIES = 4096, 64
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostFacts:
-    """Facts about a host. Texts are empty and numbers None if the host cannot tell."""
+    """What the interpreter of a host tells about it and the environment there. Texts are empty if it cannot tell."""
 
     python: str
     implementation: str
@@ -66,15 +64,6 @@ class HostFacts:
     operating_system: str
     machine: str
     libc: str
-    cpu: str
-    cores: int
-    vectors: str
-    governors: tuple[str, ...]
-    busy: float | None
-    stolen: float | None
-    free_memory: int | None
-    # The run that holds the lock of the host.
-    measuring: str
     # The absolute path of its folder, and the reason why it cannot be written to.
     folder: str
     obstacle: str
@@ -241,6 +230,8 @@ async def examine(wanted: Wanted, host: HostEntry, connection: "SshConnection") 
                     cure = f"{facts.interpreter} -m dlbricks_tui runtimes check says more there"
                     failed = _lack(subject, f"does not start: {why}", cure=cure)
                     findings.append(failed if why else HostFinding(subject, "starts"))
+                for subject, state, cure in ([printable(it) for it in told] for told in report.noticed):
+                    findings.append(_note(subject, state, cure=cure) if cure else HostFinding(subject, state))
     lacking = any(it.verdict is FindingVerdict.LACKS for it in findings)
     system = None if report is None else check_report(report)
     return Examination(
@@ -248,7 +239,7 @@ async def examine(wanted: Wanted, host: HostEntry, connection: "SshConnection") 
         state=Readiness.LACKING if lacking else Readiness.READY,
         findings=tuple(findings),
         system=system.id if system else "",
-        system_name=printable(system.name) if system else facts.cpu if facts else "",
+        system_name=printable(system.name) if system else "",
         bricks=report.bricks if report else None,
         interpreter=facts.interpreter if facts else "",
     )
@@ -319,21 +310,12 @@ def judged(host: HostEntry, facts: HostFacts, clock_seconds: float, wanted: Want
     """Return one finding for each subject; `clock_seconds` is the least by which its clock can be ahead."""
     lacks_ours = tuple(_environment(facts, wanted))
     must_install = any(it.verdict is FindingVerdict.LACKS for it in lacks_ours)
-    cores = f"{facts.cores} core{'' if facts.cores == 1 else 's'}"
     return (
         *_python(host, facts, wanted, must_install),
         *(_obstacles(host, facts) if must_install else ()),
         *lacks_ours,
-        *_noise(facts),
         _clock(clock_seconds),
-        *_room(facts, must_install),
-        HostFinding(
-            "processor",
-            f"{facts.cpu or facts.machine}, {cores}, {facts.vectors or 'no vector instructions known'}",
-        ),
-        _note("measuring", f"{facts.measuring} measures there", cure="the fleet run waits until it has ended")
-        if facts.measuring
-        else HostFinding("measuring", "nothing measures there"),
+        _room(facts, must_install),
     )
 
 
@@ -420,21 +402,6 @@ def _environment(facts: HostFacts, wanted: Wanted) -> Iterator[HostFinding]:
             yield _to_install(package.name, f"{found or 'none'}, and {package.version} here")
 
 
-def _noise(facts: HostFacts) -> Iterator[HostFinding]:
-    governors, busy, stolen = ", ".join(facts.governors), facts.busy, facts.stolen
-    if governors in ("", "performance"):
-        yield HostFinding("governor", governors or "not told")
-    else:
-        yield _note("governor", governors, cure="sudo cpupower frequency-set -g performance")
-    if busy is None or stolen is None:
-        yield HostFinding("load", "not told")
-    elif busy > _BUSY_SHARE or stolen > _STOLEN_SHARE:
-        text = f"the processors are {busy:.0%} busy, and {stolen:.1%} of their time goes to other guests"
-        yield _note("load", text, cure="end other programs there: results get noisy, and take longer")
-    else:
-        yield HostFinding("load", f"{busy:.0%}")
-
-
 def _clock(seconds: float) -> HostFinding:
     if abs(seconds) < _CLOCK_NOTE_SECONDS:
         return HostFinding("clock", "as here")
@@ -445,21 +412,12 @@ def _clock(seconds: float) -> HostFinding:
     return _lack("clock", f"{text}: certificates may not be valid yet or any more", cure=cure)
 
 
-def _room(facts: HostFacts, must_install: bool) -> Iterator[HostFinding]:
-    """Yield the verdicts on the free disk and memory."""
+def _room(facts: HostFacts, must_install: bool) -> HostFinding:
     needed = BYTES_TO_INSTALL if must_install else _BYTES_TO_MEASURE
     text = f"{in_bytes(facts.free_disk)} free"
-    if facts.free_disk >= needed:
-        yield HostFinding("disk", text)
-    else:
-        cure = f"free {in_bytes(needed)} for {facts.folder}, or name a folder on another disk in the hosts file"
-        yield _lack("disk", text, cure=cure, blocks_installing=must_install)
-    memory = facts.free_memory
-    text = "not told" if memory is None else f"{in_bytes(memory)} free"
-    if memory is None or memory >= GIBIBYTE:
-        yield HostFinding("memory", text)
-    else:
-        yield _note("memory", text, cure="end other programs there: large models may not fit")
+    cure = f"free {in_bytes(needed)} for {facts.folder}, or name a folder on another disk in the hosts file"
+    lack = _lack("disk", text, cure=cure, blocks_installing=must_install)
+    return lack if facts.free_disk < needed else HostFinding("disk", text)
 
 
 def _numbers(python: str) -> tuple[int, ...]:

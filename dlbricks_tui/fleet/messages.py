@@ -70,8 +70,10 @@ class HostReport:
     clock: str
     # The parcels that it lacks, of those that the driver asks for.
     lacks: tuple[str, ...] = ()
-    # For the doctor: why frameworks do not start there, and the number of bricks that its store has results of.
+    # For the doctor: why frameworks do not start there, what else it noticed (the subject, its state, and a cure if
+    # it needs one), and the number of bricks that its store has results of.
     failures: Mapping[str, str] = field(default_factory=dict)
+    noticed: tuple[tuple[str, str, str], ...] = ()
     bricks: int = 0
 
 

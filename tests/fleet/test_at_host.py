@@ -29,6 +29,7 @@ from dlbricks_tui.fleet.messages import (
 )
 from dlbricks_tui.fleet.request import HostError, MessageError
 from dlbricks_tui.folders import DataFolder
+from dlbricks_tui.host.queue import HOST_LOCK_VARIABLE, HostQueue, QueuedWork, WorkKind
 from dlbricks_tui.jobs.folder import JobFolder, State
 from dlbricks_tui.measure.method import Method
 from dlbricks_tui.models.graph import Level
@@ -99,6 +100,23 @@ def test_settings_of_the_shell_are_not_those_of_the_runtimes(tmp_path: Path, mon
         assert "threads-default" in runtime.identity
         assert "MALLOC" not in runtime.identity
         assert "OMP_NUM_THREADS" not in runtime.environment(os.environ)
+
+
+def test_the_check_tells_the_doctor_what_measures_here_and_the_noise(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(HOST_LOCK_VARIABLE, str(tmp_path / "lock"))
+    monkeypatch.setattr("dlbricks_tui.host.noise.SECONDS_TO_WATCH", 0.02)
+    first = HostQueue(tmp_path / "lock").join(QueuedWork(WorkKind.RUN, ["alexnet"], tmp_path))
+    assert first.try_take()
+    try:
+        noticed = {it[0]: it[1:] for it in message_in(at_host.check(str(tmp_path), []), HostReport).noticed}
+    finally:
+        first.leave()
+    assert noticed["measuring"][0].startswith("run of alexnet by ") and "waits" in noticed["measuring"][1]
+    assert {"frequency governor", "other load", "stolen time", "memory"} < noticed.keys()
+    again = message_in(at_host.check(str(tmp_path), []), HostReport).noticed
+    assert ("measuring", "nothing", "") in again
 
 
 @pytest.fixture
