@@ -207,9 +207,7 @@ class Driver:
         """Tell how far each host is, if that has changed, and store how far all are together."""
         self._told_progress = self.clock()
         for host in self.hosts.values():
-            progress = host.new_progress(self.pools.seconds_left(host)) if host.pools else None
-            if progress is not None:
-                self.tell(progress)
+            self._tell_of(host)
         self.control.count(self.pools.bricks)
 
     def tell_answers(self) -> None:
@@ -221,7 +219,7 @@ class Driver:
     def _host(self, name: str, entry: HostEntry | None = None) -> HostWork:
         if name not in self.hosts:
             self.hosts[name] = HostWork(entry or HostEntry(name=name), MessageMeter(self.clock), self.clock())
-            self.tell(self.hosts[name].changed())
+            self._tell_of(self.hosts[name])
         return self.hosts[name]
 
     def _take(self, event: News) -> None:
@@ -419,7 +417,14 @@ class Driver:
                     host.current.began += self.clock() - host.since
                 host.since = self.clock()
             host.state, host.message = state, message
-            self.tell(host.changed())
+            self._tell_of(host)
+
+    def _tell_of(self, host: HostWork) -> None:
+        """Tell the state and the progress of a host if they have changed."""
+        now = host.now(self.pools.seconds_left(host))
+        if now != host.told:
+            host.told = now
+            self.tell(now)
 
     def _next(self, host: HostWork) -> None:
         """Give a host its next task, if it may have one."""

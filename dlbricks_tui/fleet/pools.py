@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from dlbricks_tui.estimate.choice import Limit
 from dlbricks_tui.estimate.predictors import OtherSystems
 from dlbricks_tui.fleet.messages import HostReport, Parcel, Task, TaskProgress
-from dlbricks_tui.fleet.request import FleetHostState, HostChanged, HostEntry, HostProgress
+from dlbricks_tui.fleet.request import FleetHostState, HostChanged, HostEntry
 from dlbricks_tui.fleet.results import MessageMeter, identity_there, is_of
 from dlbricks_tui.fleet.workload import FleetPart, FleetWorkload, LanguagePart
 from dlbricks_tui.jobs.errors import JobError
@@ -283,7 +283,8 @@ class HostWork:
     spent_seconds: float = 0.0
     disturbed_rounds: int = 0
     disturbed_seconds: float = 0.0
-    told: HostProgress | None = None
+    # What was told of it.
+    told: HostChanged | None = None
 
     @property
     def name(self) -> str:
@@ -307,22 +308,15 @@ class HostWork:
             return FleetHostState.IDLE
         return FleetHostState.PROBING if self.current.is_probe else FleetHostState.MEASURING
 
-    def changed(self) -> HostChanged:
-        """Return the event that tells its state."""
-        system = self.system
+    def now(self, seconds_left: float | None) -> HostChanged:
+        """Return the event that tells of it."""
+        system, now = self.system, None if self.current is None else self.current.progress
         return HostChanged(
             host=self.name,
-            state=self.state.value,
+            state=self.state,
             message=self.message,
             system="" if system is None else system.id,
             system_name="" if system is None else system.name,
-        )
-
-    def new_progress(self, seconds_left: float | None) -> HostProgress | None:
-        """Return the event that tells its progress; None if that has been told."""
-        now = None if self.current is None else self.current.progress
-        found = HostProgress(
-            host=self.name,
             bricks=sum(pool.done for pool in self.pools),
             of=sum(pool.total for pool in self.pools),
             failed=sum(len(pool.failed) for pool in self.pools),
@@ -330,10 +324,6 @@ class HostWork:
             disturbed_rounds=self.disturbed_rounds + (now.disturbed_rounds if now else 0),
             disturbed_seconds=self.disturbed_seconds + (now.disturbed_seconds if now else 0.0),
         )
-        if self.told is not None and replace(self.told, when=found.when) == found:
-            return None
-        self.told = found
-        return found
 
     def end_task(self, now: float) -> CurrentTask | None:
         """Forget the current task, and return it."""

@@ -187,7 +187,7 @@ def test_a_host_that_dies_costs_the_brick_in_flight_and_continues_when_it_return
     fleet.at_step({4: partial(engine.lose, "one"), 30: partial(engine.bring_back, "one")})
     state = fleet.drive()
     assert (state.state, state.message) == (State.FINISHED, "")
-    assert FleetHostState.LOST.value in [it.state for it in fleet.told(HostChanged) if it.host == "one"]
+    assert FleetHostState.LOST in [it.state for it in fleet.told(HostChanged) if it.host == "one"]
     assert fleet.has_everything_once()
 
 
@@ -269,7 +269,7 @@ def test_a_paused_host_and_a_paused_fleet_run_get_no_work_until_they_are_resumed
     assert sent[0] == sent[1] == (State.RUNNING, sent[0][1]) and sent[0][1] < fleet.bricks
     # A paused fleet run pauses all hosts.
     assert sent[2][0] is State.PAUSED and sent[2][1] < fleet.bricks
-    assert FleetHostState.PAUSED.value in [it.state for it in fleet.told(HostChanged) if it.host == "one"]
+    assert FleetHostState.PAUSED in [it.state for it in fleet.told(HostChanged) if it.host == "one"]
     assert fleet.has_everything_once()
 
 
@@ -527,7 +527,7 @@ def test_a_host_is_probed_before_it_measures_the_rest(
     assert (first.request.rule, first.request.time_budget_seconds) == (PROBE_RULE, 14.0)
     assert (second.request.rule, second.request.time_budget_seconds) == (workload.parts[0].request.rule, None)
     states = [it.state for it in fleet.told(HostChanged)]
-    assert states.index(FleetHostState.PROBING.value) < states.index(FleetHostState.MEASURING.value)
+    assert states.index(FleetHostState.PROBING) < states.index(FleetHostState.MEASURING)
     assert fleet.has_everything_once()
 
 

@@ -38,11 +38,11 @@ price_per_hour = 1
 WITHOUT_KEY = FULL.replace('key = "keys/id"\n', "")
 # The line and column of the fault, and words of the message.
 MUTATED: dict[str, tuple[str, str, int, int, str]] = {
-    "misspelt key": ('address = "10', 'adress = "10', 11, 1, "there is no key adress in [[host]]; did you mean address?"),
+    "misspelt key": ('address = "10', 'adress = "10', 11, 1, "no key adress in [[host]]; did you mean address?"),
     "key in capitals": ('user = "me"', 'USER = "me"', 18, 1, "did you mean user?"),
     "unknown key": ("python =", "colour =", 22, 1, "no key colour in [[host]]; the keys of [[host]] are name, address"),
     "misspelt table": ("[defaults]", "[default]", 2, 2, "there is no key default in the file; did you mean defaults?"),
-    "name among the defaults": ('user = "ubuntu"', 'name = "ubuntu"', 3, 1, "there is no key name in [defaults]; the keys"),
+    "name among the defaults": ('user = "ubuntu"', 'name = "ubuntu"', 3, 1, "no key name in [defaults]; the keys"),
     "no name": ('name = "c7i"\n', "", 9, 3, "[[host]] lacks name: add it, up to 63 letters"),
     "a name twice": ("old-xeon.2", "C7I", 15, 1, "another host has the name"),
     "empty name": ('"c7i"', '""', 10, 1, "has to be up to 63 letters"),
