@@ -119,7 +119,6 @@ class Driver:
         self._answering = Answering(
             question, self.store, self.predictors, self.prices, self.hosts, self.pools, self.tell
         )
-        self._parcels = tuple({it.sha256: None for part in self.workload.parts for it in part.parcels.values()})
         # True while no host may begin a task.
         self._is_paused = False
         self._is_stopping = False
@@ -245,7 +244,7 @@ class Driver:
             self._change(host, FleetHostState.REFUSED, fault)
             return
         self._resume_task_before(host)
-        self.calls.report(host.name, self._parcels)
+        self.calls.report(host.name)
 
     def _resume_task_before(self, host: HostWork) -> None:
         """Let the run of an earlier task go on, which may be paused. The next task waits for it."""
@@ -267,11 +266,10 @@ class Driver:
                 self._change(host, FleetHostState.REFUSED, against)
                 return
             self.pools.join(host, report, system)
-            host.lacks = set(report.lacks)
             for pool in host.pools:
                 # Another host of the same system may have measured bricks before.
                 self._answering.note(pool)
-            ways = [(pool.conditions.runtime, pool.conditions.protocol) for pool in host.pools]
+            ways = [(pool.runtime, pool.conditions.protocol) for pool in host.pools]
             self._results.describe(host.name, report, system, ways)
             self._change(host, FleetHostState.IDLE)
             self._next(host)
@@ -311,9 +309,6 @@ class Driver:
         if not error:
             with self._distrusting(host):
                 (ended,) = read_messages(host.meter, [text], TaskEnded)
-        if ended is None or ended.state == "failed":
-            # The host may have removed its parcels, or never stored those of the task: all count as missing.
-            host.lacks.update(self._parcels)
         current = host.end_task(self.clock())
         if current is None:
             return
@@ -402,7 +397,7 @@ class Driver:
             self._change(host, FleetHostState.DONE)
         elif host.state is FleetHostState.LOST and host.is_there and now >= host.ask_after:
             host.ask_after = now + _SECONDS_TO_ASK_AGAIN
-            self.calls.report(host.name, self._parcels)
+            self.calls.report(host.name)
         elif host.state in (FleetHostState.LOST, FleetHostState.CONNECTING) and away > PATIENCE_SECONDS:
             what = "did not come back" if host.state is FleetHostState.LOST else "did not join"
             because = f": {host.message}" if host.message else ""
@@ -479,16 +474,14 @@ class Driver:
         self, host: HostWork, pool: BrickPool, jobs: Sequence[Job], seconds_left: float | None, *, is_probe: bool
     ) -> None:
         limits = [it for it in (seconds_left, self._probe_seconds if is_probe else None) if it is not None]
-        parcels = holding(pool, jobs)
-        task = task_of(pool, jobs, parcels, min(limits, default=None), is_probe=is_probe)
+        task = task_of(pool, jobs, min(limits, default=None), is_probe=is_probe)
         pool.take(host.name, [job.key for job in jobs])
         levels = {job.key.brick: job.graph.level for job in jobs}
         host.meter.bricks += len(levels)
         host.current = CurrentTask(task, pool, levels, is_probe, self.clock())
         # A driver that resumes the fleet run ends what its predecessor has left behind.
         self.tell(TaskGiven(host=host.name, task=task.id))
-        self.calls.carry_out(host.name, task, [it for it in parcels if it.sha256 in host.lacks])
-        host.lacks.difference_update(task.parcels)
+        self.calls.carry_out(host.name, task, holding(pool, jobs))
         self._change(host, host.working_state)
 
     def _tell_failed(self, pool: BrickPool, host: HostWork, failed: Mapping[JobKey, Job]) -> None:

@@ -161,12 +161,12 @@ class Engine:
             )
         self._cluster.add_hosts([entry])
 
-    def report(self, host: str, parcels: Sequence[str]) -> None:
-        """Ask a host for its report, with those of the parcels that it lacks."""
-        self._call(host, "", "report", list(parcels))
+    def report(self, host: str) -> None:
+        """Ask a host for its report."""
+        self._call(host, "", "report")
 
     def carry_out(self, host: str, task: Task, parcels: Sequence[Parcel]) -> None:
-        """Send a host some parcels and a task."""
+        """Send a host a task with its parcels."""
         sent = [(it.sha256, it.suffix, it.content) for it in parcels]
         self._call(host, task.id, "carry_out", text_of(task), sent)
 

@@ -68,8 +68,6 @@ class HostReport:
     system: Document
     # The time there, ISO 8601 in UTC.
     clock: str
-    # The parcels that it lacks, of those that the driver asks for.
-    lacks: tuple[str, ...] = ()
     # For the doctor: why frameworks do not start there, what else it noticed (the subject, its state, and a cure if
     # it needs one), and the number of bricks that its store has results of.
     failures: Mapping[str, str] = field(default_factory=dict)
@@ -84,7 +82,6 @@ class Task:
     id: str
     # The run to carry out; the host puts the files of the parcels in the place of the models.
     request: RunRequest
-    parcels: tuple[str, ...]
     # The keys of the only bricks to measure.
     bricks: tuple[str, ...]
     # A language model to measure in place of parcels.
@@ -107,7 +104,7 @@ class TaskProgress:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResultFound:
-    """A record of the host's store: a measurement, a failure, or the system or runtime of these."""
+    """A record of the host's store: a measurement, a failure, or peaks."""
 
     task: str
     record: Document

@@ -15,6 +15,7 @@ from dlbricks_tui.fleet.request import FleetError, MessageError
 from dlbricks_tui.host.fingerprint import KEPT_FACTS
 from dlbricks_tui.measure.jobs import Job, JobKey
 from dlbricks_tui.measure.known import Conditions
+from dlbricks_tui.measure.results import runtime_record
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.printable import printable
 from dlbricks_tui.runs.request import RunRequest
@@ -32,7 +33,6 @@ from dlbricks_tui.store.records import (
     Peaks,
     Provenance,
     Record,
-    RuntimeRecord,
     Statistics,
     System,
     utc_now,
@@ -40,7 +40,7 @@ from dlbricks_tui.store.records import (
 from dlbricks_tui.store.statistics import mean_statistics
 
 # The records that hosts return.
-Returned = Measurement | Failure | System | RuntimeRecord | Peaks
+Returned = Measurement | Failure | Peaks
 _MOST_FACTS, _MOST_RUNTIMES = 64, 100
 # The newest result of a brick counts, so clocks must not differ much.
 _CLOCK_TOLERANCE = timedelta(minutes=10)
@@ -77,7 +77,7 @@ def reason_against(report: HostReport, parts: Iterable[RunRequest]) -> str:
         there, runtime = report.methods.get(part.method.value), part.runtime
         if there != part.method.id:
             return f"measures by the method {_short(there or 'none')}, and this dlbricks by {part.method.id}: {cure}"
-        if identity_there(runtime, report) is None:
+        if runtime_there(runtime, report) is None:
             having = [f"{it.framework} {it.version}" for it in report.runtimes if it.framework == runtime.framework]
             known = ", ".join(dict.fromkeys(map(_short, having))) or "none"
             return f"lacks {runtime.traits.title} {runtime.version} (it has {known}): {cure}"
@@ -87,14 +87,11 @@ def reason_against(report: HostReport, parts: Iterable[RunRequest]) -> str:
     return ""
 
 
-def identity_there(requested: Runtime, report: HostReport) -> str | None:
-    """Return the identity that a requested runtime has on a host; None if the host lacks its framework or version.
-
-    It differs from that at home if the host has another version of Python.
-    """
+def runtime_there(requested: Runtime, report: HostReport) -> Runtime | None:
+    """Return a runtime as a host has it, with the Python there; None if the host lacks its framework or version."""
     for it in report.runtimes:
         if (it.framework, it.version) == (requested.framework, requested.version):
-            return replace(requested, python_version=stated_python(it.identity)).identity
+            return replace(requested, python_version=stated_python(it.identity))
     return None
 
 
@@ -104,22 +101,15 @@ def check_result(document: Mapping[str, Any], conditions: Conditions, levels: Ma
     `levels` are those of the bricks that it was given, by their keys.
     """
     kind = TABLES.get(str(document.get("table")))
-    if kind not in (Measurement, Failure, System, RuntimeRecord, Peaks):
+    if kind not in (Measurement, Failure, Peaks):
         raise ImpossibleError(f"a record of the kind {_short(str(document.get('table')))!r}")
     try:
         record: Record = checked_record(kind, document)
     except (ValueError, BrokenDocumentError) as error:
         raise ImpossibleError(f"a record that {printable(str(error)[:300])}") from None
     match record:
-        case System() if record.id != conditions.system:
-            raise ImpossibleError(f"a system {_short(record.id)!r} that is not its own")
         case Peaks() if record.system != conditions.system:
             raise ImpossibleError(f"peaks of {_short(record.system)!r}, which is another system")
-        case RuntimeRecord():
-            if record.id != conditions.runtime:
-                raise ImpossibleError(f"a runtime {_short(record.id)!r} that is not its own")
-            if not record.id.startswith(f"{record.framework}-{record.version} "):
-                raise ImpossibleError("a runtime of another framework or version than it names")
         case Measurement() | Failure():
             for name, what in (("system", "host"), ("runtime", "runtime"), ("protocol", "method")):
                 if (value := getattr(record, name)) != getattr(conditions, name):
@@ -212,22 +202,23 @@ class FleetResults:
         # The SHA-256 of the files of the models, by the keys of the models.
         self._models = models
 
-    def describe(self, host: str, report: HostReport, system: System, ways: Iterable[tuple[str, str]]) -> None:
-        """Store the system of a host, and where its results come from, by each runtime and method."""
+    def describe(self, host: str, report: HostReport, system: System, ways: Iterable[tuple[Runtime, str]]) -> None:
+        """Store the system and the runtimes of a host, and where its results come from, by each runtime and method."""
         described = dict(system.facts)
         facts: list[tuple[str, Fact]] = [("cpu", system.cpu)]
         facts += [(name, described[name]) for name in KEPT_FACTS if name in described]
         records: list[Record] = [system]
         for runtime, protocol in ways:
-            framework, _, version = runtime.partition(" ")[0].partition("-")
-            packages = (("dlbricks", report.dlbricks), ("python", report.python), (framework, version))
+            records.append(runtime_record(runtime, system))
+            own = (runtime.framework, runtime.version)
+            packages = (("dlbricks", report.dlbricks), ("python", report.python), own)
             run, models = run_of(self._fleet, host), self._models
-            known = self._store.provenance_of(run, runtime)
+            known = self._store.provenance_of(run, runtime.identity)
             found = Provenance(
                 when=utc_now(),
                 run=run,
                 system=system.id,
-                runtime=runtime,
+                runtime=runtime.identity,
                 protocol=protocol,
                 packages=packages,
                 host=tuple(facts),
@@ -249,10 +240,7 @@ class FleetResults:
         measured: dict[JobKey, list[Statistics]] = {}
         failed: dict[JobKey, str] = {}
         for record in records:
-            # The report has described the system.
-            if isinstance(record, System):
-                continue
-            if isinstance(record, RuntimeRecord | Peaks):
+            if isinstance(record, Peaks):
                 kept.append(record)
                 continue
             key, record = JobKey(record.brick, record.context), replace(record, run=run_of(self._fleet, host))

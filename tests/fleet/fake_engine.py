@@ -52,11 +52,10 @@ class FakeHost:
     tasks: list[Task] = field(default_factory=list)
     task: Task | None = None
     waiting: list[str] = field(default_factory=list)
-    parcels: set[str] = field(default_factory=set)
     is_there: bool = True
     is_paused: bool = False
 
-    def report(self, parcels: Sequence[str]) -> str:
+    def report(self) -> str:
         """Return what it says of itself."""
         honest = HostReport(
             dlbricks=__version__,
@@ -65,7 +64,6 @@ class FakeHost:
             runtimes=(RuntimeReport("mxnet", "1.9.1", FAKE.identity),),
             system=to_document(self.system),
             clock=utc_now(),
-            lacks=tuple(it for it in parcels if it not in self.parcels),
         )
         return text_of(replace(honest, **self.changes))
 
@@ -126,8 +124,8 @@ class FakeEngine(Engine):
         self.waiting.clear()
         return found
 
-    def report(self, host: str, parcels: Sequence[str]) -> None:
-        self.waiting.append(HostAnswered(host, "", self.hosts[host].report(parcels)))
+    def report(self, host: str) -> None:
+        self.waiting.append(HostAnswered(host, "", self.hosts[host].report()))
 
     def carry_out(self, host: str, task: Task, parcels: Sequence[Parcel]) -> None:
         it, given = self.hosts[host], message_in(text_of(task), Task)
@@ -135,13 +133,7 @@ class FakeEngine(Engine):
             self.waiting.append(HostAnswered(host, task.id, "", it.fault))
             return
         assert it.task is None, "a host has one task at a time"
-        new = {parcel.sha256 for parcel in parcels}
-        assert not new & it.parcels, "a parcel travels to a host once"
-        it.parcels |= new
-        if not it.parcels >= set(given.parcels):
-            ended = TaskEnded(task=task.id, state="failed", reason="a parcel is not on this host; send it first")
-            self.waiting.append(HostAnswered(host, task.id, text_of(ended)))
-            return
+        assert given.language or set(given.bricks) <= {brick for parcel in parcels for brick in parcel.bricks}
         it.task, it.waiting = given, list(given.bricks)
         it.tasks.append(given)
 

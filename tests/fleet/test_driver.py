@@ -28,7 +28,6 @@ from dlbricks_tui.fleet.request import (
     HostEstimate,
     OrderFound,
     ResultStored,
-    TaskGiven,
 )
 from dlbricks_tui.fleet.workload import FleetPart, FleetWorkload
 from dlbricks_tui.folders import SAMPLE_MODELS
@@ -457,7 +456,7 @@ def test_a_host_that_goes_away_before_each_report_is_given_up(
 ) -> None:
     fleet = fleet_of(honest("one"))
     engine = fleet.engine
-    monkeypatch.setattr(engine, "report", lambda host, _: engine.lose(host))
+    monkeypatch.setattr(engine, "report", engine.lose)
 
     def return_again(step: int) -> None:
         assert step < 10_000
@@ -504,16 +503,6 @@ def test_pauses_do_not_spend_a_time_budget(
     pause, unpause = (partial(fleet.folder.command_host, "one", what) for what in ("pause", "resume"))
     fleet.at_step({1: pause, 400: unpause})
     assert fleet.drive().state is State.FINISHED
-    assert fleet.has_everything_once()
-
-
-def test_a_host_that_has_removed_its_parcels_gets_them_again(fleet_of: FleetOf, small_workload: FleetWorkload) -> None:
-    parcels = {it.sha256 for it in small_workload.parts[0].parcels.values()}
-    fleet = fleet_of(honest("one", parcels=parcels))
-    # After its report, which says that it has them.
-    fleet.watch = lambda event: parcels.clear() if len(fleet.told(TaskGiven)) == 1 else None
-    assert fleet.drive().state is State.FINISHED
-    assert len(fleet.told(TaskGiven)) == 1 + len(fleet.engine.hosts["one"].tasks) == 2
     assert fleet.has_everything_once()
 
 

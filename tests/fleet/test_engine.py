@@ -91,14 +91,14 @@ def next_news(engine: Engine, *kinds: type[News]) -> Any:
 
 def reported(engine: Engine, host: str) -> HostAnswered | HostLeft:
     """Ask a host for its report."""
-    engine.report(host, [])
+    engine.report(host)
     found: HostAnswered | HostLeft = next_news(engine, HostAnswered, HostLeft)
     return found
 
 
 def task(*words: str) -> Task:
     """Return a task; the words after its name say what the host does."""
-    return Task(id=" ".join(words), request=REQUEST, parcels=(PARCEL.sha256,), bricks=("b",))
+    return Task(id=" ".join(words), request=REQUEST, bricks=("b",))
 
 
 def carried_out(engine: Engine, host: str, *words: str, parcel: Parcel = PARCEL) -> HostAnswered:
@@ -163,7 +163,7 @@ def test_a_host_that_dies_loses_its_task_once_and_is_found_again(
     cluster: Cluster, engine: Engine, capfd: pytest.CaptureFixture[str]
 ) -> None:
     engine.carry_out("two", task("lethal", "seconds=600"), [PARCEL])
-    engine.report("two", [])
+    engine.report("two")
     eventually(lambda: "lethal" in started(cluster, "two"))
     cluster.end_process("two")
     # There is no news of its task and the report, but that they may be lost.

@@ -76,7 +76,7 @@ def task_of(data: DataFolder, model: NamedModel = TINY, *, is_probe: bool = Fals
     part = part_of(data, model)
     bricks = tuple(job.key.brick for job in part.chosen(part.jobs, is_probe=is_probe))
     order = part.order(is_probe=is_probe)
-    return Task(id="task-1", request=part.request, parcels=(), bricks=bricks, language=order)
+    return Task(id="task-1", request=part.request, bricks=bricks, language=order)
 
 
 def test_the_sizes_of_a_model_travel_and_its_name_stays(data: DataFolder) -> None:
@@ -107,7 +107,7 @@ class Host:
 
     def carry_out(self, task: Task) -> list[Any]:
         told: list[HostMessage] = []
-        ended = carry_out_task(self.data, message_in(text_of(task), Task), told.append, self.start, lambda: None)
+        ended = carry_out_task(self.data, message_in(text_of(task), Task), [], told.append, self.start, lambda: None)
         return [*told, ended]
 
     def start(self, folder: JobFolder, data: DataFolder) -> None:
