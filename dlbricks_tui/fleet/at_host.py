@@ -22,15 +22,13 @@ from dlbricks_tui import __version__
 from dlbricks_tui.errors import UserError
 from dlbricks_tui.files import replace_file
 from dlbricks_tui.fleet.messages import (
-    EndState,
     HostMessage,
     HostReport,
     ResultFound,
     RuntimeReport,
     Task,
-    TaskEnded,
-    TaskNote,
     TaskProgress,
+    TaskState,
     message_in,
     text_of,
 )
@@ -86,7 +84,7 @@ Start = Callable[[JobFolder, DataFolder], None]
 Tell = Callable[[HostMessage], None]
 # Rarely: each look takes some time from the processor while something is measured on it.
 _SECONDS_BETWEEN_LOOKS = 1.0
-_ENDS: Mapping[State, EndState] = {State.FINISHED: "finished", State.CANCELLED: "cancelled"}
+_ENDS: Mapping[State, TaskState] = {State.FINISHED: "finished", State.CANCELLED: "cancelled"}
 
 
 def report(data_path: str) -> str:
@@ -228,12 +226,12 @@ def carry_out(
 
 def carry_out_task(
     data: DataFolder, task: Task, parcels: Sequence[Path], tell: Tell, start: Start, nap: Callable[[], None]
-) -> TaskEnded:
+) -> TaskProgress:
     """Carry out a task, tell what happens, and return its end."""
     try:
         return _TaskRun(data, task, parcels, tell, nap).carry_out(start)
     except (UserError, OSError) as error:
-        return TaskEnded(task=task.id, state="failed", reason=str(error))
+        return TaskProgress(state="failed", reason=str(error))
     finally:
         _cancelled.discard(task.id)
 
@@ -259,9 +257,9 @@ class _TaskRun:
         self._nap = nap
         # The records that were sent, by UUID, and the bricks that they are about.
         self._sent: dict[str, str] = {}
-        self._progress: TaskProgress | None = None
+        self._progress, self._told, self._note = RunProgress(), TaskProgress(), ""
 
-    def carry_out(self, start: Start) -> TaskEnded:
+    def carry_out(self, start: Start) -> TaskProgress:
         """Carry out the task, and return its end."""
         task = self._task.id
         with ResultsDatabase(self._data.store) as store:
@@ -270,9 +268,9 @@ class _TaskRun:
                 lacking = self._lacking(store)
                 if not lacking:
                     self._send_peaks(store)
-                    return TaskEnded(task=task, state="finished")
+                    return TaskProgress(state="finished")
                 if task in _cancelled:
-                    return TaskEnded(task=task, state="cancelled")
+                    return TaskProgress(state="cancelled")
                 if self._order is None:
                     folder = create_run(replace(self._request, only=lacking), self._data, task)
                 else:
@@ -287,7 +285,7 @@ class _TaskRun:
             self._follow(folder, store, start)
             self._send_rest(folder, store)
         state = folder.state()
-        return TaskEnded(task=task, state=_ENDS.get(state.state, "failed"), reason=state.message)
+        return replace(self._told, state=_ENDS.get(state.state, "failed"), reason=state.message)
 
     def _lacking(self, store: ResultsDatabase) -> tuple[str, ...]:
         """Send what the store has of the task, and return the bricks to measure."""
@@ -304,7 +302,6 @@ class _TaskRun:
     def _follow(self, folder: JobFolder, store: ResultsDatabase, start: Start) -> None:
         """Tell the progress and the results until the work ends."""
         reader = RunEvents(folder.events_file) if self._order is None else LANGUAGE.reader(folder)
-        progress = RunProgress()
         while True:
             # Asked before reading, so that the last events are read.
             state = folder.state()
@@ -315,19 +312,19 @@ class _TaskRun:
             for event in reader.new():
                 match event:
                     case LanguageFailed():
-                        self._note(event.line)
+                        self._note = event.line
                     case ModelLeftOut() | LevelLowered():
                         lowered = ": its layers are measured as written" if isinstance(event, LevelLowered) else ""
-                        self._note(f"parcel {event.model[:12]}: {event.reason}{lowered}")
+                        self._note = f"parcel {event.model[:12]}: {event.reason}{lowered}"
                     case ProgramMeasured() | ProgramUnfinished() | ProgramFailed():
                         bricks.add(event.brick)
                 if self._order is None:
-                    progress.take(event)
+                    self._progress.take(event)
                 else:
                     bricks.update(self._task.bricks)
             if bricks:
                 self._send_found(folder, store, bricks)
-            self._tell_progress(state, progress)
+            self._tell_progress(state)
             if not state.active:
                 return
             self._nap()
@@ -341,7 +338,8 @@ class _TaskRun:
         lost = len(set(bricks).difference(self._sent.values()))
         if lost and state.state is State.FINISHED and not state.message and self._order is None:
             title = self._request.runtime.traits.title
-            self._note(f"{lost} of {len(bricks)} bricks are in no parcel as {title} reads it on this host")
+            self._note = f"{lost} of {len(bricks)} bricks are in no parcel as {title} reads it on this host"
+        self._tell_progress(state)
 
     def _send_found(self, folder: JobFolder, store: ResultsDatabase, bricks: Collection[str]) -> None:
         """Send what the store has of some bricks; of what is to be measured again, what is newer than the run."""
@@ -350,11 +348,8 @@ class _TaskRun:
         found = found_in(store, self._conditions, bricks, started if request.again and self._order is None else "")
         self._send(it for it in found if it.when >= started or not (request.retry_failed and isinstance(it, Failure)))
 
-    def _note(self, text: str) -> None:
-        self._tell(TaskNote(task=self._task.id, text=text))
-
     def _send_record(self, record: Record) -> None:
-        self._tell(ResultFound(task=self._task.id, record=to_document(record)))
+        self._tell(ResultFound(record=to_document(record)))
 
     def _send(self, records: Iterable[Sendable]) -> None:
         for record in records:
@@ -369,10 +364,10 @@ class _TaskRun:
             if (it.system, it.threads) == (self._system.id, self._request.runtime.settings.threads):
                 self._send_record(it)
 
-    def _tell_progress(self, state: JobState, progress: RunProgress) -> None:
+    def _tell_progress(self, state: JobState) -> None:
         """Tell the progress if it has changed."""
+        progress = self._progress
         now = TaskProgress(
-            task=self._task.id,
             done=len(set(self._sent.values()).intersection(self._task.bricks)),
             of=len(self._task.bricks),
             seconds_left=None if progress.seconds_left is None else round(progress.seconds_left, 1),
@@ -380,9 +375,10 @@ class _TaskRun:
             disturbed_seconds=progress.disturbances.seconds,
             paused=state.state is State.PAUSED,
             waits_for=state.message.removeprefix("for ") if state.state is State.WAITING else "",
+            note=self._note,
         )
-        if now != self._progress:
-            self._progress = now
+        if now != self._told:
+            self._told = now
             self._tell(now)
 
 

@@ -27,14 +27,7 @@ from dlbricks_tui.fleet.engine import (
     News,
 )
 from dlbricks_tui.fleet.folder import FleetControl, FleetFolder, HostAdded, HostCommanded, read_fleet_request
-from dlbricks_tui.fleet.messages import (
-    HostMessage,
-    HostReport,
-    ResultFound,
-    TaskEnded,
-    TaskNote,
-    TaskProgress,
-)
+from dlbricks_tui.fleet.messages import HostMessage, HostReport, ResultFound, TaskProgress
 from dlbricks_tui.fleet.pools import (
     TASK_SECONDS,
     BrickPool,
@@ -88,7 +81,6 @@ _MOST_FAILURES = 2
 _SECONDS_TO_ASK_AGAIN = 5.0
 
 
-_MESSAGES: tuple[type[HostMessage], ...] = (TaskProgress, ResultFound, TaskNote)
 # The user's commands are looked for so often.
 _WAIT_SECONDS = 0.25
 # Hosts have so long to end their tasks when the fleet run is stopped.
@@ -134,17 +126,17 @@ class Driver:
 
     def take(self, news: Iterable[News]) -> None:
         """Take what has happened at the hosts."""
-        said: defaultdict[str, list[str]] = defaultdict(list)
+        said: defaultdict[str, list[HostSaid]] = defaultdict(list)
         for event in news:
             if isinstance(event, HostSaid):
                 # Results that came together are stored together.
-                said[event.host].append(event.text)
+                said[event.host].append(event)
                 continue
             if event.host in said:
                 self._said(self._host(event.host), said.pop(event.host))
             self._take(event)
-        for name, texts in said.items():
-            self._said(self._host(name), texts)
+        for name, messages in said.items():
+            self._said(self._host(name), messages)
 
     def tick(self) -> None:
         """Do what is due without a message: the user's commands, hosts that stay away, estimates, and progress."""
@@ -282,13 +274,15 @@ class Driver:
         except ImpossibleError as lie:
             self._finish(host, FleetHostState.DISTRUSTED, f"it returned {lie}")
 
-    def _said(self, host: HostWork, texts: Sequence[str]) -> None:
-        if host.state is FleetHostState.DISTRUSTED:
+    def _said(self, host: HostWork, said: Sequence[HostSaid]) -> None:
+        if (current := host.current) is None:
             return
+        # What it tells about earlier tasks is not new.
+        texts = [it.text for it in said if it.task == current.task.id]
         with self._distrusting(host):
-            self._keep(host, read_messages(host.meter, texts, *_MESSAGES))
-        current = host.current
-        if current is None or current.progress is None or host.is_over:
+            kinds: tuple[type[HostMessage], ...] = (TaskProgress, ResultFound)
+            self._keep(host, current, read_messages(host.meter, texts, *kinds))
+        if host.current is None or current.progress is None or host.is_over:
             return
         is_paused = self._is_paused or host.is_paused
         if is_paused and not current.progress.paused:
@@ -299,7 +293,7 @@ class Driver:
         elif current.progress.paused or is_paused:
             self._change(host, FleetHostState.PAUSED)
         else:
-            self._change(host, host.working_state, current.note)
+            self._change(host, host.working_state, current.progress.note)
 
     def _over(self, host: HostWork, task: str, text: str, error: str) -> None:
         """Take the end of a task, and the bricks that have no result."""
@@ -308,11 +302,11 @@ class Driver:
         ended = None
         if not error:
             with self._distrusting(host):
-                (ended,) = read_messages(host.meter, [text], TaskEnded)
+                (ended,) = read_messages(host.meter, [text], TaskProgress)
         current = host.end_task(self.clock())
         if current is None:
             return
-        is_finished = ended is not None and (ended.task, ended.state) == (task, "finished")
+        is_finished = ended is not None and ended.state == "finished"
         is_complete = is_finished and not current.is_probe and self._budget_left(host) != 0.0
         self._tell_failed(current.pool, host, current.pool.hand_back(host.name, is_complete=is_complete))
         if is_finished or current.has_results:
@@ -492,21 +486,13 @@ class Driver:
         if failed:
             self._answering.note(pool, failed)
 
-    def _keep(self, host: HostWork, messages: Sequence[HostMessage]) -> None:
+    def _keep(self, host: HostWork, current: CurrentTask, messages: Sequence[HostMessage]) -> None:
         """Check, store and tell what a host has returned for its task; after an ImpossibleError nothing is stored."""
-        current = host.current
-        if current is None:
-            return
-        # Those about earlier tasks of the host say nothing new.
-        messages = [message for message in messages if message.task == current.task.id]
         results = [it.record for it in messages if isinstance(it, ResultFound)]
         records = [check_result(it, current.pool.conditions, current.levels) for it in results]
         for message in messages:
-            match message:
-                case TaskProgress():
-                    current.progress = message
-                case TaskNote():
-                    current.note = message.text
+            if isinstance(message, TaskProgress):
+                current.progress = message
         if not records:
             return
         pool = current.pool

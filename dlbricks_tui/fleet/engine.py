@@ -81,6 +81,7 @@ class HostSaid:
     """A message of a host during a task."""
 
     host: str
+    task: str
     text: str = field(repr=False)
 
 
@@ -219,7 +220,7 @@ class Engine:
         ):
             return
         called.is_answered |= bool(is_answer)
-        self.events.put(HostAnswered(called.host, called.task, text) if is_answer else HostSaid(called.host, text))
+        self.events.put((HostAnswered if is_answer else HostSaid)(called.host, called.task, text))
 
     def _ended(self, token: str, future: Any) -> None:
         """Tell the end of a call without an answer; a thread of dask calls this."""

@@ -250,7 +250,6 @@ class CurrentTask:
     is_probe: bool
     began: float
     progress: TaskProgress | None = None
-    note: str = ""
     # True once the host has returned a result or a failure of a brick.
     has_results: bool = False
 

@@ -10,7 +10,7 @@ from datetime import datetime, timedelta, timezone
 from typing import Any
 
 from dlbricks_tui import __version__
-from dlbricks_tui.fleet.messages import HostReport, Message, TaskProgress, message_in
+from dlbricks_tui.fleet.messages import HostReport, Message, message_in
 from dlbricks_tui.fleet.request import FleetError, MessageError
 from dlbricks_tui.host.fingerprint import KEPT_FACTS
 from dlbricks_tui.measure.jobs import Job, JobKey
@@ -167,9 +167,7 @@ def read_messages(meter: MessageMeter, texts: Iterable[str], *kinds: type[Messag
         except MessageError as error:
             what = "report" if HostReport in kinds else "message"
             raise ImpossibleError(f"a {what} that {shown(str(error)[:200])}") from None
-        if isinstance(message, TaskProgress) and message.done > message.of:
-            raise ImpossibleError(f"that {message.done:,} of {message.of:,} bricks are done")
-        texts_of = {it.name for it in fields(message)} & {"text", "reason", "waits_for"}
+        texts_of = {it.name for it in fields(message)} & {"note", "reason", "waits_for"}
         changes: Any = {name: shown(getattr(message, name)) for name in texts_of}
         found.append(replace(message, **changes))
     return found

@@ -9,14 +9,13 @@ from typing import Any
 from dlbricks_tui import __version__
 from dlbricks_tui.fleet.engine import Engine, HostAnswered, HostJoined, HostLeft, HostSaid, News
 from dlbricks_tui.fleet.messages import (
-    EndState,
     HostReport,
     Parcel,
     ResultFound,
     RuntimeReport,
     Task,
-    TaskEnded,
     TaskProgress,
+    TaskState,
     message_in,
     text_of,
 )
@@ -80,9 +79,9 @@ class FakeHost:
         return measurement(self.latency_ms, **{**way, **about, **changes})
 
 
-def record_text(task: Task, record: Record) -> str:
+def record_text(record: Record) -> str:
     """Return the message that sends a record."""
-    return text_of(ResultFound(task=task.id, record=to_document(record)))
+    return text_of(ResultFound(record=to_document(record)))
 
 
 class FakeEngine(Engine):
@@ -176,21 +175,21 @@ class FakeEngine(Engine):
             return
         if brick in host.unknown:
             return
-        honest = record_text(task, host.measured(brick))
+        honest = record_text(host.measured(brick))
         for text in [honest] if host.lie is None else host.lie(host, task, brick):
-            self.waiting.append(HostSaid(host.name, text))
+            self.waiting.append(HostSaid(host.name, task.id, text))
         done, of = len(task.bricks) - len(host.waiting), len(task.bricks)
-        self.waiting.append(HostSaid(host.name, text_of(progress(task, done, of))))
+        self.waiting.append(HostSaid(host.name, task.id, text_of(progress(done, of))))
 
-    def _end(self, host: FakeHost, task: Task, state: EndState) -> None:
+    def _end(self, host: FakeHost, task: Task, state: TaskState) -> None:
         host.task, host.is_paused = None, False
-        self.waiting.append(HostAnswered(host.name, task.id, text_of(TaskEnded(task=task.id, state=state))))
+        self.waiting.append(HostAnswered(host.name, task.id, text_of(TaskProgress(state=state))))
 
 
-def progress(task: Task, done: int, of: int, **fields: Any) -> TaskProgress:
+def progress(done: int, of: int, **fields: Any) -> TaskProgress:
     """Return the progress of a task on a quiet host."""
     told = {"seconds_left": 1.0, "disturbed_rounds": 0, "disturbed_seconds": 0.0}
-    return TaskProgress(task=task.id, done=done, of=of, **{**told, **fields})
+    return TaskProgress(done=done, of=of, **{**told, **fields})
 
 
 def another_system(name: str) -> System:

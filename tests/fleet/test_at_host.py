@@ -19,8 +19,6 @@ from dlbricks_tui.fleet.messages import (
     ResultFound,
     RuntimeReport,
     Task,
-    TaskEnded,
-    TaskNote,
     TaskProgress,
     message_in,
     text_of,
@@ -112,7 +110,7 @@ def test_results_are_sent_as_they_come_and_at_the_end_and_measured_again_on_dema
     host: FakeHost, parcel: Parcel
 ) -> None:
     messages = host.carry_out(task_of(parcel))
-    assert messages[-1] == TaskEnded(task="task-1", state="finished")
+    assert messages[-1].state == "finished"
     assert {it["brick"] for it in records(messages, "measurements")} == parcel.bricks
     assert len({it["system"] for it in records(messages, "measurements")}) == 1
     last = [it for it in host.told if isinstance(it, TaskProgress)][-1]
@@ -124,7 +122,7 @@ def test_results_are_sent_as_they_come_and_at_the_end_and_measured_again_on_dema
         second = host.carry_out(task_of(parcel, name))
         assert len(host.started) == 1
         assert records(second, "measurements") == records(messages, "measurements")
-        assert second[-1] == TaskEnded(task=name, state="finished")
+        assert second[-1].state == "finished"
     third = host.carry_out(task_of(parcel, "task-3", again=True))
     assert {it["brick"] for it in records(third, "measurements")} == parcel.bricks
     assert {it["uuid"] for it in records(third, "measurements")}.isdisjoint(uuids)
@@ -133,8 +131,7 @@ def test_results_are_sent_as_they_come_and_at_the_end_and_measured_again_on_dema
 def test_a_task_measures_its_bricks_only(host: FakeHost, parcel: Parcel) -> None:
     one = min(parcel.bricks)
     first = host.carry_out(task_of(parcel, bricks=(one, "f" * 64)))
-    (note,) = [it.text for it in first if isinstance(it, TaskNote)]
-    assert note.startswith("1 of 2 bricks are in no parcel")
+    assert first[-1].note.startswith("1 of 2 bricks are in no parcel")
     assert {it["brick"] for it in records(first, "measurements")} == {one}
     assert {it.brick for it in host.site.contents().measurements} == {one}
 
@@ -277,13 +274,12 @@ REQUEST = RunRequest(
     evaluation="secret evaluation",
 )
 TASK = Task(id="fleet-1", request=REQUEST, bricks=("b" * 64, "c" * 64))
-NOTHING = TaskProgress(task="t", done=0, of=0, seconds_left=None, disturbed_rounds=0, disturbed_seconds=0.0)
-MESSAGES: tuple[HostMessage | TaskEnded, ...] = (
-    replace(NOTHING, done=3, of=9, seconds_left=12.5, disturbed_rounds=1, paused=True, waits_for="for run 1"),
-    NOTHING,
-    ResultFound(task="t", record=to_document(measurement())),
-    TaskNote(task="t", text="parcel 12: its file is damaged"),
-    TaskEnded(task="t", state="failed", reason="the disk is full"),
+MESSAGES: tuple[HostMessage, ...] = (
+    TaskProgress(done=3, of=9, seconds_left=12.5, disturbed_rounds=1, paused=True, waits_for="for run 1"),
+    TaskProgress(),
+    ResultFound(record=to_document(measurement())),
+    TaskProgress(note="parcel 12: its file is damaged"),
+    TaskProgress(state="failed", reason="the disk is full"),
 )
 
 
@@ -308,7 +304,7 @@ def test_a_task_is_read_without_what_concerns_the_users_host_only() -> None:
 
 
 NO_PROGRESS: list[dict[str, Any]] = [
-    *({"schema": 2}, {"format": "dlbricks-host"}, {"kind": "order"}, {"more": 1}, {"task": 7}, {"task": "t" * 2000}),
+    *({"schema": 2}, {"format": "dlbricks-host"}, {"kind": "order"}, {"more": 1}, {"note": 7}, {"note": "t" * 2000}),
     *({"done": True}, {"done": -1}, {"of": 10**400}, {"seconds_left": True}, {"disturbed_seconds": None}),
 ]
 NO_REPORTS: list[dict[str, Any]] = [
@@ -326,13 +322,13 @@ PROGRESS = text_of(MESSAGES[0])
         PROGRESS.replace('"seconds_left":12.5,', ""),
         *(changed(PROGRESS, **values) for values in NO_PROGRESS),
         changed(text_of(MESSAGES[2]), record=[]),
-        changed(text_of(MESSAGES[3]), text="x" * 2000),
+        changed(text_of(MESSAGES[3]), note="x" * 2000),
         changed(text_of(MESSAGES[4]), state="great"),
-        '{"format":"dlbricks-fleet-message","schema":1,"kind":"TaskNote","task":"t","text":' + "[" * 100_000,
+        '{"format":"dlbricks-fleet-message","schema":1,"kind":"TaskProgress","note":' + "[" * 100_000,
         *(changed(text_of(REPORT), **values) for values in NO_REPORTS),
         *(changed(text_of(TASK), **values) for values in NO_TASKS),
     ],
 )
 def test_anything_else_is_no_message(text: str) -> None:
     with pytest.raises(MessageError):
-        message_in(text, TaskProgress, ResultFound, TaskNote, TaskEnded, HostReport, Task)
+        message_in(text, TaskProgress, ResultFound, HostReport, Task)

@@ -16,7 +16,7 @@ from dlbricks_tui.fleet.answering import seconds_inside
 from dlbricks_tui.fleet.driver import FleetPlace, execute_fleet
 from dlbricks_tui.fleet.engine import HostUnreachable
 from dlbricks_tui.fleet.folder import create_fleet, read_fleet_request
-from dlbricks_tui.fleet.messages import Parcel, RuntimeReport, Task, TaskNote, text_of
+from dlbricks_tui.fleet.messages import Parcel, RuntimeReport, Task, TaskProgress, text_of
 from dlbricks_tui.fleet.request import (
     FleetEnded,
     FleetHostState,
@@ -304,21 +304,21 @@ def lying(texts: Callable[[FakeHost, Task, str], Iterable[str]]) -> Lie:
     """A host that tells the truth about its first bricks, and then lies."""
 
     def lie(host: FakeHost, task: Task, brick: str) -> Sequence[str]:
-        truth = record_text(task, host.measured(brick))
+        truth = record_text(host.measured(brick))
         return [truth] if len(host.store) < 3 else list(texts(host, task, brick))
 
     return lie
 
 
 def result(**fields: Any) -> Callable[[FakeHost, Task, str], Iterable[str]]:
-    return lambda host, task, brick: [record_text(task, replace(host.result(brick), **fields))]
+    return lambda host, task, brick: [record_text(replace(host.result(brick), **fields))]
 
 
 def document(change: Callable[[dict[str, Any]], object]) -> Callable[[FakeHost, Task, str], Iterable[str]]:
     """A result whose JSON was changed."""
 
     def texts(host: FakeHost, task: Task, brick: str) -> Iterable[str]:
-        message = json.loads(record_text(task, host.result(brick)))
+        message = json.loads(record_text(host.result(brick)))
         change(message["record"])
         return [json.dumps(message)]
 
@@ -342,9 +342,12 @@ LIES = {
     "a whole model": (document(lambda it: it.update(table="end_to_end")), "kind"),
     "no JSON": (lambda *_: ["{"], ""),
     "deep JSON": (lambda *_: ["[" * 100_000], ""),
-    "a progress beyond its end": (lambda _host, task, _brick: [text_of(progress(task, 5, 4))], "5 of 4 bricks"),
+    "a progress beyond its end": (
+        lambda *_: [text_of(progress(4, 5)).replace('"done":4', '"done":6')],
+        "6 of 5 bricks",
+    ),
     "a flood": (
-        lambda host, task, brick: [text_of(TaskNote(task=task.id, text="hello"))] * 50_000,
+        lambda host, task, brick: [text_of(TaskProgress(note="hello"))] * 50_000,
         "messages",
     ),
 }
@@ -375,7 +378,7 @@ def crowd(tmp_path_factory: pytest.TempPathFactory, small_workload: FleetWorkloa
     two = honest("two")
 
     def stolen(host: FakeHost, task: Task, brick: str) -> Iterable[str]:
-        return [record_text(task, host.result(brick, uuid=next(iter(two.store.values())).uuid))]
+        return [record_text(host.result(brick, uuid=next(iter(two.store.values())).uuid))]
 
     liars = [honest(name, lie=lying(texts)) for name, (texts, _) in LIES.items()]
     unfit = [honest(name, changes=changes) for name, (changes, _, _) in REPORTS.items()]

@@ -17,7 +17,7 @@ from dlbricks_tui.fleet import answering
 from dlbricks_tui.fleet.at_host import carry_out_task
 from dlbricks_tui.fleet.driver import FleetPlace, execute_fleet
 from dlbricks_tui.fleet.folder import FleetFolder, create_fleet, read_fleet_request
-from dlbricks_tui.fleet.messages import HostMessage, RuntimeReport, Task, TaskNote, message_in, text_of
+from dlbricks_tui.fleet.messages import HostMessage, RuntimeReport, Task, message_in, text_of
 from dlbricks_tui.fleet.request import FleetHostState, FleetRequest, HostEntry, MessageError
 from dlbricks_tui.fleet.scheduler import Certificates
 from dlbricks_tui.fleet.workload import LanguagePart
@@ -148,11 +148,8 @@ def test_what_a_host_cannot_measure_is_told(data: DataFolder, host: Host, monkey
         raise LanguageError("no room")
 
     monkeypatch.setattr("dlbricks_tui.api.language_measuring.carrier_jobs", refuse)
-    *told, ended = host.carry_out(task_of(data))
-    assert [it.text for it in told if isinstance(it, TaskNote)] == [
-        "model, ONNX Runtime, int4, 1 thread: not measured: no room"
-    ]
-    assert ended.state == "finished"
+    ended = host.carry_out(task_of(data))[-1]
+    assert (ended.state, ended.note) == ("finished", "model, ONNX Runtime, int4, 1 thread: not measured: no room")
 
 
 # At home.
@@ -239,7 +236,7 @@ def test_words_name_tokens_and_what_does_not_fit(data: DataFolder) -> None:
 
 def test_peaks_of_another_system_are_distrusted(data: DataFolder) -> None:
     def lie(host: FakeHost, task: Task, brick: str) -> list[str]:
-        return [record_text(task, replace(peaks_here("another", 1), uuid="c" * 32))]
+        return [record_text(replace(peaks_here("another", 1), uuid="c" * 32))]
 
     liar = replace(measurer(data, "liar", 1.0), lie=lie)
     folder, _ = fleet(data, liar, measurer(data, "honest", 1.0))
