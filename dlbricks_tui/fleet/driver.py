@@ -496,11 +496,11 @@ class Driver:
         if not records:
             return
         pool = current.pool
-        stored = self._results.keep(host.name, records, pool.part.jobs)
-        current.has_results |= bool(stored.measured or stored.failed)
-        new = pool.learn(stored.measured)
+        measured, failed = self._results.keep(host.name, records, pool.part.jobs)
+        current.has_results |= bool(measured or failed)
+        new = pool.learn(measured)
         for key, job in new.items():
-            found = stored.measured[key]
+            found = measured[key]
             self.tell(
                 ResultStored(
                     host=host.name,
@@ -511,8 +511,8 @@ class Driver:
                     high_ms=found.high_ms,
                 )
             )
-        self._tell_failed(pool, host, pool.give_up(stored.failed))
-        self._answering.note(pool, stored.measured)
+        self._tell_failed(pool, host, pool.give_up(failed))
+        self._answering.note(pool, measured)
 
 
 def reach(folder: FleetFolder, request: FleetRequest, hosts: tuple[HostEntry, ...], data: DataFolder) -> Engine:

@@ -41,8 +41,6 @@ _SECONDS_TO_CLOSE = 3.0
 # For so long a scheduler that is gone is looked for, ever more rarely.
 _SECONDS_TO_RETURN, _FIRST_WAIT_SECONDS, _LONGEST_WAIT_SECONDS = 600.0, 1.0, 30.0
 _LONGEST_NAME = 100
-# A task sends a few messages a second. More would fill the memory of the driver.
-_MOST_MESSAGES = 200_000
 # More than these wait until the driver has looked after everything else.
 _MOST_AT_ONCE = 5_000
 # Letters of the reason in an error of a host.
@@ -105,7 +103,6 @@ class _Call:
     host: str
     task: str
     future: Any = None
-    messages: int = 0
     is_answered: bool = False
 
 
@@ -211,13 +208,7 @@ class Engine:
         # Of a call that is over, or not of our hosts.
         except (ValueError, TypeError, KeyError):
             return
-        called.messages += 1
-        if (
-            called.is_answered
-            or not isinstance(text, str)
-            or len(text) > MOST_MESSAGE_BYTES
-            or called.messages > _MOST_MESSAGES
-        ):
+        if called.is_answered or not isinstance(text, str) or len(text) > MOST_MESSAGE_BYTES:
             return
         called.is_answered |= bool(is_answer)
         self.events.put((HostAnswered if is_answer else HostSaid)(called.host, called.task, text))

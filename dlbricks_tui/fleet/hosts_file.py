@@ -76,12 +76,8 @@ _SCHEMA = _table(
 )
 
 
-class HostsFileError(FleetError):
-    """A hosts file cannot be used."""
-
-
 def read_hosts(path: Path) -> tuple[HostEntry, ...]:
-    """Return the hosts of a file in its order; raise HostsFileError, one line with line and column, for a fault."""
+    """Return the hosts of a file in its order; raise FleetError, one line with line and column, for a fault."""
     wanted = "a hosts file, such as fleet.toml"
     try:
         content = content_of(
@@ -92,7 +88,7 @@ def read_hosts(path: Path) -> tuple[HostEntry, ...]:
         )
         text = text_in(content, shown_path(path))
     except EvaluationError as error:
-        raise HostsFileError(str(error)) from None
+        raise FleetError(str(error)) from None
     return hosts_of(text, shown_path(path), path.absolute().parent)
 
 
@@ -103,7 +99,7 @@ def hosts_of(text: str, file: str, folder: Path) -> tuple[HostEntry, ...]:
         document = parsed(text, file)
         without_faults(faults_of(document, _SCHEMA) or list(_broken_rules(document, folder)), text, file)
     except EvaluationError as error:
-        raise HostsFileError(str(error)) from None
+        raise FleetError(str(error)) from None
     return tuple(_entry({**document.get(_DEFAULTS, {}), **table}, folder) for table in document[_HOST])
 
 

@@ -8,7 +8,7 @@ import secrets
 import tempfile
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache, partial
 from importlib import metadata
 from pathlib import Path
@@ -156,18 +156,6 @@ def _version(package: str) -> str | None:
         return None
 
 
-class InstallError(FleetError):
-    """Something that a host needs cannot be installed there."""
-
-
-@dataclass(frozen=True, slots=True)
-class Wheels:
-    """The wheel of this dlbricks, and all wheels that it needs for hosts without a package index; empty: none."""
-
-    own: Path
-    others: tuple[Path, ...] = ()
-
-
 def set_up_hosts(
     hosts: Sequence[HostEntry],
     wanted: Wanted,
@@ -185,8 +173,8 @@ def set_up_hosts(
     with tempfile.TemporaryDirectory(prefix="dlbricks-") as folder:
 
         @cache
-        def ready() -> Wheels:
-            return Wheels(write_wheel(Path(folder)), others)
+        def ready() -> tuple[Path, ...]:
+            return (write_wheel(Path(folder)), *others)
 
         async def one(host: HostEntry, connection: SshConnection) -> Examination:
             before = await examine(wanted, host, connection)
@@ -204,9 +192,12 @@ def set_up_hosts(
 
 
 async def _install(
-    host: HostEntry, connection: SshConnection, wanted: Wanted, wheels: Wheels, step: Callable[[str], None]
+    host: HostEntry, connection: SshConnection, wanted: Wanted, wheels: tuple[Path, ...], step: Callable[[str], None]
 ) -> str:
-    """Install what a host lacks, and return the path of the environment that was made."""
+    """Install what a host lacks, and return the path of the environment that was made.
+
+    `wheels` are that of this dlbricks, and all that it needs for hosts without a package index.
+    """
 
     async def call(function: str, seconds: float, answer: str, *arguments: object, **options: object) -> str:
         """Call a function of the installer there, and return a path from its answer."""
@@ -216,27 +207,26 @@ async def _install(
             document = parsed_document(answer_in(asked.out), host_script.FORMAT, host_script.SCHEMA)
         except ValueError:
             why = last_line(asked.err) or f"it ended with status {asked.status}"
-            raise InstallError(f"the installer failed there: {why}") from None
+            raise FleetError(f"the installer failed there: {why}") from None
         found = document.get(answer)
         if isinstance(found, str) and found.startswith("/") and found.isprintable() and len(found) <= _MOST_IN_A_PATH:
             return found
         failed, output = str(document.get("step", "")), str(document.get("output", ""))
-        raise InstallError(reason(failed, output, host, wheels, is_full=document.get("is_full") is True))
+        raise FleetError(reason(failed, output, host, wheels, is_full=document.get("is_full") is True))
 
     token = secrets.token_hex(8)
     incoming = await call("prepare", _SECONDS_TO_PREPARE, "incoming")
-    sent = (wheels.own, *wheels.others)
-    step(f"sending {sum(it.stat().st_size for it in sent) / 1e6:.0f} MB")
-    for path in sent:
+    step(f"sending {sum(it.stat().st_size for it in wheels) / 1e6:.0f} MB")
+    for path in wheels:
         await connection.send(path, f"{incoming}/{path.name}")
     step("installing")
     versions = {it.name: it.version for it in wanted.packages}
-    chosen = (wheels.own.name, wanted.content, list(wanted.extras), versions)
-    options = {"all_wheels": bool(wheels.others), "seconds_to_wait": SECONDS_TO_INSTALL / 2}
+    chosen = (wheels[0].name, wanted.content, list(wanted.extras), versions)
+    options = {"all_wheels": len(wheels) > 1, "seconds_to_wait": SECONDS_TO_INSTALL / 2}
     return await call("install", SECONDS_TO_INSTALL, "environment", *chosen, **options)
 
 
-def reason(step: str, output: str, host: HostEntry, wheels: Wheels, *, is_full: bool) -> str:
+def reason(step: str, output: str, host: HostEntry, wheels: tuple[Path, ...], *, is_full: bool) -> str:
     """Return why a step of the installer failed, and what to do, in one line."""
     folder, python = host.folder_there, host.python_there
     last = last_line(output.encode()) or "it printed nothing"
@@ -253,11 +243,11 @@ def reason(step: str, output: str, host: HostEntry, wheels: Wheels, *, is_full: 
         case "pip":
             missing = _NO_SUCH_WHEEL.search(output)
             name = printable(missing[1]) if missing else ""
-            if wheels.others and missing:
-                sent = wheels.others[0].parent
+            if wheels[1:] and missing:
+                sent = wheels[1].parent
                 download = f"pip download --only-binary :all: -d {sent} '{name}'"
                 return f"{sent} has no wheel of {name} for {python} there: {download}, with such a Python"
-            if not wheels.others and _NO_NETWORK.search(output):
+            if not wheels[1:] and _NO_NETWORK.search(output):
                 cure = "give a folder of wheels with --wheels DIR, or correct pip's settings"
                 return f"it cannot reach its package index: {cure}"
             if missing:
@@ -271,11 +261,9 @@ def _wheels_in(folder: Path) -> tuple[Path, ...]:
     try:
         found = tuple(sorted(it for it in folder.iterdir() if it.suffix == ".whl" and it.is_file()))
     except OSError as error:
-        raise InstallError(f"cannot read the folder of wheels {folder}: {error.strerror}") from error
+        raise FleetError(f"cannot read the folder of wheels {folder}: {error.strerror}") from error
     # The one that is made here is sent instead.
     others = tuple(it for it in found if not it.name.startswith("dlbricks_tui-"))
     if not others:
-        raise InstallError(
-            f"{folder} holds no wheels: pip download --only-binary :all: -d {folder} PACKAGE... fills it"
-        )
+        raise FleetError(f"{folder} holds no wheels: pip download --only-binary :all: -d {folder} PACKAGE... fills it")
     return others

@@ -52,11 +52,6 @@ SETTINGS: Mapping[str, Any] = {
     # Statistical profilers: threads that look at the others a hundred times a second.
     "distributed.worker.profile.enabled": False,
     "distributed.admin.system-monitor.gil.enabled": False,
-    "distributed.worker.memory.target": False,
-    "distributed.worker.memory.spill": False,
-    "distributed.worker.memory.pause": False,
-    "distributed.worker.memory.terminate": False,
-    "distributed.worker.memory.monitor-interval": "60s",
     "distributed.admin.tick.interval": "5s",
     "distributed.admin.tick.limit": "10m",
     "distributed.admin.system-monitor.interval": "60s",

@@ -237,15 +237,12 @@ def _wait_for_silence(seconds: float, then: Callable[[], object]) -> None:
 
 
 def _read_settings() -> dict[str, Any]:
-    """Read the first line of the standard input, and nothing after it."""
-    line = bytearray()
-    while not line.endswith(b"\n") and len(line) < _MOST_BYTES_OF_SETTINGS:
-        ready, _, _ = select.select([0], [], [], SECONDS_OF_SILENCE)
-        sign = os.read(0, 1) if ready else b""
-        if not sign:
-            # The driver has gone.
-            os._exit(1)
-        line += sign
+    """Read the first line of the standard input; what comes with it are signs only."""
+    is_there, _, _ = select.select([0], [], [], SECONDS_OF_SILENCE)
+    line = sys.stdin.buffer.readline(_MOST_BYTES_OF_SETTINGS) if is_there else b""
+    if not line:
+        # The driver has gone.
+        os._exit(1)
     found: dict[str, Any] = json.loads(line)
     return found
 

@@ -348,7 +348,7 @@ LIES = {
     ),
     "a flood": (
         lambda host, task, brick: [text_of(TaskProgress(note="hello"))] * 50_000,
-        "messages",
+        "MB about",
     ),
 }
 

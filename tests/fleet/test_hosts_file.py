@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dlbricks_tui.fleet.hosts_file import HostsFileError, hosts_of, read_hosts
-from dlbricks_tui.fleet.request import HostEntry
+from dlbricks_tui.fleet.hosts_file import hosts_of, read_hosts
+from dlbricks_tui.fleet.request import FleetError, HostEntry
 
 FULL = """\
 # Two hosts behind a gateway.
@@ -126,21 +126,21 @@ def test_any_change_of_a_file_is_read_or_refused_in_one_line(data: st.DataObject
     text = WITHOUT_KEY[:begin] + data.draw(st.text(max_size=8)) + WITHOUT_KEY[end:]
     try:
         hosts_of(text, "fleet.toml", Path("/nowhere"))
-    except HostsFileError as error:
+    except FleetError as error:
         assert str(error).isprintable()
 
 
 def test_a_file_that_cannot_be_read_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "fleet.toml"
-    with pytest.raises(HostsFileError, match="does not exist"):
+    with pytest.raises(FleetError, match="does not exist"):
         read_hosts(path)
     path.write_bytes(b"[[host]]\nname = '\xff'")
-    with pytest.raises(HostsFileError, match="line 2, column 9: this is not UTF-8"):
+    with pytest.raises(FleetError, match="line 2, column 9: this is not UTF-8"):
         read_hosts(path)
 
 
 def _refused(text: str, folder: Path) -> str:
-    with pytest.raises(HostsFileError) as caught:
+    with pytest.raises(FleetError) as caught:
         hosts_of(text, "fleet.toml", folder)
     told = str(caught.value)
     assert told.isprintable()

@@ -36,8 +36,6 @@ from dlbricks_tui.fleet.doctor import (
 )
 from dlbricks_tui.fleet.host_script import content_of
 from dlbricks_tui.fleet.installing import (
-    InstallError,
-    Wheels,
     reason,
     set_up_hosts,
     wanted,
@@ -172,8 +170,8 @@ def test_hosts_need_the_versions_of_the_frameworks_here_and_their_extras() -> No
 
 
 HERE = HostEntry(name="here", python=sys.executable, folder="~/there")
-OWN = Wheels(Path("dlbricks_tui-0.2.0-py3-none-any.whl"))
-SENT = Wheels(OWN.own, (Path("/wheels/onnx-1.0-py3-none-any.whl"),))
+OWN = (Path("dlbricks_tui-0.2.0-py3-none-any.whl"),)
+SENT = (*OWN, Path("/wheels/onnx-1.0-py3-none-any.whl"))
 CHECK = text_of(
     HostReport(
         dlbricks="0.2.0",
@@ -363,9 +361,9 @@ def test_a_path_that_no_host_has_is_refused(path: object, small: SmallDlbricks, 
 def test_a_folder_without_wheels_is_refused_before_any_host_is_reached(tmp_path: Path) -> None:
     for name in ("README.md", "dlbricks_tui-0.2.0-py3-none-any.whl"):
         (tmp_path / name).touch()
-    with pytest.raises(InstallError, match="holds no wheels"):
+    with pytest.raises(FleetError, match="holds no wheels"):
         set_up_hosts([HERE], WANTED, connecting({}), wheels=tmp_path)
-    with pytest.raises(InstallError, match="cannot read the folder of wheels"):
+    with pytest.raises(FleetError, match="cannot read the folder of wheels"):
         set_up_hosts([HERE], WANTED, connecting({}), wheels=tmp_path / "gone")
 
 
@@ -385,7 +383,9 @@ def test_a_folder_without_wheels_is_refused_before_any_host_is_reached(tmp_path:
         ("folder", "oh", OWN, "writable"),
     ],
 )
-def test_a_step_that_fails_becomes_one_line_with_a_cure(step: str, output: str, wheels: Wheels, said: str) -> None:
+def test_a_step_that_fails_becomes_one_line_with_a_cure(
+    step: str, output: str, wheels: tuple[Path, ...], said: str
+) -> None:
     line = reason(step, output, HERE, wheels, is_full=step == "full disk")
     assert said in line and line.isprintable()
 
