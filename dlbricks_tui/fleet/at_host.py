@@ -5,6 +5,7 @@ the process that follows it dies, a later task with the same bricks waits for th
 the store.
 """
 
+import json
 import platform
 import sys
 import time
@@ -92,8 +93,11 @@ def report(data_path: str) -> str:
     return text_of(_reported(DataFolder(Path(data_path))))
 
 
-def check(data_path: str, frameworks: Sequence[str]) -> str:
+def check(data_path: str, frameworks: Sequence[str], packages: Sequence[str]) -> str:
     """Start each framework, and return the report of this host with what the doctor asks for, as JSON."""
+    # Loaded here: tasks need none of it.
+    from dlbricks_tui.fleet.installing import content_of, own_files, versions_here
+
     data, failures, bricks = DataFolder(Path(data_path)), {}, set[str]()
     for framework in frameworks:
         try:
@@ -104,7 +108,8 @@ def check(data_path: str, frameworks: Sequence[str]) -> str:
     if data.store.exists():
         with ResultsDatabase(data.store) as store:
             bricks.update(store.select(equal(system=fingerprint().id), order=()).values("brick"))
-    return text_of(replace(found, failures=failures, noticed=tuple(_noticed()), bricks=len(bricks - {""})))
+    told = {"content": content_of(own_files()), "packages": versions_here(packages), "noticed": tuple(_noticed())}
+    return text_of(replace(found, failures=failures, bricks=len(bricks - {""}), **told))
 
 
 def _noticed() -> Iterator[tuple[str, str, str]]:
@@ -393,8 +398,8 @@ def main(folder: str, data: str) -> None:
 
 
 if __name__ == "__main__":
-    # The doctor asks for the check: the data folder, and the frameworks that have to start.
+    # The doctor asks for the check: the data folder, the frameworks that have to start, and packages.
     try:
-        sys.stdout.write(check(sys.argv[1], sys.argv[2:]) + "\n")
+        sys.stdout.write(check(sys.argv[1], *json.loads(sys.argv[2])) + "\n")
     except UserError as error:
         sys.exit(str(error))

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import errno
 import fcntl
-import hashlib
 import json
 import os
 import platform
@@ -23,7 +22,6 @@ from pathlib import Path
 
 FORMAT = "dlbricks-host"
 SCHEMA = 1
-PACKAGE = "dlbricks_tui"
 # The environment is a link to one of the folders in the other folder, so that it is replaced in one step.
 ENVIRONMENT = "venv"
 ENVIRONMENTS = "venvs"
@@ -41,13 +39,12 @@ _LEFT_OUT = ("PYTHONPATH", "PYTHONHOME", "PIP_USER", "PIP_TARGET", "PIP_PREFIX",
 # Hosts without a route to the package index wait for nothing else.
 _PIP = ("-m", "pip", "--no-input", "--disable-pip-version-check", "--retries", "2", "--timeout", "20")
 _PYTHONS = ("python3.10", "python3.11", "python3.12", "python3.13", "python3.14")
-_SECONDS_TO_START = 60
 # Letters of a text in the facts.
 _MOST_CHARACTERS = 4096
 
 
-def tell(folder: str, packages: list[str]) -> None:
-    """Print the facts: the interpreter, the folder there, and the versions of these packages in its environment."""
+def tell(folder: str) -> None:
+    """Print the facts: the interpreter, and the folder there."""
     first = int(time.time() * 1000)
     facts = {
         "python": platform.python_version(),
@@ -58,30 +55,10 @@ def tell(folder: str, packages: list[str]) -> None:
         "operating_system": platform.system(),
         "machine": platform.machine(),
         "libc": " ".join(platform.libc_ver()).strip(),
-        **_place(Path(folder).expanduser().absolute(), packages),
+        **_place(Path(folder).expanduser().absolute()),
     }
     bounded = {name: it[:_MOST_CHARACTERS] if isinstance(it, str) else it for name, it in facts.items()}
     _tell(**bounded, clock_first=first, clock_last=int(time.time() * 1000))
-
-
-def content_of(files: dict[str, Path]) -> str:
-    """Return the digest of files by name; it says nothing of their times and modes."""
-    whole = hashlib.sha256()
-    for name in sorted(files):
-        whole.update(f"{name} {hashlib.sha256(files[name].read_bytes()).hexdigest()}\n".encode())
-    return whole.hexdigest()
-
-
-def package_files(folder: Path, prefix: str = PACKAGE) -> dict[str, Path]:
-    """Return the files of a package by their names in a wheel, without what interpreters and editors leave there."""
-    found = {}
-    for place, folders, names in os.walk(str(folder)):
-        folders[:] = [name for name in folders if name != "__pycache__" and not name.startswith(".")]
-        for name in names:
-            if not name.startswith(".") and not name.endswith((".pyc", "~")):
-                path = Path(place) / name
-                found[f"{prefix}/{path.relative_to(folder).as_posix()}"] = path
-    return found
 
 
 def _has(module: str) -> bool:
@@ -92,7 +69,7 @@ def _has(module: str) -> bool:
     return True
 
 
-def _place(folder: Path, packages: list[str]) -> dict[str, object]:
+def _place(folder: Path) -> dict[str, object]:
     there = folder
     # The nearest folder above it that exists.
     while not there.exists():
@@ -103,46 +80,16 @@ def _place(folder: Path, packages: list[str]) -> dict[str, object]:
     elif not os.access(str(there), os.W_OK | os.X_OK):
         obstacle = f"this user may not write to {there}"
     link = folder / ENVIRONMENT
-    found: dict[str, object] = {
+    # The link is resolved: a process keeps its packages when the link changes.
+    python = Path(os.path.realpath(str(link))) / "bin" / "python"
+    return {
         "folder": str(folder),
         "obstacle": obstacle,
         "free_disk": shutil.disk_usage(str(there)).free,
         # False: something that `--install` has not made is in its place.
         "replaceable": link.is_symlink() or not link.exists(),
-        **dict.fromkeys(("interpreter", "environment_python", "dlbricks", "content"), ""),
-        "packages": {},
+        "interpreter": str(python) if os.access(str(python), os.X_OK) else "",
     }
-    # The link is resolved: a process keeps its packages when the link changes.
-    environment = Path(os.path.realpath(str(link)))
-    python = environment / "bin" / "python"
-    version = _version_of(python)
-    if not version:
-        return found
-    site = environment / "lib" / ("python" + ".".join(version.split(".")[:2])) / "site-packages"
-    versions = {}
-    for path in site.glob("*.dist-info"):
-        name, _, its_version = path.name[: -len(".dist-info")].partition("-")
-        versions[name.lower().replace("_", "-").replace(".", "-")] = its_version
-    ours = package_files(site / PACKAGE)
-    found.update(
-        interpreter=str(python),
-        environment_python=version,
-        dlbricks=versions.get(PACKAGE.replace("_", "-"), ""),
-        content=content_of(ours) if ours else "",
-        packages={name: versions[name] for name in packages if name in versions},
-    )
-    return found
-
-
-def _version_of(python: Path) -> str:
-    """Return the version of an interpreter; empty if there is none that starts."""
-    command = [str(python), "-I", "-c", "import platform; print(platform.python_version())"]
-    nothing = subprocess.DEVNULL
-    try:
-        printed = subprocess.check_output(command, stdin=nothing, stderr=nothing, timeout=_SECONDS_TO_START)
-    except (OSError, subprocess.SubprocessError):
-        return ""
-    return printed.decode(errors="replace").strip()[:40]
 
 
 def _content(path: Path) -> bytes:

@@ -2,11 +2,12 @@
 
 import base64
 import hashlib
+import os
 import platform
 import re
 import secrets
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import cache, partial
@@ -34,7 +35,6 @@ from dlbricks_tui.fleet.doctor import (
     in_bytes,
     script,
 )
-from dlbricks_tui.fleet.host_script import PACKAGE, content_of, package_files
 from dlbricks_tui.fleet.request import FleetError, HostEntry, last_line, shell_path
 from dlbricks_tui.fleet.ssh import Connect, SshConnection
 from dlbricks_tui.folders import SAMPLE_MODELS, THEMES
@@ -42,7 +42,7 @@ from dlbricks_tui.printable import printable
 from dlbricks_tui.runtime.runtime import Runtime
 from dlbricks_tui.runtime.traits import traits_of
 
-DISTRIBUTION = "dlbricks-tui"
+PACKAGE, DISTRIBUTION = "dlbricks_tui", "dlbricks-tui"
 _FLEET = "fleet"
 # What both sides must have in one version: the engine, whose messages change with it, and the reader of models.
 _ALWAYS = ("distributed", "dask", "onnx")
@@ -69,12 +69,13 @@ def wanted(runtimes: Sequence[Runtime]) -> Wanted:
     """Return what hosts need to measure by these runtimes as this machine would."""
     ours = _distribution()
     frameworks = tuple(dict.fromkeys(it.framework for it in runtimes))
-    versions = {name: version for name in _ALWAYS if (version := _version(name))}
+    versions = dict(versions_here(_ALWAYS))
     for runtime in runtimes:
         packages = traits_of(runtime.framework).packages
-        here = ((name, version) for name in packages if (version := _version(name)))
         # A runtime is known without the number of its post-release.
-        fits = (it for it in here if it[1].split(".post")[0] == runtime.version.split(".post")[0])
+        fits = (
+            it for it in versions_here(packages).items() if it[1].split(".post")[0] == runtime.version.split(".post")[0]
+        )
         name, version = next(fits, (packages[0], runtime.version))
         versions[name] = version
     # Under which this dlbricks needs a package.
@@ -86,7 +87,8 @@ def wanted(runtimes: Sequence[Runtime]) -> Wanted:
                 conditions.setdefault(canonicalize_name(requirement.name), str(requirement.marker))
     found = []
     for name, version in versions.items():
-        stated = metadata.metadata(name).get_all("Requires-Python") if _version(name) == version else None
+        is_here = versions_here([name]).get(name) == version
+        stated = metadata.metadata(name).get_all("Requires-Python") if is_here else None
         pythons, condition = (stated or [""])[0], conditions.get(name, "")
         found.append(WantedPackage(name=name, version=version, pythons=pythons, condition=condition))
     offered = ours.metadata.get_all("Provides-Extra") or []
@@ -106,6 +108,26 @@ def own_files() -> dict[str, Path]:
     for folder in (SAMPLE_MODELS, THEMES):
         files |= package_files(folder, f"{PACKAGE}/{folder.name}")
     return {name: path for name, path in files.items() if not name.startswith(_BUILDERS)}
+
+
+def content_of(files: dict[str, Path]) -> str:
+    """Return the digest of files by name; it says nothing of their times and modes."""
+    whole = hashlib.sha256()
+    for name in sorted(files):
+        whole.update(f"{name} {hashlib.sha256(files[name].read_bytes()).hexdigest()}\n".encode())
+    return whole.hexdigest()
+
+
+def package_files(folder: Path, prefix: str = PACKAGE) -> dict[str, Path]:
+    """Return the files of a package by their names in a wheel, without what interpreters and editors leave there."""
+    found = {}
+    for place, folders, names in os.walk(folder):
+        folders[:] = [name for name in folders if name != "__pycache__" and not name.startswith(".")]
+        for name in names:
+            if not name.startswith(".") and not name.endswith((".pyc", "~")):
+                path = Path(place) / name
+                found[f"{prefix}/{path.relative_to(folder).as_posix()}"] = path
+    return found
 
 
 def write_wheel(folder: Path) -> Path:
@@ -149,11 +171,13 @@ def _distribution() -> metadata.Distribution:
     return found
 
 
-def _version(package: str) -> str | None:
-    try:
-        return metadata.version(package)
-    except metadata.PackageNotFoundError:
-        return None
+def versions_here(packages: Iterable[str]) -> Mapping[str, str]:
+    """Return the versions of those of the packages that are installed here."""
+    found = {}
+    for name in packages:
+        with suppress(metadata.PackageNotFoundError):
+            found[name] = metadata.version(name)
+    return found
 
 
 def set_up_hosts(

@@ -68,8 +68,10 @@ class HostReport:
     system: Document
     # The time there, ISO 8601 in UTC.
     clock: str
-    # For the doctor: why frameworks do not start there, what else it noticed (the subject, its state, and a cure if
-    # it needs one), and the number of bricks that its store has results of.
+    # For the doctor: the digest of its files, the versions of packages, why frameworks do not start, what else was
+    # noticed (the subject, its state, and a cure if it needs one), and the number of bricks with results in its store.
+    content: str = ""
+    packages: Mapping[str, str] = field(default_factory=dict)
     failures: Mapping[str, str] = field(default_factory=dict)
     noticed: tuple[tuple[str, str, str], ...] = ()
     bricks: int = 0

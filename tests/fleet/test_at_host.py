@@ -5,6 +5,7 @@ import os
 import signal
 from collections.abc import Iterator
 from dataclasses import replace
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ import pytest
 
 from dlbricks_tui.fleet import at_host
 from dlbricks_tui.fleet.at_host import control, run_of, runtime_here, runtimes_here
+from dlbricks_tui.fleet.installing import content_of, own_files
 from dlbricks_tui.fleet.messages import (
     HostMessage,
     HostReport,
@@ -76,13 +78,14 @@ def test_the_check_tells_the_doctor_what_measures_here_and_the_noise(
     first = HostQueue(tmp_path / "lock").join(QueuedWork(WorkKind.RUN, ["alexnet"], tmp_path))
     assert first.try_take()
     try:
-        noticed = {it[0]: it[1:] for it in message_in(at_host.check(str(tmp_path), []), HostReport).noticed}
+        noticed = {it[0]: it[1:] for it in message_in(at_host.check(str(tmp_path), [], []), HostReport).noticed}
     finally:
         first.leave()
     assert noticed["measuring"][0].startswith("run of alexnet by ") and "waits" in noticed["measuring"][1]
     assert {"frequency governor", "other load", "stolen time", "memory"} < noticed.keys()
-    again = message_in(at_host.check(str(tmp_path), []), HostReport).noticed
-    assert ("measuring", "nothing", "") in again
+    again = message_in(at_host.check(str(tmp_path), [], ["distributed", "none"]), HostReport)
+    assert ("measuring", "nothing", "") in again.noticed
+    assert (again.content, again.packages) == (content_of(own_files()), {"distributed": version("distributed")})
 
 
 @pytest.fixture

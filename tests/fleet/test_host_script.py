@@ -17,11 +17,11 @@ from dlbricks_tui.fleet import host_script
 from dlbricks_tui.fleet.doctor import HostFacts, facts_from, script
 
 
-def facts(home: Path, packages: tuple[str, ...] = ()) -> HostFacts:
+def facts(home: Path) -> HostFacts:
     """Return the facts about this machine with another home folder."""
     with pytest.MonkeyPatch.context() as patch, redirect_stdout(StringIO()) as told:
         patch.setenv("HOME", str(home))
-        host_script.tell("~/there", list(packages))
+        host_script.tell("~/there")
     return facts_from(told.getvalue().encode())
 
 
@@ -38,7 +38,7 @@ def test_what_is_sent_runs_on_python_37_without_other_packages() -> None:
 def test_a_bare_host_tells_its_facts_and_is_not_changed(tmp_path: Path) -> None:
     told = subprocess.run(
         [sys.executable, "-I", "-"],
-        input=script("tell", "~/there", []),
+        input=script("tell", "~/there"),
         env={**os.environ, "HOME": str(tmp_path)},
         stdout=subprocess.PIPE,
         check=True,
@@ -48,28 +48,6 @@ def test_a_bare_host_tells_its_facts_and_is_not_changed(tmp_path: Path) -> None:
     assert (found.folder, found.obstacle, found.interpreter) == (str(tmp_path / "there"), "", "")
     assert found.free_disk > 0 and found.clock_last > found.clock_first
     assert list(tmp_path.iterdir()) == []
-
-
-def test_an_environment_tells_its_packages_and_the_content_of_dlbricks(tmp_path: Path) -> None:
-    there = tmp_path / "there"
-    environment = there / "venvs" / "one"
-    subprocess.run([sys.executable, "-m", "venv", "--without-pip", environment], check=True)
-    (there / "venv").symlink_to(Path("venvs", "one"))
-    (site,) = environment.glob("lib/python*/site-packages")
-    for name in ("dlbricks_tui-0.2.0", "Some_Package-1.5", "other-2"):
-        (site / f"{name}.dist-info").mkdir()
-    package = site / "dlbricks_tui"
-    (package / "__pycache__").mkdir(parents=True)
-    (package / "__init__.py").write_text("one = 1\n")
-    (package / "__pycache__" / "__init__.pyc").write_text("compiled")
-
-    found = facts(tmp_path, ("some-package", "none"))
-    assert (found.dlbricks, found.packages) == ("0.2.0", {"some-package": "1.5"})
-    assert found.interpreter == str(environment / "bin" / "python") and found.replaceable
-    assert found.content == host_script.content_of({"dlbricks_tui/__init__.py": package / "__init__.py"})
-
-    (package / "__init__.py").write_text("one = 2\n")
-    assert facts(tmp_path).content != found.content
 
 
 def test_an_environment_whose_interpreter_is_gone_is_none_and_a_file_in_its_place_is_told(tmp_path: Path) -> None:
