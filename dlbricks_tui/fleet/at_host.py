@@ -147,11 +147,7 @@ def runtime_here(data: DataFolder, requested: Runtime) -> Runtime:
     here = runtimes_here(data)
     found = next((it for it in here if (it.framework, it.version) == (requested.framework, requested.version)), None)
     if found is None:
-        there = ", ".join(f"{it.framework} {it.version}" for it in here) or "none"
-        raise HostError(
-            f"this host has no {requested.framework} {requested.version}; its frameworks are {there}: "
-            "install the same version as at home"
-        )
+        raise HostError(f"this host has no {requested.framework} {requested.version} any more: install it again")
     return replace(found, settings=requested.settings).on(processors_here())
 
 

@@ -17,7 +17,6 @@ from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import dask.config
 from distributed import Scheduler
 from distributed.core import Status
 from distributed.deploy.spec import ProcessInterface, SpecCluster
@@ -28,7 +27,7 @@ from dlbricks_tui.fleet import worker as worker_module
 from dlbricks_tui.fleet.engine import HostUnreachable
 from dlbricks_tui.fleet.host_script import ENVIRONMENT
 from dlbricks_tui.fleet.request import FleetError, HostEntry, last_line, shell_path
-from dlbricks_tui.fleet.scheduler import LOOPBACK, SETTINGS, Certificates
+from dlbricks_tui.fleet.scheduler import LOOPBACK, Certificates
 from dlbricks_tui.fleet.ssh import SECONDS_TO_CLOSE, HostRefusedError, SshError, connected
 from dlbricks_tui.fleet.worker import MARK, SECONDS_BETWEEN_SIGNS
 from dlbricks_tui.printable import printable
@@ -56,7 +55,7 @@ Tell = Callable[[HostUnreachable], None]
 
 
 class FleetCluster(SpecCluster):  # type: ignore[misc]
-    """The scheduler and the workers of a fleet. `scheduler_address` is for the driver's client.
+    """The scheduler and the workers of a fleet, with dask set up. `scheduler_address` is for the driver's client.
 
     `logs` is the folder for the log of each host. `tell` is called in the cluster's thread.
     """
@@ -64,7 +63,6 @@ class FleetCluster(SpecCluster):  # type: ignore[misc]
     def __init__(self, hosts: Sequence[HostEntry], certificates: Certificates, logs: Path, tell: Tell) -> None:
         self._means = {"certificates": certificates, "logs": logs, "tell": tell}
         logs.mkdir(parents=True, exist_ok=True)
-        dask.config.set(SETTINGS)
         scheduler = {
             "cls": Scheduler,
             "options": {
@@ -230,10 +228,8 @@ class HostWorker(ProcessInterface):  # type: ignore[misc]
             await _has_ended(process, _SECONDS_TO_END)
             status, said = process.exit_status, last_line(self._printed)
             if status in _NO_SUCH_COMMAND or "No module named" in said:
-                raise HostRefusedError(f"dlbricks is not installed there: `{_INSTALL}` sets it up")
+                raise HostRefusedError(f"dlbricks is not installed there ({said}): `{_INSTALL}` sets it up")
             raise SshError(f"its worker does not start: {said or f'status {status}'}")
-        if "lacks" in hello:
-            raise HostRefusedError(f"its dlbricks lacks {hello['lacks']}: `{_INSTALL}` sets it up")
         for package, here in (("dlbricks", __version__), ("distributed", metadata.version("distributed"))):
             if hello.get(package) != here:
                 has = f"it has {package} {str(hello.get(package))[:40]}, and this machine {here}"

@@ -41,7 +41,6 @@ from dlbricks_tui.fleet.pools import (
 )
 from dlbricks_tui.fleet.request import (
     FleetEnded,
-    FleetError,
     FleetHostState,
     FleetRequest,
     FleetStarted,
@@ -356,11 +355,8 @@ class Driver:
     def _obey(self, command: Event) -> None:
         match command:
             case HostAdded(entry=entry):
-                host = self._host(entry.name, entry)
-                try:
-                    self.calls.add(entry)
-                except FleetError as error:
-                    self._change(host, FleetHostState.FAILED, str(error))
+                self._host(entry.name, entry)
+                self.calls.add(entry)
             case HostCommanded(host=name, what=what) if name in self.hosts:
                 host = self.hosts[name]
                 if what != "cancel":
@@ -517,18 +513,18 @@ class Driver:
 
 def reach(folder: FleetFolder, request: FleetRequest, hosts: tuple[HostEntry, ...], data: DataFolder) -> Engine:
     """Return the means to call the hosts of a fleet run, through a scheduler that exists already, or over SSH."""
-    certificates, log = Certificates(data.certificates), folder.logs / "dask.log"
+    certificates = Certificates(data.certificates)
+    set_up(folder.logs / "dask.log")
     if request.scheduler:
         is_plain = check_address(request.scheduler, request.allow_plain).scheme == PLAIN
-        return Engine(request.scheduler, None if is_plain else certificates.for_driver(), log)
+        return Engine(request.scheduler, None if is_plain else certificates.for_driver())
     certificates.create()
-    set_up(log)
     # Loaded here: it loads dask, which is set up now.
     from dlbricks_tui.fleet.cluster import FleetCluster
 
     events: SimpleQueue[News] = SimpleQueue()
     cluster = FleetCluster(hosts, certificates, folder.logs, events.put)
-    return Engine(cluster.scheduler_address, certificates.for_driver(), log, cluster, events)
+    return Engine(cluster.scheduler_address, certificates.for_driver(), cluster, events)
 
 
 @dataclass(frozen=True, slots=True)

@@ -139,10 +139,8 @@ def _tell(**facts: object) -> None:
 
 
 async def _run_for_driver() -> None:
-    try:
-        from distributed.security import Security
-    except ImportError as error:
-        return _tell(lacks=error.name or str(error))
+    from distributed.security import Security
+
     with socket.socket() as free:
         free.bind((LOOPBACK, 0))
         # No process uses it now. If another one takes it meanwhile, the driver starts this one again.
@@ -166,7 +164,7 @@ async def _run_for_driver() -> None:
     loop, gone = asyncio.get_running_loop(), _stop_signals(signal.SIGTERM, signal.SIGHUP, signal.SIGINT)
     silent = (SECONDS_OF_SILENCE, lambda: loop.call_soon_threadsafe(gone.set))
     threading.Thread(target=_wait_for_silence, args=silent, daemon=True).start()
-    return await _serve(worker, gone, lambda: None)
+    await _serve(worker, gone, lambda: None)
 
 
 def _worker(scheduler: str, name: str, security: "Security | None", folder: str, **place: Any) -> Any:

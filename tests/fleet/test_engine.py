@@ -26,7 +26,7 @@ from dlbricks_tui.fleet.engine import (
 )
 from dlbricks_tui.fleet.messages import Parcel, Task
 from dlbricks_tui.fleet.request import FleetError
-from dlbricks_tui.fleet.scheduler import Certificates
+from dlbricks_tui.fleet.scheduler import Certificates, set_up
 from dlbricks_tui.folders import DATA_FOLDER_VARIABLE
 from tests.fleet.cluster import ROOT, SchedulerProcess
 from tests.fleet.fake_hosts import REQUEST
@@ -51,6 +51,7 @@ class Cluster(SchedulerProcess):
         return self.path / f"data of {name}"
 
     def engine(self) -> Engine:
+        set_up()
         return Engine(self.address, self.certificates.for_driver())
 
 
@@ -188,6 +189,7 @@ def test_a_worker_that_may_run_several_tasks_at_once_joins_with_a_fault() -> Non
 
 def refusal(address: str, certificates: Certificates | None) -> str:
     """Return the line with which an engine refuses to start."""
+    set_up()
     engine = Engine(address, None if certificates is None else certificates.for_driver())
     with pytest.raises(FleetError) as found:
         engine.start()
