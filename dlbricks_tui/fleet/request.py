@@ -217,15 +217,15 @@ class HostEstimate(Event):
     host: str
     model: str
     runtime: str
-    sequential_ms: float | None
-    low_ms: float | None
-    high_ms: float | None
-    measured_layers: int
-    predicted_layers: int
-    missing_layers: int
-    per_second: float | None
+    sequential_ms: float | None = None
+    low_ms: float | None = None
+    high_ms: float | None = None
+    measured_layers: int = 0
+    predicted_layers: int = 0
+    missing_layers: int = 0
+    per_second: float | None = None
     # None without a price.
-    dollars_per_million: float | None
+    dollars_per_million: float | None = None
     # Of language models only: the delay of the first token, and whether the host has enough memory.
     first_token_ms: float | None = None
     fits: bool | None = None
