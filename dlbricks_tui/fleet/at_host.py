@@ -33,7 +33,7 @@ from dlbricks_tui.fleet.messages import (
     message_in,
     text_of,
 )
-from dlbricks_tui.fleet.request import HostError, MessageError
+from dlbricks_tui.fleet.request import HostError
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.host.fingerprint import HostFiles, fingerprint
 from dlbricks_tui.host.noise import NoiseVerdict, findings
@@ -215,10 +215,7 @@ def carry_out(
 ) -> str:
     """Carry out a task with its parcels, `send` what it finds as it happens, and return its end, all as JSON."""
     data = DataFolder(Path(data_path))
-    try:
-        task = message_in(task_json, Task)
-    except MessageError as error:
-        raise HostError(f"the task {error}") from None
+    task = message_in(task_json, Task)
     start = partial(start_detached, module=LANGUAGE.function if task.language else __name__)
     nap = partial(time.sleep, _SECONDS_BETWEEN_LOOKS)
     files = [take(data, *it) for it in parcels]

@@ -16,6 +16,7 @@ from dlbricks_tui.jobs.codec import decoded, from_others, values_of
 from dlbricks_tui.language.architecture import LanguageError
 from dlbricks_tui.language.opening import NamedModel
 from dlbricks_tui.language.orders import LanguageOrder
+from dlbricks_tui.printable import printable
 from dlbricks_tui.runs.request import RunRequest
 from dlbricks_tui.runtime.runtime import Runtime
 
@@ -146,7 +147,9 @@ def message_in(text: str, *kinds: type[Message]) -> Message:
         kind = next((it for it in kinds if it.__name__ == name), None)
         if kind is None:
             raise ValueError(f"is of the unknown kind {str(name)[:40]!r}")
-        return decoded(kind, document, from_others(entries=_MOST_KEYS if kind in (Task, HostReport) else 100))
+        # What a host says of a task is shown.
+        clean, entries = (printable, 100) if kind is TaskProgress else (None, _MOST_KEYS)
+        return decoded(kind, document, from_others(entries=entries, clean=clean))
     except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError, LanguageError) as error:
         raise MessageError(str(error) or repr(error)) from None
 

@@ -5,7 +5,7 @@ docs/how-it-works/fleet.md says.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import fields, replace
+from dataclasses import replace
 from datetime import datetime, timedelta, timezone
 from typing import Any
 
@@ -21,7 +21,7 @@ from dlbricks_tui.printable import printable
 from dlbricks_tui.runs.request import RunRequest
 from dlbricks_tui.runtime.runtime import Runtime
 from dlbricks_tui.runtime.variant import stated_python
-from dlbricks_tui.share.results_file import LONGEST_TEXT, checked_record
+from dlbricks_tui.share.results_file import checked_record
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.documents import TABLES, BrokenDocumentError
 from dlbricks_tui.store.records import (
@@ -125,13 +125,6 @@ def _short(text: str) -> str:
     return printable(text[:40])
 
 
-def shown(text: str) -> str:
-    """Return a text of a host as one line that can be shown; raise ImpossibleError if it is very long."""
-    if len(text) > LONGEST_TEXT:
-        raise ImpossibleError(f"a text of {len(text):,} letters")
-    return printable(text)
-
-
 class MessageMeter:
     """Counts what a host sends; more than an honest host sends about its bricks is refused."""
 
@@ -152,21 +145,15 @@ class MessageMeter:
 
 
 def read_messages(meter: MessageMeter, texts: Iterable[str], *kinds: type[Message]) -> Sequence[Message]:
-    """Return messages that a host has sent; raise ImpossibleError for texts that are none of these kinds, or too many.
-
-    All that they say can be shown.
-    """
+    """Return messages that a host has sent; raise ImpossibleError for texts of other kinds, and for too many."""
     found = []
     for text in texts:
         meter.count(text)
         try:
-            message = message_in(text, *kinds)
+            found.append(message_in(text, *kinds))
         except MessageError as error:
             what = "report" if HostReport in kinds else "message"
-            raise ImpossibleError(f"a {what} that {shown(str(error)[:200])}") from None
-        texts_of = {it.name for it in fields(message)} & {"note", "reason", "waits_for"}
-        changes: Any = {name: shown(getattr(message, name)) for name in texts_of}
-        found.append(replace(message, **changes))
+            raise ImpossibleError(f"a {what} that {printable(str(error)[:200])}") from None
     return found
 
 

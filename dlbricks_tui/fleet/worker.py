@@ -44,6 +44,8 @@ if TYPE_CHECKING:
 
 # Lines without it come from elsewhere, such as a start-up file of the user's shell.
 MARK = "dlbricks-fleet: "
+# What follows, in words: two versions, and the port of the worker.
+HELLO = ("dlbricks", "distributed", "port")
 # The driver writes a line break so often.
 SECONDS_BETWEEN_SIGNS = 10.0
 # A worker whose driver is silent for so long ends: its connection is broken.
@@ -130,14 +132,6 @@ def start_from_folder() -> None:
         os.execv(python, [str(python), *sys.orig_argv[1:]])
 
 
-def _tell(**facts: object) -> None:
-    """Write the only line to the standard output; all else goes to the standard error from now on."""
-    # The driver may be gone.
-    with suppress(OSError):
-        os.write(1, f"{MARK}{json.dumps(facts)}\n".encode())
-    os.dup2(2, 1)
-
-
 async def _run_for_driver() -> None:
     from distributed.security import Security
 
@@ -145,7 +139,11 @@ async def _run_for_driver() -> None:
         free.bind((LOOPBACK, 0))
         # No process uses it now. If another one takes it meanwhile, the driver starts this one again.
         port = free.getsockname()[1]
-    _tell(dlbricks=__version__, distributed=metadata.version("distributed"), port=port)
+    # The driver may be gone.
+    with suppress(OSError):
+        os.write(1, f"{MARK}{__version__} {metadata.version('distributed')} {port}\n".encode())
+    # All else goes to the standard error from now on.
+    os.dup2(2, 1)
     settings = _read_settings()
     data = Path(settings["folder"]).expanduser()
     os.environ[DATA_FOLDER_VARIABLE] = str(data)
