@@ -26,7 +26,6 @@ from dlbricks_tui.fleet.messages import (
     HostMessage,
     HostReport,
     ResultFound,
-    RuntimeReport,
     Task,
     TaskProgress,
     TaskState,
@@ -131,7 +130,7 @@ def _reported(data: DataFolder) -> HostReport:
         dlbricks=__version__,
         python=platform.python_version(),
         methods={method.value: method.id for method in Method},
-        runtimes=tuple([RuntimeReport(it.framework, it.version, it.identity) for it in runtimes_here(data)]),
+        runtimes=tuple([it.identity for it in runtimes_here(data)]),
         system=to_document(fingerprint()),
         clock=datetime.now(timezone.utc).isoformat(timespec="seconds"),
     )

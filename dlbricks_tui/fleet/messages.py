@@ -47,15 +47,6 @@ class Parcel:
     bricks: frozenset[str] = frozenset()
 
 
-@dataclass(frozen=True, slots=True)
-class RuntimeReport:
-    """A runtime of a host, with its identity there."""
-
-    framework: str
-    version: str
-    identity: str
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostReport:
     """What a host says of itself before it gets any work."""
@@ -64,7 +55,8 @@ class HostReport:
     python: str
     # The ids of the methods, by name.
     methods: Mapping[str, str]
-    runtimes: tuple[RuntimeReport, ...]
+    # The identities of its runtimes.
+    runtimes: tuple[str, ...]
     # The record of its system.
     system: Document
     # The time there, ISO 8601 in UTC.

@@ -77,7 +77,7 @@ def reason_against(report: HostReport, parts: Iterable[RunRequest]) -> str:
         if there != part.method.id:
             return f"measures by the method {_short(there or 'none')}, and this dlbricks by {part.method.id}: {cure}"
         if runtime_there(runtime, report) is None:
-            having = [f"{it.framework} {it.version}" for it in report.runtimes if it.framework == runtime.framework]
+            having = [it.partition(" ")[0] for it in report.runtimes if it.startswith(f"{runtime.framework}-")]
             known = ", ".join(dict.fromkeys(map(_short, having))) or "none"
             return f"lacks {runtime.traits.title} {runtime.version} (it has {known}): {cure}"
     ahead = datetime.fromisoformat(report.clock) - datetime.now(timezone.utc)
@@ -88,10 +88,8 @@ def reason_against(report: HostReport, parts: Iterable[RunRequest]) -> str:
 
 def runtime_there(requested: Runtime, report: HostReport) -> Runtime | None:
     """Return a runtime as a host has it, with the Python there; None if the host lacks its framework or version."""
-    for it in report.runtimes:
-        if (it.framework, it.version) == (requested.framework, requested.version):
-            return replace(requested, python_version=stated_python(it.identity))
-    return None
+    found = next((it for it in report.runtimes if it.startswith(f"{requested.framework}-{requested.version} ")), None)
+    return None if found is None else replace(requested, python_version=stated_python(found))
 
 
 def check_result(document: Mapping[str, Any], conditions: Conditions, levels: Mapping[str, Level]) -> Returned:

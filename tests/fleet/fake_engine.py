@@ -12,7 +12,6 @@ from dlbricks_tui.fleet.messages import (
     HostReport,
     Parcel,
     ResultFound,
-    RuntimeReport,
     Task,
     TaskProgress,
     TaskState,
@@ -60,7 +59,7 @@ class FakeHost:
             dlbricks=__version__,
             python="3.11.0",
             methods={method.value: method.id for method in Method},
-            runtimes=(RuntimeReport("mxnet", "1.9.1", FAKE.identity),),
+            runtimes=(FAKE.identity,),
             system=to_document(self.system),
             clock=utc_now(),
         )

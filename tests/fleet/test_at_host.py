@@ -19,7 +19,6 @@ from dlbricks_tui.fleet.messages import (
     HostReport,
     Parcel,
     ResultFound,
-    RuntimeReport,
     Task,
     TaskProgress,
     message_in,
@@ -261,7 +260,7 @@ REPORT = HostReport(
     dlbricks="0.2.0",
     python="3.11.9",
     methods={"inside": "inside-1", "alone": "alone-1"},
-    runtimes=(RuntimeReport("mxnet", "1.9.1", "mxnet-1.9.1 python-3.11"),),
+    runtimes=("mxnet-1.9.1 python-3.11",),
     system=to_document(system()),
     clock="2026-11-27T08:00:00+00:00",
 )

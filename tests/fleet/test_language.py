@@ -17,7 +17,7 @@ from dlbricks_tui.fleet import answering
 from dlbricks_tui.fleet.at_host import carry_out_task
 from dlbricks_tui.fleet.driver import FleetPlace, execute_fleet
 from dlbricks_tui.fleet.folder import FleetFolder, create_fleet, read_fleet_request
-from dlbricks_tui.fleet.messages import HostMessage, RuntimeReport, Task, message_in, text_of
+from dlbricks_tui.fleet.messages import HostMessage, Task, message_in, text_of
 from dlbricks_tui.fleet.request import FleetHostState, FleetRequest, HostEntry, MessageError
 from dlbricks_tui.fleet.scheduler import Certificates
 from dlbricks_tui.fleet.workload import LanguagePart
@@ -164,7 +164,7 @@ class Measurer(FakeHost):
 
     def result(self, brick: str, **changes: Any) -> Measurement:
         ms = self.times * usual_ms(work_of(self.forms[brick]), RATES)
-        runtime = self.changes["runtimes"][0].identity
+        runtime = self.changes["runtimes"][0]
         way = {"system": self.system.id, "runtime": runtime, "protocol": PROTOCOL, "level": Level.FUSED}
         return measurement(ms, brick=brick, context="", run=f"run on {self.name}", **way)
 
@@ -182,7 +182,7 @@ def fleet(data: DataFolder, *hosts: Measurer, model: NamedModel = MODEL, **chang
 def measurer(data: DataFolder, name: str, times: float, memory_bytes: int = 64 << 30) -> Measurer:
     # In another version of Python.
     there = replace(runtime_here(data), python_version="3.13")
-    report = RuntimeReport("onnxruntime", there.version, there.identity)
+    report = there.identity
     forms = {job.key.brick: job.canonical for job in part_of(data).jobs.values()}
     described = replace(another_system(name), memory_bytes=memory_bytes)
     return Measurer(name, described, times=times, forms=forms, changes={"runtimes": (report,)})
