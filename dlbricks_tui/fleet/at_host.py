@@ -103,12 +103,11 @@ def check(data_path: str, frameworks: Sequence[str], packages: Sequence[str]) ->
             Registry(data.path).check(traits_of(framework).own_runtime)
         except UserError as error:
             failures[framework] = str(error)[:_MOST_OF_A_FAILURE]
-    found = _reported(data)
     if data.store.exists():
         with ResultsDatabase(data.store) as store:
             bricks.update(store.select(equal(system=fingerprint().id), order=()).values("brick"))
-    told = {"content": content_of(own_files()), "packages": versions_here(packages), "noticed": tuple(_noticed())}
-    return text_of(replace(found, failures=failures, bricks=len(bricks - {""}), **told))
+    report = replace(_reported(data), failures=failures, noticed=tuple(_noticed()), bricks=len(bricks - {""}))
+    return text_of(replace(report, content=content_of(own_files()), packages=versions_here(packages)))
 
 
 def _noticed() -> Iterator[tuple[str, str, str]]:

@@ -21,8 +21,7 @@ from dlbricks_tui.measure.time_left import expected_seconds
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.runs.planning import PROBE_RULE, informative
 from dlbricks_tui.runtime.runtime import Runtime
-from dlbricks_tui.runtime.traits import Processors
-from dlbricks_tui.store.database import ResultsDatabase
+from dlbricks_tui.store.database import ResultsDatabase, processors_of
 from dlbricks_tui.store.records import Statistics, System
 
 # A host that goes away costs no more than its task, and each task has a worker to start.
@@ -358,7 +357,8 @@ class SharedPools:
         for number, part in enumerate(self._workload.parts):
             # The report was checked: the host has the runtime.
             runtime = runtime_there(part.request.runtime, report) or part.request.runtime
-            runtime = runtime.on(Processors.of(system.cores, dict(system.facts)))
+            if (processors := processors_of(system)) is not None:
+                runtime = runtime.on(processors)
             conditions = Conditions(system.id, runtime.identity, part.protocol)
             if (number, conditions) not in self._pools:
                 known = known_in(self._store, conditions, part.jobs, self._started if part.request.again else "")

@@ -35,7 +35,13 @@ def changed(host: str, state: FleetHostState, message: str = "", **progress: Any
 
 
 def measuring(host: str, bricks: int, *, failed: int = 1, state: FleetHostState = FleetHostState.MEASURING) -> Event:
-    counts = {"bricks": bricks, "of": 60, "failed": failed, "disturbed_rounds": 3, "disturbed_seconds": 1.5}
+    counts: dict[str, Any] = {
+        "bricks": bricks,
+        "of": 60,
+        "failed": failed,
+        "disturbed_rounds": 3,
+        "disturbed_seconds": 1.5,
+    }
     return changed(host, state, seconds_left=42.0, **counts)
 
 
