@@ -103,6 +103,11 @@ class GroupComparison:
     bricks: tuple[ResultPair, ...]
     alone: tuple[tuple[NotCompared, ...], tuple[NotCompared, ...]]
 
+    @property
+    def of_one_kind(self) -> tuple[ResultPair, ...]:
+        """The models, or without any the bricks: a ratio of both would count the bricks of a model twice."""
+        return self.models or self.bricks
+
 
 def overall(pairs: Sequence[ResultPair], limits: Limits | None = None) -> Change | None:
     """Return the change of all pairs together; None without pairs.
@@ -113,10 +118,10 @@ def overall(pairs: Sequence[ResultPair], limits: Limits | None = None) -> Change
     if not pairs:
         return None
     changes, usual = [it.change for it in pairs], MODELS if pairs[0].subject.is_model else BRICKS
-    processes, limits = min(runs_of(pairs)), limits or usual
+    processes, asked = min(runs_of(pairs)), limits or usual
     if len(changes) == 1:
         (only,) = changes
-        return only if only.p_value is None else judged(only, processes, limits)
+        return only if limits is None or only.p_value is None else judged(only, processes, limits)
     ratio, low, high = mean_ratio([it.ratio for it in changes])
     below, above = (
         math.hypot(*(math.log(max(1e-9, it.ratios[bound]) / it.ratio) for it in changes)) / len(changes)
@@ -131,7 +136,7 @@ def overall(pairs: Sequence[ResultPair], limits: Limits | None = None) -> Change
         p_value=None,
         significant=not low <= 1.0 <= high,
     )
-    return judged(found, processes, limits)
+    return judged(found, processes, asked)
 
 
 def runs_of(pairs: Iterable[ResultPair]) -> tuple[int, int]:
@@ -241,7 +246,8 @@ def _may_be_same(one: Subject, other: Subject, both: Corresponding, groups: tupl
 
 def timing_of_results(results: Sequence[Found]) -> Timing:
     """Return the latency of results of the same thing, each of a run of its own."""
-    return timing_by([it.statistics.latency for it in results], [sample for it in results for sample in it.samples_ms])
+    samples_ms = [sample for it in results for sample in it.samples_ms]
+    return timing_by([it.statistics.latency for it in results], samples_ms, busy=any(it.busy for it in results))
 
 
 def _judged(matched: Sequence[_Matched], limits: Limits) -> tuple[ResultPair, ...]:
@@ -423,7 +429,7 @@ class ComparedSelection:
 
     name: str
     results: int
-    # The sum of the latencies that both sides have.
+    # The sum of the latencies of the models that both sides have; without any, of their bricks.
     total_ms: float
     # The bricks and models that only this side has.
     alone: int
@@ -462,7 +468,7 @@ class ComparedResults:
 
     a: ComparedSelection
     b: ComparedSelection
-    # The geometric mean of B over A, and its 95 % interval; null without pairs.
+    # The geometric mean of B over A, of models or else of bricks, and its 95 % interval; null without pairs.
     ratio: float | None
     interval: tuple[float, float] | None
     # The number of pairs by verdict.
@@ -470,12 +476,9 @@ class ComparedResults:
     faster: int
     same: int
     unknown: int
-    # The changes beyond the limit, such as `resnet50_v1`; `all pairs` stands for the ratio.
+    # The changes beyond the limit, such as `resnet50_v1`; `all models` or `all bricks` stands for the ratio.
     failures: tuple[str, ...]
     pairs: tuple[ComparedPair, ...]
-
-
-OVERALL = "all pairs"
 
 
 def compared_results(
@@ -485,11 +488,11 @@ def compared_results(
     found = compare(side_of_selection(store, first), side_of_selection(store, second))
     pairs, failures = [*found.models, *found.bricks], list[str]()
     if limit is not None:
-        # All pairs together, and whole models.
-        for name, some in ((OVERALL, pairs), *((it.name, [it]) for it in found.models)):
+        every = "all models" if found.models else "all bricks"
+        for name, some in ((every, found.of_one_kind), *((it.name, (it,)) for it in found.models)):
             change = overall(some, changes_from(limit))
             failures += [name] if change is not None and change.verdict is Verdict.SLOWER else []
-    together = overall(pairs)
+    together = overall(found.of_one_kind)
     totals = (0.0, 0.0) if together is None else (together.was_ms, together.is_ms)
     a, b = (
         ComparedSelection(it.words, len(it.selection), total_ms, len(alone))

@@ -385,9 +385,9 @@ def _earlier(evaluation: Evaluation, read: Sequence[ReadVariant], data: DataFold
 
 
 def _of_processes(finding: StoredFinding, results: Sequence[EndToEnd]) -> Baseline:
-    """Return a result over several processes, if there are several: they vary more than the samples of one do."""
+    """Return a result over all processes, if there are any: they vary more than the samples of one do."""
     found = baseline_of_one_process(finding.result.recorded, finding.result.found.estimate.level)
-    return replace(found, timing=timing_of_results(results)) if len(results) > 1 else found
+    return replace(found, timing=timing_of_results(results)) if results else found
 
 
 def _of_all_processes(finding: StoredFinding, timed: Baseline) -> StoredFinding:

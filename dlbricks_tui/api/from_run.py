@@ -10,6 +10,7 @@ from dlbricks_tui.api.documents import taken
 from dlbricks_tui.bricks.identity import end_to_end_keys
 from dlbricks_tui.estimate.estimate import Options
 from dlbricks_tui.estimate.inquiry import Inquiry
+from dlbricks_tui.estimate.lookup import whole_latency
 from dlbricks_tui.estimate.system_estimate import SystemEstimate
 from dlbricks_tui.evaluations.baseline import facts_of_host, package_facts, tuning_variables
 from dlbricks_tui.evaluations.evaluation import (
@@ -325,8 +326,10 @@ def timed_by(store: ResultsDatabase, model: CutModel, way: Way) -> Iterator[Summ
 def _latencies_of(store: ResultsDatabase, timed: Summary | None) -> dict[str, Any]:
     if timed is None:
         return {}
-    how = {"measured_ms": timed.trimmed_mean_ms, "low_ms": timed.low_ms, "high_ms": timed.high_ms}
-    return how | {"samples_ms": store.samples_ms(timed)}
+    measured_ms, low_ms, high_ms = whole_latency(timed)
+    # Those behind the warm-up, of which the latency is.
+    samples_ms = store.samples_ms(timed)[-timed.samples :]
+    return {"measured_ms": measured_ms, "low_ms": low_ms, "high_ms": high_ms, "samples_ms": samples_ms}
 
 
 def _origin(store: ResultsDatabase, way: Way, run: str | None) -> Provenance | None:

@@ -20,7 +20,6 @@ from dlbricks_tui.language.composing import (
     StepTime,
     memory_need,
     phase_times,
-    step_time,
 )
 from dlbricks_tui.language.decoder import Decoder, Step
 from dlbricks_tui.language.llama_cpp import LikeLlama, LlamaHost
@@ -173,7 +172,16 @@ class DelayOfPrompt:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LanguageAnswer:
+class RestsOnPeaks:
+    """An answer whose predictions rest on the peaks of this host."""
+
+    # True if the store lacks the peaks of this host with so many threads: each command measures them for a moment,
+    # and predictions of two commands differ by two times and more on a busy host.
+    has_rough_peaks: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LanguageAnswer(RestsOnPeaks):
     """How fast a language model reads a prompt and makes tokens on a system, and how much memory it takes."""
 
     model: str
@@ -228,9 +236,6 @@ class LanguageAnswer:
     changes: tuple[LanguageChange, ...] = ()
     # What changes of the execution would gain, the largest first; empty unless they were asked for.
     what_ifs: tuple[LanguageWhatIf, ...] = ()
-    # True if the store lacks the peaks of this host with so many threads: each command measures them for a moment,
-    # and predictions of two commands differ by two times and more on a busy host.
-    has_rough_peaks: bool = False
 
     @property
     def is_predicted(self) -> bool:
@@ -338,8 +343,7 @@ class KnownExecution:
 
     @cached_property
     def times(self) -> PhaseTimes:
-        prefill, *decoding = self._times()
-        return phase_times(prefill, decoding, self.question.generate)
+        return self.host.phases(self.question)
 
     def known(self, question: LanguageQuestion) -> KnownExecution:
         """Return another execution, with what the store knows about it."""
@@ -413,10 +417,6 @@ class KnownExecution:
             has_rough_peaks=host.rates.is_rough,
         )
 
-    def _times(self) -> list[StepTime]:
-        """Return the latency of the prompt, and of one or two tokens of the answer."""
-        return [self._time(it) for it in self.question.steps]
-
     def _memory(self) -> MemoryNeed:
         return memory_need(self.question, self._decoder(self.question.steps[0]))
 
@@ -433,7 +433,7 @@ class KnownExecution:
         return self.host.decoder(self.question, step)
 
     def _time(self, step: Step) -> StepTime:
-        return step_time(self._decoder(step), self.host.time_of)
+        return self.host.step(self.question, step)
 
     @property
     def engine(self) -> MeasuredEngine | None:
@@ -473,8 +473,10 @@ class _LlamaExecution(KnownExecution):
     def _changed_from(self, was: KnownExecution) -> KnownExecution:
         return replace(self, was=was)
 
-    def _times(self) -> list[StepTime]:
-        return [self._llama.time(self.question, it) for it in llama_cpp.tests_of(self.question)]
+    @cached_property
+    def times(self) -> PhaseTimes:
+        prefill, *decoding = [self._llama.time(self.question, it) for it in llama_cpp.tests_of(self.question)]
+        return phase_times(prefill, decoding, self.question.generate)
 
     def _memory(self) -> MemoryNeed:
         return llama_cpp.memory_need(self.question)

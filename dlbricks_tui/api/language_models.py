@@ -18,6 +18,7 @@ from dlbricks_tui.api.language_answers import (
     LanguageChange,
     LanguageOptions,
     LanguageWhatIf,
+    RestsOnPeaks,
     known_execution,
     language_runtimes,
     questions,
@@ -339,7 +340,7 @@ class TokenCost:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LanguageOnSystem:
+class LanguageOnSystem(RestsOnPeaks):
     """A language model on a system. Speeds are null if nothing is known of the system but its description."""
 
     model: str
@@ -384,9 +385,6 @@ class LanguageOnSystem:
     # Against the quickest; null for that itself, and where one of both has no speed.
     verdict: str | None = None
     reason: str = ""
-    # True if the store lacks the peaks of this host with so many threads: each command measures them for a moment,
-    # and predictions of two commands differ by two times and more on a busy host.
-    has_rough_peaks: bool = False
 
     @property
     def is_predicted(self) -> bool:

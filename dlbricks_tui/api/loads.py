@@ -8,14 +8,14 @@ from functools import partial
 from pathlib import Path
 
 from dlbricks_tui.api.documents import taken
-from dlbricks_tui.api.language_answers import LanguageOptions, questions
+from dlbricks_tui.api.language_answers import LanguageOptions, RestsOnPeaks, questions
 from dlbricks_tui.api.scenarios import ScenarioAnswer
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.host.fingerprint import fingerprint
 from dlbricks_tui.jobs.errors import JobError
 from dlbricks_tui.jobs.events import Event
 from dlbricks_tui.language.architecture import LanguageError
-from dlbricks_tui.language.composing import StepTime, memory_need, step_time, steps_time
+from dlbricks_tui.language.composing import StepTime, memory_need, steps_time
 from dlbricks_tui.language.end_to_end import driven_load
 from dlbricks_tui.language.opening import NamedModel
 from dlbricks_tui.language.orders import LANGUAGE, Drive, DrivenLoad, LanguageOrder, LanguageQuestion
@@ -373,7 +373,7 @@ class BatchStep:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TokenLoadAnswer:
+class TokenLoadAnswer(RestsOnPeaks):
     """The users that a language model serves on a system within bounds of both delays."""
 
     model: str
@@ -394,9 +394,6 @@ class TokenLoadAnswer:
     coverage: float
     # One answer after another, static and continuous batches.
     ways: tuple[ServedUsers, ...]
-    # True if the store lacks the peaks of this host with so many threads: each command measures them for a moment,
-    # and predictions of two commands differ by two times and more on a busy host.
-    has_rough_peaks: bool = False
 
     def is_met(self, users: Sequence[int]) -> bool:
         """Return whether one way serves all of these users within both bounds; without any, whether it serves one."""
@@ -416,7 +413,7 @@ def token_load(model: NamedModel, options: TokenLoadOptions, data: DataFolder) -
     system, memory = here.id, here.memory_bytes
     with ResultsDatabase(data.store) as store:
         host = BrickPredictor.of_host(store, system, asked.runtime.identity, asked.threads)
-        (_, prefill), *times = [(it, step_time(host.decoder(asked, it), host.time_of)) for it in asked.steps]
+        (_, prefill), *times = [(it, host.step(asked, it)) for it in asked.steps]
         alone = [found for step, found in times if step.batch == 1]
         steps = {1: steps_time((0.5, alone[0]), (0.5, alone[-1]))}
         steps |= {step.batch: found for step, found in times if step.batch > 1}

@@ -213,7 +213,7 @@ def _of_one_item(first: int, second: int) -> str:
 
 
 def _selection_remarks(found: GroupComparison) -> Iterator[str]:
-    pairs = found.models or found.bricks
+    pairs = found.of_one_kind
     if len(pairs) > 1:
         over = counted(len(pairs), "model" if found.models else "brick")
         yield f"The ratio is the geometric mean over {over}, and the latencies are sums."
@@ -456,8 +456,7 @@ def compare_named(store: ResultsDatabase, first: NamedSelection, second: NamedSe
         return _of_results(one, other, _bricks_of_runs(store, first.selection[0], second.selection[0]))
     require_comparable((one, other))
     found = compare(one, other)
-    # Whole models tell more than their bricks.
-    pairs = found.models or found.bricks
+    pairs = found.of_one_kind
     change = overall(pairs)
     if change is None:
         raise NotComparableError(_nothing_in_common(one, other, found))

@@ -7,7 +7,7 @@ import shlex
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields, replace
 from functools import cache, partial
 from operator import attrgetter
 from pathlib import Path
@@ -31,6 +31,7 @@ from dlbricks_tui.runtime.variant import (
     threads_in_words,
 )
 from dlbricks_tui.share.signatures import signature_beside
+from dlbricks_tui.store.change import with_doubt
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.documents import DamagedResultError, QueryError
 from dlbricks_tui.store.exchange import ExportFormat, read_export
@@ -212,8 +213,10 @@ class Found:
     runtime: str
     run: str
     when: str
+    # Of a whole model with the doubt that its host was not quiet.
     statistics: Statistics
     samples_ms: "array[float]"
+    busy: bool = False
 
 
 def executions_of(results: Iterable[Found]) -> list[ResultExecution]:
@@ -278,8 +281,12 @@ def side_of(name: str, records: Iterable[Record], refused: Sequence[str] = (), s
         return ResultExecution(system, it.framework, it.version, python, *variant, variables, level, method)
 
     def found(it: Result) -> Found:
+        statistics, busy = it.statistics, isinstance(it, EndToEnd) and it.busy > 0
         if isinstance(it, EndToEnd):
             subject, title = Subject(True, it.model), it.name
+            if busy:
+                _, low_ms, high_ms = with_doubt(statistics.latency, it.busy)
+                statistics = replace(statistics, low_ms=low_ms, high_ms=high_ms)
         else:
             # With contexts, a brick is timed once for all layers.
             place = it.occurrence if it.context == ANY_CONTEXT else ()
@@ -293,9 +300,10 @@ def side_of(name: str, records: Iterable[Record], refused: Sequence[str] = (), s
             texts.setdefault(it.runtime, it.runtime),
             texts.setdefault(it.run, it.run),
             it.when,
-            it.statistics,
+            statistics,
             # The statistics are those of the samples after the warm-up.
             array("d", it.samples_ms[len(it.samples_ms) - it.statistics.count :]),
+            busy,
         )
 
     return Side(

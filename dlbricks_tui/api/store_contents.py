@@ -168,6 +168,8 @@ def candidate_documents(found: Sequence[Candidate]) -> Iterator[dict[str, Any]]:
     best, thrifty = quickest(found), cheapest(found)
     for it, change in zip(found, against_quickest(found), strict=True):
         one, way, composed = it.estimate, it.estimate.way, it.estimate.estimate.composed
+        # Of the latency above it: measured, or else estimated.
+        interval = one.figure.latency[1:] if one.figure is not None else tuple(composed.interval) if composed else None
         yield {
             "model": one.estimate.model,
             "system": way.system,
@@ -175,7 +177,7 @@ def candidate_documents(found: Sequence[Candidate]) -> Iterator[dict[str, Any]]:
             "level": way.level,
             "granularity": one.estimate.cutting.granularity,
             "latency_ms": it.latency_ms,
-            "interval_ms": (composed.interval.low_ms, composed.interval.high_ms) if composed else None,
+            "interval_ms": interval,
             "complete": it.complete,
             "predicted_share": one.estimate.predicted_share,
             "measured_ms": one.end_to_end.value_ms if one.end_to_end else None,

@@ -96,7 +96,7 @@ def _add_compare(parser: Parser) -> None:
         comparing.add_argument(metavar.lower(), metavar=metavar, help=what)
     comparing.add_repeatable("--where", "FILTER", "a filter that the results of both have to pass")
     comparing.add_count("--limit", f"show N pairs (default: {_SHOWN_PAIRS})", default=_SHOWN_PAIRS)
-    about = "exit with status 1 if all pairs together, or a whole model, are significantly slower by more than this"
+    about = "exit with status 1 if all models (without any: all bricks), or one model, are slower by more than this"
     comparing.add_argument("--fail-above", metavar="SHARE", type=Typed(share()), help=about)
     formats = comparing.add_mutually_exclusive_group()
     comparing.add_flag("--json", about="print one JSON document with all pairs", to=formats)

@@ -155,11 +155,13 @@ def selection_parts(sides: Sequence[NamedSelection]) -> Iterator[Sentence]:
 
 
 def ratio_parts(found: ComparedResults) -> Iterator[Sentence]:
-    """Yield the ratio of all pairs, and how many have which verdict."""
+    """Yield the ratio of the models, or without any the bricks, and how many have which verdict."""
     if found.ratio is None or found.interval is None:
         return
     low, high = found.interval
-    mean = f"95 % {low:.3f} to {high:.3f}, geometric mean of {len(found.pairs):,}"
+    models = sum(it.of == "model" for it in found.pairs)
+    over = counted(models, "model") if models else counted(len(found.pairs), "brick")
+    mean = f"95 % {low:.3f} to {high:.3f}, geometric mean of {over}"
     together = f"{_precise(found.a.total_ms)} and {in_ms(found.b.total_ms)}"
     yield Sentence(f"B takes {found.ratio:.3f} times as long ({mean}); together {together}", "strong")
     alone = f"only in A {found.a.alone:,}, only in B {found.b.alone:,}"

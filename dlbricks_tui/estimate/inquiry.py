@@ -139,7 +139,8 @@ class Inquiry:
         # The store reports damaged results.
         with suppress(DamagedResultError):
             samples_ms = [sample for it in runs for sample in self._steady_samples_ms(it)]
-            return timing_by([whole_latency(it) for it in runs], samples_ms) if runs else None
+            latencies, busy = [whole_latency(it) for it in runs], any(it.shared > 0 for it in runs)
+            return timing_by(latencies, samples_ms, busy=busy) if runs else None
         return None
 
     def end_to_end_samples_ms(self, way: Way) -> tuple[float, ...]:

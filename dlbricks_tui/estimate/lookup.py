@@ -18,6 +18,7 @@ from dlbricks_tui.estimate.estimate import method_doubt
 from dlbricks_tui.estimate.knowledge import Knowledge, Latency, MeasuredLatency, Pair
 from dlbricks_tui.estimate.system_estimate import Offer, SystemEstimate
 from dlbricks_tui.models.graph import Level
+from dlbricks_tui.store.change import with_doubt
 from dlbricks_tui.store.columns import Summary
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.index import SHARED_COLUMN
@@ -166,14 +167,8 @@ def beside(found: SystemEstimate, timed: Summary | None) -> SystemEstimate:
 
 
 def whole_latency(timed: Summary) -> Latency:
-    """Return the latency of a whole model.
-
-    On a host that was not quiet the interval of its samples tells too little.
-    """
-    value_ms = timed.trimmed_mean_ms
-    half_ms = max(0.0, timed.shared) * value_ms
-    below_ms, above_ms = math.hypot(half_ms, value_ms - timed.low_ms), math.hypot(half_ms, timed.high_ms - value_ms)
-    return Latency(value_ms, max(0.0, value_ms - below_ms), value_ms + above_ms)
+    """Return the latency of a whole model, with the doubt that its host was not quiet."""
+    return Latency(*with_doubt((timed.trimmed_mean_ms, timed.low_ms, timed.high_ms), timed.shared))
 
 
 def end_to_end(store: ResultsDatabase, keys: Mapping[Level, str], name: str, way: Way) -> Summary | None:

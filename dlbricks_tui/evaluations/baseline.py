@@ -22,7 +22,16 @@ from dlbricks_tui.runtime.variant import (
 )
 from dlbricks_tui.settings.setting import plain
 from dlbricks_tui.settings.variant import KERNELS
-from dlbricks_tui.store.change import Change, Timing, changes_from, known_changes, newest_together, timing_by, timing_of
+from dlbricks_tui.store.change import (
+    Change,
+    Timing,
+    changes_from,
+    known_changes,
+    newest_together,
+    timing_by,
+    timing_of,
+    with_doubt,
+)
 from dlbricks_tui.store.records import EndToEnd, Fact, Facts, Provenance, Record, RuntimeRecord, System
 
 Described = TypeVar("Described", System, RuntimeRecord)
@@ -138,7 +147,8 @@ def baseline_of(
 def timing_of_results(results: Sequence[EndToEnd]) -> Timing:
     """Return the latency of a whole model in several processes, each with a result."""
     samples = [sample for it in results for sample in steady_samples_ms(it)]
-    return timing_by([it.statistics.latency for it in results], samples)
+    latencies = [with_doubt(it.statistics.latency, it.busy) for it in results]
+    return timing_by(latencies, samples, busy=any(it.busy for it in results))
 
 
 def newest_by_id(described: Iterable[Described]) -> Mapping[str, Described]:

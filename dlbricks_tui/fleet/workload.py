@@ -25,7 +25,7 @@ from dlbricks_tui.folders import SAMPLE_MODELS, DataFolder
 from dlbricks_tui.host.fingerprint import fingerprint
 from dlbricks_tui.jobs.events import Event
 from dlbricks_tui.language.architecture import LanguagePhase
-from dlbricks_tui.language.composing import PROTOCOL, memory_need, phase_times, step_time
+from dlbricks_tui.language.composing import PROTOCOL, memory_need
 from dlbricks_tui.language.decoder import Extent, Step, distinct_blocks
 from dlbricks_tui.language.orders import LanguageOrder, LanguageQuestion
 from dlbricks_tui.language.predicting import BrickPredictor, HostRates, measured_steps
@@ -321,14 +321,13 @@ class LanguagePart(FleetPart):
     def on_host(self, store: ResultsDatabase, system: System, runtime: str) -> Mapping[str, Any]:
         """Return what the estimate of a host tells, by its results in a store and by those of others."""
         host = BrickPredictor.of_system(store, system, runtime, stated_threads(runtime) or 0)
-        found = [host.decoder(self.asked, it) for it in self.asked.steps]
-        prefill, *decoding = [step_time(it, host.time_of) for it in found]
-        decode = phase_times(prefill, decoding, self.asked.generate)[LanguagePhase.DECODE]
+        times, found = host.phases(self.asked), [host.decoder(self.asked, it) for it in self.asked.steps]
         keys = {key for it in found for key in it.keys}
         measured = len(keys & host.known.keys())
         layers = {"measured_layers": measured, "predicted_layers": len(keys) - measured}
         if memory_need(self.asked, found[0]).total > system.memory_bytes:
             return {**layers, "fits": False}
-        times = zip(("low_ms", "high_ms", "sequential_ms"), (*decode.bounds_ms, decode.ms), strict=True)
-        tokens = {"per_second": 1000 / decode.ms, "first_token_ms": prefill.ms}
-        return {**layers, **dict(times), **tokens, "fits": True}
+        decode, first = times[LanguagePhase.DECODE], {"first_token_ms": times[LanguagePhase.PREFILL].ms}
+        ends = zip(("low_ms", "high_ms"), decode.bounds_ms, strict=True)
+        token = {"sequential_ms": decode.ms, "per_second": 1000 / decode.ms, **dict(ends)}
+        return {**layers, **token, **first, "fits": True}

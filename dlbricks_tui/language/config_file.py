@@ -282,7 +282,7 @@ def _form(kind: int) -> str:
 
 
 def architecture_of_gguf(header: GgufHeader) -> Architecture:
-    """Return the architecture of the model in a GGUF file. Its tensors tell more than its values, if they are there."""
+    """Return the architecture of the model in a GGUF file. The names of its tensors tell more than its values."""
     name = header.values.get("general.architecture")
     if not isinstance(name, str):
         raise _incomplete(header, "general.architecture")
@@ -303,6 +303,8 @@ def architecture_of_gguf(header: GgufHeader) -> Architecture:
     if missing and name in FAMILY_NAMES:
         raise _incomplete(header, ", ".join(missing))
     found = architecture_of_config({"num_key_value_heads": None, "head_dim": None, **config})
+    if not header.is_complete:
+        raise _incomplete(header, "names of tensors, which tell if the table is the head, too")
     rotary_size = values.get("rope.dimension_count")
     return _with_tensors(replace(found, rotary_size=rotary_size) if isinstance(rotary_size, int) else found, header)
 
@@ -324,7 +326,7 @@ def _of_all_blocks(name: str, value: object) -> object:
 def _with_tensors(found: Architecture, header: GgufHeader) -> Architecture:
     """Return the architecture with what only the names of all tensors tell."""
     # Files that were put together again have 0 parts.
-    is_whole = header.is_complete and header.values.get("split.count", 1) in (0, 1)
+    is_whole = header.values.get("split.count", 1) in (0, 1)
     if not is_whole or "blk.0.attn_norm.weight" not in header.tensors:
         return found
     names = {it.removeprefix("blk.0.") for it in header.tensors}

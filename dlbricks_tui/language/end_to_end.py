@@ -266,11 +266,16 @@ def result_of_engine(
 @contextmanager
 def folder_for_models(cache: Path) -> Iterator[Path]:
     """Make a folder for large files; leaving the block removes it."""
-    cache.mkdir(parents=True, exist_ok=True)
-    # Only one process of a host measures at a time: other folders were left by processes that were killed.
-    for left in cache.glob(f"{WHOLE_MODELS}*"):
-        shutil.rmtree(left, ignore_errors=True)
-    with tempfile.TemporaryDirectory(prefix=WHOLE_MODELS, dir=cache) as name:
+    try:
+        cache.mkdir(parents=True, exist_ok=True)
+        # Only one process of a host measures at a time: other folders were left by processes that were killed.
+        for left in cache.glob(f"{WHOLE_MODELS}*"):
+            shutil.rmtree(left, ignore_errors=True)
+        made = tempfile.TemporaryDirectory(prefix=WHOLE_MODELS, dir=cache)
+    except OSError as error:
+        cure = "free some of the disk, or name another data folder (--data-dir)"
+        raise LanguageError(f"{cache} cannot hold a folder for models: {error.strerror}; {cure}") from error
+    with made as name:
         yield Path(name)
 
 

@@ -83,11 +83,22 @@ class LlamaRounds:
     def run(self, tell: Callable[[int, Mapping[LlamaTest, StepTime]], None]) -> None:
         """Time all models in rounds until their intervals are narrow; `tell` takes the round and what is known."""
         small, began, number = small_models(self.asked.sizes, self.asked.precision), time.monotonic(), 0
+        is_repeated = False
         while True:
             models = [*small.models, *([self._whole] if self._whole and self._whole not in small.models else [])]
             # What runs first in each other round runs last in between.
-            for rich in models if number % 2 else reversed(models):
-                self._time(rich)
+            try:
+                for rich in models if number % 2 else reversed(models):
+                    self._time(rich)
+            except LanguageError:
+                # A process that is killed takes its round only. One is repeated, and enough of them count without it.
+                self.samples = {key: of[:number] for key, of in self.samples.items()}
+                if number >= _FEWEST:
+                    return
+                if is_repeated or not number:
+                    raise
+                is_repeated = True
+                continue
             number += 1
             known = {
                 test: composed([self.samples[it, test] for it in small.models], small, "now") for test in self.tests

@@ -21,7 +21,15 @@ from tinydb import where
 from dlbricks_tui.bricks.identity import brick_of
 from dlbricks_tui.host.peaks import MEMORY, PeaksError, quick_peaks
 from dlbricks_tui.language.architecture import WINDOW_SLACK
-from dlbricks_tui.language.composing import PROTOCOL, BrickTime, known_bricks
+from dlbricks_tui.language.composing import (
+    PROTOCOL,
+    BrickTime,
+    PhaseTimes,
+    StepTime,
+    known_bricks,
+    phase_times,
+    step_time,
+)
 from dlbricks_tui.language.decoder import ATTENTION, TABLES, Decoder, Extent, Step, distinct_blocks
 from dlbricks_tui.language.orders import LanguageQuestion
 from dlbricks_tui.models.graph import Layer, LayerGraph, Params, Shape, TensorType
@@ -59,6 +67,8 @@ _UNKNOWN_HOST = 0.45
 OTHER_HOST = 0.25
 # Bricks of the same class with other sizes, and with sizes twice as far away.
 _CLASS, _PER_DOUBLING = 0.08, 0.04
+# Measured bricks count in full if their busy share, times this, reaches that of a predicted one.
+_BUSY_ENOUGH = 4.0
 # A class that was not measured, where one like it was.
 _SIBLING = 0.2
 
@@ -243,22 +253,31 @@ def usual_ms(work: BrickWork, rates: HostRates) -> float:
 
     Reading and computing overlap little: a core waits for most of what it reads.
     """
-    phase = int(work.tokens > 1)
-    if work.op in _PRODUCT_OPS or work.op in _EXPERT_OPS:
-        shares = (_EXPERTS if work.op in _EXPERT_OPS else _PRODUCTS)[phase][work.bits]
-    elif work.op == ATTENTION:
-        shares = _ATTENTION[phase]
-    else:
-        shares = _TABLE if work.op in TABLES and work.weight_bytes else _SMALL
+    shares = _shares_of(work)
     reading = (work.bytes_read + work.moved_bytes) / (shares.bandwidth * rates.bytes_per_ms)
     computing = work.operations / (shares.arithmetic * rates.operations_per_ms)
     return shares.overhead_ms + reading + computing
+
+
+def _shares_of(work: BrickWork) -> _Shares:
+    phase = int(work.tokens > 1)
+    if work.op in _PRODUCT_OPS or work.op in _EXPERT_OPS:
+        return (_EXPERTS if work.op in _EXPERT_OPS else _PRODUCTS)[phase][work.bits]
+    if work.op == ATTENTION:
+        return _ATTENTION[phase]
+    return _TABLE if work.op in TABLES and work.weight_bytes else _SMALL
+
+
+def _busy_share(work: BrickWork, rates: HostRates) -> float:
+    """Return the share of a brick's usual latency in which it reads and computes."""
+    return 1.0 - _shares_of(work).overhead_ms / usual_ms(work, rates)
 
 
 class _Peer(NamedTuple):
     """A measured brick: where it stands among others of its class, and the logarithm of its ratio to `usual_ms`."""
 
     work: BrickWork
+    busy_share: float
     log_ratio: float
     # Half of the interval that its measurement shares with others, as a share of its latency.
     shared_half: float
@@ -299,7 +318,7 @@ class BrickPredictor:
         for work, time in self._measured:
             if time.ms > 0:
                 ratio = math.log(time.ms / self._usual(work)[0])
-                peers[work.kind].append(_Peer(work, ratio, time.shared_half_ms / time.ms))
+                peers[work.kind].append(_Peer(work, _busy_share(work, rates), ratio, time.shared_half_ms / time.ms))
         self._peers: dict[tuple[str, int, bool], Sequence[_Peer]] = {}
         for kind, found in peers.items():
             # Ratios are no farther from the median than a few deviations.
@@ -366,7 +385,7 @@ class BrickPredictor:
         weights = [2.0**-it for it in distances]
         ratio = _mean([it.log_ratio for it in peers], weights)
         spread = math.sqrt(_mean([(it.log_ratio - ratio) ** 2 for it in peers], weights))
-        ms = usual * math.exp(ratio)
+        ms = usual * math.exp(self._trust(work, peers) * ratio)
         shared = _DEVIATIONS * math.hypot(_CLASS, _PER_DOUBLING * min(distances), foreign)
         measured = _mean([it.shared_half for it in peers], weights)
         return BrickTime(ms, _DEVIATIONS * spread * ms, math.hypot(shared, measured) * ms, runtime=runtime)
@@ -387,7 +406,13 @@ class BrickPredictor:
         peers, _ = self._peers_of(work)
         if not peers:
             return None
-        return _mean([it.log_ratio for it in peers], [2.0 ** -it.distance(work) for it in peers])
+        ratio = _mean([it.log_ratio for it in peers], [2.0 ** -it.distance(work) for it in peers])
+        return self._trust(work, peers) * ratio
+
+    def _trust(self, work: BrickWork, peers: Sequence[_Peer]) -> float:
+        """Return how much measured bricks count: those that take little but their call say little about busier ones."""
+        known, own = max(it.busy_share for it in peers), _busy_share(work, self.rates)
+        return min(1.0, _BUSY_ENOUGH * known / own) if own else 1.0
 
     def _peers_of(self, work: BrickWork) -> tuple[Sequence[_Peer], float]:
         """Return measured bricks of the class, or of one like it, and the deviation that this adds."""
@@ -401,6 +426,15 @@ class BrickPredictor:
         """Return the decoder from whose bricks the latency of a step follows."""
         # A second block of a kind differs by its first norm, which counts where bricks were measured.
         return asked.decoder(step, None if self.known else distinct_blocks(asked.sizes, fewest=True))
+
+    def step(self, asked: LanguageQuestion, step: Step) -> StepTime:
+        """Return the latency of a step: the whole prompt, or one token."""
+        return step_time(self.decoder(asked, step), self.time_of)
+
+    def phases(self, asked: LanguageQuestion) -> PhaseTimes:
+        """Return the latencies of prefill, decoding and the whole answer."""
+        prefill, *decoding = [self.step(asked, it) for it in asked.steps]
+        return phase_times(prefill, decoding, asked.generate)
 
 
 def measured_ways(store: ResultsDatabase, runtime: str, protocol: str = PROTOCOL) -> list[tuple[str, str]]:

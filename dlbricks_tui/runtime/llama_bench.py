@@ -15,7 +15,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 from hashlib import sha256
 from pathlib import Path
@@ -160,7 +160,12 @@ def _ran(
 def _files(folder: Path) -> Iterator[tuple[IO[bytes], IO[bytes]]]:
     """Open two files for what a program prints: a pipe that nobody reads would stop it."""
     where = folder if folder != Path() else None
-    with tempfile.TemporaryFile(dir=where) as output, tempfile.TemporaryFile(dir=where) as errors:
+    with ExitStack() as opened:
+        try:
+            output, errors = [opened.enter_context(tempfile.TemporaryFile(dir=where)) for _ in range(2)]
+        except OSError as error:
+            reason = f"{error.strerror}; free some of the disk"
+            raise WorkerError(f"there is no file for what {PROGRAM} prints: {reason}") from error
         yield output, errors
 
 

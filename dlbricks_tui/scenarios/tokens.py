@@ -55,7 +55,11 @@ class TokenScenario:
         return 1 if serving is TokenServing.SINGLE else self.batch
 
     def pauses(self, users: int, answer_ms: float, *, is_driven: bool = False) -> Pauses:
-        """Return when users ask. Their first requests are spread over the time of an answer alone and a pause."""
+        """Return when users ask.
+
+        All of them begin with a pause, as most of them are in one at any time: first requests within one pause would
+        meet the second ones, and overload the engine. Without pauses, the time of an answer alone spreads them.
+        """
         from numpy.random import default_rng
 
         if is_driven:
@@ -63,11 +67,11 @@ class TokenScenario:
             rounds = max(_FEWEST_DRIVEN, min(ceil(_DRIVEN / users), affordable))
         else:
             rounds = max(_FEWEST_SIMULATED, ceil(_SIMULATED / users))
-        spread_s = self.think_s + answer_ms / _MS_PER_SECOND
-        return tuple(
-            (spread_s * user / users, *(self.think_s * default_rng((_SEED, user)).standard_exponential(rounds)))
-            for user in range(users)
-        )
+        spread_s, found = answer_ms / _MS_PER_SECOND, []
+        for user in range(users):
+            first_s, *later_s = self.think_s * default_rng((_SEED, user)).standard_exponential(rounds + 1)
+            found.append((spread_s * user / users + first_s, *later_s))
+        return tuple(found)
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,14 +178,14 @@ class TokenSamples:
 
     @classmethod
     def of(cls, answers: Sequence[ServedAnswer], generate: int) -> TokenSamples:
-        """Return the samples of full load: after each user has had one answer, and before any user has had the last."""
-        ends: dict[int, list[int]] = {}
+        """Return the samples of full load: after as many answers as users, and before any user has had the last."""
+        ends, last = sorted([it.ended_ns for it in answers]), dict[int, int]()
         for it in answers:
-            ends.setdefault(it.user, []).append(it.ended_ns)
-        begin, end = max(map(min, ends.values())), min(map(max, ends.values()))
+            last[it.user] = max(it.ended_ns, last.get(it.user, 0))
+        begin, end = ends[len(last) - 1], min(last.values())
         if begin >= end:
             # Users hardly ever meet.
-            begin, end = 0, max(map(max, ends.values()))
+            begin, end = 0, ends[-1]
         counted = [it for it in answers if begin < it.ended_ns <= end]
         steps_ms = _NS_PER_MS * max(1, generate - 1)
         return cls(

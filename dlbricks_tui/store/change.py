@@ -15,15 +15,16 @@ counts.
 A change is significant if its p-value is below 0.05, corrected for the number of changes; beside the best of several,
 below 0.035. The p-value is the larger one of two tests: the Mann-Whitney test of the samples, and a t-test of the
 latencies of processes, or by their intervals where processes are few. Estimates have neither samples nor processes:
-their intervals decide.
+their intervals decide. The interval of the change is that of the t-test, so that it never holds 0 beside `slower` or
+`faster`.
 """
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from enum import Enum
-from math import hypot, inf, sqrt
-from statistics import stdev
+from math import exp, expm1, hypot, inf, isinf, log, sqrt
+from statistics import NormalDist, stdev
 from typing import NamedTuple, Protocol, TypeVar
 
 from dlbricks_tui.store.statistics import (
@@ -37,7 +38,10 @@ from dlbricks_tui.store.statistics import (
 
 SIGNIFICANT = 0.05
 # A mean lies within this many standard errors with 95 % confidence.
-_TWO_SIDED_95 = 1.96
+_TWO_SIDED_95 = NormalDist().inv_cdf(0.975)
+# The interval of a ratio to a latency that may be 0 would be endless.
+_LEAST_SHARE = 0.01
+_BUSY = "the host was busy: measure again when it is quiet"
 # Slow models have few samples, which vary little. Fewer give no interval.
 FEWEST_SAMPLES = 5
 # Fewer do not show how much processes differ.
@@ -92,6 +96,8 @@ class Timing:
     processes: int | None = None
     # The standard deviation of the latencies of several processes, as a share of the latency.
     apart: float | None = None
+    # True if the host was not quiet, so that the interval is wider than its samples say.
+    busy: bool = False
 
     def __post_init__(self) -> None:
         if not self.value_ms > 0:
@@ -140,18 +146,31 @@ class Change:
         return replace(self, change=ratio - 1.0, interval=(low, high))
 
 
+def with_doubt(latency: tuple[float, float, float], share: float) -> tuple[float, float, float]:
+    """Return a latency with its interval, wider by the share by which it may be wrong; a negative one is not known.
+
+    On a host that was not quiet the interval of the samples tells too little.
+    """
+    value, low, high = latency
+    half = max(0.0, share) * value
+    return value, max(0.0, value - hypot(half, value - low)), value + hypot(half, high - value)
+
+
 def timing_of(processes: Sequence[Sequence[float]]) -> Timing:
     """Return the timing of the samples of one process or more; differences between processes widen the interval."""
     found = [summarise(samples_ms) for samples_ms in processes]
     return timing_by([it.latency for it in found], [it for one in processes for it in one])
 
 
-def timing_by(latencies: Sequence[tuple[float, float, float]], samples_ms: Sequence[float]) -> Timing:
+def timing_by(
+    latencies: Sequence[tuple[float, float, float]], samples_ms: Sequence[float], *, busy: bool = False
+) -> Timing:
     """Return the timing of one process or more by their latencies with intervals, with the samples of all."""
     value, low, high = mean_latency(latencies)
     count = len(latencies)
     apart = stdev(it for it, _, _ in latencies) / value if count > 1 else None
-    return Timing(value_ms=value, low_ms=low, high_ms=high, samples_ms=tuple(samples_ms), processes=count, apart=apart)
+    interval = {"value_ms": value, "low_ms": low, "high_ms": high}
+    return Timing(**interval, samples_ms=tuple(samples_ms), processes=count, apart=apart, busy=busy)
 
 
 def compared(was: Timing, now: Timing, limits: Limits = MODELS) -> Change:
@@ -212,7 +231,8 @@ def _change(was: Timing, now: Timing, p_value: float | None, limits: Limits) -> 
     if p_value is None:
         return replace(found, reason=f"fewer than {FEWEST_SAMPLES} samples")
     processes = [it.processes for it in (was, now) if it.processes is not None]
-    return judged(found, min(processes, default=None), limits)
+    found = judged(found, min(processes, default=None), limits)
+    return replace(found, reason=f"{found.reason}; {_BUSY}") if found.reason and (was.busy or now.busy) else found
 
 
 def judged(found: Change, processes: int | None, limits: Limits) -> Change:
@@ -231,6 +251,8 @@ def judged(found: Change, processes: int | None, limits: Limits) -> Change:
         reason = f"its interval reaches more than {_percent(limits.same_within)} to a side"
     elif found.significant:
         reason = f"processes differ by up to {_percent(MOST_APART)}: measure both in {FEWEST_PROCESSES} runs"
+    elif found.p_value is None:
+        reason = "it may be chance, as its interval holds 1"
     else:
         reason = f"it may be chance, as p is not below {limits.p_below:g}"
     return replace(found, verdict=verdict, reason=reason)
@@ -250,18 +272,20 @@ def _as_sure_as(other: Timing, one: Timing) -> Timing:
 
 
 def _interval(was: Timing, now: Timing) -> tuple[float, float]:
-    """Return the 95 % interval of the change, from those of the two latencies."""
+    """Return the 95 % interval of the change: those changes from which this one does not differ significantly."""
+    (below, freedom_below), (above, freedom_above) = _error(was, now), _error(now, was)
     ratio = now.value_ms / was.value_ms
-    below = hypot((now.value_ms - now.low_ms) / now.value_ms, (was.high_ms - was.value_ms) / was.value_ms)
-    above = hypot((now.high_ms - now.value_ms) / now.value_ms, (was.value_ms - was.low_ms) / was.value_ms)
-    return max(0.0, ratio * (1.0 - below)) - 1.0, ratio * (1.0 + above) - 1.0
+    return ratio * exp(-below * t_distance(freedom_below)) - 1.0, ratio * exp(above * t_distance(freedom_above)) - 1.0
 
 
 def _p_value(was: Timing, now: Timing) -> float | None:
     counts = [len(it.samples_ms) for it in (was, now) if it.samples_ms]
     if any(it < FEWEST_SAMPLES for it in counts):
         return None
-    of_latencies = _p_value_of_latencies(*sorted((was, now), key=lambda it: it.value_ms))
+    small, large = sorted((was, now), key=lambda it: it.value_ms)
+    error, freedom = _error(small, large)
+    distance = log(large.value_ms / small.value_ms)
+    of_latencies = t_p_value(distance / error, freedom) if error else float(distance == 0.0)
     if len(counts) < 2:
         return of_latencies
     of_samples = rank_sum_p_value(was.samples_ms, now.samples_ms)
@@ -270,30 +294,37 @@ def _p_value(was: Timing, now: Timing) -> float | None:
     return max(of_samples, of_latencies)
 
 
-def _p_value_of_latencies(small: Timing, large: Timing) -> float:
-    """Return the p-value of the difference.
+def t_distance(freedom: float) -> float:
+    """Return the distance in standard errors whose p-value, by the approximation of `t_p_value`, is 0.05."""
+    if isinf(freedom):
+        return _TWO_SIDED_95
+    normal = _TWO_SIDED_95 * (8 * freedom + 3) / (8 * freedom + 1)
+    return sqrt(freedom * expm1(normal * normal / freedom))
+
+
+def _error(small: Timing, large: Timing) -> tuple[float, float]:
+    """Return the standard error of the logarithm of a ratio, the large latency over the small, and its freedom.
 
     Processes are taken to differ as much on both sides, and by no less than their samples make them differ. Fewer than
-    `FEWEST_PROCESSES` do not show by how much: then of each interval, the half that faces the other latency counts.
+    `FEWEST_PROCESSES` do not show by how much. Of each interval, the half that faces the other latency counts.
     """
-    distance, both = large.value_ms - small.value_ms, (small, large)
-    halves_ms = small.high_ms - small.value_ms, large.value_ms - large.low_ms
+    both = (small, large)
+    least_ms = max(large.low_ms, _LEAST_SHARE * large.value_ms)
+    halves = log(small.high_ms / small.value_ms), log(large.value_ms / least_ms)
     apart = [(it.apart, it.processes - 1) for it in both if it.apart is not None and it.processes is not None]
     few = any(it.processes is not None and it.processes < FEWEST_PROCESSES for it in both)
     freedom = 0 if few else sum(it for _, it in apart)
     pooled = sum(share**2 * count for share, count in apart) / freedom if freedom else 0.0
     of_intervals = of_processes = of_samples = 0.0
-    for it, half_ms in zip(both, halves_ms, strict=True):
-        of_interval = (half_ms / _TWO_SIDED_95) ** 2
+    for it, half in zip(both, halves, strict=True):
+        of_interval = (half / _TWO_SIDED_95) ** 2
         if freedom and it.processes is not None:
-            of_processes += pooled * it.value_ms**2 / it.processes
+            of_processes += pooled / it.processes
             # The interval has its own part of this already.
-            own = ((it.apart or 0.0) * it.value_ms) ** 2 / it.processes
+            own = (it.apart or 0.0) ** 2 / it.processes
             of_samples += max(0.0, of_interval - own) / it.processes
         else:
             of_intervals += of_interval
     tested = max(of_processes, of_samples)
     variance = tested + of_intervals
-    if variance <= 0.0:
-        return 1.0 if distance == 0.0 else 0.0
-    return t_p_value(distance / sqrt(variance), freedom * (variance / tested) ** 2 if tested else inf)
+    return sqrt(variance), freedom * (variance / tested) ** 2 if tested else inf

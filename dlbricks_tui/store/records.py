@@ -195,6 +195,12 @@ class EndToEnd(Timed):
     model: str
     name: str
 
+    @property
+    def busy(self) -> float:
+        """The share by which its latency may be wrong, as the host was not quiet; 0 if it was, or is not known."""
+        share = dict(self.noise).get("shared")
+        return max(0.0, share) if isinstance(share, float) else 0.0
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Peaks(DatedRecord):

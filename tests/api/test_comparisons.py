@@ -51,15 +51,16 @@ from dlbricks_tui.api.sides import (
 from dlbricks_tui.bricks.decomposition import decompose
 from dlbricks_tui.documents.comparison import question_words
 from dlbricks_tui.estimate.inquiry import Inquiry
+from dlbricks_tui.evaluations import baseline
 from dlbricks_tui.folders import SAMPLE_MODELS, DataFolder
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.models.library import Library, source_of
 from dlbricks_tui.models.loading import Loader
 from dlbricks_tui.runtime.variant import USUAL_KERNELS, Precision
-from dlbricks_tui.store.change import Verdict
+from dlbricks_tui.store.change import Verdict, compared
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.documents import QueryError
-from dlbricks_tui.store.records import Measurement, Record, new_uuid
+from dlbricks_tui.store.records import EndToEnd, Measurement, Record, new_uuid
 from dlbricks_tui.wording.numbers import counted
 from tests.api.exports import (
     DEFINITIONS,
@@ -335,6 +336,20 @@ def test_corresponding_results_are_compared_and_what_is_not_is_named_with_the_re
     check("compared", {name: told(*each) for name, each in COMPARED.items()}, width=160)
 
 
+def test_a_model_that_was_timed_on_a_busy_host_is_compared_with_that_doubt() -> None:
+    was, quiet = models({"m": 10.0}), models({"m": 10.8})
+    busy = [replace(it, noise=(("shared", 0.2),)) for it in quiet if isinstance(it, EndToEnd)]
+    ((there,), (doubted,)) = (compare(side("a", *was), side("b", *now)).models for now in (quiet, busy))
+    assert (there.change.verdict, doubted.change.verdict) == (Verdict.SLOWER, Verdict.UNKNOWN)
+    assert doubted.change.reason.endswith("; the host was busy: measure again when it is quiet")
+    # `dlbricks check` reads the same.
+    first, second = (
+        baseline.timing_of_results([it for it in held if isinstance(it, EndToEnd)]) for held in (was, busy)
+    )
+    assert compared(first, second).interval == doubted.change.interval
+    assert overall([doubted]) == doubted.change
+
+
 def test_one_in_twenty_significant_changes_is_expected_to_be_a_false_alarm() -> None:
     first = side("a", *(model(f"m{number}", 10.0) for number in range(20)))
     second = side("b", *(model(f"m{number}", 20.0) for number in range(20)))
@@ -345,6 +360,10 @@ def test_one_in_twenty_significant_changes_is_expected_to_be_a_false_alarm() -> 
     assert together is not None and together.ratio == pytest.approx(2.0)
     assert (together.verdict, round(together.was_ms), round(together.is_ms)) == (Verdict.SLOWER, 200, 400)
     assert overall(()) is None
+    # The mean of several models has no p.
+    uneven = compare(side("a", *models(BEFORE)), side("b", *models(BEFORE | {"slow": 30.0}))).models
+    together = overall(uneven)
+    assert together is not None and together.reason == "it may be chance, as its interval holds 1"
 
 
 def test_a_label_counts_in_the_first_group_that_has_it() -> None:

@@ -7,8 +7,10 @@ from typing import Any
 import pytest
 
 from dlbricks_tui.api.evaluating import EvaluatedLoad, MeasureLoad, comparison, ready_loads
+from dlbricks_tui.api.from_run import results_in_other_variants
 from dlbricks_tui.api.loads import LoadProcessError
 from dlbricks_tui.api.preparing import CheckedEvaluation, EvaluationPart, LocatedModel
+from dlbricks_tui.bricks.decomposition import decompose
 from dlbricks_tui.evaluations.evaluation import (
     EvaluatedModel,
     EvaluatedRuntime,
@@ -19,6 +21,7 @@ from dlbricks_tui.evaluations.evaluation import (
 from dlbricks_tui.evaluations.matching import Match
 from dlbricks_tui.folders import SAMPLE_MODELS
 from dlbricks_tui.host.fingerprint import fingerprint
+from dlbricks_tui.measure.jobs import CutModel
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.models.library import Library
 from dlbricks_tui.runtime.traits import Format
@@ -27,6 +30,9 @@ from dlbricks_tui.scenarios.scenario import ScenarioOrder
 from dlbricks_tui.store.change import Verdict
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.records import LoadTest
+from dlbricks_tui.store.statistics import summarise
+from tests.bricks.graphs import chain
+from tests.estimate.stored import model_record, store_of
 from tests.evaluations.example import baseline
 from tests.runs.runs import FAKE, MODEL, Site
 from tests.store.samples import load_test
@@ -138,6 +144,19 @@ def test_an_unknown_verdict_has_its_reason(changed: dict[str, Any], reason: str)
 def test_other_verdicts_need_no_reason() -> None:
     found = comparison([baseline(30.0), baseline(60.0, threads=1)], [baseline(), baseline(threads=1)], 0.03)
     assert [(it.verdict, it.reason) for it in found] == [(Verdict.SAME, ""), (Verdict.SLOWER, "")]
+
+
+def test_the_latency_of_an_earlier_result_has_neither_its_warm_up_nor_hides_that_the_host_was_busy(
+    tmp_path: Path,
+) -> None:
+    graph, here = chain("conv", "relu"), fingerprint()
+    steady = (10.0, 10.1, 9.9, 10.0, 10.2)
+    how = {"system": here.id, "samples_ms": (90.0, *steady), "statistics": summarise(steady)}
+    timed = model_record(decompose(graph), 10.0, noise=(("warm_up", 1), ("shared", 0.2)), **how)
+    with store_of(tmp_path, here, timed) as store:
+        framework, model = timed.runtime.partition("-")[0], CutModel(decompose(graph), graph, timed.model)
+        (found,) = results_in_other_variants(store, model, graph.name, framework)
+    assert found.samples_ms == steady and found.low_ms is not None and found.low_ms == pytest.approx(8.0, abs=0.05)
 
 
 def test_an_earlier_result_of_one_process_gives_no_verdict_on_twelve_percent() -> None:

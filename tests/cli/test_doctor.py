@@ -109,6 +109,8 @@ def test_a_model_is_compared_over_systems_by_latency_and_cost(systems: Command, 
     assert (quick["system"], quick["quickest"], quick["cheapest"]) == ("c5.2xlarge", True, False)
     assert (cheap["system"], cheap["quickest"], cheap["cheapest"]) == ("c5.xlarge", False, True)
     assert cheap["dollars_per_million"] == pytest.approx(cheap["latency_ms"] * 0.17 / 3.6)
+    # The interval is that of the latency, also where the model was timed.
+    assert cheap["latency_ms"] == cheap["measured_ms"] == 40.0 and cheap["interval_ms"] == pytest.approx([39.6, 40.4])
     shown = systems("compare", "table1:16")[1].splitlines()
     assert "quickest" in shown[2]
     assert "cheapest" in shown[3]

@@ -202,6 +202,18 @@ def test_the_table_and_the_picture_are_of_the_published_figures() -> None:
     assert (PUBLISHED / PICTURE).read_text(encoding="utf-8") == picture(PUBLISHED_FIGURES)
 
 
+def test_the_figures_of_the_readme_are_those_of_the_page() -> None:
+    page = ACCURACY.read_text(encoding="utf-8").replace("*", "")
+    section = (ROOT / "README.md").read_text(encoding="utf-8").partition("## Accuracy")[2].partition("##")[0]
+    rows = re.findall(r"^\| (.+) \| (.+) \| (\d+) \| (.+) % \| (.+) % \|$", section, re.MULTILINE)
+    assert len(rows) == 4
+    for networks, runtime, number, error, share in rows:
+        framework = runtime.lower().replace(" ", "")
+        alone = rf"{networks} \| {framework}-\S+, 1 thread \| 1 \| .* \| {number} \| {error}% .* \| {share}% \|"
+        in_one_run = rf"{runtime}: .* \| {error} % \| .* \| {share} % \|"
+        assert re.search(in_one_run if "in one run" in networks else alone, page), (networks, runtime)
+
+
 def test_figures_are_read_as_they_were_written(tmp_path: Path) -> None:
     write_figures(tmp_path / "inside.csv", PUBLISHED_FIGURES)
     assert read_figures(tmp_path / "inside.csv") == PUBLISHED_FIGURES

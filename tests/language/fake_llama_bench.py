@@ -35,6 +35,10 @@ def main() -> None:
         return
     with open(os.environ["FAKE_LOG"], "a", encoding="utf-8") as log:  # noqa: PTH123 - as above
         log.write(" ".join(words) + "\n")
+    if manner.startswith("killed in"):
+        with open(os.environ["FAKE_LOG"], encoding="utf-8") as log:  # noqa: PTH123 - as above
+            if str(len(log.readlines())) in manner.split():
+                os.kill(os.getpid(), 9)
     given = dict(zip(words[::2], words[1::2], strict=True))
     prompt, generate, depth, repeats = (int(given[it]) for it in ("-p", "-n", "-d", "-r"))
     path = given["-m"]

@@ -1,11 +1,13 @@
 """Language models in llama.cpp: from small models, whose times a fake llama-bench chooses, to exact answers."""
 
+import errno
 import os
 import re
 import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Sequence
 from dataclasses import replace
@@ -273,12 +275,40 @@ def test_small_models_go_on_without_the_whole_one(bench: Bench, monkeypatch: pyt
     assert found.coverage == 1 and found.measured is None
 
 
+@pytest.mark.parametrize(("killed", "rounds"), [("14", 4), ("38", 3), ("14 20", 0), ("1", 0)])
+def test_an_engine_that_is_killed_takes_its_round_only(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch, killed: str, rounds: int
+) -> None:
+    # Each round has three tests of four models, and at least two rounds count.
+    monkeypatch.setenv("FAKE_MANNER", f"killed in {killed}")
+    monkeypatch.setattr(llama_rounds, "_NARROW", 0.0)
+    monkeypatch.setattr(llama_rounds, "_MOST", 4)
+    assert measured(bench)
+    assert any(isinstance(it, LanguageFailed) for it in bench.told) is not bool(rounds)
+    assert answered(bench).is_measured is bool(rounds)
+    with ResultsDatabase(bench.data.store) as store:
+        assert {it.statistics.count for it in store.records(EndToEnd)} == ({rounds} if rounds else set())
+
+
 def test_a_full_disk_is_told_in_one_line(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(end_to_end, "_LEFT_FREE", 1 << 60)
     assert measured(bench)
     (failed,) = [it for it in bench.told if isinstance(it, LanguageFailed)]
     assert "free some, or name a data folder on a larger disk" in failed.line
     assert not list(bench.data.cache.glob("whole-model-*"))
+
+
+@pytest.mark.parametrize("name", ["TemporaryDirectory", "TemporaryFile"])
+def test_a_disk_without_room_for_another_file_is_told_in_one_line(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    def full(**_: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(tempfile, name, full)
+    assert measured(bench)
+    (failed,) = [it for it in bench.told if isinstance(it, LanguageFailed)]
+    assert "No space left on device; free some of the disk" in failed.line
 
 
 def test_the_engine_ends_with_the_process_that_measures(bench: Bench, tmp_path: Path) -> None:

@@ -75,6 +75,21 @@ def test_measured_bricks_of_another_model_correct_predictions(step: Step) -> Non
     assert corrected.coverage == 0.0
 
 
+TINY = replace(SMALL, hidden=64, heads=2, kv_heads=1, head_size=32, rotary_size=32, inner=64, vocabulary=64)
+
+
+def of_quick_calls(work: BrickWork) -> float:
+    """Return the latency on a host that reads and computes as usual, and whose calls take a tenth."""
+    busy = predicting._busy_share(work, RATES)
+    return (busy + 0.1 * (1.0 - busy)) * usual_ms(work, RATES)
+
+
+@pytest.mark.parametrize("step", STEPS)
+def test_tiny_bricks_whose_calls_are_quick_say_little_about_large_ones(step: Step) -> None:
+    usual, found = (predicted(it, step) for it in (BrickPredictor(RATES), with_measured(of_quick_calls, TINY)))
+    assert 0.5 * usual.ms < found.ms < usual.ms < found.bounds_ms[1]
+
+
 def test_products_of_another_precision_tell_something() -> None:
     (work, index, graph) = layers(LARGE, Step.decode(128), precision=WeightPrecision.INT8)[-1]
     usual = BrickPredictor(RATES).time_of(graph.graph, index)

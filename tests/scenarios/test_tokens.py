@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from itertools import groupby
+from statistics import fmean
 
 import pytest
 from hypothesis import given
@@ -110,6 +111,16 @@ def test_pauses_make_room_for_more_users_and_are_the_same_each_time() -> None:
     for few, many in zip(slow.pauses(3, 2000.0, is_driven=True), pauses, strict=True):
         assert few == many[: len(few)]
         assert len(few) >= 3
+
+
+@pytest.mark.parametrize(("users", "think_s"), [(100, 300.0), (200, 600.0)])
+def test_many_users_with_long_pauses_wait_as_in_a_queue_with_random_arrivals(users: int, think_s: float) -> None:
+    asked = replace(ASKED, think_s=think_s)
+    answers = TokenQueue(asked, STEPS).answers(TokenServing.SINGLE, asked.pauses(users, 2000.0))
+    # An answer takes 2 seconds, so one waits busy / (1 - busy) seconds before the prompt is read.
+    busy = users * 2.0 / (think_s + 2.0)
+    expected_ms = 1000.0 * (busy / (1.0 - busy) + 1.0)
+    assert fmean(TokenSamples.of(answers, GENERATE).first_ms) == pytest.approx(expected_ms, rel=0.15)
 
 
 @given(st.sampled_from(TokenServing), st.integers(1, 12), st.integers(1, 8), st.floats(0, 30))

@@ -18,6 +18,7 @@ from dlbricks_tui.store.change import (
     all_compared,
     changes_from,
     compared,
+    t_distance,
     timing_of,
 )
 from dlbricks_tui.store.statistics import (
@@ -108,6 +109,9 @@ def test_equal_samples_do_not_differ_and_too_few_are_not_judged() -> None:
 @pytest.mark.parametrize(("distance", "freedom"), [(2.776, 4), (2.306, 8), (1.960, math.inf)])
 def test_p_values_by_students_distribution_are_those_of_its_tables(distance: float, freedom: float) -> None:
     assert t_p_value(distance, freedom) == pytest.approx(0.05, rel=0.02)
+    assert t_p_value(t_distance(freedom), freedom) == pytest.approx(0.05) and t_distance(freedom) == pytest.approx(
+        distance, rel=0.01
+    )
     assert t_p_value(0.0, freedom) == 1.0 and t_p_value(1e200, freedom) == pytest.approx(0.0)
 
 
@@ -242,6 +246,28 @@ def test_several_processes_are_compared_by_a_t_test() -> None:
     assert compared(timing_of(was[:2]), timing_of(now)).verdict is Verdict.UNKNOWN
 
 
+@pytest.mark.parametrize("processes", [1, 2, 3, 5])
+def test_slower_never_stands_beside_an_interval_that_holds_zero(processes: int) -> None:
+    chance = random.Random(processes)
+    found = []
+    for _ in range(300):
+        sides = [
+            [
+                samples(by * math.exp(chance.gauss(0, 0.02)), 20, 0.05, chance.randrange(1 << 30))
+                for _ in range(processes)
+            ]
+            for by in (10.0, chance.choice((8.0, 10.6, 11.5)))
+        ]
+        was, now = map(timing_of, sides)
+        found.append(compared(was, now, changes_from(0.01)))
+        back = compared(now, was, changes_from(0.01))
+        assert back.p_value == pytest.approx(found[-1].p_value)
+        assert [1 + it for it in back.interval] == pytest.approx([1 / (1 + it) for it in found[-1].interval[::-1]])
+        holds_zero = found[-1].interval[0] <= 0.0 <= found[-1].interval[1]
+        assert found[-1].verdict not in (Verdict.SLOWER, Verdict.FASTER) or not holds_zero
+    assert {it.verdict for it in found} >= {Verdict.SLOWER, Verdict.FASTER, Verdict.UNKNOWN}
+
+
 def test_the_best_of_several_needs_a_smaller_p_value() -> None:
     pair = estimated(10.0, 0.05), estimated(10.76, 0.05)
     assert compared(*pair).p_value == pytest.approx(0.042, rel=0.05)
@@ -269,7 +295,7 @@ def test_estimates_are_compared_by_their_intervals() -> None:
 
 def test_an_interval_that_reaches_zero_stays_above_minus_one_hundred_percent() -> None:
     found = compared(estimated(10.0, 1.0), estimated(10.0, 1.0))
-    assert found.interval[0] == -1.0 and found.verdict is Verdict.UNKNOWN
+    assert -1.0 < found.interval[0] < -0.99 and 1.0 < found.interval[1] < 1e3 and found.verdict is Verdict.UNKNOWN
 
 
 def test_a_latency_of_zero_is_refused() -> None:
