@@ -60,7 +60,6 @@ class DataFolder:
     # The networks that a driver of a fleet has sent to this host, by hash.
     parcels = _Inside("parcels")
     # A file per task that a driver of a fleet has given to this host: the id of its run.
-    tasks = _Inside("tasks")
     # The certificates and private keys of fleets.
     certificates = _Inside("certificates")
     # A file per trace.

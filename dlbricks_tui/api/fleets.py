@@ -19,8 +19,8 @@ from dlbricks_tui.fleet.request import (
     FleetHostState,
     FleetProgress,
     FleetRequest,
+    HostChanged,
     HostEntry,
-    HostRow,
 )
 from dlbricks_tui.fleet.scheduler import SECURE, Certificates, check_address
 from dlbricks_tui.folders import DATA_FOLDER_VARIABLE, DataFolder
@@ -280,7 +280,7 @@ def fleet_result(state: JobState, progress: FleetProgress) -> FleetResult:
         state,
         fleet=state.run,
         question=progress.started.question if progress.started else "",
-        hosts=tuple(taken(FleetHost, it, host=it.name, state=it.state.value) for it in progress.hosts.values()),
+        hosts=tuple(taken(FleetHost, it, state=it.state.value) for it in progress.hosts.values()),
         models=tuple(
             FleetModel(
                 model=model,
@@ -316,7 +316,7 @@ class FleetView:
     """A fleet run at a moment."""
 
     state: JobState
-    hosts: tuple[HostRow, ...]
+    hosts: tuple[HostChanged, ...]
     result: FleetResult
 
     @property
@@ -394,10 +394,10 @@ class FleetJob:
         if self.resume():
             self.drive_apart()
 
-    def control_host(self, host: HostRow, what: str) -> None:
+    def control_host(self, host: HostChanged, what: str) -> None:
         """Cancel the work of a host, pause it, or let it go on: `what` is `cancel` or `pause`."""
         is_paused = host.state is FleetHostState.PAUSED
-        self.folder.command_host(host.name, "resume" if is_paused and what == "pause" else what)
+        self.folder.command_host(host.host, "resume" if is_paused and what == "pause" else what)
 
     def add_hosts(self, file: Path) -> Sequence[str]:
         """Let the hosts of another hosts file take part, and return their names."""

@@ -198,7 +198,7 @@ class ShownFleet(Display):
         for it in rows[:_MOST_HOSTS]:
             left = f"{duration(it.seconds_left)} left" if it.seconds_left and it.state in WORKING else ""
             table.add_row(
-                name_cell(it.name),
+                name_cell(it.host),
                 Text(it.state.value),
                 ProgressBar(total=max(1, it.of), completed=it.bricks, width=20),
                 Text(f"{it.bricks} of {it.of}" if it.of else ""),

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from dlbricks_tui.documents.parts import BLANK_LINE, CellKind, Column, Part, Sentence, Table, bar_column, name_column
 from dlbricks_tui.documents.pictures import Axis, BarRow, LegendSign, Mark, Piece, Rows
-from dlbricks_tui.fleet.request import FleetHostState, HostRow
+from dlbricks_tui.fleet.request import FleetHostState, HostChanged
 from dlbricks_tui.wording.answers import runtime_words
 from dlbricks_tui.wording.jobs import WORKING
 from dlbricks_tui.wording.numbers import (
@@ -66,12 +66,12 @@ def examination_parts(found: Sequence[Examination], *, everything: bool) -> Iter
     yield Table(columns, rows)
 
 
-def fleet_parts(found: FleetResult, hosts: Sequence[HostRow]) -> Iterator[Part]:
+def fleet_parts(found: FleetResult, hosts: Sequence[HostChanged]) -> Iterator[Part]:
     """Yield the hosts, the estimates of all models on them, and the order of the hosts for each model."""
     yield Table(host_columns(hosts), hosts)
     for host in hosts:
         if host.message:
-            yield Sentence(f"{host.name} {host.state.value}: {host.message}")
+            yield Sentence(f"{host.host} {host.state.value}: {host.message}")
     for left_out in found.left_out:
         yield Sentence(f"{left_out.model} is left out: {left_out.reason}")
     if not found.models:
@@ -117,13 +117,13 @@ def _estimates_parts(
     yield Sentence("; ".join(legend), "muted")
 
 
-def host_columns(hosts: Sequence[HostRow], *, in_panel: bool = False) -> tuple[Column[HostRow], ...]:
+def host_columns(hosts: Sequence[HostChanged], *, in_panel: bool = False) -> tuple[Column[HostChanged], ...]:
     """Return the columns of hosts; a panel has bars, and the reasons for states in the rows of their hosts."""
-    drawn: tuple[Column[HostRow], ...] = (bar_column(lambda it: it.bricks / it.of if it.of else 0.0),)
-    left: tuple[Column[HostRow], ...] = (Column("left", _time_left),)
-    told: tuple[Column[HostRow], ...] = (name_column("reports", lambda it: it.message, "muted"),)
+    drawn: tuple[Column[HostChanged], ...] = (bar_column(lambda it: it.bricks / it.of if it.of else 0.0),)
+    left: tuple[Column[HostChanged], ...] = (Column("left", _time_left),)
+    told: tuple[Column[HostChanged], ...] = (name_column("reports", lambda it: it.message, "muted"),)
     return (
-        name_column("host", lambda it: it.name),
+        name_column("host", lambda it: it.host),
         name_column("state", lambda it: it.state.value, lambda it: _STYLES.get(it.state, "text")),
         name_column("system", lambda it: it.system_name or it.system),
         *(drawn if in_panel else ()),
@@ -137,7 +137,7 @@ def host_columns(hosts: Sequence[HostRow], *, in_panel: bool = False) -> tuple[C
     )
 
 
-def _time_left(it: HostRow) -> str:
+def _time_left(it: HostChanged) -> str:
     return duration(it.seconds_left) if it.seconds_left and it.state in WORKING else ""
 
 

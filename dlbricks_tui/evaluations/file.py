@@ -4,7 +4,7 @@ import hashlib
 import os
 import re
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields, replace
 from itertools import islice
 from pathlib import Path
@@ -13,7 +13,7 @@ from typing import Any
 import tomlkit
 
 from dlbricks_tui.evaluations.evaluation import FORMAT, TABLES, Evaluation, EvaluationError, FileTable
-from dlbricks_tui.evaluations.faults import Position, excess, offset_of, offsets_of, position_at, shown
+from dlbricks_tui.evaluations.faults import Fault, Position, excess, offset_of, offsets_of, position_at, shown
 from dlbricks_tui.evaluations.validation import broken_rules, faults_of
 from dlbricks_tui.files import NotRegularError, open_regular, write_named
 from dlbricks_tui.printable import printable
@@ -191,12 +191,17 @@ def evaluation_of(text: str, sha256: str, file: str) -> Evaluation:
         faults = faults_of(document) or list(islice(broken_rules(document), _MOST_FAULTS))
     except RecursionError:
         raise EvaluationError(f"{file}: the values nest too deep; write them flatter") from None
+    without_faults(faults, text, file)
+    tables = {it.field: loaded(it, document.get(name)) for name, it in TABLES.items() if name in document}
+    return Evaluation(name=document["name"], about=document.get("about", ""), sha256=sha256, **tables)
+
+
+def without_faults(faults: Sequence[Fault], text: str, file: str) -> None:
+    """Raise EvaluationError for the first of the faults in a text, if there is any."""
     if faults:
         offsets = offsets_of(text)
         first = min(faults, key=lambda fault: offset_of(fault.place, offsets))
         raise error_at(file, position_at(text, offset_of(first.place, offsets)), first.message)
-    tables = {it.field: loaded(it, document.get(name)) for name, it in TABLES.items() if name in document}
-    return Evaluation(name=document["name"], about=document.get("about", ""), sha256=sha256, **tables)
 
 
 def loaded(table: FileTable, value: Any) -> Any:

@@ -172,12 +172,16 @@ _SHORT_LIST = 8
 _LARGEST = 10**20
 
 
-def faults_of(document: Mapping[str, Any]) -> list[Fault]:
-    """Return the first faults of a document: numbers that are none, then what the schema does not allow."""
+def faults_of(document: Mapping[str, Any], allows: Schema | None = None) -> list[Fault]:
+    """Return the first faults of a document: numbers that are none, then what its schema does not allow.
+
+    Without a schema it is an evaluation.
+    """
     numbers = list(islice(_number_faults(document), _MOST_FAULTS))
     if numbers:
         return numbers
-    return [_fault(error) for error in islice(_validator().iter_errors(document), _MOST_FAULTS)]
+    validator = _validator() if allows is None else _KIND(allows)
+    return [_fault(error) for error in islice(validator.iter_errors(document), _MOST_FAULTS)]
 
 
 def _number_faults(document: Mapping[str, Any]) -> Iterator[Fault]:
@@ -205,8 +209,7 @@ def _is_strange(number: float) -> bool:
 
 @cache
 def _validator() -> Draft202012Validator:
-    kind = extend(Draft202012Validator, {"items": _items, "pattern": _pattern})
-    return kind(schema())
+    return _KIND(schema())
 
 
 def _items(validator: Any, part: Schema, value: Any, whole: Schema) -> Iterator[ValidationError]:
@@ -235,6 +238,9 @@ def _pattern(_: Any, pattern: str, value: Any, __: Schema) -> Iterator[Validatio
     """Check a text. In JSON schema `$` is the end of the text, in Python also a place before a line break there."""
     if isinstance(value, str) and not re.search(pattern.removesuffix("$") + r"\Z", value):
         yield ValidationError("does not match")
+
+
+_KIND = extend(Draft202012Validator, {"items": _items, "pattern": _pattern})
 
 
 def _fault(error: ValidationError) -> Fault:

@@ -4,10 +4,9 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from dlbricks_tui.estimate.comparison import Prices, cost_of, names_of
-from dlbricks_tui.estimate.estimate import Coverage
 from dlbricks_tui.estimate.inquiry import Inquiry, Predictors
 from dlbricks_tui.estimate.orders import HostComparison, HostLatency, ModelOnHost, ParcelWork, model_on_host, plan_for
 from dlbricks_tui.estimate.system_estimate import SystemEstimate
@@ -131,52 +130,30 @@ class Answering:
         way = pool.conditions.system, pool.conditions.runtime
         if isinstance(model, LanguagePart):
             for host in self.pools.members[pool]:
-                if host.system is None:
-                    continue
-                token = model.on_host(self.store, host.system, pool.conditions.runtime)
-                layers = Coverage(token.measured, missing=0, unmeasurable=0, predicted=token.predicted)
-                if not token.fits:
-                    yield replace(self._told(pool, name, host, None, layers, None), fits=False)
-                    continue
-                ms = token.decode.ms
-                told = self._told(pool, name, host, (ms, *token.decode.bounds_ms), layers, 1000 / ms)
-                yield replace(told, first_token_ms=token.prefill.ms, fits=True)
+                if host.system is not None:
+                    found = model.on_host(self.store, host.system, pool.conditions.runtime)
+                    yield self._told(pool, name, host, found)
             return
         inquiry = Inquiry(self.store, model.decomposition, None, self.predictors)
-        found = self._found[pool, name] = inquiry.on(*way) or inquiry.empty(*way)
+        answer = self._found[pool, name] = inquiry.on(*way) or inquiry.empty(*way)
         # A sum that leaves layers out tells nothing about the model.
-        composed = None if found.estimate.is_partial else found.estimate.composed
-        latency = composed and (composed.sequential_ms, composed.interval.low_ms, composed.interval.high_ms)
+        composed, layers = None if answer.estimate.is_partial else answer.estimate.composed, answer.estimate.coverage
+        known: dict[str, Any] = {f"{it}_layers": getattr(layers, it) for it in ("measured", "predicted", "missing")}
+        if composed:
+            known |= {"low_ms": composed.interval.low_ms, "high_ms": composed.interval.high_ms}
+            known["sequential_ms"] = composed.sequential_ms
         for host in self.pools.members[pool]:
-            yield self._told(pool, name, host, latency, found.estimate.coverage, found.per_second)
+            yield self._told(pool, name, host, {**known, "per_second": answer.per_second})
 
-    def _told(
-        self,
-        pool: BrickPool,
-        model: str,
-        host: HostWork,
-        latency: tuple[float, float, float] | None,
-        coverage: Coverage,
-        per_second: float | None,
-    ) -> HostEstimate:
-        price = host.entry.price_per_hour
+    def _told(self, pool: BrickPool, model: str, host: HostWork, found: Mapping[str, Any]) -> HostEstimate:
+        """Return the estimate of a model on a host with its price."""
+        price, per_second = host.entry.price_per_hour, found.get("per_second")
         if price is None and host.system is not None:
             price = self.prices.of(names_of(host.system.id, {host.system.id: host.system}))
-        sequential_ms, low_ms, high_ms = latency or (None, None, None)
-        return HostEstimate(
-            host=host.name,
-            model=model,
-            # One name for all hosts, whatever their Python.
-            runtime=pool.part.request.runtime.identity,
-            sequential_ms=sequential_ms,
-            low_ms=low_ms,
-            high_ms=high_ms,
-            measured_layers=coverage.measured,
-            predicted_layers=coverage.predicted,
-            missing_layers=coverage.missing,
-            per_second=per_second,
-            dollars_per_million=cost_of(1000 / per_second, price) if per_second and price is not None else None,
-        )
+        dollars = cost_of(1000 / per_second, price) if per_second and price is not None else None
+        # One name of the runtime for all hosts, whatever their Python.
+        runtime = pool.part.request.runtime.identity
+        return HostEstimate(host=host.name, model=model, runtime=runtime, dollars_per_million=dollars, **found)
 
     def _new_orders(self) -> Iterator[OrderFound]:
         states = self._states()

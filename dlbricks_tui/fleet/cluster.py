@@ -17,7 +17,6 @@ from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import dask.config
 from distributed import Scheduler
 from distributed.core import Status
 from distributed.deploy.spec import ProcessInterface, SpecCluster
@@ -28,9 +27,9 @@ from dlbricks_tui.fleet import worker as worker_module
 from dlbricks_tui.fleet.engine import HostUnreachable
 from dlbricks_tui.fleet.host_script import ENVIRONMENT
 from dlbricks_tui.fleet.request import FleetError, HostEntry, last_line, shell_path
-from dlbricks_tui.fleet.scheduler import LOOPBACK, SETTINGS, Certificates
+from dlbricks_tui.fleet.scheduler import LOOPBACK, Certificates
 from dlbricks_tui.fleet.ssh import SECONDS_TO_CLOSE, HostRefusedError, SshError, connected
-from dlbricks_tui.fleet.worker import MARK, SECONDS_BETWEEN_SIGNS
+from dlbricks_tui.fleet.worker import HELLO, MARK, SECONDS_BETWEEN_SIGNS
 from dlbricks_tui.printable import printable
 
 if TYPE_CHECKING:
@@ -56,7 +55,7 @@ Tell = Callable[[HostUnreachable], None]
 
 
 class FleetCluster(SpecCluster):  # type: ignore[misc]
-    """The scheduler and the workers of a fleet. `scheduler_address` is for the driver's client.
+    """The scheduler and the workers of a fleet, with dask set up. `scheduler_address` is for the driver's client.
 
     `logs` is the folder for the log of each host. `tell` is called in the cluster's thread.
     """
@@ -64,7 +63,6 @@ class FleetCluster(SpecCluster):  # type: ignore[misc]
     def __init__(self, hosts: Sequence[HostEntry], certificates: Certificates, logs: Path, tell: Tell) -> None:
         self._means = {"certificates": certificates, "logs": logs, "tell": tell}
         logs.mkdir(parents=True, exist_ok=True)
-        dask.config.set(SETTINGS)
         scheduler = {
             "cls": Scheduler,
             "options": {
@@ -211,37 +209,28 @@ class HostWorker(ProcessInterface):  # type: ignore[misc]
 
         Raise HostRefusedError unless the host has the same dlbricks and dask.
         """
-        hello: Any = {}
+        line, lines = b"", 0
         try:
-            for _ in range(_MOST_LINES_BEFORE_HELLO):
+            while not line.startswith(MARK.encode()) and lines < _MOST_LINES_BEFORE_HELLO:
                 line = await asyncio.wait_for(process.stdout.readline(), _SECONDS_TO_START)
-                if line.startswith(MARK.encode()) and len(line) < _LONGEST_LINE:
-                    hello = json.loads(line.removeprefix(MARK.encode()))
-                if hello or not line:
-                    break
-            else:
-                raise ValueError("no hello")
+                lines = lines + 1 if line else _MOST_LINES_BEFORE_HELLO
         except asyncio.TimeoutError:
             raise SshError(f"it did not answer within {_SECONDS_TO_START:.0f} seconds") from None
-        except ValueError:
-            raise SshError("it answered with something else than settings; check this host") from None
-        if not hello or not isinstance(hello, dict):
+        if not line:
             await asyncio.wait((logging,), timeout=_SECONDS_TO_END)
             await _has_ended(process, _SECONDS_TO_END)
             status, said = process.exit_status, last_line(self._printed)
             if status in _NO_SUCH_COMMAND or "No module named" in said:
-                raise HostRefusedError(f"dlbricks is not installed there: `{_INSTALL}` sets it up")
+                raise HostRefusedError(f"dlbricks is not installed there ({said}): `{_INSTALL}` sets it up")
             raise SshError(f"its worker does not start: {said or f'status {status}'}")
-        if "lacks" in hello:
-            raise HostRefusedError(f"its dlbricks lacks {hello['lacks']}: `{_INSTALL}` sets it up")
-        for package, here in (("dlbricks", __version__), ("distributed", metadata.version("distributed"))):
-            if hello.get(package) != here:
-                has = f"it has {package} {str(hello.get(package))[:40]}, and this machine {here}"
+        hello = line[:_LONGEST_LINE].decode(errors="replace").removeprefix(MARK).split()
+        if len(hello) != len(HELLO) or not hello[-1].isdigit() or not 0 < int(hello[-1][:6]) < 2**16:
+            raise SshError(f"it answered with something else than settings: `{_INSTALL}`, or check this host")
+        for package, here, there in zip(HELLO, (__version__, metadata.version("distributed")), hello, strict=False):
+            if there != here:
+                has = f"it has {package} {printable(there)[:40]}, and this machine {here}"
                 raise HostRefusedError(f"{has}: `{_INSTALL}` makes them equal")
-        port = hello.get("port")
-        if type(port) is not int or not 0 < port < 2**16:
-            raise SshError("its worker told no port; check this host")
-        return port
+        return int(hello[-1])
 
     async def _keep_log(self, reader: "asyncssh.SSHReader[bytes]") -> None:
         """Append what the worker prints to its log, up to a limit, until it ends."""

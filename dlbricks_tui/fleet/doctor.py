@@ -8,7 +8,7 @@ import json
 import re
 import shlex
 import time
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from functools import partial
@@ -37,8 +37,6 @@ GIBIBYTE, MEBIBYTE = 1 << 30, 1 << 20
 BYTES_TO_INSTALL = 2 * GIBIBYTE
 _BYTES_TO_MEASURE = 256 * MEBIBYTE
 _OLDEST_PYTHON, _NEWEST_PYTHON, _PYTHONS = (3, 10), (3, 14), "Python 3.10 to 3.14"
-# A larger load of other programs is worth a line, as in `dlbricks doctor`.
-_BUSY_SHARE, _STOLEN_SHARE = 0.05, 0.005
 # Certificates have a beginning and an end.
 _CLOCK_NOTE_SECONDS, _CLOCK_LIMIT_SECONDS = 2.0, 300.0
 # Hosts that are examined at the same time. Frameworks are imported from a disk that may be slow.
@@ -54,7 +52,7 @@ _MOST_IN_FACTS, _MOST_ENTRIES = 4096, 64
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostFacts:
-    """Facts about a host. Texts are empty and numbers None if the host cannot tell."""
+    """What the interpreter of a host tells about it and the environment there. Texts are empty if it cannot tell."""
 
     python: str
     implementation: str
@@ -66,27 +64,14 @@ class HostFacts:
     operating_system: str
     machine: str
     libc: str
-    cpu: str
-    cores: int
-    vectors: str
-    governors: tuple[str, ...]
-    busy: float | None
-    stolen: float | None
-    free_memory: int | None
-    # The run that holds the lock of the host.
-    measuring: str
     # The absolute path of its folder, and the reason why it cannot be written to.
     folder: str
     obstacle: str
     free_disk: int
     # The environment is one that `--install` has made, or there is none.
     replaceable: bool
-    # The interpreter of the environment, and what is installed in it.
+    # The interpreter of the environment.
     interpreter: str
-    environment_python: str
-    dlbricks: str
-    content: str
-    packages: Mapping[str, str]
     # The time there when the script began and when it ended, in milliseconds since 1970.
     clock_first: int
     clock_last: int
@@ -215,7 +200,7 @@ def for_each(
 
 async def examine(wanted: Wanted, host: HostEntry, connection: "SshConnection") -> Examination:
     """Examine one host; FleetError if the connection ends."""
-    program = script("tell", host.folder_there, [it.name for it in wanted.packages])
+    program = script("tell", host.folder_there)
     sent = time.time()
     asked = await connection.run(f"{shell_path(host.python_there)} -I -", program, seconds=_SECONDS_TO_CHECK)
     received = time.time()
@@ -226,21 +211,18 @@ async def examine(wanted: Wanted, host: HostEntry, connection: "SshConnection") 
         facts = facts_from(asked.out)
         # The clock offset is between these, as the delay each way is unknown; the one nearest to 0 is judged.
         least, most = facts.clock_last / 1000 - received, facts.clock_first / 1000 - sent
-        findings += judged(host, facts, least if least > 0 else min(most, 0.0), wanted)
-        if not any(it.installable for it in findings):
-            command = shlex.join([facts.interpreter, "-I", "-m", _AT_HOST, facts.folder, *wanted.frameworks])
-            asked = await connection.run(command, seconds=_SECONDS_TO_START)
-            if asked.status:
-                why = last_line(asked.err) or f"it ends with status {asked.status}"
-                cure = f"remove {facts.folder}/{ENVIRONMENT} there, and let {_INSTALL} make it again"
-                findings.append(_lack("dlbricks", f"does not start: {why}", cure=cure))
-            else:
-                report = _report_in(asked.out)
-                for framework in wanted.frameworks:
-                    subject, why = traits_of(framework).title, printable(report.failures.get(framework, ""))
-                    cure = f"{facts.interpreter} -m dlbricks_tui runtimes check says more there"
-                    failed = _lack(subject, f"does not start: {why}", cure=cure)
-                    findings.append(failed if why else HostFinding(subject, "starts"))
+        told = await _told_by(facts, wanted, connection) if facts.interpreter else ""
+        report = told if isinstance(told, HostReport) else None
+        findings += judged(host, facts, told, least if least > 0 else min(most, 0.0), wanted)
+        if report is not None and not any(it.installable for it in findings):
+            for framework in wanted.frameworks:
+                subject, why = traits_of(framework).title, printable(report.failures.get(framework, ""))
+                cure = f"{facts.interpreter} -m dlbricks_tui runtimes check says more there"
+                failed = _lack(subject, f"does not start: {why}", cure=cure)
+                findings.append(failed if why else HostFinding(subject, "starts"))
+        for noticed in report.noticed if report is not None else ():
+            subject, state, cure = map(printable, noticed)
+            findings.append(_note(subject, state, cure=cure) if cure else HostFinding(subject, state))
     lacking = any(it.verdict is FindingVerdict.LACKS for it in findings)
     system = None if report is None else check_report(report)
     return Examination(
@@ -248,7 +230,7 @@ async def examine(wanted: Wanted, host: HostEntry, connection: "SshConnection") 
         state=Readiness.LACKING if lacking else Readiness.READY,
         findings=tuple(findings),
         system=system.id if system else "",
-        system_name=printable(system.name) if system else facts.cpu if facts else "",
+        system_name=printable(system.name) if system else "",
         bricks=report.bricks if report else None,
         interpreter=facts.interpreter if facts else "",
     )
@@ -276,17 +258,18 @@ def facts_from(output: bytes) -> HostFacts:
         raise FleetError(f"its answer to the doctor {error}; check what this host is") from error
 
 
-def _report_in(output: bytes) -> HostReport:
-    """Return the report of a host about itself; raise FleetError unless it is one."""
+async def _told_by(facts: HostFacts, wanted: Wanted, connection: "SshConnection") -> HostReport | str:
+    """Return the report of the dlbricks in the environment of a host, or why there is none."""
+    asked_for = json.dumps([wanted.frameworks, [it.name for it in wanted.packages]])
+    command = shlex.join([facts.interpreter, "-I", "-m", _AT_HOST, facts.folder, asked_for])
+    asked = await connection.run(command, seconds=_SECONDS_TO_START)
+    if asked.status:
+        return f"does not start: {last_line(asked.err) or f'it ends with status {asked.status}'}"
     try:
-        report = message_in(answer_in(output).decode(errors="replace"), HostReport)
+        report = message_in(answer_in(asked.out).decode(errors="replace"), HostReport)
         check_report(report)
-        if report.bricks < 0:
-            raise MessageError("has values that it cannot have")
-    except MessageError as error:
-        raise FleetError(f"its check of itself {printable(str(error))}; check what this host is") from error
-    except ImpossibleError as error:
-        raise FleetError(f"its check of itself is {error}; check what this host is") from error
+    except (MessageError, ImpossibleError) as error:
+        return f"is not as here: its check of itself {printable(str(error))}"
     return report
 
 
@@ -315,32 +298,31 @@ async def _no_python(host: HostEntry, connection: "SshConnection", asked: "Finis
     return _blocking("Python", state, cure=cure)
 
 
-def judged(host: HostEntry, facts: HostFacts, clock_seconds: float, wanted: Wanted) -> tuple[HostFinding, ...]:
-    """Return one finding for each subject; `clock_seconds` is the least by which its clock can be ahead."""
-    lacks_ours = tuple(_environment(facts, wanted))
+def judged(
+    host: HostEntry, facts: HostFacts, told: HostReport | str, clock_seconds: float, wanted: Wanted
+) -> tuple[HostFinding, ...]:
+    """Return one finding for each subject.
+
+    `told` is the report of its environment, or why there is none, and `clock_seconds` the least by which its clock can
+    be ahead.
+    """
+    lacks_ours = tuple(_environment(facts, told, wanted))
     must_install = any(it.verdict is FindingVerdict.LACKS for it in lacks_ours)
-    cores = f"{facts.cores} core{'' if facts.cores == 1 else 's'}"
+    used = facts.python, facts.executable
+    if isinstance(told, HostReport) and not must_install:
+        used = printable(told.python), facts.interpreter
     return (
-        *_python(host, facts, wanted, must_install),
+        _python(facts, *used, wanted),
         *(_obstacles(host, facts) if must_install else ()),
         *lacks_ours,
-        *_noise(facts),
         _clock(clock_seconds),
-        *_room(facts, must_install),
-        HostFinding(
-            "processor",
-            f"{facts.cpu or facts.machine}, {cores}, {facts.vectors or 'no vector instructions known'}",
-        ),
-        _note("measuring", f"{facts.measuring} measures there", cure="the fleet run waits until it has ended")
-        if facts.measuring
-        else HostFinding("measuring", "nothing measures there"),
+        _room(facts, must_install),
     )
 
 
-def _python(host: HostEntry, facts: HostFacts, wanted: Wanted, must_install: bool) -> Iterator[HostFinding]:
-    """Yield the verdict on the interpreter that makes the environment, or on the one in it."""
-    python = facts.python if must_install else facts.environment_python
-    state = f"{python} ({facts.executable if must_install else facts.interpreter})"
+def _python(facts: HostFacts, python: str, executable: str, wanted: Wanted) -> HostFinding:
+    """Return the verdict on the version of the interpreter that makes the environment, or of the one in it."""
+    state = f"{python} ({executable})"
     usual = f"python{wanted.python}"
     # Another interpreter may be there.
     fits = [it for it in facts.others if not _misfit(facts, it.removeprefix("python"), wanted)]
@@ -348,17 +330,16 @@ def _python(host: HostEntry, facts: HostFacts, wanted: Wanted, must_install: boo
     if fits:
         another = f'write python = "{usual if usual in fits else fits[-1]}" for it in the hosts file'
     if facts.implementation != "CPython":
-        yield _blocking("Python", f"{facts.implementation} {state}", cure=f"{_ANOTHER_PYTHON}: CPython")
-    elif not _OLDEST_PYTHON <= _numbers(python)[:2] <= _NEWEST_PYTHON:
-        yield _blocking("Python", f"{state}, and {_PYTHONS} are needed", cure=another)
-    elif misfit := _misfit(facts, python, wanted):
-        yield _blocking("Python", f"{state}, which {misfit.name} {misfit.version} is not made for", cure=another)
-    elif _minor(python) != wanted.python:
+        return _blocking("Python", f"{facts.implementation} {state}", cure=f"{_ANOTHER_PYTHON}: CPython")
+    if not _OLDEST_PYTHON <= _numbers(python)[:2] <= _NEWEST_PYTHON:
+        return _blocking("Python", f"{state}, and {_PYTHONS} are needed", cure=another)
+    if misfit := _misfit(facts, python, wanted):
+        return _blocking("Python", f"{state}, which {misfit.name} {misfit.version} is not made for", cure=another)
+    if _minor(python) != wanted.python:
         cure = f'to compare with this machine, write python = "{usual}" for it in the hosts file'
         text = f"{state}, and {wanted.python} here: results are those of another runtime"
-        yield _note("Python", text, cure=cure if usual in facts.others else "")
-    else:
-        yield HostFinding("Python", state)
+        return _note("Python", text, cure=cure if usual in facts.others else "")
+    return HostFinding("Python", state)
 
 
 def _misfit(facts: HostFacts, python: str, wanted: Wanted) -> WantedPackage | None:
@@ -397,42 +378,29 @@ def _obstacles(host: HostEntry, facts: HostFacts) -> Iterator[HostFinding]:
         yield _blocking("environment", text, cure="move it away, or name another folder in the hosts file")
 
 
-def _environment(facts: HostFacts, wanted: Wanted) -> Iterator[HostFinding]:
+def _environment(facts: HostFacts, told: HostReport | str, wanted: Wanted) -> Iterator[HostFinding]:
     """Yield the verdicts on what is installed in the environment."""
     place = f"{facts.folder}/{ENVIRONMENT}"
     if not facts.interpreter:
         yield _to_install("environment", f"none in {place}")
         return
     yield HostFinding("environment", place)
-    if not facts.dlbricks:
-        yield _to_install("dlbricks", "not installed")
-    elif facts.dlbricks != wanted.dlbricks:
-        yield _to_install("dlbricks", f"{facts.dlbricks}, and {wanted.dlbricks} here")
-    elif facts.content != wanted.content:
-        yield _to_install("dlbricks", f"{facts.dlbricks} with other files than here")
+    if isinstance(told, str):
+        yield _to_install("dlbricks", told)
+        return
+    version = printable(told.dlbricks)
+    if told.dlbricks != wanted.dlbricks:
+        yield _to_install("dlbricks", f"{version}, and {wanted.dlbricks} here")
+    elif told.content != wanted.content:
+        yield _to_install("dlbricks", f"{version} with other files than here")
     else:
-        yield HostFinding("dlbricks", facts.dlbricks)
+        yield HostFinding("dlbricks", version)
     for package in wanted.packages:
-        found = facts.packages.get(package.name, "")
+        found = printable(told.packages.get(package.name, ""))
         if found == package.version:
             yield HostFinding(package.name, found)
         else:
             yield _to_install(package.name, f"{found or 'none'}, and {package.version} here")
-
-
-def _noise(facts: HostFacts) -> Iterator[HostFinding]:
-    governors, busy, stolen = ", ".join(facts.governors), facts.busy, facts.stolen
-    if governors in ("", "performance"):
-        yield HostFinding("governor", governors or "not told")
-    else:
-        yield _note("governor", governors, cure="sudo cpupower frequency-set -g performance")
-    if busy is None or stolen is None:
-        yield HostFinding("load", "not told")
-    elif busy > _BUSY_SHARE or stolen > _STOLEN_SHARE:
-        text = f"the processors are {busy:.0%} busy, and {stolen:.1%} of their time goes to other guests"
-        yield _note("load", text, cure="end other programs there: results get noisy, and take longer")
-    else:
-        yield HostFinding("load", f"{busy:.0%}")
 
 
 def _clock(seconds: float) -> HostFinding:
@@ -445,21 +413,12 @@ def _clock(seconds: float) -> HostFinding:
     return _lack("clock", f"{text}: certificates may not be valid yet or any more", cure=cure)
 
 
-def _room(facts: HostFacts, must_install: bool) -> Iterator[HostFinding]:
-    """Yield the verdicts on the free disk and memory."""
+def _room(facts: HostFacts, must_install: bool) -> HostFinding:
     needed = BYTES_TO_INSTALL if must_install else _BYTES_TO_MEASURE
     text = f"{in_bytes(facts.free_disk)} free"
-    if facts.free_disk >= needed:
-        yield HostFinding("disk", text)
-    else:
-        cure = f"free {in_bytes(needed)} for {facts.folder}, or name a folder on another disk in the hosts file"
-        yield _lack("disk", text, cure=cure, blocks_installing=must_install)
-    memory = facts.free_memory
-    text = "not told" if memory is None else f"{in_bytes(memory)} free"
-    if memory is None or memory >= GIBIBYTE:
-        yield HostFinding("memory", text)
-    else:
-        yield _note("memory", text, cure="end other programs there: large models may not fit")
+    cure = f"free {in_bytes(needed)} for {facts.folder}, or name a folder on another disk in the hosts file"
+    lack = _lack("disk", text, cure=cure, blocks_installing=must_install)
+    return lack if facts.free_disk < needed else HostFinding("disk", text)
 
 
 def _numbers(python: str) -> tuple[int, ...]:

@@ -27,14 +27,7 @@ from dlbricks_tui.fleet.engine import (
     News,
 )
 from dlbricks_tui.fleet.folder import FleetControl, FleetFolder, HostAdded, HostCommanded, read_fleet_request
-from dlbricks_tui.fleet.messages import (
-    HostMessage,
-    HostReport,
-    ResultFound,
-    TaskEnded,
-    TaskNote,
-    TaskProgress,
-)
+from dlbricks_tui.fleet.messages import HostMessage, HostReport, ResultFound, TaskProgress
 from dlbricks_tui.fleet.pools import (
     TASK_SECONDS,
     BrickPool,
@@ -48,7 +41,6 @@ from dlbricks_tui.fleet.pools import (
 )
 from dlbricks_tui.fleet.request import (
     FleetEnded,
-    FleetError,
     FleetHostState,
     FleetRequest,
     FleetStarted,
@@ -88,7 +80,6 @@ _MOST_FAILURES = 2
 _SECONDS_TO_ASK_AGAIN = 5.0
 
 
-_MESSAGES: tuple[type[HostMessage], ...] = (TaskProgress, ResultFound, TaskNote)
 # The user's commands are looked for so often.
 _WAIT_SECONDS = 0.25
 # Hosts have so long to end their tasks when the fleet run is stopped.
@@ -119,7 +110,6 @@ class Driver:
         self._answering = Answering(
             question, self.store, self.predictors, self.prices, self.hosts, self.pools, self.tell
         )
-        self._parcels = tuple({it.sha256: None for part in self.workload.parts for it in part.parcels.values()})
         # True while no host may begin a task.
         self._is_paused = False
         self._is_stopping = False
@@ -135,17 +125,17 @@ class Driver:
 
     def take(self, news: Iterable[News]) -> None:
         """Take what has happened at the hosts."""
-        said: defaultdict[str, list[str]] = defaultdict(list)
+        said: defaultdict[str, list[HostSaid]] = defaultdict(list)
         for event in news:
             if isinstance(event, HostSaid):
                 # Results that came together are stored together.
-                said[event.host].append(event.text)
+                said[event.host].append(event)
                 continue
             if event.host in said:
                 self._said(self._host(event.host), said.pop(event.host))
             self._take(event)
-        for name, texts in said.items():
-            self._said(self._host(name), texts)
+        for name, messages in said.items():
+            self._said(self._host(name), messages)
 
     def tick(self) -> None:
         """Do what is due without a message: the user's commands, hosts that stay away, estimates, and progress."""
@@ -207,9 +197,7 @@ class Driver:
         """Tell how far each host is, if that has changed, and store how far all are together."""
         self._told_progress = self.clock()
         for host in self.hosts.values():
-            progress = host.new_progress(self.pools.seconds_left(host)) if host.pools else None
-            if progress is not None:
-                self.tell(progress)
+            self._tell_of(host)
         self.control.count(self.pools.bricks)
 
     def tell_answers(self) -> None:
@@ -221,7 +209,7 @@ class Driver:
     def _host(self, name: str, entry: HostEntry | None = None) -> HostWork:
         if name not in self.hosts:
             self.hosts[name] = HostWork(entry or HostEntry(name=name), MessageMeter(self.clock), self.clock())
-            self.tell(self.hosts[name].changed())
+            self._tell_of(self.hosts[name])
         return self.hosts[name]
 
     def _take(self, event: News) -> None:
@@ -247,7 +235,7 @@ class Driver:
             self._change(host, FleetHostState.REFUSED, fault)
             return
         self._resume_task_before(host)
-        self.calls.report(host.name, self._parcels)
+        self.calls.report(host.name)
 
     def _resume_task_before(self, host: HostWork) -> None:
         """Let the run of an earlier task go on, which may be paused. The next task waits for it."""
@@ -269,11 +257,10 @@ class Driver:
                 self._change(host, FleetHostState.REFUSED, against)
                 return
             self.pools.join(host, report, system)
-            host.lacks = set(report.lacks)
             for pool in host.pools:
                 # Another host of the same system may have measured bricks before.
                 self._answering.note(pool)
-            ways = [(pool.conditions.runtime, pool.conditions.protocol) for pool in host.pools]
+            ways = [(pool.runtime, pool.conditions.protocol) for pool in host.pools]
             self._results.describe(host.name, report, system, ways)
             self._change(host, FleetHostState.IDLE)
             self._next(host)
@@ -286,13 +273,15 @@ class Driver:
         except ImpossibleError as lie:
             self._finish(host, FleetHostState.DISTRUSTED, f"it returned {lie}")
 
-    def _said(self, host: HostWork, texts: Sequence[str]) -> None:
-        if host.state is FleetHostState.DISTRUSTED:
+    def _said(self, host: HostWork, said: Sequence[HostSaid]) -> None:
+        if (current := host.current) is None:
             return
+        # What it tells about earlier tasks is not new.
+        texts = [it.text for it in said if it.task == current.task.id]
         with self._distrusting(host):
-            self._keep(host, read_messages(host.meter, texts, *_MESSAGES))
-        current = host.current
-        if current is None or current.progress is None or host.is_over:
+            kinds: tuple[type[HostMessage], ...] = (TaskProgress, ResultFound)
+            self._keep(host, current, read_messages(host.meter, texts, *kinds))
+        if host.current is None or current.progress is None or host.is_over:
             return
         is_paused = self._is_paused or host.is_paused
         if is_paused and not current.progress.paused:
@@ -303,7 +292,7 @@ class Driver:
         elif current.progress.paused or is_paused:
             self._change(host, FleetHostState.PAUSED)
         else:
-            self._change(host, host.working_state, current.note)
+            self._change(host, host.working_state, current.progress.note)
 
     def _over(self, host: HostWork, task: str, text: str, error: str) -> None:
         """Take the end of a task, and the bricks that have no result."""
@@ -312,14 +301,11 @@ class Driver:
         ended = None
         if not error:
             with self._distrusting(host):
-                (ended,) = read_messages(host.meter, [text], TaskEnded)
-        if ended is None or ended.state == "failed":
-            # The host may have removed its parcels, or never stored those of the task: all count as missing.
-            host.lacks.update(self._parcels)
+                (ended,) = read_messages(host.meter, [text], TaskProgress)
         current = host.end_task(self.clock())
         if current is None:
             return
-        is_finished = ended is not None and (ended.task, ended.state) == (task, "finished")
+        is_finished = ended is not None and ended.state == "finished"
         is_complete = is_finished and not current.is_probe and self._budget_left(host) != 0.0
         self._tell_failed(current.pool, host, current.pool.hand_back(host.name, is_complete=is_complete))
         if is_finished or current.has_results:
@@ -369,11 +355,8 @@ class Driver:
     def _obey(self, command: Event) -> None:
         match command:
             case HostAdded(entry=entry):
-                host = self._host(entry.name, entry)
-                try:
-                    self.calls.add(entry)
-                except FleetError as error:
-                    self._change(host, FleetHostState.FAILED, str(error))
+                self._host(entry.name, entry)
+                self.calls.add(entry)
             case HostCommanded(host=name, what=what) if name in self.hosts:
                 host = self.hosts[name]
                 if what != "cancel":
@@ -404,7 +387,7 @@ class Driver:
             self._change(host, FleetHostState.DONE)
         elif host.state is FleetHostState.LOST and host.is_there and now >= host.ask_after:
             host.ask_after = now + _SECONDS_TO_ASK_AGAIN
-            self.calls.report(host.name, self._parcels)
+            self.calls.report(host.name)
         elif host.state in (FleetHostState.LOST, FleetHostState.CONNECTING) and away > PATIENCE_SECONDS:
             what = "did not come back" if host.state is FleetHostState.LOST else "did not join"
             because = f": {host.message}" if host.message else ""
@@ -419,7 +402,14 @@ class Driver:
                     host.current.began += self.clock() - host.since
                 host.since = self.clock()
             host.state, host.message = state, message
-            self.tell(host.changed())
+            self._tell_of(host)
+
+    def _tell_of(self, host: HostWork) -> None:
+        """Tell the state and the progress of a host if they have changed."""
+        now = host.now(self.pools.seconds_left(host))
+        if now != host.told:
+            host.told = now
+            self.tell(now)
 
     def _next(self, host: HostWork) -> None:
         """Give a host its next task, if it may have one."""
@@ -474,16 +464,14 @@ class Driver:
         self, host: HostWork, pool: BrickPool, jobs: Sequence[Job], seconds_left: float | None, *, is_probe: bool
     ) -> None:
         limits = [it for it in (seconds_left, self._probe_seconds if is_probe else None) if it is not None]
-        parcels = holding(pool, jobs)
-        task = task_of(pool, jobs, parcels, min(limits, default=None), is_probe=is_probe)
+        task = task_of(pool, jobs, min(limits, default=None), is_probe=is_probe)
         pool.take(host.name, [job.key for job in jobs])
         levels = {job.key.brick: job.graph.level for job in jobs}
         host.meter.bricks += len(levels)
         host.current = CurrentTask(task, pool, levels, is_probe, self.clock())
         # A driver that resumes the fleet run ends what its predecessor has left behind.
         self.tell(TaskGiven(host=host.name, task=task.id))
-        self.calls.carry_out(host.name, task, [it for it in parcels if it.sha256 in host.lacks])
-        host.lacks.difference_update(task.parcels)
+        self.calls.carry_out(host.name, task, holding(pool, jobs))
         self._change(host, host.working_state)
 
     def _tell_failed(self, pool: BrickPool, host: HostWork, failed: Mapping[JobKey, Job]) -> None:
@@ -494,29 +482,21 @@ class Driver:
         if failed:
             self._answering.note(pool, failed)
 
-    def _keep(self, host: HostWork, messages: Sequence[HostMessage]) -> None:
+    def _keep(self, host: HostWork, current: CurrentTask, messages: Sequence[HostMessage]) -> None:
         """Check, store and tell what a host has returned for its task; after an ImpossibleError nothing is stored."""
-        current = host.current
-        if current is None:
-            return
-        # Those about earlier tasks of the host say nothing new.
-        messages = [message for message in messages if message.task == current.task.id]
         results = [it.record for it in messages if isinstance(it, ResultFound)]
         records = [check_result(it, current.pool.conditions, current.levels) for it in results]
         for message in messages:
-            match message:
-                case TaskProgress():
-                    current.progress = message
-                case TaskNote():
-                    current.note = message.text
+            if isinstance(message, TaskProgress):
+                current.progress = message
         if not records:
             return
         pool = current.pool
-        stored = self._results.keep(host.name, records, pool.part.jobs)
-        current.has_results |= bool(stored.measured or stored.failed)
-        new = pool.learn(stored.measured)
+        measured, failed = self._results.keep(host.name, records, pool.part.jobs)
+        current.has_results |= bool(measured or failed)
+        new = pool.learn(measured)
         for key, job in new.items():
-            found = stored.measured[key]
+            found = measured[key]
             self.tell(
                 ResultStored(
                     host=host.name,
@@ -527,24 +507,24 @@ class Driver:
                     high_ms=found.high_ms,
                 )
             )
-        self._tell_failed(pool, host, pool.give_up(stored.failed))
-        self._answering.note(pool, stored.measured)
+        self._tell_failed(pool, host, pool.give_up(failed))
+        self._answering.note(pool, measured)
 
 
 def reach(folder: FleetFolder, request: FleetRequest, hosts: tuple[HostEntry, ...], data: DataFolder) -> Engine:
     """Return the means to call the hosts of a fleet run, through a scheduler that exists already, or over SSH."""
-    certificates, log = Certificates(data.certificates), folder.logs / "dask.log"
+    certificates = Certificates(data.certificates)
+    set_up(folder.logs / "dask.log")
     if request.scheduler:
         is_plain = check_address(request.scheduler, request.allow_plain).scheme == PLAIN
-        return Engine(request.scheduler, None if is_plain else certificates.for_driver(), log)
+        return Engine(request.scheduler, None if is_plain else certificates.for_driver())
     certificates.create()
-    set_up(log)
     # Loaded here: it loads dask, which is set up now.
     from dlbricks_tui.fleet.cluster import FleetCluster
 
     events: SimpleQueue[News] = SimpleQueue()
     cluster = FleetCluster(hosts, certificates, folder.logs, events.put)
-    return Engine(cluster.scheduler_address, certificates.for_driver(), log, cluster, events)
+    return Engine(cluster.scheduler_address, certificates.for_driver(), cluster, events)
 
 
 @dataclass(frozen=True, slots=True)

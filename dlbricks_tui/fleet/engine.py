@@ -18,14 +18,13 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from importlib import import_module
-from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from dlbricks_tui.errors import UserError
 from dlbricks_tui.fleet.messages import MOST_MESSAGE_BYTES, Parcel, Task, text_of
 from dlbricks_tui.fleet.request import FleetError, HostEntry, HostError
-from dlbricks_tui.fleet.scheduler import SECONDS_TO_CONNECT, check_scheduler, reason_of, set_up
+from dlbricks_tui.fleet.scheduler import SECONDS_TO_CONNECT, check_scheduler, reason_of
 from dlbricks_tui.folders import data_folder
 from dlbricks_tui.printable import printable
 
@@ -41,8 +40,6 @@ _SECONDS_TO_CLOSE = 3.0
 # For so long a scheduler that is gone is looked for, ever more rarely.
 _SECONDS_TO_RETURN, _FIRST_WAIT_SECONDS, _LONGEST_WAIT_SECONDS = 600.0, 1.0, 30.0
 _LONGEST_NAME = 100
-# A task sends a few messages a second. More would fill the memory of the driver.
-_MOST_MESSAGES = 200_000
 # More than these wait until the driver has looked after everything else.
 _MOST_AT_ONCE = 5_000
 # Letters of the reason in an error of a host.
@@ -81,6 +78,7 @@ class HostSaid:
     """A message of a host during a task."""
 
     host: str
+    task: str
     text: str = field(repr=False)
 
 
@@ -104,12 +102,11 @@ class _Call:
     host: str
     task: str
     future: Any = None
-    messages: int = 0
     is_answered: bool = False
 
 
 class Engine:
-    """The hosts of one dask scheduler. A `cluster` reaches them, and puts what goes wrong on `events`.
+    """The hosts of one dask scheduler, once dask is set up. A `cluster` reaches them, and tells faults on `events`.
 
     News of a host come in the order in which they happened.
     """
@@ -118,14 +115,12 @@ class Engine:
         self,
         address: str,
         security: "Security | None",
-        log: Path | None = None,
         cluster: "FleetCluster | None" = None,
         events: "SimpleQueue[News] | None" = None,
     ) -> None:
         self.events: SimpleQueue[News] = events or SimpleQueue()
         self._address = address
         self._security = security
-        self._log = log
         self._cluster = cluster
         self._topic = f"dlbricks-{secrets.token_hex(16)}"
         self._client: Client | None = None
@@ -142,8 +137,24 @@ class Engine:
 
     def start(self) -> None:
         """Connect to the scheduler, and begin to watch for hosts; raise FleetError if it cannot be used."""
-        set_up(self._log)
-        self._connect()
+        from distributed import Client
+
+        # In a thread: the caller may have an event loop, as in a notebook.
+        with ThreadPoolExecutor(1) as thread:
+            thread.submit(asyncio.run, check_scheduler(self._address, self._security)).result()
+        hear: dict[str, Callable[[Any], object]] = {self._topic: self._hear, "all": lambda _: self._changed.set()}
+        # These would print what hosts send, and load pickled warnings.
+        hear |= {"print": lambda _: None, "warn": lambda _: None}
+        try:
+            client = Client(self._address, security=self._security, set_as_default=False, timeout=SECONDS_TO_CONNECT)
+            for topic, handler in hear.items():
+                client.subscribe_topic(topic, handler)
+        # Of many kinds: no scheduler, one of another version of dask, one that closes the connection.
+        except Exception as error:
+            raise FleetError(f"no dask scheduler can be used at {self._address}: {reason_of(error)}") from error
+        self._client, self._connection = client, client.scheduler_comm
+        self._wait_seconds = _FIRST_WAIT_SECONDS
+        self._changed.set()
 
     def close(self) -> None:
         """Give up all calls, and disconnect; this takes a few seconds at most."""
@@ -154,19 +165,16 @@ class Engine:
                 self._cluster.close()
 
     def add(self, entry: HostEntry) -> None:
-        """Reach one more host; raise FleetError if that is not possible."""
-        if self._cluster is None:
-            raise FleetError(
-                f"hosts of this fleet run join by themselves: start a worker named {entry.name} for its scheduler"
-            )
-        self._cluster.add_hosts([entry])
+        """Reach one more host over SSH."""
+        if self._cluster is not None:
+            self._cluster.add_hosts([entry])
 
-    def report(self, host: str, parcels: Sequence[str]) -> None:
-        """Ask a host for its report, with those of the parcels that it lacks."""
-        self._call(host, "", "report", list(parcels))
+    def report(self, host: str) -> None:
+        """Ask a host for its report."""
+        self._call(host, "", "report")
 
     def carry_out(self, host: str, task: Task, parcels: Sequence[Parcel]) -> None:
-        """Send a host some parcels and a task."""
+        """Send a host a task with its parcels."""
         sent = [(it.sha256, it.suffix, it.content) for it in parcels]
         self._call(host, task.id, "carry_out", text_of(task), sent)
 
@@ -210,16 +218,10 @@ class Engine:
         # Of a call that is over, or not of our hosts.
         except (ValueError, TypeError, KeyError):
             return
-        called.messages += 1
-        if (
-            called.is_answered
-            or not isinstance(text, str)
-            or len(text) > MOST_MESSAGE_BYTES
-            or called.messages > _MOST_MESSAGES
-        ):
+        if called.is_answered or not isinstance(text, str) or len(text) > MOST_MESSAGE_BYTES:
             return
         called.is_answered |= bool(is_answer)
-        self.events.put(HostAnswered(called.host, called.task, text) if is_answer else HostSaid(called.host, text))
+        self.events.put((HostAnswered if is_answer else HostSaid)(called.host, called.task, text))
 
     def _ended(self, token: str, future: Any) -> None:
         """Tell the end of a call without an answer; a thread of dask calls this."""
@@ -238,26 +240,6 @@ class Engine:
             reason = str(error) if isinstance(error, HostError) else reason_of(error)
         self.events.put(HostAnswered(called.host, called.task, "", printable(reason)[:_LONGEST_REASON]))
 
-    def _connect(self) -> None:
-        from distributed import Client
-
-        # In a thread: the caller may have an event loop, as in a notebook.
-        with ThreadPoolExecutor(1) as thread:
-            thread.submit(asyncio.run, check_scheduler(self._address, self._security)).result()
-        hear: dict[str, Callable[[Any], object]] = {self._topic: self._hear, "all": lambda _: self._changed.set()}
-        # These would print what hosts send, and load pickled warnings.
-        hear |= {"print": lambda _: None, "warn": lambda _: None}
-        try:
-            client = Client(self._address, security=self._security, set_as_default=False, timeout=SECONDS_TO_CONNECT)
-            for topic, handler in hear.items():
-                client.subscribe_topic(topic, handler)
-        # Of many kinds: no scheduler, one of another version of dask, one that closes the connection.
-        except Exception as error:
-            raise FleetError(f"no dask scheduler can be used at {self._address}: {reason_of(error)}") from error
-        self._client, self._connection = client, client.scheduler_comm
-        self._wait_seconds = _FIRST_WAIT_SECONDS
-        self._changed.set()
-
     def _disconnect(self) -> None:
         self._compare({})
         client, self._client = self._client, None
@@ -271,7 +253,7 @@ class Engine:
         if client is None:
             if self._next_look <= now < self._give_up:
                 try:
-                    self._connect()
+                    self.start()
                 except FleetError:
                     self._next_look = now + self._wait_seconds
                     self._wait_seconds = min(2 * self._wait_seconds, _LONGEST_WAIT_SECONDS)

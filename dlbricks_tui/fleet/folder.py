@@ -102,7 +102,7 @@ class FleetFolder(JobFolder):
         asks_for_order = read_fleet_request(self.request_file).question is Question.WHICH_HOST
         is_settled = asks_for_order and all(it.settled for it in progress.orders.values())
         return bool(names) and all(
-            name in rows and rows[name].is_complete and (is_settled or rows[name].bricks == rows[name].of)
+            name in rows and rows[name].is_complete and (is_settled or 0 < rows[name].of == rows[name].bricks)
             for name in names
         )
 

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import errno
 import fcntl
-import hashlib
 import json
 import os
 import platform
@@ -23,14 +22,9 @@ from pathlib import Path
 
 FORMAT = "dlbricks-host"
 SCHEMA = 1
-PACKAGE = "dlbricks_tui"
 # The environment is a link to one of the folders in the other folder, so that it is replaced in one step.
 ENVIRONMENT = "venv"
 ENVIRONMENTS = "venvs"
-# The lock of the line of work, and the folder of its tickets, as `host.queue` names them.
-LOCK_VARIABLE = "DLBRICKS_HOST_LOCK"
-LOCK = "/tmp/dlbricks-measuring.lock"
-TICKETS = ".queue"
 # Files on their way to the host.
 INCOMING = "incoming"
 # In an environment that is complete; it tells what is in it.
@@ -45,47 +39,26 @@ _LEFT_OUT = ("PYTHONPATH", "PYTHONHOME", "PIP_USER", "PIP_TARGET", "PIP_PREFIX",
 # Hosts without a route to the package index wait for nothing else.
 _PIP = ("-m", "pip", "--no-input", "--disable-pip-version-check", "--retries", "2", "--timeout", "20")
 _PYTHONS = ("python3.10", "python3.11", "python3.12", "python3.13", "python3.14")
-_CPU = Path("/sys/devices/system/cpu")
-_VECTORS = (("avx512f", "avx512"), ("avx2", "avx2"), ("avx", "avx"), ("sve", "sve"), ("asimd", "neon"))
-_SECONDS_TO_WATCH = 0.5
-_SECONDS_TO_START = 60
 # Letters of a text in the facts.
 _MOST_CHARACTERS = 4096
 
 
-def tell(folder: str, packages: list[str]) -> None:
-    """Print the facts: about the host, the folder there, and the versions of these packages in its environment."""
+def tell(folder: str) -> None:
+    """Print the facts: the interpreter, and the folder there."""
     first = int(time.time() * 1000)
-    python = {
+    facts = {
         "python": platform.python_version(),
         "implementation": platform.python_implementation(),
         "executable": sys.executable,
         "others": [name for name in _PYTHONS if shutil.which(name)],
         "makes_environments": _has("venv") and _has("ensurepip"),
+        "operating_system": platform.system(),
+        "machine": platform.machine(),
+        "libc": " ".join(platform.libc_ver()).strip(),
+        **_place(Path(folder).expanduser().absolute()),
     }
-    facts = {**python, **_machine(), **_place(Path(folder).expanduser().absolute(), packages)}
     bounded = {name: it[:_MOST_CHARACTERS] if isinstance(it, str) else it for name, it in facts.items()}
     _tell(**bounded, clock_first=first, clock_last=int(time.time() * 1000))
-
-
-def content_of(files: dict[str, Path]) -> str:
-    """Return the digest of files by name; it says nothing of their times and modes."""
-    whole = hashlib.sha256()
-    for name in sorted(files):
-        whole.update(f"{name} {hashlib.sha256(files[name].read_bytes()).hexdigest()}\n".encode())
-    return whole.hexdigest()
-
-
-def package_files(folder: Path, prefix: str = PACKAGE) -> dict[str, Path]:
-    """Return the files of a package by their names in a wheel, without what interpreters and editors leave there."""
-    found = {}
-    for place, folders, names in os.walk(str(folder)):
-        folders[:] = [name for name in folders if name != "__pycache__" and not name.startswith(".")]
-        for name in names:
-            if not name.startswith(".") and not name.endswith((".pyc", "~")):
-                path = Path(place) / name
-                found[f"{prefix}/{path.relative_to(folder).as_posix()}"] = path
-    return found
 
 
 def _has(module: str) -> bool:
@@ -96,63 +69,7 @@ def _has(module: str) -> bool:
     return True
 
 
-def _machine() -> dict[str, object]:
-    flags = _field("/proc/cpuinfo", "flags") or _field("/proc/cpuinfo", "Features")
-    memory = _field("/proc/meminfo", "MemAvailable").split()
-    governors = {_text(path)[:40] for path in _CPU.glob("cpu[0-9]*/cpufreq/scaling_governor")}
-    before = _processor_times()
-    time.sleep(_SECONDS_TO_WATCH)
-    after = _processor_times()
-    busy = stolen = None
-    if before and after:
-        busy, stolen = ((after[part] - before[part]) / max(1, after[2] - before[2]) for part in (0, 1))
-    return {
-        "operating_system": platform.system(),
-        "machine": platform.machine(),
-        "libc": " ".join(platform.libc_ver()).strip(),
-        "cpu": _field("/proc/cpuinfo", "model name"),
-        "cores": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1,
-        "vectors": next((name for flag, name in _VECTORS if flag in flags.split()), ""),
-        "governors": sorted(governors)[:8],
-        "busy": busy,
-        "stolen": stolen,
-        "free_memory": int(memory[0]) * 1024 if memory and memory[0].isdigit() else None,
-        "measuring": _measuring(),
-    }
-
-
-def _processor_times() -> tuple[int, int, int] | None:
-    """Return the times of all processors so far: busy, stolen by a hypervisor, and all together."""
-    words = _text(Path("/proc/stat")).partition("\n")[0].split()[1:9]
-    if len(words) < 8 or not all(word.isdigit() for word in words):
-        return None
-    times = [int(word) for word in words]
-    idle, stolen = times[3] + times[4], times[7]
-    return sum(times) - idle - stolen, stolen, sum(times)
-
-
-def _measuring() -> str:
-    """Return the work that measures on this host, by the ticket that its process keeps locked."""
-    folder = (os.environ.get(LOCK_VARIABLE) or LOCK) + TICKETS
-    try:
-        names = sorted(path.name for path in Path(folder).iterdir() if path.is_file())
-    except OSError:
-        return ""
-    for name in names:
-        try:
-            with (Path(folder) / name).open("rb") as file:
-                ticket = json.loads(file.readline(1 << 14).decode())
-                described = "{kind} of {title} by {user} (process {pid})".format(**ticket)
-                if ticket["measures"] is True:
-                    fcntl.flock(file.fileno(), fcntl.LOCK_SH | fcntl.LOCK_NB)
-        except BlockingIOError:
-            return described
-        except (OSError, ValueError, KeyError, TypeError):
-            continue
-    return ""
-
-
-def _place(folder: Path, packages: list[str]) -> dict[str, object]:
+def _place(folder: Path) -> dict[str, object]:
     there = folder
     # The nearest folder above it that exists.
     while not there.exists():
@@ -163,59 +80,16 @@ def _place(folder: Path, packages: list[str]) -> dict[str, object]:
     elif not os.access(str(there), os.W_OK | os.X_OK):
         obstacle = f"this user may not write to {there}"
     link = folder / ENVIRONMENT
-    found: dict[str, object] = {
+    # The link is resolved: a process keeps its packages when the link changes.
+    python = Path(os.path.realpath(str(link))) / "bin" / "python"
+    return {
         "folder": str(folder),
         "obstacle": obstacle,
         "free_disk": shutil.disk_usage(str(there)).free,
         # False: something that `--install` has not made is in its place.
         "replaceable": link.is_symlink() or not link.exists(),
-        **dict.fromkeys(("interpreter", "environment_python", "dlbricks", "content"), ""),
-        "packages": {},
+        "interpreter": str(python) if os.access(str(python), os.X_OK) else "",
     }
-    # The link is resolved: a process keeps its packages when the link changes.
-    environment = Path(os.path.realpath(str(link)))
-    python = environment / "bin" / "python"
-    version = _version_of(python)
-    if not version:
-        return found
-    site = environment / "lib" / ("python" + ".".join(version.split(".")[:2])) / "site-packages"
-    versions = {}
-    for path in site.glob("*.dist-info"):
-        name, _, its_version = path.name[: -len(".dist-info")].partition("-")
-        versions[name.lower().replace("_", "-").replace(".", "-")] = its_version
-    ours = package_files(site / PACKAGE)
-    found.update(
-        interpreter=str(python),
-        environment_python=version,
-        dlbricks=versions.get(PACKAGE.replace("_", "-"), ""),
-        content=content_of(ours) if ours else "",
-        packages={name: versions[name] for name in packages if name in versions},
-    )
-    return found
-
-
-def _version_of(python: Path) -> str:
-    """Return the version of an interpreter; empty if there is none that starts."""
-    command = [str(python), "-I", "-c", "import platform; print(platform.python_version())"]
-    nothing = subprocess.DEVNULL
-    try:
-        printed = subprocess.check_output(command, stdin=nothing, stderr=nothing, timeout=_SECONDS_TO_START)
-    except (OSError, subprocess.SubprocessError):
-        return ""
-    return printed.decode(errors="replace").strip()[:40]
-
-
-def _field(path: str, name: str) -> str:
-    """Return the value of the first line `name: value` of a file."""
-    for line in _text(Path(path)).splitlines():
-        found, _, value = line.partition(":")
-        if found.strip() == name:
-            return value.strip()
-    return ""
-
-
-def _text(path: Path) -> str:
-    return _content(path).decode(errors="replace").strip("\n\0 ")
 
 
 def _content(path: Path) -> bytes:

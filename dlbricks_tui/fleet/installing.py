@@ -2,13 +2,14 @@
 
 import base64
 import hashlib
+import os
 import platform
 import re
 import secrets
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache, partial
 from importlib import metadata
 from pathlib import Path
@@ -34,7 +35,6 @@ from dlbricks_tui.fleet.doctor import (
     in_bytes,
     script,
 )
-from dlbricks_tui.fleet.host_script import PACKAGE, content_of, package_files
 from dlbricks_tui.fleet.request import FleetError, HostEntry, last_line, shell_path
 from dlbricks_tui.fleet.ssh import Connect, SshConnection
 from dlbricks_tui.folders import SAMPLE_MODELS, THEMES
@@ -42,7 +42,7 @@ from dlbricks_tui.printable import printable
 from dlbricks_tui.runtime.runtime import Runtime
 from dlbricks_tui.runtime.traits import traits_of
 
-DISTRIBUTION = "dlbricks-tui"
+PACKAGE, DISTRIBUTION = "dlbricks_tui", "dlbricks-tui"
 _FLEET = "fleet"
 # What both sides must have in one version: the engine, whose messages change with it, and the reader of models.
 _ALWAYS = ("distributed", "dask", "onnx")
@@ -69,12 +69,13 @@ def wanted(runtimes: Sequence[Runtime]) -> Wanted:
     """Return what hosts need to measure by these runtimes as this machine would."""
     ours = _distribution()
     frameworks = tuple(dict.fromkeys(it.framework for it in runtimes))
-    versions = {name: version for name in _ALWAYS if (version := _version(name))}
+    versions = dict(versions_here(_ALWAYS))
     for runtime in runtimes:
         packages = traits_of(runtime.framework).packages
-        here = ((name, version) for name in packages if (version := _version(name)))
         # A runtime is known without the number of its post-release.
-        fits = (it for it in here if it[1].split(".post")[0] == runtime.version.split(".post")[0])
+        fits = (
+            it for it in versions_here(packages).items() if it[1].split(".post")[0] == runtime.version.split(".post")[0]
+        )
         name, version = next(fits, (packages[0], runtime.version))
         versions[name] = version
     # Under which this dlbricks needs a package.
@@ -86,7 +87,8 @@ def wanted(runtimes: Sequence[Runtime]) -> Wanted:
                 conditions.setdefault(canonicalize_name(requirement.name), str(requirement.marker))
     found = []
     for name, version in versions.items():
-        stated = metadata.metadata(name).get_all("Requires-Python") if _version(name) == version else None
+        is_here = versions_here([name]).get(name) == version
+        stated = metadata.metadata(name).get_all("Requires-Python") if is_here else None
         pythons, condition = (stated or [""])[0], conditions.get(name, "")
         found.append(WantedPackage(name=name, version=version, pythons=pythons, condition=condition))
     offered = ours.metadata.get_all("Provides-Extra") or []
@@ -106,6 +108,26 @@ def own_files() -> dict[str, Path]:
     for folder in (SAMPLE_MODELS, THEMES):
         files |= package_files(folder, f"{PACKAGE}/{folder.name}")
     return {name: path for name, path in files.items() if not name.startswith(_BUILDERS)}
+
+
+def content_of(files: dict[str, Path]) -> str:
+    """Return the digest of files by name; it says nothing of their times and modes."""
+    whole = hashlib.sha256()
+    for name in sorted(files):
+        whole.update(f"{name} {hashlib.sha256(files[name].read_bytes()).hexdigest()}\n".encode())
+    return whole.hexdigest()
+
+
+def package_files(folder: Path, prefix: str = PACKAGE) -> dict[str, Path]:
+    """Return the files of a package by their names in a wheel, without what interpreters and editors leave there."""
+    found = {}
+    for place, folders, names in os.walk(folder):
+        folders[:] = [name for name in folders if name != "__pycache__" and not name.startswith(".")]
+        for name in names:
+            if not name.startswith(".") and not name.endswith((".pyc", "~")):
+                path = Path(place) / name
+                found[f"{prefix}/{path.relative_to(folder).as_posix()}"] = path
+    return found
 
 
 def write_wheel(folder: Path) -> Path:
@@ -149,23 +171,13 @@ def _distribution() -> metadata.Distribution:
     return found
 
 
-def _version(package: str) -> str | None:
-    try:
-        return metadata.version(package)
-    except metadata.PackageNotFoundError:
-        return None
-
-
-class InstallError(FleetError):
-    """Something that a host needs cannot be installed there."""
-
-
-@dataclass(frozen=True, slots=True)
-class Wheels:
-    """The wheel of this dlbricks, and all wheels that it needs for hosts without a package index; empty: none."""
-
-    own: Path
-    others: tuple[Path, ...] = ()
+def versions_here(packages: Iterable[str]) -> Mapping[str, str]:
+    """Return the versions of those of the packages that are installed here."""
+    found = {}
+    for name in packages:
+        with suppress(metadata.PackageNotFoundError):
+            found[name] = metadata.version(name)
+    return found
 
 
 def set_up_hosts(
@@ -185,8 +197,8 @@ def set_up_hosts(
     with tempfile.TemporaryDirectory(prefix="dlbricks-") as folder:
 
         @cache
-        def ready() -> Wheels:
-            return Wheels(write_wheel(Path(folder)), others)
+        def ready() -> tuple[Path, ...]:
+            return (write_wheel(Path(folder)), *others)
 
         async def one(host: HostEntry, connection: SshConnection) -> Examination:
             before = await examine(wanted, host, connection)
@@ -204,9 +216,12 @@ def set_up_hosts(
 
 
 async def _install(
-    host: HostEntry, connection: SshConnection, wanted: Wanted, wheels: Wheels, step: Callable[[str], None]
+    host: HostEntry, connection: SshConnection, wanted: Wanted, wheels: tuple[Path, ...], step: Callable[[str], None]
 ) -> str:
-    """Install what a host lacks, and return the path of the environment that was made."""
+    """Install what a host lacks, and return the path of the environment that was made.
+
+    `wheels` are that of this dlbricks, and all that it needs for hosts without a package index.
+    """
 
     async def call(function: str, seconds: float, answer: str, *arguments: object, **options: object) -> str:
         """Call a function of the installer there, and return a path from its answer."""
@@ -216,27 +231,26 @@ async def _install(
             document = parsed_document(answer_in(asked.out), host_script.FORMAT, host_script.SCHEMA)
         except ValueError:
             why = last_line(asked.err) or f"it ended with status {asked.status}"
-            raise InstallError(f"the installer failed there: {why}") from None
+            raise FleetError(f"the installer failed there: {why}") from None
         found = document.get(answer)
         if isinstance(found, str) and found.startswith("/") and found.isprintable() and len(found) <= _MOST_IN_A_PATH:
             return found
         failed, output = str(document.get("step", "")), str(document.get("output", ""))
-        raise InstallError(reason(failed, output, host, wheels, is_full=document.get("is_full") is True))
+        raise FleetError(reason(failed, output, host, wheels, is_full=document.get("is_full") is True))
 
     token = secrets.token_hex(8)
     incoming = await call("prepare", _SECONDS_TO_PREPARE, "incoming")
-    sent = (wheels.own, *wheels.others)
-    step(f"sending {sum(it.stat().st_size for it in sent) / 1e6:.0f} MB")
-    for path in sent:
+    step(f"sending {sum(it.stat().st_size for it in wheels) / 1e6:.0f} MB")
+    for path in wheels:
         await connection.send(path, f"{incoming}/{path.name}")
     step("installing")
     versions = {it.name: it.version for it in wanted.packages}
-    chosen = (wheels.own.name, wanted.content, list(wanted.extras), versions)
-    options = {"all_wheels": bool(wheels.others), "seconds_to_wait": SECONDS_TO_INSTALL / 2}
+    chosen = (wheels[0].name, wanted.content, list(wanted.extras), versions)
+    options = {"all_wheels": len(wheels) > 1, "seconds_to_wait": SECONDS_TO_INSTALL / 2}
     return await call("install", SECONDS_TO_INSTALL, "environment", *chosen, **options)
 
 
-def reason(step: str, output: str, host: HostEntry, wheels: Wheels, *, is_full: bool) -> str:
+def reason(step: str, output: str, host: HostEntry, wheels: tuple[Path, ...], *, is_full: bool) -> str:
     """Return why a step of the installer failed, and what to do, in one line."""
     folder, python = host.folder_there, host.python_there
     last = last_line(output.encode()) or "it printed nothing"
@@ -253,11 +267,11 @@ def reason(step: str, output: str, host: HostEntry, wheels: Wheels, *, is_full: 
         case "pip":
             missing = _NO_SUCH_WHEEL.search(output)
             name = printable(missing[1]) if missing else ""
-            if wheels.others and missing:
-                sent = wheels.others[0].parent
+            if wheels[1:] and missing:
+                sent = wheels[1].parent
                 download = f"pip download --only-binary :all: -d {sent} '{name}'"
                 return f"{sent} has no wheel of {name} for {python} there: {download}, with such a Python"
-            if not wheels.others and _NO_NETWORK.search(output):
+            if not wheels[1:] and _NO_NETWORK.search(output):
                 cure = "give a folder of wheels with --wheels DIR, or correct pip's settings"
                 return f"it cannot reach its package index: {cure}"
             if missing:
@@ -271,11 +285,9 @@ def _wheels_in(folder: Path) -> tuple[Path, ...]:
     try:
         found = tuple(sorted(it for it in folder.iterdir() if it.suffix == ".whl" and it.is_file()))
     except OSError as error:
-        raise InstallError(f"cannot read the folder of wheels {folder}: {error.strerror}") from error
+        raise FleetError(f"cannot read the folder of wheels {folder}: {error.strerror}") from error
     # The one that is made here is sent instead.
     others = tuple(it for it in found if not it.name.startswith("dlbricks_tui-"))
     if not others:
-        raise InstallError(
-            f"{folder} holds no wheels: pip download --only-binary :all: -d {folder} PACKAGE... fills it"
-        )
+        raise FleetError(f"{folder} holds no wheels: pip download --only-binary :all: -d {folder} PACKAGE... fills it")
     return others

@@ -16,6 +16,7 @@ from dlbricks_tui.jobs.codec import decoded, from_others, values_of
 from dlbricks_tui.language.architecture import LanguageError
 from dlbricks_tui.language.opening import NamedModel
 from dlbricks_tui.language.orders import LanguageOrder
+from dlbricks_tui.printable import printable
 from dlbricks_tui.runs.request import RunRequest
 from dlbricks_tui.runtime.runtime import Runtime
 
@@ -29,7 +30,7 @@ _LARGEST = 1e12
 
 # A record of the store as JSON.
 Document: TypeAlias = Mapping[str, Any]
-EndState: TypeAlias = Literal["finished", "cancelled", "failed"]
+TaskState: TypeAlias = Literal["running", "finished", "cancelled", "failed"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,15 +47,6 @@ class Parcel:
     bricks: frozenset[str] = frozenset()
 
 
-@dataclass(frozen=True, slots=True)
-class RuntimeReport:
-    """A runtime of a host, with its identity there."""
-
-    framework: str
-    version: str
-    identity: str
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostReport:
     """What a host says of itself before it gets any work."""
@@ -63,15 +55,18 @@ class HostReport:
     python: str
     # The ids of the methods, by name.
     methods: Mapping[str, str]
-    runtimes: tuple[RuntimeReport, ...]
+    # The identities of its runtimes.
+    runtimes: tuple[str, ...]
     # The record of its system.
     system: Document
     # The time there, ISO 8601 in UTC.
     clock: str
-    # The parcels that it lacks, of those that the driver asks for.
-    lacks: tuple[str, ...] = ()
-    # For the doctor: why frameworks do not start there, and the number of bricks that its store has results of.
+    # For the doctor: the digest of its files, the versions of packages, why frameworks do not start, what else was
+    # noticed (the subject, its state, and a cure if it needs one), and the number of bricks with results in its store.
+    content: str = ""
+    packages: Mapping[str, str] = field(default_factory=dict)
     failures: Mapping[str, str] = field(default_factory=dict)
+    noticed: tuple[tuple[str, str, str], ...] = ()
     bricks: int = 0
 
 
@@ -82,7 +77,6 @@ class Task:
     id: str
     # The run to carry out; the host puts the files of the parcels in the place of the models.
     request: RunRequest
-    parcels: tuple[str, ...]
     # The keys of the only bricks to measure.
     bricks: tuple[str, ...]
     # A language model to measure in place of parcels.
@@ -91,54 +85,45 @@ class Task:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskProgress:
-    """The progress of a task; `waits_for` names the process that measures on the host, if the task has to wait."""
+    """A task as it is now, or how it has ended; `waits_for` names the process that measures on the host before it."""
 
-    task: str
-    done: int
-    of: int
-    seconds_left: float | None
-    disturbed_rounds: int
-    disturbed_seconds: float
+    state: TaskState = "running"
+    # The reason for the end.
+    reason: str = ""
+    done: int = 0
+    of: int = 0
+    seconds_left: float | None = None
+    disturbed_rounds: int = 0
+    disturbed_seconds: float = 0.0
     paused: bool = False
     waits_for: str = ""
+    # Something that the user should know, such as a parcel that cannot be read.
+    note: str = ""
+
+    def __post_init__(self) -> None:
+        numbers = (self.of, self.disturbed_rounds, self.disturbed_seconds, self.seconds_left or 0.0)
+        if not (0 <= self.done <= self.of and all(0 <= number <= _LARGEST for number in numbers)):
+            raise ValueError(f"tells an impossible progress, {self.done:.10g} of {self.of:.10g} bricks")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResultFound:
-    """A record of the host's store: a measurement, a failure, or the system or runtime of these."""
+    """A record of the host's store: a measurement, a failure, or peaks."""
 
-    task: str
     record: Document
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TaskNote:
-    """Something that the user should know, such as a parcel that cannot be read."""
-
-    task: str
-    text: str
+# What a host tells while it carries out a task; the last progress is its end.
+HostMessage: TypeAlias = TaskProgress | ResultFound
+Message = TypeVar("Message", bound=HostReport | Task | HostMessage)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TaskEnded:
-    """The end of a task, with the reason."""
-
-    task: str
-    state: EndState
-    reason: str = ""
-
-
-# What a host tells while it carries out a task.
-HostMessage: TypeAlias = TaskProgress | ResultFound | TaskNote
-Message = TypeVar("Message", bound=HostReport | Task | TaskEnded | HostMessage)
-
-
-def text_of(message: HostReport | Task | TaskEnded | HostMessage) -> str:
+def text_of(message: HostReport | Task | HostMessage) -> str:
     """Return a message as text; a task without names of the user's models, files and inputs."""
     if isinstance(message, Task):
         message = _for_hosts(message)
     values: dict[str, Any] = {it.name: getattr(message, it.name) for it in fields(message)}
-    values |= {name: values[name][:_LONGEST_TEXT] for name in ("text", "reason") if name in values}
+    values |= {name: values[name][:_LONGEST_TEXT] for name in ("note", "reason") if name in values}
     document = {"format": _FORMAT, "schema": _SCHEMA, "kind": type(message).__name__, **values}
     return json.dumps(document, separators=(",", ":"), allow_nan=False, default=values_of)
 
@@ -154,14 +139,11 @@ def message_in(text: str, *kinds: type[Message]) -> Message:
         kind = next((it for it in kinds if it.__name__ == name), None)
         if kind is None:
             raise ValueError(f"is of the unknown kind {str(name)[:40]!r}")
-        message = decoded(kind, document, from_others(entries=_MOST_KEYS if kind in (Task, HostReport) else 100))
-        if isinstance(message, TaskProgress):
-            numbers = (message.done, message.of, message.disturbed_rounds, message.disturbed_seconds)
-            if not all(0 <= number <= _LARGEST for number in (*numbers, message.seconds_left or 0.0)):
-                raise ValueError("tells an impossible progress")
+        # What a host says of a task is shown.
+        clean, entries = (printable, 100) if kind is TaskProgress else (None, _MOST_KEYS)
+        return decoded(kind, document, from_others(entries=entries, clean=clean))
     except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError, LanguageError) as error:
         raise MessageError(str(error) or repr(error)) from None
-    return message
 
 
 def _for_hosts(task: Task) -> Task:

@@ -3,16 +3,16 @@
 from bisect import bisect_right
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 from dlbricks_tui.estimate.choice import Limit
 from dlbricks_tui.estimate.predictors import OtherSystems
 from dlbricks_tui.fleet.messages import HostReport, Parcel, Task, TaskProgress
-from dlbricks_tui.fleet.request import FleetHostState, HostChanged, HostEntry, HostProgress
-from dlbricks_tui.fleet.results import MessageMeter, identity_there, is_of
+from dlbricks_tui.fleet.request import FleetHostState, HostChanged, HostEntry
+from dlbricks_tui.fleet.results import MessageMeter, is_of, runtime_there
 from dlbricks_tui.fleet.workload import FleetPart, FleetWorkload, LanguagePart
 from dlbricks_tui.jobs.errors import JobError
-from dlbricks_tui.jobs.folder import JobState, Tally
+from dlbricks_tui.jobs.folder import JobState, Tally, new_id
 from dlbricks_tui.measure.jobs import Job, JobKey
 from dlbricks_tui.measure.known import Conditions, Known, known_in
 from dlbricks_tui.measure.method import Method
@@ -20,9 +20,9 @@ from dlbricks_tui.measure.stopping import StoppingRule
 from dlbricks_tui.measure.time_left import expected_seconds
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.runs.planning import PROBE_RULE, informative
-from dlbricks_tui.runtime.runtime import numbered_identity
+from dlbricks_tui.runtime.runtime import Runtime
 from dlbricks_tui.store.database import ResultsDatabase, processors_of
-from dlbricks_tui.store.records import Statistics, System, new_uuid
+from dlbricks_tui.store.records import Statistics, System
 
 # A host that goes away costs no more than its task, and each task has a worker to start.
 TASK_SECONDS = 40.0
@@ -37,8 +37,10 @@ FINAL = frozenset(FleetHostState(name) for name in ("done", "cancelled", "refuse
 class BrickPool:
     """The bricks that one system has to measure by one runtime. Hosts of the same system share them."""
 
-    def __init__(self, part: FleetPart, conditions: Conditions, known: Known, fleet: str) -> None:
+    def __init__(self, part: FleetPart, runtime: Runtime, conditions: Conditions, known: Known, fleet: str) -> None:
         self.part = part
+        # As the hosts have it.
+        self.runtime = runtime
         self.conditions = conditions
         found = part.plan(known)
         # The bricks that still need samples, and those of them that are in no task.
@@ -210,17 +212,15 @@ def holding(pool: BrickPool, jobs: Iterable[Job]) -> tuple[Parcel, ...]:
     return tuple(found.values())
 
 
-def task_of(
-    pool: BrickPool, jobs: Sequence[Job], parcels: Sequence[Parcel], seconds: float | None, *, is_probe: bool
-) -> Task:
-    """Return the task that measures some bricks, which these parcels hold, in so many seconds."""
+def task_of(pool: BrickPool, jobs: Sequence[Job], seconds: float | None, *, is_probe: bool) -> Task:
+    """Return the task that measures some bricks in so many seconds."""
     request = pool.part.request
     keys = tuple(dict.fromkeys(job.key.brick for job in jobs))
     rule = PROBE_RULE if is_probe else request.rule
     run = replace(request, rule=rule, time_budget_seconds=seconds, only=keys)
     order = pool.part.order(is_probe=is_probe) if isinstance(pool.part, LanguagePart) else None
-    sent = tuple(it.sha256 for it in parcels)
-    return Task(id=new_uuid(), request=run, parcels=sent, bricks=keys, language=order)
+    # Also when hosts share a data folder, as the run of a task has its id.
+    return Task(id=new_id(4), request=run, bricks=keys, language=order)
 
 
 def _groups(pool: BrickPool, wanted: Iterable[Job]) -> Iterator[list[Job]]:
@@ -249,7 +249,6 @@ class CurrentTask:
     is_probe: bool
     began: float
     progress: TaskProgress | None = None
-    note: str = ""
     # True once the host has returned a result or a failure of a brick.
     has_results: bool = False
 
@@ -276,14 +275,13 @@ class HostWork:
     task_before: str = ""
     # The most bricks of a task; None: as many as fit in its time.
     most_bricks: int | None = None
-    # The parcels of the fleet run that it has not been sent yet.
-    lacks: set[str] = field(default_factory=set)
     # Tasks that failed one after another without a result.
     failures: int = 0
     spent_seconds: float = 0.0
     disturbed_rounds: int = 0
     disturbed_seconds: float = 0.0
-    told: HostProgress | None = None
+    # What was told of it.
+    told: HostChanged | None = None
 
     @property
     def name(self) -> str:
@@ -307,22 +305,15 @@ class HostWork:
             return FleetHostState.IDLE
         return FleetHostState.PROBING if self.current.is_probe else FleetHostState.MEASURING
 
-    def changed(self) -> HostChanged:
-        """Return the event that tells its state."""
-        system = self.system
+    def now(self, seconds_left: float | None) -> HostChanged:
+        """Return the event that tells of it."""
+        system, now = self.system, None if self.current is None else self.current.progress
         return HostChanged(
             host=self.name,
-            state=self.state.value,
+            state=self.state,
             message=self.message,
             system="" if system is None else system.id,
             system_name="" if system is None else system.name,
-        )
-
-    def new_progress(self, seconds_left: float | None) -> HostProgress | None:
-        """Return the event that tells its progress; None if that has been told."""
-        now = None if self.current is None else self.current.progress
-        found = HostProgress(
-            host=self.name,
             bricks=sum(pool.done for pool in self.pools),
             of=sum(pool.total for pool in self.pools),
             failed=sum(len(pool.failed) for pool in self.pools),
@@ -330,10 +321,6 @@ class HostWork:
             disturbed_rounds=self.disturbed_rounds + (now.disturbed_rounds if now else 0),
             disturbed_seconds=self.disturbed_seconds + (now.disturbed_seconds if now else 0.0),
         )
-        if self.told is not None and replace(self.told, when=found.when) == found:
-            return None
-        self.told = found
-        return found
 
     def end_task(self, now: float) -> CurrentTask | None:
         """Forget the current task, and return it."""
@@ -369,12 +356,14 @@ class SharedPools:
         found = []
         for number, part in enumerate(self._workload.parts):
             # The report was checked: the host has the runtime.
-            identity = numbered_identity(identity_there(part.request.runtime, report) or "", processors_of(system))
-            conditions = Conditions(system.id, identity, part.protocol)
+            runtime = runtime_there(part.request.runtime, report) or part.request.runtime
+            if (processors := processors_of(system)) is not None:
+                runtime = runtime.on(processors)
+            conditions = Conditions(system.id, runtime.identity, part.protocol)
             if (number, conditions) not in self._pools:
                 known = known_in(self._store, conditions, part.jobs, self._started if part.request.again else "")
                 known = replace(known, failed={}) if part.request.retry_failed else known
-                self._pools[number, conditions] = BrickPool(part, conditions, known, self._fleet)
+                self._pools[number, conditions] = BrickPool(part, runtime, conditions, known, self._fleet)
             found.append(self._pools[number, conditions])
         host.pools = tuple(found)
         for pool in found:

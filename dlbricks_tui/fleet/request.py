@@ -4,7 +4,7 @@ Errors of fleets are here, too.
 """
 
 import shlex
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field
 from enum import Enum
 
 from dlbricks_tui.errors import UserError
@@ -155,14 +155,26 @@ class FleetStarted(JobStarted):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostChanged(Event):
-    """The state of a host; `message` is the reason in one line, if there is one to tell."""
+    """A host as it is now: `bricks` have a result in the local store, of all that are wanted of it."""
 
     host: str
-    state: str
+    state: FleetHostState = FleetHostState.CONNECTING
+    # The reason in one line, if there is one to tell.
     message: str = ""
     # The id and the name of its system, once it has reported.
     system: str = ""
     system_name: str = ""
+    bricks: int = 0
+    of: int = 0
+    failed: int = 0
+    seconds_left: float | None = None
+    disturbed_rounds: int = 0
+    disturbed_seconds: float = 0.0
+
+    @property
+    def is_complete(self) -> bool:
+        """True if it has done everything, without a failure."""
+        return self.state is FleetHostState.DONE and not self.failed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -171,19 +183,6 @@ class TaskGiven(Event):
 
     host: str
     task: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HostProgress(Event):
-    """The progress of a host: bricks with a result in the local store, of all that are wanted of it."""
-
-    host: str
-    bricks: int
-    of: int
-    failed: int
-    seconds_left: float | None
-    disturbed_rounds: int
-    disturbed_seconds: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -218,15 +217,15 @@ class HostEstimate(Event):
     host: str
     model: str
     runtime: str
-    sequential_ms: float | None
-    low_ms: float | None
-    high_ms: float | None
-    measured_layers: int
-    predicted_layers: int
-    missing_layers: int
-    per_second: float | None
+    sequential_ms: float | None = None
+    low_ms: float | None = None
+    high_ms: float | None = None
+    measured_layers: int = 0
+    predicted_layers: int = 0
+    missing_layers: int = 0
+    per_second: float | None = None
     # None without a price.
-    dollars_per_million: float | None
+    dollars_per_million: float | None = None
     # Of language models only: the delay of the first token, and whether the host has enough memory.
     first_token_ms: float | None = None
     fits: bool | None = None
@@ -252,31 +251,9 @@ class FleetEnded(JobEnded):
 
 EVENTS: EventKinds = event_kinds(
     ModelLoading,
-    *(FleetStarted, ModelLeftOut, HostChanged, TaskGiven, HostProgress, ResultStored),
+    *(FleetStarted, ModelLeftOut, HostChanged, TaskGiven, ResultStored),
     *(HostBrickFailed, HostEstimate, OrderFound, FleetEnded),
 )
-
-
-@dataclass(frozen=True, slots=True)
-class HostRow:
-    """A host of a fleet run, as its newest events tell."""
-
-    name: str
-    state: FleetHostState = FleetHostState.CONNECTING
-    message: str = ""
-    system: str = ""
-    system_name: str = ""
-    bricks: int = 0
-    of: int = 0
-    failed: int = 0
-    seconds_left: float | None = None
-    disturbed_rounds: int = 0
-    disturbed_seconds: float = 0.0
-
-    @property
-    def is_complete(self) -> bool:
-        """True if it has done everything, without a failure."""
-        return self.state is FleetHostState.DONE and not self.failed
 
 
 @dataclass(slots=True)
@@ -286,7 +263,7 @@ class FleetProgress:
     started: FleetStarted | None = None
     ended: FleetEnded | None = None
     # By name, in the order in which they became known.
-    hosts: dict[str, HostRow] = field(default_factory=dict)
+    hosts: dict[str, HostChanged] = field(default_factory=dict)
     # By model, runtime and host.
     estimates: dict[tuple[str, str, str], HostEstimate] = field(default_factory=dict)
     # By model and runtime.
@@ -301,18 +278,10 @@ class FleetProgress:
         match event:
             case FleetStarted():
                 self.started, self.ended = event, None
-                self.hosts = {name: HostRow(name) for name in event.hosts}
+                self.hosts = {name: HostChanged(host=name) for name in event.hosts}
                 self.estimates, self.orders, self.left_out, self.failed, self.stored = {}, {}, [], [], 0
             case HostChanged():
-                row = self.hosts.get(event.host, HostRow(event.host))
-                # A host keeps its system when it goes away.
-                named = (event.system or row.system, event.system_name or row.system_name)
-                self.hosts[event.host] = replace(
-                    row, state=FleetHostState(event.state), message=event.message, system=named[0], system_name=named[1]
-                )
-            case HostProgress():
-                told = {it.name: getattr(event, it.name) for it in fields(event) if it.name not in ("when", "host")}
-                self.hosts[event.host] = replace(self.hosts.get(event.host, HostRow(event.host)), **told)
+                self.hosts[event.host] = event
             case HostEstimate():
                 self.estimates[event.model, event.runtime, event.host] = event
             case OrderFound():

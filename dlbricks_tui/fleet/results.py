@@ -5,22 +5,23 @@ docs/how-it-works/fleet.md says.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import replace
 from datetime import datetime, timedelta, timezone
 from typing import Any
 
 from dlbricks_tui import __version__
-from dlbricks_tui.fleet.messages import HostReport, Message, TaskProgress, message_in
+from dlbricks_tui.fleet.messages import HostReport, Message, message_in
 from dlbricks_tui.fleet.request import FleetError, MessageError
 from dlbricks_tui.host.fingerprint import KEPT_FACTS
 from dlbricks_tui.measure.jobs import Job, JobKey
 from dlbricks_tui.measure.known import Conditions
+from dlbricks_tui.measure.results import runtime_record
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.printable import printable
 from dlbricks_tui.runs.request import RunRequest
 from dlbricks_tui.runtime.runtime import Runtime
 from dlbricks_tui.runtime.variant import stated_python
-from dlbricks_tui.share.results_file import LONGEST_TEXT, checked_record
+from dlbricks_tui.share.results_file import checked_record
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.documents import TABLES, BrokenDocumentError
 from dlbricks_tui.store.records import (
@@ -32,7 +33,6 @@ from dlbricks_tui.store.records import (
     Peaks,
     Provenance,
     Record,
-    RuntimeRecord,
     Statistics,
     System,
     utc_now,
@@ -40,13 +40,12 @@ from dlbricks_tui.store.records import (
 from dlbricks_tui.store.statistics import mean_statistics
 
 # The records that hosts return.
-Returned = Measurement | Failure | System | RuntimeRecord | Peaks
+Returned = Measurement | Failure | Peaks
 _MOST_FACTS, _MOST_RUNTIMES = 64, 100
 # The newest result of a brick counts, so clocks must not differ much.
 _CLOCK_TOLERANCE = timedelta(minutes=10)
 # A brick has a record for each of its places in the networks. A host tells its progress a few times a second at most.
-_MESSAGES, _MESSAGES_PER_BRICK, _MESSAGES_PER_SECOND = 1_000, 200, 20.0
-_BYTES, _BYTES_PER_BRICK, _BYTES_PER_SECOND = 16 << 20, 8 << 20, 20_000.0
+_BYTES, _BYTES_PER_BRICK, _BYTES_PER_SECOND, _BYTES_OF_A_MESSAGE = 16 << 20, 8 << 20, 400_000.0, 20_000
 
 
 class ImpossibleError(FleetError):
@@ -77,8 +76,8 @@ def reason_against(report: HostReport, parts: Iterable[RunRequest]) -> str:
         there, runtime = report.methods.get(part.method.value), part.runtime
         if there != part.method.id:
             return f"measures by the method {_short(there or 'none')}, and this dlbricks by {part.method.id}: {cure}"
-        if identity_there(runtime, report) is None:
-            having = [f"{it.framework} {it.version}" for it in report.runtimes if it.framework == runtime.framework]
+        if runtime_there(runtime, report) is None:
+            having = [it.partition(" ")[0] for it in report.runtimes if it.startswith(f"{runtime.framework}-")]
             known = ", ".join(dict.fromkeys(map(_short, having))) or "none"
             return f"lacks {runtime.traits.title} {runtime.version} (it has {known}): {cure}"
     ahead = datetime.fromisoformat(report.clock) - datetime.now(timezone.utc)
@@ -87,15 +86,10 @@ def reason_against(report: HostReport, parts: Iterable[RunRequest]) -> str:
     return ""
 
 
-def identity_there(requested: Runtime, report: HostReport) -> str | None:
-    """Return the identity that a requested runtime has on a host; None if the host lacks its framework or version.
-
-    It differs from that at home if the host has another version of Python.
-    """
-    for it in report.runtimes:
-        if (it.framework, it.version) == (requested.framework, requested.version):
-            return replace(requested, python_version=stated_python(it.identity)).identity
-    return None
+def runtime_there(requested: Runtime, report: HostReport) -> Runtime | None:
+    """Return a runtime as a host has it, with the Python there; None if the host lacks its framework or version."""
+    found = next((it for it in report.runtimes if it.startswith(f"{requested.framework}-{requested.version} ")), None)
+    return None if found is None else replace(requested, python_version=stated_python(found))
 
 
 def check_result(document: Mapping[str, Any], conditions: Conditions, levels: Mapping[str, Level]) -> Returned:
@@ -104,22 +98,15 @@ def check_result(document: Mapping[str, Any], conditions: Conditions, levels: Ma
     `levels` are those of the bricks that it was given, by their keys.
     """
     kind = TABLES.get(str(document.get("table")))
-    if kind not in (Measurement, Failure, System, RuntimeRecord, Peaks):
+    if kind not in (Measurement, Failure, Peaks):
         raise ImpossibleError(f"a record of the kind {_short(str(document.get('table')))!r}")
     try:
         record: Record = checked_record(kind, document)
     except (ValueError, BrokenDocumentError) as error:
         raise ImpossibleError(f"a record that {printable(str(error)[:300])}") from None
     match record:
-        case System() if record.id != conditions.system:
-            raise ImpossibleError(f"a system {_short(record.id)!r} that is not its own")
         case Peaks() if record.system != conditions.system:
             raise ImpossibleError(f"peaks of {_short(record.system)!r}, which is another system")
-        case RuntimeRecord():
-            if record.id != conditions.runtime:
-                raise ImpossibleError(f"a runtime {_short(record.id)!r} that is not its own")
-            if not record.id.startswith(f"{record.framework}-{record.version} "):
-                raise ImpossibleError("a runtime of another framework or version than it names")
         case Measurement() | Failure():
             for name, what in (("system", "host"), ("runtime", "runtime"), ("protocol", "method")):
                 if (value := getattr(record, name)) != getattr(conditions, name):
@@ -136,13 +123,6 @@ def _short(text: str) -> str:
     return printable(text[:40])
 
 
-def shown(text: str) -> str:
-    """Return a text of a host as one line that can be shown; raise ImpossibleError if it is very long."""
-    if len(text) > LONGEST_TEXT:
-        raise ImpossibleError(f"a text of {len(text):,} letters")
-    return printable(text)
-
-
 class MessageMeter:
     """Counts what a host sends; more than an honest host sends about its bricks is refused."""
 
@@ -151,46 +131,28 @@ class MessageMeter:
         self.bricks = 0
         self._clock = clock
         self._began = clock()
-        self._messages = self._bytes = 0
+        self._bytes = 0
 
     def count(self, text: str) -> None:
         """Count a message; raise ImpossibleError if that is one too many."""
-        self._bytes += len(text)
-        self._messages += 1
+        # Small ones cost time, too.
+        self._bytes += max(len(text), _BYTES_OF_A_MESSAGE)
         seconds = self._clock() - self._began
-        if self._messages > _MESSAGES + _MESSAGES_PER_BRICK * self.bricks + _MESSAGES_PER_SECOND * seconds:
-            raise ImpossibleError(f"{self._messages:,} messages about {self.bricks} bricks within {seconds:.0f} s")
         if self._bytes > _BYTES + _BYTES_PER_BRICK * self.bricks + _BYTES_PER_SECOND * seconds:
-            raise ImpossibleError(f"{self._bytes:,} bytes about {self.bricks} bricks within {seconds:.0f} s")
+            raise ImpossibleError(f"{self._bytes / 1e6:,.0f} MB about {self.bricks} bricks within {seconds:.0f} s")
 
 
 def read_messages(meter: MessageMeter, texts: Iterable[str], *kinds: type[Message]) -> Sequence[Message]:
-    """Return messages that a host has sent; raise ImpossibleError for texts that are none of these kinds, or too many.
-
-    All that they say can be shown.
-    """
+    """Return messages that a host has sent; raise ImpossibleError for texts of other kinds, and for too many."""
     found = []
     for text in texts:
         meter.count(text)
         try:
-            message = message_in(text, *kinds)
+            found.append(message_in(text, *kinds))
         except MessageError as error:
             what = "report" if HostReport in kinds else "message"
-            raise ImpossibleError(f"a {what} that {shown(str(error)[:200])}") from None
-        if isinstance(message, TaskProgress) and message.done > message.of:
-            raise ImpossibleError(f"that {message.done:,} of {message.of:,} bricks are done")
-        texts_of = {it.name for it in fields(message)} & {"text", "reason", "waits_for"}
-        changes: Any = {name: shown(getattr(message, name)) for name in texts_of}
-        found.append(replace(message, **changes))
+            raise ImpossibleError(f"a {what} that {printable(str(error)[:200])}") from None
     return found
-
-
-@dataclass(frozen=True, slots=True)
-class StoredNews:
-    """The news of a message of a host: bricks with new results, by their statistics, and failed bricks."""
-
-    measured: Mapping[JobKey, Statistics] = field(default_factory=dict)
-    failed: Mapping[JobKey, str] = field(default_factory=dict)
 
 
 def run_of(fleet: str, host: str) -> str:
@@ -212,22 +174,23 @@ class FleetResults:
         # The SHA-256 of the files of the models, by the keys of the models.
         self._models = models
 
-    def describe(self, host: str, report: HostReport, system: System, ways: Iterable[tuple[str, str]]) -> None:
-        """Store the system of a host, and where its results come from, by each runtime and method."""
+    def describe(self, host: str, report: HostReport, system: System, ways: Iterable[tuple[Runtime, str]]) -> None:
+        """Store the system and the runtimes of a host, and where its results come from, by each runtime and method."""
         described = dict(system.facts)
         facts: list[tuple[str, Fact]] = [("cpu", system.cpu)]
         facts += [(name, described[name]) for name in KEPT_FACTS if name in described]
         records: list[Record] = [system]
         for runtime, protocol in ways:
-            framework, _, version = runtime.partition(" ")[0].partition("-")
-            packages = (("dlbricks", report.dlbricks), ("python", report.python), (framework, version))
+            records.append(runtime_record(runtime, system))
+            own = (runtime.framework, runtime.version)
+            packages = (("dlbricks", report.dlbricks), ("python", report.python), own)
             run, models = run_of(self._fleet, host), self._models
-            known = self._store.provenance_of(run, runtime)
+            known = self._store.provenance_of(run, runtime.identity)
             found = Provenance(
                 when=utc_now(),
                 run=run,
                 system=system.id,
-                runtime=runtime,
+                runtime=runtime.identity,
                 protocol=protocol,
                 packages=packages,
                 host=tuple(facts),
@@ -237,8 +200,10 @@ class FleetResults:
                 records.append(found)
         self._store.add(*records)
 
-    def keep(self, host: str, records: Sequence[Returned], jobs: Mapping[JobKey, Job]) -> StoredNews:
-        """Store the records of a message durably, and return which bricks they are about.
+    def keep(
+        self, host: str, records: Sequence[Returned], jobs: Mapping[JobKey, Job]
+    ) -> tuple[Mapping[JobKey, Statistics], Mapping[JobKey, str]]:
+        """Store the records of a message durably, and return the bricks with results, and the failed ones.
 
         A result of a brick in another context than any in the models is kept and tells nothing new. Raise
         ImpossibleError if a result has the UUID of one of another system.
@@ -249,10 +214,7 @@ class FleetResults:
         measured: dict[JobKey, list[Statistics]] = {}
         failed: dict[JobKey, str] = {}
         for record in records:
-            # The report has described the system.
-            if isinstance(record, System):
-                continue
-            if isinstance(record, RuntimeRecord | Peaks):
+            if isinstance(record, Peaks):
                 kept.append(record)
                 continue
             key, record = JobKey(record.brick, record.context), replace(record, run=run_of(self._fleet, host))
@@ -270,7 +232,7 @@ class FleetResults:
                     measured.setdefault(key, []).append(record.statistics)
             kept.append(record)
         self._store.add(*kept)
-        return StoredNews(
+        return (
             {key: mean_statistics(found) for key, found in measured.items() if key in jobs},
             {key: reason for key, reason in failed.items() if key in jobs and key not in measured},
         )

@@ -52,11 +52,6 @@ SETTINGS: Mapping[str, Any] = {
     # Statistical profilers: threads that look at the others a hundred times a second.
     "distributed.worker.profile.enabled": False,
     "distributed.admin.system-monitor.gil.enabled": False,
-    "distributed.worker.memory.target": False,
-    "distributed.worker.memory.spill": False,
-    "distributed.worker.memory.pause": False,
-    "distributed.worker.memory.terminate": False,
-    "distributed.worker.memory.monitor-interval": "60s",
     "distributed.admin.tick.interval": "5s",
     "distributed.admin.tick.limit": "10m",
     "distributed.admin.system-monitor.interval": "60s",
@@ -260,13 +255,9 @@ class Certificates:
 
     def for_host(self) -> "Security":
         """Return the security settings of a host's worker."""
-        for path in self.of_hosts:
-            if not path.is_file():
-                # `fleet init` would make those of another fleet here.
-                copying = _copying(f"{USUAL_FOLDER}/certificates", shlex.quote(str(self.folder)))
-                raise FleetError(
-                    f"{path} is missing: copy it from the machine that drives the fleet, there by `{copying}`"
-                )
+        # `fleet init` would make those of another fleet here.
+        copying = _copying(f"{USUAL_FOLDER}/certificates", shlex.quote(str(self.folder)))
+        self._require(_HOST, f"copy it from the machine that drives the fleet, there by `{copying}`")
         return self._security(_HOST)
 
     def _security(self, name: str) -> "Security":
@@ -279,13 +270,14 @@ class Certificates:
         keys = {f"tls_{role}_{what}": path for role in roles for what, path in (("cert", certificate), ("key", key))}
         return Security(tls_ca_file=authority, require_encryption=True, **keys)
 
-    def _require(self, name: str) -> None:
-        cure = "`dlbricks fleet init` makes the certificates of a fleet"
-        if self.authority.exists():
+    def _require(self, name: str, cure: str = "") -> None:
+        if not cure and self.authority.exists():
             cure = "copy it from the machine that made the others, or remove the folder: all hosts need new ones then"
         for path in self._of(name):
             if not path.is_file():
-                raise FleetError(f"{path} is missing: {cure}")
+                raise FleetError(
+                    f"{path} is missing: {cure or '`dlbricks fleet init` makes the certificates of a fleet'}"
+                )
 
     def _of(self, name: str) -> tuple[Path, Path, Path]:
         return self.authority, self.folder / f"{name}.pem", self.folder / f"{name}-key.pem"

@@ -44,6 +44,8 @@ if TYPE_CHECKING:
 
 # Lines without it come from elsewhere, such as a start-up file of the user's shell.
 MARK = "dlbricks-fleet: "
+# What follows, in words: two versions, and the port of the worker.
+HELLO = ("dlbricks", "distributed", "port")
 # The driver writes a line break so often.
 SECONDS_BETWEEN_SIGNS = 10.0
 # A worker whose driver is silent for so long ends: its connection is broken.
@@ -130,24 +132,18 @@ def start_from_folder() -> None:
         os.execv(python, [str(python), *sys.orig_argv[1:]])
 
 
-def _tell(**facts: object) -> None:
-    """Write the only line to the standard output; all else goes to the standard error from now on."""
-    # The driver may be gone.
-    with suppress(OSError):
-        os.write(1, f"{MARK}{json.dumps(facts)}\n".encode())
-    os.dup2(2, 1)
-
-
 async def _run_for_driver() -> None:
-    try:
-        from distributed.security import Security
-    except ImportError as error:
-        return _tell(lacks=error.name or str(error))
+    from distributed.security import Security
+
     with socket.socket() as free:
         free.bind((LOOPBACK, 0))
         # No process uses it now. If another one takes it meanwhile, the driver starts this one again.
         port = free.getsockname()[1]
-    _tell(dlbricks=__version__, distributed=metadata.version("distributed"), port=port)
+    # The driver may be gone.
+    with suppress(OSError):
+        os.write(1, f"{MARK}{__version__} {metadata.version('distributed')} {port}\n".encode())
+    # All else goes to the standard error from now on.
+    os.dup2(2, 1)
     settings = _read_settings()
     data = Path(settings["folder"]).expanduser()
     os.environ[DATA_FOLDER_VARIABLE] = str(data)
@@ -166,7 +162,7 @@ async def _run_for_driver() -> None:
     loop, gone = asyncio.get_running_loop(), _stop_signals(signal.SIGTERM, signal.SIGHUP, signal.SIGINT)
     silent = (SECONDS_OF_SILENCE, lambda: loop.call_soon_threadsafe(gone.set))
     threading.Thread(target=_wait_for_silence, args=silent, daemon=True).start()
-    return await _serve(worker, gone, lambda: None)
+    await _serve(worker, gone, lambda: None)
 
 
 def _worker(scheduler: str, name: str, security: "Security | None", folder: str, **place: Any) -> Any:
@@ -237,15 +233,12 @@ def _wait_for_silence(seconds: float, then: Callable[[], object]) -> None:
 
 
 def _read_settings() -> dict[str, Any]:
-    """Read the first line of the standard input, and nothing after it."""
-    line = bytearray()
-    while not line.endswith(b"\n") and len(line) < _MOST_BYTES_OF_SETTINGS:
-        ready, _, _ = select.select([0], [], [], SECONDS_OF_SILENCE)
-        sign = os.read(0, 1) if ready else b""
-        if not sign:
-            # The driver has gone.
-            os._exit(1)
-        line += sign
+    """Read the first line of the standard input; what comes with it are signs only."""
+    is_there, _, _ = select.select([0], [], [], SECONDS_OF_SILENCE)
+    line = sys.stdin.buffer.readline(_MOST_BYTES_OF_SETTINGS) if is_there else b""
+    if not line:
+        # The driver has gone.
+        os._exit(1)
     found: dict[str, Any] = json.loads(line)
     return found
 

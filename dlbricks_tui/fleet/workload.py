@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from dlbricks_tui.bricks.decomposition import decompose
 from dlbricks_tui.bricks.identity import brick_of
@@ -25,7 +25,7 @@ from dlbricks_tui.folders import SAMPLE_MODELS, DataFolder
 from dlbricks_tui.host.fingerprint import fingerprint
 from dlbricks_tui.jobs.events import Event
 from dlbricks_tui.language.architecture import LanguagePhase
-from dlbricks_tui.language.composing import PROTOCOL, StepTime, memory_need
+from dlbricks_tui.language.composing import PROTOCOL, memory_need
 from dlbricks_tui.language.decoder import Extent, Step, distinct_blocks
 from dlbricks_tui.language.orders import LanguageOrder, LanguageQuestion
 from dlbricks_tui.language.predicting import BrickPredictor, HostRates, measured_steps
@@ -248,16 +248,6 @@ def read_workload(request: RunRequest, data: DataFolder, log: Path, tell: Callab
     return FleetWorkload(tuple(parts), model_digests(files))
 
 
-class LanguageOnHost(NamedTuple):
-    """A language model on a host: its steps, how many bricks were measured there and are predicted, and its memory."""
-
-    prefill: StepTime
-    decode: StepTime
-    measured: int
-    predicted: int
-    fits: bool
-
-
 @dataclass(frozen=True, eq=False)
 class LanguagePart(FleetPart):
     """A language model of a fleet run in a runtime."""
@@ -328,12 +318,16 @@ class LanguagePart(FleetPart):
             failed={job: known.failed[key] for key, job in jobs if key in known.failed and key not in known.measured},
         )
 
-    def on_host(self, store: ResultsDatabase, system: System, runtime: str) -> LanguageOnHost:
-        """Return the answer of a host by its results in a store, and by those of others."""
+    def on_host(self, store: ResultsDatabase, system: System, runtime: str) -> Mapping[str, Any]:
+        """Return what the estimate of a host tells, by its results in a store and by those of others."""
         host = BrickPredictor.of_system(store, system, runtime, stated_threads(runtime) or 0)
         times, found = host.phases(self.asked), [host.decoder(self.asked, it) for it in self.asked.steps]
         keys = {key for it in found for key in it.keys}
         measured = len(keys & host.known.keys())
-        fits = memory_need(self.asked, found[0]).total <= system.memory_bytes
-        phases = times[LanguagePhase.PREFILL], times[LanguagePhase.DECODE]
-        return LanguageOnHost(*phases, measured, len(keys) - measured, fits)
+        layers = {"measured_layers": measured, "predicted_layers": len(keys) - measured}
+        if memory_need(self.asked, found[0]).total > system.memory_bytes:
+            return {**layers, "fits": False}
+        decode, first = times[LanguagePhase.DECODE], {"first_token_ms": times[LanguagePhase.PREFILL].ms}
+        ends = zip(("low_ms", "high_ms"), decode.bounds_ms, strict=True)
+        token = {"sequential_ms": decode.ms, "per_second": 1000 / decode.ms, **dict(ends)}
+        return {**layers, **token, **first, "fits": True}

@@ -287,6 +287,11 @@ def only_one(wanted: str, folders: Sequence[AnyFolder], kind: type[AnyFolder]) -
     raise JobError(f"{what} {wanted[:80]!r}; `{kind.listed_by}` shows those there are")
 
 
+def new_id(random_bytes: int = 2) -> str:
+    """Return an id for a job that begins now."""
+    return f"{datetime.now(timezone.utc):%Y%m%d-%H%M%S}-{secrets.token_hex(random_bytes)}"
+
+
 class FolderList(Generic[AnyFolder]):
     """The folders of jobs in one place of a data folder."""
 
@@ -296,16 +301,16 @@ class FolderList(Generic[AnyFolder]):
     def __init__(self, path: Path) -> None:
         self._path = path
 
-    def create(self, models: tuple[str, ...], kind: WorkKind | None = None) -> AnyFolder:
-        """Create the folder of a new job."""
-        now = datetime.now(timezone.utc)
+    def create(self, models: tuple[str, ...], kind: WorkKind | None = None, run: str = "") -> AnyFolder:
+        """Create the folder of a new job, of this id if there is one."""
+        folder = self.folder_type(self._path / (run or new_id()))
         # Two jobs of one second may draw the same number.
-        while (folder := self.folder_type(self._path / f"{now:%Y%m%d-%H%M%S}-{secrets.token_hex(2)}")).path.is_dir():
-            pass
+        while not run and folder.path.is_dir():
+            folder = self.folder_type(self._path / new_id())
         with _writing(folder.path):
             folder.path.mkdir(mode=self.mode, parents=True)
         # This process owns the job until another one works on it.
-        began = now.isoformat(timespec="microseconds")
+        began = datetime.now(timezone.utc).isoformat(timespec="microseconds")
         number = 1 + max((it.number for it in self.stored().states), default=0)
         owner, kind = this_process(), kind or folder.kind
         folder.set_state(JobState(folder.run, State.STARTING, owner, models, began, began, number=number, kind=kind))
@@ -381,11 +386,11 @@ class JobFolders(FolderList[JobFolder]):
     # The order of an export has the secret of its suite.
     mode = 0o700
 
-    def create(self, models: tuple[str, ...], kind: WorkKind | None = None) -> JobFolder:
+    def create(self, models: tuple[str, ...], kind: WorkKind | None = None, run: str = "") -> JobFolder:
         ended = [it.run for it in self.states() if it.kind is kind and not it.active]
-        for run in ended[: 1 - _MOST_ENDED]:
-            shutil.rmtree(self._path / run, ignore_errors=True)
-        return super().create(models, kind)
+        for it in ended[: 1 - _MOST_ENDED]:
+            shutil.rmtree(self._path / it, ignore_errors=True)
+        return super().create(models, kind, run)
 
 
 def store_request(path: Path, request: Any) -> None:

@@ -30,10 +30,10 @@ class JobKind(Generic[Request]):
     def request_of(self, folder: JobFolder) -> Request:
         return stored_request(folder.request_file, self.request)
 
-    def create(self, data: DataFolder, models: tuple[str, ...], request: Request) -> JobFolder:
-        """Create a job that a process can work on."""
+    def create(self, data: DataFolder, models: tuple[str, ...], request: Request, run: str = "") -> JobFolder:
+        """Create a job that a process can work on, of this id if there is one."""
         refuse_in_demonstration(self.work)
-        folder = JobFolders(data.jobs).create(models, self.work)
+        folder = JobFolders(data.jobs).create(models, self.work, run)
         store_request(folder.request_file, request)
         return folder
 

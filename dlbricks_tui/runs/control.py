@@ -191,8 +191,8 @@ class Control:
             self._watch_budget()
 
 
-def create_run(request: RunRequest, data: DataFolder) -> RunFolder:
-    """Create a run that a process can execute."""
+def create_run(request: RunRequest, data: DataFolder, run: str = "") -> RunFolder:
+    """Create a run that a process can execute, of this id if there is one."""
     refuse_in_demonstration()
     for runtime in (part.runtime for part in request.parts):
         threads = runtime.settings.threads
@@ -203,6 +203,6 @@ def create_run(request: RunRequest, data: DataFolder) -> RunFolder:
             )
     with ResultsDatabase(data.store):
         # A store that cannot be used is refused before there is a run.
-        folder = RunFolders(data.runs).create(request.model_names)
+        folder = RunFolders(data.runs).create(request.model_names, run=run)
     write_request(folder.request_file, request)
     return folder

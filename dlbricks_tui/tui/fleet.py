@@ -54,11 +54,11 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from dlbricks_tui.api.session import WorkbenchSession
-    from dlbricks_tui.fleet.request import HostRow
+    from dlbricks_tui.fleet.request import HostChanged
     from dlbricks_tui.models.library import ModelSource
 
 
-class HostsPanel(TablePanel["HostRow"]):
+class HostsPanel(TablePanel["HostChanged"]):
     scope = scopes.FLEET_HOSTS
     ID = "fleet-hosts"
     TITLE = "Hosts"
@@ -69,7 +69,7 @@ class HostsPanel(TablePanel["HostRow"]):
         Hint("{fleet.start} starts one; see docs/guides/many-hosts.md.", "muted"),
     )
     NOUN = "host"
-    IDENTITY = attrgetter("name")
+    IDENTITY = attrgetter("host")
     NOTHING_TO_COPY = "This host reports nothing."
     ABOUT = (
         "The hosts of the fleet run. Bricks with a result here are counted, of all that are wanted. Disturbed rounds "
@@ -81,14 +81,14 @@ class HostsPanel(TablePanel["HostRow"]):
     class Told(Message):
         """The user wants something of the selected host: `pause` or `cancel`."""
 
-        host: HostRow
+        host: HostChanged
         what: str
 
-    def columns(self) -> tuple[Column[HostRow], ...]:
+    def columns(self) -> tuple[Column[HostChanged], ...]:
         return host_columns(self.items, in_panel=True)
 
-    def searched(self, item: HostRow) -> str:
-        return f"{item.name} {item.state.value} {item.system} {item.system_name} {item.message}"
+    def searched(self, item: HostChanged) -> str:
+        return f"{item.host} {item.state.value} {item.system} {item.system_name} {item.message}"
 
     def copied(self) -> str | None:
         return self.selected.message if self.selected else None

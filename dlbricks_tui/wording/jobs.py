@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from dlbricks_tui.analysis.what_if import Execution
 from dlbricks_tui.estimate.comparison import PRICES_FILE, Candidate, cheapest, quickest
-from dlbricks_tui.fleet.request import FleetHostState, FleetProgress, HostBrickFailed, HostChanged, HostRow
+from dlbricks_tui.fleet.request import FleetHostState, FleetProgress, HostBrickFailed, HostChanged
 from dlbricks_tui.jobs.events import Event, Waiting
 from dlbricks_tui.language.orders import LanguageMessage
 from dlbricks_tui.printable import printable
@@ -107,9 +107,9 @@ _TOLD = (
 WORKING = (FleetHostState.PROBING, FleetHostState.MEASURING)
 
 
-def host_line(it: HostRow) -> str:
+def host_line(it: HostChanged) -> str:
     """Return how far a host is."""
-    words = [f"{it.name} {it.state.value}"]
+    words = [f"{it.host} {it.state.value}"]
     if it.of:
         words.append(f"{it.bricks:,} of {counted(it.of, 'brick')}")
     if it.failed:
@@ -144,11 +144,11 @@ def note_line(event: Event, progress: FleetProgress) -> str:
             return f"{event.model} is left out: {event.reason.removeprefix(f'{event.model}: ')}"
         case HostBrickFailed():
             return f"{event.host}: {event.label} failed: {event.reason}"
-        case HostChanged(message=message) if message and FleetHostState(event.state) in _TOLD:
+        case HostChanged(message=message) if message and event.state in _TOLD:
             before = progress.hosts.get(event.host)
             # Each attempt to reach a host again has a message.
-            if before is None or before.state.value != event.state or not before.message:
-                return f"{event.host} {event.state}: {message}"
+            if before is None or before.state is not event.state or not before.message:
+                return f"{event.host} {event.state.value}: {message}"
     return ""
 
 

@@ -36,7 +36,7 @@ place of a file is refused.
 | `store/` | [every result](#results-store): back it up |
 | `suites/` | the [keys](#suites) to exported suites: back them up, and keep them secret |
 | `runs/`, `fleets/`, `jobs/` | [requests, states and events](#job-folders) of runs, of fleet runs and of other jobs, without results |
-| `parcels/`, `tasks/` | what a driver of a fleet has sent to this host |
+| `parcels/` | what a driver of a fleet has sent to this host |
 | `certificates/` | certificates and private keys of fleets: keep them secret |
 | `allowed_signers`, `minisign/` | the [signers that you trust](#signatures) |
 | `scenarios/` | the logs of LoadGen, a folder for each load test |

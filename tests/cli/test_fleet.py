@@ -22,7 +22,7 @@ from dlbricks_tui.jobs.events import Event, EventReader
 from dlbricks_tui.jobs.folder import JobState, State
 from dlbricks_tui.settings.measuring import Question
 from tests.cli.people import Command, document, one_line, schema_kept
-from tests.fleet.sample_fleet import EVENTS, changed, progress, sample_fleet, tell
+from tests.fleet.sample_fleet import EVENTS, changed, measuring, sample_fleet, tell
 from tests.models.onnx_models import saved, small
 
 # No SSH server answers at port 1.
@@ -65,7 +65,7 @@ def driven(monkeypatch: pytest.MonkeyPatch) -> list[FleetRequest]:
 
     def drive(folder: FleetFolder, place: FleetPlace, take: Callable[[Event], None]) -> JobState:
         requests.append(read_fleet_request(folder.request_file))
-        done = (progress("c7i", 60), changed("c7i", FleetHostState.DONE), changed("m8g", FleetHostState.DONE))
+        done = [measuring(*it, state=FleetHostState.DONE) for it in (("c7i", 60), ("m8g", 12))]
         for event in (*EVENTS, *done, FleetEnded(state="finished", message="", seconds=1.0)):
             tell(folder, event)
             take(event)
@@ -190,7 +190,7 @@ def test_a_complete_fleet_run_is_shown_and_not_driven_again(
     dlbricks("fleet", "run", model, "--runtime", "onnxruntime", "--hosts", hosts)
     (state,) = FleetFolders(data.fleets).states()
     folder = FleetFolder(data.fleets / state.run)
-    tell(folder, progress("c7i", 60, failed=0), progress("m8g", 60, failed=0))
+    tell(folder, *[measuring(it, 60, failed=0, state=FleetHostState.DONE) for it in ("c7i", "m8g")])
     before = folder.state()
     _, out, told = dlbricks("fleet", "resume", "last")
     assert "60 of 60" in out
@@ -293,7 +293,7 @@ def test_without_a_terminal_progress_is_a_line_now_and_then(capsys: pytest.Captu
     told = capsys.readouterr().err.splitlines()
     assert len([line for line in told if line.startswith("c7i")]) == 1, "ten seconds have not passed"
     now[0] = 10.0
-    shown.take(progress("c7i", 50))
+    shown.take(measuring("c7i", 50))
     (line,) = capsys.readouterr().err.splitlines()
     assert line.startswith("c7i measuring, 50 of 60 bricks, 1 failed, 42 s left; m8g probing, 12 of 60 bricks")
 
@@ -305,7 +305,7 @@ def test_on_a_terminal_each_host_has_a_row_and_repaints_are_rare() -> None:
     for event in EVENTS:
         shown.take(event)
     now[0] = 1.0
-    shown.take(progress("c7i", 50))
+    shown.take(measuring("c7i", 50))
     shown.close()
     rows = [line for line in stream.getvalue().splitlines() if "of 60" in line]
     assert ["c7i" in rows[-2], "50 of 60" in rows[-2], "m8g" in rows[-1]] == [True, True, True]

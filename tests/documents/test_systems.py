@@ -21,7 +21,7 @@ from dlbricks_tui.documents.fleet import (
 )
 from dlbricks_tui.documents.parts import Part, Table
 from dlbricks_tui.documents.systems import comparison_parts, finding_parts, system_columns, system_parts
-from dlbricks_tui.fleet.request import FleetHostState, FleetProgress, HostRow
+from dlbricks_tui.fleet.request import FleetHostState, FleetProgress, HostChanged
 from dlbricks_tui.host.noise import Finding, NoiseVerdict
 from dlbricks_tui.host.queue import this_process
 from dlbricks_tui.jobs.folder import JobState, State
@@ -100,7 +100,7 @@ def model(*order: tuple[str, ...], settled: bool = False, estimates: tuple[Fleet
     return FleetModel(model="m", runtime="r", order=order, settled=settled, estimates=estimates)
 
 
-def sample() -> tuple[FleetResult, tuple[HostRow, ...]]:
+def sample() -> tuple[FleetResult, tuple[HostChanged, ...]]:
     progress = FleetProgress()
     for event in EVENTS:
         progress.take(event)
@@ -130,7 +130,7 @@ def test_a_fleet_run_has_its_hosts_the_estimates_on_them_and_their_order() -> No
     )
     check("fleet-narrow", {"estimates": [Table(estimate_columns(), first.estimates)]}, width=42)
     # Only a host at work has time left.
-    done = (HostRow("a", state=FleetHostState.DONE, bricks=4, of=4, seconds_left=100.0),)
+    done = (HostChanged(host="a", state=FleetHostState.DONE, bricks=4, of=4, seconds_left=100.0),)
     assert [it.title for it in host_columns(done)][-1] == "disturbed"
 
 

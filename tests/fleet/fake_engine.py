@@ -9,14 +9,12 @@ from typing import Any
 from dlbricks_tui import __version__
 from dlbricks_tui.fleet.engine import Engine, HostAnswered, HostJoined, HostLeft, HostSaid, News
 from dlbricks_tui.fleet.messages import (
-    EndState,
     HostReport,
     Parcel,
     ResultFound,
-    RuntimeReport,
     Task,
-    TaskEnded,
     TaskProgress,
+    TaskState,
     message_in,
     text_of,
 )
@@ -52,20 +50,18 @@ class FakeHost:
     tasks: list[Task] = field(default_factory=list)
     task: Task | None = None
     waiting: list[str] = field(default_factory=list)
-    parcels: set[str] = field(default_factory=set)
     is_there: bool = True
     is_paused: bool = False
 
-    def report(self, parcels: Sequence[str]) -> str:
+    def report(self) -> str:
         """Return what it says of itself."""
         honest = HostReport(
             dlbricks=__version__,
             python="3.11.0",
             methods={method.value: method.id for method in Method},
-            runtimes=(RuntimeReport("mxnet", "1.9.1", FAKE.identity),),
+            runtimes=(FAKE.identity,),
             system=to_document(self.system),
             clock=utc_now(),
-            lacks=tuple(it for it in parcels if it not in self.parcels),
         )
         return text_of(replace(honest, **self.changes))
 
@@ -82,9 +78,9 @@ class FakeHost:
         return measurement(self.latency_ms, **{**way, **about, **changes})
 
 
-def record_text(task: Task, record: Record) -> str:
+def record_text(record: Record) -> str:
     """Return the message that sends a record."""
-    return text_of(ResultFound(task=task.id, record=to_document(record)))
+    return text_of(ResultFound(record=to_document(record)))
 
 
 class FakeEngine(Engine):
@@ -126,8 +122,8 @@ class FakeEngine(Engine):
         self.waiting.clear()
         return found
 
-    def report(self, host: str, parcels: Sequence[str]) -> None:
-        self.waiting.append(HostAnswered(host, "", self.hosts[host].report(parcels)))
+    def report(self, host: str) -> None:
+        self.waiting.append(HostAnswered(host, "", self.hosts[host].report()))
 
     def carry_out(self, host: str, task: Task, parcels: Sequence[Parcel]) -> None:
         it, given = self.hosts[host], message_in(text_of(task), Task)
@@ -135,13 +131,7 @@ class FakeEngine(Engine):
             self.waiting.append(HostAnswered(host, task.id, "", it.fault))
             return
         assert it.task is None, "a host has one task at a time"
-        new = {parcel.sha256 for parcel in parcels}
-        assert not new & it.parcels, "a parcel travels to a host once"
-        it.parcels |= new
-        if not it.parcels >= set(given.parcels):
-            ended = TaskEnded(task=task.id, state="failed", reason="a parcel is not on this host; send it first")
-            self.waiting.append(HostAnswered(host, task.id, text_of(ended)))
-            return
+        assert given.language or set(given.bricks) <= {brick for parcel in parcels for brick in parcel.bricks}
         it.task, it.waiting = given, list(given.bricks)
         it.tasks.append(given)
 
@@ -184,21 +174,21 @@ class FakeEngine(Engine):
             return
         if brick in host.unknown:
             return
-        honest = record_text(task, host.measured(brick))
+        honest = record_text(host.measured(brick))
         for text in [honest] if host.lie is None else host.lie(host, task, brick):
-            self.waiting.append(HostSaid(host.name, text))
+            self.waiting.append(HostSaid(host.name, task.id, text))
         done, of = len(task.bricks) - len(host.waiting), len(task.bricks)
-        self.waiting.append(HostSaid(host.name, text_of(progress(task, done, of))))
+        self.waiting.append(HostSaid(host.name, task.id, text_of(progress(done, of))))
 
-    def _end(self, host: FakeHost, task: Task, state: EndState) -> None:
+    def _end(self, host: FakeHost, task: Task, state: TaskState) -> None:
         host.task, host.is_paused = None, False
-        self.waiting.append(HostAnswered(host.name, task.id, text_of(TaskEnded(task=task.id, state=state))))
+        self.waiting.append(HostAnswered(host.name, task.id, text_of(TaskProgress(state=state))))
 
 
-def progress(task: Task, done: int, of: int, **fields: Any) -> TaskProgress:
+def progress(done: int, of: int, **fields: Any) -> TaskProgress:
     """Return the progress of a task on a quiet host."""
     told = {"seconds_left": 1.0, "disturbed_rounds": 0, "disturbed_seconds": 0.0}
-    return TaskProgress(task=task.id, done=done, of=of, **{**told, **fields})
+    return TaskProgress(done=done, of=of, **{**told, **fields})
 
 
 def another_system(name: str) -> System:

@@ -11,7 +11,7 @@ from typing import Any
 
 from dlbricks_tui.bricks.decomposition import decompose
 from dlbricks_tui.errors import UserError
-from dlbricks_tui.fleet.at_host import carry_out_task, parcel_file, take
+from dlbricks_tui.fleet.at_host import carry_out_task, take
 from dlbricks_tui.fleet.messages import HostMessage, Parcel, ResultFound, Task, TaskProgress
 from dlbricks_tui.fleet.workload import MXNET_SUFFIX
 from dlbricks_tui.folders import DataFolder
@@ -55,6 +55,7 @@ class FakeHost:
     site: Site
     # The runs that were started, and what was told.
     started: list[str] = field(default_factory=list)
+    parcels: list[Path] = field(default_factory=list)
     told: list[HostMessage] = field(default_factory=list)
     processes: "list[subprocess.Popen[bytes]]" = field(default_factory=list)
 
@@ -64,9 +65,8 @@ class FakeHost:
 
     def receive(self, parcel: Parcel) -> None:
         """Take a parcel whose types are known without a framework."""
-        take(str(self.data.path), parcel.sha256, parcel.suffix, parcel.content)
-        path = parcel_file(self.data, parcel.sha256)
-        assert path is not None
+        path = take(self.data, parcel.sha256, parcel.suffix, parcel.content)
+        self.parcels.append(path)
         Loader(self.data.cache, TableFramework()).load(source_of(path), Level.WRITTEN)
 
     def carry_out(self, task: Task, nap: Callable[[], None] = lambda: None, *, detached: bool = False) -> Any:
@@ -78,7 +78,7 @@ class FakeHost:
             nap()
             time.sleep(0.01)
 
-        ended = carry_out_task(self.data, task, self.told.append, start, look_again)
+        ended = carry_out_task(self.data, task, self.parcels, self.told.append, start, look_again)
         return [*(it for it in self.told if not isinstance(it, TaskProgress)), ended]
 
     def _execute(self, folder: JobFolder, _: DataFolder) -> None:
@@ -111,7 +111,7 @@ def records(messages: Any, table: str) -> list[Any]:
 def task_of(parcel: Parcel, name: str = "task-1", **changes: Any) -> Task:
     """Return a task of all bricks of a parcel."""
     bricks = changes.pop("bricks", tuple(sorted(parcel.bricks)))
-    return Task(id=name, request=replace(REQUEST, **changes), parcels=(parcel.sha256,), bricks=bricks)
+    return Task(id=name, request=replace(REQUEST, **changes), bricks=bricks)
 
 
 def small_parcel(folder: Path) -> Parcel:

@@ -1,9 +1,10 @@
 """The events of a fleet run for tests of its viewers: two hosts that measure, and one that is refused."""
 
 from contextlib import closing
+from typing import Any
 
 from dlbricks_tui.fleet.folder import FleetFolder
-from dlbricks_tui.fleet.request import FleetHostState, FleetStarted, HostChanged, HostEstimate, HostProgress, OrderFound
+from dlbricks_tui.fleet.request import FleetHostState, FleetStarted, HostChanged, HostEstimate, OrderFound
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.host.queue import this_process
 from dlbricks_tui.jobs.events import Event, EventWriter
@@ -29,25 +30,28 @@ def estimate(host: str, model: str, ms: float | None, *, predicted: int = 0, dol
     )
 
 
-def changed(host: str, state: FleetHostState, message: str = "") -> Event:
-    return HostChanged(host=host, state=state.value, message=message, system=f"{host}-id", system_name=host)
+def changed(host: str, state: FleetHostState, message: str = "", **progress: Any) -> Event:
+    return HostChanged(host=host, state=state, message=message, system=f"{host}-id", system_name=host, **progress)
 
 
-def progress(host: str, bricks: int, *, failed: int = 1) -> Event:
-    return HostProgress(
-        host=host, bricks=bricks, of=60, failed=failed, seconds_left=42.0, disturbed_rounds=3, disturbed_seconds=1.5
-    )
+def measuring(host: str, bricks: int, *, failed: int = 1, state: FleetHostState = FleetHostState.MEASURING) -> Event:
+    counts: dict[str, Any] = {
+        "bricks": bricks,
+        "of": 60,
+        "failed": failed,
+        "disturbed_rounds": 3,
+        "disturbed_seconds": 1.5,
+    }
+    return changed(host, state, seconds_left=42.0, **counts)
 
 
 EVENTS = (
     FleetStarted(
         fleet="f", pid=1, models=MODELS, runtimes=(RUNTIME,), level="fused", question="which-host", hosts=("c7i", "m8g")
     ),
-    changed("c7i", FleetHostState.MEASURING),
-    changed("m8g", FleetHostState.PROBING),
+    measuring("c7i", 45),
+    measuring("m8g", 12, state=FleetHostState.PROBING),
     changed("old", FleetHostState.REFUSED, "it has dlbricks 0.1.0, and 0.2.0 is needed"),
-    progress("c7i", 45),
-    progress("m8g", 12),
     estimate("c7i", "resnet50_v1", 40.0, dollars=1.98),
     estimate("m8g", "resnet50_v1", 31.0, predicted=12, dollars=1.21),
     estimate("c7i", "squeezenet1.1", 9.0, dollars=0.45),

@@ -26,7 +26,7 @@ from dlbricks_tui.fleet.engine import (
 )
 from dlbricks_tui.fleet.messages import Parcel, Task
 from dlbricks_tui.fleet.request import FleetError
-from dlbricks_tui.fleet.scheduler import Certificates
+from dlbricks_tui.fleet.scheduler import Certificates, set_up
 from dlbricks_tui.folders import DATA_FOLDER_VARIABLE
 from tests.fleet.cluster import ROOT, SchedulerProcess
 from tests.fleet.fake_hosts import REQUEST
@@ -51,6 +51,7 @@ class Cluster(SchedulerProcess):
         return self.path / f"data of {name}"
 
     def engine(self) -> Engine:
+        set_up()
         return Engine(self.address, self.certificates.for_driver())
 
 
@@ -91,14 +92,14 @@ def next_news(engine: Engine, *kinds: type[News]) -> Any:
 
 def reported(engine: Engine, host: str) -> HostAnswered | HostLeft:
     """Ask a host for its report."""
-    engine.report(host, [])
+    engine.report(host)
     found: HostAnswered | HostLeft = next_news(engine, HostAnswered, HostLeft)
     return found
 
 
 def task(*words: str) -> Task:
     """Return a task; the words after its name say what the host does."""
-    return Task(id=" ".join(words), request=REQUEST, parcels=(PARCEL.sha256,), bricks=("b",))
+    return Task(id=" ".join(words), request=REQUEST, bricks=("b",))
 
 
 def carried_out(engine: Engine, host: str, *words: str, parcel: Parcel = PARCEL) -> HostAnswered:
@@ -163,7 +164,7 @@ def test_a_host_that_dies_loses_its_task_once_and_is_found_again(
     cluster: Cluster, engine: Engine, capfd: pytest.CaptureFixture[str]
 ) -> None:
     engine.carry_out("two", task("lethal", "seconds=600"), [PARCEL])
-    engine.report("two", [])
+    engine.report("two")
     eventually(lambda: "lethal" in started(cluster, "two"))
     cluster.end_process("two")
     # There is no news of its task and the report, but that they may be lost.
@@ -188,6 +189,7 @@ def test_a_worker_that_may_run_several_tasks_at_once_joins_with_a_fault() -> Non
 
 def refusal(address: str, certificates: Certificates | None) -> str:
     """Return the line with which an engine refuses to start."""
+    set_up()
     engine = Engine(address, None if certificates is None else certificates.for_driver())
     with pytest.raises(FleetError) as found:
         engine.start()

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dlbricks_tui.fleet.hosts_file import HostsFileError, hosts_of, read_hosts
-from dlbricks_tui.fleet.request import HostEntry
+from dlbricks_tui.fleet.hosts_file import hosts_of, read_hosts
+from dlbricks_tui.fleet.request import FleetError, HostEntry
 
 FULL = """\
 # Two hosts behind a gateway.
@@ -38,30 +38,30 @@ price_per_hour = 1
 WITHOUT_KEY = FULL.replace('key = "keys/id"\n', "")
 # The line and column of the fault, and words of the message.
 MUTATED: dict[str, tuple[str, str, int, int, str]] = {
-    "misspelt key": ('address = "10', 'adress = "10', 11, 1, "adress is unknown: did you mean address?"),
+    "misspelt key": ('address = "10', 'adress = "10', 11, 1, "no key adress in [[host]]; did you mean address?"),
     "key in capitals": ('user = "me"', 'USER = "me"', 18, 1, "did you mean user?"),
-    "unknown key": ("python =", "colour =", 22, 1, "colour is unknown: the keys are name, address"),
-    "misspelt table": ("[defaults]", "[default]", 2, 2, "default is unknown: did you mean defaults?"),
-    "name among the defaults": ('user = "ubuntu"', 'name = "ubuntu"', 3, 1, "name belongs to one host"),
-    "no name": ('name = "c7i"\n', "", 9, 3, "this host has no name"),
+    "unknown key": ("python =", "colour =", 22, 1, "no key colour in [[host]]; the keys of [[host]] are name, address"),
+    "misspelt table": ("[defaults]", "[default]", 2, 2, "there is no key default in the file; did you mean defaults?"),
+    "name among the defaults": ('user = "ubuntu"', 'name = "ubuntu"', 3, 1, "no key name in [defaults]; the keys"),
+    "no name": ('name = "c7i"\n', "", 9, 3, "[[host]] lacks name: add it, up to 63 letters"),
     "a name twice": ("old-xeon.2", "C7I", 15, 1, "another host has the name"),
-    "empty name": ('"c7i"', '""', 10, 1, "write up to 63 letters"),
-    "name with a line break": ('"c7i"', '"c7i\\n"', 10, 1, "write up to 63 letters"),
-    "name that is too long": ('"c7i"', f'"{"c" * 64}"', 10, 1, "write up to 63 letters"),
-    "address that is an option": ('"10.0.0.4"', '"-oProxyCommand=x"', 11, 1, "write a host name"),
+    "empty name": ('"c7i"', '""', 10, 1, "has to be up to 63 letters"),
+    "name with a line break": ('"c7i"', '"c7i\\n"', 10, 1, "has to be up to 63 letters"),
+    "name that is too long": ('"c7i"', f'"{"c" * 64}"', 10, 1, "has to be up to 63 letters"),
+    "address that is an option": ('"10.0.0.4"', '"-oProxyCommand=x"', 11, 1, "has to be a host name"),
     "port as text": ("port = 22\n", 'port = "22"\n', 17, 1, "from 1 to 65535"),
     "port too large": ("port = 22\n", "port = 65536\n", 17, 1, "from 1 to 65535"),
     "user that is a command": ('"me"', '"$(id)"', 18, 1, "name of a user"),
     "key that is not there": ("keys/id", "keys/other", 19, 1, "there is no file"),
     "public key": ("keys/id", "keys/id.pub", 19, 1, "this is the public key"),
-    "empty key": ('"keys/id"', '""', 19, 1, "write the path of a private key"),
+    "empty key": ('"keys/id"', '""', 19, 1, "the path of a private key"),
     "jump with spaces": ('"none"', '"a b"', 20, 1, "[USER@]HOST[:PORT]"),
     "jump with an empty hop": ("2200,inner", "2200,,inner", 5, 1, "[USER@]HOST[:PORT]"),
     "relative folder": ("/data/dlbricks", "data", 21, 1, "an absolute path on the host"),
     "folder with a control code": ("/data/dlbricks", "/data\\u001b", 21, 1, "an absolute path on the host"),
     "python with arguments": ("python3.12", "python3 -O", 22, 1, "the name of a command"),
     "price as text": ("0.1785", '"0.1785"', 12, 1, "dollars per hour as a number"),
-    "infinite price": ("0.1785", "inf", 12, 1, "dollars per hour as a number"),
+    "infinite price": ("0.1785", "inf", 12, 1, "a finite number"),
     "text without quotes": ('"10.0.0.4"', "gateway", 11, 11, "this is not TOML"),
     "no closing quote": ('"10.0.0.4"', '"10.0.0.4', 11, 20, "close the text with a quote"),
     "no closing bracket": ("[defaults]", "[defaults", 2, 10, "add the closing ]"),
@@ -105,12 +105,12 @@ def test_a_fault_is_told_in_one_line_with_its_line_and_column(folder: Path, case
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("", "there is no host: write [[host]]"),
-        ("[host]\nname = 'h'", "write [[host]], with two brackets"),
-        ("host = []", "there are 0 hosts"),
-        ("host = [1]", "write [[host]]"),
-        ("defaults = 1\n[[host]]\nname = 'h'", "write [defaults]"),
-        ("[[defaults]]\n[[host]]\nname = 'h'", "write [defaults]"),
+        ("", "the file lacks [[host]]: add one"),
+        ("[host]\nname = 'h'", "write [[host]] with two brackets"),
+        ("host = []", "host has no items: give at least one"),
+        ("host = [1]", "host has the item 1: it has to be a table"),
+        ("defaults = 1\n[[host]]\nname = 'h'", "defaults = 1: it has to be a table"),
+        ("[[defaults]]\n[[host]]\nname = 'h'", "write [defaults] with one bracket"),
         ("[[host]]\nname = 'h'\n[host.user]\nname = 'x'", "the name of a user"),
         (f"x = {'[' * 40}{']' * 40}", "nest more than"),
     ],
@@ -126,21 +126,21 @@ def test_any_change_of_a_file_is_read_or_refused_in_one_line(data: st.DataObject
     text = WITHOUT_KEY[:begin] + data.draw(st.text(max_size=8)) + WITHOUT_KEY[end:]
     try:
         hosts_of(text, "fleet.toml", Path("/nowhere"))
-    except HostsFileError as error:
+    except FleetError as error:
         assert str(error).isprintable()
 
 
 def test_a_file_that_cannot_be_read_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "fleet.toml"
-    with pytest.raises(HostsFileError, match="does not exist"):
+    with pytest.raises(FleetError, match="does not exist"):
         read_hosts(path)
     path.write_bytes(b"[[host]]\nname = '\xff'")
-    with pytest.raises(HostsFileError, match="line 2, column 9: this is not UTF-8"):
+    with pytest.raises(FleetError, match="line 2, column 9: this is not UTF-8"):
         read_hosts(path)
 
 
 def _refused(text: str, folder: Path) -> str:
-    with pytest.raises(HostsFileError) as caught:
+    with pytest.raises(FleetError) as caught:
         hosts_of(text, "fleet.toml", folder)
     told = str(caught.value)
     assert told.isprintable()

@@ -17,7 +17,7 @@ from dlbricks_tui.fleet import answering
 from dlbricks_tui.fleet.at_host import carry_out_task
 from dlbricks_tui.fleet.driver import FleetPlace, execute_fleet
 from dlbricks_tui.fleet.folder import FleetFolder, create_fleet, read_fleet_request
-from dlbricks_tui.fleet.messages import HostMessage, RuntimeReport, Task, TaskNote, message_in, text_of
+from dlbricks_tui.fleet.messages import HostMessage, Task, message_in, text_of
 from dlbricks_tui.fleet.request import FleetHostState, FleetRequest, HostEntry, MessageError
 from dlbricks_tui.fleet.scheduler import Certificates
 from dlbricks_tui.fleet.workload import LanguagePart
@@ -76,7 +76,7 @@ def task_of(data: DataFolder, model: NamedModel = TINY, *, is_probe: bool = Fals
     part = part_of(data, model)
     bricks = tuple(job.key.brick for job in part.chosen(part.jobs, is_probe=is_probe))
     order = part.order(is_probe=is_probe)
-    return Task(id="task-1", request=part.request, parcels=(), bricks=bricks, language=order)
+    return Task(id="task-1", request=part.request, bricks=bricks, language=order)
 
 
 def test_the_sizes_of_a_model_travel_and_its_name_stays(data: DataFolder) -> None:
@@ -107,7 +107,7 @@ class Host:
 
     def carry_out(self, task: Task) -> list[Any]:
         told: list[HostMessage] = []
-        ended = carry_out_task(self.data, message_in(text_of(task), Task), told.append, self.start, lambda: None)
+        ended = carry_out_task(self.data, message_in(text_of(task), Task), [], told.append, self.start, lambda: None)
         return [*told, ended]
 
     def start(self, folder: JobFolder, data: DataFolder) -> None:
@@ -148,11 +148,8 @@ def test_what_a_host_cannot_measure_is_told(data: DataFolder, host: Host, monkey
         raise LanguageError("no room")
 
     monkeypatch.setattr("dlbricks_tui.api.language_measuring.carrier_jobs", refuse)
-    *told, ended = host.carry_out(task_of(data))
-    assert [it.text for it in told if isinstance(it, TaskNote)] == [
-        "model, ONNX Runtime, int4, 1 thread: not measured: no room"
-    ]
-    assert ended.state == "finished"
+    ended = host.carry_out(task_of(data))[-1]
+    assert (ended.state, ended.note) == ("finished", "model, ONNX Runtime, int4, 1 thread: not measured: no room")
 
 
 # At home.
@@ -167,7 +164,7 @@ class Measurer(FakeHost):
 
     def result(self, brick: str, **changes: Any) -> Measurement:
         ms = self.times * usual_ms(work_of(self.forms[brick]), RATES)
-        runtime = self.changes["runtimes"][0].identity
+        runtime = self.changes["runtimes"][0]
         way = {"system": self.system.id, "runtime": runtime, "protocol": PROTOCOL, "level": Level.FUSED}
         return measurement(ms, brick=brick, context="", run=f"run on {self.name}", **way)
 
@@ -185,7 +182,7 @@ def fleet(data: DataFolder, *hosts: Measurer, model: NamedModel = MODEL, **chang
 def measurer(data: DataFolder, name: str, times: float, memory_bytes: int = 64 << 30) -> Measurer:
     # In another version of Python.
     there = replace(runtime_here(data), python_version="3.13")
-    report = RuntimeReport("onnxruntime", there.version, there.identity)
+    report = there.identity
     forms = {job.key.brick: job.canonical for job in part_of(data).jobs.values()}
     described = replace(another_system(name), memory_bytes=memory_bytes)
     return Measurer(name, described, times=times, forms=forms, changes={"runtimes": (report,)})
@@ -239,7 +236,7 @@ def test_words_name_tokens_and_what_does_not_fit(data: DataFolder) -> None:
 
 def test_peaks_of_another_system_are_distrusted(data: DataFolder) -> None:
     def lie(host: FakeHost, task: Task, brick: str) -> list[str]:
-        return [record_text(task, replace(peaks_here("another", 1), uuid="c" * 32))]
+        return [record_text(replace(peaks_here("another", 1), uuid="c" * 32))]
 
     liar = replace(measurer(data, "liar", 1.0), lie=lie)
     folder, _ = fleet(data, liar, measurer(data, "honest", 1.0))

@@ -204,11 +204,11 @@ def test_the_wait_for_the_next_try_doubles_up_to_a_minute() -> None:
 @pytest.mark.parametrize(
     ("script", "is_final", "words"),
     [
-        (None, True, "dlbricks is not installed there: `dlbricks fleet doctor --hosts FILE --install`"),
+        (None, True, "): `dlbricks fleet doctor --hosts FILE --install`"),
         ("exec PYTHON -I -m dlbricks_nowhere", True, "dlbricks is not installed there"),
-        ('echo \'dlbricks-fleet: {"lacks": "distributed"}\'', True, "its dlbricks lacks distributed"),
-        ('echo \'dlbricks-fleet: {"dlbricks": "0.0.1"}\'', True, f"0.0.1, and this machine {__version__}"),
+        ("echo 'dlbricks-fleet: 0.0.1 1 2'", True, f"0.0.1, and this machine {__version__}"),
         ("echo 'dlbricks-fleet: {'", False, "something else than settings"),
+        (f"echo 'dlbricks-fleet: {__version__} 1 99999'", False, "something else than settings"),
         ("echo 'Segmentation fault' >&2; exit 139", False, "its worker does not start: Segmentation fault"),
         ("yes | head -n 201", False, "something else than settings"),
     ],

@@ -26,7 +26,7 @@ from dlbricks_tui.tui.fleet import (
     StartFleetScreen,
 )
 from dlbricks_tui.tui.run.boxes import AllJobsScreen
-from tests.fleet.sample_fleet import RUN, changed, estimate, progress, sample_fleet, tell
+from tests.fleet.sample_fleet import RUN, changed, estimate, measuring, sample_fleet, tell
 from tests.runs.runs import Site
 from tests.tui.application import MEASURED_ONLY, NARROW, WIDE, app_on, running, showing
 from tests.tui.driving import press, screen_text, settled, told
@@ -71,13 +71,12 @@ async def test_a_fleet_run_is_followed_and_its_rankings_are_sorted(new: DataFold
         tell(fleet, estimate("t4g", "resnet50_v1", 60.0, dollars=0.89))
         tell(
             fleet,
-            progress("c7i", 60),
-            changed("c7i", FleetHostState.DONE),
+            measuring("c7i", 60, state=FleetHostState.DONE),
             changed("m8g", FleetHostState.LOST, "it went away"),
         )
         screen.look()
         await settled(pilot)
-        rows = {row.name: row for row in screen.query_one(HostsPanel).found}
+        rows = {row.host: row for row in screen.query_one(HostsPanel).found}
         assert (rows["c7i"].state, rows["c7i"].bricks) == (FleetHostState.DONE, 60)
         assert (rows["m8g"].state, rows["m8g"].message) == (FleetHostState.LOST, "it went away")
         ranking = screen.query_one(RankingPanel)
@@ -157,7 +156,7 @@ async def test_a_fleet_run_that_has_ended_is_resumed_on_its_screen_or_from_the_l
             assert resumed == [RUN, RUN] and isinstance(pilot.app.screen, FleetScreen)
         store_request(folder.request_file, FleetRequest(run=run, hosts=(HostEntry(name="c7i"),)))
         folder.set_state(replace(folder.state(), state=State.FINISHED))
-        tell(folder, progress("c7i", 60, failed=0), changed("c7i", FleetHostState.DONE))
+        tell(folder, measuring("c7i", 60, failed=0, state=FleetHostState.DONE))
         before = folder.state()
         await press(pilot, "J", "p", on=ErrorScreen, shows="there is nothing to resume")
     assert folder.state() == before
@@ -179,7 +178,7 @@ async def test_a_new_fleet_run_asks_for_hosts_and_settings_and_starts(
         assert "There is no fleet run yet." in screen_text(pilot)
         await press(pilot, "m", on=HostsFileScreen)
         await press(pilot, f'"{file}"', "enter", "enter", on=ErrorScreen)
-        assert "this host has no name" in screen_text(pilot)
+        assert "[[host]] lacks name" in screen_text(pilot)
         monkeypatch.setattr("dlbricks_tui.tui.fleet.start_fleet", start)
         await press(pilot, "escape", "m", f'"{file}"', "enter", on=StartFleetScreen)
         await press(pilot, "j", "j", "j", "h", "k", "k", "k", "l", "enter")

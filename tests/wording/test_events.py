@@ -3,7 +3,7 @@
 from dataclasses import replace
 from typing import Any
 
-from dlbricks_tui.fleet.request import FleetHostState, FleetProgress, HostBrickFailed, HostChanged, HostRow
+from dlbricks_tui.fleet.request import FleetHostState, FleetProgress, HostBrickFailed, HostChanged
 from dlbricks_tui.host.noise import HostLoad
 from dlbricks_tui.host.queue import Place
 from dlbricks_tui.jobs.events import Event, Paused, Resumed, Waiting
@@ -189,12 +189,18 @@ def test_traces_and_fleets_have_lines() -> None:
         replace(done, inference_ms=None, overhead_ms=None, missing="why"),
     )
     # Only a host that measures has time left.
-    row = HostRow("a", state=FleetHostState.MEASURING, bricks=3, of=1200, failed=2, seconds_left=100.0)
-    hosts = row, HostRow("a", state=FleetHostState.IDLE, bricks=3, of=4, seconds_left=100.0)
-    lost, gone = HostChanged(host="a", state="lost", message="no answer"), HostRow("a", state=FleetHostState.LOST)
+    row = HostChanged(host="a", state=FleetHostState.MEASURING, bricks=3, of=1200, failed=2, seconds_left=100.0)
+    hosts = row, HostChanged(host="a", state=FleetHostState.IDLE, bricks=3, of=4, seconds_left=100.0)
+    lost, gone = (
+        HostChanged(host="a", state=FleetHostState.LOST, message="no answer"),
+        HostChanged(host="a", state=FleetHostState.LOST),
+    )
     failed = HostBrickFailed(host="a", brick="b", label="conv", reason="why")
-    silent = HostChanged(host="a", state="lost"), HostChanged(host="a", state="measuring", message="x")
-    notes = [note_line(it, FleetProgress()) for it in (ModelLeftOut(model="m", reason="m: why"), failed, lost, *silent)]
+    measuring = HostChanged(host="a", state=FleetHostState.MEASURING, message="x")
+    notes = [
+        note_line(it, FleetProgress())
+        for it in (ModelLeftOut(model="m", reason="m: why"), failed, lost, gone, measuring)
+    ]
     # Attempts to reach a host have a line together.
     for before in (replace(row, message="x"), gone, replace(gone, message="x")):
         progress = FleetProgress()
@@ -217,7 +223,7 @@ def test_traces_and_fleets_have_lines() -> None:
 
 def fleet_of(names: str) -> FleetProgress:
     progress = FleetProgress()
-    progress.hosts = {name: HostRow(name) for name in names}
+    progress.hosts = {name: HostChanged(host=name) for name in names}
     return progress
 
 
