@@ -19,9 +19,10 @@ from dlbricks_tui.measure.method import Method
 from dlbricks_tui.measure.stopping import StoppingRule
 from dlbricks_tui.measure.time_left import expected_seconds
 from dlbricks_tui.models.graph import Level
+from dlbricks_tui.recorded_host import Processors
 from dlbricks_tui.runs.planning import PROBE_RULE, informative
 from dlbricks_tui.runtime.runtime import numbered_identity
-from dlbricks_tui.store.database import ResultsDatabase, processors_of
+from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.records import Statistics, System, new_uuid
 
 # A host that goes away costs no more than its task, and each task has a worker to start.
@@ -369,7 +370,8 @@ class SharedPools:
         found = []
         for number, part in enumerate(self._workload.parts):
             # The report was checked: the host has the runtime.
-            identity = numbered_identity(identity_there(part.request.runtime, report) or "", processors_of(system))
+            there = Processors.of(system.cores, dict(system.facts))
+            identity = numbered_identity(identity_there(part.request.runtime, report) or "", there)
             conditions = Conditions(system.id, identity, part.protocol)
             if (number, conditions) not in self._pools:
                 known = known_in(self._store, conditions, part.jobs, self._started if part.request.again else "")
