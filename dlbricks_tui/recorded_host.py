@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from dlbricks_tui.host_files import HostFiles, cores_within, quota_cores
+
 NOTHING_IS_MEASURED = "a demonstration measures nothing: quit it, and start `dlbricks` itself"
 _CPU = Path("/sys/devices/system/cpu")
 
@@ -25,12 +27,21 @@ class Processors(NamedTuple):
     machine: str
     # True if two of them share a core.
     hyper_threading: bool
+    # The limit on their time, in cores, as a container has; anything but a number is no limit.
+    quota: object = None
+
+    @property
+    def to_use(self) -> int:
+        """The most threads that none of them waits for another, nor for the next period of the limit."""
+        return cores_within(self.number, self.quota)
 
     @classmethod
     def of(cls, number: int, facts: Mapping[str, Any]) -> Processors | None:
         """Return the processors of a system of the store; None if its facts do not name the architecture."""
         machine = facts.get("machine")
-        return cls(number, str(machine), facts.get("hyper_threading") is True) if machine else None
+        if not machine:
+            return None
+        return cls(number, str(machine), facts.get("hyper_threading") is True, facts.get("quota_cores"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +82,7 @@ def processors_here() -> Processors:
         return recorded
     # Only Linux can bind a process to some of them.
     usable = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else range(os.cpu_count() or 1)
-    return Processors(len(usable), platform.machine(), _share_cores(usable))
+    return Processors(len(usable), platform.machine(), _share_cores(usable), quota_cores(HostFiles()))
 
 
 def _share_cores(processors: Collection[int]) -> bool:

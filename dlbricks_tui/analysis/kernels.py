@@ -10,7 +10,8 @@ from typing import NamedTuple
 from dlbricks_tui.bricks.layouts import is_convolution
 from dlbricks_tui.bricks.programs import carrier_program
 from dlbricks_tui.errors import UserError
-from dlbricks_tui.host.fingerprint import HostFiles, instruction_sets
+from dlbricks_tui.host.fingerprint import instruction_sets
+from dlbricks_tui.host_files import HostFiles
 from dlbricks_tui.models.graph import Layer, LayerGraph
 from dlbricks_tui.models.kinds import Kind
 from dlbricks_tui.models.onnx_layers import COMPILED

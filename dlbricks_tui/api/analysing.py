@@ -49,9 +49,10 @@ from dlbricks_tui.estimate.inquiry import Inquiry
 from dlbricks_tui.estimate.knowledge import Latency
 from dlbricks_tui.estimate.lookup import end_to_end
 from dlbricks_tui.folders import DataFolder
-from dlbricks_tui.host.fingerprint import HostFiles, fingerprint, instruction_sets
+from dlbricks_tui.host.fingerprint import fingerprint, instruction_sets
 from dlbricks_tui.host.peaks import PEAKS_SECONDS, PeaksError
 from dlbricks_tui.host.queue import NAP_SECONDS, QueuedWork, WorkKind, host_queue
+from dlbricks_tui.host_files import HostFiles
 from dlbricks_tui.jobs.events import Event
 from dlbricks_tui.jobs.folder import JobState
 from dlbricks_tui.jobs.process import work_on
@@ -471,7 +472,7 @@ def plan_of(
     baseline = found.baseline
     measured = [it.execution for it in found.executions if it.is_measured]
     measured += [it.change for it in found.what_ifs if it.change is not None]
-    host = Host(fingerprint().cores, instruction_sets(HostFiles()), Registry(data.path).all())
+    host = Host(fingerprint().cores_to_use, instruction_sets(HostFiles()), Registry(data.path).all())
     lacks = lacks_of(found.source, baseline.execution, measured, host, kinds)
     loader = loader_from_cache(data)
     lacks = tuple([it for it in lacks if not _is_refused(found, it, loader, inputs, values)])

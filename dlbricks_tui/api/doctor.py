@@ -91,7 +91,7 @@ def examined_host(
     peaks: tuple[Peaks, ...] = ()
     # Before the noise is examined, which the measured threads would be part of.
     if measures:
-        keep_peaks(data.store, system, threads or system.cores, host_queue(), data.path, tell_waiting)
+        keep_peaks(data.store, system, threads or system.cores_to_use, host_queue(), data.path, tell_waiting)
     if measures or data.store.exists():
         with ResultsDatabase(data.store) as store:
             peaks = tuple(it for it in store.peaks() if it.system == system.id)

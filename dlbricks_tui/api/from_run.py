@@ -24,7 +24,8 @@ from dlbricks_tui.evaluations.evaluation import (
 )
 from dlbricks_tui.evaluations.matching import HostState, exact_constraint, host_state
 from dlbricks_tui.folders import SAMPLE_MODELS, DataFolder
-from dlbricks_tui.host.fingerprint import UNKNOWN, HostFiles, fingerprint, instruction_sets
+from dlbricks_tui.host.fingerprint import UNKNOWN, fingerprint, instruction_sets
+from dlbricks_tui.host_files import HostFiles
 from dlbricks_tui.jobs.folder import JobState, RunFolders
 from dlbricks_tui.measure.jobs import CutModel
 from dlbricks_tui.measure.method import Method

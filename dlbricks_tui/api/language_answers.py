@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from dlbricks_tui.api.documents import taken
 from dlbricks_tui.errors import UserError
-from dlbricks_tui.host.fingerprint import HostFiles, instruction_sets
+from dlbricks_tui.host.fingerprint import instruction_sets
+from dlbricks_tui.host_files import HostFiles
 from dlbricks_tui.language import llama_cpp
 from dlbricks_tui.language.architecture import LanguageError, LanguagePhase, WeightPrecision
 from dlbricks_tui.language.composing import (
@@ -111,7 +112,7 @@ class LanguageOptions:
 
     def with_every_execution(self, runtimes: Sequence[str]) -> LanguageOptions:
         """Return the options that compare these runtimes in all precisions, and one thread with all cores."""
-        cores = sorted({1, processors_here().number})
+        cores = sorted({1, processors_here().to_use})
         threads = with_own(cores, next(iter(self.threads), None))
         return replace(self, precisions=precisions_here(), threads=threads, runtimes=tuple(runtimes))
 

@@ -43,7 +43,7 @@ from dlbricks_tui.language.orders import (
     stored_precision,
 )
 from dlbricks_tui.language.predicting import BrickPredictor, measured_ways
-from dlbricks_tui.recorded_host import processors_here
+from dlbricks_tui.recorded_host import Processors, processors_here
 from dlbricks_tui.runtime.registry import Registry
 from dlbricks_tui.runtime.runtime import Runtime
 from dlbricks_tui.runtime.variant import (
@@ -54,7 +54,7 @@ from dlbricks_tui.runtime.variant import (
     stated_threads,
 )
 from dlbricks_tui.store.change import BESIDE_BEST, MODELS, Limits, Timing, Verdict, all_compared, known_changes
-from dlbricks_tui.store.database import ResultsDatabase, processors_of
+from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.selections import by_id
 
 if TYPE_CHECKING:
@@ -135,7 +135,7 @@ def variants_of(asked: LanguageQuestion, runtimes: Sequence[Runtime]) -> Iterato
 
 
 def _other_threads(asked: LanguageQuestion) -> list[int]:
-    return [it for it in dict.fromkeys((1, processors_here().number)) if it != asked.threads]
+    return [it for it in dict.fromkeys((1, processors_here().to_use)) if it != asked.threads]
 
 
 def _changes(
@@ -455,10 +455,10 @@ class _OnSystems:
 
     def variants(self, runtime: Runtime, system: System, threads: Sequence[int]) -> Sequence[Runtime]:
         """Return a runtime with these threads; by default, with a system's usual ones, and those measured there."""
-        there = processors_of(system)
+        there = Processors.of(system.cores, dict(system.facts))
         usual = runtime.on(there).settings.threads if there else runtime.settings.threads
         measured = [stated_threads(it) for of, it in self._ways(runtime) if of == system.id]
-        wanted = threads or [usual or system.cores or 1, *(it for it in measured if it)]
+        wanted = threads or [usual or system.cores_to_use or 1, *(it for it in measured if it)]
         return [runtime.with_threads(it) for it in dict.fromkeys(wanted)]
 
     def answers(

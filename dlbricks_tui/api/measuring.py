@@ -18,8 +18,9 @@ from dlbricks_tui.estimate.parts import Part
 from dlbricks_tui.estimate.predictors import ways_of_others
 from dlbricks_tui.estimate.ranking import Point
 from dlbricks_tui.folders import DataFolder
-from dlbricks_tui.host.fingerprint import HostFiles, fingerprint, instruction_sets
+from dlbricks_tui.host.fingerprint import fingerprint, instruction_sets
 from dlbricks_tui.host.queue import host_queue
+from dlbricks_tui.host_files import HostFiles
 from dlbricks_tui.jobs.errors import JobError
 from dlbricks_tui.jobs.events import Event
 from dlbricks_tui.jobs.folder import JobState, RunFolder, RunFolders, State, StoredJobs

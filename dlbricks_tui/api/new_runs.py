@@ -20,9 +20,10 @@ from dlbricks_tui.bricks.decomposition import Decomposition
 from dlbricks_tui.config.config import Config
 from dlbricks_tui.errors import UserError
 from dlbricks_tui.folders import DataFolder
-from dlbricks_tui.host.fingerprint import HostFiles, fingerprint, instruction_sets
+from dlbricks_tui.host.fingerprint import fingerprint, instruction_sets
 from dlbricks_tui.host.noise import competing_threads
 from dlbricks_tui.host.queue import host_queue, waiting_words
+from dlbricks_tui.host_files import HostFiles
 from dlbricks_tui.jobs.errors import JobError
 from dlbricks_tui.measure.jobs import Job, cut_model
 from dlbricks_tui.measure.known import Known

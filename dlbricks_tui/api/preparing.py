@@ -30,8 +30,9 @@ from dlbricks_tui.evaluations.matching import (
     version_fits,
 )
 from dlbricks_tui.folders import SAMPLE_MODELS, DataFolder
-from dlbricks_tui.host.fingerprint import HostFiles, fingerprint, instruction_sets
+from dlbricks_tui.host.fingerprint import fingerprint, instruction_sets
 from dlbricks_tui.host.noise import disturbances
+from dlbricks_tui.host_files import HostFiles
 from dlbricks_tui.jobs.events import Event
 from dlbricks_tui.measure.jobs import CutModel
 from dlbricks_tui.measure.known import known_in

@@ -155,7 +155,7 @@ def scenario_answer(estimator: Estimator, source: ModelSource, asked: ScenarioOp
     is_open = options.threads is None and options.usual_threads is None
     if scenario.instances > 1 and is_open and options.system is None:
         # Instances share the cores.
-        threads = max(1, fingerprint().cores // scenario.instances)
+        threads = max(1, fingerprint().cores_to_use // scenario.instances)
         estimator = replace(estimator, options=replace(options, threads=threads))
     usual = _Scenarios(estimator, source, scenario)
     answer, test = usual.answer(), usual.test_of_another_execution
@@ -302,9 +302,9 @@ class _Scenarios:
     def _cores(self) -> int:
         """The cores of the system; any number if it is not known."""
         if self._scope.is_host:
-            return fingerprint().cores
+            return fingerprint().cores_to_use
         system = by_id(self._estimator.store.systems()).get(self._model.found.way.system)
-        return MOST_THREADS if system is None else max(1, system.cores)
+        return MOST_THREADS if system is None else max(1, system.cores_to_use)
 
     def _notes(self, service: ServiceTimes | None, prediction: PredictedLoad | None) -> Iterator[str]:
         """Yield what a user should know before believing the prediction."""

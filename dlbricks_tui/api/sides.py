@@ -1,7 +1,6 @@
 """The sides of a comparison: results of files or of the store, by the names that a user gives, and facts about them."""
 
 import hashlib
-import os
 import re
 import shlex
 from array import array
@@ -19,6 +18,7 @@ from dlbricks_tui.evaluations.baseline import TITLES, facts_of_host, newest_by_i
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.models.content import without_cycle_search
 from dlbricks_tui.models.graph import Level
+from dlbricks_tui.recorded_host import processors_here
 from dlbricks_tui.runtime.traits import TRAITS, runtime_title
 from dlbricks_tui.runtime.variant import (
     Kernels,
@@ -366,7 +366,7 @@ def read_sides(paths: Sequence[Path]) -> list[Side]:
     for place, path in enumerate(paths):
         if any(path.exists() and other.exists() and path.samefile(other) for other in paths[:place]):
             raise NotComparableError(f"{path} is named twice: a comparison needs different files")
-    at_once = min(len(paths), os.cpu_count() or 1)
+    at_once = min(len(paths), processors_here().to_use)
     if at_once < 2 or sum(map(_size_of, paths)) - max(map(_size_of, paths)) < _LARGE_BYTES:
         return [read_side(path) for path in paths]
     # Imported here, as multiprocessing takes long to load.

@@ -204,7 +204,7 @@ class Inquiry:
 
     def _cores(self, way: Way) -> int | None:
         system = by_id(self._store.systems()).get(way.system)
-        return None if system is None else system.cores
+        return None if system is None else system.cores_to_use
 
     def _variant(self, way: Way, precision: Precision | None = None) -> Variant:
         graph = self.decomposition.graph

@@ -87,7 +87,7 @@ def host_state(
     """Return what evaluations may require of a system."""
     facts = dict(system.facts)
     return HostState(
-        cores=system.cores,
+        cores=system.cores_to_use,
         memory_bytes=system.memory_bytes,
         cpu=system.cpu,
         instance_type=system.instance_type,

@@ -5,17 +5,15 @@ import math
 import os
 import platform
 import re
-from collections.abc import Iterable, Mapping
-from pathlib import Path, PurePosixPath
+from collections.abc import Mapping
 from typing import NamedTuple, cast
 
+from dlbricks_tui.host_files import CGROUP, HostFiles, control_groups, quota_cores
 from dlbricks_tui.recorded_host import processors_here, recorded_host
 from dlbricks_tui.runtime.variant import InstructionSet
 from dlbricks_tui.store.records import Fact, Facts, System
 
-ROOT = Path("/")
 CPU = "sys/devices/system/cpu"
-CGROUP = "sys/fs/cgroup"
 # The vector instruction sets that frameworks have kernels for, widest first.
 _VECTORS = (("avx512f", "avx512"), ("avx2", "avx2"), ("avx", "avx"), ("sve", "sve"), ("asimd", "neon"))
 _AVX512_CORE = ("avx512f", "avx512bw", "avx512vl", "avx512dq")
@@ -38,52 +36,6 @@ _EC2_TYPE = re.compile(r"[a-z][a-z0-9-]*\.[a-z0-9-]+")
 _CONTAINER_MARKS = (("/docker", "docker"), ("/kubepods", "kubernetes"), ("/lxc", "lxc"), ("/libpod", "podman"))
 # The facts about a system that are kept with its results, as they may change from one result to the next.
 KEPT_FACTS = ("kernel", "governor", "turbo", "os", "container")
-
-
-class HostFiles:
-    """Reads files below a root; None for files that do not exist or cannot be read."""
-
-    def __init__(self, root: Path = ROOT) -> None:
-        self._root = root
-
-    def text(self, path: str) -> str | None:
-        """Return the content of a file, without the line break at its end."""
-        try:
-            content = (self._root / path).read_bytes()
-        except (OSError, ValueError):
-            return None
-        return content.decode(errors="replace").strip("\n\0 ")
-
-    def number(self, path: str) -> int | None:
-        """Return the integer that a file consists of."""
-        text = self.text(path)
-        try:
-            return None if text is None else int(text)
-        except ValueError:
-            return None
-
-    def fields(self, path: str, separator: str = ":") -> dict[str, str]:
-        """Return the lines `name: value` of a file; the first of equal names counts."""
-        found: dict[str, str] = {}
-        for line in (self.text(path) or "").splitlines():
-            name, has_value, value = line.partition(separator)
-            if has_value:
-                found.setdefault(name.strip(), value.strip())
-        return found
-
-    def matching(self, pattern: str) -> tuple[str, ...]:
-        """Return the paths below the root that match a glob pattern, sorted."""
-        try:
-            return tuple(sorted(str(path.relative_to(self._root)) for path in self._root.glob(pattern)))
-        except OSError:
-            return ()
-
-    def exists(self, path: str) -> bool:
-        """True if there is such a file or folder and this process may see it."""
-        try:
-            return (self._root / path).exists()
-        except OSError:
-            return False
 
 
 def cpu_model(host: HostFiles) -> str | None:
@@ -152,33 +104,20 @@ def hyper_threading(host: HostFiles) -> bool | None:
     return any(re.search("[,-]", listed) for listed in siblings) if siblings else None
 
 
-def quota_cores(host: HostFiles) -> float | None:
-    """Return the processor time limit of the control group, in cores; None without a limit."""
-    limits = []
-    for group in _groups(host, ""):
-        quota, _, period = (host.text(f"{CGROUP}/{group}/cpu.max") or "").partition(" ")
-        if quota.isdecimal() and period.isdecimal() and int(period):
-            limits.append(int(quota) / int(period))
-    for group in _groups(host, "cpu"):
-        microseconds = host.number(f"{CGROUP}/cpu/{group}/cpu.cfs_quota_us")
-        period_us = host.number(f"{CGROUP}/cpu/{group}/cpu.cfs_period_us")
-        if microseconds is not None and period_us and microseconds > 0:
-            limits.append(microseconds / period_us)
-    return min(limits, default=None)
-
-
 def memory_bytes(host: HostFiles) -> int | None:
     """Return the memory of the host, or the limit of the control group."""
     total = host.fields("proc/meminfo").get("MemTotal", "").split()
     limits = [int(total[0]) * 1024 if total and total[0].isdecimal() else None]
-    limits += [host.number(f"{CGROUP}/{group}/memory.max") for group in _groups(host, "")]
-    limits += [host.number(f"{CGROUP}/memory/{group}/memory.limit_in_bytes") for group in _groups(host, "memory")]
+    limits += [host.number(f"{CGROUP}/{group}/memory.max") for group in control_groups(host, "")]
+    limits += [
+        host.number(f"{CGROUP}/memory/{group}/memory.limit_in_bytes") for group in control_groups(host, "memory")
+    ]
     return min((limit for limit in limits if limit is not None), default=None)
 
 
 def throttled_periods(host: HostFiles) -> int | None:
     """Return how often the control group was throttled by its time limit; None if unknown."""
-    folders = [*_groups(host, ""), *(f"cpu/{group}" for group in _groups(host, "cpu"))]
+    folders = [*control_groups(host, ""), *(f"cpu/{group}" for group in control_groups(host, "cpu"))]
     counts = [host.fields(f"{CGROUP}/{folder}/cpu.stat", " ").get("nr_throttled") for folder in folders]
     known = [int(count) for count in counts if count is not None and count.isdecimal()]
     return sum(known) if known else None
@@ -202,17 +141,6 @@ def hottest_celsius(host: HostFiles) -> float | None:
 def _distinct(host: HostFiles, pattern: str) -> tuple[str, ...]:
     found = (host.text(path) for path in host.matching(pattern))
     return tuple(sorted({text for text in found if text}))
-
-
-def _groups(host: HostFiles, controller: str) -> Iterable[str]:
-    """Return the control group of this process and its parents, whose limits apply too."""
-    for line in (host.text("proc/self/cgroup") or "").splitlines():
-        _, controllers, path = (*line.split(":", 2), "", "")[:3]
-        if controller in controllers.split(","):
-            inner = PurePosixPath(path.strip("/"))
-            # In a container the path may be the host's, while the file tree has the container's group as its root.
-            return dict.fromkeys([str(inner), *map(str, inner.parents), "."])
-    return ()
 
 
 class ProcessorTimes(NamedTuple):

@@ -11,7 +11,6 @@ from statistics import median
 from typing import NamedTuple
 
 from dlbricks_tui.host.fingerprint import (
-    HostFiles,
     ProcessorTimes,
     core_throttle_count,
     energy_preferences,
@@ -20,11 +19,11 @@ from dlbricks_tui.host.fingerprint import (
     hyper_threading,
     is_virtual,
     processor_times,
-    quota_cores,
     throttled_periods,
     times_by_processor,
     turbo,
 )
+from dlbricks_tui.host_files import HostFiles, quota_cores
 
 # A look costs processor time, and a share of less time than this says little: the kernel counts in ticks of 10 ms.
 SECONDS_BETWEEN_LOOKS = 1.0

@@ -11,8 +11,9 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from dlbricks_tui.errors import UserError
-from dlbricks_tui.host.fingerprint import HostFiles, caches, vector_instructions
+from dlbricks_tui.host.fingerprint import caches, vector_instructions
 from dlbricks_tui.host.queue import HostQueue, QueuedWork, WorkKind
+from dlbricks_tui.host_files import HostFiles
 from dlbricks_tui.recorded_host import NOTHING_IS_MEASURED, recorded_host
 from dlbricks_tui.runtime.runtime import MOST_THREADS
 from dlbricks_tui.store.database import ResultsDatabase

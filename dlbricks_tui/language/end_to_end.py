@@ -25,8 +25,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from dlbricks_tui.bricks.identity import whole_model
 from dlbricks_tui.bricks.programs import carrier_program
 from dlbricks_tui.folders import DataFolder
-from dlbricks_tui.host.fingerprint import HostFiles
 from dlbricks_tui.host.noise import wait_until_idle
+from dlbricks_tui.host_files import HostFiles
 from dlbricks_tui.language.architecture import Architecture, LanguageError, WeightPrecision
 from dlbricks_tui.language.composing import PROTOCOL, memory_need
 from dlbricks_tui.language.decoder import Decoder, Step, decoder

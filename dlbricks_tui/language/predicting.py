@@ -330,7 +330,7 @@ class BrickPredictor:
     @classmethod
     def of_host(cls, store: ResultsDatabase, system: str, runtime: str, threads: int) -> BrickPredictor:
         """Return what the store knows of a runtime variant on this host; without peaks, they are measured quickly."""
-        threads = threads or processors_here().number
+        threads = threads or processors_here().to_use
         has_peaks = any((it.system, it.threads) == (system, threads) for it in store.peaks())
         rates = HostRates.stored(store, system, threads) if has_peaks else _quick_rates(system, threads)
         return cls._stored(store, system, runtime, rates or HostRates.guessed(threads))
@@ -350,7 +350,7 @@ class BrickPredictor:
     @classmethod
     def of_system(cls, store: ResultsDatabase, system: System, runtime: str, threads: int) -> BrickPredictor:
         """Return what the store knows of a runtime variant on any system."""
-        threads = threads or system.cores or 1
+        threads = threads or system.cores_to_use or 1
         rates = HostRates.stored(store, system.id, threads) or HostRates.guessed(threads)
         return cls._stored(store, system.id, runtime, rates)
 

@@ -39,7 +39,8 @@ def parse_input(text: str) -> tuple[str, Shape]:
     name, _, axes = text.rpartition("=")
     shape = () if axes.strip() in _SCALAR else read_shape(axes)
     if not name or shape is None or any(axis <= 0 for axis in shape):
-        raise ModelError(f"--input {text[:80]!r} is not NAME=1,3,224,224")
+        sizes = "" if shape is None else ", of sizes from 1 on: an input without elements is not measured"
+        raise ModelError(f"--input {text[:80]!r} is not NAME=1,3,224,224{sizes}")
     return name, shape
 
 
@@ -187,15 +188,17 @@ def value_advice(inputs: Iterable[GraphInput]) -> str:
 
     It follows the message that a model fails on synthetic inputs.
     """
-    names = [
-        it.name
+    sizes = {
+        it.name: prod(shape)
         for it in inputs
-        if not it.value and it.type.shape is not None and prod(it.type.shape) == 1 and it.type.dtype in _SETTINGS
-    ]
-    if not names:
+        if not it.value and (shape := it.type.shape) is not None and it.type.dtype in _SETTINGS
+        # One number, or a list of sizes.
+        if prod(shape) == 1 or (len(shape) == 1 and shape[0] <= MOST_LISTED)
+    }
+    if not sizes:
         return ""
-    options = " ".join(f"--value {name[:80]}=NUMBER" for name in names[:MOST_LISTED])
-    return f"; if {listed(names)} must have a certain value, give it: {options}"
+    options = " ".join(f"--value {name[:80]}={','.join(['NUMBER'] * sizes[name])}" for name in [*sizes][:MOST_LISTED])
+    return f"; if {listed([*sizes])} must have a certain value, give it: {options}"
 
 
 def _number(text: str) -> int | float | None:

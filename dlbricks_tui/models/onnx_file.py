@@ -6,6 +6,7 @@ itself.
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from pathlib import Path
@@ -280,6 +281,8 @@ class OnnxFile:
     opsets: Mapping[str, int]
     # Texts by name.
     metadata: Mapping[str, str] = field(default_factory=dict)
+    # The functions, by domain and name, that stay nodes: onnx cannot convert them to the versions of these operators.
+    functions: frozenset[tuple[str, str]] = frozenset()
 
 
 def parse_onnx(content: bytes, where: str) -> OnnxFile:
@@ -290,7 +293,7 @@ def parse_onnx(content: bytes, where: str) -> OnnxFile:
         if model.functions:
             model = _without_functions(model)
         metadata = {it.key: it.value for it in model.metadata_props}
-        return replace(_graph(model.graph, opsets), metadata=metadata)
+        return replace(_graph(model.graph, opsets), metadata=metadata, functions=_functions_left(model))
     except _FlawError as flaw:
         raise UnreadableModelError(f"{where}: {flaw}") from None
 
@@ -382,11 +385,27 @@ def _without_functions(model: "ModelProto") -> "ModelProto":
     if count(model.graph.node) > _MOST_NODES:
         raise _FlawError(f"its functions stand for more than {_MOST_NODES:,} nodes")
     try:
-        return inline_local_functions(model)
+        found = inline_local_functions(model)
+        if _functions_left(found):
+            # For other versions of the operators than the model: converted, if onnx can.
+            with suppress(RuntimeError):
+                found = inline_local_functions(found, convert_version=True)
+        return found
     except (RuntimeError, ValueError, ValidationError) as error:
         lines = [line.strip() for line in str(error).splitlines() if line.strip()]
         first = (lines or [type(error).__name__])[0][:200]
         raise _FlawError(f"its functions cannot be expanded: {first}") from None
+
+
+def _functions_left(model: "ModelProto") -> frozenset[tuple[str, str]]:
+    return frozenset((it.domain, it.name) for it in model.functions) & frozenset(_called(model.graph))
+
+
+def _called(graph: "GraphProto") -> Iterator[tuple[str, str]]:
+    for node in graph.node:
+        yield node.domain, node.op_type
+        for inner in graphs_inside(node):
+            yield from _called(inner)
 
 
 def _graph(graph: "GraphProto", opsets: Mapping[str, int]) -> OnnxFile:

@@ -205,6 +205,8 @@ class OnnxGraphBuilder:
             return None
         if node.op_type in _READ_SEQUENCES:
             return "it reads a sequence or a map, which only the whole model makes"
+        if (node.domain, node.op_type) in self._found.file.functions:
+            return "it is a function for other versions of operators than the model: export the model with one version"
         if self._analysis.failure:
             return f"its shapes are unknown, as {self._analysis.failure}"
         if self._level is Level.FUSED:

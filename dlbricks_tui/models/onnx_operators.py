@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 ONNX_PREFIX = "onnx."
 
 Values = Mapping[str, ParamValue]
+# Their keys leave out the last axis.
+_OVER_AN_AXIS = ("LogSoftmax", "Hardmax")
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +52,12 @@ def neutral_onnx(node: "NodeProto", site: OnnxSite) -> Neutral:
     if node.op_type == "Split" and not node.domain and "split" not in attributes and not any(node.input[1:]):
         # Before version 18 the number of outputs is that of equal parts.
         attributes["num_outputs"] = len(node.output)
+    if node.op_type in _OVER_AN_AXIS and not node.domain and site.rank is not None:
+        # As for Softmax: before version 13 this axis, the second by default, and all later ones were one.
+        is_one = site.version >= 13
+        axis = from_the_front(attributes.pop("axis", -1 if is_one else 1), site.rank)
+        if axis != site.rank - 1:
+            attributes |= {"axis": axis} if is_one else {"axis": axis, "flattened": True}
     if not node.domain and (translate := ONNX_TRANSLATIONS.get(node.op_type)) is not None:
         translated = translate(attributes, site)
         if translated is not None:

@@ -114,9 +114,9 @@ class Traits:
         return limits.instructions in known[0] and limits.optimisation in known[1]
 
     def usual_threads(self, processors: Processors) -> int:
-        """Return the number of threads that it starts by default."""
+        """Return the number of threads that it starts by default, and no more than there are cores to use."""
         halved = processors.machine in _X86 if self.halves_x86_threads else processors.hyper_threading
-        return max(1, processors.number // 2) if halved else processors.number
+        return min(max(1, processors.number // 2) if halved else processors.number, processors.to_use)
 
 
 MXNET = Traits(

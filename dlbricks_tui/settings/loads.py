@@ -1,10 +1,10 @@
 """The settings of a scenario: how requests arrive, and how they are served."""
 
-import os
 from dataclasses import dataclass, replace
 from enum import Enum
 
 from dlbricks_tui.language.architecture import WeightPrecision
+from dlbricks_tui.recorded_host import processors_here
 from dlbricks_tui.runtime.variant import CHOSEN_PRECISIONS
 from dlbricks_tui.scenarios.kinds import MOST_USERS, ScenarioKind
 from dlbricks_tui.settings.language import GENERATE, PROMPT, WEIGHTS
@@ -57,7 +57,7 @@ BATCHES = Setting(
 )
 INSTANCES = Setting(
     name="instances",
-    kind=whole(1, _MOST_INSTANCES, *range(1, min(os.cpu_count() or 1, _MOST_INSTANCES) + 1)),
+    kind=whole(1, _MOST_INSTANCES, *range(1, min(processors_here().to_use, _MOST_INSTANCES) + 1)),
     about="copies of the model that serve at the same time, each with its own threads",
     meaning="copies of the model",
     default=1,

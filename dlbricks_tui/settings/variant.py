@@ -1,7 +1,6 @@
 """The settings of a variant: the runtime, and how it runs a model."""
 
-import os
-
+from dlbricks_tui.recorded_host import processors_here
 from dlbricks_tui.runtime.runtime import MOST_THREADS
 from dlbricks_tui.runtime.traits import runtime_title
 from dlbricks_tui.runtime.variant import (
@@ -15,7 +14,7 @@ from dlbricks_tui.settings.setting import Setting, name, one_of, whole
 
 # The batch sizes to choose from, and those of the matrix of variants.
 BATCH_SIZES = (1, 2, 4, 8, 16, 32)
-_CORES = min(os.cpu_count() or 1, MOST_THREADS)
+_CORES = min(processors_here().to_use, MOST_THREADS)
 THREADS_DOUBLED = tuple(2**power for power in range(_CORES.bit_length()))
 
 RUNTIME = Setting(

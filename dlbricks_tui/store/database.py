@@ -61,23 +61,24 @@ def numbered(records: Iterable[AnyRecord], systems: Iterable[System] = ()) -> It
         if isinstance(record, System):
             known[record.id] = record
         if isinstance(record, RuntimeRecord) and THREADS_OF_FRAMEWORK in record.id:
-            identities = dict.fromkeys(numbered_identity(record.id, processors_of(it)) for it in known.values())
+            identities = dict.fromkeys(numbered_identity(record.id, _processors_then(it)) for it in known.values())
             for identity in identities or (record.id,):
                 threads = stated_threads(identity) or record.threads
                 yield cast(AnyRecord, replace(record, id=identity, threads=threads))
         else:
             stated = {name: getattr(record, name, "") for name in ("runtime", "changed_runtime")}
             changed: dict[str, Any] = {
-                name: numbered_identity(identity, processors_of(known.get(cast(Any, record).system)))
+                name: numbered_identity(identity, _processors_then(known.get(cast(Any, record).system)))
                 for name, identity in stated.items()
                 if THREADS_OF_FRAMEWORK in identity
             }
             yield replace(record, **changed) if changed else record
 
 
-def processors_of(system: System | None) -> Processors | None:
-    """Return the processors of a system, as far as they are known."""
-    return None if system is None else Processors.of(system.cores, dict(system.facts))
+def _processors_then(system: System | None) -> Processors | None:
+    """Return the processors of a system, as far as they are known, without the limit that was disregarded then."""
+    found = None if system is None else Processors.of(system.cores, dict(system.facts))
+    return None if found is None else found._replace(quota=None)
 
 
 class _RowByDefault(NamedTuple):
@@ -351,7 +352,7 @@ class ResultsDatabase(TinyDB):
         found = self._by_default()
         systems = by_id(self.systems()) if found else {}
         return [
-            it for it in found if numbered_identity(it.runtime, processors_of(systems.get(it.system))) != it.runtime
+            it for it in found if numbered_identity(it.runtime, _processors_then(systems.get(it.system))) != it.runtime
         ]
 
     def _by_default(self) -> list[_RowByDefault]:

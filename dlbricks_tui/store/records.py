@@ -10,6 +10,7 @@ import uuid
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta, timezone
 
+from dlbricks_tui.host_files import cores_within
 from dlbricks_tui.models.graph import Level
 
 Fact = None | bool | int | float | str
@@ -88,6 +89,11 @@ class System:
     memory_bytes: int
     instance_type: str = ""
     facts: Facts = ()
+
+    @property
+    def cores_to_use(self) -> int:
+        """The cores, or as many as a container has the time of."""
+        return cores_within(self.cores, dict(self.facts).get("quota_cores"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -196,7 +196,7 @@ def _header(document: dict[str, Any]) -> TraceHeader:
     if document["batch_size"] < 1:
         raise ValueError("has a batch size below 1")
     # Earlier versions left the number of threads to the framework.
-    here = processors_here() if document["system"] == fingerprint().id else None
+    here = processors_here()._replace(quota=None) if document["system"] == fingerprint().id else None
     runtime, level = numbered_identity(document["runtime"], here), _member(Level, document["graph_level"])
     return TraceHeader(**{**document, "runtime": runtime, "graph_level": level})
 

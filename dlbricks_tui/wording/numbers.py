@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING
 
+from dlbricks_tui.host_files import cores_within
 from dlbricks_tui.printable import printable
 
 if TYPE_CHECKING:
@@ -150,9 +151,9 @@ def counted(number: int, noun: str) -> str:
 def too_many_threads(threads: Iterable[int | None], cores: int, quota_cores: float | None = None) -> str:
     """Return the warning about more threads than cores, or than a limit of their time; empty if there are none."""
     most = max((number or 0 for number in threads), default=0)
-    if quota_cores is not None and quota_cores < min(most, cores):
+    fitting = cores_within(cores, quota_cores)
+    if quota_cores is not None and fitting < min(most, cores):
         limit = f"{quota_cores:g} core{'' if quota_cores == 1 else 's'}"
-        fitting = max(1, int(quota_cores))
         return f"{most} threads, and a time limit of {limit} that stops them: --threads {fitting} keeps to it"
     if most <= cores:
         return ""

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from pathlib import Path
 
-from dlbricks_tui.host.fingerprint import HostFiles
+from dlbricks_tui.host_files import HostFiles
 
 CPU = "sys/devices/system/cpu"
 

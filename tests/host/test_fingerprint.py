@@ -1,6 +1,7 @@
 from pathlib import Path
 
-from dlbricks_tui.host.fingerprint import UNKNOWN, HostFiles, fingerprint, host_facts, instruction_sets
+from dlbricks_tui.host.fingerprint import UNKNOWN, fingerprint, host_facts, instruction_sets
+from dlbricks_tui.host_files import HostFiles
 from tests.host.hosts import CPU, c5_large, host
 
 
@@ -57,6 +58,7 @@ def test_limits_of_enclosing_control_groups_apply_in_both_versions(tmp_path: Pat
     for name, files, quota, memory in (("second", second, 1.5, 1 << 30), ("first", first, 3.0, 2 << 30)):
         system = fingerprint(c5_large(tmp_path / name, files), usable_cores=2)
         assert dict(system.facts)["quota_cores"] == quota
+        assert (system.cores, system.cores_to_use) == (2, min(2, int(quota)))
         assert system.memory_bytes == memory
 
 

@@ -4,7 +4,6 @@ from pathlib import Path
 
 import pytest
 
-from dlbricks_tui.host.fingerprint import HostFiles
 from dlbricks_tui.host.noise import (
     SOURCES,
     Contention,
@@ -18,6 +17,7 @@ from dlbricks_tui.host.noise import (
     findings,
     wait_until_idle,
 )
+from dlbricks_tui.host_files import HostFiles
 from dlbricks_tui.wording.runs import load_in_words
 from tests.host.hosts import CPU, c5_large
 

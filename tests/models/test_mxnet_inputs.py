@@ -40,6 +40,8 @@ def test_shapes_on_the_command_line_are_read_or_refused() -> None:
     for text in ("", "data", "=", "=1,3", "1,3,224", *odd):
         with pytest.raises(ModelError, match="is not NAME=1,3,224,224"):
             parse_input(text)
+    with pytest.raises(ModelError, match="of sizes from 1 on"):
+        parse_input("past=1,4,0,8")
 
 
 @pytest.mark.parametrize("batch", ["0", "-1"])

@@ -1,7 +1,7 @@
 """ONNX files, valid ones, and invalid ones with one line each."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -183,6 +183,26 @@ def test_files_that_look_odd_and_are_valid_are_read(tmp_path: Path) -> None:
     main = "<ir_version: 8, opset_import: ['': 13, 'd': 1]> test (float[1] x) => (y) { y = d.f (x) }"
     made = parse_model(f"{main} {body}".replace("'", '"'))
     assert loaded(tmp_path, made).layers[0].op == "onnx.some.where.Magic"
+
+
+@pytest.mark.parametrize(
+    ("version", "body", "operators"),
+    [
+        (13, "b = ReduceMean <axes = [1]> (a)", ["relu", "reduce_mean"]),
+        # Version 18 has no such operator, and none of earlier versions to replace it.
+        (20, "b = Gelu (a)", ["relu", "onnx.d.f"]),
+    ],
+)
+def test_a_function_for_other_versions_of_operators_is_converted_or_told(
+    version: int, body: str, operators: Sequence[str], tmp_path: Path
+) -> None:
+    function = f"<domain: 'd', opset_import: ['': {version}]> f (a) => (b) {{ {body} }}"
+    main = "<ir_version: 8, opset_import: ['': 18, 'd': 1]> test (float[2,3] x) => (float[n,m] z)"
+    made = parse_model(f"{main} {{ y = Relu (x) z = d.f (y) }} {function}".replace("'", '"'))
+    layers = loaded(tmp_path, made).layers
+    assert [it.op for it in layers] == operators
+    why = "it is a function for other versions of operators than the model: export the model with one version"
+    assert layers[-1].unmeasurable == (why if operators[-1] == "onnx.d.f" else None)
 
 
 def test_an_operator_of_a_domain_that_onnx_lacks_is_an_unmeasurable_layer(tmp_path: Path) -> None:

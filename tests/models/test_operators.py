@@ -364,3 +364,15 @@ def test_a_resize_that_does_more_than_repeat_elements_keeps_its_name(
     node = make_node("Resize", ["x", "", "scales"], ["y"], **attributes)
     graph = loaded(tmp_path, model([node], {"x": (1, 8, 12, 12)}, ["y"], [numbers("scales", scales)]))
     assert graph.layers[0].op == "onnx.Resize"
+
+
+@pytest.mark.parametrize("op", ["LogSoftmax", "Hardmax"])
+def test_an_axis_is_part_of_a_brick_as_far_as_it_changes_the_work(op: str, tmp_path: Path) -> None:
+    def key(shape: Shape, opset: int, **attributes: Any) -> str:
+        made = model([make_node(op, ["x"], ["y"], **attributes)], {"x": shape}, ["y"], opset=opset)
+        return brick_of(loaded(tmp_path, made), (0,)).key
+
+    matrix, image = (2, 8), (2, 8, 4)
+    assert len({key(matrix, 13), key(matrix, 13, axis=1), key(matrix, 13, axis=-1), key(matrix, 11)}) == 1
+    assert key(image, 13) == key(image, 13, axis=2) == key(image, 11, axis=-1)
+    assert len({key(image, 13), key(image, 13, axis=1), key(image, 11), key(image, 11, axis=0)}) == 4

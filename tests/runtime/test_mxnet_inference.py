@@ -66,6 +66,11 @@ def test_names_do_not_change_inference(mxnet_worker: Worker, name: str) -> None:
     assert [tensors[0].shape for tensors in inferred.outputs] == [(2, 3, 4), (2, 3, 4), (2, 12)]
 
 
+def test_an_unknown_data_type_is_refused_and_ends_no_worker(mxnet_worker: Worker) -> None:
+    symbol = symbol_of([node("null", "data", __dtype__="99"), node("relu", "relu", (0, 0))], (1, 0))
+    assert str(refusal(mxnet_worker, symbol, {"data": IMAGE})).startswith("MXNet has no data type 99")
+
+
 def test_only_results_of_an_unknown_operator_are_unknown(mxnet_worker: Worker) -> None:
     nodes = [
         node("null", "data"),

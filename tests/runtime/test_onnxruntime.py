@@ -238,13 +238,16 @@ def test_without_a_framework_an_if_by_data_is_one_layer(tmp_path: Path) -> None:
 def test_a_model_that_fails_without_a_value_advises_to_give_one(
     ort_worker: Worker, ort_loader: Loader, tmp_path: Path
 ) -> None:
-    made = network("(float[3,4] x, int64[1] columns) => (y) { r = Reshape (x, columns) y = Relu (r) }")
-    source = source_of(saved(tmp_path, made))
-    for level in Level:
-        reasons = {layer.unmeasurable or "" for layer in ort_loader.load(source, level).layers}
-        assert any(
-            it.endswith("if columns must have a certain value, give it: --value columns=NUMBER") for it in reasons
-        )
+    for size, numbers in ((1, "NUMBER"), (2, "NUMBER,NUMBER")):
+        made = network(f"(float[2,2,3] x, int64[{size}] columns) => (y) {{ r = Reshape (x, columns) y = Relu (r) }}")
+        source = source_of(saved(tmp_path, made))
+        for level in Level:
+            reasons = {layer.unmeasurable or "" for layer in ort_loader.load(source, level).layers}
+            advice = f"if columns must have a certain value, give it: --value columns={numbers}"
+            assert any(it.endswith(advice) for it in reasons), reasons
+    source = source_of(
+        saved(tmp_path, network("(float[3,4] x, int64[1] columns) => (y) { r = Reshape (x, columns) y = Relu (r) }"))
+    )
     graph = ort_loader.load(source, Level.FUSED, values={"columns": (12,)})
     assert [layer.unmeasurable for layer in graph.layers] == [None, None]
     assert ort_worker.ask(Load("file", file_program(graph, source.path)), SECONDS).outputs == ((12,),)

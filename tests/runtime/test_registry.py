@@ -163,6 +163,15 @@ def test_a_process_bound_to_cores_of_a_hyper_threading_host_has_a_thread_for_eac
     assert ONNX_RUNTIME.usual_threads(processors_here()) == threads
 
 
+def test_a_container_has_no_more_threads_than_cores_whose_time_it_has(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    monkeypatch.setattr("dlbricks_tui.recorded_host.quota_cores", lambda _: 3.9)
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(1000, 1064)), raising=False)
+    assert {it.settings.threads for it in Registry(folder).known()} == {3}
+
+
 def test_each_host_of_a_fleet_decides_about_threads_that_were_not_registered(
     registry: Registry, fake_python: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

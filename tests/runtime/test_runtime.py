@@ -54,6 +54,11 @@ def runtime(
         ("onnxruntime", Processors(8, "x86_64", hyper_threading=True), 4),
         ("openvino", Processors(8, "aarch64", hyper_threading=True), 4),
         ("openvino", Processors(1, "x86_64", hyper_threading=True), 1),
+        # A container has the time of so many cores, rounded down.
+        ("onnxruntime", Processors(8, "x86_64", hyper_threading=True, quota=2.5), 2),
+        ("mxnet", Processors(8, "x86_64", hyper_threading=True, quota=6.0), 4),
+        ("openvino", Processors(8, "x86_64", hyper_threading=False, quota=0.5), 1),
+        ("llama.cpp", Processors(8, "x86_64", hyper_threading=False, quota="none"), 8),
     ],
 )
 def test_the_usual_number_of_threads_follows_from_the_processors(

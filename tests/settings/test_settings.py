@@ -68,7 +68,7 @@ def test_a_load_takes_the_precisions_that_its_help_names() -> None:
 
 def test_a_host_with_more_cores_than_a_setting_allows_offers_what_is_allowed() -> None:
     code = """import os
-os.cpu_count = lambda: 2000
+os.sched_getaffinity = lambda _: range(2000)
 from dlbricks_tui.settings.loads import INSTANCES
 from dlbricks_tui.settings.variant import THREADS
 print(*(it.kind.offered[-1] for it in (INSTANCES, THREADS)), THREADS.several_offered[0][-1])"""

@@ -69,7 +69,7 @@ def test_numbers_have_their_digits_and_units() -> None:
             "prices": [price_per_hour(it) for it in (None, 0.17)],
             "speeds": [speed(it) for it in (None, 98.54, 99.97, 2456.7)],
             "p-values": [p_words(it) for it in (None, 0.0009, 0.001)],
-            "threads": [too_many_threads(*it) for it in (([None, 1, 2], 2), ([], 0), ([None, 3], 2))],
+            "threads": [too_many_threads(*it) for it in (([None, 1, 2], 2), ([], 0), ([None, 3], 2), ([1], 8, 0.5))],
             "names": [names_of(tuple(it)) for it in ("abc", "abcde")],
             "capitals": [capitalised("left out: resNet"), capitalised("")],
             "labels of models": [

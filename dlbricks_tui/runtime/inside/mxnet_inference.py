@@ -100,7 +100,11 @@ def _dtypes(mxnet: Any, file: SymbolNodes, internals: Any, given: Mapping[str, s
     """Infer dtypes from the given ones, and from the default for variables that these leave open."""
 
     def ask_for(dtypes: Mapping[str, str]) -> list[Any]:
-        found: list[Any] = ask(mxnet, file, lambda: internals.infer_type_partial(**dtypes)[1])
+        try:
+            found: list[Any] = ask(mxnet, file, lambda: internals.infer_type_partial(**dtypes)[1])
+        except KeyError as unknown:
+            message = f"MXNet has no data type {unknown}: correct the __dtype__ of its variables"
+            raise RefusalError(Reason.INCONSISTENT, message) from unknown
         return found
 
     undecided = frozenset(internals.list_inputs()) - file.declaring("__dtype__") - given.keys()
