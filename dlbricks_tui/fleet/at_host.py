@@ -34,9 +34,10 @@ from dlbricks_tui.fleet.messages import (
 )
 from dlbricks_tui.fleet.request import HostError
 from dlbricks_tui.folders import DataFolder
-from dlbricks_tui.host.fingerprint import HostFiles, fingerprint
+from dlbricks_tui.host.fingerprint import fingerprint
 from dlbricks_tui.host.noise import NoiseVerdict, findings
 from dlbricks_tui.host.queue import host_queue, this_process
+from dlbricks_tui.host_files import HostFiles
 from dlbricks_tui.jobs.folder import JobFolder, JobState, RunFolder, State
 from dlbricks_tui.jobs.process import start_detached
 from dlbricks_tui.language.composing import PROTOCOL

@@ -21,15 +21,9 @@ from dlbricks_tui.measure.time_left import expected_seconds
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.recorded_host import Processors
 from dlbricks_tui.runs.planning import PROBE_RULE, informative
-<<<<<<< HEAD
 from dlbricks_tui.runtime.runtime import Runtime
-from dlbricks_tui.store.database import ResultsDatabase, processors_of
-from dlbricks_tui.store.records import Statistics, System
-=======
-from dlbricks_tui.runtime.runtime import numbered_identity
 from dlbricks_tui.store.database import ResultsDatabase
-from dlbricks_tui.store.records import Statistics, System, new_uuid
->>>>>>> models
+from dlbricks_tui.store.records import Statistics, System
 
 # A host that goes away costs no more than its task, and each task has a worker to start.
 TASK_SECONDS = 40.0
@@ -363,16 +357,10 @@ class SharedPools:
         found = []
         for number, part in enumerate(self._workload.parts):
             # The report was checked: the host has the runtime.
-<<<<<<< HEAD
             runtime = runtime_there(part.request.runtime, report) or part.request.runtime
-            if (processors := processors_of(system)) is not None:
-                runtime = runtime.on(processors)
+            if (there := Processors.of(system.cores, dict(system.facts))) is not None:
+                runtime = runtime.on(there)
             conditions = Conditions(system.id, runtime.identity, part.protocol)
-=======
-            there = Processors.of(system.cores, dict(system.facts))
-            identity = numbered_identity(identity_there(part.request.runtime, report) or "", there)
-            conditions = Conditions(system.id, identity, part.protocol)
->>>>>>> models
             if (number, conditions) not in self._pools:
                 known = known_in(self._store, conditions, part.jobs, self._started if part.request.again else "")
                 known = replace(known, failed={}) if part.request.retry_failed else known
