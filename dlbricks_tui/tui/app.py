@@ -53,7 +53,6 @@ if TYPE_CHECKING:
     from dlbricks_tui.models.library import ModelSource
     from dlbricks_tui.tui.dialogs.commands import Command
     from dlbricks_tui.tui.dialogs.notices import CopiedForm
-    from dlbricks_tui.tui.saving import SavedCopy
 
 _COLLECTED_SECONDS = 5.0
 
@@ -201,11 +200,18 @@ class DlbricksApp(HelpPlace, App[None], inherit_bindings=False):
         self.push_screen(PaletteScreen(list(actions_on(self.screen))), self._command_found)
 
     def action_search(self) -> None:
-        here = [place for place in places_around(self) if isinstance(place, Panel)]
-        panel = next((panel for panel in (*here, *self.screen.query(Panel)) if panel.SEARCH_HINT), None)
-        if panel is not None:
+        if (panel := self._searched_panel) is not None:
             self._go_to(panel)
             panel.search()
+
+    @property
+    def _searched_panel(self) -> Panel | None:
+        """The panel in which the key searches: the current one, else the first that can be searched."""
+        here = [place for place in places_around(self) if isinstance(place, Panel)]
+        return next((panel for panel in (*here, *self.screen.query(Panel)) if panel.SEARCH_HINT), None)
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        return self._searched_panel is not None if action == "search" else super().check_action(action, parameters)
 
     def action_zoom(self) -> None:
         if isinstance(self.screen, PanelledScreen):

@@ -159,6 +159,8 @@ def test_a_killed_run_is_noticed_without_an_event_and_followed_when_another_proc
     clock.now += 2
     run = look(follower)
     assert (run.state, run.active, run.can_be_resumed) == (State.INTERRUPTED, False, True)
+    # Nothing is sampled any more.
+    assert BrickState.SAMPLING not in {it.state for it in run.bricks}
     assert "killed" in run.message and follower.look() is None
     put_run(DataFolder(new.path / "other"), [])
     folder.set_state(replace(RunFolder(new.path / "other" / "runs" / RUN).state(), state=State.RUNNING))
@@ -419,11 +421,24 @@ def test_a_resumed_run_starts_a_new_progress_and_keeps_its_notes_and_samples() -
     folding = folded(*in_the_middle(), ended(State.CANCELLED))
     folding.take([started(100)])
     run = folding.snapshot()
-    assert (run.state, run.bricks, run.share) == (State.STARTING, (), None)
     assert any("Cancelled after" in note.text for note in run.notes)
+    folding.take([planned(101)])
+    run = folding.snapshot()
+    assert (run.bricks, run.counts.bricks.done, run.share) == ((), 8, 0.0)
     resumed = replace(loaded(1), samples_ms=(0.5, 0.6))
     (brick,) = folded(started(), planned(), resumed, round_done([1], 0)).snapshot().bricks
     assert brick.samples_ms == (0.5, 0.6, sample_ms(1, 0))
+
+
+def test_a_resumed_run_shows_what_was_done_before_until_its_new_plan_is_known() -> None:
+    folding = folded(*in_the_middle())
+    before = folding.snapshot()
+    # Twice: the process that resumed it was killed, too.
+    folding.take([started(100), started(200)])
+    run = folding.snapshot()
+    assert run.counts == before.counts and run.counts.bricks.total and run.share == before.share
+    assert len(run.bricks) == len(before.bricks) and run.estimates == before.estimates
+    assert BrickState.SAMPLING not in {it.state for it in run.bricks}
 
 
 def test_the_speed_of_the_host_is_compared_with_the_start_of_the_run() -> None:

@@ -108,12 +108,7 @@ RESERVED_KEYS = {
     "ctrl+q": "terminals may resume the output",
 }
 # These actions keep these keys in addition to any others, so that the user can always leave.
-FIXED_KEYS = {
-    "app.quit": "ctrl+c",
-    "dialog.leave": "ctrl+c",
-    "dialog.close": "escape",
-    "find.clear": "escape",
-}
+FIXED_KEYS = {"app.quit": "ctrl+c", "dialog.leave": "ctrl+c", "dialog.close": "escape", "find.clear": "escape"}
 
 
 class KeymapError(UserError):

@@ -36,7 +36,6 @@ if TYPE_CHECKING:
     from textual.app import ComposeResult
 
     from dlbricks_tui.folders import DataFolder
-    from dlbricks_tui.wording.runs import Note
 
 
 STATES = {

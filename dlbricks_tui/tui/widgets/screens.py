@@ -128,6 +128,11 @@ class ThreadedScreen(HelpPlace, Screen[Result], Generic[Result], inherit_binding
     def show_run(self, run: RunSnapshot) -> None:
         """Take the state of the followed run; by default do nothing."""
 
+    def config_changed(self) -> None:
+        """Answer for the new settings of the config."""
+        if self.WANTS_NEW_RESULTS:
+            self.post_message(NewResults())
+
     def show_queue(self, places: tuple[Place, ...]) -> None:
         """Take the line of work on this host; by default do nothing."""
 

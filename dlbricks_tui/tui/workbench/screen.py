@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import fields, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -10,7 +10,15 @@ from typing import TYPE_CHECKING
 from textual import on
 from textual.containers import Container
 
-from dlbricks_tui.api.open_models import AskedShape, GivenInputs, asked_inputs, choices_from, id_of, known_latency
+from dlbricks_tui.api.open_models import (
+    AskedShape,
+    Choices,
+    GivenInputs,
+    asked_inputs,
+    choices_from,
+    id_of,
+    known_latency,
+)
 from dlbricks_tui.documents.run import NOTHING_UNDER_WAY, under_way
 from dlbricks_tui.recorded_host import recorded_host
 from dlbricks_tui.tui import messages
@@ -33,7 +41,7 @@ if TYPE_CHECKING:
     from dlbricks_tui.api.estimating import Answer, Measurements
     from dlbricks_tui.api.followed_runs import RunSnapshot
     from dlbricks_tui.api.model_reading import BrickIndex, ModelReader, Refusal
-    from dlbricks_tui.api.open_models import Available, Choices, ComparableRow, CutAt, KnownLatency
+    from dlbricks_tui.api.open_models import Available, ComparableRow, CutAt, KnownLatency
     from dlbricks_tui.api.session import WorkbenchSession
     from dlbricks_tui.config.config import Config
     from dlbricks_tui.documents.lines import Line
@@ -75,6 +83,7 @@ class WorkbenchScreen(ViewsScreen):
         """`model` is opened at the start; a path is added to the library."""
         super().__init__(session, choices, config)
         self._first = model
+        self._configured = choices_from(config(), session.data)
         # Without results there is nothing to estimate.
         self._has_results = False
         # The bricks of the library as they are cut now; None until all models were indexed.
@@ -211,10 +220,18 @@ class WorkbenchScreen(ViewsScreen):
             self.go_to(self._estimate)
             self._estimate.go_to_answer()
 
-    def on_screen_resume(self) -> None:
-        # The config may have changed while another screen was shown.
-        now = choices_from(self._config(), self.session.data)
-        self.choose(replace(self.choices, usual_runtime=now.usual_runtime, usual_threads=now.usual_threads))
+    def config_changed(self) -> None:
+        """Take the choices that the config makes otherwise than before; others stay as they are."""
+        before, self._configured = self._configured, choices_from(self._config(), self.session.data)
+        now = ((it.name, getattr(self._configured, it.name)) for it in fields(Choices))
+        changed = {name: value for name, value in now if value != getattr(before, name)}
+        if self.choices.runtime is not None:
+            # A runtime that was chosen has its own format.
+            changed.pop("format", None)
+        self.choose(replace(self.choices, **changed))
+
+    # A run may have added the runtime of the config.
+    on_screen_resume = config_changed
 
     def choose(self, choices: Choices) -> None:
         before, self.choices = self.choices, choices
