@@ -44,7 +44,7 @@ from dlbricks_tui.tui.saving import (
 )
 from dlbricks_tui.tui.widgets.panel import Panel
 from dlbricks_tui.tui.widgets.rows import MARKABLE, TWO, WHAT_IF, Marks, RowsView
-from dlbricks_tui.tui.widgets.screens import LAYOUTS, PanelledScreen
+from dlbricks_tui.tui.widgets.screens import LAYOUTS, PanelledScreen, after_picture
 from dlbricks_tui.tui.workbench.screen import WorkbenchScreen
 
 if TYPE_CHECKING:
@@ -121,8 +121,7 @@ class DlbricksApp(HelpPlace, App[None], inherit_bindings=False):
         self.app_resume_signal.subscribe(self, lambda _: self.refresh(layout=True))
         if self._replayed is not None:
             self._runs.watch.follow(self._replayed)
-        # What it loads would take the processor from the first picture.
-        self.call_after_refresh(self._runs.watch.start)
+        after_picture(self, self._runs.watch.start)
         self._preferences.open()
 
     async def on_event(self, event: events.Event) -> None:
@@ -170,7 +169,7 @@ class DlbricksApp(HelpPlace, App[None], inherit_bindings=False):
         elif isinstance(in_front, FleetScreen):
             in_front.watch_fleet(event.run)
         elif isinstance(workbench, WorkbenchScreen):
-            workbench.show_fleet(event.run)
+            workbench.action_show_fleet(event.run)
 
     def on_replay_changed(self, event: messages.ReplayChanged) -> None:
         self._runs.watch.change_replay(event.change)

@@ -261,8 +261,7 @@ class SystemsScreen(AnswerScreen[TakenSystem]):
         yield partial(self._show_systems, list_systems(self._session))
         if self._asked is not None:
             asked = self._asked()
-            found = rank_systems(asked.spec.source, options_of(*asked), self._session.data)
-            yield partial(self._show_machines, found)
+            yield partial(self._show_machines, rank_systems(asked.spec.source, options_of(*asked), self._session.data))
         if self._language is not None:
             yield partial(self._show_language, self._language.on_systems())
         yield partial(self._show_findings, examine_host())

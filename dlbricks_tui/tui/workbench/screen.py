@@ -10,22 +10,14 @@ from typing import TYPE_CHECKING
 from textual import on
 from textual.containers import Container
 
-from dlbricks_tui.api.open_models import (
-    AskedShape,
-    Choices,
-    GivenInputs,
-    asked_inputs,
-    choices_from,
-    id_of,
-    known_latency,
-)
+from dlbricks_tui.api.open_models import AskedShape, GivenInputs, asked_inputs, choices_from, id_of, known_latency
 from dlbricks_tui.documents.run import NOTHING_UNDER_WAY, under_way
 from dlbricks_tui.recorded_host import recorded_host
 from dlbricks_tui.tui import messages
 from dlbricks_tui.tui.keys import scopes
 from dlbricks_tui.tui.keys.keymap import key
 from dlbricks_tui.tui.saving import show_message
-from dlbricks_tui.tui.widgets.screens import KeyBar
+from dlbricks_tui.tui.widgets.screens import KeyBar, after_picture
 from dlbricks_tui.tui.widgets.text import TextLines
 from dlbricks_tui.tui.workbench import work
 from dlbricks_tui.tui.workbench.estimate import EstimatePanel, Headline, problem_note
@@ -41,7 +33,7 @@ if TYPE_CHECKING:
     from dlbricks_tui.api.estimating import Answer, Measurements
     from dlbricks_tui.api.followed_runs import RunSnapshot
     from dlbricks_tui.api.model_reading import BrickIndex, ModelReader, Refusal
-    from dlbricks_tui.api.open_models import Available, ComparableRow, CutAt, KnownLatency
+    from dlbricks_tui.api.open_models import Available, Choices, ComparableRow, CutAt, KnownLatency
     from dlbricks_tui.api.session import WorkbenchSession
     from dlbricks_tui.config.config import Config
     from dlbricks_tui.documents.lines import Line
@@ -113,8 +105,7 @@ class WorkbenchScreen(ViewsScreen):
     def on_mount(self) -> None:
         self._estimate.show_choices(self.choices)
         self._show_parts()
-        # The threads would take the processor from the first picture.
-        self.call_after_refresh(self._read_all)
+        after_picture(self, self._read_all)
         if self._first is not None:
             return
         if self.session.is_new:
@@ -223,7 +214,7 @@ class WorkbenchScreen(ViewsScreen):
     def config_changed(self) -> None:
         """Take the choices that the config makes otherwise than before; others stay as they are."""
         before, self._configured = self._configured, choices_from(self._config(), self.session.data)
-        now = ((it.name, getattr(self._configured, it.name)) for it in fields(Choices))
+        now = ((it.name, getattr(self._configured, it.name)) for it in fields(before))
         changed = {name: value for name, value in now if value != getattr(before, name)}
         if self.choices.runtime is not None:
             # A runtime that was chosen has its own format.

@@ -296,10 +296,7 @@ class ViewsScreen(RunHostScreen):
 
         self.app.push_screen(LanguageScreen(self.session, self._config()))
 
-    def action_show_fleet(self) -> None:
-        self.show_fleet()
-
-    def show_fleet(self, run: str = "") -> None:
+    def action_show_fleet(self, run: str = "") -> None:
         """Show a fleet run, or the newest one."""
         from dlbricks_tui.tui.fleet import FleetScreen
 
