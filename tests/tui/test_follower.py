@@ -26,6 +26,7 @@ from dlbricks_tui.jobs.events import Event, Paused, Resumed
 from dlbricks_tui.jobs.folder import RunFolder, State
 from dlbricks_tui.measure.events import BatchRestarted, RoundRepeated
 from dlbricks_tui.runs.events import FailedBefore
+from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.tui.messages import JobWanted
 from dlbricks_tui.tui.run.screen import RunScreen, brick_row
 from dlbricks_tui.wording.runs import Tone
@@ -50,6 +51,7 @@ from tests.runs.live_runs import (
     tell,
     unfinished,
 )
+from tests.store.samples import measurement
 from tests.tui.application import NARROW, app_on, running
 from tests.tui.driving import press, shows
 
@@ -168,6 +170,22 @@ def test_a_killed_run_is_noticed_without_an_event_and_followed_when_another_proc
     clock.now += 2
     run = look(follower)
     assert (run.state, run.bricks) == (State.RUNNING, ())
+
+
+def test_results_that_another_process_stores_or_deletes_are_told_at_most_once_a_second(watched: Watched) -> None:
+    with ResultsDatabase(watched.data.store) as store:
+        store.add(measurement())
+        watched.look()
+        assert watched.growths == 0
+        other = measurement(2.0)
+        store.add(other)
+        watched.look(1.0)
+        store.delete([other.uuid])
+        watched.look(0.5)
+        assert watched.growths == 1
+        watched.look(0.5)
+        watched.look(1.0)
+        assert watched.growths == 2
 
 
 # Which run is followed

@@ -226,8 +226,11 @@ class Hint:
     @property
     def line(self) -> Line:
         """The line with the current keys highlighted."""
-        parts = enumerate(_ACTION.split(self.text))
-        return tuple(Span(key(part), "accent") if at % 2 else Span(part, self.style) for at, part in parts if part)
+        told = self.text.lstrip()
+        parts = enumerate(_ACTION.split(told))
+        spans = (Span(key(part), "accent") if at % 2 else Span(part, self.style) for at, part in parts)
+        # A line that is wrapped goes on below its first span.
+        return tuple(it for it in (Span(self.text[: -len(told)]), *spans) if it.text)
 
 
 def with_keys(text: str) -> str:
