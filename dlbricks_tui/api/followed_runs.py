@@ -515,5 +515,6 @@ class ReplayFollower(Follower):
         if not events and self._shown is not None and self._shown.replay == pace:
             return None
         self._builder.take(events)
-        self._shown = replace(self._builder.snapshot(), replay=pace)
+        now = self._builder.snapshot()
+        self._shown = replace(now, replay=pace, at_work="" if pace.ended else now.at_work)
         return self._shown

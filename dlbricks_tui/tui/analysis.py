@@ -418,12 +418,12 @@ class AnalysisScreen(WorkScreen[None, ProofJob]):
         self.run_in_thread(self._analyse, "analysis", self._analysed, self._say)
 
     def action_show_roofline(self) -> None:
-        document = self._document
-        if document is not None and document.roofline is not None:
+        if (document := self._document) is None:
+            return
+        if document.roofline is not None:
             self.app.push_screen(RooflineScreen(self._model, document.roofline))
         else:
-            lacks_peaks = document is not None and document.found.lacks_peaks
-            measures = f": {key('analysis.measure')} measures them" if lacks_peaks else ""
+            measures = f": {key('analysis.measure')} measures them" if document.found.lacks_peaks else ""
             self.notify(f"The peaks of the system are not known for this number of threads and precision{measures}.")
 
     def action_show_kernels(self) -> None:
@@ -432,6 +432,10 @@ class AnalysisScreen(WorkScreen[None, ProofJob]):
 
         if not self.says_under_way() and self._document is not None:
             self.app.push_screen(KernelsScreen(self._document.found, self._data, self._kernels), keep)
+
+    def controls(self) -> Mapping[str, bool]:
+        answering = "prove", "measure", "show_roofline", "show_kernels"
+        return {**super().controls(), **dict.fromkeys(answering, self._document is not None)}
 
     # Proofs
 

@@ -291,10 +291,6 @@ class ScenarioScreen(WorkScreen[None, LoadJob]):
         else:
             self._is_outdated = True
 
-    def action_look_again(self) -> None:
-        if not self.says_under_way():
-            self.look()
-
     @on(SettingsPanel.Chosen)
     def _chosen(self, event: SettingsPanel.Chosen) -> None:
         self._take(event.settings)
@@ -312,6 +308,8 @@ class ScenarioScreen(WorkScreen[None, LoadJob]):
             self.look()
 
     def look(self) -> None:
+        if self.says_under_way():
+            return
         self._is_outdated, self._is_looking = False, True
         refused = partial(self._show_prediction, None)
         self.run_in_thread(partial(self._predict, self._settings), "prediction", self._predicted, refused)

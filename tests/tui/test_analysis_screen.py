@@ -99,6 +99,8 @@ async def test_a_key_analyses_the_open_model_once_during_a_run_and_again_if_the_
         workbench._run = RUNNING
         await press(pilot, "A")
         assert len(analysed) == 1 and "the runtime cannot read it" in screen_text(pilot)
+        # There is nothing to prove, to draw or to measure.
+        assert "v prove" not in screen_text(pilot) and "m measure" not in screen_text(pilot)
         # New results wait for the end of the run.
         pilot.app.screen.post_message(NewResults())
         await press(pilot)

@@ -521,6 +521,7 @@ def test_a_replay_is_no_measurement_and_keys_change_its_pace(new: DataFolder) ->
     follower.change(ReplayChange.STOP)
     stopped = last_look(follower, clock, 1000)
     assert stopped.replay == ReplayPace(2.0, ended=True) and stopped.counts == held.counts
+    assert held.at_work and not stopped.at_work
     assert not follower.active
 
 

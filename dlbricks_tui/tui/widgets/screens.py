@@ -35,8 +35,6 @@ if TYPE_CHECKING:
 
 Result = TypeVar("Result")
 Found = TypeVar("Found")
-
-
 SECONDS_TO_DRAW = 1.0
 
 
