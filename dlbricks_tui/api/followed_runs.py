@@ -211,6 +211,17 @@ class RunSnapshot:
         return self.replay is None and self.state in (State.INTERRUPTED, State.CANCELLED, State.FAILED)
 
 
+def stopped(run: RunSnapshot) -> RunSnapshot:
+    """Return the state of a run whose process has ended: nothing is sampled any more."""
+    bricks = [
+        replace(it, state=BrickState.UNFINISHED, reason=_STOPPED) if it.state is BrickState.SAMPLING else it
+        for it in run.bricks
+    ]
+    return replace(run, bricks=tuple(bricks), at_work="", seconds_left=None)
+
+
+# Why a brick is unfinished.
+_STOPPED = "the run was stopped before there were enough samples"
 # A run of fifty models may report a failure per brick.
 MOST_NOTES = 500
 # The width of the sparkline limits the number of interval widths.
@@ -230,11 +241,14 @@ class SnapshotBuilder:
         self._disturbances = Disturbances()
         self._noise: Note | None = None
         self._noted: tuple[Note, ...] = ()
+        # What was done before the run was resumed, which counts until its new plan is known.
+        self._before: RunSnapshot | None = None
         self._restart()
 
     def take(self, events: Iterable[Event]) -> None:
         for event in events:
             if isinstance(event, RunStarted):
+                self._before = stopped(self.snapshot())
                 self._restart()
             before = self.progress.state
             self.progress.take(event)
@@ -255,7 +269,7 @@ class SnapshotBuilder:
             share = 1.0 if has_all else min(self._furthest, 0.99)
         if len(self._first_reference_ms) == _ROUNDS_TO_COMPARE:
             drift = median(self._last_reference_ms) / median(self._first_reference_ms) - 1
-        return RunSnapshot(
+        now = RunSnapshot(
             run=self._run,
             state=progress.state,
             models=self._models,
@@ -271,6 +285,10 @@ class SnapshotBuilder:
             estimates=self._made_estimates,
             notes=self._noted,
         )
+        done = self._before if progress.planned is None else None
+        if done is None:
+            return now
+        return replace(now, counts=done.counts, share=done.share, bricks=done.bricks, estimates=done.estimates)
 
     def _restart(self) -> None:
         # The store keeps what an interrupted process has measured; the next process reports it.
@@ -361,7 +379,7 @@ def _brick(program: ProgramProgress) -> RunBrick:
         latency_ms = known.trimmed_mean_ms
         half_width = (known.high_ms - known.low_ms) / 2 / latency_ms if latency_ms > 0 else None
         if program.measured is None:
-            state, reason = BrickState.UNFINISHED, "the run was stopped before there were enough samples"
+            state, reason = BrickState.UNFINISHED, _STOPPED
         elif program.at_limit:
             state, reason = BrickState.AT_LIMIT, "its samples vary too much to be as precise as asked"
         else:
@@ -455,7 +473,7 @@ class Follower:
         found = replace(self._builder.snapshot(), pausing=pausing)
         if is_killed:
             state, message = self._state.state, self._state.message
-            found = replace(found, state=state, message=message, at_work="", seconds_left=None)
+            found = replace(stopped(found), state=state, message=message)
         self._shown = self._counted(found)
         return self._shown
 
@@ -497,5 +515,6 @@ class ReplayFollower(Follower):
         if not events and self._shown is not None and self._shown.replay == pace:
             return None
         self._builder.take(events)
-        self._shown = replace(self._builder.snapshot(), replay=pace)
+        now = self._builder.snapshot()
+        self._shown = replace(now, replay=pace, at_work="" if pace.ended else now.at_work)
         return self._shown

@@ -6,6 +6,7 @@ import math
 import os
 import threading
 import time
+from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -59,9 +60,7 @@ class LoadSeen(NamedTuple):
 
 
 class ResultsGrown(NamedTuple):
-    """The followed run has stored results."""
-
-    run: str
+    """The followed run has stored results, or the files of the store have changed, such as by a command elsewhere."""
 
 
 class RunWatch:
@@ -100,6 +99,8 @@ class RunWatch:
         # True once the end of the run was reported: other runs may have stored results while this one waited.
         self._told_of_end = False
         self._stored_told_at = -SECONDS_BETWEEN_RESULTS
+        # The files of the store as they were told of; None before the first look.
+        self._files: frozenset[tuple[str, int, int]] | None = None
         # Made at the first look at an active run: the first screen needs none.
         self._meter = meter
         # The last snapshot that was posted, and when.
@@ -143,6 +144,7 @@ class RunWatch:
             changes, self._wanted_changes = self._wanted_changes, []
         self._look_at_load()
         if self._follower is None:
+            self._tell_results()
             return
         for change in changes:
             self._follower.change(change)
@@ -276,10 +278,19 @@ class RunWatch:
         return states[-1].run if interrupted else None
 
     def _tell_results(self) -> None:
-        if self._follower is None:
-            return
-        stored, ended, now = self._follower.stored, not self._follower.active, self._clock()
-        new = stored != self._stored or ended is not self._told_of_end
+        files, now, stored, ended = self._files_of_store(), self._clock(), self._stored, self._told_of_end
+        if self._follower is not None:
+            stored, ended = self._follower.stored, not self._follower.active
+        if self._files is None:
+            self._files = files
+        new = stored != self._stored or ended is not self._told_of_end or files != self._files
         if new and now - self._stored_told_at >= SECONDS_BETWEEN_RESULTS:
-            self._stored, self._told_of_end, self._stored_told_at = stored, ended, now
-            self._tell(ResultsGrown(self._follower.folder.run))
+            self._stored, self._told_of_end, self._files, self._stored_told_at = stored, ended, files, now
+            self._tell(ResultsGrown())
+
+    def _files_of_store(self) -> frozenset[tuple[str, int, int]]:
+        """Return the names, times of change and sizes of the files with results."""
+        with suppress(OSError), os.scandir(self._data.store) as found:
+            stats = [(it.name, it.stat()) for it in found if it.name.endswith((".json", ".jsonl"))]
+            return frozenset((name, it.st_mtime_ns, it.st_size) for name, it in stats)
+        return frozenset()

@@ -225,6 +225,14 @@ def return_large_blocks() -> None:
         ctypes.CDLL(None).mallopt(_M_MMAP_THRESHOLD, _LARGE_BYTES)
 
 
+class Asked(NamedTuple):
+    """What a screen asks about: the open model, and the choices and the config of the moment."""
+
+    spec: ModelSpec
+    choices: Choices
+    config: Config
+
+
 def options_of(spec: ModelSpec, choices: Choices, config: Config) -> EstimateOptions:
     """Return the options of the estimates that the workbench shows."""
     from dlbricks_tui.bricks.decomposition import Cutting

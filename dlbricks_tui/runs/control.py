@@ -57,8 +57,6 @@ class Control:
             folder.state(),
             state=State.STARTING,
             process=this_process(),
-            bricks=Tally(),
-            whole_models=Tally(),
             seconds=0.0,
             message="",
         )

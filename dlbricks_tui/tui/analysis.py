@@ -13,7 +13,7 @@ from dlbricks_tui.api.analysing import Analyser, Analysis, MeasuringPlan, lacks_
 from dlbricks_tui.api.followed_jobs import PeaksJob, ProofJob, peaks_job
 from dlbricks_tui.api.followed_runs import RunSnapshot
 from dlbricks_tui.api.open_models import Choices, ComparableRow, ModelSpec
-from dlbricks_tui.api.session import WorkbenchSession, options_of
+from dlbricks_tui.api.session import Asked, WorkbenchSession, options_of
 from dlbricks_tui.config.config import Config
 from dlbricks_tui.documents.analysis import (
     AnalysisDocument,
@@ -37,6 +37,7 @@ from dlbricks_tui.documents.what_ifs import (
 from dlbricks_tui.errors import UserError
 from dlbricks_tui.tui import messages
 from dlbricks_tui.tui.dialogs.dialog import ConfirmingScreen, Dialog, TextDialog
+from dlbricks_tui.tui.dialogs.notices import ask_which_marked
 from dlbricks_tui.tui.keys import scopes
 from dlbricks_tui.tui.keys.keymap import Hint, key
 from dlbricks_tui.tui.widgets.panel import Copyable, DocumentPanel, Orders, TablePanel, counts_text
@@ -47,12 +48,10 @@ from dlbricks_tui.wording.answers import common_beginning
 from dlbricks_tui.wording.numbers import counted, duration, measured_ago, names_of, percent
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from dlbricks_tui.analysis.bounds import GroupTimes
     from dlbricks_tui.analysis.kernels import TimedKernel
-    from dlbricks_tui.api.analysing import Analysis
-    from dlbricks_tui.api.followed_jobs import ProofJob
     from dlbricks_tui.documents.pictures import Plot
     from dlbricks_tui.folders import DataFolder
     from dlbricks_tui.runtime.process import Worker
@@ -152,10 +151,7 @@ class WhatIfsPanel(TablePanel["ShownWhatIf"]):
         "predicted to save, with its 95 % interval; 'no gain' is one that costs time. For batches it is that of one "
         "item. Proved is the gain that was measured when the change was carried out; 'cannot': no runtime can do it."
     )
-    ORDERS: ClassVar[Orders] = {
-        "by kind": lambda _: 0,
-        "by gain": lambda it: -it.what_if.gain.value,
-    }
+    ORDERS: ClassVar[Orders] = {"by kind": lambda _: 0, "by gain": lambda it: -it.what_if.gain.value}
 
     def __init__(self) -> None:
         super().__init__()
@@ -348,18 +344,16 @@ class AnalysisScreen(WorkScreen[None, ProofJob]):
     UNDER_WAY = "The proof goes on ({job.title})"
     CANCELLED = "The proof is cancelled; those before it are kept."
 
-    def __init__(
-        self, session: WorkbenchSession, spec: ModelSpec, choices: Choices, config: Config, run: RunSnapshot | None
-    ) -> None:
+    def __init__(self, session: WorkbenchSession, asked: Callable[[], Asked], run: RunSnapshot | None) -> None:
         self._bounds = BoundsPanel()
         self._what_ifs = WhatIfsPanel()
         self._change = ChangePanel()
         self._layers = LayersPanel()
         super().__init__(self._bounds, self._what_ifs, self._change, self._layers)
         self._data = session.data
-        self._analyse = partial(analyse, session, spec, choices, config)
-        self._model = spec.source.name
-        self._spec = spec
+        self._analyse = lambda: analyse(session, *asked())
+        self._asked = asked
+        self._model = asked().spec.source.name
         self._document: AnalysisDocument | None = None
         # What is said in its place.
         self._said = Hint("")
@@ -424,12 +418,12 @@ class AnalysisScreen(WorkScreen[None, ProofJob]):
         self.run_in_thread(self._analyse, "analysis", self._analysed, self._say)
 
     def action_show_roofline(self) -> None:
-        document = self._document
-        if document is not None and document.roofline is not None:
+        if (document := self._document) is None:
+            return
+        if document.roofline is not None:
             self.app.push_screen(RooflineScreen(self._model, document.roofline))
         else:
-            lacks_peaks = document is not None and document.found.lacks_peaks
-            measures = f": {key('analysis.measure')} measures them" if lacks_peaks else ""
+            measures = f": {key('analysis.measure')} measures them" if document.found.lacks_peaks else ""
             self.notify(f"The peaks of the system are not known for this number of threads and precision{measures}.")
 
     def action_show_kernels(self) -> None:
@@ -439,17 +433,25 @@ class AnalysisScreen(WorkScreen[None, ProofJob]):
         if not self.says_under_way() and self._document is not None:
             self.app.push_screen(KernelsScreen(self._document.found, self._data, self._kernels), keep)
 
+    def controls(self) -> Mapping[str, bool]:
+        answering = "prove", "measure", "show_roofline", "show_kernels"
+        return {**super().controls(), **dict.fromkeys(answering, self._document is not None)}
+
     # Proofs
 
     def action_prove(self) -> None:
         chosen = self._what_ifs.chosen
+        ask_which_marked(self.app, "what-if", [it for it in chosen if it in self._what_ifs.found], chosen, self._prove)
+
+    def _prove(self, chosen: Sequence[ShownWhatIf]) -> None:
         possible = tuple(it.what_if for it in chosen if not it.is_bound)
         if chosen and not possible:
             self.notify(f"No runtime can do this: {names_of([it.words for it in chosen])}.")
         elif not possible:
             self.notify("There is no what-if to prove.")
         elif not self.says_under_way() and self._document is not None:
-            new = partial(proof_job, self._document.found, self._spec.source, possible, self._spec.shapes, self._data)
+            found = self._document.found
+            new = partial(proof_job, found, found.source, possible, self._asked().spec.shapes, self._data)
             self.run_in_thread(new, "proof", self.follow, partial(self.notify, severity="warning"))
 
     def follow(self, job: ProofJob | None) -> None:
@@ -486,7 +488,7 @@ class AnalysisScreen(WorkScreen[None, ProofJob]):
             measuring = "The peaks are measured" if self._peaks is not None else "A run is measuring"
             self.notify(f"{measuring}: what is missing can be measured once that has ended.")
         elif self._document is not None:
-            plan = partial(plan_here, self._document.found, self._data, self._spec.shapes)
+            plan = partial(plan_here, self._document.found, self._data, self._asked().spec.shapes)
             self.run_in_thread(plan, "plan", self._planned, self.notify)
 
     def _planned(self, plan: MeasuringPlan) -> None:

@@ -44,7 +44,7 @@ from dlbricks_tui.tui.saving import (
 )
 from dlbricks_tui.tui.widgets.panel import Panel
 from dlbricks_tui.tui.widgets.rows import MARKABLE, TWO, WHAT_IF, Marks, RowsView
-from dlbricks_tui.tui.widgets.screens import LAYOUTS, PanelledScreen
+from dlbricks_tui.tui.widgets.screens import LAYOUTS, PanelledScreen, after_picture
 from dlbricks_tui.tui.workbench.screen import WorkbenchScreen
 
 if TYPE_CHECKING:
@@ -53,7 +53,6 @@ if TYPE_CHECKING:
     from dlbricks_tui.models.library import ModelSource
     from dlbricks_tui.tui.dialogs.commands import Command
     from dlbricks_tui.tui.dialogs.notices import CopiedForm
-    from dlbricks_tui.tui.saving import SavedCopy
 
 _COLLECTED_SECONDS = 5.0
 
@@ -122,8 +121,7 @@ class DlbricksApp(HelpPlace, App[None], inherit_bindings=False):
         self.app_resume_signal.subscribe(self, lambda _: self.refresh(layout=True))
         if self._replayed is not None:
             self._runs.watch.follow(self._replayed)
-        # What it loads would take the processor from the first picture.
-        self.call_after_refresh(self._runs.watch.start)
+        after_picture(self, self._runs.watch.start)
         self._preferences.open()
 
     async def on_event(self, event: events.Event) -> None:
@@ -171,7 +169,7 @@ class DlbricksApp(HelpPlace, App[None], inherit_bindings=False):
         elif isinstance(in_front, FleetScreen):
             in_front.watch_fleet(event.run)
         elif isinstance(workbench, WorkbenchScreen):
-            workbench.show_fleet(event.run)
+            workbench.action_show_fleet(event.run)
 
     def on_replay_changed(self, event: messages.ReplayChanged) -> None:
         self._runs.watch.change_replay(event.change)
@@ -201,11 +199,18 @@ class DlbricksApp(HelpPlace, App[None], inherit_bindings=False):
         self.push_screen(PaletteScreen(list(actions_on(self.screen))), self._command_found)
 
     def action_search(self) -> None:
-        here = [place for place in places_around(self) if isinstance(place, Panel)]
-        panel = next((panel for panel in (*here, *self.screen.query(Panel)) if panel.SEARCH_HINT), None)
-        if panel is not None:
+        if (panel := self._searched_panel) is not None:
             self._go_to(panel)
             panel.search()
+
+    @property
+    def _searched_panel(self) -> Panel | None:
+        """The panel in which the key searches: the current one, else the first that can be searched."""
+        here = [place for place in places_around(self) if isinstance(place, Panel)]
+        return next((panel for panel in (*here, *self.screen.query(Panel)) if panel.SEARCH_HINT), None)
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        return self._searched_panel is not None if action == "search" else super().check_action(action, parameters)
 
     def action_zoom(self) -> None:
         if isinstance(self.screen, PanelledScreen):

@@ -226,7 +226,7 @@ class FleetScreen(WorkScreen[None, Any]):
     )
 
     def __init__(
-        self, session: WorkbenchSession, sources: tuple[ModelSource, ...], config: Config, run: str = ""
+        self, session: WorkbenchSession, sources: tuple[ModelSource, ...], config: Callable[[], Config], run: str = ""
     ) -> None:
         """`run` is the id of the fleet run to watch; empty: the newest one."""
         self._hosts = HostsPanel()
@@ -326,7 +326,7 @@ class FleetScreen(WorkScreen[None, Any]):
 
         def ask_with_runtimes(hosts_file: Path, runtimes: tuple[str, ...]) -> None:
             names = tuple(source.name for source in self._sources)
-            config = self._config
+            config = self._config()
             first = FleetSettings(
                 runtime=config.runtime,
                 threads=config.threads,

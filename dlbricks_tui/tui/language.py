@@ -21,7 +21,6 @@ from dlbricks_tui.api.followed_jobs import LanguageJob
 from dlbricks_tui.api.language_answers import LanguageAnswer, LanguageOptions, LanguageWhatIf
 from dlbricks_tui.api.language_models import LanguageOnSystem, language_on_systems
 from dlbricks_tui.api.loads import TokenLoadOptions
-from dlbricks_tui.api.open_models import Choices
 from dlbricks_tui.documents.language import (
     curve_parts,
     execution_words,
@@ -367,7 +366,7 @@ class LanguageScreen(WorkScreen[None, LanguageJob]):
         self._curves = LanguageCurvesPanel()
         self._form = LanguageSettingsPanel(self._settings)
         super().__init__(self._models, self._answer, self._what_ifs, self._curves, self._form)
-        self._session, self._config = session, config
+        self._session = session
         self._data = session.data
         # All executions of the selected model.
         self._executions: Sequence[LanguageAnswer] = ()
@@ -464,7 +463,7 @@ class LanguageScreen(WorkScreen[None, LanguageJob]):
             return
         ask = partial(on_systems, self._named(answer), self._settings, self._data)
         asked = AskedLanguageModel(answer.model, ask)
-        self.app.push_screen(SystemsScreen(self._session, None, Choices(), self._config, asked))
+        self.app.push_screen(SystemsScreen(self._session, None, asked))
 
     def action_open_path(self) -> None:
         self.ask(OpenLanguageModelScreen(), self._open)

@@ -19,6 +19,7 @@ from dlbricks_tui.settings.setting import next_of
 from dlbricks_tui.tui.keys import keymap
 from dlbricks_tui.tui.keys.keymap import Keymap, KeymapError, keymap_of
 from dlbricks_tui.tui.saving import show_message
+from dlbricks_tui.tui.widgets.screens import ThreadedScreen
 from dlbricks_tui.tui.widgets.text import LineWidget, NamesKeys
 
 if sys.version_info >= (3, 11):
@@ -123,6 +124,11 @@ class UnknownThemeError(UserError):
     """The config names a theme that does not exist."""
 
 
+def _answering(config: Config) -> dict[str, object]:
+    """Return the settings on which answers depend."""
+    return {name: it.value for name, it in config.given.items() if not name.startswith("workbench.")}
+
+
 class LivePreferences:
     """Config, keymap and themes as their files state them, applied to the application again whenever a file changes.
 
@@ -152,8 +158,13 @@ class LivePreferences:
     def reload(self) -> None:
         """Apply the changes since the last look."""
         if self._found() != self._stamps:
-            before = self._keymap
+            before, answering = self._keymap, _answering(self.config)
             self._take()
+            if _answering(self.config) != answering:
+                # The workbench comes first: the screens in front of it ask for its choices.
+                for screen in self._app.screen_stack:
+                    if isinstance(screen, ThreadedScreen):
+                        screen.config_changed()
             if self._keymap != before:
                 for screen in self._app.screen_stack:
                     for node in screen.walk_children():

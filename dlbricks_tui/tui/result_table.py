@@ -483,8 +483,7 @@ class ResultsPanel(Panel):
             self._list.show_placeholder(line(Span(problem, "warn")))
         elif self.total:
             self._list.show_placeholder(
-                line("No result matches the search."),
-                Hint("{find.clear} shows all results again.", "muted"),
+                line("No result matches the search."), Hint("{find.clear} shows all results again.", "muted")
             )
         else:
             self._list.show_placeholder(

@@ -173,7 +173,7 @@ class ResultsScreen(AnswerScreen[None]):
     # Actions
 
     def action_delete(self) -> None:
-        self._choose(self._table.under_cursor, self._ask_to_delete)
+        self._choose("delete", self._table.under_cursor, self._ask_to_delete)
 
     def action_undo_delete(self) -> None:
         if self._undo:
@@ -194,7 +194,7 @@ class ResultsScreen(AnswerScreen[None]):
         self._changed(f"{counted(len(ids), 'result')} restored.")
 
     def action_export(self) -> None:
-        self._choose(self._table.shown, self._ask_where_to_export)
+        self._choose("export", self._table.shown, self._ask_where_to_export)
 
     def action_import_file(self) -> None:
         self.ask(ImportScreen(), self._import)
@@ -206,19 +206,22 @@ class ResultsScreen(AnswerScreen[None]):
         if marked is not None and len(marked) == TWO:
             self.post_message(messages.ComparisonWanted(tuple(map(result_row, marked.summaries()))))
         else:
-            self._choose(self._table.shown, self._keep if self._kept is None else partial(self._compare, self._kept))
+            then = self._keep if self._kept is None else partial(self._compare, self._kept)
+            self._choose("compare", self._table.shown, then)
         return True
 
     def action_leave(self) -> None:
         self.app.pop_screen()
 
-    def _choose(self, unmarked: Selection | None, then: Callable[[Selection], object]) -> None:
-        """Call `then` with the marked results, or with the others if nothing is marked."""
+    def _choose(self, what: str, unmarked: Selection | None, then: Callable[[Selection], object]) -> None:
+        """Call `then` with the marked results, or with the others if nothing is marked; say it if there are none."""
         marked, in_view = self._table.marked, self._table.marked_in_view
         if marked is not None and in_view is not None:
             ask_which_marked(self.app, "result", in_view, marked, then)
         elif unmarked:
             then(unmarked)
+        else:
+            self.notify(f"There is no result to {what}.")
 
     def _keep(self, chosen: Selection | None) -> None:
         """Keep one side of a comparison, until the other one is chosen."""

@@ -42,12 +42,10 @@ from dlbricks_tui.wording.jobs import execution_line, scenario_line, scenario_of
 from dlbricks_tui.wording.numbers import measured_ago, minute_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
-    from dlbricks_tui.api.followed_jobs import LoadJob
     from dlbricks_tui.api.open_models import Choices, ModelSpec
-    from dlbricks_tui.api.scenarios import ScenarioOfModel
-    from dlbricks_tui.api.session import WorkbenchSession
+    from dlbricks_tui.api.session import Asked, WorkbenchSession
     from dlbricks_tui.config.config import Config
     from dlbricks_tui.documents.parts import Column, Part
     from dlbricks_tui.scenarios.scenario import PredictedLoad
@@ -56,11 +54,7 @@ if TYPE_CHECKING:
 SCENARIO_ROWS = (
     FormRow(setting=KIND),
     FormRow(setting=BOUND, usual="default", words=attrgetter("bound_in_words")),
-    FormRow(
-        setting=PERCENTILE,
-        usual="that of MLPerf",
-        words=attrgetter("percentile_in_words"),
-    ),
+    FormRow(setting=PERCENTILE, usual="that of MLPerf", words=attrgetter("percentile_in_words")),
     FormRow(setting=RATE, usual="the highest", words=lambda it: "highest" if it.rate is None else f"{it.rate:g}/s"),
     FormRow(setting=BATCHES, many=True, usual="default"),
     FormRow(setting=INSTANCES),
@@ -191,11 +185,7 @@ class LatenciesPanel(DocumentPanel):
 
 
 def _tested_parts(
-    found: ScenarioOfModel | None,
-    test: LoadTest,
-    predicted: PredictedLoad | None,
-    logs: str,
-    warnings: tuple[str, ...],
+    found: ScenarioOfModel | None, test: LoadTest, predicted: PredictedLoad | None, logs: str, warnings: tuple[str, ...]
 ) -> Iterator[Part]:
     yield Sentence(scenario_line(scenario_of(test)), "strong")
     if found is not None and not found.is_of(test):
@@ -237,10 +227,7 @@ class CancelLoadScreen(ConfirmingScreen):
         "The result of a scenario is stored once all of its tests have ended. If it is cancelled, the tests that have "
         "ended are stored as load tests at their rates or batch sizes; the test in progress is lost."
     )
-    ASKS = (
-        "LoadGen measures the scenario.",
-        "The test in progress is lost; the tests that have ended are stored.",
-    )
+    ASKS = ("LoadGen measures the scenario.", "The test in progress is lost; the tests that have ended are stored.")
 
 
 class ScenarioScreen(WorkScreen[None, LoadJob]):
@@ -265,7 +252,8 @@ class ScenarioScreen(WorkScreen[None, LoadJob]):
     CANCELLED = "The measurement is cancelled; stored tests of it: {job.kept}."
     ASKS_TO_CANCEL = CancelLoadScreen
 
-    def __init__(self, session: WorkbenchSession, spec: ModelSpec, choices: Choices, config: Config) -> None:
+    def __init__(self, session: WorkbenchSession, asked: Callable[[], Asked]) -> None:
+        spec, choices, _ = asked()
         batch_sizes = () if choices.batch is None else (choices.batch,)
         runtimes = runtimes_for((spec.source,), session.data)
         self._settings = ScenarioSettings(runtimes=runtimes, batch_sizes=batch_sizes)
@@ -276,7 +264,7 @@ class ScenarioScreen(WorkScreen[None, LoadJob]):
         super().__init__(self._load, self._form, self._latencies, self._tests)
         self._data = session.data
         self._model = spec.source.name
-        self._predict = partial(predict_scenario, session, spec, choices, config)
+        self._predict = lambda settings: predict_scenario(session, *asked(), settings)
         self._found: ScenarioOfModel | None = None
         # Why nothing is predicted.
         self._refusal = ""
@@ -303,10 +291,6 @@ class ScenarioScreen(WorkScreen[None, LoadJob]):
         else:
             self._is_outdated = True
 
-    def action_look_again(self) -> None:
-        if not self.says_under_way():
-            self.look()
-
     @on(SettingsPanel.Chosen)
     def _chosen(self, event: SettingsPanel.Chosen) -> None:
         self._take(event.settings)
@@ -324,6 +308,8 @@ class ScenarioScreen(WorkScreen[None, LoadJob]):
             self.look()
 
     def look(self) -> None:
+        if self.says_under_way():
+            return
         self._is_outdated, self._is_looking = False, True
         refused = partial(self._show_prediction, None)
         self.run_in_thread(partial(self._predict, self._settings), "prediction", self._predicted, refused)

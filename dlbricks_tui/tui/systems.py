@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING, ClassVar, NamedTuple
 from textual import on
 
 from dlbricks_tui.api.language_models import LanguageOnSystem
-from dlbricks_tui.api.open_models import Choices, ComparableRow, ModelSpec, PairKind
-from dlbricks_tui.api.session import WorkbenchSession, options_of
+from dlbricks_tui.api.open_models import ComparableRow, PairKind
+from dlbricks_tui.api.session import Asked, WorkbenchSession, options_of
 from dlbricks_tui.api.store_contents import KnownSystem, Systems, examine_host, list_systems, rank_systems
-from dlbricks_tui.config.config import Config
 from dlbricks_tui.documents.lines import Line, Span, line
 from dlbricks_tui.documents.parts import Column, Sentence
 from dlbricks_tui.documents.systems import (
@@ -183,25 +182,19 @@ class SystemsScreen(AnswerScreen[TakenSystem]):
     )
 
     def __init__(
-        self,
-        session: WorkbenchSession,
-        spec: ModelSpec | None,
-        choices: Choices,
-        config: Config,
-        language: AskedLanguageModel | None = None,
+        self, session: WorkbenchSession, asked: Callable[[], Asked] | None, language: AskedLanguageModel | None = None
     ) -> None:
         self._systems = SystemsPanel(is_taken=language is None)
         self._system = SystemPanel()
         self._language = language
-        self._model = spec.source.name if spec else language.model if language else ""
+        self._model = asked().spec.source.name if asked else language.model if language else ""
         self._machines = MachinesPanel(self._model)
         self._language_machines = LanguageMachinesPanel()
         self._doctor = DoctorPanel()
         machines = self._language_machines if language else self._machines
         super().__init__(self._systems, self._system, machines, self._doctor)
         self._session = session
-        self._spec = spec
-        self._choices, self._config = choices, config
+        self._asked = asked
         self._runtimes: Mapping[str, RuntimeRecord] = {}
         self._found: Sequence[Candidate] | None = None
         self._found_language: Sequence[LanguageOnSystem] | None = None
@@ -214,7 +207,7 @@ class SystemsScreen(AnswerScreen[TakenSystem]):
             found = self._found_language
             told = language_systems_answer(found or ()) or "No system is known to be the quickest."
             yield line(Span(" Predicting.", "muted") if found is None else Span(f" {told}", "strong"))
-        elif self._spec is None:
+        elif self._asked is None:
             yield line(Span(" Open a model on the workbench to compare the systems for it.", "muted"))
         elif self._found is None:
             yield line(Span(" Estimating.", "muted"))
@@ -233,7 +226,7 @@ class SystemsScreen(AnswerScreen[TakenSystem]):
         if self._language is not None:
             return
         self._machines.show_counts()
-        if self._spec is not None:
+        if self._asked is not None:
             self._machines.show_placeholder(Hint("Estimating.", "muted"))
         else:
             how = Hint("to see its latency and cost on every system.", "muted")
@@ -266,9 +259,9 @@ class SystemsScreen(AnswerScreen[TakenSystem]):
         One step follows another: in parallel, they would disturb the examination of this host.
         """
         yield partial(self._show_systems, list_systems(self._session))
-        if self._spec is not None:
-            options = options_of(self._spec, self._choices, self._config)
-            yield partial(self._show_machines, rank_systems(self._spec.source, options, self._session.data))
+        if self._asked is not None:
+            asked = self._asked()
+            yield partial(self._show_machines, rank_systems(asked.spec.source, options_of(*asked), self._session.data))
         if self._language is not None:
             yield partial(self._show_language, self._language.on_systems())
         yield partial(self._show_findings, examine_host())

@@ -14,10 +14,9 @@ from textual.message import Message
 
 from dlbricks_tui.api import traces
 from dlbricks_tui.api.followed_jobs import TraceJob
-from dlbricks_tui.api.open_models import Choices, LayerPlace, ModelSpec, index_of
-from dlbricks_tui.api.session import WorkbenchSession
+from dlbricks_tui.api.open_models import LayerPlace, index_of
+from dlbricks_tui.api.session import Asked, WorkbenchSession
 from dlbricks_tui.api.traces import TraceSettings
-from dlbricks_tui.config.config import Config
 from dlbricks_tui.documents.lines import Line, Span, column, cut, line, wrapped
 from dlbricks_tui.documents.timeline_rows import TimelineState
 from dlbricks_tui.documents.trace import (
@@ -56,7 +55,7 @@ if TYPE_CHECKING:
     from textual import events
 
     from dlbricks_tui.documents.parts import Column, Part
-    from dlbricks_tui.documents.timeline_rows import TimelineState, TraceRow
+    from dlbricks_tui.documents.timeline_rows import TraceRow
     from dlbricks_tui.traces.file import StoredTrace, StoredTraces
     from dlbricks_tui.traces.trace import LevelDone, Trace
 
@@ -388,10 +387,7 @@ class CancelTraceScreen(ConfirmingScreen):
     HEADING = "Cancel the trace?"
     scope = scopes.CANCEL_TRACE
     ABOUT = "A trace is stored once all of its levels have ended. Stored traces are kept."
-    ASKS = (
-        "The model is being traced.",
-        "The levels of this trace are lost; traces that are stored are kept.",
-    )
+    ASKS = ("The model is being traced.", "The levels of this trace are lost; traces that are stored are kept.")
 
 
 _NO_TRACE = Hint(" Nothing was traced yet: {trace.measure} traces it in about a minute.", "warn")
@@ -419,23 +415,14 @@ class TraceScreen(WorkScreen[LayerPlace, TraceJob]):
     CANCELLED = "The trace is cancelled; stored traces are kept."
     ASKS_TO_CANCEL = CancelTraceScreen
 
-    def __init__(
-        self,
-        session: WorkbenchSession,
-        spec: ModelSpec,
-        choices: Choices,
-        config: Config,
-        layer: LayerPlace | None = None,
-    ) -> None:
+    def __init__(self, session: WorkbenchSession, asked: Callable[[], Asked], layer: LayerPlace | None = None) -> None:
         self._timeline = TimelinePanel()
         self._span = SpanPanel()
         self._traces = TracesPanel()
         super().__init__(self._timeline, self._span, self._traces)
         self._data = session.data
-        self._spec = spec
-        self._model = spec.source.name
-        self._choices = choices
-        self._config = config
+        self._asked = asked
+        self._model = asked().spec.source.name
         # The layer to begin with, until a trace has been shown.
         self._layer = layer
         self._settings: TraceSettings | None = None
@@ -555,19 +542,25 @@ class TraceScreen(WorkScreen[LayerPlace, TraceJob]):
 
     # The measurement
 
+    def config_changed(self) -> None:
+        # A change of the config overrides the settings of earlier traces, as it does for runs.
+        self._settings = None
+
     def action_measure(self) -> None:
         if self.says_under_way():
             return
         if self._settings is not None:
             self._ask_for_settings(self._settings)
         else:
-            first = partial(traces.first_settings, self._data, self._spec.source, self._choices, self._config)
+            spec, choices, config = self._asked()
+            first = partial(traces.first_settings, self._data, spec.source, choices, config)
             self.run_in_thread(first, "settings", self._ask_for_settings, self._fail)
 
     def _ask_for_settings(self, settings: TraceSettings) -> None:
         def measure(settings: TraceSettings) -> None:
             self._settings = settings
-            order = partial(traces.order_of, self._data, self._spec, self._choices, settings)
+            spec, choices, _ = self._asked()
+            order = partial(traces.order_of, self._data, spec, choices, settings)
             self.run_in_thread(order, "order", lambda found: self.follow(TraceJob(found, self._data)), self._fail)
 
         self.ask(StartTraceScreen(self._model, settings), measure)

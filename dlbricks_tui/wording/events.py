@@ -136,8 +136,8 @@ def counts_of(progress: RunProgress) -> tuple[Done, Done]:
 
 
 def doing_now(progress: RunProgress) -> str:
-    """Return what the run does now; empty once it has ended."""
-    if progress.ended is not None:
+    """Return what the run does now; empty while it is paused, and once it has ended."""
+    if progress.ended is not None or progress.state is State.PAUSED:
         return ""
     if progress.loading is not None:
         return reading(progress.loading)

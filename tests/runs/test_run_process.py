@@ -22,7 +22,7 @@ from dlbricks_tui.jobs.folder import JobState, RunFolder, RunFolders, State
 from dlbricks_tui.measure.events import RoundDone
 from dlbricks_tui.measure.stopping import FEWEST_SAMPLES, FixedRuns
 from dlbricks_tui.runs.control import Control, create_run
-from dlbricks_tui.runs.events import ProgramMeasured, RunEnded, RunProgress, WorkerReplaced
+from dlbricks_tui.runs.events import ModelLoading, ProgramMeasured, RunEnded, RunProgress, WorkerReplaced
 from dlbricks_tui.runs.request import RunRequest
 from dlbricks_tui.runs.run import execute
 from dlbricks_tui.store.documents import OtherVersionError
@@ -124,6 +124,9 @@ def test_a_cancelled_run_keeps_its_samples_and_goes_on_with_them_when_it_is_resu
     before = {(it.brick, it.context): it.samples_ms for it in site.contents().measurements}
     assert sorted({len(it) for it in before.values()})[-1] == runs
 
+    # A process that ends before its plan has done nothing, and what was done before counts.
+    assert executed(site, folder, request, [(ModelLoading, folder.cancel)]).bricks == stopped.bricks
+
     resumed = executed(site, folder, request)
     assert resumed.state is State.FINISHED
     assert (resumed.bricks.reused, resumed.bricks.measured) == (
@@ -135,7 +138,11 @@ def test_a_cancelled_run_keeps_its_samples_and_goes_on_with_them_when_it_is_resu
     for it in whole:
         so_far = before.get((it.brick, it.context), ())
         assert it.samples_ms[: len(so_far)] == so_far
-    assert [event.state for event in site.events(folder) if isinstance(event, RunEnded)] == ["cancelled", "finished"]
+    assert [event.state for event in site.events(folder) if isinstance(event, RunEnded)] == [
+        "cancelled",
+        "cancelled",
+        "finished",
+    ]
     with pytest.raises(JobError, match="nothing to cancel"):
         folder.cancel()
 

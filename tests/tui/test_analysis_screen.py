@@ -19,7 +19,7 @@ from dlbricks_tui.api import analysing as lacking
 from dlbricks_tui.api.analysing import Analysis
 from dlbricks_tui.api.followed_runs import SnapshotBuilder
 from dlbricks_tui.api.open_models import ModelSpec
-from dlbricks_tui.api.session import WorkbenchSession
+from dlbricks_tui.api.session import Asked, WorkbenchSession
 from dlbricks_tui.config.config import Config
 from dlbricks_tui.errors import UserError
 from dlbricks_tui.folders import DataFolder
@@ -68,7 +68,7 @@ def faster(new: DataFolder) -> DataFolder:
 
 def screen_of(session: WorkbenchSession) -> AnalysisScreen:
     spec = ModelSpec(source_called(MODEL), WRITTEN.level, WRITTEN.cutting)
-    return AnalysisScreen(session, spec, TWO_THREADS, Config(), None)
+    return AnalysisScreen(session, lambda: Asked(spec, TWO_THREADS, Config()), None)
 
 
 async def test_a_key_analyses_the_open_model_once_during_a_run_and_again_if_the_user_asks(
@@ -99,6 +99,8 @@ async def test_a_key_analyses_the_open_model_once_during_a_run_and_again_if_the_
         workbench._run = RUNNING
         await press(pilot, "A")
         assert len(analysed) == 1 and "the runtime cannot read it" in screen_text(pilot)
+        # There is nothing to prove, to draw or to measure.
+        assert "v prove" not in screen_text(pilot) and "m measure" not in screen_text(pilot)
         # New results wait for the end of the run.
         pilot.app.screen.post_message(NewResults())
         await press(pilot)
@@ -248,8 +250,10 @@ async def test_keys_prove_what_ifs_and_cancel_and_gains_and_failures_appear_in_t
         assert process.has_ended() and "The proof is cancelled; those before it are kept." in told(pilot)
         assert screen.is_current and not screen._is_outdated and screen._document is not before
 
+        # Those that a search hides only if the user says so.
+        await press(pilot, "j", "a", *find("OMP threads-1"), "v", shows="The search hides 1 of 2 marked what-ifs.")
+        await press(pilot, "escape", "escape", on=AnalysisScreen)
         # All that are marked, one after the other.
-        await press(pilot, "j", "a")
         await pilot.press("v")
         process.write(ProofDone("parallel-2", PROVED, ""), number=2)
         await shows(pilot, "loading the model twice, before and after the change 2 of 2")

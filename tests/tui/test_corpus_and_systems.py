@@ -13,7 +13,6 @@ from dlbricks_tui.api.model_reading import ModelReader
 from dlbricks_tui.api.open_models import ModelSpec
 from dlbricks_tui.api.session import WorkbenchSession
 from dlbricks_tui.bricks.decomposition import Decomposition
-from dlbricks_tui.config.config import Config
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.host.noise import Finding, NoiseVerdict
 from dlbricks_tui.language.opening import open_language_model
@@ -25,7 +24,7 @@ from dlbricks_tui.tui.widgets.text import text_of
 from dlbricks_tui.tui.workbench.screen import WorkbenchScreen
 from tests.api.test_language_systems import ON_ALL, OPTIONS, stored_systems
 from tests.store.samples import measurement, system
-from tests.tui.application import LIBRARY, MEDIUM, NARROW, WIDE, WRITTEN, app_on, running, showing
+from tests.tui.application import LIBRARY, MEDIUM, NARROW, WIDE, app_on, running, showing
 from tests.tui.driving import PATIENCE_SECONDS, eventually, find, press, screen_text, settled
 from tests.tui.results import OTHER_SYSTEM
 from tests.tui.snapshots import resize
@@ -133,7 +132,7 @@ def _same_findings_everywhere(monkeypatch: pytest.MonkeyPatch) -> None:
 @asynccontextmanager
 async def systems_screen(data: DataFolder, size: tuple[int, int] = WIDE) -> AsyncIterator[Pilot[None]]:
     """Run the application with the screen of systems alone, without a model."""
-    async with showing(data, lambda session: SystemsScreen(session, None, WRITTEN, Config()), size) as pilot:
+    async with showing(data, lambda session: SystemsScreen(session, None), size) as pilot:
         yield pilot
 
 
@@ -217,7 +216,7 @@ async def test_a_language_model_is_compared_on_every_system(tmp_path: Path) -> N
     data = stored_systems(tmp_path)
     rows = language_on_systems([open_language_model("llama-3.2-1b")], OPTIONS, data, ON_ALL)
     asked = AskedLanguageModel("llama-3.2-1b", lambda: rows)
-    async with showing(data, lambda session: SystemsScreen(session, None, WRITTEN, Config(), asked), WIDE) as pilot:
+    async with showing(data, lambda session: SystemsScreen(session, None, asked), WIDE) as pilot:
         await press(pilot, "3")
         shown = screen_text(pilot)
         question, answered, *_ = shown.splitlines()
@@ -231,5 +230,5 @@ async def test_a_language_model_is_compared_on_every_system(tmp_path: Path) -> N
         await press(pilot, "enter", "1", "enter", on=SystemsScreen)
         assert "enter use" not in screen_text(pilot)
         # What is not looked up yet is not unknown.
-        screen = SystemsScreen(WorkbenchSession(data), None, WRITTEN, Config(), asked)
+        screen = SystemsScreen(WorkbenchSession(data), None, asked)
         assert [text_of(it) for it in screen.answer()] == ["Predicting."]

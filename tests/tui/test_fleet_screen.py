@@ -45,7 +45,7 @@ def fleet(new: DataFolder) -> FleetFolder:
 
 def screen_of(session: WorkbenchSession) -> FleetScreen:
     """The fleet screen as if a model were open, with a runtime and threads in the config."""
-    return FleetScreen(session, (source_called("squeezenet1.1"),), CONFIG)
+    return FleetScreen(session, (source_called("squeezenet1.1"),), lambda: CONFIG)
 
 
 async def test_a_fleet_run_is_followed_and_its_rankings_are_sorted(new: DataFolder, fleet: FleetFolder) -> None:

@@ -26,6 +26,7 @@ from dlbricks_tui.jobs.events import Event, Paused, Resumed
 from dlbricks_tui.jobs.folder import RunFolder, State
 from dlbricks_tui.measure.events import BatchRestarted, RoundRepeated
 from dlbricks_tui.runs.events import FailedBefore
+from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.tui.messages import JobWanted
 from dlbricks_tui.tui.run.screen import RunScreen, brick_row
 from dlbricks_tui.wording.runs import Tone
@@ -50,6 +51,7 @@ from tests.runs.live_runs import (
     tell,
     unfinished,
 )
+from tests.store.samples import measurement
 from tests.tui.application import NARROW, app_on, running
 from tests.tui.driving import press, shows
 
@@ -159,6 +161,8 @@ def test_a_killed_run_is_noticed_without_an_event_and_followed_when_another_proc
     clock.now += 2
     run = look(follower)
     assert (run.state, run.active, run.can_be_resumed) == (State.INTERRUPTED, False, True)
+    # Nothing is sampled any more.
+    assert BrickState.SAMPLING not in {it.state for it in run.bricks}
     assert "killed" in run.message and follower.look() is None
     put_run(DataFolder(new.path / "other"), [])
     folder.set_state(replace(RunFolder(new.path / "other" / "runs" / RUN).state(), state=State.RUNNING))
@@ -166,6 +170,22 @@ def test_a_killed_run_is_noticed_without_an_event_and_followed_when_another_proc
     clock.now += 2
     run = look(follower)
     assert (run.state, run.bricks) == (State.RUNNING, ())
+
+
+def test_results_that_another_process_stores_or_deletes_are_told_at_most_once_a_second(watched: Watched) -> None:
+    with ResultsDatabase(watched.data.store) as store:
+        store.add(measurement())
+        watched.look()
+        assert watched.growths == 0
+        other = measurement(2.0)
+        store.add(other)
+        watched.look(1.0)
+        store.delete([other.uuid])
+        watched.look(0.5)
+        assert watched.growths == 1
+        watched.look(0.5)
+        watched.look(1.0)
+        assert watched.growths == 2
 
 
 # Which run is followed
@@ -419,11 +439,24 @@ def test_a_resumed_run_starts_a_new_progress_and_keeps_its_notes_and_samples() -
     folding = folded(*in_the_middle(), ended(State.CANCELLED))
     folding.take([started(100)])
     run = folding.snapshot()
-    assert (run.state, run.bricks, run.share) == (State.STARTING, (), None)
     assert any("Cancelled after" in note.text for note in run.notes)
+    folding.take([planned(101)])
+    run = folding.snapshot()
+    assert (run.bricks, run.counts.bricks.done, run.share) == ((), 8, 0.0)
     resumed = replace(loaded(1), samples_ms=(0.5, 0.6))
     (brick,) = folded(started(), planned(), resumed, round_done([1], 0)).snapshot().bricks
     assert brick.samples_ms == (0.5, 0.6, sample_ms(1, 0))
+
+
+def test_a_resumed_run_shows_what_was_done_before_until_its_new_plan_is_known() -> None:
+    folding = folded(*in_the_middle())
+    before = folding.snapshot()
+    # Twice: the process that resumed it was killed, too.
+    folding.take([started(100), started(200)])
+    run = folding.snapshot()
+    assert run.counts == before.counts and run.counts.bricks.total and run.share == before.share
+    assert len(run.bricks) == len(before.bricks) and run.estimates == before.estimates
+    assert BrickState.SAMPLING not in {it.state for it in run.bricks}
 
 
 def test_the_speed_of_the_host_is_compared_with_the_start_of_the_run() -> None:
@@ -488,6 +521,7 @@ def test_a_replay_is_no_measurement_and_keys_change_its_pace(new: DataFolder) ->
     follower.change(ReplayChange.STOP)
     stopped = last_look(follower, clock, 1000)
     assert stopped.replay == ReplayPace(2.0, ended=True) and stopped.counts == held.counts
+    assert held.at_work and not stopped.at_work
     assert not follower.active
 
 

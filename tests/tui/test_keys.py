@@ -10,6 +10,7 @@ from textual.pilot import Pilot
 
 from dlbricks_tui.api.session import WorkbenchSession
 from dlbricks_tui.config.config import KeysGiven, Sources
+from dlbricks_tui.documents.lines import wrapped
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.jobs.folder import State
 from dlbricks_tui.tui.app import DlbricksApp
@@ -342,3 +343,6 @@ def test_a_hint_replaces_action_ids_and_keeps_other_braces() -> None:
         ("esc", "accent"),
         (" {}", "muted"),
     )
+    # A sentence above the panels goes on at the margin, not below its first key.
+    long = wrapped(Hint(" Nothing yet: {app.search} finds a model of the list.").line, 40)
+    assert ["".join(span.text for span in each) for each in long] == [" Nothing yet: / finds a model of the", " list."]

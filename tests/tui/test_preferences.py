@@ -454,6 +454,18 @@ async def test_a_run_uses_the_settings_of_the_current_config(measured: DataFolde
         assert "no runtime is called gone" in shown_on(app)
 
 
+@pytest.mark.parametrize(("pressed", "predicted"), [("A", "~"), ("L", "requests/s ("), ("V", " ~"), ("S", "~")])
+async def test_an_open_screen_answers_for_the_settings_of_the_current_config(
+    measured: DataFolder, pressed: str, predicted: str
+) -> None:
+    app = app_with(measured)
+    async with running(app) as pilot:
+        await press(pilot, *find("squeezenet1.1"), "enter", pressed, shows=predicted)
+        measured.config.write_text('[estimate]\npredictions = "off"\n')
+        await look(pilot)
+        await eventually(pilot, lambda: predicted not in shown_on(app))
+
+
 # Copies and pictures
 
 

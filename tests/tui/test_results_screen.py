@@ -106,7 +106,11 @@ async def test_an_empty_store_shows_what_to_do(new: DataFolder) -> None:
         assert "Nothing was measured or imported yet: " in screen_text(pilot) and "imports a file" in screen_text(pilot)
         await press(pilot, "y", "2", "y", "3", "y")
         assert pilot.app.clipboard == "" and told(pilot) == ["No result is selected."] * 3
-        await press(pilot, "1", "enter", "space", "a", "b", "d", "e", "v", "=", "s", "c", "escape", on=ResultsScreen)
+        await press(
+            pilot, "1", "enter", "space", "a", "b", "d", "e", "C", "v", "=", "s", "c", "escape", on=ResultsScreen
+        )
+        lacking = [f"There is no result to {what}." for what in ("delete", "export", "compare")]
+        assert [it for it in told(pilot) if "There is no" in it] == lacking
 
 
 async def test_a_store_that_cannot_be_read_is_said_in_no_box_that_comes_back(

@@ -11,7 +11,7 @@ from dlbricks_tui.analysis.what_if import Execution
 from dlbricks_tui.api import scenarios
 from dlbricks_tui.api.open_models import ModelSpec
 from dlbricks_tui.api.scenarios import ScenarioSettings
-from dlbricks_tui.api.session import WorkbenchSession
+from dlbricks_tui.api.session import Asked, WorkbenchSession
 from dlbricks_tui.bricks.identity import end_to_end_keys
 from dlbricks_tui.config.config import Config
 from dlbricks_tui.folders import DataFolder
@@ -77,7 +77,8 @@ def store_load_test(data: DataFolder, host: str | None = None, **fields: object)
 
 
 def screen_of(session: WorkbenchSession) -> ScenarioScreen:
-    return ScenarioScreen(session, ModelSpec(source_called(MODEL), WRITTEN.level, WRITTEN.cutting), WRITTEN, Config())
+    spec = ModelSpec(source_called(MODEL), WRITTEN.level, WRITTEN.cutting)
+    return ScenarioScreen(session, lambda: Asked(spec, WRITTEN, Config()))
 
 
 async def choose(pilot: Pilot[None], setting: Setting[Any], *keys: str) -> str:

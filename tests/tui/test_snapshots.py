@@ -18,7 +18,7 @@ from dlbricks_tui.api.analysing import MeasuringPlan
 from dlbricks_tui.api.fleets import FleetSettings
 from dlbricks_tui.api.jobs import ToldJob
 from dlbricks_tui.api.open_models import ModelSpec
-from dlbricks_tui.api.session import WorkbenchSession
+from dlbricks_tui.api.session import Asked, WorkbenchSession
 from dlbricks_tui.api.traces import TraceSettings
 from dlbricks_tui.config.config import Config
 from dlbricks_tui.estimate.score import PredictionBasis, Score
@@ -188,7 +188,7 @@ async def test_the_screens_of_results_and_of_systems_match_their_snapshots(
         systems = {"systems": (), "systems-doctor": ("4",)}
         await check_each(
             pilot,
-            {name: (lambda: SystemsScreen(session, None, WRITTEN, Config()), keys) for name, keys in systems.items()},
+            {name: (lambda: SystemsScreen(session, None), keys) for name, keys in systems.items()},
         )
 
 
@@ -203,7 +203,7 @@ async def test_the_machines_for_a_model_and_the_corpus_match_their_snapshots(new
             await press(pilot, *keys)
             check(pilot.app, name)
         spec = ModelSpec(results.source_called("squeezenet1.1"), WRITTEN.level, WRITTEN.cutting)
-        pilot.app.push_screen(SystemsScreen(pilot.app._session, spec, WRITTEN, Config()))  # type: ignore[attr-defined]
+        pilot.app.push_screen(SystemsScreen(pilot.app._session, lambda: Asked(spec, WRITTEN, Config())))  # type: ignore[attr-defined]
         await settled(pilot)
         await press(pilot, "3")
         check(pilot.app, "systems-machines")

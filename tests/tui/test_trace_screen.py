@@ -14,7 +14,7 @@ from textual.pilot import Pilot
 from dlbricks_tui.analysis.what_if import Execution
 from dlbricks_tui.api import traces as answers
 from dlbricks_tui.api.open_models import ModelSpec
-from dlbricks_tui.api.session import WorkbenchSession
+from dlbricks_tui.api.session import Asked, WorkbenchSession
 from dlbricks_tui.api.traces import TraceOptions
 from dlbricks_tui.config.config import Config
 from dlbricks_tui.documents.timeline_rows import TimelineState
@@ -50,7 +50,7 @@ def traced(new: DataFolder) -> DataFolder:
 def screen_of(session: WorkbenchSession) -> TraceScreen:
     """The trace screen as if the model had been opened."""
     spec = ModelSpec(source_called(MODEL), WRITTEN.level, WRITTEN.cutting)
-    return TraceScreen(session, spec, WRITTEN, Config())
+    return TraceScreen(session, lambda: Asked(spec, WRITTEN, Config()))
 
 
 def timeline(pilot: Pilot[None]) -> TimelinePanel:

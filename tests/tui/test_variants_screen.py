@@ -73,6 +73,8 @@ async def test_the_matrix_and_the_selected_cell_are_shown_at_every_size(new: Dat
             await resize(pilot, size)
             shown = screen_text(pilot)
             assert "ms by batch size" in shown and "ms by threads" in shown
+            # Nothing here can be searched.
+            assert ": palette" in shown and "/ search" not in shown
             check_layout(pilot.app)
         pilot.app.pop_screen()
         await check_each(pilot, {"variants": (screen, ())})

@@ -21,7 +21,7 @@ from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.selections import OLDEST_FIRST
 from dlbricks_tui.tui.app import DlbricksApp
 from dlbricks_tui.tui.dialogs.commands import HelpScreen, PaletteScreen
-from dlbricks_tui.tui.dialogs.notices import ErrorScreen
+from dlbricks_tui.tui.dialogs.notices import ErrorScreen, WelcomeScreen
 from dlbricks_tui.tui.dialogs.paths import OpenPathScreen
 from dlbricks_tui.tui.language import LanguageScreen
 from dlbricks_tui.tui.widgets.panel import Panel
@@ -33,7 +33,7 @@ from dlbricks_tui.tui.workbench.tree import DetailsPanel, TreePanel
 from tests.models.table_framework import TableFramework
 from tests.store.samples import measurement
 from tests.tui.application import LIBRARY, MEASURED_ONLY, MEDIUM, NARROW, WIDE, WRITTEN, app_on, running, small_library
-from tests.tui.driving import find, press, screen_text, settled, told
+from tests.tui.driving import eventually, find, press, screen_text, settled, told
 from tests.tui.snapshots import resize
 
 RESNET = (*find("resnet18"), "enter")
@@ -529,6 +529,17 @@ async def test_the_sample_is_read_ahead_while_the_welcome_box_is_shown(
         assert "Welcome" not in screen_text(pilot) and "1 Models 1 of 7" in screen_text(pilot)
         assert read == ["squeezenet1.1"] and "not in this test" not in screen_text(pilot)
         assert " Nothing was measured here yet: m measures the selected model." in screen_text(pilot).splitlines()[0]
+
+
+async def test_the_library_is_read_even_if_the_first_box_is_closed_before_it_is_drawn(
+    new: DataFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("dlbricks_tui.tui.widgets.screens.SECONDS_TO_DRAW", 0.1)
+    # A box that is closed takes with it what waits for its picture.
+    monkeypatch.setattr(WelcomeScreen, "_invoke_later", lambda *_: None)
+    async with running(app_on(new)) as pilot:
+        await press(pilot, "escape")
+        await eventually(pilot, lambda: "1 Models 7" in screen_text(pilot))
 
 
 async def test_an_unmeasured_model_is_predicted_unless_predictions_are_off(new: DataFolder) -> None:

@@ -141,6 +141,8 @@ def test_a_run_does_one_thing_at_a_time() -> None:
             done[-1].append(doing_now(of) or "nothing")
     check("doing-now", {"a run": dict.fromkeys(done[0]), "of two bricks": done[1]}, width=140)
     assert counts_of(other)[1] == Done(0, 2)
+    other.take(Paused(when=at(1)))
+    assert doing_now(other) == ""
 
 
 def test_the_progress_of_a_run_and_the_load_of_its_host_are_told() -> None:

@@ -87,11 +87,7 @@ class SearchedDialog(Dialog[Result], Generic[Result]):
 
     scope = scopes.BOX
     # While there is a search, escape ends it before it closes the box.
-    BINDINGS: ClassVar[list[BindingType]] = [
-        *scopes.BOX.bindings,
-        BY_ID["find.clear"].binding,
-        *scopes.DIALOG.bindings,
-    ]
+    BINDINGS: ClassVar[list[BindingType]] = [*scopes.BOX.bindings, BY_ID["find.clear"].binding, *scopes.DIALOG.bindings]
     BOX_CLASSES = "-tall"
     # The kind of text to search for.
     SEARCH_HINT: ClassVar[str]

@@ -108,12 +108,7 @@ RESERVED_KEYS = {
     "ctrl+q": "terminals may resume the output",
 }
 # These actions keep these keys in addition to any others, so that the user can always leave.
-FIXED_KEYS = {
-    "app.quit": "ctrl+c",
-    "dialog.leave": "ctrl+c",
-    "dialog.close": "escape",
-    "find.clear": "escape",
-}
+FIXED_KEYS = {"app.quit": "ctrl+c", "dialog.leave": "ctrl+c", "dialog.close": "escape", "find.clear": "escape"}
 
 
 class KeymapError(UserError):
@@ -231,8 +226,11 @@ class Hint:
     @property
     def line(self) -> Line:
         """The line with the current keys highlighted."""
-        parts = enumerate(_ACTION.split(self.text))
-        return tuple(Span(key(part), "accent") if at % 2 else Span(part, self.style) for at, part in parts if part)
+        told = self.text.lstrip()
+        parts = enumerate(_ACTION.split(told))
+        spans = (Span(key(part), "accent") if at % 2 else Span(part, self.style) for at, part in parts)
+        # A line that is wrapped goes on below its first span.
+        return tuple(it for it in (Span(self.text[: -len(told)]), *spans) if it.text)
 
 
 def with_keys(text: str) -> str:

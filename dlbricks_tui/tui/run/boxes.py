@@ -22,17 +22,7 @@ from dlbricks_tui.api.jobs import (
 from dlbricks_tui.api.measuring import MOST_MODELS_END_TO_END
 from dlbricks_tui.api.new_runs import RunSettings
 from dlbricks_tui.api.open_models import ComparableRow, PairKind
-from dlbricks_tui.documents.lines import (
-    BLANK,
-    Line,
-    Span,
-    column,
-    contains_all,
-    line,
-    spread,
-    wrapped,
-    wrapped_lines,
-)
+from dlbricks_tui.documents.lines import BLANK, Line, Span, column, contains_all, line, spread, wrapped, wrapped_lines
 from dlbricks_tui.documents.parts import BLANK_LINE, MarkedSentence, Part, Sentence
 from dlbricks_tui.documents.run import STATE_STYLES, joined
 from dlbricks_tui.errors import UserError

@@ -36,7 +36,6 @@ if TYPE_CHECKING:
     from textual.app import ComposeResult
 
     from dlbricks_tui.folders import DataFolder
-    from dlbricks_tui.wording.runs import Note
 
 
 STATES = {
@@ -119,7 +118,7 @@ class BricksPanel(Panel):
     HEADED = True
     PLACEHOLDER = (_NO_BRICKS,)
     ABOUT = (
-        "'now' is being sampled. 'done' is as precise as the run asks for: by default 1 % or 3 µs, and 5 % for a small "
+        "'now' is being sampled. 'done' is as precise as the run asks for: by default 2 % or 3 µs, and 5 % for a small "
         "part of its models. 'noisy' has the most samples, and they still vary too much. 'part' was not finished when "
         "the run was stopped. ± is half of the 95 % interval. The blocks are the newest samples between the least and "
         "the greatest. At the end of the list the cursor follows the run."

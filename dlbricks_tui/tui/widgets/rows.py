@@ -22,8 +22,6 @@ from dlbricks_tui.tui.widgets.text import CURSOR, CURSOR_ELSEWHERE, OWN_GROUND, 
 if TYPE_CHECKING:
     from textual.app import App
 
-    from dlbricks_tui.api.open_models import ComparableRow
-
 # Long enough that a held key passes many rows, short enough not to be noticed.
 SETTLE_SECONDS = 0.06
 CURSOR_SIGN = "▸"

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from textual.app import ComposeResult
     from textual.binding import BindingsMap
     from textual.dom import DOMNode
+    from textual.message_pump import MessagePump
 
     from dlbricks_tui.api.followed_jobs import FollowedJob
     from dlbricks_tui.api.followed_runs import RunSnapshot
@@ -34,6 +35,22 @@ if TYPE_CHECKING:
 
 Result = TypeVar("Result")
 Found = TypeVar("Found")
+SECONDS_TO_DRAW = 1.0
+
+
+def after_picture(pump: MessagePump, work: Callable[[], object]) -> None:
+    """Do work once that would delay the next picture.
+
+    Textual leaves it to the screen in front, and drops it if that is closed before it is drawn: then a timer does it.
+    """
+    waiting = [work]
+
+    def do() -> None:
+        if waiting:
+            waiting.pop()()
+
+    pump.call_after_refresh(do)
+    pump.set_timer(SECONDS_TO_DRAW, do)
 
 
 class ThreadedScreen(HelpPlace, Screen[Result], Generic[Result], inherit_bindings=False):
@@ -127,6 +144,11 @@ class ThreadedScreen(HelpPlace, Screen[Result], Generic[Result], inherit_binding
 
     def show_run(self, run: RunSnapshot) -> None:
         """Take the state of the followed run; by default do nothing."""
+
+    def config_changed(self) -> None:
+        """Answer for the new settings of the config."""
+        if self.WANTS_NEW_RESULTS:
+            self.post_message(NewResults())
 
     def show_queue(self, places: tuple[Place, ...]) -> None:
         """Take the line of work on this host; by default do nothing."""

@@ -104,10 +104,7 @@ class EstimateView:
 # Lines in place of an estimate.
 Note = tuple[Line | Hint, ...]
 
-CHOOSE_A_MODEL = (
-    Hint("No model is open.", "strong"),
-    Hint("{models.open} in the list of models opens one.", "muted"),
-)
+CHOOSE_A_MODEL = (Hint("No model is open.", "strong"), Hint("{models.open} in the list of models opens one.", "muted"))
 
 
 def problem_note(what: str, reason: str, cure: str) -> Note:

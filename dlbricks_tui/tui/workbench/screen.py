@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import fields, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,7 +17,7 @@ from dlbricks_tui.tui import messages
 from dlbricks_tui.tui.keys import scopes
 from dlbricks_tui.tui.keys.keymap import key
 from dlbricks_tui.tui.saving import show_message
-from dlbricks_tui.tui.widgets.screens import KeyBar
+from dlbricks_tui.tui.widgets.screens import KeyBar, after_picture
 from dlbricks_tui.tui.widgets.text import TextLines
 from dlbricks_tui.tui.workbench import work
 from dlbricks_tui.tui.workbench.estimate import EstimatePanel, Headline, problem_note
@@ -75,6 +75,7 @@ class WorkbenchScreen(ViewsScreen):
         """`model` is opened at the start; a path is added to the library."""
         super().__init__(session, choices, config)
         self._first = model
+        self._configured = choices_from(config(), session.data)
         # Without results there is nothing to estimate.
         self._has_results = False
         # The bricks of the library as they are cut now; None until all models were indexed.
@@ -104,8 +105,7 @@ class WorkbenchScreen(ViewsScreen):
     def on_mount(self) -> None:
         self._estimate.show_choices(self.choices)
         self._show_parts()
-        # The threads would take the processor from the first picture.
-        self.call_after_refresh(self._read_all)
+        after_picture(self, self._read_all)
         if self._first is not None:
             return
         if self.session.is_new:
@@ -211,10 +211,18 @@ class WorkbenchScreen(ViewsScreen):
             self.go_to(self._estimate)
             self._estimate.go_to_answer()
 
-    def on_screen_resume(self) -> None:
-        # The config may have changed while another screen was shown.
-        now = choices_from(self._config(), self.session.data)
-        self.choose(replace(self.choices, usual_runtime=now.usual_runtime, usual_threads=now.usual_threads))
+    def config_changed(self) -> None:
+        """Take the choices that the config makes otherwise than before; others stay as they are."""
+        before, self._configured = self._configured, choices_from(self._config(), self.session.data)
+        now = ((it.name, getattr(self._configured, it.name)) for it in fields(before))
+        changed = {name: value for name, value in now if value != getattr(before, name)}
+        if self.choices.runtime is not None:
+            # A runtime that was chosen has its own format.
+            changed.pop("format", None)
+        self.choose(replace(self.choices, **changed))
+
+    # A run may have added the runtime of the config.
+    on_screen_resume = config_changed
 
     def choose(self, choices: Choices) -> None:
         before, self.choices = self.choices, choices

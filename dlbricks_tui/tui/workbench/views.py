@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from textual import on
 
 from dlbricks_tui.api.open_models import LayerPlace, change_setting, index_of, setting_named
+from dlbricks_tui.api.session import Asked
 from dlbricks_tui.tui.keys.keymap import key
 from dlbricks_tui.tui.run.host import RunHostScreen
 from dlbricks_tui.tui.saving import show_message
@@ -22,12 +23,13 @@ from dlbricks_tui.tui.workbench.tree import TreePanel
 from dlbricks_tui.wording.numbers import names_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
 
     from dlbricks_tui.api.open_models import Choices, ModelSpec
     from dlbricks_tui.api.session import WorkbenchSession
     from dlbricks_tui.config.config import Config
+    from dlbricks_tui.estimate.ranking import Ranking
     from dlbricks_tui.jobs.folder import JobFolder
     from dlbricks_tui.models.graph import Level
     from dlbricks_tui.models.library import ModelSource
@@ -117,6 +119,11 @@ class ViewsScreen(RunHostScreen):
             self.notify(otherwise)
         return self._spec
 
+    def _asking_about(self, source: ModelSource) -> Callable[[], Asked]:
+        """Return what a screen asks that answers about a model, under the choices and the config of the moment."""
+        listed = self._library.listed(source)
+        return lambda: Asked(self._library.spec(listed, self.choices), self.choices, self._config())
+
     def open(self, source: ModelSource) -> None:
         raise NotImplementedError
 
@@ -131,31 +138,34 @@ class ViewsScreen(RunHostScreen):
             return
         self.open(source)
         # Each screen follows what was begun before.
-        {
-            "proof": self.action_show_analysis,
-            "load test": self.action_show_scenario,
-            "trace": self.action_show_trace,
-        }[kind]()
+        {"proof": self.action_show_analysis, "load test": self.action_show_scenario, "trace": self.action_show_trace}[
+            kind
+        ]()
 
     def action_show_variants(self) -> None:
         from dlbricks_tui.api.combinations import compare_in_steps
         from dlbricks_tui.tui.variants import VariantsScreen
 
         if spec := self.open_selected("Open a model to compare its runtimes, threads and batch sizes."):
-            read = partial(compare_in_steps, spec, self.choices, self.session.data, work.is_wanted)
+            asked = self._asking_about(spec.source)
+
+            def read() -> Iterator[Ranking]:
+                now = asked()
+                return compare_in_steps(now.spec, now.choices, self.session.data, work.is_wanted)
+
             self.app.push_screen(VariantsScreen(spec.source.name, read, partial(self.start_run, (spec.source,))))
 
     def action_show_analysis(self) -> None:
         from dlbricks_tui.tui.analysis import AnalysisScreen
 
         if spec := self.open_selected("Open a model to analyse how fast it could be."):
-            self.app.push_screen(AnalysisScreen(self.session, spec, self.choices, self._config(), self._run))
+            self.app.push_screen(AnalysisScreen(self.session, self._asking_about(spec.source), self._run))
 
     def action_show_scenario(self) -> None:
         from dlbricks_tui.tui.scenario import ScenarioScreen
 
         if spec := self.open_selected("Open a model to see how much load it can serve."):
-            self.app.push_screen(ScenarioScreen(self.session, spec, self.choices, self._config()))
+            self.app.push_screen(ScenarioScreen(self.session, self._asking_about(spec.source)))
 
     def action_show_trace(self) -> None:
         from dlbricks_tui.tui.trace import TraceScreen
@@ -163,7 +173,7 @@ class ViewsScreen(RunHostScreen):
         if spec := self.open_selected("Open a model to see where its time goes."):
             layer, graph = self._tree.selected_layer, None if self._opened is None else self._opened.graph
             place = None if layer is None or graph is None else LayerPlace(layer, graph.layers[layer].name, graph.level)
-            self.ask(TraceScreen(self.session, spec, self.choices, self._config(), place), self._show_layer)
+            self.ask(TraceScreen(self.session, self._asking_about(spec.source), place), self._show_layer)
 
     def _show_layer(self, place: LayerPlace) -> None:
         self._wanted_layer = place
@@ -277,7 +287,8 @@ class ViewsScreen(RunHostScreen):
     def action_show_systems(self) -> None:
         from dlbricks_tui.tui.systems import SystemsScreen
 
-        self.ask(SystemsScreen(self.session, self._spec, self.choices, self._config()), self._system_taken)
+        asked = None if self._spec is None else self._asking_about(self._spec.source)
+        self.ask(SystemsScreen(self.session, asked), self._system_taken)
 
     @on(ModelsPanel.LanguageAsked)
     def action_show_language(self) -> None:
@@ -285,15 +296,12 @@ class ViewsScreen(RunHostScreen):
 
         self.app.push_screen(LanguageScreen(self.session, self._config()))
 
-    def action_show_fleet(self) -> None:
-        self.show_fleet()
-
-    def show_fleet(self, run: str = "") -> None:
+    def action_show_fleet(self, run: str = "") -> None:
         """Show a fleet run, or the newest one."""
         from dlbricks_tui.tui.fleet import FleetScreen
 
         sources = self._models.marked or ((self._spec.source,) if self._spec is not None else ())
-        self.app.push_screen(FleetScreen(self.session, sources, self._config(), run))
+        self.app.push_screen(FleetScreen(self.session, sources, self._config, run))
 
     def _system_taken(self, taken: tuple[str, Level]) -> None:
         system, level = taken
