@@ -24,7 +24,16 @@ from dlbricks_tui.cli.output import (
     repeat_in_commands,
     write,
 )
-from dlbricks_tui.cli.parser import Arguments, FromConfig, Handler, Parser, Status, UsageError, with_hyphens_joined
+from dlbricks_tui.cli.parser import (
+    Arguments,
+    FromConfig,
+    Handler,
+    LaterParser,
+    Parser,
+    Status,
+    UsageError,
+    with_hyphens_joined,
+)
 from dlbricks_tui.errors import UserError
 from dlbricks_tui.folders import DATA_FOLDER_VARIABLE, DataFolder, NoHomeFolderError, data_folder
 
@@ -68,6 +77,8 @@ def _loaded(name: str) -> Any:
     return sys.modules[module]
 
 
+# The new objects after which Python looks for garbage among them.
+_FOR_A_COLLECTION = 100_000
 # True since SIGINT has arrived.
 _interrupted = False
 # The options before a command that take the next word.
@@ -119,6 +130,8 @@ def main(
     opens a demonstration in the terminal.
     """
     began = time.monotonic()
+    # Most objects of a command stay until its end: to look for garbage more often takes a twentieth of an estimate.
+    gc.set_threshold(_FOR_A_COLLECTION, *gc.get_threshold()[1:])
     forget_remarks()
     repeat_in_commands((), ())
     try:
@@ -281,7 +294,8 @@ def command_parser(commands: Sequence[Command] = COMMANDS) -> Parser:
     about = "a setting that counts over the config file, such as workbench.theme=light"
     parser.add_repeatable("--set", "NAME=VALUE", about, dest="settings")
     parser.set_defaults(data_dir=None, handler=None, reads_config=True, json=False)
-    added = parser.add_subparsers(title="commands", metavar="COMMAND")
+    later: Any = LaterParser
+    added = parser.add_subparsers(title="commands", metavar="COMMAND", parser_class=later)
     for command in commands:
         added.add_parser(command.name, help=command.about, register=command.register)
     return parser

@@ -187,8 +187,9 @@ class Texts(NamedTuple):
         if operation == "one_of" and isinstance(operand, tuple | frozenset):
             if self.code is None:
                 return self._passing(lambda text: text in operand)
-            codes = [self.code(text) for text in operand if isinstance(text, str)]
-            return np.isin(self.codes, [code for code in codes if code is not None])
+            found = [self.code(text) for text in operand if isinstance(text, str)]
+            codes = [code for code in found if code is not None]
+            return self.codes == codes[0] if len(codes) == 1 else np.isin(self.codes, codes)
         if operation in _COMPARISONS and isinstance(operand, str):
             return self._passing(lambda text: _COMPARISONS[operation](text, operand))
         if operation == "test":
@@ -356,6 +357,13 @@ class TableFields:
         column = self._columns.get(path)
         return None if column is None else column_of(self._index, column, rows)
 
+    def distinct_in(self, condition: Any) -> int:
+        """Return the number of distinct texts in the column that has to have a text; 0 for any other condition."""
+        match condition:
+            case ("==", tuple() as path, str()) if (column := self._columns.get(path)) in TEXT_COLUMNS:
+                return len(self._index.vocabularies[column].texts)
+        return 0
+
     def document(self, row: int) -> Document:
         """Read a document."""
         return self._generation.document(row)
@@ -431,9 +439,26 @@ def _candidates(query: QueryLike, documents: TableFields) -> tuple[Rows, Mask]:
     structure = query._hash if isinstance(query, QueryInstance) else None
     near = _near(structure, documents)
     rows = documents.rows() if near is None else documents.in_order(near)
-    found = _truth(structure, documents, rows)
-    possible = found.yes | found.open
-    return rows[possible], found.yes[possible]
+    certain = np.ones(len(rows), dtype=np.bool_)
+    # The tests that few rows may pass come first: the others have only these left to test.
+    for part in sorted(_conditions(structure), key=documents.distinct_in, reverse=True):
+        found = _truth(part, documents, rows)
+        certain &= found.yes
+        if not (possible := found.yes | found.open).all():
+            rows, certain = rows[possible], certain[possible]
+    return rows, certain
+
+
+def _conditions(structure: Any) -> Iterator[Any]:
+    """Yield the conditions that a document has to meet, all of them."""
+    match structure:
+        case ():
+            return
+        case ("and", frozenset() as parts):
+            for part in parts:
+                yield from _conditions(part)
+        case _:
+            yield structure
 
 
 class _Truth(NamedTuple):

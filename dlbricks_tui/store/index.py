@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from datetime import datetime, timedelta, timezone
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -154,8 +154,11 @@ class Vocabulary:
 
     def __init__(self, texts: list[str] | None = None) -> None:
         self.texts = texts or [""]
-        self._codes = {text: code for code, text in enumerate(self.texts)}
         self._ranks = np.zeros(0, dtype=np.int64)
+
+    @cached_property
+    def _codes(self) -> dict[str, int]:
+        return {text: code for code, text in enumerate(self.texts)}
 
     def code(self, text: str) -> int | None:
         """Return the number of a text, None if the column does not have it."""
@@ -200,12 +203,14 @@ class Index:
         self.rows = len(self._columns["table"])
         self.vocabularies = {name: Vocabulary((texts or {}).get(name)) for name in TEXT_COLUMNS}
         self.known_tables: dict[str, KnownTable] = dict(tables or {})
+        # The rows of tables, until there is a change.
+        self._rows_of: dict[tuple[str, ...], Rows] = {}
         # By the number of a brick: the last row about it, and the number of its name.
         newest = self._last_values(self.column("brick"), np.arange(self.rows))
-        self._newest_of_brick = array("i", newest.tolist())
+        self._newest_of_brick = array("i", newest.astype(np.int32).tobytes())
         forms = self.rows_of("bricks")
         named = self._last_values(self.column("brick")[forms], self.column("name")[forms])
-        self.name_of_brick = array("i", np.maximum(named, 0).tolist())
+        self.name_of_brick = array("i", np.maximum(named, 0).astype(np.int32).tobytes())
         self._ids, self._uuids = _Finder(), _Finder()
         self._latest = int(self.stored("when").max(initial=0))
         # The dates without those in the future, once they are needed.
@@ -246,11 +251,16 @@ class Index:
 
     def rows_of(self, *tables: str) -> Rows:
         """Return the rows of the documents of these tables, in the order of the tables."""
+        if (known := self._rows_of.get(tables)) is not None:
+            return known
         wanted = np.zeros(len(self.known_tables) + 1, dtype=np.bool_)
         wanted[[self.known_tables[name].code for name in tables if name in self.known_tables]] = True
         rows = np.flatnonzero(wanted[self.column("table")] & self.column("alive"))
         order = self.column("order")[rows]
-        return rows if (order[1:] >= order[:-1]).all() else rows[np.argsort(order, kind="stable")]
+        found = rows if (order[1:] >= order[:-1]).all() else rows[np.argsort(order, kind="stable")]
+        found.flags.writeable = False
+        self._rows_of[tables] = found
+        return found
 
     def row_of(self, table: str, document: int) -> int | None:
         """Return the row of a document, None if there is none."""
@@ -302,6 +312,7 @@ class Index:
         values = _values_of(table, document, self.vocabularies) if table in TABLES else {}
         before = self.row_of(table, document_id)
         known = self._existing(table)
+        self._rows_of.clear()
         row = self.rows
         if row == len(self._columns["table"]):
             for name, column in self._columns.items():
@@ -343,6 +354,7 @@ class Index:
         """Remove all documents of a table."""
         known = self._existing(table)
         self._columns["alive"][self.rows_of(table)] = False
+        self._rows_of.clear()
         known.last_id = 0
 
     def drop(self, table: str) -> None:
@@ -353,6 +365,7 @@ class Index:
     def forget(self, row: int) -> None:
         """Mark a row as removed."""
         self._columns["alive"][row] = False
+        self._rows_of.clear()
 
     def trust(self, rows: Rows) -> NDArray[np.int64]:
         """Return a number for each row; records with a higher number count before those with a lower one."""

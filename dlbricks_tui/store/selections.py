@@ -114,7 +114,9 @@ class Selection(Sequence[Summary]):
         several = np.flatnonzero(np.diff(ends, prepend=-1) > 1).tolist()
         begins = [0, *(ends + 1).tolist()]
         parts = {int(newest[it]): self.rows[order[begins[it] : begins[it + 1]]] for it in several}
-        return Selection(self.generation, self.rows[np.isin(self.rows, newest)], parts)
+        is_newest = np.zeros(len(self.rows), dtype=np.bool_)
+        is_newest[order[ends]] = True
+        return Selection(self.generation, self.rows[is_newest], parts)
 
     @property
     def records(self) -> "Selection":

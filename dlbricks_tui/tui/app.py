@@ -115,14 +115,18 @@ class DlbricksApp(HelpPlace, App[None], inherit_bindings=False):
                 leave_without_terminal, lambda: loop.call_soon_threadsafe(self.exit, None, 128 + signal.SIGHUP)
             )
             threading.Thread(target=watch, name="terminal", daemon=True).start()
-            self._collections = IdleCollections()
-            self.set_interval(_COLLECTED_SECONDS, self._collections.collect_if_idle)
+            # The first collection looks at all objects that came with the modules.
+            self.call_after_refresh(self._collect_when_idle)
         # The shell has overwritten the screen while the program was suspended.
         self.app_resume_signal.subscribe(self, lambda _: self.refresh(layout=True))
         if self._replayed is not None:
             self._runs.watch.follow(self._replayed)
         after_picture(self, self._runs.watch.start)
         self._preferences.open()
+
+    def _collect_when_idle(self) -> None:
+        self._collections = IdleCollections()
+        self.set_interval(_COLLECTED_SECONDS, self._collections.collect_if_idle)
 
     async def on_event(self, event: events.Event) -> None:
         if isinstance(event, events.Key | events.Paste) and not event.is_forwarded:

@@ -95,8 +95,8 @@ def leave_without_terminal(leave: Callable[[], object]) -> None:
     os._exit(128 + signal.SIGHUP)
 
 
-# A threshold that is never reached: Python starts no full garbage collection by itself.
-_NEVER = 1 << 30
+# The usual thresholds of quick collections, and one for full ones that is never reached: Python starts none by itself.
+_QUICK_ONES, _NEVER = (700, 10), 1 << 30
 # The number of middle-generation collections after which a full collection is due.
 _WORTH_IT = 10
 _IDLE_SECONDS = 2.0
@@ -107,7 +107,7 @@ class IdleCollections:
 
     def __init__(self) -> None:
         self._last_key = 0.0
-        gc.set_threshold(*gc.get_threshold()[:2], _NEVER)
+        gc.set_threshold(*_QUICK_ONES, _NEVER)
 
     def key_pressed(self) -> None:
         """Put the next collection off."""
