@@ -16,7 +16,7 @@ from rich.console import Console
 
 from dlbricks_tui.api.measuring import FollowedRun
 from dlbricks_tui.cli.progress import ShownProgress
-from dlbricks_tui.cli.run import tell_end
+from dlbricks_tui.cli.run import conclude, tell_end
 from dlbricks_tui.host.queue import host_queue, this_process
 from dlbricks_tui.jobs.events import Event, Waiting
 from dlbricks_tui.jobs.folder import JobState, State, Tally
@@ -81,8 +81,9 @@ def test_a_run_of_whole_models_says_how_many_it_timed(tmp_path: Path, capsys: py
     site = Site(tmp_path / "site")
     request = site.request(method=Method.INSIDE, end_to_end=True, bricks=False)
     outcome = execute(create_run(request, site.data), request, site.place, site.queue)
-    assert tell_end(outcome, FollowedRun()) == 0
-    assert "1 model timed end to end" in capsys.readouterr().err
+    assert conclude(outcome, FollowedRun(), as_json=False) == 0
+    shown = capsys.readouterr()
+    assert "1 model timed end to end" in shown.err and "ms end to end; no layer was measured" in shown.out
 
 
 def test_a_run_with_a_target_says_how_many_bricks_it_did_not_need(dlbricks: Command) -> None:
