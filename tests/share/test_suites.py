@@ -509,6 +509,15 @@ def test_of_the_zero_points_of_channels_it_is_told_only_whether_all_are_zero(
     assert found == told
 
 
+def test_made_up_weights_keep_the_size_of_the_numbers_that_they_multiply(tmp_path: Path) -> None:
+    graph = loaded(tmp_path, small())
+    made = read(tmp_path, next(OnnxExcerpts(graph, graph).around(1))).graph
+    filled = {it.output[0]: to_array(it.attribute[0].t).item() for it in made.node if it.op_type == "ConstantOfShape"}
+    (weight,) = (filled[node.input[1]] for node in made.node if node.op_type == "Conv")
+    # A result of the convolution is the sum of 27 products.
+    assert 1 < weight * 27 < 2
+
+
 def test_tensors_that_others_read_stay_outputs(tmp_path: Path) -> None:
     made = onnx_cases.network("(float[1,4] x) => (y) { a = Relu (x) b = Tanh (a) c = Exp (b) y = Add (a, c) }")
     graph = loaded(tmp_path, made)
