@@ -85,7 +85,7 @@ def test_a_run_of_whole_models_says_how_many_it_timed(tmp_path: Path, capsys: py
     ((cut, one),) = outcome.estimates
     # As if nothing predicted its layers.
     without = (cut, replace(one, estimate=replace(one.estimate, composed=None)))
-    assert conclude(replace(outcome, estimates=[without]), FollowedRun(), as_json=False) == 0
+    assert conclude(replace(outcome, estimates=(without,)), FollowedRun(), as_json=False) == 0
     shown = capsys.readouterr()
     assert shown.out.endswith(" ms end to end; no layer was measured\n")
     assert "1 model timed end to end" in shown.err
