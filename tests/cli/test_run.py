@@ -82,9 +82,10 @@ def test_a_run_of_whole_models_says_how_many_it_timed(tmp_path: Path, capsys: py
     request = site.request(method=Method.INSIDE, end_to_end=True, bricks=False)
     outcome = execute(create_run(request, site.data), request, site.place, site.queue)
     assert outcome.estimates is not None
-    ((cut, one),) = outcome.estimates
+    (model,) = outcome.estimates
     # As if nothing predicted its layers.
-    without = (cut, replace(one, estimate=replace(one.estimate, composed=None)))
+    one = model.estimate
+    without = model._replace(estimate=replace(one, estimate=replace(one.estimate, composed=None)))
     assert conclude(replace(outcome, estimates=(without,)), FollowedRun(), as_json=False) == 0
     shown = capsys.readouterr()
     assert shown.out.endswith(" ms end to end; no layer was measured\n")
