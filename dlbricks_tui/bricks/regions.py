@@ -238,7 +238,7 @@ def region_tree(graph: LayerGraph, signatures: Sequence[Hashable]) -> RegionTree
 def regions_of(predecessors: Sequence[Sequence[int]], signatures: Sequence[Hashable]) -> RegionTree:
     """Return the regions of any acyclic graph whose vertices are in topological order."""
     root = _Builder(signatures).built(in_series_and_parallel(predecessors))
-    return RegionTree(root, Counter(region.key for _, region in walk(root)))
+    return RegionTree(root, Counter(region.key for region in walk(root)))
 
 
 def children(region: Region) -> tuple[Region, ...]:
@@ -250,18 +250,17 @@ def children(region: Region) -> tuple[Region, ...]:
     return region.instances if isinstance(region, Repeat) else region.parts
 
 
-def walk(region: Region) -> Iterator[tuple[int, Region]]:
-    """Yield a region and all regions inside of it with their depths, in pre-order."""
-    pending = [(0, region)]
+def walk(region: Region) -> Iterator[Region]:
+    """Yield a region and all regions inside of it, in pre-order."""
+    pending = [region]
     while pending:
-        depth, found = pending.pop()
-        yield depth, found
-        pending += [(depth + 1, child) for child in reversed(children(found))]
+        yield (found := pending.pop())
+        pending += reversed(children(found))
 
 
 def layers_in(region: Region) -> Iterator[int]:
     """Yield the layers of a region, from left to right."""
-    return (found.layer for _, found in walk(region) if isinstance(found, Leaf))
+    return (found.layer for found in walk(region) if isinstance(found, Leaf))
 
 
 class _Builder:

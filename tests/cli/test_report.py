@@ -227,6 +227,8 @@ def test_published_figures_stand_beside_measured_ones(full: Path) -> None:
     composed = {it["table1_id"]: it for it in rows(full, "figure-3-c5.2xlarge-written")}
     assert float(composed["16"]["published_sequential_ratio"]) == pytest.approx(14.6233 / 15.7892)
     assert [(it["G"], it["published_value"]) for it in rows(full, "figure-12")] == [("1", "4.17"), ("2", "")]
+    # No speed-up is below zero, unlike a band around one.
+    assert ">-" not in (full / "figures" / "figure-12.svg").read_text()
 
 
 def test_json_names_the_page_its_files_and_what_is_missing(full_report: Reported) -> None:

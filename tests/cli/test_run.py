@@ -18,7 +18,7 @@ from rich.console import Console
 from dlbricks_tui.api.demonstration import open_demonstration
 from dlbricks_tui.api.measuring import FollowedRun
 from dlbricks_tui.cli.progress import ShownProgress
-from dlbricks_tui.cli.run import tell_end
+from dlbricks_tui.cli.run import conclude, tell_end
 from dlbricks_tui.host.queue import host_queue, this_process
 from dlbricks_tui.jobs.events import Event, Waiting
 from dlbricks_tui.jobs.folder import JobState, State, Tally
@@ -83,8 +83,15 @@ def test_a_run_of_whole_models_says_how_many_it_timed(tmp_path: Path, capsys: py
     site = Site(tmp_path / "site")
     request = site.request(method=Method.INSIDE, end_to_end=True, bricks=False)
     outcome = execute(create_run(request, site.data), request, site.place, site.queue)
-    assert tell_end(outcome, FollowedRun()) == 0
-    assert "1 model timed end to end" in capsys.readouterr().err
+    assert outcome.estimates is not None
+    (model,) = outcome.estimates
+    # As if nothing predicted its layers.
+    one = model.estimate
+    without = model._replace(estimate=replace(one, estimate=replace(one.estimate, composed=None)))
+    assert conclude(replace(outcome, estimates=(without,)), FollowedRun(), as_json=False) == 0
+    shown = capsys.readouterr()
+    assert shown.out.endswith(" ms end to end; no layer was measured\n")
+    assert "1 model timed end to end" in shown.err
 
 
 def test_a_run_with_a_target_says_how_many_bricks_it_did_not_need(dlbricks: Command) -> None:

@@ -9,6 +9,7 @@ import stat
 import sys
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import asyncssh
 import pytest
@@ -125,6 +126,22 @@ def test_a_key_that_the_server_does_not_accept_is_refused_and_one_with_a_passphr
     private.write_private_key(str(person.key), "pkcs8-pem", passphrase="secret")
     assert f"`ssh-add {person.key}`" in _refused(server.entry(key=str(person.key)))
     assert "keys with a passphrase need ssh-add" in _refused(server.entry())
+
+
+def test_an_agent_is_asked_for_the_key_of_the_host_only(
+    person: Person, server: SshServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[object] = []
+    connect = asyncssh.connect
+
+    def asking(*given: Any, **options: Any) -> Any:
+        asked.append(options["agent_identities"])
+        return connect(*given, **options)
+
+    monkeypatch.setattr(asyncssh, "connect", asking)
+    for key in (str(person.key), ""):
+        on_host(server.entry(key=key), lambda it: it.run("true", seconds=30))
+    assert asked == [[f"{person.key}.pub"], ()]
 
 
 def test_a_host_is_reached_through_the_jump_host_of_the_hosts_file(

@@ -10,6 +10,7 @@ from shutil import copytree
 
 import pytest
 from onnx import ModelProto
+from onnx.numpy_helper import to_array
 
 from dlbricks_tui.bricks.decomposition import Decomposition, decompose
 from dlbricks_tui.bricks.identity import brick_of
@@ -493,6 +494,28 @@ def test_excerpts_have_the_shapes_of_the_model_and_the_layers_are_the_same(tmp_p
     excerpt = Loader(tmp_path / "cache", TableFramework()).load(source_of(path), Level.WRITTEN)
     own = [layer for layer in excerpt.layers if layer.op != "constant"]
     assert [layer.outputs for layer in own] == [layer.outputs for layer in graph.layers[1:4]]
+
+
+@pytest.mark.parametrize(("private", "told"), [("0, 0", [0, 0]), ("0, 7", [1, 1])])
+def test_of_the_zero_points_of_channels_it_is_told_only_whether_all_are_zero(
+    tmp_path: Path, private: str, told: list[int]
+) -> None:
+    stored = f"<int8[2,2] w = {{3, 4, 5, 6}}, float[2] s = {{0.1, 0.2}}, int8[2] z = {{{private}}}>"
+    nodes = "{ d = DequantizeLinear <axis = 1> (w, s, z) a = MatMul (x, d) y = Relu (a) }"
+    graph = loaded(tmp_path, onnx_cases.network(f"(float[1,2] x) => (y) {stored} {nodes}"))
+    made = read(tmp_path, next(OnnxExcerpts(graph, graph).around(1))).graph
+    (points,) = (node.input[2] for node in made.node if node.op_type == "DequantizeLinear")
+    (found,) = (to_array(it).tolist() for it in made.initializer if it.name == points)
+    assert found == told
+
+
+def test_made_up_weights_keep_the_size_of_the_numbers_that_they_multiply(tmp_path: Path) -> None:
+    graph = loaded(tmp_path, small())
+    made = read(tmp_path, next(OnnxExcerpts(graph, graph).around(1))).graph
+    filled = {it.output[0]: to_array(it.attribute[0].t).item() for it in made.node if it.op_type == "ConstantOfShape"}
+    (weight,) = (filled[node.input[1]] for node in made.node if node.op_type == "Conv")
+    # A result of the convolution is the sum of 27 products.
+    assert 1 < weight * 27 < 2
 
 
 def test_tensors_that_others_read_stay_outputs(tmp_path: Path) -> None:

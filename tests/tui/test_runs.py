@@ -384,7 +384,11 @@ async def test_settings_of_a_run_are_stepped_through_written_and_refused(
         assert "no choice of optimisation levels: leave extended out, or choose another runtime" in in_a_line(pilot)
         await press(pilot, "h", "k", "l")
         assert "no choice of" not in screen_text(pilot) and " to run" in in_a_line(pilot)
-        chosen = row_of(RUN_ROWS, INSTRUCTIONS).shown(pilot.app.screen.query_one(FormRows).form)
+        # The cursor stays on its setting while fewer are shown, and then all.
+        await press(pilot, "full_stop", "full_stop")
+        rows = pilot.app.screen.query_one(FormRows)
+        assert rows.selected is row_of(RUN_ROWS, INSTRUCTIONS)
+        chosen = row_of(RUN_ROWS, INSTRUCTIONS).shown(rows.form)
         await press(pilot, "enter")
     request = read_request(asked_for[0].request_file)
     assert request.runtime.kernels.instructions.value == chosen != "all"
