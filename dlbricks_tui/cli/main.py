@@ -24,16 +24,7 @@ from dlbricks_tui.cli.output import (
     repeat_in_commands,
     write,
 )
-from dlbricks_tui.cli.parser import (
-    Arguments,
-    FromConfig,
-    Handler,
-    LaterParser,
-    Parser,
-    Status,
-    UsageError,
-    with_hyphens_joined,
-)
+from dlbricks_tui.cli.parser import Arguments, FromConfig, Handler, Parser, Status, UsageError, with_hyphens_joined
 from dlbricks_tui.errors import UserError
 from dlbricks_tui.folders import DATA_FOLDER_VARIABLE, DataFolder, NoHomeFolderError, data_folder
 
@@ -294,8 +285,7 @@ def command_parser(commands: Sequence[Command] = COMMANDS) -> Parser:
     about = "a setting that counts over the config file, such as workbench.theme=light"
     parser.add_repeatable("--set", "NAME=VALUE", about, dest="settings")
     parser.set_defaults(data_dir=None, handler=None, reads_config=True, json=False)
-    later: Any = LaterParser
-    added = parser.add_subparsers(title="commands", metavar="COMMAND", parser_class=later)
+    added = parser.add_subparsers(title="commands", metavar="COMMAND")
     for command in commands:
         added.add_parser(command.name, help=command.about, register=command.register)
     return parser

@@ -6,7 +6,6 @@ import argparse
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
-from functools import cached_property
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, Protocol
@@ -290,20 +289,6 @@ class Parser(argparse.ArgumentParser):
         """Take settings with what they say of themselves."""
         for setting in settings:
             self.add_setting(setting, many=many, to=to)
-
-
-class LaterParser:
-    """The parser of a command, which is made when the command is given."""
-
-    def __init__(self, **options: Any) -> None:
-        self._options = options
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._parser, name)
-
-    @cached_property
-    def _parser(self) -> Parser:
-        return Parser(**self._options)
 
 
 def with_hyphens_joined(arguments: Sequence[str]) -> list[str]:

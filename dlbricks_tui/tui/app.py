@@ -108,15 +108,12 @@ class DlbricksApp(HelpPlace, App[None], inherit_bindings=False):
     def on_mount(self) -> None:
         if not self.is_headless:
             loop = asyncio.get_running_loop()
-            for number in (signal.SIGINT, signal.SIGTERM):
+            for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
                 loop.add_signal_handler(number, self.exit, None, 128 + number)
-            loop.add_signal_handler(signal.SIGHUP, self.exit, None, 128 + signal.SIGHUP)
-            watch = partial(
-                leave_without_terminal, lambda: loop.call_soon_threadsafe(self.exit, None, 128 + signal.SIGHUP)
-            )
-            threading.Thread(target=watch, name="terminal", daemon=True).start()
+            leave = partial(loop.call_soon_threadsafe, self.exit, None, 128 + signal.SIGHUP)
+            threading.Thread(target=partial(leave_without_terminal, leave), name="terminal", daemon=True).start()
             # The first collection looks at all objects that came with the modules.
-            self.call_after_refresh(self._collect_when_idle)
+            after_picture(self, self._collect_when_idle)
         # The shell has overwritten the screen while the program was suspended.
         self.app_resume_signal.subscribe(self, lambda _: self.refresh(layout=True))
         if self._replayed is not None:
