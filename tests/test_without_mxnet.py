@@ -1,6 +1,7 @@
 """dlbricks in an interpreter without MXNet, as on Python 3.13, with the real ONNX Runtime."""
 
 import json
+import re
 import subprocess
 from collections.abc import Callable, Sequence
 from pathlib import Path
