@@ -21,11 +21,9 @@ from dlbricks_tui.scenarios.predicting import (
     ServiceSource,
     ServiceTime,
     ServiceTimes,
-    capacity_of,
+    Simulation,
     composed_service,
     filled,
-    highest_rates,
-    latencies_of,
     load_curve,
     predict,
     slower_allowed,
@@ -318,7 +316,7 @@ def test_many_tests_at_once_are_served_like_each_by_itself(
     # Two tests, the second with a host of half the speed.
     service = np.stack([np.stack([drawn, 2 * drawn]) * size**0.5 for size in sizes])
     rates = np.array([[rate, rate], [2 * rate, rate / 2]])
-    found = latencies_of(schedule, rates, service, sizes, instances)
+    found = Simulation(schedule, service, sizes, instances).latencies(rates)
     for row, test in ((0, 0), (0, 1), (1, 0), (1, 1)):
         alone = served((schedule / rates[row, test]).tolist(), service[:, test], sizes, instances)
         assert found[row, test] == pytest.approx(alone)
@@ -331,7 +329,7 @@ def poisson(tests: int, requests: int, seed: int = 1) -> Numbers:
 
 def mean_latency(schedule: Numbers, rate: float, service: Numbers, instances: int = 1) -> float:
     """The mean latency of the second half of each test, when the queue is in equilibrium."""
-    found = latencies_of(schedule, np.full((1, len(schedule)), rate), service[np.newaxis], instances=instances)
+    found = Simulation(schedule, service[np.newaxis], instances=instances).latencies(np.full((1, len(schedule)), rate))
     return float(found[..., schedule.shape[1] // 2 :].mean())
 
 
@@ -352,7 +350,7 @@ def test_each_wake_up_depends_on_the_pause_before_it(seed: int, rate: float) -> 
             pause = max(0.0, due - end)
             end = max(due, end) + service[0, place[1], request] + 0.5 * (1.0 - math.exp(-pause / 12.0))
             expected[place[0], place[1], request] = end - due
-    found = latencies_of(poisson(2, 40, seed), rates, service, wake_up_ms=0.5)
+    found = Simulation(poisson(2, 40, seed), service, wake_up_ms=0.5).latencies(rates)
     assert found == pytest.approx(expected)
 
 
@@ -360,36 +358,34 @@ def test_each_wake_up_depends_on_the_pause_before_it(seed: int, rate: float) -> 
 def test_more_requests_per_second_never_shorten_a_wait(seed: int, rate: float, factor: float, instances: int) -> None:
     service = np.random.default_rng(seed).uniform(0.5, 1.5, (1, 1, 60))
     rates = np.array([[rate], [rate * factor]])
-    slow, fast = latencies_of(poisson(1, 60, seed), rates, service, instances=instances)
+    slow, fast = Simulation(poisson(1, 60, seed), service, instances=instances).latencies(rates)
     assert (fast >= slow - 1e-9).all()
 
 
 @given(st.integers(0, 1000), st.floats(1.5, 10.0), st.integers(0, 5), st.integers(1, 2))
 def test_the_highest_rate_passes_and_a_higher_one_fails(seed: int, bound: float, allowed: int, instances: int) -> None:
-    schedule = unit_schedule(200)
     service = np.random.default_rng(seed).uniform(0.9, 1.1, (1, 4, 200))
-    found = highest_rates(schedule, service, bound, allowed, instances=instances)
-    capacity = capacity_of(service, (1,), instances)
+    tests = Simulation(unit_schedule(200), service, instances=instances)
+    found, capacity = tests.highest_rates(bound, allowed), tests.capacity
     assert (found > 0).all()
     assert (found <= capacity).all()
-    slower = (
-        latencies_of(schedule, np.stack([found, found + 0.001 * capacity]), service, instances=instances) > bound
-    ).sum(-1)
+    slower = (tests.latencies(np.stack([found, found + 0.001 * capacity])) > bound).sum(-1)
     assert (slower[0] <= allowed).all()
     assert ((slower[1] > allowed) | (found == capacity)).all()
 
 
 def test_a_bound_below_the_service_time_has_no_rate() -> None:
-    assert highest_rates(unit_schedule(64), np.ones((1, 3, 64)), 0.9, 1).tolist() == [0.0, 0.0, 0.0]
+    assert Simulation(unit_schedule(64), np.ones((1, 3, 64))).highest_rates(0.9, 1).tolist() == [0.0, 0.0, 0.0]
 
 
 @pytest.mark.parametrize("instances", [1, 2])
 def test_batches_serve_no_more_than_their_service_allows(instances: int) -> None:
     sizes = (1, 2, 4)
     service = np.stack([np.full((3, 400), 0.4 + 0.6 * size) for size in sizes])
-    found = highest_rates(unit_schedule(400), service, 1e9, 0, sizes, instances)
+    tests = Simulation(unit_schedule(400), service, sizes, instances)
+    found = tests.highest_rates(1e9, 0)
     assert found == pytest.approx(instances * 4 / 2.8)
-    assert (highest_rates(unit_schedule(400), service, 12.0, 4, sizes, instances) <= found).all()
+    assert (tests.highest_rates(12.0, 4) <= found).all()
 
 
 def test_loadgen_sends_requests_when_the_schedule_says(tmp_path: Path) -> None:
