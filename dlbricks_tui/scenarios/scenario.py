@@ -134,37 +134,23 @@ class PredictedLoad:
         return dict(zip(PERCENTILES, known, strict=True)).get(percentile)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MeasuredLoad:
-    """Latencies and throughput of a scenario by LoadGen, and its verdict."""
+@dataclass(frozen=True, slots=True)
+class LoadFigures:
+    """Four percentiles of the latencies, and the throughput."""
 
     p50_ms: float
     p90_ms: float
     p99_ms: float
     p999_ms: float
-    # Of a server without a rate: the highest rate that passed. Else what the system served.
     per_second: float
-    valid: bool
-    queries: int
-    batch_size: int
 
 
 # The latencies of a test are packed, and lists draw it again and again.
 @lru_cache(maxsize=8)
-def measured_load(test: LoadTest) -> MeasuredLoad:
-    """Return the outcome of a stored load test."""
+def measured_load(test: LoadTest) -> LoadFigures:
+    """Return the figures of a stored load test; the throughput is the highest rate that passed if that was sought."""
     ordered = sorted(latencies_ms(test))
-    p50, p90, p99, p999 = (percentile_of(ordered, each) for each in PERCENTILES)
-    return MeasuredLoad(
-        p50_ms=p50,
-        p90_ms=p90,
-        p99_ms=p99,
-        p999_ms=p999,
-        per_second=test.found_per_second,
-        valid=test.valid,
-        queries=test.queries,
-        batch_size=test.batch_size,
-    )
+    return LoadFigures(*(percentile_of(ordered, each) for each in PERCENTILES), test.found_per_second)
 
 
 def latencies_ms(test: LoadTest) -> list[float]:

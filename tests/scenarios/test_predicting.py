@@ -262,7 +262,7 @@ def test_the_outcome_of_a_load_test_has_percentiles_to_the_nanosecond() -> None:
     latencies_ns = [20_000_000 - number for number in range(1000)]
     found = measured_load(load_test(queries=1000, latencies=pack_latencies(latencies_ns)))
     assert (found.p50_ms, found.p99_ms, found.p999_ms) == (19.999501, 19.999991, 20.0)
-    assert (found.per_second, found.valid, found.queries) == (40.0, True, 1000)
+    assert found.per_second == 40.0
 
 
 def test_a_given_rate_that_misses_its_bound_is_an_answer_too() -> None:
