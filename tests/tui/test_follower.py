@@ -10,7 +10,6 @@ from dlbricks_tui.api import run_watch as watching
 from dlbricks_tui.api.followed_runs import (
     MOST_NOTES,
     MOST_WIDTHS,
-    BrickState,
     Follower,
     ReplayChange,
     ReplayFollower,
@@ -25,7 +24,7 @@ from dlbricks_tui.jobs.errors import JobError
 from dlbricks_tui.jobs.events import Event, Paused, Resumed
 from dlbricks_tui.jobs.folder import RunFolder, State
 from dlbricks_tui.measure.events import BatchRestarted, RoundRepeated
-from dlbricks_tui.runs.events import FailedBefore
+from dlbricks_tui.runs.events import BrickState, FailedBefore
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.tui.messages import JobWanted
 from dlbricks_tui.tui.run.screen import RunScreen, brick_row
