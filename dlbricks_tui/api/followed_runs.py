@@ -8,7 +8,6 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, fields, replace
-from datetime import datetime
 from enum import Enum
 from operator import attrgetter
 from statistics import median
@@ -214,9 +213,7 @@ class SnapshotBuilder:
             if isinstance(event, RunStarted):
                 self._before = stopped(self.snapshot())
                 self._restart()
-            before = self.progress.state
             self.progress.take(event)
-            self._let_time_pass(event, before)
             self._fold(event)
             note = note_of(event)
             if note is not None:
@@ -230,7 +227,7 @@ class SnapshotBuilder:
         if progress.planned is not None:
             # A run with a target may need no other bricks.
             has_all = progress.done >= progress.total or (progress.state is State.FINISHED and not progress.message)
-            share = 1.0 if has_all else min(self._furthest, 0.99)
+            share = 1.0 if has_all else min(progress.furthest, 0.99)
         if len(self._first_reference_ms) == _ROUNDS_TO_COMPARE:
             drift = median(self._last_reference_ms) / median(self._first_reference_ms) - 1
         now = RunSnapshot(
@@ -242,7 +239,7 @@ class SnapshotBuilder:
             counts=self._counts(),
             share=share,
             seconds_left=progress.seconds_left,
-            seconds_spent=progress.ended.seconds if progress.ended else self._seconds_spent,
+            seconds_spent=progress.ended.seconds if progress.ended else progress.seconds_spent,
             at_work=doing_now(progress),
             drift=drift,
             bricks=self._made_bricks,
@@ -260,22 +257,8 @@ class SnapshotBuilder:
         self._estimates: dict[str, RunModel] = {}
         self._made_bricks: tuple[RunBrick, ...] = ()
         self._made_estimates: tuple[RunModel, ...] = ()
-        self._seconds_spent = 0.0
-        self._furthest = 0.0
-        self._last_when: datetime | None = None
         self._first_reference_ms: list[float] = []
         self._last_reference_ms: deque[float] = deque(maxlen=_ROUNDS_TO_COMPARE)
-
-    def _let_time_pass(self, event: Event, before: State) -> None:
-        progress, when = self.progress, datetime.fromisoformat(event.when)
-        # The time spent paused or waiting is not working time.
-        if self._last_when is not None and before not in (State.PAUSED, State.WAITING):
-            self._seconds_spent += max(0.0, (when - self._last_when).total_seconds())
-        self._last_when = when if progress.planned is not None else None
-        if progress.planned is not None and progress.ended is None:
-            whole = self._seconds_spent + (progress.seconds_left or 0.0)
-            # The estimated time left may grow, but the bar must not move back.
-            self._furthest = max(self._furthest, self._seconds_spent / whole if whole > 0 else 0.0)
 
     def _fold(self, event: Event) -> None:
         if isinstance(event, RoundDone) and event.reference_ms is not None:

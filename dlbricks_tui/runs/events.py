@@ -354,6 +354,9 @@ class RunProgress:
     # The last estimate of the time left, minus the time that passed between it and the newest event.
     seconds_left: float | None = None
     newest: datetime | None = field(default=None, compare=False)
+    # The time of work since the plan was known, and the largest share of all of it that was done at any moment.
+    seconds_spent: float = 0.0
+    furthest: float = 0.0
     disturbances: Disturbances = field(default_factory=Disturbances)
     ended: RunEnded | None = None
 
@@ -397,12 +400,18 @@ class RunProgress:
         if self.seconds_left and 0 < self.total <= self.done:
             # The rounds of the last estimate of it are not needed.
             self.seconds_left = min(self.seconds_left, self.later_seconds + END_SECONDS)
+        if self.planned is not None and self.ended is None:
+            whole = self.seconds_spent + (self.seconds_left or 0.0)
+            # The estimated time left may grow, but the bar must not move back.
+            self.furthest = max(self.furthest, self.seconds_spent / whole if whole > 0 else 0.0)
 
     def _let_time_pass(self, event: Event) -> None:
         now = datetime.fromisoformat(event.when)
         waits = self.state in (State.PAUSED, State.WAITING)
         passed = 0.0 if self.newest is None or waits else (now - self.newest).total_seconds()
         self.newest = now
+        if self.planned is not None:
+            self.seconds_spent += max(0.0, passed)
         if self.seconds_left is not None:
             self.seconds_left = max(0.0, self.seconds_left - passed)
         if self.budget_left is not None:
