@@ -23,8 +23,6 @@ from dlbricks_tui.runs.events import (
     BrickState,
     Disturbances,
     EstimateChanged,
-    ProgramMeasured,
-    ProgramUnfinished,
     RunBrick,
     RunEvents,
     RunProgress,
@@ -335,8 +333,6 @@ class Follower:
 
     def __init__(self, folder: RunFolder, clock: Callable[[], float] = time.monotonic) -> None:
         self.folder = folder
-        # The number of results that the run has stored.
-        self.stored = 0
         self._clock = clock
         self._state = folder.state()
         self._events = RunEvents(folder.events_file)
@@ -368,7 +364,6 @@ class Follower:
         pausing = self.folder.pause_file.exists()
         if events:
             self._heard = self._clock()
-            self.stored += sum(isinstance(event, ProgramMeasured | ProgramUnfinished) for event in events)
             self._builder.take(events)
         progress, shown = self._builder.progress, self._shown
         # The process may have ended without an event.
