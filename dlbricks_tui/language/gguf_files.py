@@ -259,15 +259,9 @@ def _content(tensor: GgufTensor, number: int) -> NDArray[uint8]:
     import numpy
 
     pattern = _pattern(tensor.type)
-    blocks = tensor.size_bytes // pattern.shape[1]
     begin = number * _PATTERN_STEP % len(pattern)
-    found = numpy.empty((blocks, pattern.shape[1]), numpy.uint8)
-    done = 0
-    while done < blocks:
-        part = pattern[begin : begin + blocks - done]
-        found[done : done + len(part)] = part
-        begin, done = 0, done + len(part)
-    return found.reshape(-1)
+    # It repeats as often as the tensor needs.
+    return numpy.resize(numpy.roll(pattern, -begin, axis=0), tensor.size_bytes)
 
 
 @cache
