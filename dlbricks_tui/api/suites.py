@@ -390,9 +390,9 @@ class SuiteRun(NamedTuple):
 
 
 def suite_run_at(options: MeasureOptions, suite: Path, results: Path, data: DataFolder) -> SuiteRun:
-    """Return the request of a run that measures a suite and writes a file with its results.
+    """Return the request of a run that measures a suite, by the installed runtimes that it is for, or by named ones.
 
-    Raise ShareError for a suite that cannot be read, or a place that is none for a file.
+    Raise ShareError for a suite that cannot be read, or a place that is none for the file of results.
     """
     # Before a run of it waits for its turn.
     with open_suite(suite) as opened:
@@ -401,11 +401,6 @@ def suite_run_at(options: MeasureOptions, suite: Path, results: Path, data: Data
         raise ShareError(f"-o {results}: there is no folder {results.absolute().parent}")
     if results.is_dir():
         raise ShareError(f"-o {results}: that is a folder; name a file in it")
-    return suite_run(options, manifest, SuiteChoice(suite.absolute(), results.absolute()), data)
-
-
-def suite_run(options: MeasureOptions, manifest: Manifest, choice: SuiteChoice, data: DataFolder) -> SuiteRun:
-    """Return the request of a run that measures a suite by the installed runtimes that it is for, or by named ones."""
     runtimes = _runtimes_for(options, manifest, Registry(data.path))
     choices = [
         RuntimeChoice(runtime.with_threads(threads), (), Method.INSIDE)
@@ -414,6 +409,7 @@ def suite_run(options: MeasureOptions, manifest: Manifest, choice: SuiteChoice, 
     ]
     if options.fixed_runs is not None:
         raise ShareError("a fixed number of runs applies to bricks that are timed alone: leave it out for suites")
+    choice = SuiteChoice(suite.absolute(), results.absolute())
     request = replace(request_of(options, choices[0], *choices[1:]), suite=choice, level=manifest.level)
     present = {runtime.framework for runtime in runtimes}
     absent = tuple(TRAITS[name].title for name in manifest.frameworks if name not in present)
