@@ -145,7 +145,8 @@ class LoadFigures:
 def measured_load(test: LoadTest) -> LoadFigures:
     """Return the figures of a stored load test; the throughput is the highest rate that passed if that was sought."""
     ordered = sorted(latencies_ms(test))
-    return LoadFigures(*(percentile_of(ordered, each) for each in PERCENTILES), test.found_per_second)
+    p50_ms, p90_ms, p99_ms, p999_ms = (percentile_of(ordered, each) for each in PERCENTILES)
+    return LoadFigures(p50_ms, p90_ms, p99_ms, p999_ms, test.found_per_second)
 
 
 def latencies_ms(test: LoadTest) -> list[float]:
