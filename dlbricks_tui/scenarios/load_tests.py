@@ -165,10 +165,19 @@ class LoadTests:
     write: Callable[[Event], None]
     waiting: Callable[[], AbstractContextManager[None]]
     clocks: Clocks
-    # What a user should know before believing the results.
+    # The largest share of a test for which an instance waited for a processor.
+    waited: float = 0.0
+    # What else a user should know before believing the results.
     warnings: list[str] = field(default_factory=list)
     # All tests that have ended.
     findings: list[LoadFinding] = field(default_factory=list)
+
+    @property
+    def all_warnings(self) -> list[str]:
+        if self.waited <= _WAITED_SHARE:
+            return self.warnings
+        waited = f"the model had to wait for a processor for {self.waited * 100:.0f} % of a test"
+        return [f"{waited}: measure again on a quiet host, and leave LoadGen a core", *self.warnings]
 
     def run(self, settings: LoadSettings, batch_size: int) -> LoadFinding:
         """Carry out a test, and tell its progress."""
@@ -183,12 +192,7 @@ class LoadTests:
         step = self._wait(test, progress, difference)
         counted = [contention_between(*it) for it in zip(before, self.serving.contention(), strict=True)]
         seconds = self.clocks.steady() - progress.began
-        waited = max((it.waited_seconds for it in counted if it is not None), default=0.0) / seconds
-        if waited > _WAITED_SHARE:
-            self.warnings.append(
-                f"the model had to wait for a processor for {waited * 100:.0f} % of a test: measure again on a quiet "
-                "host, and leave LoadGen a core"
-            )
+        self.waited = max([self.waited, *(it.waited_seconds / seconds for it in counted if it is not None)])
         verdict, latencies = read_verdict(folder), read_latencies(folder, settings.kind)
         compress_trace(folder)
         if step:
