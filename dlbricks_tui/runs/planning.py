@@ -4,10 +4,10 @@ import math
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import astuple, dataclass, replace
+from dataclasses import astuple, replace
 from pathlib import Path
 from statistics import fmean
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from dlbricks_tui.bricks.carriers import Carrier, carrier_of, whole
 from dlbricks_tui.bricks.decomposition import decompose
@@ -56,22 +56,12 @@ Models = tuple[CutModel, ...]
 Part = TypeVar("Part")
 
 
-@dataclass(frozen=True, slots=True)
-class PlannedRun:
+class PlannedRun(NamedTuple):
     """The plan of a part of a run."""
 
     found: Plan
     # The expected time, without the limit of the time budget.
     seconds: float
-
-    @property
-    def jobs(self) -> tuple[Job, ...]:
-        return self.found.jobs
-
-    @property
-    def counts(self) -> RunCounts:
-        """The counts of bricks and whole models before anything is measured."""
-        return _counts(self.found, frozenset(_keys(self.found)))
 
 
 def read_models(session: RunSession) -> Models:
@@ -243,7 +233,7 @@ def tell_plans(sessions: Sequence[RunSession], all_models: Sequence[Models], pla
         told += _combinations(session, models, planned.found, seconds)
     for number, event in enumerate(told, start=1):
         sessions[0].tell(replace(event, number=number, of=len(told)))
-    tallies = zip(*[each.counts for each in plans], strict=True)
+    tallies = zip(*[_counts(each.found, frozenset(_keys(each.found))) for each in plans], strict=True)
     counts = RunCounts(*(Tally(*map(sum, zip(*map(astuple, those), strict=True))) for those in tallies))
     sessions[0].control.count(*counts)
     return counts
@@ -320,11 +310,11 @@ def steps(session: RunSession, models: Models, planned: PlannedRun, store: Resul
     """
     target = session.request.target
     if target is None or not models:
-        yield planned.jobs
+        yield planned.found.jobs
         return
     predictors, conditions = Predictors(store, session.place.data.cache), session.conditions
     # The bricks that were not needed so far.
-    left = [job for job in planned.jobs if not job.whole]
+    left = [job for job in planned.found.jobs if not job.whole]
 
     def needed() -> list[Job]:
         by_brick: dict[str, list[Job]] = {}
@@ -344,7 +334,7 @@ def steps(session: RunSession, models: Models, planned: PlannedRun, store: Resul
         return list(found)[: max(_FEWEST, math.ceil(len(found) * _PART))]
 
     step = needed()
-    yield [*step, *(job for job in planned.jobs if job.whole)]
+    yield [*step, *(job for job in planned.found.jobs if job.whole)]
     while step:
         taken = {job.key for job in step}
         left = [job for job in left if job.key not in taken]

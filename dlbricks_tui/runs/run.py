@@ -158,7 +158,7 @@ def _measure(sessions: Sequence[RunSession], all_models: Sequence[Models], store
     """Measure and store what the store lacks; return the reason if the run was stopped early."""
     plans: list[PlannedRun] = []
     for session, models in zip(sessions, all_models, strict=True):
-        plans.append(plan_run(session, models, store, sum(len(each.jobs) for each in plans)))
+        plans.append(plan_run(session, models, store, sum(len(each.found.jobs) for each in plans)))
     counts = tell_plans(sessions, all_models, plans)
     try:
         for number, (session, models, planned) in enumerate(zip(sessions, all_models, plans, strict=True), start=1):
