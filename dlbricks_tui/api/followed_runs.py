@@ -20,14 +20,14 @@ from dlbricks_tui.jobs.folder import ACTIVE, RunFolder, State
 from dlbricks_tui.measure.events import RoundDone
 from dlbricks_tui.runs.events import (
     STOPPED,
-    BrickState,
     Disturbances,
     EstimateChanged,
-    RunBrick,
     RunEvents,
     RunProgress,
     RunStarted,
 )
+from dlbricks_tui.runs.events import BrickState as BrickState
+from dlbricks_tui.runs.events import RunBrick as RunBrick
 from dlbricks_tui.runtime.variant import CHOSEN_PRECISIONS, stated_precision
 from dlbricks_tui.wording.answers import bricks_words, runtime_words
 from dlbricks_tui.wording.events import counts_of, doing_now, noise_note, note_of

@@ -6,11 +6,18 @@ from datetime import datetime
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any
 
-from dlbricks_tui.api.followed_runs import ReplayChange, RunModel, RunSnapshot, SampleSummary, summary_of
+from dlbricks_tui.api.followed_runs import (
+    BrickState,
+    ReplayChange,
+    RunBrick,
+    RunModel,
+    RunSnapshot,
+    SampleSummary,
+    summary_of,
+)
 from dlbricks_tui.api.jobs import cancel_job, pause_or_resume
 from dlbricks_tui.documents.lines import BLANK, Line, Span, contains_all, line, sparkline, spread, wrapped
 from dlbricks_tui.documents.run import how_far, joined, state_of, what_now
-from dlbricks_tui.runs.events import BrickState, RunBrick
 from dlbricks_tui.tui.keys import scopes
 from dlbricks_tui.tui.keys.keymap import Hint, key
 from dlbricks_tui.tui.messages import ReplayChanged, RunEndSeen
