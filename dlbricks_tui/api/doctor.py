@@ -62,7 +62,7 @@ def count_denormals(values: NDArray[np.generic]) -> int:
     # Compare as integers: a process that flushes denormals to zero would not see them.
     bits = values.view(np.dtype(f"<u{size}"))
     magnitudes = bits & bits.dtype.type((1 << (8 * size - 1)) - 1)
-    smallest_normal = bits.dtype.type(1 << np.finfo(values.dtype).nmant)
+    smallest_normal = bits.dtype.type(1 << np.finfo(f"f{size}").nmant)
     return int(np.count_nonzero((magnitudes != 0) & (magnitudes < smallest_normal)))
 
 
