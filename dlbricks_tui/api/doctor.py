@@ -26,9 +26,6 @@ from dlbricks_tui.scenarios.scenario import ScenarioError
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.records import Peaks, System
 
-# The mantissa bits of a float by its size in bytes.
-_MANTISSA_BITS = {2: 10, 4: 23, 8: 52}
-
 
 @dataclass(frozen=True, slots=True)
 class DenormalCount:
@@ -60,12 +57,12 @@ def _counted(name: str, pieces: Iterable[NDArray[np.generic]]) -> DenormalCount:
 def count_denormals(values: NDArray[np.generic]) -> int:
     """Return how many values are denormal; integers never are."""
     size = values.dtype.itemsize
-    if values.dtype.kind != "f" or size not in _MANTISSA_BITS:
+    if values.dtype.kind != "f" or size > 8:
         return 0
     # Compare as integers: a process that flushes denormals to zero would not see them.
     bits = values.view(np.dtype(f"<u{size}"))
     magnitudes = bits & bits.dtype.type((1 << (8 * size - 1)) - 1)
-    smallest_normal = bits.dtype.type(1 << _MANTISSA_BITS[size])
+    smallest_normal = bits.dtype.type(1 << np.finfo(f"f{size}").nmant)
     return int(np.count_nonzero((magnitudes != 0) & (magnitudes < smallest_normal)))
 
 

@@ -389,11 +389,6 @@ class FleetJob:
         check_hosts(self.folder.entries())
         return True
 
-    def resume_apart(self) -> None:
-        """Let a paused fleet run go on, or drive one that has ended early in a process of its own."""
-        if self.resume():
-            self.drive_apart()
-
     def control_host(self, host: HostChanged, what: str) -> None:
         """Cancel the work of a host, pause it, or let it go on: `what` is `cancel` or `pause`."""
         is_paused = host.state is FleetHostState.PAUSED

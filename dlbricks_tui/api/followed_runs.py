@@ -6,9 +6,8 @@ A snapshot is the state of a run at one moment: frozen values, made in a thread 
 import math
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, fields, replace
-from datetime import datetime
 from enum import Enum
 from operator import attrgetter
 from statistics import median
@@ -18,36 +17,22 @@ from dlbricks_tui.estimate.estimate import WIDEST_MS, WIDEST_SHARE
 from dlbricks_tui.host.noise import HostLoad
 from dlbricks_tui.jobs.events import Event, Replay, events_so_far
 from dlbricks_tui.jobs.folder import ACTIVE, RunFolder, State
-from dlbricks_tui.measure.events import BatchRestarted, RoundDone
+from dlbricks_tui.measure.events import RoundDone
 from dlbricks_tui.runs.events import (
-    AboutProgram,
+    STOPPED,
     Disturbances,
     EstimateChanged,
-    ProgramMeasured,
-    ProgramProgress,
-    ProgramUnfinished,
     RunEvents,
     RunProgress,
     RunStarted,
 )
+from dlbricks_tui.runs.events import BrickState as BrickState
+from dlbricks_tui.runs.events import RunBrick as RunBrick
 from dlbricks_tui.runtime.variant import CHOSEN_PRECISIONS, stated_precision
 from dlbricks_tui.wording.answers import bricks_words, runtime_words
 from dlbricks_tui.wording.events import counts_of, doing_now, noise_note, note_of
 from dlbricks_tui.wording.numbers import capitalised, duration, sign_of
 from dlbricks_tui.wording.runs import NONE_DONE, Done, Note, Tone
-
-
-class BrickState(Enum):
-    """The state of a brick in the run."""
-
-    SAMPLING = "sampling"
-    MEASURED = "measured"
-    # The most samples were taken, and the interval is still too wide.
-    AT_LIMIT = "noisy"
-    # The run ended before there were enough samples.
-    UNFINISHED = "unfinished"
-    FAILED = "failed"
-
 
 # The number of standard deviations that contain 95 % of a normal distribution.
 _NORMAL_95 = 1.96
@@ -68,41 +53,19 @@ class SampleSummary(NamedTuple):
         return 1000 * share * self.latency_ms if share > WIDEST_SHARE and share * self.latency_ms <= WIDEST_MS else None
 
 
-def summary_of(samples_ms: Sequence[float]) -> SampleSummary | None:
-    """Return the median and half of its 95 % interval as a share; None for too few samples."""
-    count = len(samples_ms)
+def summary_of(brick: RunBrick) -> SampleSummary | None:
+    """Return the latency of a brick, or else the median of its samples so far, with half of its 95 % interval."""
+    if brick.latency_ms is not None:
+        return SampleSummary(brick.latency_ms, brick.half_width)
+    count = len(brick.samples_ms)
     if count < _FEWEST:
         return None
-    ordered = sorted(samples_ms)
+    ordered = sorted(brick.samples_ms)
     middle = ordered[count // 2]
     # The interval of a median lies between two samples, whatever their distribution.
     reach = _NORMAL_95 * math.sqrt(count) / 2
     low, high = max(0, math.floor(count / 2 - reach)), min(count - 1, math.ceil(count / 2 + reach))
     return SampleSummary(middle, (ordered[high] - ordered[low]) / 2 / middle) if middle > 0 else None
-
-
-@dataclass(frozen=True, slots=True)
-class RunBrick:
-    """A brick in a context, or a whole model, that the run has started to time."""
-
-    number: int
-    label: str
-    used_by: tuple[str, ...] = ()
-    whole: bool = False
-    state: BrickState = BrickState.SAMPLING
-    samples_ms: tuple[float, ...] = ()
-    # None while it is sampled and after a failure; a latency of zero has no share either.
-    latency_ms: float | None = None
-    half_width: float | None = None
-    # The reason of the failure or of the limit.
-    reason: str = ""
-
-    @property
-    def summary(self) -> SampleSummary | None:
-        """Its latency, or that of the samples so far; None for too few."""
-        if self.latency_ms is None:
-            return summary_of(self.samples_ms)
-        return SampleSummary(self.latency_ms, self.half_width)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -214,14 +177,12 @@ class RunSnapshot:
 def stopped(run: RunSnapshot) -> RunSnapshot:
     """Return the state of a run whose process has ended: nothing is sampled any more."""
     bricks = [
-        replace(it, state=BrickState.UNFINISHED, reason=_STOPPED) if it.state is BrickState.SAMPLING else it
+        replace(it, state=BrickState.UNFINISHED, reason=STOPPED) if it.state is BrickState.SAMPLING else it
         for it in run.bricks
     ]
     return replace(run, bricks=tuple(bricks), at_work="", seconds_left=None)
 
 
-# Why a brick is unfinished.
-_STOPPED = "the run was stopped before there were enough samples"
 # A run of fifty models may report a failure per brick.
 MOST_NOTES = 500
 # The width of the sparkline limits the number of interval widths.
@@ -250,10 +211,8 @@ class SnapshotBuilder:
             if isinstance(event, RunStarted):
                 self._before = stopped(self.snapshot())
                 self._restart()
-            before = self.progress.state
             self.progress.take(event)
-            self._let_time_pass(event, before)
-            self._touch(event)
+            self._fold(event)
             note = note_of(event)
             if note is not None:
                 self._notes.append(replace(note, text=capitalised(note.text)))
@@ -266,7 +225,7 @@ class SnapshotBuilder:
         if progress.planned is not None:
             # A run with a target may need no other bricks.
             has_all = progress.done >= progress.total or (progress.state is State.FINISHED and not progress.message)
-            share = 1.0 if has_all else min(self._furthest, 0.99)
+            share = 1.0 if has_all else min(progress.furthest, 0.99)
         if len(self._first_reference_ms) == _ROUNDS_TO_COMPARE:
             drift = median(self._last_reference_ms) / median(self._first_reference_ms) - 1
         now = RunSnapshot(
@@ -278,7 +237,7 @@ class SnapshotBuilder:
             counts=self._counts(),
             share=share,
             seconds_left=progress.seconds_left,
-            seconds_spent=progress.ended.seconds if progress.ended else self._seconds_spent,
+            seconds_spent=progress.ended.seconds if progress.ended else progress.seconds_spent,
             at_work=doing_now(progress),
             drift=drift,
             bricks=self._made_bricks,
@@ -293,55 +252,26 @@ class SnapshotBuilder:
     def _restart(self) -> None:
         # The store keeps what an interrupted process has measured; the next process reports it.
         self.progress = RunProgress()
-        self._bricks: dict[int, RunBrick] = {}
         self._estimates: dict[str, RunModel] = {}
-        self._touched: set[int] = set()
         self._made_bricks: tuple[RunBrick, ...] = ()
         self._made_estimates: tuple[RunModel, ...] = ()
-        self._seconds_spent = 0.0
-        self._furthest = 0.0
-        self._last_when: datetime | None = None
         self._first_reference_ms: list[float] = []
         self._last_reference_ms: deque[float] = deque(maxlen=_ROUNDS_TO_COMPARE)
 
-    def _let_time_pass(self, event: Event, before: State) -> None:
-        progress, when = self.progress, datetime.fromisoformat(event.when)
-        # The time spent paused or waiting is not working time.
-        if self._last_when is not None and before not in (State.PAUSED, State.WAITING):
-            self._seconds_spent += max(0.0, (when - self._last_when).total_seconds())
-        self._last_when = when if progress.planned is not None else None
-        if progress.planned is not None and progress.ended is None:
-            whole = self._seconds_spent + (progress.seconds_left or 0.0)
-            # The estimated time left may grow, but the bar must not move back.
-            self._furthest = max(self._furthest, self._seconds_spent / whole if whole > 0 else 0.0)
-
-    def _touch(self, event: Event) -> None:
-        if isinstance(event, BatchRestarted | RoundDone):
-            self._touched.update(program for program, _ in event.samples_ms)
-            if isinstance(event, RoundDone) and event.reference_ms is not None:
-                self._last_reference_ms.append(event.reference_ms)
-                if len(self._first_reference_ms) < _ROUNDS_TO_COMPARE:
-                    self._first_reference_ms.append(event.reference_ms)
-        elif isinstance(event, AboutProgram):
-            self._touched.add(event.program)
+    def _fold(self, event: Event) -> None:
+        if isinstance(event, RoundDone) and event.reference_ms is not None:
+            self._last_reference_ms.append(event.reference_ms)
+            if len(self._first_reference_ms) < _ROUNDS_TO_COMPARE:
+                self._first_reference_ms.append(event.reference_ms)
         elif isinstance(event, EstimateChanged):
             self._estimates[event.model] = _model(event, self._estimates.get(event.model))
             self._made_estimates = tuple(self._estimates.values())
 
     def _redo(self) -> None:
-        if self._touched:
-            failures = {failed.program: failed for failed in self.progress.failed}
-            for number in sorted(self._touched):
-                program = self.progress.programs.get(number)
-                if program is not None:
-                    self._bricks[number] = _brick(program)
-                elif (failed := failures.get(number)) is not None:
-                    reason = f"{failed.reason}: {failed.message}"
-                    self._bricks[number] = RunBrick(
-                        number, failed.label, whole=not failed.brick, state=BrickState.FAILED, reason=reason
-                    )
-            self._made_bricks = tuple(self._bricks.values())
-            self._touched.clear()
+        # What has not changed stays the same object: screens draw only the rest.
+        bricks = tuple(self.progress.bricks.values())
+        if bricks != self._made_bricks:
+            self._made_bricks = bricks
         notes = tuple(self._notes)
         if self._noise is not None:
             notes = tuple(sorted((*notes, self._noise), key=attrgetter("when")))
@@ -368,26 +298,6 @@ class SnapshotBuilder:
         precisions = {stated_precision(it) for it in (started.runtime, *self.progress.runtimes)}
         unchecked = (each.in_words for each in CHOSEN_PRECISIONS if each in precisions and each.is_unchecked)
         return (started.level, *size, *whole, *unchecked, runtime_words(started.runtime))
-
-
-def _brick(program: ProgramProgress) -> RunBrick:
-    about, failed = program.about, program.failed
-    begun = RunBrick(
-        about.program, about.label, about.used_by, whole=not about.brick, samples_ms=tuple(program.samples_ms)
-    )
-    if (known := program.measured or program.unfinished) is not None:
-        latency_ms = known.trimmed_mean_ms
-        half_width = (known.high_ms - known.low_ms) / 2 / latency_ms if latency_ms > 0 else None
-        if program.measured is None:
-            state, reason = BrickState.UNFINISHED, _STOPPED
-        elif program.at_limit:
-            state, reason = BrickState.AT_LIMIT, "its samples vary too much to be as precise as asked"
-        else:
-            state, reason = BrickState.MEASURED, ""
-        return replace(begun, state=state, latency_ms=latency_ms, half_width=half_width, reason=reason)
-    if failed is not None:
-        return replace(begun, state=BrickState.FAILED, reason=f"{failed.reason}: {failed.message}")
-    return begun
 
 
 def _model(event: EstimateChanged, before: RunModel | None) -> RunModel:
@@ -423,8 +333,6 @@ class Follower:
 
     def __init__(self, folder: RunFolder, clock: Callable[[], float] = time.monotonic) -> None:
         self.folder = folder
-        # The number of results that the run has stored.
-        self.stored = 0
         self._clock = clock
         self._state = folder.state()
         self._events = RunEvents(folder.events_file)
@@ -456,7 +364,6 @@ class Follower:
         pausing = self.folder.pause_file.exists()
         if events:
             self._heard = self._clock()
-            self.stored += sum(isinstance(event, ProgramMeasured | ProgramUnfinished) for event in events)
             self._builder.take(events)
         progress, shown = self._builder.progress, self._shown
         # The process may have ended without an event.

@@ -166,7 +166,8 @@ def resume_job(job: str, data: DataFolder) -> None:
         # Loaded here: other jobs have no hosts that may refuse.
         from dlbricks_tui.api.fleets import FleetJob
 
-        FleetJob(folder, data).resume_apart()
+        if FleetJob(folder, data).resume():
+            start_apart(folder, data)
     elif state.active and state.process.alive:
         folder.go_on()
     elif isinstance(folder, RunFolder) and state.is_finished:

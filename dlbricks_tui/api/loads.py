@@ -25,6 +25,7 @@ from dlbricks_tui.runtime.variant import Precision, stated_precision, stated_thr
 from dlbricks_tui.scenarios.kinds import MOST_USERS, ScenarioKind
 from dlbricks_tui.scenarios.scenario import (
     CONFIDENCE,
+    LoadFigures,
     LoadTestDone,
     ScenarioError,
     ScenarioOrder,
@@ -175,17 +176,6 @@ class TestedLoad:
     passed: bool
 
 
-@dataclass(frozen=True, slots=True)
-class LoadDifference:
-    """The predicted over the measured figures, minus one."""
-
-    p50_ms: float
-    p90_ms: float
-    p99_ms: float
-    p999_ms: float
-    per_second: float
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScenarioResult:
     """The load that a model serves in a scenario: predicted, measured, or both."""
@@ -216,8 +206,8 @@ class ScenarioResult:
     stored: MeasuredScenario | None
     # All of them, and if the highest rate is sought, the stored tests at given rates; the newest first.
     stored_tests: tuple[MeasuredScenario, ...]
-    # Of predicted and measured, or else stored, figures.
-    difference: LoadDifference | None
+    # The predicted over the measured, or else stored, figures, minus one.
+    difference: LoadFigures | None
     # The reason why it could not be measured, or else predicted, as was asked for.
     obstacle: str | None
     # What one should know before believing the prediction or the measurement.
@@ -262,7 +252,7 @@ def scenario_result(
         tests=() if found is None else tuple(taken(TestedLoad, it) for it in found.tests),
         stored=stored,
         stored_tests=() if measured is not None else tuple([measured_scenario(it, data) for it in answer.stored_tests]),
-        difference=None if predicted is None or beside is None else LoadDifference(*ratios),
+        difference=None if predicted is None or beside is None else LoadFigures(*ratios),
         obstacle=failure or (answer.refusal if predicts else "") or None,
         warnings=(*noted, *warned),
     )

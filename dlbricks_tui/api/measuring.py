@@ -498,10 +498,10 @@ class ReplayedRun:
 def replayed_run(run: str, progress: RunProgress, seconds: float) -> ReplayedRun:
     """Return a run by the progress that its events tell."""
     measured_ms = {
-        name: program.measured.trimmed_mean_ms
-        for program in progress.programs.values()
-        if program.measured is not None and not program.about.brick
-        for name in program.about.used_by
+        name: brick.latency_ms
+        for brick in progress.bricks.values()
+        if brick.is_measured and brick.whole
+        for name in brick.used_by
     }
     models: list[ReplayedModel] = []
     for told in progress.estimates.values():
@@ -585,8 +585,8 @@ class FollowedRun:
         """Add an event, and return the lines to read about it."""
         lines = []
         if isinstance(event, ProgramMeasured) and not (event.brick or self.quiet):
-            program = self.progress.programs.get(event.program)
-            lines += [] if program is not None and program.measured is not None else [measured(event)]
+            brick = self.progress.bricks.get(event.program)
+            lines += [] if brick is not None and brick.is_measured else [measured(event)]
         self.progress.take(event)
         note = note_of(event)
         if note is not None and type(event) not in _HINTS and self._is_told(event, note):
@@ -595,7 +595,7 @@ class FollowedRun:
             lines.append(all_combinations(event.of, self.progress.planned or event))
         if not self.quiet and isinstance(event, RunEnded):
             if self.progress.at_limits and not self.few_samples:
-                results = sum(program.measured is not None for program in self.progress.programs.values())
+                results = sum(brick.is_measured for brick in self.progress.bricks.values())
                 lines.append(
                     f"wide intervals, beyond 5 % to either side: {self.progress.at_limits} of "
                     f"{counted(results, 'result')}; estimates include them, and a quieter host narrows them"

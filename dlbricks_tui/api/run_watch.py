@@ -60,7 +60,7 @@ class LoadSeen(NamedTuple):
 
 
 class ResultsGrown(NamedTuple):
-    """The followed run has stored results, or the files of the store have changed, such as by a command elsewhere."""
+    """The files of the store have changed: by the followed run, or by a command elsewhere."""
 
 
 class RunWatch:
@@ -95,9 +95,6 @@ class RunWatch:
         self._known_ns: int | None = None
         self._others_active = False
         self._first_look = True
-        self._stored = 0
-        # True once the end of the run was reported: other runs may have stored results while this one waited.
-        self._told_of_end = False
         self._stored_told_at = -SECONDS_BETWEEN_RESULTS
         # The files of the store as they were told of; None before the first look.
         self._files: frozenset[tuple[str, int, int]] | None = None
@@ -235,7 +232,7 @@ class RunWatch:
         if isinstance(wanted, Replayed):
             # An interrupted run is no news any more when the replay has ended.
             self._asked_for, self._first_look = True, False
-            self._follow(ReplayFollower(folders.find(wanted.run), wanted.speed, begin=wanted.begin))
+            self._follower = ReplayFollower(folders.find(wanted.run), wanted.speed, begin=wanted.begin)
             return
         if wanted is not None:
             self._asked_for = True
@@ -245,14 +242,10 @@ class RunWatch:
             return
         follower = self._follower
         if follower is None or isinstance(follower, ReplayFollower) or follower.folder.run != wanted:
-            self._follow(Follower(folders.find(wanted)))
+            self._follower = Follower(folders.find(wanted))
         else:
             # A repeated request gets an answer even if nothing has changed.
             follower.forget()
-
-    def _follow(self, follower: Follower) -> None:
-        self._follower = follower
-        self._stored, self._told_of_end = 0, False
 
     def _found(self, folders: RunFolders) -> str | None:
         """Return an active run; at the first look also the newest run if it was interrupted."""
@@ -278,14 +271,11 @@ class RunWatch:
         return states[-1].run if interrupted else None
 
     def _tell_results(self) -> None:
-        files, now, stored, ended = self._files_of_store(), self._clock(), self._stored, self._told_of_end
-        if self._follower is not None:
-            stored, ended = self._follower.stored, not self._follower.active
+        files, now = self._files_of_store(), self._clock()
         if self._files is None:
             self._files = files
-        new = stored != self._stored or ended is not self._told_of_end or files != self._files
-        if new and now - self._stored_told_at >= SECONDS_BETWEEN_RESULTS:
-            self._stored, self._told_of_end, self._files, self._stored_told_at = stored, ended, files, now
+        if files != self._files and now - self._stored_told_at >= SECONDS_BETWEEN_RESULTS:
+            self._files, self._stored_told_at = files, now
             self._tell(ResultsGrown())
 
     def _files_of_store(self) -> frozenset[tuple[str, int, int]]:

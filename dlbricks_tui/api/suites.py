@@ -182,35 +182,32 @@ def export_here(order: ExportOrder, data: DataFolder, take: Callable[[Event], No
 
 
 def export(job: JobAtWork[ExportOrder]) -> None:
-    """Write a suite and its key; if the job is stopped, neither is there."""
-    with job.signals.waiting():
-        job.tell(write_exported(job.request, job.data, job.tell))
-
-
-def write_exported(order: ExportOrder, data: DataFolder, tell: Callable[[Event], None]) -> SuiteWritten:
-    """Write the suite of some models and its key, and tell what happens."""
-    # Reading models takes long.
-    refuse_existing(order.path)
+    """Write the suite of some models and its key, and tell what happens; if the job is stopped, neither is there."""
+    order, data = job.request, job.data
     options, seed = order.options, Seed(bytes.fromhex(order.seed))
-    with ExitStack() as opened:
-        export = _Export(order.sources, options, data, tell, opened)
-        private = export.private()
-        decoys = export.decoys(private, seed, library(data))
-        sent = f"{counted(len(export.names(private)), 'model')} and {counted(len(export.names(decoys)), 'decoy')}"
-        tell(ExportNoted(f"checking that the bricks of {sent} arrive unchanged"))
-        assembled = assemble(private, decoys, seed, options.level, export.packings, options.precision, tell)
+    with job.signals.waiting(), ExitStack() as opened:
+        # Reading models takes long.
+        refuse_existing(order.path)
+        suite = _Export(order.sources, options, data, job.tell, opened)
+        private = suite.private()
+        decoys = suite.decoys(private, seed, library(data))
+        sent = f"{counted(len(suite.names(private)), 'model')} and {counted(len(suite.names(decoys)), 'decoy')}"
+        job.tell(ExportNoted(f"checking that the bricks of {sent} arrive unchanged"))
+        assembled = assemble(private, decoys, seed, options.level, suite.packings, options.precision, job.tell)
         key = order.key or key_path(data, assembled.manifest.suite)
         write_assembled(assembled, order.path, key)
-        return SuiteWritten(
+    job.tell(
+        SuiteWritten(
             suite=assembled.manifest.suite,
             path=str(order.path),
             key=str(key),
             bricks=len(assembled.key.meanings),
             decoy_bricks=len(assembled.key.decoys),
-            decoys=len(export.names(decoys)),
+            decoys=len(suite.names(decoys)),
             untravelled=assembled.left_out,
-            left_out=tuple(export.left_out),
+            left_out=tuple(suite.left_out),
         )
+    )
 
 
 class _Export:
@@ -390,9 +387,9 @@ class SuiteRun(NamedTuple):
 
 
 def suite_run_at(options: MeasureOptions, suite: Path, results: Path, data: DataFolder) -> SuiteRun:
-    """Return the request of a run that measures a suite and writes a file with its results.
+    """Return the request of a run that measures a suite, by the installed runtimes that it is for, or by named ones.
 
-    Raise ShareError for a suite that cannot be read, or a place that is none for a file.
+    Raise ShareError for a suite that cannot be read, or a place that is none for the file of results.
     """
     # Before a run of it waits for its turn.
     with open_suite(suite) as opened:
@@ -401,11 +398,6 @@ def suite_run_at(options: MeasureOptions, suite: Path, results: Path, data: Data
         raise ShareError(f"-o {results}: there is no folder {results.absolute().parent}")
     if results.is_dir():
         raise ShareError(f"-o {results}: that is a folder; name a file in it")
-    return suite_run(options, manifest, SuiteChoice(suite.absolute(), results.absolute()), data)
-
-
-def suite_run(options: MeasureOptions, manifest: Manifest, choice: SuiteChoice, data: DataFolder) -> SuiteRun:
-    """Return the request of a run that measures a suite by the installed runtimes that it is for, or by named ones."""
     runtimes = _runtimes_for(options, manifest, Registry(data.path))
     choices = [
         RuntimeChoice(runtime.with_threads(threads), (), Method.INSIDE)
@@ -414,6 +406,7 @@ def suite_run(options: MeasureOptions, manifest: Manifest, choice: SuiteChoice, 
     ]
     if options.fixed_runs is not None:
         raise ShareError("a fixed number of runs applies to bricks that are timed alone: leave it out for suites")
+    choice = SuiteChoice(suite.absolute(), results.absolute())
     request = replace(request_of(options, choices[0], *choices[1:]), suite=choice, level=manifest.level)
     present = {runtime.framework for runtime in runtimes}
     absent = tuple(TRAITS[name].title for name in manifest.frameworks if name not in present)

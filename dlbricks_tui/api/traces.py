@@ -28,6 +28,7 @@ from dlbricks_tui.traces.file import StoredTrace, StoredTraces, find_trace, read
 from dlbricks_tui.traces.trace import (
     USUAL_INFERENCES,
     LevelTrace,
+    MissingLevel,
     Trace,
     TraceError,
     TraceLevel,
@@ -228,14 +229,6 @@ class LevelResult:
     notes: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class MissingLevelResult:
-    """A level that cannot be traced, and the reason."""
-
-    level: TraceLevel
-    reason: str
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LayerResult:
     """A layer: its median time in the inferences of the layer level, and the stored time of its brick."""
@@ -270,7 +263,7 @@ class TraceResult:
     file: Path | None
     format: TraceFormat | None
     levels: tuple[LevelResult, ...]
-    missing: tuple[MissingLevelResult, ...]
+    missing: tuple[MissingLevel, ...]
     # The slowest first; empty if the layer level was not traced.
     layers: tuple[LayerResult, ...]
 
@@ -303,7 +296,6 @@ def trace_result(trace: Trace, file: Path | None = None, form: TraceFormat | Non
         file=file,
         format=form,
         levels=tuple(map(_level, trace.levels)),
-        missing=tuple(MissingLevelResult(it.level, it.reason) for it in trace.missing),
         layers=tuple(
             taken(LayerResult, it, it.layer, layer=it.layer.index) for it in slowest_first(layer_times(trace))
         ),

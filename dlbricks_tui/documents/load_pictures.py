@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from dlbricks_tui.api.scenarios import ScenarioAnswer
-    from dlbricks_tui.scenarios.scenario import LoadTestDone, MeasuredLoad, PredictedLoad, Scenario
+    from dlbricks_tui.scenarios.scenario import LoadFigures, LoadTestDone, PredictedLoad, Scenario
     from dlbricks_tui.store.records import LoadTest
 
 _SO_FAR = (50.0, 90.0, 99.0)
@@ -36,7 +36,7 @@ _LONGEST, _USUAL_PERCENTILE = 4.0, 90.0
 
 
 def percentiles_plot(
-    predicted: PredictedLoad | None, measured: MeasuredLoad | None, bound_ms: float | None
+    predicted: PredictedLoad | None, measured: LoadFigures | None, bound_ms: float | None
 ) -> Plot | None:
     """Return the percentiles of the latency, predicted beside measured."""
     found = [
@@ -158,7 +158,7 @@ def progress_plot(
     return Plot("ms of each request", says, *axes, tuple(series), tuple(bounds))
 
 
-def percentiles_of(load: PredictedLoad | MeasuredLoad) -> tuple[float, ...]:
+def percentiles_of(load: PredictedLoad | LoadFigures) -> tuple[float, ...]:
     """Return the four percentiles in milliseconds."""
     found = (load.p50_ms, load.p90_ms, load.p99_ms, load.p999_ms)
     return tuple(it if isinstance(it, float) else it.value for it in found)

@@ -213,13 +213,6 @@ def events_so_far(folder: JobFolder, reader: EventReader) -> tuple[TimedEvent, .
     return found
 
 
-def checked_speed(speed: float) -> float:
-    """Return the speed of a replay; refuse a number that is no speed."""
-    if not (math.isfinite(speed) and speed > 0):
-        raise JobError(f"a replay cannot have the speed {speed:g}: give a number above 0, such as 10 for ten times")
-    return speed
-
-
 class Replay:
     """A replay in progress. `clock` tells seconds; the replay asks it, and never waits.
 
@@ -231,21 +224,15 @@ class Replay:
     ) -> None:
         self._events = events
         self._clock = clock
-        self._speed = checked_speed(speed)
+        if not (math.isfinite(speed) and speed > 0):
+            raise JobError(f"a replay cannot have the speed {speed:g}: give a number above 0, such as 10 for ten times")
+        # The seconds of the run that pass in one second.
+        self.speed = speed
         self._next = 0
         # The seconds of the run that had passed when the clock told `_since`.
         self._passed = begin
         self._since = clock()
-        self._paused = False
-
-    @property
-    def speed(self) -> float:
-        """The seconds of the run that pass in one second."""
-        return self._speed
-
-    @property
-    def paused(self) -> bool:
-        return self._paused
+        self.paused = False
 
     @property
     def ended(self) -> bool:
@@ -255,14 +242,14 @@ class Replay:
     @property
     def position(self) -> float:
         """The seconds of the run that have passed."""
-        return self._passed if self._paused else self._passed + (self._clock() - self._since) * self._speed
+        return self._passed if self.paused else self._passed + (self._clock() - self._since) * self.speed
 
     @property
     def seconds_to_wait(self) -> float | None:
         """The time until the next event is due; None if it never is: after the last one, and in a pause."""
-        if self.ended or self._paused:
+        if self.ended or self.paused:
             return None
-        return max(0.0, (self._events[self._next].seconds - self.position) / self._speed)
+        return max(0.0, (self._events[self._next].seconds - self.position) / self.speed)
 
     def due(self) -> tuple[Event, ...]:
         """Return the events that have become due since the last call."""
@@ -273,16 +260,16 @@ class Replay:
 
     def pause(self) -> None:
         """Stop at the current position until `go_on`."""
-        self._passed, self._paused = self.position, True
+        self._passed, self.paused = self.position, True
 
     def go_on(self) -> None:
         """Go on after a pause."""
-        self._passed, self._since, self._paused = self.position, self._clock(), False
+        self._passed, self._since, self.paused = self.position, self._clock(), False
 
     def change_speed(self, factor: float) -> None:
         """Go on `factor` times as fast, within the limits."""
         self._passed, self._since = self.position, self._clock()
-        self._speed = min(max(self._speed * factor, SLOWEST), FASTEST)
+        self.speed = min(max(self.speed * factor, SLOWEST), FASTEST)
 
     @property
     def length(self) -> float:

@@ -183,7 +183,9 @@ def write_gguf(
         import gguf
         import numpy
     except ImportError as error:
-        raise GgufMissingError from error
+        raise UserError(
+            "models for llama.cpp are written by gguf, which is missing: pip install 'dlbricks-tui[llm]'"
+        ) from error
     writer = gguf.GGUFWriter(path, arch=_FAMILIES[model.family])
     for key, value in _values(model, precision, len(rich)).items():
         # Python's integers have no sign in the file, as most keys want them.
@@ -208,13 +210,6 @@ def write_gguf(
         raise LanguageError(f"{path.name} cannot be written to {path.parent}: {error.strerror or error}") from error
     finally:
         writer.close()
-
-
-class GgufMissingError(UserError):
-    """The package that writes GGUF files is not installed."""
-
-    def __init__(self) -> None:
-        super().__init__("models for llama.cpp are written by gguf, which is missing: pip install 'dlbricks-tui[llm]'")
 
 
 def _values(model: Architecture, precision: WeightPrecision, blocks: int) -> dict[str, Any]:
@@ -259,15 +254,9 @@ def _content(tensor: GgufTensor, number: int) -> NDArray[uint8]:
     import numpy
 
     pattern = _pattern(tensor.type)
-    blocks = tensor.size_bytes // pattern.shape[1]
     begin = number * _PATTERN_STEP % len(pattern)
-    found = numpy.empty((blocks, pattern.shape[1]), numpy.uint8)
-    done = 0
-    while done < blocks:
-        part = pattern[begin : begin + blocks - done]
-        found[done : done + len(part)] = part
-        begin, done = 0, done + len(part)
-    return found.reshape(-1)
+    # It repeats as often as the tensor needs.
+    return numpy.resize(numpy.roll(pattern, -begin, axis=0), tensor.size_bytes)
 
 
 @cache

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, field, fields, replace
 from datetime import datetime
+from enum import Enum
 from pathlib import Path
 
 from dlbricks_tui.jobs.events import (
@@ -286,25 +287,41 @@ class Disturbances:
         return True
 
 
-@dataclass(slots=True)
-class ProgramProgress:
-    """The progress of one program."""
+class BrickState(Enum):
+    """The state of a brick in the run."""
 
-    about: ProgramLoaded
-    samples_ms: list[float] = field(default_factory=list)
-    measured: ProgramMeasured | None = None
-    # Set if the run was stopped before the program was measured.
-    unfinished: ProgramUnfinished | None = None
-    failed: ProgramFailed | None = None
+    SAMPLING = "sampling"
+    MEASURED = "measured"
+    # The most samples were taken, and the interval is still too wide.
+    AT_LIMIT = "noisy"
+    # The run ended before there were enough samples.
+    UNFINISHED = "unfinished"
+    FAILED = "failed"
+
+
+# Why a brick is unfinished.
+STOPPED = "the run was stopped before there were enough samples"
+
+
+@dataclass(frozen=True, slots=True)
+class RunBrick:
+    """A brick in a context, or a whole model, that the run has started to time."""
+
+    number: int
+    label: str
+    used_by: tuple[str, ...] = ()
+    whole: bool = False
+    state: BrickState = BrickState.SAMPLING
+    samples_ms: tuple[float, ...] = ()
+    # None while it is sampled and after a failure; a latency of zero has no share either.
+    latency_ms: float | None = None
+    half_width: float | None = None
+    # The reason of the failure or of the limit.
+    reason: str = ""
 
     @property
-    def is_sampled(self) -> bool:
-        return self.measured is None and self.unfinished is None and self.failed is None
-
-    @property
-    def at_limit(self) -> bool:
-        """True if it has the most samples that the rule allows and its interval is still too wide."""
-        return self.measured is not None and self.measured.stop == Stop.MOST_SAMPLES.value
+    def is_measured(self) -> bool:
+        return self.state in (BrickState.MEASURED, BrickState.AT_LIMIT)
 
 
 @dataclass(slots=True)
@@ -325,12 +342,9 @@ class RunProgress:
     # What is left of the time budget, as told by the last part; None without one.
     budget_left: float | None = None
     batch: BatchStarted | None = None
-    programs: dict[int, ProgramProgress] = field(default_factory=dict)
-    failed: list[ProgramFailed] = field(default_factory=list)
-    failed_before: list[FailedBefore] = field(default_factory=list)
+    # By the numbers of their programs.
+    bricks: dict[int, RunBrick] = field(default_factory=dict)
     left_out: list[ModelLeftOut] = field(default_factory=list)
-    lowered: list[LevelLowered] = field(default_factory=list)
-    unmeasurable: list[LayerUnmeasurable] = field(default_factory=list)
     # By model, in the order of their first events.
     estimates: dict[str, EstimateChanged] = field(default_factory=dict)
     bricks_measured: int = 0
@@ -340,6 +354,9 @@ class RunProgress:
     # The last estimate of the time left, minus the time that passed between it and the newest event.
     seconds_left: float | None = None
     newest: datetime | None = field(default=None, compare=False)
+    # The time of work since the plan was known, and the largest share of all of it that was done at any moment.
+    seconds_spent: float = 0.0
+    furthest: float = 0.0
     disturbances: Disturbances = field(default_factory=Disturbances)
     ended: RunEnded | None = None
 
@@ -368,13 +385,13 @@ class RunProgress:
         return self.bricks_done + self.models_done if self.planned else 0
 
     @property
-    def being_sampled(self) -> tuple[ProgramProgress, ...]:
-        return tuple(program for program in self.programs.values() if program.is_sampled)
+    def being_sampled(self) -> tuple[RunBrick, ...]:
+        return tuple(it for it in self.bricks.values() if it.state is BrickState.SAMPLING)
 
     @property
     def at_limits(self) -> int:
-        """Number of programs with the most samples and an interval that is still too wide."""
-        return sum(program.at_limit for program in self.programs.values())
+        """The number of bricks with the most samples and an interval that is still too wide."""
+        return sum(it.state is BrickState.AT_LIMIT for it in self.bricks.values())
 
     def take(self, event: Event) -> None:
         self._let_time_pass(event)
@@ -383,12 +400,18 @@ class RunProgress:
         if self.seconds_left and 0 < self.total <= self.done:
             # The rounds of the last estimate of it are not needed.
             self.seconds_left = min(self.seconds_left, self.later_seconds + END_SECONDS)
+        if self.planned is not None and self.ended is None:
+            whole = self.seconds_spent + (self.seconds_left or 0.0)
+            # The estimated time left may grow, but the bar must not move back.
+            self.furthest = max(self.furthest, self.seconds_spent / whole if whole > 0 else 0.0)
 
     def _let_time_pass(self, event: Event) -> None:
         now = datetime.fromisoformat(event.when)
         waits = self.state in (State.PAUSED, State.WAITING)
         passed = 0.0 if self.newest is None or waits else (now - self.newest).total_seconds()
         self.newest = now
+        if self.planned is not None:
+            self.seconds_spent += max(0.0, passed)
         if self.seconds_left is not None:
             self.seconds_left = max(0.0, self.seconds_left - passed)
         if self.budget_left is not None:
@@ -414,12 +437,6 @@ class RunProgress:
                 self.loading = event
             case ModelLeftOut():
                 self.left_out.append(event)
-            case LevelLowered():
-                self.lowered.append(event)
-            case LayerUnmeasurable():
-                self.unmeasurable.append(event)
-            case FailedBefore():
-                self.failed_before.append(event)
             case Planned():
                 self._run_on()
                 self.planned = event if self.planned is None else _together(self.planned, event)
@@ -432,14 +449,14 @@ class RunProgress:
                 self.batch = event
             case RoundDone():
                 self._run_on()
-                for program, samples_ms in self._samples_of(event):
-                    program.samples_ms += samples_ms
+                for brick, samples_ms in self._samples_of(event):
+                    self.bricks[brick.number] = replace(brick, samples_ms=brick.samples_ms + samples_ms)
             case BatchRestarted():
-                for program, samples_ms in self._samples_of(event):
-                    program.samples_ms = list(samples_ms)
-                    if program.measured is not None:
-                        self._count_measured(program.measured, -1)
-                        program.measured = None
+                for brick, samples_ms in self._samples_of(event):
+                    if brick.is_measured:
+                        self._count_measured(-1, is_whole=brick.whole)
+                        brick = RunBrick(brick.number, brick.label, brick.used_by, brick.whole)
+                    self.bricks[brick.number] = replace(brick, samples_ms=samples_ms)
             case EstimateChanged():
                 self.estimates[event.model] = event
             case AboutProgram():
@@ -450,36 +467,48 @@ class RunProgress:
     def _run_on(self) -> None:
         self.state, self.message = State.RUNNING, ""
 
-    def _samples_of(self, event: RoundDone | BatchRestarted) -> list[tuple[ProgramProgress, tuple[float, ...]]]:
-        """Return the samples of known programs."""
+    def _samples_of(self, event: RoundDone | BatchRestarted) -> list[tuple[RunBrick, tuple[float, ...]]]:
+        """Return the samples of known bricks."""
         # The line that told of the program may have been torn when its writer died.
-        return [(self.programs[it], samples_ms) for it, samples_ms in event.samples_ms if it in self.programs]
+        return [(self.bricks[it], samples_ms) for it, samples_ms in event.samples_ms if it in self.bricks]
 
     def _fold_program(self, event: AboutProgram) -> None:
-        program = self.programs.get(event.program)
+        number, is_whole = event.program, not event.brick
+        brick = self.bricks.get(number)
         match event:
             case ProgramLoaded():
-                self.programs[event.program] = ProgramProgress(event, list(event.samples_ms))
+                self.bricks[number] = RunBrick(
+                    number, event.label, event.used_by, whole=is_whole, samples_ms=event.samples_ms
+                )
             case ProgramMeasured():
-                if program is None or program.measured is None:
-                    self._count_measured(event, 1)
-                if program is not None:
-                    program.measured = event
+                if brick is None or not brick.is_measured:
+                    self._count_measured(1, is_whole=is_whole)
+                if brick is not None and event.stop == Stop.MOST_SAMPLES.value:
+                    reason = "its samples vary too much to be as precise as asked"
+                    self.bricks[number] = _timed(brick, event, BrickState.AT_LIMIT, reason)
+                elif brick is not None:
+                    self.bricks[number] = _timed(brick, event, BrickState.MEASURED)
             case ProgramUnfinished():
-                if program is not None:
-                    program.unfinished = event
+                if brick is not None:
+                    self.bricks[number] = _timed(brick, event, BrickState.UNFINISHED, STOPPED)
             case ProgramFailed():
-                self.failed.append(event)
-                self.bricks_failed += bool(event.brick)
-                self.models_failed += not event.brick
-                if program is not None:
-                    program.failed = event
+                self.bricks_failed += not is_whole
+                self.models_failed += is_whole
+                begun = brick or RunBrick(number, event.label, whole=is_whole)
+                reason = f"{event.reason}: {event.message}"
+                self.bricks[number] = replace(begun, state=BrickState.FAILED, reason=reason)
 
-    def _count_measured(self, event: ProgramMeasured, more: int) -> None:
-        if event.brick:
-            self.bricks_measured += more
-        else:
-            self.models_measured += more
+    def _count_measured(self, more: int, *, is_whole: bool) -> None:
+        self.bricks_measured += 0 if is_whole else more
+        self.models_measured += more if is_whole else 0
+
+
+def _timed(
+    brick: RunBrick, event: ProgramMeasured | ProgramUnfinished, state: BrickState, reason: str = ""
+) -> RunBrick:
+    latency_ms = event.trimmed_mean_ms
+    half_width = (event.high_ms - event.low_ms) / 2 / latency_ms if latency_ms > 0 else None
+    return replace(brick, state=state, latency_ms=latency_ms, half_width=half_width, reason=reason)
 
 
 def _together(one: Planned, other: Planned) -> Planned:

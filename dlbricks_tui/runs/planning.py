@@ -4,10 +4,10 @@ import math
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import astuple, dataclass, replace
+from dataclasses import astuple, replace
 from pathlib import Path
 from statistics import fmean
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from dlbricks_tui.bricks.carriers import Carrier, carrier_of, whole
 from dlbricks_tui.bricks.decomposition import decompose
@@ -22,7 +22,7 @@ from dlbricks_tui.jobs.errors import JobError
 from dlbricks_tui.jobs.events import Event
 from dlbricks_tui.jobs.folder import Tally
 from dlbricks_tui.measure.jobs import CutModel, Job, JobKey, cut_model, expected_ms, timed_runs, untimed_runs
-from dlbricks_tui.measure.known import Conditions, Why, known_in, with_earlier
+from dlbricks_tui.measure.known import Why, known_in, with_earlier
 from dlbricks_tui.measure.method import Method
 from dlbricks_tui.measure.plan import Plan, keys_of, plan, uses_of
 from dlbricks_tui.measure.results import runtime_record
@@ -56,22 +56,12 @@ Models = tuple[CutModel, ...]
 Part = TypeVar("Part")
 
 
-@dataclass(frozen=True, slots=True)
-class PlannedRun:
+class PlannedRun(NamedTuple):
     """The plan of a part of a run."""
 
     found: Plan
     # The expected time, without the limit of the time budget.
     seconds: float
-
-    @property
-    def jobs(self) -> tuple[Job, ...]:
-        return self.found.jobs
-
-    @property
-    def counts(self) -> RunCounts:
-        """The counts of bricks and whole models before anything is measured."""
-        return _counts(self.found, frozenset(_keys(self.found)))
 
 
 def read_models(session: RunSession) -> Models:
@@ -243,7 +233,7 @@ def tell_plans(sessions: Sequence[RunSession], all_models: Sequence[Models], pla
         told += _combinations(session, models, planned.found, seconds)
     for number, event in enumerate(told, start=1):
         sessions[0].tell(replace(event, number=number, of=len(told)))
-    tallies = zip(*[each.counts for each in plans], strict=True)
+    tallies = zip(*[_counts(each.found, frozenset(_keys(each.found))) for each in plans], strict=True)
     counts = RunCounts(*(Tally(*map(sum, zip(*map(astuple, those), strict=True))) for those in tallies))
     sessions[0].control.count(*counts)
     return counts
@@ -313,50 +303,43 @@ def _counts(found: Plan, keys: Collection[JobKey]) -> RunCounts:
 _PART, _FEWEST = 1 / 3, 8
 
 
-class TargetedJobs:
-    """The jobs of a run in several steps, each with those that narrow the intervals most by the predictions then."""
+def steps(session: RunSession, models: Models, planned: PlannedRun, store: ResultsDatabase) -> Iterator[Sequence[Job]]:
+    """Yield the jobs to measure: all at once, or in steps until the intervals of all estimates reach the target.
 
-    def __init__(
-        self,
-        models: Sequence[CutModel],
-        jobs: Sequence[Job],
-        store: ResultsDatabase,
-        predictors: Predictors,
-        target: float,
-    ) -> None:
-        self._models = models
-        self._store = store
-        self._predictors = predictors
-        self._target = target
-        # The bricks that were not needed so far.
-        self.left = [job for job in jobs if not job.whole]
-        self._wholes = [job for job in jobs if job.whole]
+    Each step has those that narrow the intervals most by the predictions then, and the first one the whole models.
+    """
+    target = session.request.target
+    if target is None or not models:
+        yield planned.found.jobs
+        return
+    predictors, conditions = Predictors(store, session.place.data.cache), session.conditions
+    # The bricks that were not needed so far.
+    left = [job for job in planned.found.jobs if not job.whole]
 
-    def steps(self, conditions: Conditions) -> Iterator[Sequence[Job]]:
-        """Yield the jobs of each step, until none is needed; the first step has the whole models."""
-        yield [*self._next(conditions), *self._wholes]
-        while step := self._next(conditions):
-            yield step
-
-    def _next(self, conditions: Conditions) -> Sequence[Job]:
+    def needed() -> list[Job]:
         by_brick: dict[str, list[Job]] = {}
-        for job in self.left:
+        for job in left:
             by_brick.setdefault(job.key.brick, []).append(job)
         found: dict[Job, None] = {}
-        for model in self._models:
+        for model in models:
             graph = model.decomposition.graph
             # Not the way that covers most of the model: that may be another method.
             way = conditions.at(graph.level)
-            estimate = Inquiry(self._store, model.decomposition, None, self._predictors).by(way).estimate
-            shared = self._predictors.of(way, graph.traits).shared
-            for brick, context in needed_for(estimate, shared, self._target).pairs:
+            estimate = Inquiry(store, model.decomposition, None, predictors).by(way).estimate
+            shared = predictors.of(way, graph.traits).shared
+            for brick, context in needed_for(estimate, shared, target).pairs:
                 jobs = by_brick.get(brick, ())
                 # Inside of a network, a brick has no context of its own.
                 found.update(dict.fromkeys(job for job in jobs if job.key.context in (ANY_CONTEXT, context)))
-        step = list(found)[: max(_FEWEST, math.ceil(len(found) * _PART))]
+        return list(found)[: max(_FEWEST, math.ceil(len(found) * _PART))]
+
+    step = needed()
+    yield [*step, *(job for job in planned.found.jobs if job.whole)]
+    while step:
         taken = {job.key for job in step}
-        self.left = [job for job in self.left if job.key not in taken]
-        return step
+        left = [job for job in left if job.key not in taken]
+        if step := needed():
+            yield step
 
 
 # More samples of a brick would tell less than another brick does.

@@ -1,7 +1,7 @@
 """A run from its start to its end: request, models, plan, measuring, estimates."""
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass, replace
 from typing import NamedTuple
@@ -17,7 +17,7 @@ from dlbricks_tui.host.queue import HostQueue, QueuedWork, WorkKind, this_proces
 from dlbricks_tui.jobs.control import JobStopped, StopSignals, only_process
 from dlbricks_tui.jobs.events import Event, EventWriter
 from dlbricks_tui.jobs.folder import JobState, RunFolder, State
-from dlbricks_tui.measure.jobs import CutModel, Job
+from dlbricks_tui.measure.jobs import CutModel
 from dlbricks_tui.measure.noise import NoiseMonitor
 from dlbricks_tui.models.cache import Cache
 from dlbricks_tui.models.library import Library
@@ -26,11 +26,11 @@ from dlbricks_tui.runs.events import PartStarted, RunStarted
 from dlbricks_tui.runs.planning import (
     Models,
     PlannedRun,
-    TargetedJobs,
     cut_models,
     plan_run,
     read_models,
     read_parts,
+    steps,
     tell_plans,
 )
 from dlbricks_tui.runs.request import RunRequest, read_request
@@ -158,7 +158,7 @@ def _measure(sessions: Sequence[RunSession], all_models: Sequence[Models], store
     """Measure and store what the store lacks; return the reason if the run was stopped early."""
     plans: list[PlannedRun] = []
     for session, models in zip(sessions, all_models, strict=True):
-        plans.append(plan_run(session, models, store, sum(len(each.jobs) for each in plans)))
+        plans.append(plan_run(session, models, store, sum(len(each.found.jobs) for each in plans)))
     counts = tell_plans(sessions, all_models, plans)
     try:
         for number, (session, models, planned) in enumerate(zip(sessions, all_models, plans, strict=True), start=1):
@@ -170,7 +170,7 @@ def _measure(sessions: Sequence[RunSession], all_models: Sequence[Models], store
                         part=session.part, number=number, of=len(sessions), later_seconds=later, budget_seconds=left
                     )
                 )
-            for jobs in _steps(session, models, planned, store):
+            for jobs in steps(session, models, planned, store):
                 counts = measure(session, models, jobs, counts, store)
     except JobStopped as early:
         return early
@@ -191,17 +191,6 @@ def _train(sessions: Sequence[RunSession], all_models: Sequence[Models], store: 
         graphs = {model.decomposition.graph.level: model.decomposition.graph for model in models}
         for level, graph in graphs.items():
             predictors.of(conditions.at(level), graph.traits)
-
-
-def _steps(session: RunSession, models: Models, planned: PlannedRun, store: ResultsDatabase) -> Iterator[Sequence[Job]]:
-    """Yield the jobs to measure: all at once, or in steps until the intervals reach the target."""
-    target = session.request.target
-    if target is None or not models:
-        yield planned.jobs
-        return
-    predictors = Predictors(store, session.place.data.cache)
-    targeted = TargetedJobs(models, planned.jobs, store, predictors, target)
-    yield from targeted.steps(session.conditions)
 
 
 def read_outcome(folder: RunFolder, data: DataFolder) -> RunOutcome:

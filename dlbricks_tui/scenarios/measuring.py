@@ -168,7 +168,7 @@ class _Measuring:
                     raise
                 record = self._record(found, job, system)
                 self._store(system, replace(record, uuid=self._uuid, sought=self._scenario.seeks_rate))
-        self._write(LoadDone(uuid=self._uuid, warnings=tuple(dict.fromkeys([*tests.warnings, *self._warnings]))))
+        self._write(LoadDone(uuid=self._uuid, warnings=tuple(dict.fromkeys([*tests.all_warnings, *self._warnings]))))
 
     def _write(self, message: Event) -> None:
         """Write a message, and tell other processes of the host how far all tests are."""

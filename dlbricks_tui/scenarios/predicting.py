@@ -256,6 +256,9 @@ def slowdown_of(tests: Sequence[LoadTest], instances: int) -> float | None:
     return median(factors) if factors else None
 
 
+# Tests that are simulated: fewer where each takes longer, since a look-up should not.
+_TESTS, _TESTS_IN_BATCHES, _FEWEST_TESTS = 200, 60, 20
+_REQUESTS_IN_ALL, _REQUESTS_IN_ALL_IN_BATCHES = 140_000, 40_000
 # After a pause of this length a batch takes 63 % of the wake-up longer: caches are lost and processors sleep step by
 # step.
 _IDLE_MS = 12.0
@@ -278,34 +281,85 @@ def unit_schedule(requests: int, seed: int = SCHEDULE_SEED) -> Numbers:
     return np.concatenate(([0.0], np.cumsum(gaps[:-1])))
 
 
-def latencies_of(
-    schedule: Numbers,
-    rates: Numbers,
-    service: Numbers,
-    sizes: Sequence[int] = (1,),
-    instances: int = 1,
-    wake_up_ms: float = 0.0,
-) -> Numbers:
-    """Return the latency of each request, from when it was due: rates x tests x requests.
-
-    - `schedule` has the times of the requests at a rate of one: of all tests, or a row for each test.
-    - `rates` has a row for each rate to try, with the rate of each test.
-    - `service` has the time that an instance takes for a batch: sizes x tests x requests. A batch takes the time that
-      stands at its first request.
-    - `wake_up_ms` is how much longer a batch takes after a long pause of its instance.
+@dataclass(frozen=True, slots=True)
+class Simulation:
+    """Tests of instances that answer requests, with the times that they take.
 
     Requests are served in the order of their arrival. A free instance takes as many waiting requests as the largest of
     the sizes allows; requests that are fewer than the smallest size are served as if they were so many.
     """
-    arrivals = schedule / rates[..., np.newaxis]
-    if tuple(sizes) == (1,) and instances == 1:
-        if wake_up_ms:
-            return _served_with_wake_ups(arrivals, service[0], wake_up_ms)
-        # The instance works without a pause since the last request that found it idle.
-        worked = np.cumsum(service[0], axis=-1)
-        found: Numbers = worked + np.maximum.accumulate(arrivals - (worked - service[0]), axis=-1) - arrivals
+
+    # When requests arrive at a rate of one per millisecond: in all tests, or a row for each test.
+    schedule: Numbers
+    # The time that an instance takes for a batch: sizes x tests x requests. It stands at the first request of a batch.
+    service: Numbers
+    sizes: tuple[int, ...] = (1,)
+    instances: int = 1
+    # How much longer a batch takes after a long pause of its instance.
+    wake_up_ms: float = 0.0
+
+    @classmethod
+    def of(cls, scenario: Scenario, service: ServiceTimes, queries: int, most: int = _TESTS) -> "Simulation":
+        """Return tests of a server with so many queries, which arrive as LoadGen sends them."""
+        in_batches = len(scenario.batch_sizes) > 1 or scenario.instances > 1
+        most = min(most, _TESTS_IN_BATCHES) if in_batches else most
+        requests = _REQUESTS_IN_ALL_IN_BATCHES if in_batches else _REQUESTS_IN_ALL
+        tests = max(_FEWEST_TESTS, min(most, requests // queries))
+        drawn = service.draws(scenario.batch_sizes, tests, queries)
+        return cls(unit_schedule(queries), drawn, scenario.batch_sizes, scenario.instances, service.wake_up_ms)
+
+    @property
+    def tests(self) -> int:
+        """The number of tests."""
+        return int(self.service.shape[1])
+
+    @property
+    def queries(self) -> int:
+        """The queries of each test."""
+        return int(self.service.shape[2])
+
+    @property
+    def capacity(self) -> Numbers:
+        """The highest rate per millisecond that each test can serve in the long run."""
+        largest = max(self.sizes)
+        found: Numbers = self.instances / (self.service[self.sizes.index(largest)].mean(axis=-1) / largest)
         return found
-    return _served_in_batches(arrivals, service, sizes, instances, wake_up_ms)
+
+    def latencies(self, rates: Numbers) -> Numbers:
+        """Return the latency of each request, from when it was due: rates x tests x requests.
+
+        `rates` has a row for each rate to try, with the rate of each test per millisecond.
+        """
+        arrivals = self.schedule / rates[..., np.newaxis]
+        if self.sizes != (1,) or self.instances > 1:
+            return _served_in_batches(arrivals, self.service, self.sizes, self.instances, self.wake_up_ms)
+        if self.wake_up_ms:
+            return _served_with_wake_ups(arrivals, self.service[0], self.wake_up_ms)
+        # The instance works without a pause since the last request that found it idle.
+        worked = np.cumsum(self.service[0], axis=-1)
+        found: Numbers = worked + np.maximum.accumulate(arrivals - (worked - self.service[0]), axis=-1) - arrivals
+        return found
+
+    def highest_rates(self, bound_ms: float, slower_allowed: int) -> Numbers:
+        """Return for each test the highest rate, per millisecond, at which so few requests exceed the bound.
+
+        It is zero if even requests that never wait exceed it. No rate is higher than what the instances can serve in
+        the long run, although a short test may end before the queue has grown.
+        """
+        lowest, highest = np.zeros(self.tests), self.capacity
+        steps = np.arange(1, _RATES_AT_ONCE + 1) / (_RATES_AT_ONCE + 1)
+        for narrowing in range(_NARROWINGS):
+            # The first time the highest rate is one of those tried.
+            shares = steps if narrowing else np.append(steps, 1.0)
+            rates = lowest + shares[:, np.newaxis] * (highest - lowest)
+            slower = (self.latencies(rates) > bound_ms).sum(axis=-1)
+            passes = np.logical_and.accumulate(slower <= slower_allowed, axis=0)
+            edges = np.concatenate((lowest[np.newaxis], rates, highest[np.newaxis]))
+            last, tests = passes.sum(axis=0), np.arange(self.tests)
+            lowest, highest = edges[last, tests], edges[last + 1, tests]
+        # Requests that exceed the bound although they never wait.
+        slow_alone = (self.service[0] > bound_ms).sum(axis=-1)
+        return np.where(slow_alone <= slower_allowed, lowest, 0.0)
 
 
 def _served_with_wake_ups(arrivals: Numbers, service: Numbers, wake_up_ms: float) -> Numbers:
@@ -370,45 +424,6 @@ def _served_in_batches(
     return found
 
 
-def highest_rates(
-    schedule: Numbers,
-    service: Numbers,
-    bound_ms: float,
-    slower_allowed: int,
-    sizes: Sequence[int] = (1,),
-    instances: int = 1,
-    wake_up_ms: float = 0.0,
-) -> Numbers:
-    """Return for each test the highest rate, per millisecond, at which so few requests exceed the bound.
-
-    It is zero if even requests that never wait exceed it. No rate is higher than what the instances can serve in the
-    long run, although a short test may end before the queue has grown.
-    """
-    capacity = capacity_of(service, sizes, instances)
-    lowest, highest = np.zeros_like(capacity), capacity
-    steps = np.arange(1, _RATES_AT_ONCE + 1) / (_RATES_AT_ONCE + 1)
-    for narrowing in range(_NARROWINGS):
-        # The first time the highest rate is one of those tried.
-        shares = steps if narrowing else np.append(steps, 1.0)
-        rates = lowest + shares[:, np.newaxis] * (highest - lowest)
-        slower = (latencies_of(schedule, rates, service, sizes, instances, wake_up_ms) > bound_ms).sum(axis=-1)
-        passes = np.logical_and.accumulate(slower <= slower_allowed, axis=0)
-        edges = np.concatenate((lowest[np.newaxis], rates, highest[np.newaxis]))
-        last = passes.sum(axis=0)
-        tests = np.arange(len(capacity))
-        lowest, highest = edges[last, tests], edges[last + 1, tests]
-    # Requests that exceed the bound although they never wait.
-    slow_alone = (service[0] > bound_ms).sum(axis=-1)
-    return np.where(slow_alone <= slower_allowed, lowest, 0.0)
-
-
-def capacity_of(service: Numbers, sizes: Sequence[int], instances: int) -> Numbers:
-    """Return for each test the highest rate that the instances can serve in the long run."""
-    per_request = service.mean(axis=-1) / np.array(sizes)[:, np.newaxis]
-    found: Numbers = instances / per_request[list(sizes).index(max(sizes))]
-    return found
-
-
 def percentiles_of(latencies: Numbers, percentiles: Sequence[float]) -> Numbers:
     """Return the percentiles of each test as LoadGen takes them, without interpolation: percentiles x tests."""
     count = latencies.shape[-1]
@@ -434,9 +449,6 @@ def slower_allowed(queries: int, percentile: float) -> int:
     return slower - 1
 
 
-# Tests that are simulated: fewer where each takes longer, since a look-up should not.
-_TESTS, _TESTS_IN_BATCHES, _FEWEST_TESTS = 200, 60, 20
-_REQUESTS_IN_ALL, _REQUESTS_IN_ALL_IN_BATCHES = 140_000, 40_000
 # Of a test; more are not simulated.
 _MOST_QUERIES = 7_000
 # An offline test has more samples than its duration needs.
@@ -460,7 +472,7 @@ def predict(scenario: Scenario, service: ServiceTimes) -> PredictedLoad:
     Many tests are simulated, each as long as LoadGen's, with its arrivals. In each one the service times are scaled by
     a value from the interval of the estimate. A value is the median of the tests, and its interval holds 95 % of them.
     So `per_second` of a server without a rate is the rate that LoadGen's test passes half of the time: it compares
-    with the highest rate that LoadGen's search finds. Percentiles are those of a test, at this rate.
+    with the highest rate that a search by tests finds. Percentiles are those of a test, at this rate.
 
     Raise ScenarioError if no request can meet the bound, or if a test has too many queries to simulate.
     """
@@ -479,7 +491,7 @@ def predict(scenario: Scenario, service: ServiceTimes) -> PredictedLoad:
 
 def load_curve(scenario: Scenario, service: ServiceTimes, points: int = 20) -> tuple[CurvePoint, ...]:
     """Return the percentile of a server at rates from almost none to all that it can serve."""
-    simulation = _Simulation.of(scenario, service, min(_MOST_QUERIES, fewest_queries(scenario.percentile)))
+    simulation = Simulation.of(scenario, service, min(_MOST_QUERIES, fewest_queries(scenario.percentile)))
     capacity = float(np.median(simulation.capacity))
     rates = capacity * np.arange(1, points + 1) / points
     latencies = simulation.latencies(np.repeat(rates[:, np.newaxis], simulation.tests, axis=1))
@@ -496,70 +508,23 @@ def with_other_arrivals(scenario: Scenario, service: ServiceTimes) -> Range:
     """
     if scenario.bound_ms is None:
         raise ScenarioError("a server needs a bound of its latency")
-    simulation = _Simulation.of(scenario, service, _queries(scenario, service), _TESTS_IN_BATCHES)
+    simulation = Simulation.of(scenario, service, _queries(scenario, service), _TESTS_IN_BATCHES)
     random = np.random.default_rng(1)
     arrivals = random.exponential(1.0, (simulation.tests, simulation.queries)).cumsum(axis=-1)
-    rates = replace(simulation, schedule=arrivals).highest_rates(scenario.bound_ms, scenario.percentile)
+    allowed = slower_allowed(simulation.queries, scenario.percentile)
+    rates = replace(simulation, schedule=arrivals).highest_rates(scenario.bound_ms, allowed)
     return _range(rates * _MS_PER_SECOND)
 
 
-@dataclass(frozen=True, slots=True)
-class _Simulation:
-    """Tests of a server with random service times."""
-
-    # When requests arrive at a rate of one per millisecond: those of LoadGen in all tests, or others in each.
-    schedule: Numbers
-    service: Numbers
-    sizes: tuple[int, ...]
-    instances: int
-    wake_up_ms: float
-
-    @classmethod
-    def of(cls, scenario: Scenario, service: ServiceTimes, queries: int, most: int = _TESTS) -> "_Simulation":
-        """Return tests with so many queries."""
-        in_batches = len(scenario.batch_sizes) > 1 or scenario.instances > 1
-        most = min(most, _TESTS_IN_BATCHES) if in_batches else most
-        requests = _REQUESTS_IN_ALL_IN_BATCHES if in_batches else _REQUESTS_IN_ALL
-        tests = max(_FEWEST_TESTS, min(most, requests // queries))
-        drawn = service.draws(scenario.batch_sizes, tests, queries)
-        return cls(unit_schedule(queries), drawn, scenario.batch_sizes, scenario.instances, service.wake_up_ms)
-
-    @property
-    def tests(self) -> int:
-        """The number of tests."""
-        return int(self.service.shape[1])
-
-    @property
-    def queries(self) -> int:
-        """The queries of each test."""
-        return int(self.service.shape[2])
-
-    @property
-    def capacity(self) -> Numbers:
-        """The highest rate per millisecond that each test can serve in the long run."""
-        return capacity_of(self.service, self.sizes, self.instances)
-
-    def latencies(self, rates: Numbers) -> Numbers:
-        """Return the latencies at rates per millisecond: rates x tests x requests."""
-        return latencies_of(self.schedule, rates, self.service, self.sizes, self.instances, self.wake_up_ms)
-
-    def highest_rates(self, bound_ms: float, percentile: float) -> Numbers:
-        """Return the highest rate per millisecond within the bound, of each test; zero if there is none."""
-        allowed = slower_allowed(self.queries, percentile)
-        return highest_rates(
-            self.schedule, self.service, bound_ms, allowed, self.sizes, self.instances, self.wake_up_ms
-        )
-
-
 def _server(scenario: Scenario, service: ServiceTimes) -> PredictedLoad:
-    simulation = _Simulation.of(scenario, service, _queries(scenario, service))
-    bound_ms = scenario.bound_ms
+    simulation = Simulation.of(scenario, service, _queries(scenario, service))
+    bound_ms, allowed = scenario.bound_ms, slower_allowed(simulation.queries, scenario.percentile)
     if scenario.rate is not None:
         rates = np.full(simulation.tests, scenario.rate / _MS_PER_SECOND)
     else:
         if bound_ms is None:
             raise ScenarioError("a server needs a bound of its latency, or a rate")
-        rates = simulation.highest_rates(bound_ms, scenario.percentile)
+        rates = simulation.highest_rates(bound_ms, allowed)
         if np.median(rates) == 0.0:
             raise ScenarioError(
                 f"bound {bound_ms:g} ms: a request that never waits takes {service.single_ms:.3g} ms on average, and "
@@ -574,7 +539,7 @@ def _server(scenario: Scenario, service: ServiceTimes) -> PredictedLoad:
     valid = True
     if bound_ms is not None and scenario.rate is not None:
         slower = (latencies > bound_ms).sum(axis=-1)
-        valid = bool(np.median(slower) <= slower_allowed(simulation.queries, scenario.percentile))
+        valid = bool(np.median(slower) <= allowed)
     return _outcome(latencies, per_second, max(scenario.batch_sizes), valid)
 
 
@@ -590,7 +555,7 @@ def _stream(scenario: Scenario, service: ServiceTimes) -> PredictedLoad:
         # Each query is a short test of its own, in which all samples arrive at once.
         alone = drawn.reshape(len(sizes), tests * queries, samples)
         at_once = np.ones((1, tests * queries))
-        answered = latencies_of(np.zeros(samples), at_once, alone, sizes, scenario.instances)[0]
+        answered = Simulation(np.zeros(samples), alone, sizes, scenario.instances).latencies(at_once)[0]
         latencies = answered.max(axis=-1).reshape(tests, queries)
     (found,) = percentiles_of(latencies, [scenario.percentile])
     valid = scenario.bound_ms is None or bool(np.median(found) <= scenario.bound_ms)
@@ -605,7 +570,7 @@ def _offline(scenario: Scenario, service: ServiceTimes) -> PredictedLoad:
         tests = max(_FEWEST_TESTS, min(_TESTS, _REQUESTS_IN_ALL_IN_BATCHES // batches))
         # A batch is a request of a queue in which all are there from the start.
         drawn, at_once = service.draws([size], tests, batches), np.ones((1, tests))
-        ends = latencies_of(np.zeros(batches), at_once, drawn, instances=scenario.instances)[0]
+        ends = Simulation(np.zeros(batches), drawn, instances=scenario.instances).latencies(at_once)[0]
         per_ms = batches * size / ends.max(axis=-1)
         found.append((float(np.median(per_ms)), size, np.repeat(ends, size, axis=-1), per_ms))
     rate, size, latencies, per_ms = max(found, key=lambda it: it[0])

@@ -1,5 +1,6 @@
 """Scenarios: how requests arrive, what is asked of their latencies, what came out, and load tests as jobs."""
 
+from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -17,7 +18,7 @@ from dlbricks_tui.store.statistics import unpack_latencies
 
 # LoadGen decides with this confidence whether a percentile is within its bound, with one slower query allowed.
 CONFIDENCE = 0.99
-_SLOWER_QUERIES_ALLOWED = 1
+_SLOWER_QUERIES_ALLOWED, _MOST_QUERIES = 1, 1 << 40
 # The samples of a query of multi stream in MLPerf.
 SAMPLES_PER_QUERY = 8
 # The seed of the times at which LoadGen sends requests, unless its settings say another one.
@@ -81,16 +82,10 @@ def fewest_queries(percentile: float) -> int:
     """
     within = percentile / 100.0
 
-    def chance(queries: int) -> float:
-        return float(within**queries + queries * (1 - within) * within ** (queries - 1))
+    def is_enough(queries: int) -> bool:
+        return bool(within**queries + queries * (1 - within) * within ** (queries - 1) <= 1 - CONFIDENCE)
 
-    too_few, enough = _SLOWER_QUERIES_ALLOWED, _SLOWER_QUERIES_ALLOWED + 1
-    while chance(enough) > 1 - CONFIDENCE:
-        too_few, enough = enough, 2 * enough
-    while enough - too_few > 1:
-        middle = (too_few + enough) // 2
-        too_few, enough = (middle, enough) if chance(middle) > 1 - CONFIDENCE else (too_few, middle)
-    return enough
+    return bisect_left(range(_MOST_QUERIES), True, _SLOWER_QUERIES_ALLOWED + 1, key=is_enough)
 
 
 def batch_sizes_up_to(largest: int) -> tuple[int, ...]:
@@ -134,37 +129,24 @@ class PredictedLoad:
         return dict(zip(PERCENTILES, known, strict=True)).get(percentile)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MeasuredLoad:
-    """Latencies and throughput of a scenario by LoadGen, and its verdict."""
+@dataclass(frozen=True, slots=True)
+class LoadFigures:
+    """Four percentiles of the latencies, and the throughput."""
 
     p50_ms: float
     p90_ms: float
     p99_ms: float
     p999_ms: float
-    # Of a server without a rate: the highest rate that passed. Else what the system served.
     per_second: float
-    valid: bool
-    queries: int
-    batch_size: int
 
 
 # The latencies of a test are packed, and lists draw it again and again.
 @lru_cache(maxsize=8)
-def measured_load(test: LoadTest) -> MeasuredLoad:
-    """Return the outcome of a stored load test."""
+def measured_load(test: LoadTest) -> LoadFigures:
+    """Return the figures of a stored load test; the throughput is the highest rate that passed if that was sought."""
     ordered = sorted(latencies_ms(test))
-    p50, p90, p99, p999 = (percentile_of(ordered, each) for each in PERCENTILES)
-    return MeasuredLoad(
-        p50_ms=p50,
-        p90_ms=p90,
-        p99_ms=p99,
-        p999_ms=p999,
-        per_second=test.found_per_second,
-        valid=test.valid,
-        queries=test.queries,
-        batch_size=test.batch_size,
-    )
+    p50_ms, p90_ms, p99_ms, p999_ms = (percentile_of(ordered, each) for each in PERCENTILES)
+    return LoadFigures(p50_ms, p90_ms, p99_ms, p999_ms, test.found_per_second)
 
 
 def latencies_ms(test: LoadTest) -> list[float]:

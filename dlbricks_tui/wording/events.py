@@ -146,9 +146,9 @@ def doing_now(progress: RunProgress) -> str:
     on_bench = progress.being_sampled
     if not on_bench:
         return ""
-    samples = max(len(program.samples_ms) for program in on_bench)
+    samples = max(len(brick.samples_ms) for brick in on_bench)
     others = f" and {counted(len(on_bench) - 1, 'other')}" if len(on_bench) > 1 else ""
-    return f"{on_bench[0].about.label}{others}, {counted(samples, 'sample')} so far"
+    return f"{on_bench[0].label}{others}, {counted(samples, 'sample')} so far"
 
 
 def estimate_so_far(event: EstimateChanged) -> str | None:

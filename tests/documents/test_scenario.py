@@ -29,7 +29,7 @@ from dlbricks_tui.documents.scenario import (
 )
 from dlbricks_tui.models.library import ModelSource
 from dlbricks_tui.scenarios.kinds import ScenarioKind
-from dlbricks_tui.scenarios.scenario import MeasuredLoad, PredictedLoad, Range, Scenario
+from dlbricks_tui.scenarios.scenario import LoadFigures, PredictedLoad, Range, Scenario
 from dlbricks_tui.store.records import LoadTest
 from dlbricks_tui.store.statistics import pack_latencies
 from dlbricks_tui.wording import numbers
@@ -125,9 +125,7 @@ def test_load_tests_have_figures_verdicts_and_rows() -> None:
     check("load-tests-narrow", {"of several scenarios": [several]}, width=45)
 
 
-MEASURED = MeasuredLoad(
-    p50_ms=10.0, p90_ms=12.0, p99_ms=15.0, p999_ms=20.0, per_second=50.0, valid=True, queries=662, batch_size=1
-)
+MEASURED = LoadFigures(p50_ms=10.0, p90_ms=12.0, p99_ms=15.0, p999_ms=20.0, per_second=50.0)
 
 
 def test_percentiles_and_throughputs_are_predicted_beside_measured() -> None:

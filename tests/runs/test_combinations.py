@@ -99,7 +99,7 @@ def test_a_run_tells_the_cost_of_each_combination_measures_each_and_adds_up_thei
     assert sum(it.models for it in plans) == state.whole_models.measured == 4
 
     assert progress.done == progress.total == state.bricks.total + state.whole_models.total
-    assert len(progress.programs) == progress.total
+    assert len(progress.bricks) == progress.total
     assert list(progress.estimates) == [f"net ({it})" for it in combinations]
     assert all(it.missing_layers == 0 for it in progress.estimates.values())
     # The second part still has to come while the first one measures.

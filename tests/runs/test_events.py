@@ -18,7 +18,7 @@ from dlbricks_tui.jobs.events import (
 )
 from dlbricks_tui.jobs.folder import State
 from dlbricks_tui.measure.events import END_SECONDS, BatchStarted, RoundDone, RoundRepeated
-from dlbricks_tui.runs.events import EVENTS, PartStarted, ProgramLoaded, RunEvents, RunProgress
+from dlbricks_tui.runs.events import EVENTS, PartStarted, ProgramLoaded, ProgramMeasured, RunEvents, RunProgress
 from tests.runs.live_runs import at, ended, loaded, measured, planned
 from tests.runs.runs import BRICKS, MODEL, Measured
 
@@ -93,12 +93,13 @@ def test_events_give_the_progress_of_a_run_at_every_moment(measured: Measured) -
     assert shares == sorted(shares)
     assert (shares[0], shares[-1]) == (0.0, 1.0)
     assert (progress.state, progress.total, progress.done) == (State.FINISHED, BRICKS + 1, BRICKS + 1)
-    assert (progress.bricks_measured, progress.models_measured, progress.failed) == (BRICKS, 1, [])
+    assert (progress.bricks_measured, progress.models_measured, progress.bricks_failed) == (BRICKS, 1, 0)
     assert progress.being_sampled == ()
     assert progress.estimates[MODEL].missing_layers == 0
-    for program in progress.programs.values():
-        assert program.measured is not None
-        assert len(program.samples_ms) == program.measured.samples + program.measured.warm_up
+    told = {it.program: it for it in measured.events if isinstance(it, ProgramMeasured)}
+    for number, brick in progress.bricks.items():
+        assert brick.is_measured
+        assert len(brick.samples_ms) == told[number].samples + told[number].warm_up
 
 
 def test_the_time_left_decreases_and_follows_the_estimate_of_the_run() -> None:

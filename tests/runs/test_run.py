@@ -25,6 +25,7 @@ from dlbricks_tui.measure.supervised_worker import SupervisedWorker, TimeLimits
 from dlbricks_tui.runs.control import create_run
 from dlbricks_tui.runs.events import (
     EstimateChanged,
+    FailedBefore,
     Planned,
     ProgramFailed,
     ProgramMeasured,
@@ -253,17 +254,23 @@ def test_bricks_that_failed_or_are_known_are_measured_again_only_on_request(
     site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     rude = misbehaving(site, monkeypatch, Flatten="crash on load", Dropout="not understood")
-    rule, progress = FixedRuns(FEWEST_SAMPLES), RunProgress()
-    failed = rude.run(rude.request(rule=rule), progress.take).bricks.failed
-    assert {it.label.split()[0] for it in progress.failed} == {"flatten", "dropout"}
+    rule, progress, events = FixedRuns(FEWEST_SAMPLES), RunProgress(), list[Event]()
+
+    def take(event: Event) -> None:
+        progress.take(event)
+        events.append(event)
+
+    failed = rude.run(rude.request(rule=rule), take).bricks.failed
+    assert {it.label.split()[0] for it in of_kind(events, ProgramFailed)} == {"flatten", "dropout"}
+    assert progress.bricks_failed == failed
     # A request that the worker did not understand is no failure of the brick.
     assert [it.reason for it in site.contents().failures] == ["crashed"]
     monkeypatch.setenv("FAKE_MANNERS", "{}")
-    second = site.run(site.request(rule=rule), progress.take).bricks
+    second = site.run(site.request(rule=rule), take).bricks
     assert second == Tally(BRICKS, measured=failed - 1, reused=BRICKS - failed, failed=1)
     # The progress of the next run starts again.
-    assert progress.failed == []
-    assert [it.label.split()[0] for it in progress.failed_before] == ["flatten"]
+    assert progress.bricks_failed == 0
+    assert [it.label.split()[0] for it in of_kind(events, FailedBefore)] == ["flatten"]
     assert (progress.total, progress.done) == (BRICKS, BRICKS)
     retried = site.run(site.request(rule=rule, retry_failed=True)).bricks
     assert retried == Tally(BRICKS, measured=1, reused=BRICKS - 1)
@@ -299,7 +306,7 @@ def test_unfinished_samples_are_continued_unless_the_host_has_changed(
         progress = RunProgress()
         for event in events:
             progress.take(event)
-        assert {len(program.samples_ms) for program in progress.programs.values()} == {10}
+        assert {len(brick.samples_ms) for brick in progress.bricks.values()} == {10}
 
 
 def test_a_round_disturbed_by_other_programs_is_repeated(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 
 from dlbricks_tui.estimate.knowledge import Latency
 from dlbricks_tui.scenarios.kinds import ScenarioKind
-from dlbricks_tui.scenarios.load_tests import latencies_since_due
 from dlbricks_tui.scenarios.loadgen import LoadGenTest, LoadSettings
 from dlbricks_tui.scenarios.predicting import (
     BrickSamples,
@@ -22,11 +21,9 @@ from dlbricks_tui.scenarios.predicting import (
     ServiceSource,
     ServiceTime,
     ServiceTimes,
-    capacity_of,
+    Simulation,
     composed_service,
     filled,
-    highest_rates,
-    latencies_of,
     load_curve,
     predict,
     slower_allowed,
@@ -45,7 +42,6 @@ from dlbricks_tui.scenarios.scenario import (
     measured_load,
     percentile_of,
 )
-from dlbricks_tui.scenarios.serving import Answered
 from dlbricks_tui.store.records import LoadTest
 from dlbricks_tui.store.statistics import pack_latencies
 from tests.store.samples import load_test
@@ -266,7 +262,7 @@ def test_the_outcome_of_a_load_test_has_percentiles_to_the_nanosecond() -> None:
     latencies_ns = [20_000_000 - number for number in range(1000)]
     found = measured_load(load_test(queries=1000, latencies=pack_latencies(latencies_ns)))
     assert (found.p50_ms, found.p99_ms, found.p999_ms) == (19.999501, 19.999991, 20.0)
-    assert (found.per_second, found.valid, found.queries) == (40.0, True, 1000)
+    assert found.per_second == 40.0
 
 
 def test_a_given_rate_that_misses_its_bound_is_an_answer_too() -> None:
@@ -320,7 +316,7 @@ def test_many_tests_at_once_are_served_like_each_by_itself(
     # Two tests, the second with a host of half the speed.
     service = np.stack([np.stack([drawn, 2 * drawn]) * size**0.5 for size in sizes])
     rates = np.array([[rate, rate], [2 * rate, rate / 2]])
-    found = latencies_of(schedule, rates, service, sizes, instances)
+    found = Simulation(schedule, service, sizes, instances).latencies(rates)
     for row, test in ((0, 0), (0, 1), (1, 0), (1, 1)):
         alone = served((schedule / rates[row, test]).tolist(), service[:, test], sizes, instances)
         assert found[row, test] == pytest.approx(alone)
@@ -333,7 +329,7 @@ def poisson(tests: int, requests: int, seed: int = 1) -> Numbers:
 
 def mean_latency(schedule: Numbers, rate: float, service: Numbers, instances: int = 1) -> float:
     """The mean latency of the second half of each test, when the queue is in equilibrium."""
-    found = latencies_of(schedule, np.full((1, len(schedule)), rate), service[np.newaxis], instances=instances)
+    found = Simulation(schedule, service[np.newaxis], instances=instances).latencies(np.full((1, len(schedule)), rate))
     return float(found[..., schedule.shape[1] // 2 :].mean())
 
 
@@ -354,7 +350,7 @@ def test_each_wake_up_depends_on_the_pause_before_it(seed: int, rate: float) -> 
             pause = max(0.0, due - end)
             end = max(due, end) + service[0, place[1], request] + 0.5 * (1.0 - math.exp(-pause / 12.0))
             expected[place[0], place[1], request] = end - due
-    found = latencies_of(poisson(2, 40, seed), rates, service, wake_up_ms=0.5)
+    found = Simulation(poisson(2, 40, seed), service, wake_up_ms=0.5).latencies(rates)
     assert found == pytest.approx(expected)
 
 
@@ -362,36 +358,34 @@ def test_each_wake_up_depends_on_the_pause_before_it(seed: int, rate: float) -> 
 def test_more_requests_per_second_never_shorten_a_wait(seed: int, rate: float, factor: float, instances: int) -> None:
     service = np.random.default_rng(seed).uniform(0.5, 1.5, (1, 1, 60))
     rates = np.array([[rate], [rate * factor]])
-    slow, fast = latencies_of(poisson(1, 60, seed), rates, service, instances=instances)
+    slow, fast = Simulation(poisson(1, 60, seed), service, instances=instances).latencies(rates)
     assert (fast >= slow - 1e-9).all()
 
 
 @given(st.integers(0, 1000), st.floats(1.5, 10.0), st.integers(0, 5), st.integers(1, 2))
 def test_the_highest_rate_passes_and_a_higher_one_fails(seed: int, bound: float, allowed: int, instances: int) -> None:
-    schedule = unit_schedule(200)
     service = np.random.default_rng(seed).uniform(0.9, 1.1, (1, 4, 200))
-    found = highest_rates(schedule, service, bound, allowed, instances=instances)
-    capacity = capacity_of(service, (1,), instances)
+    tests = Simulation(unit_schedule(200), service, instances=instances)
+    found, capacity = tests.highest_rates(bound, allowed), tests.capacity
     assert (found > 0).all()
     assert (found <= capacity).all()
-    slower = (
-        latencies_of(schedule, np.stack([found, found + 0.001 * capacity]), service, instances=instances) > bound
-    ).sum(-1)
+    slower = (tests.latencies(np.stack([found, found + 0.001 * capacity])) > bound).sum(-1)
     assert (slower[0] <= allowed).all()
     assert ((slower[1] > allowed) | (found == capacity)).all()
 
 
 def test_a_bound_below_the_service_time_has_no_rate() -> None:
-    assert highest_rates(unit_schedule(64), np.ones((1, 3, 64)), 0.9, 1).tolist() == [0.0, 0.0, 0.0]
+    assert Simulation(unit_schedule(64), np.ones((1, 3, 64))).highest_rates(0.9, 1).tolist() == [0.0, 0.0, 0.0]
 
 
 @pytest.mark.parametrize("instances", [1, 2])
 def test_batches_serve_no_more_than_their_service_allows(instances: int) -> None:
     sizes = (1, 2, 4)
     service = np.stack([np.full((3, 400), 0.4 + 0.6 * size) for size in sizes])
-    found = highest_rates(unit_schedule(400), service, 1e9, 0, sizes, instances)
+    tests = Simulation(unit_schedule(400), service, sizes, instances)
+    found = tests.highest_rates(1e9, 0)
     assert found == pytest.approx(instances * 4 / 2.8)
-    assert (highest_rates(unit_schedule(400), service, 12.0, 4, sizes, instances) <= found).all()
+    assert (tests.highest_rates(12.0, 4) <= found).all()
 
 
 def test_loadgen_sends_requests_when_the_schedule_says(tmp_path: Path) -> None:
@@ -415,22 +409,3 @@ def test_the_fewest_queries_allow_one_slow_one(percentile: float) -> None:
     assert slower_allowed(queries - 1, percentile) == 0
     # Too few queries allow none at all.
     assert slower_allowed(math.ceil(math.log(0.01) / math.log(0.99)) - 1, 99.0) == -1
-
-
-RATE, BEGAN_NS = 50.0, 7_000_000_000
-DUE_NS = BEGAN_NS + np.rint(unit_schedule(100) / RATE * 1e9).astype(np.int64)
-
-
-def answered(late_ns: int = 0, from_request: int = 50) -> list[Answered]:
-    """Return requests that each take 8 ms, of which the later ones arrive late, in no order."""
-    received = [int(due) + late_ns * (number >= from_request) for number, due in enumerate(DUE_NS)]
-    return [Answered(it, 8_000_000, 7.9) for it in reversed(received)]
-
-
-def test_latencies_count_from_when_requests_were_due_and_have_their_delays() -> None:
-    found = latencies_since_due(answered(), RATE)
-    assert (found.latencies_ns, found.delays_ns) == ([8_000_000] * 100, [0] * 100)
-    assert found.seconds == pytest.approx((DUE_NS[-1] - BEGAN_NS) / 1e9 + 0.008)
-    late = latencies_since_due(answered(late_ns=3_000_000), RATE)
-    assert late.latencies_ns == [8_000_000] * 50 + [11_000_000] * 50
-    assert late.delays_ns == [0] * 50 + [3_000_000] * 50

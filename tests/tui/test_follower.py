@@ -10,7 +10,6 @@ from dlbricks_tui.api import run_watch as watching
 from dlbricks_tui.api.followed_runs import (
     MOST_NOTES,
     MOST_WIDTHS,
-    BrickState,
     Follower,
     ReplayChange,
     ReplayFollower,
@@ -25,7 +24,7 @@ from dlbricks_tui.jobs.errors import JobError
 from dlbricks_tui.jobs.events import Event, Paused, Resumed
 from dlbricks_tui.jobs.folder import RunFolder, State
 from dlbricks_tui.measure.events import BatchRestarted, RoundRepeated
-from dlbricks_tui.runs.events import FailedBefore
+from dlbricks_tui.runs.events import BrickState, FailedBefore
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.tui.messages import JobWanted
 from dlbricks_tui.tui.run.screen import RunScreen, brick_row
@@ -242,29 +241,6 @@ def test_a_requested_run_is_followed_while_others_are_running_until_another_one_
 
 
 # What is told beside the run
-
-
-def test_new_results_are_reported_at_most_once_a_second_and_at_the_end(watched: Watched) -> None:
-    folder = put_run(watched.data, [started(), planned(), *(loaded(program) for program in range(9))])
-    for program in range(8):
-        tell(folder, measured(program))
-        watched.look()
-        watched.clock.now += 0.25
-    assert watched.growths == 2
-    watched.look(1)
-    assert watched.growths == 3
-    watched.look(10)
-    assert watched.growths == 3
-
-
-def test_a_run_whose_bricks_were_stored_by_others_reports_new_results(watched: Watched) -> None:
-    folder = put_run(watched.data, [started()])
-    watched.look()
-    assert watched.growths == 0
-    end(folder)
-    for _ in range(9):
-        watched.look(1)
-    assert watched.growths == 1
 
 
 # Before the fixture of all tests that replaces it.

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dlbricks_tui.api.followed_runs import ReplayPace, RunBrick, RunModel, RunSnapshot, SnapshotBuilder, summary_of
+from dlbricks_tui.api.followed_runs import ReplayPace, RunModel, RunSnapshot, SnapshotBuilder, summary_of
 from dlbricks_tui.api.new_runs import WantedCombination, exactly, request_for, settings_for
 from dlbricks_tui.api.open_models import Choices, id_of
 from dlbricks_tui.api.traces import first_settings
@@ -26,6 +26,7 @@ from dlbricks_tui.measure.events import Stop
 from dlbricks_tui.measure.method import Method
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.models.library import Library, ModelSource, source_of
+from dlbricks_tui.runs.events import RunBrick
 from dlbricks_tui.runtime.errors import RegistryError
 from dlbricks_tui.runtime.registry import Registry
 from dlbricks_tui.runtime.runtime import Runtime
@@ -173,8 +174,8 @@ def test_a_word_tells_how_narrow_the_interval_is(
 
 
 def test_a_summary_of_samples_is_their_median_and_needs_several() -> None:
-    assert summary_of([1.0] * 5) is None
-    reading = summary_of([1.0, 1.1, 1.2, 1.3, 1.4, 1.5, 9.0])
+    assert summary_of(RunBrick(1, "", samples_ms=(1.0,) * 5)) is None
+    reading = summary_of(RunBrick(1, "", samples_ms=(1.0, 1.1, 1.2, 1.3, 1.4, 1.5, 9.0)))
     assert reading is not None
     assert reading.latency_ms == 1.3
 

@@ -6,7 +6,15 @@ from datetime import datetime
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any
 
-from dlbricks_tui.api.followed_runs import BrickState, ReplayChange, RunBrick, RunModel, RunSnapshot, SampleSummary
+from dlbricks_tui.api.followed_runs import (
+    BrickState,
+    ReplayChange,
+    RunBrick,
+    RunModel,
+    RunSnapshot,
+    SampleSummary,
+    summary_of,
+)
 from dlbricks_tui.api.jobs import cancel_job, pause_or_resume
 from dlbricks_tui.documents.lines import BLANK, Line, Span, contains_all, line, sparkline, spread, wrapped
 from dlbricks_tui.documents.run import how_far, joined, state_of, what_now
@@ -73,7 +81,7 @@ def brick_heading(width: int) -> Line:
 
 
 def _figure(brick: RunBrick, told: Callable[[SampleSummary], str]) -> tuple[str, str]:
-    summary = brick.summary
+    summary = summary_of(brick)
     return "" if summary is None else told(summary), "muted" if brick.latency_ms is None else "text"
 
 
