@@ -1,8 +1,13 @@
-"""Tests of LoadGen, one after another, and the search for the highest rate of a server within its bound.
+"""The highest rate of a server within its bound: LoadGen's own search, and the test that confirms what it has found.
 
-1. A first rate near the expected one is tested, and lower ones until LoadGen calls one valid.
-2. Higher ones follow until one is not valid, and then the range between the last two is halved until it is narrow.
-3. A little higher ones follow until one is not valid: another program may have disturbed a test before.
+1. LoadGen tests a first rate. If it fails, the search starts again at a lower one.
+2. LoadGen raises the rate until one fails, and halves the range between the last two.
+3. A test at the rate that was found shows LoadGen's verdict. If it is negative, lower rates follow until one is valid.
+   Otherwise higher ones follow until one is not: another program may have disturbed a test of the search.
+
+LoadGen's search takes a rate if the percentile of its latencies is within the bound. Its verdict demands more: so few
+slow requests that the percentile is within the bound with some confidence. So the search is asked for a higher
+percentile: the one that is within the bound exactly if so few requests are slow.
 """
 
 import math
@@ -14,19 +19,26 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import NamedTuple
 
+import numpy as np
+
 from dlbricks_tui.host.noise import contention_between
 from dlbricks_tui.jobs.events import Event
 from dlbricks_tui.scenarios.kinds import ScenarioKind
 from dlbricks_tui.scenarios.loadgen import (
     Latencies,
+    LoadGenLog,
     LoadGenTest,
     LoadgenVerdict,
     LoadSettings,
+    LoggedTest,
+    Search,
     compress_trace,
     read_latencies,
     read_verdict,
 )
+from dlbricks_tui.scenarios.predicting import slower_allowed, unit_schedule
 from dlbricks_tui.scenarios.scenario import (
+    SAMPLES_PER_QUERY,
     LoadProgress,
     LoadTestDone,
     LoadTestStarted,
@@ -37,7 +49,8 @@ from dlbricks_tui.scenarios.serving import Answered, Serving
 from dlbricks_tui.store.records import utc_now
 
 _SECONDS_BETWEEN_MESSAGES = 1.0
-_NS_PER_MS = 1e6
+_TOO_MANY_SLOW = "more requests exceeded the bound than LoadGen's search allows"
+_NS_PER_SECOND, _NS_PER_MS = 1e9, 1e6
 
 
 class LoadFinding(NamedTuple):
@@ -49,8 +62,6 @@ class LoadFinding(NamedTuple):
     batch_size: int
     verdict: LoadgenVerdict
     latencies: Latencies
-    # Of the requests: what the model alone took.
-    inferences_ms: Sequence[float]
 
     @property
     def rate(self) -> float:
@@ -60,7 +71,8 @@ class LoadFinding(NamedTuple):
     @property
     def per_second(self) -> float:
         """Samples per second."""
-        return self.settings.samples_per_query * len(self.latencies.latencies_ns) / self.latencies.seconds
+        samples = SAMPLES_PER_QUERY if self.settings.kind is ScenarioKind.MULTI else 1
+        return samples * len(self.latencies.latencies_ns) / self.latencies.seconds
 
     @property
     def percentile_ms(self) -> float:
@@ -68,66 +80,155 @@ class LoadFinding(NamedTuple):
         return percentile_of(sorted(self.latencies.latencies_ns), self.settings.percentile) / _NS_PER_MS
 
 
+class Searched(NamedTuple):
+    """The end of a search: the highest rate that passed, and the inferences of all of its tests."""
+
+    # None if the first rate fails.
+    highest: float | None
+    inferences_ms: Sequence[float]
+
+
 @dataclass
 class LoadTeller:
-    """Tells a test of LoadGen: its beginning, its latencies about once a second, and its end."""
+    """Tells the tests of one start of LoadGen: when each begins, its latencies about once a second, and its end."""
 
-    number: int
     serving: Serving
     settings: LoadSettings
     batch_size: int
+    log: LoadGenLog
     write: Callable[[Event], None]
     clock: Callable[[], float]
+    tests_before: int
+    # Takes those of the tests that have ended.
+    findings: list[LoadFinding]
     answered: list[Answered] = field(default_factory=list)
-    # Answers that were told.
+    # Tests that have started, answers that were told, and the first answer of the test in progress.
+    started: int = 0
     told: int = 0
+    first: int = 0
 
     def __post_init__(self) -> None:
-        self.began, settings = self.clock(), self.settings
+        self.created = self.began = self.next = self.clock()
+
+    @property
+    def seconds(self) -> float:
+        """Seconds since the first test began."""
+        return self.clock() - self.created
+
+    def look(self) -> None:
+        """Tell what has happened since the last call."""
+        # In this order: all requests of a test have been answered when LoadGen logs the next one.
+        self.log.follow()
+        self.answered += self.serving.take_answered()
+        while self.started < len(self.log.tests):
+            if self.started:
+                self._finish(self.log.tests[self.started - 1])
+            self._begin(self.log.tests[self.started])
+        if self.started and self.clock() >= self.next:
+            self._tell(self._end_of(self.log.tests[self.started - 1]))
+
+    def end(self, verdict: LoadgenVerdict, latencies: Latencies) -> LoadFinding:
+        """Tell the end of the only test, and return what it has found by LoadGen's logs."""
+        self.answered += self.serving.take_answered()
+        self._tell(len(self.answered))
+        found = LoadFinding(utc_now(), self.settings, self.batch_size, verdict, latencies)
+        self.findings.append(found)
+        bound_ms = self.settings.bound_ms
+        self._done(found, passed=verdict.valid and (bound_ms is None or found.percentile_ms <= bound_ms))
+        return found
+
+    def end_search(self) -> Searched:
+        """Tell the end of the last test of a search."""
+        # Where a disk is full, LoadGen may have logged none.
+        for last in self.log.tests[-1:]:
+            self._finish(last)
+        highest = self.log.highest
+        return Searched(None if highest is None else highest.rate, [it.inference_ms for it in self.answered])
+
+    def _begin(self, test: LoggedTest) -> None:
+        self.first = self.log.first_query_of(test)
+        self.started += 1
+        self.began = self.clock()
         self.next = self.began + _SECONDS_BETWEEN_MESSAGES
-        is_stream = settings.kind in (ScenarioKind.SINGLE, ScenarioKind.MULTI)
-        samples = settings.queries * settings.samples_per_query if is_stream else settings.samples
+        settings = self.settings
+        # LoadGen prepares more queries of a stream than it sends.
+        queries = test.queries if settings.kind is ScenarioKind.SERVER else settings.queries
+        seconds = queries / test.rate if test.rate else max(queries * settings.expected_ms / 1000, settings.seconds)
+        if settings.kind is ScenarioKind.MULTI:
+            queries *= SAMPLES_PER_QUERY
+        if settings.kind is ScenarioKind.OFFLINE:
+            queries = max(queries, test.samples)
         self.write(
             LoadTestStarted(
-                number=self.number,
-                rate=settings.rate,
+                number=self._number,
+                rate=test.rate,
                 batch_size=self.batch_size,
-                queries=samples,
-                seconds_left=settings.least_queries / settings.per_second,
+                queries=queries,
+                seconds_left=seconds,
+                tests=self._number,
             )
         )
 
-    def look(self) -> None:
-        """Tell the new latencies if the last ones were told a while ago."""
-        if self.clock() >= self.next:
-            self._tell_answered()
+    def _finish(self, test: LoggedTest) -> None:
+        """Tell the end of a test of a search, and keep what it has found; LoadGen's trace may not be written yet."""
+        end = self._end_of(test)
+        self._tell(end)
+        answered, rate, passed = self.answered[self.first : end], test.rate, test.passed
+        if answered and rate is not None and passed is not None:
+            verdict = LoadgenVerdict(passed, () if passed else (_TOO_MANY_SLOW,), 0)
+            settings = replace(self.settings, rate=rate, search=None)
+            found = LoadFinding(utc_now(), settings, self.batch_size, verdict, latencies_since_due(answered, rate))
+            self.findings.append(found)
+            self._done(found, passed=passed)
 
-    def end(self, verdict: LoadgenVerdict, latencies: Latencies) -> LoadFinding:
-        """Tell the end of the test, and return what it has found by LoadGen's logs."""
-        self._tell_answered()
-        inferences_ms = [it.inference_ms for it in self.answered]
-        found = LoadFinding(utc_now(), self.settings, self.batch_size, verdict, latencies, inferences_ms)
-        bound_ms = self.settings.bound_ms
+    def _end_of(self, test: LoggedTest) -> int:
+        """Return the number of answers until the end of a test, as far as they have arrived."""
+        arrived = len(self.answered)
+        return min(self.first + test.queries, arrived) if self.settings.kind is ScenarioKind.SERVER else arrived
+
+    @property
+    def _number(self) -> int:
+        return self.tests_before + self.started
+
+    def _tell(self, end: int) -> None:
+        """Tell the latencies of answers up to that one."""
+        latencies_ms = tuple(it.latency_ns / _NS_PER_MS for it in self.answered[self.told : end])
+        self.told = max(self.told, end)
+        now = self.clock()
+        self.next = now + _SECONDS_BETWEEN_MESSAGES
+        if latencies_ms:
+            self.write(
+                LoadProgress(
+                    number=self._number, queries=end - self.first, seconds=now - self.began, latencies_ms=latencies_ms
+                )
+            )
+
+    def _done(self, found: LoadFinding, *, passed: bool) -> None:
         self.write(
             LoadTestDone(
-                number=self.number,
-                rate=self.settings.rate,
+                number=self._number,
+                rate=found.settings.rate,
                 batch_size=self.batch_size,
-                passed=verdict.valid and (bound_ms is None or found.percentile_ms <= bound_ms),
+                passed=passed,
                 percentile_ms=found.percentile_ms,
                 per_second=found.per_second,
             )
         )
-        return found
 
-    def _tell_answered(self) -> None:
-        self.answered += self.serving.take_answered()
-        latencies_ms = tuple(it.latency_ns / _NS_PER_MS for it in self.answered[self.told :])
-        self.told, now = len(self.answered), self.clock()
-        self.next = now + _SECONDS_BETWEEN_MESSAGES
-        if latencies_ms:
-            seconds = now - self.began
-            self.write(LoadProgress(number=self.number, queries=self.told, seconds=seconds, latencies_ms=latencies_ms))
+
+def latencies_since_due(answered: Sequence[Answered], rate: float) -> Latencies:
+    """Return latencies of a server as LoadGen counts them: from when each request was due by LoadGen's schedule.
+
+    The request that arrived with the least delay tells when the schedule began.
+    """
+    ordered = sorted(answered, key=lambda it: it.received_ns)
+    received_ns = np.array([it.received_ns for it in ordered], dtype=np.int64)
+    due_ns = np.rint(unit_schedule(len(ordered)) * (_NS_PER_SECOND / rate)).astype(np.int64)
+    began_ns = np.min(received_ns - due_ns)
+    delays_ns = received_ns - due_ns - began_ns
+    latencies_ns = delays_ns + np.array([it.latency_ns for it in ordered], dtype=np.int64)
+    seconds = (due_ns + latencies_ns).max() / _NS_PER_SECOND
+    return Latencies(latencies_ns.tolist(), delays_ns.tolist(), float(seconds))
 
 
 _SECONDS_BETWEEN_LOOKS = 0.2
@@ -169,8 +270,11 @@ class LoadTests:
     waited: float = 0.0
     # What else a user should know before believing the results.
     warnings: list[str] = field(default_factory=list)
-    # All tests that have ended.
+    # All tests that have ended, also those of a search that has not.
     findings: list[LoadFinding] = field(default_factory=list)
+    starts: int = 0
+    # Of all tests that LoadGen was started for.
+    tests: int = 0
 
     @property
     def all_warnings(self) -> list[str]:
@@ -181,29 +285,41 @@ class LoadTests:
 
     def run(self, settings: LoadSettings, batch_size: int) -> LoadFinding:
         """Carry out a test, and tell its progress."""
-        before, number = self.serving.contention(), len(self.findings) + 1
-        folder = self.folder / f"loadgen-{number}"
-        self.serving.largest = batch_size
-        self.serving.take_answered()
-        test, difference = LoadGenTest(settings, folder, self.serving.issue, self.changed), self.clocks.difference
-        self.serving.respond = test.complete
-        test.start()
-        progress = LoadTeller(number, self.serving, settings, batch_size, self.write, self.clocks.steady)
-        step = self._wait(test, progress, difference)
+        before = self.serving.contention()
+        test, progress, step = self._run(settings, batch_size)
         counted = [contention_between(*it) for it in zip(before, self.serving.contention(), strict=True)]
-        seconds = self.clocks.steady() - progress.began
-        self.waited = max([self.waited, *(it.waited_seconds / seconds for it in counted if it is not None)])
-        verdict, latencies = read_verdict(folder), read_latencies(folder, settings.kind)
-        compress_trace(folder)
+        shares = [it.waited_seconds / progress.seconds for it in counted if it is not None]
+        self.waited = max([self.waited, *shares])
+        verdict, latencies = read_verdict(test.folder), read_latencies(test.folder, settings.kind)
+        compress_trace(test.folder)
         if step:
             verdict = replace(verdict, valid=False, reasons=(*verdict.reasons, step))
         found = progress.end(verdict, latencies)
-        self.findings.append(found)
-        self._warn(found, folder)
+        self._warn(found, test.folder)
         return found
 
-    def _wait(self, test: LoadGenTest, progress: LoadTeller, difference: float) -> str:
-        """Wait for the end of LoadGen, and return a warning if the clock was set since it had this difference."""
+    def search(self, settings: LoadSettings, batch_size: int) -> Searched:
+        """Let LoadGen search for the highest rate within the bound, and tell the progress of its tests."""
+        test, progress, _ = self._run(settings, batch_size)
+        found = progress.end_search()
+        # Complete logs have a verdict. It is that on the last test, at the percentile of the search.
+        read_verdict(test.folder)
+        compress_trace(test.folder)
+        return found
+
+    def _run(self, settings: LoadSettings, batch_size: int) -> "_Ended":
+        """Run LoadGen to its end."""
+        self.starts += 1
+        test = LoadGenTest(settings, self.folder / f"loadgen-{self.starts}", self.serving.issue, self.changed)
+        log = LoadGenLog(test.folder, settings.rate)
+        progress = LoadTeller(
+            self.serving, settings, batch_size, log, self.write, self.clocks.steady, self.tests, self.findings
+        )
+        self.serving.largest = batch_size
+        self.serving.take_answered()
+        self.serving.respond = test.complete
+        difference = self.clocks.difference
+        test.start()
         while not test.ended:
             with self.waiting():
                 self.changed.wait(_SECONDS_BETWEEN_LOOKS)
@@ -219,13 +335,16 @@ class LoadTests:
         self.serving.raise_failure()
         if test.error is not None:
             raise ScenarioError(f"LoadGen failed: {test.error}; its logs are in {test.folder}")
-        if abs(step := self.clocks.difference - difference) <= _CLOCK_STEP_SECONDS:
-            return ""
-        self.warnings.append(
-            f"the clock of this host jumped by {step:+,.1f} s during a test, and LoadGen measures latencies with this "
-            "clock: measure again"
-        )
-        return self.warnings[-1]
+        progress.look()
+        self.tests += len(log.tests)
+        step, warning = self.clocks.difference - difference, ""
+        if abs(step) > _CLOCK_STEP_SECONDS:
+            warning = (
+                f"the clock of this host jumped by {step:+,.1f} s during a test, and LoadGen measures latencies with "
+                "this clock: measure again"
+            )
+            self.warnings.append(warning)
+        return _Ended(test, progress, warning)
 
     def _warn(self, found: LoadFinding, folder: Path) -> None:
         if found.verdict.errors:
@@ -241,16 +360,25 @@ class LoadTests:
             )
 
 
-# The first rate as a share of the expected one, low enough to pass; the factor for the next rate if it does not; and
-# how often it is lowered.
+class _Ended(NamedTuple):
+    """A test of LoadGen that has ended, its progress, and a warning if the clock was set meanwhile."""
+
+    test: LoadGenTest
+    progress: LoadTeller
+    step: str
+
+
+# The first rate as a share of the expected one, low enough to pass; the factor for the next rate if a search finds
+# none that passes; and the most searches.
 _FIRST, _LOWER, _MOST_LOWERINGS = 0.9, 0.7, 8
-# The share by which the next rate is higher, until one fails.
 _STEP = 0.15
-# The range in which the highest rate lies is halved until it is narrower than this share.
+# The search ends when it knows the highest rate to about this share.
 _RESOLUTION = 0.04
+# It ends when its bounds are less than two units of the last decimal apart, usually one and a half.
+_UNITS = 1.5
 # A test takes at least so many times the bound.
 _BOUNDS_IN_A_TEST = 10
-# The share by which the rates of the last tests differ.
+# The share by which the rates of the tests after the search differ.
 _CONFIRM, _MOST_CONFIRMATIONS = 0.03, 10
 
 
@@ -265,7 +393,7 @@ class RateSearch:
     passing_ms: float
 
     def find(self, expected: float | None) -> LoadFinding:
-        """Return the test of the highest rate that LoadGen calls valid; raise ScenarioError if there is none.
+        """Return the test of the highest rate that LoadGen finds and calls valid; raise ScenarioError if none passes.
 
         The search begins near the expected rate, if there is one.
         """
@@ -273,38 +401,43 @@ class RateSearch:
         # About the highest rate of a server that takes the same time for each request.
         slow = math.log(1 / (1 - self.settings.percentile / 100))
         likely = self.capacity / (1 + slow / (2 * self._bound_ms / self.settings.expected_ms))
-        best, too_high = self._first(_FIRST * min(expected or likely, self.capacity))
-        while too_high - best.rate > _RESOLUTION * best.rate:
-            tested = self._test(min((1 + _STEP) * best.rate, (best.rate + too_high) / 2))
-            if tested.verdict.valid:
-                best = tested
-            else:
-                too_high = tested.rate
+        found = self._test(self._highest(_FIRST * min(expected or likely, self.capacity)))
+        rises = found.verdict.valid
         for _ in range(_MOST_CONFIRMATIONS):
-            further = self._test((1 + _CONFIRM) * best.rate)
-            if not further.verdict.valid:
+            further = self._test((1 + _CONFIRM if rises else 1 - _CONFIRM) * found.rate)
+            if rises and not further.verdict.valid:
+                # The last valid test counts.
                 break
-            best = further
-        return best
-
-    def _first(self, rate: float) -> tuple[LoadFinding, float]:
-        """Return the test of the first valid rate, this one or a lower one, and the rate that is too high."""
-        too_high = math.inf
-        for _ in range(_MOST_LOWERINGS):
-            found = self._test(rate)
-            if found.verdict.valid:
-                return found, too_high
-            self._refuse_bound(found.inferences_ms)
-            too_high, rate = rate, _LOWER * rate
-        raise ScenarioError(
-            f"bound {self._bound_ms:g} ms: no rate keeps {self._percentile} of the requests within it, not even "
-            f"{too_high:.3g} per second; give a higher one"
-        )
+            found = further
+            if not rises and found.verdict.valid:
+                break
+        return found
 
     def _test(self, rate: float) -> LoadFinding:
-        # In a shorter test, no queue would grow beyond the bound at any rate.
-        seconds = max(self.settings.seconds, _BOUNDS_IN_A_TEST * self._bound_ms / 1000)
-        return self.tests.run(replace(self.settings, rate=rate, seconds=seconds), self.batch_size)
+        return self.tests.run(replace(self.settings, rate=rate, seconds=self._seconds), self.batch_size)
+
+    def _highest(self, rate: float) -> float:
+        """Return the highest rate that LoadGen finds; begin with this one."""
+        for _ in range(_MOST_LOWERINGS):
+            found = self.tests.search(self._search(rate), self.batch_size)
+            if found.highest is not None:
+                return found.highest
+            self._refuse_bound(found.inferences_ms)
+            rate *= _LOWER
+        raise ScenarioError(
+            f"bound {self._bound_ms:g} ms: no rate keeps {self._percentile} of the requests within it, not even "
+            f"{rate / _LOWER:.3g} per second; give a higher one"
+        )
+
+    def _search(self, rate: float) -> LoadSettings:
+        decimals = 0
+        while _UNITS * 10.0**-decimals > _RESOLUTION * rate:
+            decimals += 1
+        queries = max(self.settings.queries, math.ceil(rate * self._seconds))
+        # In the middle between two queries, since LoadGen rounds.
+        within = queries - slower_allowed(queries, self.settings.percentile) - 0.5
+        search = Search(_STEP, decimals, 100 * within / queries)
+        return replace(self.settings, rate=rate, seconds=self._seconds, search=search)
 
     def _refuse_bound(self, inferences_ms: Sequence[float]) -> None:
         """Raise ScenarioError if the inferences alone exceed the bound."""
@@ -314,6 +447,11 @@ class RateSearch:
                 f"bound {self._bound_ms:g} ms: a request that never waits takes {slow_ms:.3g} ms, so no rate keeps "
                 f"{self._percentile} of them within the bound; give a higher one"
             )
+
+    @property
+    def _seconds(self) -> float:
+        """The least duration of a test; in a shorter one, no queue would grow beyond the bound at any rate."""
+        return max(self.settings.seconds, _BOUNDS_IN_A_TEST * self._bound_ms / 1000)
 
     @property
     def _bound_ms(self) -> float:

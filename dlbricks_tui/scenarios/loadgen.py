@@ -16,19 +16,34 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from dlbricks_tui.files import open_regular
 from dlbricks_tui.scenarios.kinds import ScenarioKind
 from dlbricks_tui.scenarios.scenario import SAMPLES_PER_QUERY, SCHEDULE_SEED, ScenarioError
 
 # The logs of a test, and what its trace has for each sample.
 _LOG_BYTES, _BYTES_PER_SAMPLE = 64 << 20, 1500
+# Of a search.
+_MOST_TESTS = 10
 _NS_PER_MS = 1e6
 # A server without a bound is never too slow.
 _NO_BOUND_MS = 1e7
 
 
+@dataclass(frozen=True, slots=True)
+class Search:
+    """A search for the highest rate within the bound."""
+
+    # The share by which the next rate is higher, until one fails.
+    step: float
+    # Of requests per second.
+    decimals: int
+    # Of the latencies: a rate passes if it is within the bound.
+    percentile: float
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoadSettings:
-    """The settings of a test."""
+    """A test, or a search that consists of several."""
 
     kind: ScenarioKind
     percentile: float
@@ -40,25 +55,15 @@ class LoadSettings:
     # Of a server.
     bound_ms: float | None = None
     rate: float | None = None
-
-    @property
-    def per_second(self) -> float:
-        """About how many queries are sent in a second."""
-        return self.rate or 1000 / self.expected_ms
-
-    @property
-    def least_queries(self) -> int:
-        """About how many queries are sent, at least."""
-        return max(self.queries, math.ceil(self.seconds * self.per_second))
-
-    @property
-    def samples_per_query(self) -> int:
-        return SAMPLES_PER_QUERY if self.kind is ScenarioKind.MULTI else 1
+    search: Search | None = None
 
     @property
     def samples(self) -> int:
-        """About how many samples are sent."""
-        return self.least_queries * self.samples_per_query
+        """About how many samples are sent, at most."""
+        per_second = self.rate or 1000 / self.expected_ms
+        queries = max(self.queries, math.ceil(self.seconds * per_second))
+        queries *= SAMPLES_PER_QUERY if self.kind is ScenarioKind.MULTI else 1
+        return queries * (_MOST_TESTS if self.search else 1)
 
 
 class LoadGenTest:
@@ -105,7 +110,7 @@ class LoadGenTest:
         asked, module = self._settings, self._module
         found = module.TestSettings()
         found.scenario = getattr(module.TestScenario, _SCENARIOS[asked.kind])
-        found.mode = module.TestMode.PerformanceOnly
+        found.mode = module.TestMode.FindPeakPerformance if asked.search else module.TestMode.PerformanceOnly
         found.min_query_count = asked.queries
         found.min_duration_ms = round(asked.seconds * 1000)
         share, expected_ns = asked.percentile / 100, asked.expected_ms * _NS_PER_MS
@@ -115,10 +120,13 @@ class LoadGenTest:
         found.multi_stream_expected_latency_ns = expected_ns
         found.multi_stream_samples_per_query = SAMPLES_PER_QUERY
         found.offline_expected_qps = 1000 / asked.expected_ms
-        found.server_target_latency_percentile = share
+        found.server_target_latency_percentile = (asked.search or asked).percentile / 100
         found.server_target_latency_ns = round((asked.bound_ms or _NO_BOUND_MS) * _NS_PER_MS)
         if asked.rate is not None:
             found.server_target_qps = asked.rate
+        if asked.search is not None:
+            found.server_find_peak_qps_boundary_step_size = asked.search.step
+            found.server_find_peak_qps_decimals_of_precision = asked.search.decimals
         # A prediction simulates the same arrivals. LoadGen's other seeds never change.
         found.schedule_rng_seed = SCHEDULE_SEED
         return found
@@ -165,7 +173,7 @@ def _ignore(*_: object) -> None:
     pass
 
 
-_SUMMARY, _TRACE = "mlperf_log_summary.txt", "mlperf_log_trace.json"
+_SUMMARY, _DETAIL, _TRACE = "mlperf_log_summary.txt", "mlperf_log_detail.txt", "mlperf_log_trace.json"
 _NS_PER_SECOND, _NS_PER_US = 1e9, 1e3
 
 _VERDICT = re.compile(r"^Result is : (VALID|INVALID)$", re.MULTILINE)
@@ -177,6 +185,16 @@ _SAMPLE = re.compile(
     r'"name":"Sample","cat":"default","ph":"b",.*"ts":([\d.]+),.*"query_seq":(\d+),.*'
     r'"issue_start_ns":(\d+),"complete_ns":(\d+)'
 )
+_LOGGED = re.compile(
+    r'"key": "(generated_query_count|generated_samples_per_query|generic_message|error_runtime)", '
+    r'"value": "?([^"]*?)"?, "time_ms"'
+)
+_FIRST_RATE = re.compile(r"Check validity of the base settings field: ([\d.]+)")
+_WIDER = re.compile(r"FindBoundaries: Checking fields \[([\d.]+), ([\d.]+)\)")
+_BETWEEN = re.compile(r"Testing the mid value of bounds \[([\d.]+), ([\d.]+)\): ([\d.]+)")
+_BOUNDARIES = re.compile(r"Found boundaries: \[([\d.]+), ([\d.]+)\)")
+_HIGHEST = re.compile(r"Found peak performance field: ([\d.]+)")
+_FIRST_FAILS = "Initial lower bound does not satisfy"
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,6 +204,18 @@ class LoadgenVerdict:
     valid: bool
     reasons: tuple[str, ...]
     errors: int
+
+
+@dataclass(slots=True)
+class LoggedTest:
+    """A test of a search, as far as LoadGen has logged it."""
+
+    rate: float | None
+    queries: int
+    # Of each query.
+    samples: int = 1
+    # None: LoadGen has not decided yet.
+    passed: bool | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -263,3 +293,63 @@ def delete_traces(folder: Path) -> bool:
             trace.unlink()
             deleted = True
     return deleted
+
+
+class LoadGenLog:
+    """Follows the detailed log of LoadGen: which tests it has started, and which of them passed."""
+
+    def __init__(self, folder: Path, rate: float | None) -> None:
+        self.tests: list[LoggedTest] = []
+        self._path = folder / _DETAIL
+        self._rate = rate
+        self._read = 0
+
+    @property
+    def highest(self) -> LoggedTest | None:
+        """The test of the highest rate that passed."""
+        passed = [it for it in self.tests if it.passed]
+        return max(passed, key=lambda it: it.rate or 0.0, default=None)
+
+    def first_query_of(self, test: LoggedTest) -> int:
+        """Return the number of the first query of a test: LoadGen counts on from test to test."""
+        return sum(it.queries for it in self.tests[: self.tests.index(test)])
+
+    def follow(self) -> None:
+        """Read what LoadGen has logged since the last call."""
+        try:
+            with open_regular(self._path) as log:
+                log.seek(self._read)
+                written = log.read()
+        except OSError:
+            return
+        whole = written[: written.rfind(b"\n") + 1]
+        self._read += len(whole)
+        for key, value in _LOGGED.findall(whole.decode(errors="replace")):
+            if key == "generated_query_count":
+                self.tests.append(LoggedTest(self._rate, int(value)))
+            elif key == "generated_samples_per_query":
+                self.tests[-1].samples = int(value)
+            else:
+                self._take(value)
+
+    def _take(self, message: str) -> None:
+        if found := _FIRST_RATE.search(message):
+            self._rate = float(found[1])
+        elif found := _WIDER.search(message):
+            self._decide(passed=True)
+            self._rate = float(found[2])
+        elif found := _BETWEEN.search(message):
+            self._decide_by_lower_bound(found[1])
+            self._rate = float(found[3])
+        elif _BOUNDARIES.search(message) or _FIRST_FAILS in message:
+            self._decide(passed=False)
+        elif found := _HIGHEST.search(message):
+            self._decide_by_lower_bound(found[1])
+
+    def _decide_by_lower_bound(self, bound: str) -> None:
+        """The rate that was tested last is the lower bound now if it passed."""
+        self._decide(passed=bool(self.tests) and self.tests[-1].rate == float(bound))
+
+    def _decide(self, *, passed: bool) -> None:
+        if self.tests and self.tests[-1].passed is None:
+            self.tests[-1].passed = passed

@@ -472,7 +472,7 @@ def predict(scenario: Scenario, service: ServiceTimes) -> PredictedLoad:
     Many tests are simulated, each as long as LoadGen's, with its arrivals. In each one the service times are scaled by
     a value from the interval of the estimate. A value is the median of the tests, and its interval holds 95 % of them.
     So `per_second` of a server without a rate is the rate that LoadGen's test passes half of the time: it compares
-    with the highest rate that a search by tests finds. Percentiles are those of a test, at this rate.
+    with the highest rate that LoadGen's search finds. Percentiles are those of a test, at this rate.
 
     Raise ScenarioError if no request can meet the bound, or if a test has too many queries to simulate.
     """

@@ -1,4 +1,4 @@
-"""MLPerf LoadGen: its settings, its logs (LoadGen 6) and the search for the highest rate; instances that serve."""
+"""MLPerf LoadGen: its settings, its logs (LoadGen 6) and its search for the highest rate; instances that serve."""
 
 import threading
 from collections.abc import Sequence
@@ -11,16 +11,18 @@ from typing import Any
 import pytest
 
 from dlbricks_tui.scenarios.kinds import ScenarioKind
-from dlbricks_tui.scenarios.load_tests import Clocks, LoadFinding, LoadTests, RateSearch
+from dlbricks_tui.scenarios.load_tests import Clocks, LoadFinding, LoadTests, RateSearch, Searched
 from dlbricks_tui.scenarios.loadgen import (
     Latencies,
+    LoadGenLog,
     LoadGenTest,
     LoadgenVerdict,
     LoadSettings,
+    Search,
     read_latencies,
     read_verdict,
 )
-from dlbricks_tui.scenarios.scenario import SCHEDULE_SEED, ScenarioError
+from dlbricks_tui.scenarios.scenario import SCHEDULE_SEED, ScenarioError, percentile_of
 from dlbricks_tui.scenarios.serving import Answered, Instance, Serving, SingleRequests, single_requests
 
 
@@ -43,6 +45,7 @@ def test_a_long_test_needs_more_room_for_its_logs() -> None:
     assert replace(STREAM, kind=ScenarioKind.MULTI).samples == 8 * 64
     server = replace(STREAM, kind=ScenarioKind.SERVER, rate=50.0, seconds=600.0)
     assert server.samples == 30_000
+    assert replace(server, search=Search(0.15, 1, 99.7)).samples > 5 * 30_000
 
 
 def test_a_disk_without_room_for_the_logs_is_refused_before_the_test(
@@ -112,27 +115,69 @@ def test_latencies_are_those_of_queries_in_their_order_since_they_were_due(tmp_p
     assert len(read_latencies(tmp_path, ScenarioKind.OFFLINE).latencies_ns) == 3
 
 
+def message(key: str, value: str) -> str:
+    return f':::MLLOG {{"key": "{key}", "value": {value}, "time_ms": 0.1, "namespace": "mlperf::logging"}}\n'
+
+
+def test_the_tests_of_a_search_are_followed_while_loadgen_logs_them(tmp_path: Path) -> None:
+    path = tmp_path / "mlperf_log_detail.txt"
+    log = LoadGenLog(tmp_path, 30.0)
+    log.follow()
+    assert log.tests == []
+    steps = (
+        ('"FindPeakPerformance: Check validity of the base settings field: 30.000000"', 30.0, None),
+        ('"FindBoundaries: Checking fields [30.000000, 34.500000)"', 34.5, True),
+        ('"FindPeakPerformance: Found boundaries: [30.000000, 34.500000)"', None, False),
+        ('"FindPeakPerformanceBinarySearch: Testing the mid value of bounds [30.0, 34.5): 32.250000"', 32.25, False),
+        ('"FindPeakPerformanceBinarySearch: Testing the mid value of bounds [32.250000, 34.5): 33.375"', 33.375, True),
+    )
+    for value, rate, passed in steps:
+        before = len(log.tests)
+        with path.open("a") as file:
+            file.write(message("generic_message", value))
+            if rate is not None:
+                file.write(message("generated_query_count", "662"))
+                # A line that LoadGen has not written to its end.
+                file.write(':::MLLOG {"key": "generated_')
+                file.flush()
+                log.follow()
+                file.write('samples_per_query", "value": 1, "time_ms": 0.1}\n')
+        log.follow()
+        if rate is not None:
+            assert log.tests[-1].rate == rate
+        if before:
+            assert log.tests[before - 1].passed is passed
+    with path.open("a") as file:
+        file.write(message("generic_message", '"FindPeakPerformance: Found peak performance field: 32.250000"'))
+    log.follow()
+    assert [it.passed for it in log.tests] == [True, False, True, False]
+    assert log.highest is log.tests[2]
+    assert log.first_query_of(log.tests[2]) == 2 * 662
+
+
 SETTINGS = LoadSettings(
     kind=ScenarioKind.SERVER, percentile=99.0, queries=662, seconds=0.0, expected_ms=20.0, bound_ms=100.0
 )
 
 
 class KnownServer(LoadTests):
-    """Tests of a server that LoadGen calls valid up to a rate, but for those that another program has disturbed."""
+    """Tests of a server that keeps its bound up to a rate; LoadGen's verdict is positive up to a lower one."""
 
-    def __init__(self, highest: float, inferences_ms: Sequence[float] = (20.0,), disturbed: Sequence[int] = ()) -> None:
-        self.highest, self.inferences_ms, self.disturbed = highest, inferences_ms, disturbed
-        self.tried: list[LoadSettings] = []
+    def __init__(self, highest: float, valid: float, inferences_ms: Sequence[float] = (20.0,)) -> None:
+        self.highest, self.valid, self.inferences_ms = highest, valid, inferences_ms
+        self.searched: list[LoadSettings] = []
+        self.confirmed: list[float] = []
 
-    @property
-    def rates(self) -> list[float | None]:
-        return [it.rate for it in self.tried]
+    def search(self, settings: LoadSettings, batch_size: int) -> Searched:
+        self.searched.append(settings)
+        rate = settings.rate or 0.0
+        return Searched(self.highest if rate <= self.highest else None, self.inferences_ms)
 
     def run(self, settings: LoadSettings, batch_size: int) -> LoadFinding:
-        self.tried.append(settings)
-        is_valid = (settings.rate or 0.0) <= self.highest and len(self.tried) not in self.disturbed
-        found = LoadgenVerdict(is_valid, (), 0), Latencies([1], [0], 1.0), self.inferences_ms
-        return LoadFinding("2026-11-27T08:00:00+00:00", settings, batch_size, *found)
+        rate = settings.rate or 0.0
+        self.confirmed.append(rate)
+        verdict = LoadgenVerdict(rate <= self.valid, (), 0)
+        return LoadFinding("2026-11-27T08:00:00+00:00", settings, batch_size, verdict, Latencies([1], [0], 1.0))
 
 
 def find(tests: KnownServer, expected: float | None, settings: LoadSettings = SETTINGS) -> LoadFinding:
@@ -140,52 +185,81 @@ def find(tests: KnownServer, expected: float | None, settings: LoadSettings = SE
 
 
 @pytest.mark.parametrize(
-    ("highest", "disturbed", "rates"),
+    ("highest", "valid", "searched", "confirmed", "rate"),
     [
-        # The first rate is a little below the expected one. Of a range in which the highest rate lies, half is left.
-        (35.0, (), [30.6, 35.19, 32.895, 34.0425, 35.063775]),
+        # A search begins a little below the expected rate.
+        (35.0, 35.0, [30.6], [35.0, 36.05], 35.0),
         # A first rate that fails is lowered until one passes.
-        (12.0, (), [30.6, 21.42, 14.994, 10.4958, 12.07017, 11.282985, 11.6765775, 12.026874825]),
+        (12.0, 12.0, [30.6, 21.42, 14.994, 10.4958], [12.0, 12.36], 12.0),
+        # A rate that LoadGen does not call valid is lowered until it does.
+        (35.0, 33.5, [30.6], [35.0, 33.95, 32.9315], 32.9315),
         # A disturbed test has ended the search too early: a valid rate is raised until one is not valid.
-        (36.0, (2,), [30.6, 35.19, 32.895, 34.0425, 35.063775, 36.11568825]),
+        (35.0, 37.5, [30.6], [35.0, 36.05, 37.1315, 38.245445], 37.1315),
     ],
 )
-def test_the_highest_valid_rate_is_found(highest: float, disturbed: Sequence[int], rates: list[float]) -> None:
-    tests = KnownServer(highest, disturbed=disturbed)
+def test_the_rate_of_a_search_is_confirmed_by_a_test_of_its_own(
+    highest: float, valid: float, searched: list[float], confirmed: list[float], rate: float
+) -> None:
+    tests = KnownServer(highest, valid)
     found = find(tests, 34.0)
-    assert tests.rates == pytest.approx(rates)
-    assert found.rate == pytest.approx(rates[-2]) and found.verdict.valid
+    assert [it.rate for it in tests.searched] == pytest.approx(searched)
+    assert tests.confirmed == pytest.approx(confirmed)
+    assert found.rate == pytest.approx(rate) and found.verdict.valid
+
+
+def test_a_server_that_is_never_valid_shows_the_last_verdict() -> None:
+    tests = KnownServer(35.0, 1.0)
+    found = find(tests, 34.0)
+    assert len(tests.confirmed) == 11
+    assert not found.verdict.valid and found.rate == tests.confirmed[-1]
 
 
 @pytest.mark.parametrize("expected", [None, 1e9])
 def test_no_rate_is_tried_that_the_server_cannot_answer_in_the_long_run(expected: float | None) -> None:
-    tests = KnownServer(35.0)
+    tests = KnownServer(35.0, 35.0)
     find(tests, expected)
-    assert (tests.tried[0].rate or 0.0) < 50.0
+    assert (tests.searched[0].rate or 0.0) < 50.0
 
 
 def test_an_impossible_bound_is_refused_with_its_reason() -> None:
     with pytest.raises(
         ScenarioError, match=r"bound 10 ms: a request that never waits takes 20\.2 ms, so no rate keeps 99 %"
     ):
-        find(KnownServer(0.0), 34.0, replace(SETTINGS, bound_ms=10.0))
+        find(KnownServer(0.0, 0.0), 34.0, replace(SETTINGS, bound_ms=10.0))
     # The median inference is short enough, and more than one in a hundred is not.
-    slow = KnownServer(0.0, [20.0] * 95 + [120.0] * 5)
+    slow = KnownServer(0.0, 0.0, [20.0] * 95 + [120.0] * 5)
     with pytest.raises(ScenarioError, match="a request that never waits takes 120 ms"):
         find(slow, 34.0)
-    assert len(slow.tried) == 1
+    assert len(slow.searched) == 1
 
 
 def test_a_search_ends_if_no_rate_passes() -> None:
-    tests = KnownServer(0.0)
+    tests = KnownServer(0.0, 0.0)
     with pytest.raises(ScenarioError, match=r"bound 100 ms: no rate keeps .* not even 2\.52 per second"):
         find(tests, 34.0)
 
 
+@pytest.mark.parametrize(("queries", "allowed"), [(662, 1), (1_307, 5)])
+def test_a_rate_passes_the_search_if_the_verdict_would_be_positive(queries: int, allowed: int) -> None:
+    tests = KnownServer(35.0, 35.0)
+    find(tests, 34.0, replace(SETTINGS, queries=queries))
+    search = tests.searched[0].search
+    assert search is not None
+    for slow, passes in ((allowed, True), (allowed + 1, False)):
+        latencies_ms = [20.0] * (queries - slow) + [120.0] * slow
+        assert (percentile_of(latencies_ms, search.percentile) <= 100.0) is passes
+
+
 def test_a_test_is_so_long_that_a_queue_can_grow_beyond_the_bound() -> None:
-    tests = KnownServer(35.0)
+    tests = KnownServer(35.0, 35.0)
     find(tests, 34.0, replace(SETTINGS, bound_ms=60_000.0))
-    assert tests.tried[0].seconds == 600.0
+    assert tests.searched[0].seconds == 600.0
+    # It is as exact as a few percent.
+    for expected, decimals in ((49.0, 0), (34.0, 1), (3.0, 2)):
+        tests = KnownServer(50.0, 50.0)
+        find(tests, expected)
+        search = tests.searched[0].search
+        assert search is not None and search.decimals == decimals
 
 
 PATIENCE_SECONDS = 60.0
@@ -305,10 +379,9 @@ def test_an_instance_that_fails_at_the_end_of_a_test_leaves_no_result(
     monkeypatch.setattr("dlbricks_tui.scenarios.load_tests.LoadGenTest", EndedTest)
     serving = Serving([Gated([1])], threading.Event())
     serving.failure = ScenarioError("the worker was lost")
-    monkeypatch.setattr(Serving, "contention", lambda _: [])
     tests = LoadTests(serving, tmp_path, threading.Event(), lambda _: None, nullcontext, Clocks())
     with pytest.raises(ScenarioError, match="the worker was lost"):
-        tests.run(SETTINGS, 1)
+        tests.search(SETTINGS, 1)
 
 
 class Timed(Serving):

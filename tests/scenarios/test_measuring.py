@@ -72,7 +72,10 @@ def batch_host(host: Host) -> Host:
 
 @pytest.fixture
 def short_search(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let each test of a search be short, and the second rate be far too high."""
+    """Let each test of a search be short, and the second rate be far too high.
+
+    LoadGen goes on with a search that has ended early, in which every rate passes, until it has found the highest.
+    """
     monkeypatch.setattr("dlbricks_tui.scenarios.load_tests._STEP", 30.0)
     monkeypatch.setattr("dlbricks_tui.scenarios.load_tests._BOUNDS_IN_A_TEST", 1.25)
 

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from dlbricks_tui.estimate.knowledge import Latency
 from dlbricks_tui.scenarios.kinds import ScenarioKind
+from dlbricks_tui.scenarios.load_tests import latencies_since_due
 from dlbricks_tui.scenarios.loadgen import LoadGenTest, LoadSettings
 from dlbricks_tui.scenarios.predicting import (
     BrickSamples,
@@ -42,6 +43,7 @@ from dlbricks_tui.scenarios.scenario import (
     measured_load,
     percentile_of,
 )
+from dlbricks_tui.scenarios.serving import Answered
 from dlbricks_tui.store.records import LoadTest
 from dlbricks_tui.store.statistics import pack_latencies
 from tests.store.samples import load_test
@@ -409,3 +411,22 @@ def test_the_fewest_queries_allow_one_slow_one(percentile: float) -> None:
     assert slower_allowed(queries - 1, percentile) == 0
     # Too few queries allow none at all.
     assert slower_allowed(math.ceil(math.log(0.01) / math.log(0.99)) - 1, 99.0) == -1
+
+
+RATE, BEGAN_NS = 50.0, 7_000_000_000
+DUE_NS = BEGAN_NS + np.rint(unit_schedule(100) / RATE * 1e9).astype(np.int64)
+
+
+def answered(late_ns: int = 0, from_request: int = 50) -> list[Answered]:
+    """Return requests that each take 8 ms, of which the later ones arrive late, in no order."""
+    received = [int(due) + late_ns * (number >= from_request) for number, due in enumerate(DUE_NS)]
+    return [Answered(it, 8_000_000, 7.9) for it in reversed(received)]
+
+
+def test_latencies_count_from_when_requests_were_due_and_have_their_delays() -> None:
+    found = latencies_since_due(answered(), RATE)
+    assert (found.latencies_ns, found.delays_ns) == ([8_000_000] * 100, [0] * 100)
+    assert found.seconds == pytest.approx((DUE_NS[-1] - BEGAN_NS) / 1e9 + 0.008)
+    late = latencies_since_due(answered(late_ns=3_000_000), RATE)
+    assert late.latencies_ns == [8_000_000] * 50 + [11_000_000] * 50
+    assert late.delays_ns == [0] * 50 + [3_000_000] * 50
