@@ -293,16 +293,18 @@ class Describe(Request[Described]):
 
 @dataclass(frozen=True)
 class Infer(Request[Inferred]):
-    """Ask for the shapes and dtypes of all outputs, given those of some variables by name."""
+    """Ask for the shapes and dtypes of all outputs, given the shapes of some variables by name."""
 
     symbol: str
     shapes: Mapping[str, tuple[int, ...]]
-    dtypes: Mapping[str, str]
 
 
 @dataclass(frozen=True)
 class Fuse(Request[Fused]):
-    """Ask for the graph that the framework's optimiser makes of this one, or of a model file."""
+    """Ask for the graph that the framework's optimiser makes of this one, or of a model file.
+
+    Of an ONNX model, `shapes` has those of inputs, in order, and of weights, whose types are in `dtypes`.
+    """
 
     symbol: str
     shapes: Mapping[str, tuple[int, ...]]

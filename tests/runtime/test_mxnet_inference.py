@@ -18,10 +18,8 @@ IMAGE = (1, 3, 32, 32)
 NOTHING = Tensor(None, None)
 
 
-def infer(
-    worker: Worker, symbol: str, shapes: Mapping[str, tuple[int, ...]], dtypes: Mapping[str, str] | None = None
-) -> Inferred:
-    return worker.ask(Infer(symbol, shapes, dtypes or {}), PATIENCE_SECONDS)
+def infer(worker: Worker, symbol: str, shapes: Mapping[str, tuple[int, ...]]) -> Inferred:
+    return worker.ask(Infer(symbol, shapes), PATIENCE_SECONDS)
 
 
 def refusal(worker: Worker, symbol: str, shapes: Mapping[str, tuple[int, ...]]) -> WorkerRefusedError:
@@ -211,7 +209,7 @@ def test_a_fused_graph_is_a_symbol_file_with_its_own_shapes_and_the_names_of_the
     assert [entry["name"] for entry in nodes[:3]] == ["data", "conv_weight", "conv_bias"]
     assert [entry["name"] for entry in nodes[3]["subgraphs"][0]["nodes"] if entry["op"] != "null"] == ["conv", "relu"]
     assert [tensors[0].shape for tensors in fused.outputs] == [IMAGE, (3, 3, 3, 3), (3,), IMAGE]
-    again = fusing_worker.ask(Infer(fused.symbol, {"data": IMAGE}, {}), PATIENCE_SECONDS)
+    again = fusing_worker.ask(Infer(fused.symbol, {"data": IMAGE}), PATIENCE_SECONDS)
     assert (again.outputs, again.unknown) == (fused.outputs, ())
 
 

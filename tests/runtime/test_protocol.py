@@ -144,5 +144,5 @@ def test_requests_and_replies_are_distinguished() -> None:
 
 
 def test_each_request_has_a_reply_type() -> None:
-    assert answers(Infer("", {}, {}), Inferred((), ()))
+    assert answers(Infer("", {}), Inferred((), ()))
     assert not answers(Fuse("", {}, {}), Inferred((), ()))
