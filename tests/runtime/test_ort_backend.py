@@ -13,7 +13,7 @@ from onnx.helper import tensor_dtype_to_np_dtype
 from dlbricks_tui.bricks.identity import as_optimised
 from dlbricks_tui.bricks.programs import file_program, model_program, sequence_program
 from dlbricks_tui.runtime import protocol
-from dlbricks_tui.runtime.inside.backend import RefusalError
+from dlbricks_tui.runtime.inside.backend import RefusalError, unwatched
 from dlbricks_tui.runtime.inside.measuring import LoadedPrograms
 from dlbricks_tui.runtime.inside.openvino_backend import OpenVino
 from dlbricks_tui.runtime.inside.openvino_models import load_openvino
@@ -257,7 +257,7 @@ def test_each_run_continues_where_the_last_one_ended(backend: OnnxRuntime) -> No
         bound.run()
     assert bound.outputs[0].data_ptr() == total.data_ptr()
     assert total.numpy().tolist() == [3, 3]
-    bound.profiled().run(1, 2, lambda: None)
+    bound.profiled().run(1, 2, lambda: None, unwatched)
     assert total.numpy().tolist() == [6, 6]
 
 
@@ -269,7 +269,7 @@ def test_openvino_writes_in_place(monkeypatch: pytest.MonkeyPatch) -> None:
         bound.run()
     assert bound.inputs[1].data.tolist() == [3, 3]
     # The first run under the profiler is not counted.
-    bound.profiled().run(1, 2, lambda: None)
+    bound.profiled().run(1, 2, lambda: None, unwatched)
     assert bound.inputs[1].data.tolist() == [7, 7]
 
 

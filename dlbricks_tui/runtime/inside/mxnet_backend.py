@@ -32,9 +32,9 @@ from dlbricks_tui.runtime.inside.backend import (
     SWEPT,
     Backend,
     BoundNetwork,
-    OperatorsOfRuns,
     ProfiledNetwork,
     RefusalError,
+    Watch,
     rows_of,
 )
 from dlbricks_tui.runtime.inside.measuring import lines_printed, mark
@@ -49,6 +49,7 @@ from dlbricks_tui.runtime.inside.values import (
     variance_values,
     variances,
 )
+from dlbricks_tui.runtime.protocol import TracedOperator
 
 BACKEND_VARIABLE = "MXNET_SUBGRAPH_BACKEND"
 # Before 1.6 MXNet had no subgraph backend and did not know this value.
@@ -322,31 +323,20 @@ class ProfiledSymbol(ProfiledNetwork):
             self._operators.append((int(match[1]), op))
         self._recorder = _Recorder(mxnet)
 
-    def run(self, warm: int, repeat: int, before: Callable[[], Any]) -> list[list[protocol.TracedOperator]]:
-        """Run the symbol, and return the operator times of the last `repeat` runs."""
-        for _ in range(warm):
-            before()
-            self._run()
-        runs = []
-        for _ in range(repeat):
-            before()
-            self._recorder.start()
-            self._run()
-            runs.append(matched(self._operators, events_in(self._recorder.stop())))
-        return runs
-
-    def trace(self, warm: int, repeat: int, watch: Callable[[Callable[[], None]], int]) -> OperatorsOfRuns:
+    def run(self, warm: int, repeat: int, before: Callable[[], Any], watch: Watch) -> list[list[TracedOperator]]:
         """Run the symbol; MXNet reads the clock of the host, too."""
         for _ in range(warm):
+            before()
             self._run()
         runs = []
         for _ in range(repeat):
+            before()
             self._recorder.start()
             begin = watch(self._run)
             times = matched(self._operators, events_in(self._recorder.stop()))
             # It counts whole microseconds, so an operator may seem to start before the run.
             runs.append([it._replace(start_ns=max(0, it.start_ns - begin)) for it in times])
-        return OperatorsOfRuns(runs, has_starts=True)
+        return runs
 
     def _run(self) -> None:
         self._executor.forward(is_train=False)
@@ -366,11 +356,9 @@ def events_in(text: str) -> list[tuple[str, int, int]]:
     return sorted(found, key=lambda event: event[1])
 
 
-def matched(
-    operators: Sequence[tuple[int, str]], events: Iterable[tuple[str, int, int]]
-) -> list[protocol.TracedOperator]:
+def matched(operators: Sequence[tuple[int, str]], events: Iterable[tuple[str, int, int]]) -> list[TracedOperator]:
     """Assign the events to nodes. An operator that only passes on memory is skipped by MXNet and has no event."""
-    found: list[protocol.TracedOperator] = []
+    found: list[TracedOperator] = []
     waiting = iter(operators)
     for name, start, duration in events:
         node = next((number for number, op in waiting if op == name), None)
@@ -378,5 +366,5 @@ def matched(
             raise RefusalError(
                 protocol.Reason.UNBUILDABLE, f"the profiler shows a {name} that the graph does not have there"
             )
-        found.append(protocol.TracedOperator(node, name, start, duration))
+        found.append(TracedOperator(node, name, start, duration))
     return found

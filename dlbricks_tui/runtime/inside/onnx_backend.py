@@ -333,19 +333,19 @@ class OnnxNetwork(BoundNetwork):
     """An ONNX model ready to run, as soon as it is fed."""
 
     def __init__(self, network: Network) -> None:
-        self._network = network
+        self.network = network
         self.inputs: Sequence[Any] = ()
         self.outputs: Sequence[Any] = ()
         # The number of outputs, and the arrays of those that are written in place.
         self._results = 0
-        self._in_place: Mapping[int, Any] = {}
+        self.in_place: Mapping[int, Any] = {}
 
     def feed(self, arrays: Sequence[Any]) -> None:
         """Let the model read these arrays as its inputs, in order."""
-        if len(arrays) != len(self._network.inputs):
-            raise RefusalError(Reason.MALFORMED, f"{len(self._network.inputs)} inputs are fed {len(arrays)} arrays")
+        if len(arrays) != len(self.network.inputs):
+            raise RefusalError(Reason.MALFORMED, f"{len(self.network.inputs)} inputs are fed {len(arrays)} arrays")
         self.inputs = list(arrays)
-        self._in_place = _in_place(self._network, self.inputs, self._results)
+        self.in_place = _in_place(self.network, self.inputs, self._results)
         self._bind_arrays()
 
     def output_types(self) -> list[ArrayType]:

@@ -19,7 +19,7 @@ from time import perf_counter
 from typing import Any
 
 from dlbricks_tui.runtime import protocol
-from dlbricks_tui.runtime.inside.backend import BoundNetwork, OperatorsOfRuns, ProfiledNetwork, RefusalError
+from dlbricks_tui.runtime.inside.backend import BoundNetwork, ProfiledNetwork, RefusalError, Watch
 from dlbricks_tui.runtime.inside.measuring import lines_printed
 from dlbricks_tui.runtime.inside.onnx_backend import Filling, OnnxBackend, OnnxNetwork, numpy_values
 from dlbricks_tui.runtime.inside.openvino_decoders import ModelRequest, decoder_extensions, with_state
@@ -45,40 +45,30 @@ _ROUNDED_OFF_US = 0.5
 _PASSING = ("Reshape", "Squeeze", "Unsqueeze", "Flatten", "Split", "Concatenation", "StridedSlice")
 
 
-class ProfiledOpenvinoModel(ProfiledNetwork):
+class _ProfiledModel(ProfiledNetwork):
     """A model that is compiled with counters, and again when these have become coarse."""
 
-    def __init__(
-        self, core: Any, model: Any, text: ModelText, inputs: Sequence[Any], in_place: Mapping[int, Any]
-    ) -> None:
-        self._core = core
-        self._model = model
+    has_starts = False
+
+    def __init__(self, bound: _BoundModel, text: ModelText) -> None:
+        self._bound = bound
         self._text = text
-        self._inputs = inputs
-        self._in_place = in_place
         self._request: Any = None
         self._runs = 0
         # The executed nodes, and for each the number of a node of the network.
         self._executed: Sequence[Executed] = ()
         self._numbers: Sequence[int] = ()
 
-    def run(self, warm: int, repeat: int, before: Callable[[], Any]) -> list[list[TracedOperator]]:
+    def run(self, warm: int, repeat: int, before: Callable[[], Any], watch: Watch) -> list[list[TracedOperator]]:
         """Run the model; return the mean times of the last `repeat` runs as those of one run."""
         begin, taken_us = self._begun(warm, repeat, before), 0.0
         for _ in range(repeat):
             before()
             began = perf_counter()
-            self._run(lambda: None)
+            watch(self._run)
             taken_us += (perf_counter() - began) * 1e6
         row = self._row(begin, repeat)
         return [_with_overhead(row, taken_us / repeat) if self._request.has_caches else row]
-
-    def trace(self, warm: int, repeat: int, watch: Callable[[Callable[[], None]], int]) -> OperatorsOfRuns:
-        """Run the model; each run has the mean times of all watched ones."""
-        begin = self._begun(warm, 0, lambda: None)
-        for _ in range(repeat):
-            watch(lambda: self._run(lambda: None))
-        return OperatorsOfRuns([self._row(begin, repeat)] * repeat, has_starts=False)
 
     def with_owners(self, lines: tuple[Said, ...]) -> tuple[Said, ...]:
         return with_owners(lines, [it.kind for it in self._executed], self._numbers)
@@ -89,22 +79,23 @@ class ProfiledOpenvinoModel(ProfiledNetwork):
             self._compile()
         self._runs += ask(self._request.begin, Reason.UNBUILDABLE)
         for _ in range(warm):
-            self._run(before)
+            before()
+            self._run()
         return self._totals_us()
 
     def _compile(self) -> None:
         # Frees the memory of the one before.
         self._request = None
-        found = compiled(self._core, self._model, Reason.UNBUILDABLE, profiled=True)
-        self._request = ModelRequest(self._model, found.create_infer_request())
-        self._request.feed(range(len(self._inputs)), self._inputs, self._in_place)
+        bound = self._bound
+        found = compiled(bound.core, bound.model, Reason.UNBUILDABLE, profiled=True)
+        self._request = ModelRequest(bound.model, found.create_infer_request())
+        self._request.feed(range(len(bound.inputs)), bound.inputs, bound.in_place)
         self._executed = executed_nodes(found, self._text.nodes)
         self._numbers = numbers_of(self._executed, self._text.conversions, self._text.nodes)
         self._runs = 0
-        self._run(lambda: None)
+        self._run()
 
-    def _run(self, before: Callable[[], Any]) -> None:
-        before()
+    def _run(self) -> None:
         ask(self._request.run, Reason.UNBUILDABLE)
         self._runs += 1
 
@@ -327,25 +318,25 @@ class _BoundModel(OnnxNetwork):
         keeps_caches = network.distinct and bool(network.in_place)
         network = replace(network, in_place={}) if keeps_caches else network
         super().__init__(network)
-        self._core = core
-        self._text: ModelText | None = None
+        self.core = core
+        self.text: ModelText | None = None
         shapes = {name: it.shape for name, it in network.inputs.items()}
         if network.file:
-            self._model = model_in_file(core, network.file, shapes)
+            self.model = model_in_file(core, network.file, shapes)
         else:
-            self._text = ModelText(network.symbol)
-            self._model = self._text.read(core, shapes, network.weights, protocol.Reason.UNBUILDABLE)
+            self.text = ModelText(network.symbol)
+            self.model = self.text.read(core, shapes, network.weights, protocol.Reason.UNBUILDABLE)
             if keeps_caches:
-                self._model = with_state(self._model)
-        found = compiled(core, self._model, protocol.Reason.UNBUILDABLE)
-        self._request = ModelRequest(self._model, ask(found.create_infer_request, protocol.Reason.UNBUILDABLE))
+                self.model = with_state(self.model)
+        found = compiled(core, self.model, protocol.Reason.UNBUILDABLE)
+        self._request = ModelRequest(self.model, ask(found.create_infer_request, protocol.Reason.UNBUILDABLE))
         self._results = len(found.outputs)
 
     def _bind_arrays(self) -> None:
-        names = list(self._network.inputs)
+        names = list(self.network.inputs)
         # Inputs of a file are known by name, and those of our networks by place, as some lose their names.
-        keys = names if self._text is None else range(len(names))
-        ask(lambda: self._request.feed(keys, self.inputs, self._in_place), protocol.Reason.UNBUILDABLE)
+        keys = names if self.text is None else range(len(names))
+        ask(lambda: self._request.feed(keys, self.inputs, self.in_place), protocol.Reason.UNBUILDABLE)
 
     def run(self) -> None:
         ask(self._run, protocol.Reason.UNBUILDABLE)
@@ -362,9 +353,9 @@ class _BoundModel(OnnxNetwork):
         ask(self._request.begin, protocol.Reason.UNBUILDABLE)
 
     def profiled(self) -> ProfiledNetwork:
-        if self._text is None:
+        if self.text is None:
             raise RefusalError(protocol.Reason.UNBUILDABLE, "the nodes of a model file have no numbers")
-        return ProfiledOpenvinoModel(self._core, self._model, self._text, self.inputs, self._in_place)
+        return _ProfiledModel(self, self.text)
 
     def _types(self) -> list[protocol.ArrayType]:
         return [protocol.ArrayType(tuple(it.shape), _numpys_name(it.element_type)) for it in self.outputs]
