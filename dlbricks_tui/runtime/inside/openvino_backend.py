@@ -130,19 +130,16 @@ def _with_overhead(row: list[TracedOperator], taken_us: float) -> list[TracedOpe
     return [it._replace(duration_ns=it.duration_ns + each_ns) for it in row]
 
 
-# oneDNN's primitives by the kinds of nodes that run them.
-_PRIMITIVES = {
-    "Convolution": ("convolution",),
-    "Deconvolution": ("deconvolution", "convolution"),
-    "FullyConnected": ("inner_product", "matmul"),
-    "MatMul": ("matmul",),
-    "Pooling": ("pooling", "pooling_v2"),
-    "Lrn": ("lrn",),
-    "Softmax": ("softmax", "softmax_v2"),
-    "RNNCell": ("rnn",),
-    "RNNSeq": ("rnn",),
-    "Eltwise": ("eltwise", "binary"),
-}
+# Kinds of nodes, and oneDNN's primitives that they run. Kinds that share a primitive are counted together.
+_PRIMITIVES = (
+    (("Convolution", "Deconvolution"), ("convolution", "deconvolution")),
+    (("FullyConnected", "MatMul"), ("inner_product", "matmul")),
+    (("Pooling",), ("pooling", "pooling_v2")),
+    (("Lrn",), ("lrn",)),
+    (("Softmax",), ("softmax", "softmax_v2")),
+    (("RNNCell", "RNNSeq"), ("rnn",)),
+    (("Eltwise",), ("eltwise", "binary")),
+)
 _CONVERSION, _REORDER = "Reorder", "reorder"
 _CONVOLUTION, _CONVOLUTIONS = "Convolution", ("convolution", "deconvolution")
 
@@ -177,30 +174,12 @@ def _primitive(line: str) -> str:
 
 def _places_of_computing(ran: Sequence[str], kinds: Sequence[str]) -> dict[int, int]:
     """Return the place of the node by the number of the line, for each kind with as many lines as nodes."""
-    owners: dict[str, list[str]] = {}
-    for kind, primitives in _PRIMITIVES.items():
-        if kind in kinds:
-            for primitive in primitives:
-                owners.setdefault(primitive, []).append(kind)
     found: dict[int, int] = {}
-    # Kinds that share a primitive are counted together.
-    for members in _joined(list(owners.values())):
-        nodes = [place for place, kind in enumerate(kinds) if kind in members]
-        printed = [number for number, primitive in enumerate(ran) if set(owners.get(primitive, ())) & members]
+    for alike, primitives in _PRIMITIVES:
+        nodes = [place for place, kind in enumerate(kinds) if kind in alike]
+        printed = [number for number, primitive in enumerate(ran) if primitive in primitives]
         if len(nodes) == len(printed):
             found.update({number: nodes[place] for place, number in enumerate(printed)})
-    return found
-
-
-def _joined(groups: Sequence[Sequence[str]]) -> list[set[str]]:
-    """Return the groups, with those joined that have a member in common."""
-    found: list[set[str]] = []
-    for group in groups:
-        together = set(group)
-        for other in [it for it in found if it & together]:
-            together |= other
-            found.remove(other)
-        found.append(together)
     return found
 
 
