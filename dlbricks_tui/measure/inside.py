@@ -19,7 +19,7 @@ import math
 import os
 import time
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import chain
@@ -126,15 +126,15 @@ class Inside:
         # The whole models to try once more.
         self._again: list[Job] = []
         self._noise = noise
-        # The program beside the carriers takes seconds, in which the host is quick and slow.
-        self._track = HostTrack(usual_reference_ms, os.cpu_count() or 1, counts_all=beside is not None)
+        # The host, moment by moment. The program beside the carriers takes seconds, in which it is quick and slow.
+        self.track = HostTrack(usual_reference_ms, os.cpu_count() or 1, counts_all=beside is not None)
         # Since the reference was timed last: the time, the processor time of this process, and the runs of programs.
         self._read_at, self._own_seconds, self._runs = -math.inf, 0.0, 0
         self._contention: Contention | None = None
         self._waited_seconds = self._paused_seconds = 0.0
         self._agenda = agenda or Agenda()
-        # The bricks that are already in the store.
-        self._kept: set[Job] = set()
+        # The bricks that were timed well enough, and are in the store.
+        self.kept: set[Job] = set()
         self._worker.load(REFERENCE, reference, fixture=True)
         self._worker.take_losses()
 
@@ -195,16 +195,6 @@ class Inside:
         self._fail(job)
         return None
 
-    @property
-    def track(self) -> HostTrack:
-        """The host, moment by moment."""
-        return self._track
-
-    @property
-    def kept(self) -> Collection[Job]:
-        """The bricks that were timed well enough."""
-        return self._kept
-
     def time_carriers(
         self, carriers: Sequence[CarrierJob], of: int = 0, most_bytes: float = math.inf, *, again: bool = False
     ) -> None:
@@ -245,7 +235,7 @@ class Inside:
         if again:
             return
         for what in carriers:
-            if self._may_run_alone(what.name) and not self._kept.issuperset(what.bricks.values()):
+            if self._may_run_alone(what.name) and not self.kept.issuperset(what.bricks.values()):
                 self.time_carriers([what], max(of, len(carriers)), most_bytes, again=True)
         self._agenda.end_stage(self._worked_seconds - began)
 
@@ -291,7 +281,7 @@ class Inside:
             firsts.append((what, latency_ms, 1 if slow else COPIES))
             for job in dict.fromkeys(what.bricks.values()):
                 # An earlier group may have had carriers of it.
-                if job not in self._kept:
+                if job not in self.kept:
                     self._results.loaded(job, loaded.first_run_seconds, ())
         # A network that is loaded later is faster, so whole models are loaded between the copies of carriers.
         for whole in self._wholes:
@@ -301,7 +291,7 @@ class Inside:
         for what, latency_ms, copies in firsts:
             names = [f"{what.name}, copy {number}" for number in range(2, copies + 1)]
             names = [name for name in names if self._worker.load(name, what.plain, what.expected_ms)]
-            it = TimedCarrier(what, (what.name, *names), latency_ms, most_seconds, self._track, self._rule)
+            it = TimedCarrier(what, (what.name, *names), latency_ms, most_seconds, self.track, self._rule)
             # The profiler tells of the layers, which a file does not show.
             if what.file is None or self._worker.load(it.layers, what.program, what.expected_ms):
                 running.append(it)
@@ -326,14 +316,14 @@ class Inside:
             # It runs in a moment of its own, which it does not disturb.
             self._read_reference()
             self._worker.wait_until_idle()
-            self._own_seconds -= self._other.sample(self._track.now)
+            self._own_seconds -= self._other.sample(self.track.now)
         seconds = time.monotonic() - began
         seconds_left = self._seconds_left(running, seconds)
         self._tell(
             RoundDone(
                 samples_ms=tuple((number, (fmean(taken),)) for number, taken in samples.items()),
                 null_call_ms=median(calls_ms) if calls_ms else None,
-                reference_ms=self._track.reference_ms(self._track.now),
+                reference_ms=self.track.reference_ms(self.track.now),
                 seconds_left=seconds_left,
             )
         )
@@ -360,7 +350,7 @@ class Inside:
         contention, own_seconds = self._worker.contention(), time.process_time()
         counted = contention_between(self._contention, contention)
         ended = Round(now - self._read_at, self._runs, counted, ())
-        self._track.read(reference_ms(self._worker), ended, own_seconds - self._own_seconds)
+        self.track.read(reference_ms(self._worker), ended, own_seconds - self._own_seconds)
         self._read_at, self._own_seconds, self._runs, self._contention = now, own_seconds, RUNS_PER_READING, contention
 
     def _sample_carrier(self, it: TimedCarrier) -> Iterator[tuple[Job, float]]:
@@ -376,7 +366,7 @@ class Inside:
         plain_ms = median(taken_ms)
         times = layer_times(profile, it.what.owners, plain_ms)
         it.plain_ms.append(plain_ms)
-        it.moments.append(self._track.now)
+        it.moments.append(self.track.now)
         for layer in it.what.carrier.graph.layers:
             it.layers_ms[layer.index].append(times.get(layer.index, 0.0))
         for index, job in it.what.bricks.items():
@@ -408,7 +398,7 @@ class Inside:
             not before_rounds
             and self._is_patient
             and len(whole.samples_ms) < most
-            and counting(whole.samples_ms, whole.moments, self._track).doubt
+            and counting(whole.samples_ms, whole.moments, self.track).doubt
         ):
             self._checkpoint()
             began = time.monotonic()
@@ -427,7 +417,7 @@ class Inside:
         if taken_ms is None:
             return False
         whole.samples_ms.append(median(taken_ms))
-        whole.moments.append(self._track.now)
+        whole.moments.append(self.track.now)
         return True
 
     def _seconds_left(self, running: Sequence[TimedCarrier], last_seconds: float) -> float:
@@ -487,13 +477,13 @@ class Inside:
         self._results.keep_occurrences(
             {job: self._renewed(job, places) for job, places in found.items()}, (), finished=finished
         )
-        self._kept.update(found)
+        self.kept.update(found)
         self._results.save_counts()
 
     def _timed(self, started: Sequence[TimedCarrier]) -> Iterator[tuple[TimedCarrier, Mapping[int, Job]]]:
         """Carriers with enough rounds, and the bricks in them that are not stored yet, by layer."""
         for it in started:
-            bricks = {layer: job for layer, job in it.what.bricks.items() if job not in self._kept}
+            bricks = {layer: job for layer, job in it.what.bricks.items() if job not in self.kept}
             if bricks and len(it.plain_ms) >= it.fewest_rounds:
                 yield it, bricks
 
@@ -501,7 +491,7 @@ class Inside:
         """Return the samples of a job that count, with those of an earlier run."""
         if job.earlier is None:
             return places
-        return renewed(job.earlier, places, self._rule, self._track.quick_ms)
+        return renewed(job.earlier, places, self._rule, self.track.quick_ms)
 
     def _provisional(self, started: Sequence[TimedCarrier]) -> Mapping[JobKey, Statistics]:
         found: dict[Job, list[Statistics]] = defaultdict(list)
@@ -512,7 +502,7 @@ class Inside:
         return {job.key: mean_statistics(those) for job, those in found.items()}
 
     def _keep_whole(self, whole: _Whole, *, again: bool = False) -> None:
-        counted = counting(whole.samples_ms, whole.moments, self._track)
+        counted = counting(whole.samples_ms, whole.moments, self.track)
         samples_ms = counted.of(whole.samples_ms)
         facts = (*counted.facts(len(whole.samples_ms)), (SHARED_COLUMN, counted.doubt))
         found = CarrierOccurrence((), samples_of(samples_ms, self._rule), facts)
