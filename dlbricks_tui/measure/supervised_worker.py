@@ -21,6 +21,7 @@ from dlbricks_tui.models.onnx_writer import OnnxSheet
 from dlbricks_tui.runtime.errors import WorkerGarbledError, WorkerHungError, WorkerLostError, WorkerRefusedError
 from dlbricks_tui.runtime.process import Worker
 from dlbricks_tui.runtime.protocol import (
+    NULL_PROGRAM,
     Answer,
     ArrayType,
     Describe,
@@ -28,7 +29,6 @@ from dlbricks_tui.runtime.protocol import (
     Load,
     Loaded,
     Network,
-    NullCalls,
     Profile,
     Profiled,
     Program,
@@ -164,7 +164,8 @@ class SupervisedWorker:
     def null_calls(self, count: int) -> tuple[float, ...]:
         """Return the milliseconds of calls that compute nothing; none if the worker was lost."""
         try:
-            return _milliseconds(self._ask(NullCalls(count), self._limits.sample_seconds).durations_ns[0])
+            request = Sample((NULL_PROGRAM,), 1, count)
+            return _milliseconds(self._ask(request, self._limits.sample_seconds).durations_ns[0])
         except WorkerLostError as error:
             self._replace(error)
             return ()

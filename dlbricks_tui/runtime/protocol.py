@@ -114,6 +114,10 @@ class TracedRun:
     lines: tuple[Said, ...] = ()
 
 
+# The name of a program that each worker has: it computes almost nothing.
+NULL_PROGRAM = "null"
+
+
 class Reason(str, Enum):
     """The reason for a refusal."""
 
@@ -409,13 +413,6 @@ class TraceRuns(Request[TracedRuns]):
     repeat: int
     operators: bool
     lines: bool
-
-
-@dataclass(frozen=True)
-class NullCalls(Request[Sampled]):
-    """Time a network that computes almost nothing."""
-
-    count: int
 
 
 @dataclass(frozen=True)

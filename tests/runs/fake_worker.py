@@ -25,12 +25,12 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from dlbricks_tui.runtime.lines import decode_request, encode
 from dlbricks_tui.runtime.protocol import (
+    NULL_PROGRAM,
     Describe,
     Described,
     Fuse,
     Load,
     Loaded,
-    NullCalls,
     Profile,
     Profiled,
     Program,
@@ -78,6 +78,8 @@ class FakeWorker:
     def answer(self, request: Request[Any]) -> bytes:
         if isinstance(request, Load):
             return self._load(request)
+        if isinstance(request, Sample) and request.programs == (NULL_PROGRAM,):
+            return encode(Sampled(((NULL_CALL_NS,) * request.repeat,)))
         if isinstance(request, Sample):
             for name in request.programs:
                 if self._behave(self._programs[name], "sample") == "garbage":
@@ -105,8 +107,6 @@ class FakeWorker:
     def _plain(self, request: Request[Any]) -> Reply:
         if isinstance(request, Describe):
             return Described("3.11.0", "mxnet", "1.9.1", PACKAGES)
-        if isinstance(request, NullCalls):
-            return Sampled(((NULL_CALL_NS,) * request.count,))
         if isinstance(request, Unload):
             for name in request.programs:
                 self._programs.pop(name, None)

@@ -36,7 +36,7 @@ from dlbricks_tui.runs.request import RunRequest
 from dlbricks_tui.runs.run import execute
 from dlbricks_tui.runs.work import RunSession
 from dlbricks_tui.runtime.process import Worker
-from dlbricks_tui.runtime.protocol import Load, Request, Sample
+from dlbricks_tui.runtime.protocol import NULL_PROGRAM, Load, Request, Sample
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.records import BrickForm
 from dlbricks_tui.store.selections import by_id, equal
@@ -199,7 +199,7 @@ def test_misbehaving_programs_fail_alone_with_their_reasons(
     def impatient(worker: SupervisedWorker, request: Request[Any], seconds: float) -> Any:
         """Wait for what hangs as long as necessary only."""
         loaded = [request.program] if isinstance(request, Load) else []
-        sampled = request.programs if isinstance(request, Sample) else ()
+        sampled = [it for it in request.programs if it != NULL_PROGRAM] if isinstance(request, Sample) else []
         hangs = [*loaded, *({**worker._fixtures, **worker._programs}[name].program for name in sampled)]
         moment = "load" if loaded else "sample"
         if any(site.manners.get(op) == f"hang on {moment}" for program in hangs for op in operators_of(program)):

@@ -26,7 +26,7 @@ from dlbricks_tui.models.library import source_of
 from dlbricks_tui.models.loading import Loader
 from dlbricks_tui.runtime.errors import WorkerRefusedError
 from dlbricks_tui.runtime.process import Worker
-from dlbricks_tui.runtime.protocol import ArrayType, Load, Network, NullCalls, Profile, Quantise, Reason, Sample
+from dlbricks_tui.runtime.protocol import NULL_PROGRAM, ArrayType, Load, Network, Profile, Quantise, Reason, Sample
 from dlbricks_tui.runtime.runtime import Runtime, Settings
 from dlbricks_tui.runtime.traits import ONNX_RUNTIME
 from tests.models.onnx_models import NEWEST_OPSET, ORT_VERSION, of_a_detector, saved, small
@@ -107,7 +107,7 @@ def test_a_model_runs_to_tell_shapes_without_the_large_arrays_in_its_nodes(
 
 
 def test_an_almost_empty_call_takes_time(ort_worker: Worker) -> None:
-    (durations,) = ort_worker.ask(NullCalls(5), SECONDS).durations_ns
+    (durations,) = ort_worker.ask(Sample((NULL_PROGRAM,), 1, 5), SECONDS).durations_ns
     assert len(durations) == 5
     assert min(durations) > 0
 

@@ -106,7 +106,6 @@ def _performers(backend: Backend) -> Performers:
         protocol.Sample: programs.sample,
         protocol.Profile: programs.profile,
         protocol.TraceRuns: programs.trace,
-        protocol.NullCalls: programs.null_calls,
         protocol.Unload: programs.unload,
     }
 

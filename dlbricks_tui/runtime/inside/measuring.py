@@ -126,8 +126,7 @@ class LoadedPrograms:
 
     def __init__(self, backend: Backend) -> None:
         self._backend = backend
-        self._programs: dict[str, _BoundProgram] = {}
-        self._null = _BoundProgram(backend, protocol.Program(backend.nothing))
+        self._programs = {protocol.NULL_PROGRAM: _BoundProgram(backend, protocol.Program(backend.nothing))}
         self._sweeper: BoundNetwork | None = None
 
     def load(self, request: protocol.Load) -> protocol.Loaded:
@@ -189,10 +188,6 @@ class LoadedPrograms:
         profiled = program.profiled() if request.operators else None
         with _no_collection():
             return traced(program.network, profiled, request)
-
-    def null_calls(self, request: protocol.NullCalls) -> protocol.Sampled:
-        with _no_collection():
-            return protocol.Sampled((self._null.durations_ns(1, request.count),))
 
     def unload(self, request: protocol.Unload) -> protocol.Unloaded:
         for name in request.programs:
