@@ -186,12 +186,11 @@ def test_a_model_runs_its_operators_side_by_side(ort_runtime: Runtime, ort_loade
 
 def test_an_invalid_model_is_refused_in_one_line(ort_worker: Worker, ort_loader: Loader, tmp_path: Path) -> None:
     program = model_program(ort_loader.load(source_of(saved(tmp_path, small()))))
-    for symbol in ("no base64!", "AAAA"):
-        broken = type(program.network)(symbol, {}, {})
-        with pytest.raises(WorkerRefusedError) as refused:
-            ort_worker.ask(Load("broken", type(program)(broken)), SECONDS)
-        assert refused.value.reason in (Reason.MALFORMED, Reason.UNBUILDABLE)
-        assert "\n" not in str(refused.value)
+    broken = type(program.network)("AAAA", {}, {})
+    with pytest.raises(WorkerRefusedError) as refused:
+        ort_worker.ask(Load("broken", type(program)(broken)), SECONDS)
+    assert refused.value.reason is Reason.UNBUILDABLE
+    assert "\n" not in str(refused.value)
 
 
 # They read sequences, which only a whole model makes.

@@ -235,10 +235,9 @@ def test_operators_never_run_side_by_side(openvino_worker: Worker, openvino_load
         openvino_worker.ask(protocol.Load("model", program), SECONDS)
 
 
-@pytest.mark.parametrize("text", ["no base64!", "AAAA", ""])
-def test_an_invalid_model_is_refused_in_one_line(text: str, openvino_worker: Worker) -> None:
+def test_an_invalid_model_is_refused_in_one_line(openvino_worker: Worker) -> None:
     with pytest.raises(WorkerRefusedError) as refused:
-        openvino_worker.ask(protocol.Load("broken", protocol.Program(protocol.Network(text, {}, {}))), SECONDS)
+        openvino_worker.ask(protocol.Load("broken", protocol.Program(protocol.Network("", {}, {}))), SECONDS)
     assert "\n" not in str(refused.value)
     assert str(refused.value)
     openvino_worker.ask(protocol.Describe(), SECONDS)

@@ -13,7 +13,7 @@ from onnx.helper import tensor_dtype_to_np_dtype
 from dlbricks_tui.bricks.identity import as_optimised
 from dlbricks_tui.bricks.programs import file_program, model_program, sequence_program
 from dlbricks_tui.runtime import protocol
-from dlbricks_tui.runtime.inside.backend import RefusalError, unwatched
+from dlbricks_tui.runtime.inside.backend import unwatched
 from dlbricks_tui.runtime.inside.measuring import LoadedPrograms
 from dlbricks_tui.runtime.inside.openvino_backend import OpenVino
 from dlbricks_tui.runtime.inside.openvino_models import load_openvino
@@ -278,17 +278,3 @@ def test_shared_arrays_count_once(backend: OnnxRuntime) -> None:
     assert programs.load(protocol.Load("it", protocol.Program(counting()))).bytes == 16
     assert programs.load(protocol.Load("it", protocol.Program(replace(counting(), in_place={})))).bytes == 24
     assert len(programs.profile(protocol.Profile("it", 1, 2)).durations_ns) == 2
-
-
-@pytest.mark.parametrize(
-    ("in_place", "message"),
-    [
-        ({"more": 0}, "output 0 is written to more, which is no input"),
-        ({"sum": 1}, "output 1 is written to sum: there are 1 outputs"),
-        ({"sum": 0, "step": 0}, "output 0 is written to several inputs"),
-    ],
-)
-def test_unclear_places_are_refused(in_place: dict[str, int], message: str, backend: OnnxRuntime) -> None:
-    with pytest.raises(RefusalError, match=message) as refusal:
-        backend.bind(replace(counting(), in_place=in_place))
-    assert refusal.value.refused.reason is protocol.Reason.MALFORMED

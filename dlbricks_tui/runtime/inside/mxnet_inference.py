@@ -179,14 +179,7 @@ def _parts(nodes: list[dict[str, Any]], file: SymbolNodes) -> tuple[tuple[int, .
 
 
 def _restore_names(nodes: list[dict[str, Any]], file: SymbolNodes) -> None:
-    taken = set(file.names)
     for node in nodes:
-        if ALIAS.fullmatch(node["name"]):
-            node["name"] = file.restored(node["name"])
-            continue
-        # A file that was saved after fusing contains such names already.
-        while node["name"] in taken:
-            node["name"] += "_again"
-        taken.add(node["name"])
+        node["name"] = file.restored(node["name"])
         for part in (part for subgraph in node.get("subgraphs", ()) for part in subgraph["nodes"]):
             part["name"] = file.restored(part["name"])

@@ -336,8 +336,7 @@ class OnnxNetwork(BoundNetwork):
         self.network = network
         self.inputs: Sequence[Any] = ()
         self.outputs: Sequence[Any] = ()
-        # The number of outputs, and the arrays of those that are written in place.
-        self._results = 0
+        # The arrays of the outputs that are written in place.
         self.in_place: Mapping[int, Any] = {}
 
     def feed(self, arrays: Sequence[Any]) -> None:
@@ -345,7 +344,8 @@ class OnnxNetwork(BoundNetwork):
         if len(arrays) != len(self.network.inputs):
             raise RefusalError(Reason.MALFORMED, f"{len(self.network.inputs)} inputs are fed {len(arrays)} arrays")
         self.inputs = list(arrays)
-        self.in_place = _in_place(self.network, self.inputs, self._results)
+        places = {name: place for place, name in enumerate(self.network.inputs)}
+        self.in_place = {output: self.inputs[places[name]] for name, output in self.network.in_place.items()}
         self._bind_arrays()
 
     def output_types(self) -> list[ArrayType]:
@@ -376,21 +376,6 @@ class OnnxNetwork(BoundNetwork):
     @abstractmethod
     def _numbers(self, place: int) -> Any:
         """Return an output as an array of numpy."""
-
-
-def _in_place(network: Network, inputs: Sequence[Any], results: int) -> dict[int, Any]:
-    """Return the arrays of the outputs that are written in place, by the places of these outputs."""
-    arrays = {name: inputs[place] for place, name in enumerate(network.inputs)}
-    found: dict[int, Any] = {}
-    for name, place in network.in_place.items():
-        if name not in arrays:
-            raise RefusalError(Reason.MALFORMED, f"output {place} is written to {name}, which is no input")
-        if place >= results:
-            raise RefusalError(Reason.MALFORMED, f"output {place} is written to {name}: there are {results} outputs")
-        if place in found:
-            raise RefusalError(Reason.MALFORMED, f"output {place} is written to several inputs")
-        found[place] = arrays[name]
-    return found
 
 
 class OnnxBackend(Backend):

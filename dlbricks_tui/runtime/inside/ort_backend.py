@@ -85,7 +85,6 @@ class _BoundModel(OnnxNetwork):
         )
         declared = self._session.get_outputs()
         self.names = [output.name for output in declared]
-        self._results = len(declared)
         self._declared = [ort_session.tensor_type(output).shape for output in declared]
         # The last one is in use. In versions such as 1.28 the outputs are references into the binding that returned
         # them: it stays as it is.
