@@ -196,23 +196,20 @@ def _varint(content: memoryview, place: int) -> tuple[int, int]:
 
 _IR_VERSION, _OPSET = 8, 13
 # Data types by ONNX's numbers.
-_FLOAT, _INT64, _STRING = 1, 7, 8
-# The field number of an attribute's type, and the numbers of two types.
-_KIND, _INT_KIND, _TENSOR_KIND = 20, 2, 4
+_FLOAT, _STRING = 1, 8
+# The field number of an attribute's type, and the number of a type.
+_KIND, _TENSOR_KIND = 20, 4
 _TEXT, _NUMBER = 2, 0
 
 
 def one_operator(op: str, array: ArrayType) -> Network:
     """Return a network of one operator on an array of floats."""
     sizes = b"".join(_message(1, _number(1, size)) for size in array.shape)
-    model = _model(_text(4, op), _number(1, _FLOAT) + _message(2, sizes))
+    tensor = _number(1, _FLOAT) + _message(2, sizes)
+    node = _message(1, _text(1, "data") + _text(2, "result") + _text(4, op))
+    data = _message(11, _text(1, "data") + _message(2, _message(1, tensor)))
+    model = _model(node + _text(2, "one operator") + data)
     return Network(b64encode(model).decode(), {"data": array}, {})
-
-
-def as_texts() -> bytes:
-    """Return a model that turns an array `data` of 64-bit integers into texts."""
-    to = _message(5, _text(1, "to") + _number(3, _STRING) + _number(_KIND, _INT_KIND))
-    return _model(_text(4, "Cast") + to, _number(1, _INT64))
 
 
 def text_array(texts: Sequence[str], shape: Sequence[int]) -> bytes:
@@ -220,16 +217,12 @@ def text_array(texts: Sequence[str], shape: Sequence[int]) -> bytes:
     strings = b"".join(_text(6, it) for it in texts)
     tensor = b"".join(_number(1, size) for size in shape) + _number(2, _STRING) + strings
     value = _message(5, _text(1, "value") + _message(5, tensor) + _number(_KIND, _TENSOR_KIND))
-    node = _message(1, _text(2, "result") + _text(4, "Constant") + value)
-    graph = node + _text(2, "texts") + _message(12, _text(1, "result"))
-    return _number(1, _IR_VERSION) + _message(7, graph) + _message(8, _number(2, _OPSET))
+    return _model(_message(1, _text(2, "result") + _text(4, "Constant") + value) + _text(2, "texts"))
 
 
-def _model(op: bytes, tensor: bytes) -> bytes:
-    """Return a model of one operator with the type of its input."""
-    node = _message(1, _text(1, "data") + _text(2, "result") + op)
-    data = _message(11, _text(1, "data") + _message(2, _message(1, tensor)))
-    graph = node + _text(2, "one operator") + data + _message(12, _text(1, "result"))
+def _model(graph: bytes) -> bytes:
+    """Return a model with this graph, which puts out its result."""
+    graph += _message(12, _text(1, "result"))
     return _number(1, _IR_VERSION) + _message(7, graph) + _message(8, _number(2, _OPSET))
 
 

@@ -13,7 +13,7 @@ import os
 import re
 from base64 import b64decode
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import lru_cache, reduce
+from functools import reduce
 from operator import mul
 from pathlib import Path
 from typing import Any
@@ -25,7 +25,6 @@ from dlbricks_tui.runtime.inside.onnx_backend import (
     ONNX_ONLY,
     TEXT,
     Filling,
-    as_texts,
     numpy_values,
     text_array,
     unpacked,
@@ -211,25 +210,16 @@ def array_value(ort: Any, found: ArrayType, filling: Filling) -> Any:
     """Return an array of ONNX Runtime; `filling` makes its numbers, and texts or whole numbers for texts."""
     if found.dtype == TEXT:
         made = filling(found.shape, "int64")
-        if made.dtype == object:
-            (texts,) = _text_session(ort, text_array(made.ravel().tolist(), made.shape)).run_with_ort_values(None, {})
-        else:
-            # Only ONNX Runtime itself makes arrays of texts that it can bind.
-            numbers = {"data": ort.OrtValue.ortvalue_from_numpy(made)}
-            (texts,) = _text_session(ort, as_texts()).run_with_ort_values(None, numbers)
+        settings = ort.SessionOptions()
+        settings.use_per_session_threads = False
+        # Only ONNX Runtime itself makes arrays of texts that it can bind.
+        model = text_array([str(it) for it in made.ravel().tolist()], made.shape)
+        (texts,) = ort.InferenceSession(model, settings, providers=PROVIDERS).run_with_ort_values(None, {})
         return texts
     values = numpy_values(found, filling)
     if found.dtype in ONNX_ONLY:
         return ort.OrtValue.ortvalue_from_numpy_with_onnx_type(values, ONNX_ONLY[found.dtype].number)
     return ort.OrtValue.ortvalue_from_numpy(values)
-
-
-# Turning numbers into texts is asked for each array of texts.
-@lru_cache(maxsize=1)
-def _text_session(ort: Any, model: bytes) -> Any:
-    settings = ort.SessionOptions()
-    settings.use_per_session_threads = False
-    return ort.InferenceSession(model, settings, providers=PROVIDERS)
 
 
 _CONVOLUTIONS = ("Conv", "ConvTranspose")
