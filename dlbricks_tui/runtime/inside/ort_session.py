@@ -13,9 +13,10 @@ import os
 import re
 from base64 import b64decode
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import reduce
+from functools import partial, reduce
 from operator import mul
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy
@@ -263,7 +264,7 @@ def write_quantised(request: Quantise) -> Quantised:
             tool.quantize_static(
                 prepared,
                 copy,
-                _OneInput(network),
+                _one_input(network),
                 per_channel=any(not it.domain and it.version >= _PER_CHANNEL_VERSION for it in model.opset_import),
                 # With signed activations, ONNX Runtime computes many layers with floats.
                 activation_type=tool.QuantType.QUInt8,
@@ -321,18 +322,11 @@ def _count(model: Any, operators: Sequence[str]) -> int:
     return sum(node.op_type in operators for node in model.graph.node)
 
 
-class _OneInput:
-    """The inputs of the run in which the tool finds the ranges of tensors."""
-
-    def __init__(self, network: Network) -> None:
-        values = network.values
-        self._left: list[Mapping[str, Any]] = [
-            {
-                name: given_values(*found, numbers=values[name]) if name in values else sampled_values(*found)
-                for name, found in network.inputs.items()
-            }
-        ]
-
-    def get_next(self) -> Mapping[str, Any] | None:
-        """Return the inputs once, then None, which ends the tool's loop."""
-        return self._left.pop() if self._left else None
+def _one_input(network: Network) -> SimpleNamespace:
+    """Return what gives the tool the inputs of one run, which tells the ranges of tensors, and then None, its end."""
+    values = network.values
+    inputs = {
+        name: given_values(*found, numbers=values[name]) if name in values else sampled_values(*found)
+        for name, found in network.inputs.items()
+    }
+    return SimpleNamespace(get_next=partial(next, iter([inputs]), None))
