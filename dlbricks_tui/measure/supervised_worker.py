@@ -10,7 +10,6 @@ from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass
 from functools import partial
 from statistics import median
-from types import TracebackType
 from typing import Any, NamedTuple, TypeVar
 
 from dlbricks_tui.host.noise import Contention, contention, wait_until_idle
@@ -75,10 +74,11 @@ class Loss(NamedTuple):
 
 
 class _Loading(NamedTuple):
-    """A program, and how long loading it may take."""
+    """A program, and how long loading it may take; a fixture stays loaded until the end."""
 
     program: Program
     seconds: float
+    fixture: bool
 
 
 class SupervisedWorker:
@@ -99,8 +99,6 @@ class SupervisedWorker:
         self._memory_limit_bytes = memory_limit_bytes
         self._open = ExitStack()
         self._current: Worker | None = None
-        # Programs that stay loaded until the end, and those that `clear` unloads.
-        self._fixtures: dict[str, _Loading] = {}
         self._programs: dict[str, _Loading] = {}
         self._usual_seconds: dict[str, float] = {}
         self._losses: dict[str, Loss] = {}
@@ -112,9 +110,7 @@ class SupervisedWorker:
     def __enter__(self) -> "SupervisedWorker":
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._open.close()
 
     def describe(self) -> Described:
@@ -122,8 +118,8 @@ class SupervisedWorker:
 
     def load(self, name: str, program: Program, expected_ms: float = 0.0, *, fixture: bool = False) -> Loaded | None:
         """Load a program beside the others and run it once; None if that fails."""
-        loading = _Loading(program, self._limits.load_seconds + _RUNS_PER_LOAD * expected_ms / 1000)
-        (self._fixtures if fixture else self._programs)[name] = loading
+        loading = _Loading(program, self._limits.load_seconds + _RUNS_PER_LOAD * expected_ms / 1000, fixture)
+        self._programs[name] = loading
         return self._tried(name, lambda: self._loaded(name, loading))
 
     def sample(self, names: Sequence[str], untimed: int, timed: int) -> dict[str, tuple[float, ...]]:
@@ -191,7 +187,7 @@ class SupervisedWorker:
                 wait_until_idle(self.pid)
 
     def holds(self, name: str) -> bool:
-        return name in self._fixtures or name in self._programs
+        return name in self._programs
 
     def take_losses(self) -> dict[str, Loss]:
         """Return the programs that failed since the last call."""
@@ -200,7 +196,7 @@ class SupervisedWorker:
 
     def clear(self, keep: Collection[str] = ()) -> None:
         """Unload all programs except fixtures and those to keep."""
-        names = tuple(name for name in self._programs if name not in keep)
+        names = tuple(name for name, it in self._programs.items() if not it.fixture and name not in keep)
         for name in names:
             del self._programs[name]
         self._unexplained_losses = 0
@@ -243,7 +239,8 @@ class SupervisedWorker:
         return None
 
     def _unload_refused(self, name: str, refused: WorkerRefusedError) -> None:
-        crowded = refused.reason in (Reason.TOO_LARGE, Reason.NO_ROOM) and bool(self._programs.keys() - {name})
+        is_alone = all(it.fixture or other == name for other, it in self._programs.items())
+        crowded = refused.reason in (Reason.TOO_LARGE, Reason.NO_ROOM) and not is_alone
         self._lose(name, Loss(refused.reason.value, str(refused), try_alone=crowded))
 
     def _blame(self, name: str, error: WorkerLostError) -> None:
@@ -254,18 +251,17 @@ class SupervisedWorker:
         try_alone = not hung and name not in self._lost_before
         self._lost_before.add(name)
         # A fixture that was lost once stays, and is loaded into the new worker with the other programs.
-        if not (try_alone and name in self._fixtures):
+        if not (try_alone and name in self._programs and self._programs[name].fixture):
             self._lose(name, Loss(reason, str(error), try_alone))
 
     def _lose(self, name: str, loss: Loss) -> None:
-        self._fixtures.pop(name, None)
         self._programs.pop(name, None)
         self._losses[name] = self.reasons[name] = loss
 
     def _replace(self, error: WorkerLostError) -> None:
         """Load all programs into a new worker."""
         self._tell_replaced(str(error))
-        waiting = {**self._fixtures, **self._programs}
+        waiting = dict(self._programs)
         while waiting:
             name, loading = next(iter(waiting.items()))
             try:
@@ -277,7 +273,7 @@ class SupervisedWorker:
             except WorkerLostError as again:
                 # The program ended the new worker too: load everything else once more, without it.
                 self._blame(name, again)
-                waiting = {**self._fixtures, **self._programs}
+                waiting = dict(self._programs)
 
     def _ask(self, request: Request[Answer], seconds: float) -> Answer:
         if self._current is None or self._current.pid is None:

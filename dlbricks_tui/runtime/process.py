@@ -10,7 +10,6 @@ import threading
 import time
 from contextlib import suppress
 from pathlib import Path
-from types import TracebackType
 from typing import BinaryIO, cast
 
 from dlbricks_tui.files import open_log, open_regular
@@ -79,9 +78,7 @@ class Worker:
             os.close(worker_writes)
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.end()
 
     @property

@@ -200,7 +200,7 @@ def test_misbehaving_programs_fail_alone_with_their_reasons(
         """Wait for what hangs as long as necessary only."""
         loaded = [request.program] if isinstance(request, Load) else []
         sampled = [it for it in request.programs if it != NULL_PROGRAM] if isinstance(request, Sample) else []
-        hangs = [*loaded, *({**worker._fixtures, **worker._programs}[name].program for name in sampled)]
+        hangs = [*loaded, *(worker._programs[name].program for name in sampled)]
         moment = "load" if loaded else "sample"
         if any(site.manners.get(op) == f"hang on {moment}" for program in hangs for op in operators_of(program)):
             assert seconds >= 60.0
