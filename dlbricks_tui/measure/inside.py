@@ -474,9 +474,8 @@ class Inside:
                 name = carrier.graph.layers[layer].name
                 where: Facts = (("model", carrier.model.name), ("layer", name), ("carrier", it.what.key))
                 found[job].append(CarrierOccurrence(where, samples_of(samples_ms[layer], self._rule), facts))
-        self._results.keep_occurrences(
-            {job: self._renewed(job, places) for job, places in found.items()}, (), finished=finished
-        )
+        renewed_places = {job: self._renewed(job, places) for job, places in found.items()}
+        self._results.keep_occurrences(renewed_places, finished=finished)
         self.kept.update(found)
         self._results.save_counts()
 

@@ -131,9 +131,7 @@ class Notes(ResultSink):
         for job, samples in finished:
             self.wholes[job.uses[0].model].append(len(samples.samples_ms))
 
-    def keep_occurrences(
-        self, found: Mapping[Job, Sequence[CarrierOccurrence]], noise: Facts, *, finished: bool
-    ) -> None:
+    def keep_occurrences(self, found: Mapping[Job, Sequence[CarrierOccurrence]], *, finished: bool) -> None:
         self.kept.update({job: list(places) for job, places in found.items()})
 
     def checkpoint(self) -> None: ...
