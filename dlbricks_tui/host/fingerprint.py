@@ -124,11 +124,6 @@ class ProcessorTimes(NamedTuple):
         return (self.busy + self.stolen) / os.sysconf("SC_CLK_TCK")
 
 
-def processor_times(host: HostFiles) -> ProcessorTimes | None:
-    """Return the times of all processors so far; None if unknown."""
-    return times_by_processor(host).get("cpu")
-
-
 def times_by_processor(host: HostFiles) -> dict[str, ProcessorTimes]:
     """Return the times so far of each processor, and of all together as `cpu`, as far as they are known."""
     found: dict[str, ProcessorTimes] = {}

@@ -17,7 +17,6 @@ from dlbricks_tui.host.fingerprint import (
     governors,
     hyper_threading,
     is_virtual,
-    processor_times,
     times_by_processor,
     turbo,
 )
@@ -131,7 +130,7 @@ def contention(pid: int, host: HostFiles | None = None) -> Contention | None:
     if not times or not counts or None in times or not all(map(str.isdecimal, counts)):
         return None
     computed_ns, waited_ns = (sum(of_each) for of_each in zip(*(it for it in times if it), strict=True))
-    all_times = processor_times(host)
+    all_times = times_by_processor(host).get("cpu")
     return Contention(
         waited_ns / _NANOSECONDS,
         sum(map(int, counts)),
@@ -340,11 +339,11 @@ def _clock(host: HostFiles) -> SourceState:
 
 def _shares(host: HostFiles) -> tuple[float, float] | None:
     """Watch the processors for half a second, and return the shares of time that were busy and stolen."""
-    before = processor_times(host)
+    before = times_by_processor(host).get("cpu")
     if before is None:
         return None
     time.sleep(SECONDS_TO_WATCH)
-    after = processor_times(host) or before
+    after = times_by_processor(host).get("cpu", before)
     elapsed = max(1, after.total - before.total)
     return (after.busy - before.busy) / elapsed, (after.stolen - before.stolen) / elapsed
 
