@@ -81,22 +81,17 @@ class _Loading(NamedTuple):
     fixture: bool
 
 
+@dataclass(eq=False)
 class SupervisedWorker:
     """Loads programs and samples them; leaving the `with` block ends the worker."""
 
-    def __init__(
-        self,
-        start: Callable[[], Worker],
-        waiting: Callable[[], AbstractContextManager[None]],
-        tell_replaced: Callable[[str], None],
-        limits: TimeLimits,
-        memory_limit_bytes: int | None,
-    ) -> None:
-        self._start = start
-        self._waiting = waiting
-        self._tell_replaced = tell_replaced
-        self._limits = limits
-        self._memory_limit_bytes = memory_limit_bytes
+    start: Callable[[], Worker]
+    waiting: Callable[[], AbstractContextManager[None]]
+    tell_replaced: Callable[[str], None]
+    limits: TimeLimits
+    memory_limit_bytes: int | None
+
+    def __post_init__(self) -> None:
         self._open = ExitStack()
         self._current: Worker | None = None
         self._programs: dict[str, _Loading] = {}
@@ -118,7 +113,7 @@ class SupervisedWorker:
 
     def load(self, name: str, program: Program, expected_ms: float = 0.0, *, fixture: bool = False) -> Loaded | None:
         """Load a program beside the others and run it once; None if that fails."""
-        loading = _Loading(program, self._limits.load_seconds + _RUNS_PER_LOAD * expected_ms / 1000, fixture)
+        loading = _Loading(program, self.limits.load_seconds + _RUNS_PER_LOAD * expected_ms / 1000, fixture)
         self._programs[name] = loading
         return self._tried(name, lambda: self._loaded(name, loading))
 
@@ -161,7 +156,7 @@ class SupervisedWorker:
         """Return the milliseconds of calls that compute nothing; none if the worker was lost."""
         try:
             request = Sample((NULL_PROGRAM,), 1, count)
-            return _milliseconds(self._ask(request, self._limits.sample_seconds).durations_ns[0])
+            return _milliseconds(self._ask(request, self.limits.sample_seconds).durations_ns[0])
         except WorkerLostError as error:
             self._replace(error)
             return ()
@@ -183,7 +178,7 @@ class SupervisedWorker:
     def wait_until_idle(self) -> None:
         """Wait until the threads of the worker stop computing."""
         if self.pid is not None:
-            with self._waiting():
+            with self.waiting():
                 wait_until_idle(self.pid)
 
     def holds(self, name: str) -> bool:
@@ -202,12 +197,12 @@ class SupervisedWorker:
         self._unexplained_losses = 0
         if names:
             try:
-                self._ask(Unload(names), self._limits.sample_seconds)
+                self._ask(Unload(names), self.limits.sample_seconds)
             except WorkerLostError as error:
                 self._replace(error)
 
     def _loaded(self, name: str, loading: _Loading) -> Loaded:
-        loaded = self._ask(Load(name, loading.program, self._memory_limit_bytes, True), loading.seconds)
+        loaded = self._ask(Load(name, loading.program, self.memory_limit_bytes, True), loading.seconds)
         self._usual_seconds[name] = loaded.first_run_seconds
         self.reasons.pop(name, None)
         return loaded
@@ -225,7 +220,7 @@ class SupervisedWorker:
     def _seconds_for(self, names: Sequence[str], runs: int) -> float:
         """Return how long so many runs of each program may take."""
         usual_seconds = sum(self._usual_seconds[name] for name in names) * runs
-        return self._limits.sample_seconds + _SLOWER_THAN_EVER * usual_seconds
+        return self.limits.sample_seconds + _SLOWER_THAN_EVER * usual_seconds
 
     def _tried(self, name: str, ask: Callable[[], Found]) -> Found | None:
         """Return the worker's answer about a program. If there is none, unload the program and return None."""
@@ -260,7 +255,7 @@ class SupervisedWorker:
 
     def _replace(self, error: WorkerLostError) -> None:
         """Load all programs into a new worker."""
-        self._tell_replaced(str(error))
+        self.tell_replaced(str(error))
         waiting = dict(self._programs)
         while waiting:
             name, loading = next(iter(waiting.items()))
@@ -278,7 +273,7 @@ class SupervisedWorker:
     def _ask(self, request: Request[Answer], seconds: float) -> Answer:
         if self._current is None or self._current.pid is None:
             self._current = self._started()
-        with self._waiting():
+        with self.waiting():
             return self._current.ask(request, seconds)
 
     def _started(self) -> Worker:
@@ -286,12 +281,12 @@ class SupervisedWorker:
         lost: WorkerLostError | None = None
         for _ in range(_ATTEMPTS):
             try:
-                with self._waiting():
-                    worker = self._open.enter_context(self._start())
+                with self.waiting():
+                    worker = self._open.enter_context(self.start())
                     worker.ask(Describe(), _START_SECONDS)
                     return worker
             except WorkerLostError as error:
-                self._tell_replaced(str(error))
+                self.tell_replaced(str(error))
                 lost = error
         raise MeasureError(f"no worker lives long enough to answer: {lost}") from lost
 
