@@ -219,14 +219,12 @@ class Served(Reply):
 
 @dataclass(frozen=True)
 class Loaded(Reply):
-    """The program is loaded and has run. `bytes` is the size of its inputs, weights and outputs.
+    """The program is loaded and has run.
 
     With `allocates`, each run makes new arrays for the outputs, as those of the first run do not fit.
     """
 
     first_run_seconds: float
-    outputs: tuple[tuple[int, ...], ...]
-    bytes: int
     allocates: bool = False
 
 

@@ -159,7 +159,7 @@ class FakeWorker:
         if manner == "too large beside others" and others:
             return encode(Refused(Reason.TOO_LARGE, "it does not fit"))
         self._programs[request.program_id] = request.program
-        return encode(Loaded(0.001, ((1,),), 4))
+        return encode(Loaded(0.001))
 
     def _behave(self, program: Program, moment: str, crowded: bool = False) -> str:
         for operator in operators_of(program):

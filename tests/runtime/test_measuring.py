@@ -31,9 +31,6 @@ class Noted(BoundNetwork):
     def run(self) -> None:
         self._runs.append(self._name)
 
-    def output_types(self) -> list[protocol.ArrayType]:
-        return [ONE]
-
     def refuse_infinite_values(self) -> None:
         """Accept all values."""
 

@@ -273,8 +273,7 @@ def test_openvino_writes_in_place(monkeypatch: pytest.MonkeyPatch) -> None:
     assert bound.inputs[1].data.tolist() == [7, 7]
 
 
-def test_shared_arrays_count_once(backend: OnnxRuntime) -> None:
+def test_a_profile_has_a_row_for_each_run(backend: OnnxRuntime) -> None:
     programs = LoadedPrograms(backend)
-    assert programs.load(protocol.Load("it", protocol.Program(counting()))).bytes == 16
-    assert programs.load(protocol.Load("it", protocol.Program(replace(counting(), in_place={})))).bytes == 24
+    programs.load(protocol.Load("it", protocol.Program(counting())))
     assert len(programs.profile(protocol.Profile("it", 1, 2)).durations_ns) == 2

@@ -88,10 +88,6 @@ class BoundNetwork(ABC):
         """Make what runs have changed as it was before the first run, ahead of several runs."""
 
     @abstractmethod
-    def output_types(self) -> list[protocol.ArrayType]:
-        """Return the types of the outputs, after a run."""
-
-    @abstractmethod
     def refuse_infinite_values(self) -> None:
         """Raise RefusalError if an output holds an infinity or a NaN."""
 

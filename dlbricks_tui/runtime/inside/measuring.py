@@ -152,10 +152,7 @@ class LoadedPrograms:
         except MemoryError as error:
             raise RefusalError(protocol.Reason.TOO_LARGE, f"out of memory: {error}") from error
         self._programs[request.program_id] = program
-        outputs = program.network.output_types()
-        # Arrays that are written in place are both inputs and outputs.
-        taken = needed + array_bytes(outputs) - array_bytes(network.inputs[name] for name in network.in_place)
-        return protocol.Loaded(seconds, tuple(shape for shape, _ in outputs), taken, program.network.allocates)
+        return protocol.Loaded(seconds, program.network.allocates)
 
     def sample(self, request: protocol.Sample) -> protocol.Sampled:
         programs = [self._program(name) for name in request.programs]

@@ -120,9 +120,6 @@ class _Symbol(BoundNetwork):
         self.inputs = [self._arrays[self._file.alias(name)] for name in network.inputs]
         self._asked(lambda: self._bind(load(self._mxnet, self._file)))
 
-    def output_types(self) -> list[protocol.ArrayType]:
-        return [protocol.ArrayType(output.shape, output.dtype) for output in self.outputs]
-
     def refuse_infinite_values(self) -> None:
         for number, head in enumerate(self._file.heads):
             if not numpy.isfinite(self.outputs[number].asnumpy()).all():

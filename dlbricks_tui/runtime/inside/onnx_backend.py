@@ -341,10 +341,6 @@ class OnnxNetwork(BoundNetwork):
         self.in_place = {output: self.inputs[places[name]] for name, output in self.network.in_place.items()}
         self._bind_arrays()
 
-    def output_types(self) -> list[ArrayType]:
-        """Return the types of those outputs that are tensors."""
-        return [found for found in self._types() if found is not None]
-
     def refuse_infinite_values(self) -> None:
         for place, found in enumerate(self._types()):
             # numpy cannot check bfloat16.
