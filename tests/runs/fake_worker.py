@@ -23,7 +23,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from dlbricks_tui.runtime.lines import decode_request, encode
+from dlbricks_tui.runtime.lines import decode, encode
 from dlbricks_tui.runtime.protocol import (
     NULL_PROGRAM,
     Describe,
@@ -216,7 +216,7 @@ def main(kind: type[FakeWorker] = FakeWorker, options: Sequence[str] | None = No
     worker = kind(json.loads(os.environ.get("FAKE_MANNERS", "{}")), float(os.environ.get("FAKE_NAP", "0")))
     with os.fdopen(int(given["--requests"]), "rb") as requests, os.fdopen(int(given["--replies"]), "wb") as replies:
         for line in requests:
-            replies.write(worker.answer(decode_request(line)))
+            replies.write(worker.answer(decode(Request, line)))
             replies.flush()
 
 

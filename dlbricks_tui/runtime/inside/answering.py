@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 from dlbricks_tui.runtime import protocol
 from dlbricks_tui.runtime.inside.backend import Backend, RefusalError, imported
 from dlbricks_tui.runtime.inside.mxnet_framework import load_mxnet
-from dlbricks_tui.runtime.lines import ProtocolError, decode_request, encode
+from dlbricks_tui.runtime.lines import ProtocolError, decode, encode
 
 if TYPE_CHECKING:
     # The function for each type of request.
@@ -29,7 +29,7 @@ def answer_all(requests: BinaryIO, replies: BinaryIO, framework: str) -> None:
 
 def _answer(line: bytes, performers: Performers, framework: str) -> protocol.Reply:
     try:
-        request = decode_request(line)
+        request = decode(protocol.Request, line)
         if isinstance(request, protocol.Quantise):
             # Without the backend, whose thread pool the sessions of the quantiser could not share.
             imported("numpy", "numpy")
