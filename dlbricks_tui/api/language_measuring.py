@@ -15,7 +15,7 @@ from dlbricks_tui.bricks.identity import brick_of
 from dlbricks_tui.bricks.programs import carrier_program
 from dlbricks_tui.host.fingerprint import fingerprint
 from dlbricks_tui.host.peaks import PeaksError, measure_peaks
-from dlbricks_tui.host.queue import HostQueue, QueuedWork, WorkKind, arrival, host_queue
+from dlbricks_tui.host.queue import HostQueue, WorkKind, arrival, host_queue, queued
 from dlbricks_tui.jobs.control import StopSignals
 from dlbricks_tui.jobs.events import Event, Waiting
 from dlbricks_tui.jobs.process import work_in_process
@@ -110,7 +110,7 @@ class _Measuring:
 
     def measure(self, queue: HostQueue) -> None:
         arrived, questions = arrival(), self.order.questions
-        task = QueuedWork(WorkKind.LANGUAGE, list({it.model.name: None for it in questions}), self.place.data.path)
+        task = queued(WorkKind.LANGUAGE, list({it.model.name: None for it in questions}), self.place.data.path)
         with turn_on_host(
             queue, task, self.signals, lambda ahead: self.write(Waiting(holder=ahead)), arrived
         ) as ticket:

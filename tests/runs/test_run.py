@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 import pytest
 
 from dlbricks_tui.host.noise import Contention
-from dlbricks_tui.host.queue import QueuedWork, WorkKind
+from dlbricks_tui.host.queue import WorkKind, queued
 from dlbricks_tui.jobs.errors import JobError
 from dlbricks_tui.jobs.events import Event, Waiting
 from dlbricks_tui.jobs.folder import JobState, RunFolder, RunFolders, State, Tally
@@ -104,7 +104,7 @@ def test_the_first_worker_starts_while_models_are_read_unless_other_work_has_the
 
     monkeypatch.setattr(Worker, "_start", noted)
     request = site.request(rule=FixedRuns(2))
-    other = site.queue.join(QueuedWork(WorkKind.RUN, ("other",), site.path, "other"))
+    other = site.queue.join(queued(WorkKind.RUN, ("other",), site.path, "other"))
     if is_busy:
         assert other.try_take()
     else:
