@@ -81,9 +81,7 @@ def rows_counted(model: bytes, weights: Mapping[str, ArrayType]) -> dict[str, in
             found = weights.get(node.inputs[table]) if max(numbers, table) < len(node.inputs) else None
             if found is None or not -len(found.shape) <= node.axis < len(found.shape):
                 continue
-            name = node.inputs[numbers]
-            while name in sources:
-                name = sources[name]
+            name = source_of(node.inputs[numbers], sources)
             rows = found.shape[node.axis]
             counted[name] = min(rows, counted.get(name, rows))
     return counted

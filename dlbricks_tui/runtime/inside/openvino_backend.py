@@ -189,29 +189,18 @@ def _places_of_conversions(ran: Sequence[str], kinds: Sequence[str], known: Mapp
     It is a node of its own, or belongs to the node that computes next.
     """
     found: dict[int, int] = {}
-    following = _following(ran, known)
     before = -1
     for number, primitive in enumerate(ran):
         if number in known:
             before = known[number]
         elif primitive == _REORDER:
-            after = following[number]
+            after = next((known[it] for it in range(number, len(ran)) if it in known), None)
             until = len(kinds) if after is None else after
             own = next((place for place in range(before + 1, until) if kinds[place] == _CONVERSION), after)
             if own is not None:
                 found[number] = own
                 before = max(before, own if kinds[own] == _CONVERSION else before)
     return found
-
-
-def _following(ran: Sequence[str], known: Mapping[int, int]) -> list[int | None]:
-    """Return for each line the node of the first known line at or after it; None if there is none."""
-    found: list[int | None] = []
-    after: int | None = None
-    for number in reversed(range(len(ran))):
-        after = known.get(number, after)
-        found.append(after)
-    return found[::-1]
 
 
 # OpenVINO's names of the data types that numpy lacks, and numpy's names of others.
