@@ -47,9 +47,6 @@ class Noting(Backend):
     def passing_over(self, size_bytes: int) -> protocol.Network:
         return network(f"pass over {size_bytes}")
 
-    def describe(self) -> protocol.Described:
-        raise NotImplementedError
-
     def infer(self, request: protocol.Infer) -> protocol.Inferred:
         raise NotImplementedError(request)
 

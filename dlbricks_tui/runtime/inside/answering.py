@@ -6,7 +6,6 @@ import platform
 import re
 import sys
 from collections.abc import Callable
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from dlbricks_tui.runtime import protocol
@@ -38,7 +37,7 @@ def _answer(line: bytes, performers: Performers, framework: str) -> protocol.Rep
             return write_quantised(request)
         if type(request) not in performers:
             is_of_engine = isinstance(request, (protocol.OpenEngine, protocol.Generate, protocol.Serve))
-            performers.update(_engine_performers(framework) if is_of_engine else _performers(BACKENDS[framework]()))
+            performers.update(_engine_performers(framework) if is_of_engine else _performers(framework))
         return performers[type(request)](request)
     except RefusalError as refusal:
         return refusal.refused
@@ -88,12 +87,13 @@ def _engine_performers(framework: str) -> Performers:
     return {protocol.OpenEngine: engine.open, protocol.Generate: engine.generate, protocol.Serve: engine.serve}
 
 
-def _performers(backend: Backend) -> Performers:
+def _performers(framework: str) -> Performers:
+    backend = BACKENDS[framework]()
     from dlbricks_tui.runtime.inside.measuring import LoadedPrograms
 
     def described(request: protocol.Describe) -> protocol.Described:
-        found = backend.describe()
-        return replace(found, packages={**packages_of(found.framework), **found.packages})
+        packages = {**packages_of(framework), **backend.chosen()}
+        return protocol.Described(platform.python_version(), framework, backend.version, packages)
 
     programs = LoadedPrograms(backend)
     return {

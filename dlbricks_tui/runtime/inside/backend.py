@@ -102,6 +102,8 @@ class Backend(ABC):
     # `nothing` copies one number. `sweep` reads and writes an array of SWEPT with all cores.
     nothing: protocol.Network
     sweep: protocol.Network
+    # The version of the framework.
+    version: str
     # Its threads sleep after a while without work, and take some time to wake up.
     falls_asleep = False
 
@@ -109,9 +111,9 @@ class Backend(ABC):
     def passing_over(self, size_bytes: int) -> protocol.Network:
         """Return a network that reads half of that many bytes and writes the other half, with all cores."""
 
-    @abstractmethod
-    def describe(self) -> protocol.Described:
-        """Return the versions in this interpreter."""
+    def chosen(self) -> dict[str, str]:
+        """Return settings that the framework has chosen itself."""
+        return {}
 
     @abstractmethod
     def infer(self, request: protocol.Infer) -> protocol.Inferred:

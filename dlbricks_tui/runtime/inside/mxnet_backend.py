@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import json
 import os
-import platform
 import re
 import tempfile
 from abc import abstractmethod
@@ -77,14 +76,11 @@ class MXNet(Backend):
     sweep = protocol.Network(json.dumps({"nodes": [_DATA, _RELU], "heads": [[1, 0, 0]]}), {"data": SWEPT}, {})
 
     def __init__(self, mxnet: Any) -> None:
-        self._mxnet = mxnet
+        self._mxnet, self.version = mxnet, mxnet.__version__
 
     def passing_over(self, size_bytes: int) -> protocol.Network:
         """Return a relu of an array of half the size."""
         return replace(self.sweep, inputs={"data": rows_of(size_bytes // 2)})
-
-    def describe(self) -> protocol.Described:
-        return protocol.Described(platform.python_version(), "mxnet", self._mxnet.__version__)
 
     def infer(self, request: protocol.Infer) -> protocol.Inferred:
         return infer(self._mxnet, request)

@@ -12,7 +12,6 @@ most, so lines and nodes of a kind correspond in order. Conversions of layouts a
 from __future__ import annotations
 
 import json
-import platform
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, replace
 from time import perf_counter
@@ -216,15 +215,14 @@ class OpenVino(OnnxBackend):
 
     def __init__(self, openvino: Any) -> None:
         self._openvino = openvino
+        # That of the package, without the number of the build.
+        self.version = openvino.__version__.split("-")[0]
         self._core = openvino.Core()
         self._decoding_core: Any = None
         refuse_missing_precision(self._core)
 
-    def describe(self) -> protocol.Described:
-        # The version of the package, without the number of the build.
-        version = self._openvino.__version__.split("-")[0]
-        told = effective_settings(self._openvino, self._core)
-        return protocol.Described(platform.python_version(), "openvino", version, told)
+    def chosen(self) -> dict[str, str]:
+        return effective_settings(self._openvino, self._core)
 
     def infer(self, request: protocol.Infer) -> protocol.Inferred:
         found = []

@@ -7,7 +7,6 @@ request gets a new session with the same weights.
 from __future__ import annotations
 
 import json
-import platform
 import re
 import tempfile
 from base64 import b64encode
@@ -30,10 +29,7 @@ class OnnxRuntime(OnnxBackend):
     """ONNX Runtime."""
 
     def __init__(self, ort: Any) -> None:
-        self._ort = ort
-
-    def describe(self) -> protocol.Described:
-        return protocol.Described(platform.python_version(), "onnxruntime", self._ort.__version__)
+        self._ort, self.version = ort, ort.__version__
 
     def infer(self, request: protocol.Infer) -> protocol.Inferred:
         found = ort_session.session(
