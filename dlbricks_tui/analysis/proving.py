@@ -22,7 +22,7 @@ from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.host.fingerprint import fingerprint
 from dlbricks_tui.host.noise import contention_between
 from dlbricks_tui.host.peaks import keep_peaks
-from dlbricks_tui.host.queue import HostQueue, QueuedWork, Ticket, WorkKind, host_queue
+from dlbricks_tui.host.queue import HostQueue, Ticket, WorkKind, host_queue, queued
 from dlbricks_tui.jobs.control import JobStopped, StopSignals
 from dlbricks_tui.jobs.events import Event, Waiting, event_kinds
 from dlbricks_tui.jobs.kinds import JobKind
@@ -245,7 +245,7 @@ class Prover:
 
         No run measures meanwhile. `JobStopped` ends it early: the proofs until then are in the store.
         """
-        task = QueuedWork(WorkKind.PROOF, [self.source.name], self.place.data.path)
+        task = queued(WorkKind.PROOF, [self.source.name], self.place.data.path)
         with turn_on_host(queue, task, self.signals, lambda ahead: self.tell(Waiting(holder=ahead))) as ticket:
             for number, what_if in enumerate(what_ifs):
                 self.signals.check()

@@ -13,7 +13,7 @@ from dlbricks_tui.analysis.groups import MeasuredExecution, paid_ps, split
 from dlbricks_tui.analysis.what_if import Execution
 from dlbricks_tui.errors import UserError
 from dlbricks_tui.estimate.compositions import milliseconds
-from dlbricks_tui.host.queue import NAP_SECONDS, HostQueue, QueuedWork, Ticket
+from dlbricks_tui.host.queue import NAP_SECONDS, HostQueue, Place, Ticket
 from dlbricks_tui.jobs.control import StopSignals
 from dlbricks_tui.jobs.events import Event
 from dlbricks_tui.measure.alone import program_of
@@ -110,7 +110,7 @@ def load_whole(job: Job, execution: Execution, load: Callable[[Program], Loaded]
 @contextmanager
 def turn_on_host(
     queue: HostQueue,
-    task: QueuedWork,
+    task: Place,
     signals: StopSignals,
     tell_waiting: Callable[[str], None],
     arrived_ns: int | None = None,

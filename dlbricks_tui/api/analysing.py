@@ -51,7 +51,7 @@ from dlbricks_tui.estimate.lookup import end_to_end
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.host.fingerprint import fingerprint, instruction_sets
 from dlbricks_tui.host.peaks import PEAKS_SECONDS, PeaksError
-from dlbricks_tui.host.queue import NAP_SECONDS, QueuedWork, WorkKind, host_queue
+from dlbricks_tui.host.queue import NAP_SECONDS, WorkKind, host_queue, queued
 from dlbricks_tui.host_files import HostFiles
 from dlbricks_tui.jobs.events import Event
 from dlbricks_tui.jobs.folder import JobState
@@ -571,7 +571,7 @@ def kernels_of(
         raise KernelsError(f"{name} was measured on {found.system}, and only that host tells its kernels")
     if not runtime.python:
         raise KernelsError(f"{name} was measured by {baseline.found.way.runtime}, which is not installed here any more")
-    ticket = host_queue().join(QueuedWork(WorkKind.KERNELS, [name], data.path))
+    ticket = host_queue().join(queued(WorkKind.KERNELS, [name], data.path))
     ticket.wait(tell_waiting, nap)
     try:
         kernels = explain(baseline.graph, runtime, data.log / "kernels.log", started=started)

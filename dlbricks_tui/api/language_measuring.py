@@ -15,7 +15,7 @@ from dlbricks_tui.bricks.identity import brick_of
 from dlbricks_tui.bricks.programs import carrier_program
 from dlbricks_tui.host.fingerprint import fingerprint
 from dlbricks_tui.host.peaks import PeaksError, measure_peaks
-from dlbricks_tui.host.queue import HostQueue, QueuedWork, WorkKind, arrival, host_queue
+from dlbricks_tui.host.queue import HostQueue, WorkKind, arrival, host_queue, queued
 from dlbricks_tui.jobs.control import StopSignals
 from dlbricks_tui.jobs.events import Event, Waiting
 from dlbricks_tui.jobs.process import work_in_process
@@ -58,7 +58,7 @@ from dlbricks_tui.runs.results import keep_provenance, provenance
 from dlbricks_tui.runs.work import Workplace, open_worker
 from dlbricks_tui.runtime.llama_bench import LlamaTest
 from dlbricks_tui.store.database import ResultsDatabase
-from dlbricks_tui.store.records import Facts, Statistics, System, new_uuid
+from dlbricks_tui.store.records import Statistics, System, new_uuid
 from dlbricks_tui.wording.numbers import delay_text, duration, memory_text, rate_words
 
 # One carrier and what the runtime makes of it may take this share of the memory.
@@ -110,7 +110,7 @@ class _Measuring:
 
     def measure(self, queue: HostQueue) -> None:
         arrived, questions = arrival(), self.order.questions
-        task = QueuedWork(WorkKind.LANGUAGE, list({it.model.name: None for it in questions}), self.place.data.path)
+        task = queued(WorkKind.LANGUAGE, list({it.model.name: None for it in questions}), self.place.data.path)
         with turn_on_host(
             queue, task, self.signals, lambda ahead: self.write(Waiting(holder=ahead)), arrived
         ) as ticket:
@@ -274,11 +274,9 @@ class _Sink(ResultSink):
     ms: dict[str, float]
     rounds: int = 0
 
-    def keep_occurrences(
-        self, found: Mapping[Job, Sequence[CarrierOccurrence]], noise: Facts, *, finished: bool
-    ) -> None:
+    def keep_occurrences(self, found: Mapping[Job, Sequence[CarrierOccurrence]], *, finished: bool) -> None:
         if finished:
-            self.store.add(*(it for job, of in found.items() for it in self.recorder.occurrences(job, of, noise)))
+            self.store.add(*(it for job, of in found.items() for it in self.recorder.occurrences(job, of)))
 
     def tell_estimates(self, provisional: Callable[[], Mapping[JobKey, Statistics]]) -> None:
         self.ms.update({key.brick: found.trimmed_mean_ms for key, found in provisional().items()})

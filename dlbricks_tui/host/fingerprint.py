@@ -47,11 +47,6 @@ def cpu_model(host: HostFiles) -> str | None:
     return f"ARM {implementer} {part}" if implementer and part else None
 
 
-def microcode(host: HostFiles) -> str | None:
-    """Return the revision of the processor's microcode, which virtual machines may hide or invent."""
-    return host.fields("proc/cpuinfo").get("microcode") or None
-
-
 def vector_instructions(host: HostFiles) -> str | None:
     """Return the widest vector instruction set of the processor."""
     flags = _flags(host)
@@ -77,12 +72,7 @@ def is_virtual(host: HostFiles) -> bool | None:
 
 def governors(host: HostFiles) -> tuple[str, ...]:
     """Return the distinct frequency governors of the cores; empty if unknown."""
-    return _distinct(host, f"{CPU}/cpu[0-9]*/cpufreq/scaling_governor")
-
-
-def energy_preferences(host: HostFiles) -> tuple[str, ...]:
-    """Return the distinct energy-performance preferences of the cores."""
-    return _distinct(host, f"{CPU}/cpu[0-9]*/cpufreq/energy_performance_preference")
+    return distinct(host, f"{CPU}/cpu[0-9]*/cpufreq/scaling_governor")
 
 
 def turbo(host: HostFiles) -> bool | None:
@@ -100,7 +90,7 @@ def hyper_threading(host: HostFiles) -> bool | None:
     active = host.number(f"{CPU}/smt/active")
     if active is not None:
         return bool(active)
-    siblings = _distinct(host, f"{CPU}/cpu[0-9]*/topology/thread_siblings_list")
+    siblings = distinct(host, f"{CPU}/cpu[0-9]*/topology/thread_siblings_list")
     return any(re.search("[,-]", listed) for listed in siblings) if siblings else None
 
 
@@ -115,30 +105,8 @@ def memory_bytes(host: HostFiles) -> int | None:
     return min((limit for limit in limits if limit is not None), default=None)
 
 
-def throttled_periods(host: HostFiles) -> int | None:
-    """Return how often the control group was throttled by its time limit; None if unknown."""
-    folders = [*control_groups(host, ""), *(f"cpu/{group}" for group in control_groups(host, "cpu"))]
-    counts = [host.fields(f"{CGROUP}/{folder}/cpu.stat", " ").get("nr_throttled") for folder in folders]
-    known = [int(count) for count in counts if count is not None and count.isdecimal()]
-    return sum(known) if known else None
-
-
-def core_throttle_count(host: HostFiles) -> int | None:
-    """Return how often heat has throttled the cores since the host started; None if unknown."""
-    counts = [host.number(path) for path in host.matching(f"{CPU}/cpu[0-9]*/thermal_throttle/core_throttle_count")]
-    known = [count for count in counts if count is not None]
-    return sum(known) if known else None
-
-
-def hottest_celsius(host: HostFiles) -> float | None:
-    """Return the highest temperature of all thermal zones."""
-    found = [host.number(path) for path in host.matching("sys/class/thermal/thermal_zone*/temp")]
-    # Zones without a sensor report zero or less.
-    known = [millidegrees / 1000 for millidegrees in found if millidegrees is not None and millidegrees > 0]
-    return max(known, default=None)
-
-
-def _distinct(host: HostFiles, pattern: str) -> tuple[str, ...]:
+def distinct(host: HostFiles, pattern: str) -> tuple[str, ...]:
+    """Return the different contents of the files that match a pattern."""
     found = (host.text(path) for path in host.matching(pattern))
     return tuple(sorted({text for text in found if text}))
 
@@ -154,11 +122,6 @@ class ProcessorTimes(NamedTuple):
     def taken_seconds(self) -> float:
         """Seconds that were used, by this host or by other guests of its hypervisor."""
         return (self.busy + self.stolen) / os.sysconf("SC_CLK_TCK")
-
-
-def processor_times(host: HostFiles) -> ProcessorTimes | None:
-    """Return the times of all processors so far; None if unknown."""
-    return times_by_processor(host).get("cpu")
 
 
 def times_by_processor(host: HostFiles) -> dict[str, ProcessorTimes]:
@@ -248,7 +211,9 @@ def host_facts(system: System, host: HostFiles | None = None) -> Facts:
     """Return the facts about this host, which is `system`, that results are kept with."""
     described = dict(system.facts)
     kept = ((name, _known(described.get(name))) for name in KEPT_FACTS)
-    return (("cpu", system.cpu), ("microcode", _known(microcode(host or HostFiles()))), *kept)
+    # Virtual machines may hide or invent it.
+    microcode = (host or HostFiles()).fields("proc/cpuinfo").get("microcode")
+    return (("cpu", system.cpu), ("microcode", microcode or UNKNOWN), *kept)
 
 
 def _surroundings(host: HostFiles) -> Facts:

@@ -11,19 +11,16 @@ from statistics import median
 from typing import NamedTuple
 
 from dlbricks_tui.host.fingerprint import (
+    CPU,
     ProcessorTimes,
-    core_throttle_count,
-    energy_preferences,
+    distinct,
     governors,
-    hottest_celsius,
     hyper_threading,
     is_virtual,
-    processor_times,
-    throttled_periods,
     times_by_processor,
     turbo,
 )
-from dlbricks_tui.host_files import HostFiles, quota_cores
+from dlbricks_tui.host_files import CGROUP, HostFiles, control_groups, quota_cores
 
 # A look costs processor time, and a share of less time than this says little: the kernel counts in ticks of 10 ms.
 SECONDS_BETWEEN_LOOKS = 1.0
@@ -133,7 +130,7 @@ def contention(pid: int, host: HostFiles | None = None) -> Contention | None:
     if not times or not counts or None in times or not all(map(str.isdecimal, counts)):
         return None
     computed_ns, waited_ns = (sum(of_each) for of_each in zip(*(it for it in times if it), strict=True))
-    all_times = processor_times(host)
+    all_times = times_by_processor(host).get("cpu")
     return Contention(
         waited_ns / _NANOSECONDS,
         sum(map(int, counts)),
@@ -197,11 +194,17 @@ class NoiseVerdict(str, Enum):
     UNKNOWN = "unknown"
 
 
+_VERDICTS = {True: NoiseVerdict.NOISY, False: NoiseVerdict.QUIET, None: NoiseVerdict.UNKNOWN}
+
+
 class SourceState(NamedTuple):
-    """The state of a source in words, and the verdict."""
+    """The state of a source in words, and whether it is noisy; None if that cannot be told."""
 
     text: str
-    verdict: NoiseVerdict
+    noisy: bool | None
+
+
+_UNKNOWN = SourceState(UNREADABLE, None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,8 +229,8 @@ class NoiseSource:
 
     def find(self, host: HostFiles) -> Finding:
         """Return its state now, with its effect and cure."""
-        text, verdict = self.look(host)
-        return Finding(self.name, text, verdict, self.effect, "" if verdict is NoiseVerdict.QUIET else self.cure)
+        text, noisy = self.look(host)
+        return Finding(self.name, text, _VERDICTS[noisy], self.effect, "" if noisy is False else self.cure)
 
 
 def findings(host: HostFiles | None = None) -> tuple[Finding, ...]:
@@ -244,115 +247,109 @@ def disturbances(host: HostFiles | None = None) -> tuple[str, ...]:
     shares = _shares(host or HostFiles())
     if shares is None:
         return ("the load is unknown",)
-    return tuple(it.text for it in (_load(shares[0]), _theft(shares[1])) if it.verdict is NoiseVerdict.NOISY)
+    return tuple(it.text for it in (_load(shares[0]), _theft(shares[1])) if it.noisy)
 
 
 def _governor(host: HostFiles) -> SourceState:
     found = governors(host)
     if not found:
-        return _unknown()
-    preferences = energy_preferences(host)
+        return _UNKNOWN
+    preferences = distinct(host, f"{CPU}/cpu[0-9]*/cpufreq/energy_performance_preference")
     told = ", ".join(found) + (f" (preference {', '.join(preferences)})" if preferences else "")
-    return _judged(told, noisy=found != ("performance",))
+    return SourceState(told, found != ("performance",))
 
 
 def _load(share: float) -> SourceState:
-    return _judged(f"the processors are {share:.0%} busy", noisy=share > _BUSY_SHARE)
+    return SourceState(f"the processors are {share:.0%} busy", share > _BUSY_SHARE)
 
 
 def _theft(share: float) -> SourceState:
-    return _judged(f"{share:.1%} stolen now", noisy=share > _STOLEN_SHARE)
+    return SourceState(f"{share:.1%} stolen now", share > _STOLEN_SHARE)
 
 
 def _time_quota(host: HostFiles) -> SourceState:
     quota = quota_cores(host)
     if quota is None:
-        known = host.exists("proc/self/cgroup")
-        return SourceState("none", NoiseVerdict.QUIET) if known else _unknown()
-    stopped = throttled_periods(host)
-    suffix = "" if stopped is None else f", stopped {stopped} times so far"
-    return SourceState(f"{quota:g} core{'' if quota == 1 else 's'}{suffix}", NoiseVerdict.NOISY)
+        return SourceState("none", False) if host.exists("proc/self/cgroup") else _UNKNOWN
+    folders = [*control_groups(host, ""), *(f"cpu/{group}" for group in control_groups(host, "cpu"))]
+    counts = [host.fields(f"{CGROUP}/{folder}/cpu.stat", " ").get("nr_throttled", "") for folder in folders]
+    stopped = [int(count) for count in counts if count.isdecimal()]
+    suffix = f", stopped {sum(stopped)} times so far" if stopped else ""
+    return SourceState(f"{quota:g} core{'' if quota == 1 else 's'}{suffix}", True)
 
 
 def _affinity(host: HostFiles) -> SourceState:
     if not hasattr(os, "sched_getaffinity"):
-        return _unknown()
+        return _UNKNOWN
     usable, there = len(os.sched_getaffinity(0)), os.cpu_count() or 1
-    return _judged(f"{usable} of {there} cores usable", noisy=usable < there)
+    return SourceState(f"{usable} of {there} cores usable", usable < there)
 
 
 def _heat(host: HostFiles) -> SourceState:
-    celsius, slowed = hottest_celsius(host), core_throttle_count(host)
-    if celsius is None and slowed is None:
-        return _unknown()
-    told = [] if celsius is None else [f"{celsius:.0f} degrees Celsius"]
-    told += [] if slowed is None else [f"cores slowed {slowed} times since start"]
-    return _judged(", ".join(told), noisy=(celsius or 0.0) >= _HOT_CELSIUS or bool(slowed))
+    zones, counts = (
+        [number for path in host.matching(pattern) if (number := host.number(path)) is not None]
+        for pattern in ("sys/class/thermal/thermal_zone*/temp", f"{CPU}/cpu[0-9]*/thermal_throttle/core_throttle_count")
+    )
+    # In thousandths of a degree. Zones without a sensor report zero or less.
+    celsius, slowed = max([0, *zones]) / 1000, sum(counts)
+    told = [f"{celsius:.0f} degrees Celsius"] * (celsius > 0)
+    told += [f"cores slowed {slowed} times since start"] * bool(counts)
+    return SourceState(", ".join(told), celsius >= _HOT_CELSIUS or slowed > 0) if told else _UNKNOWN
 
 
 def _huge_pages(host: HostFiles) -> SourceState:
     chosen = (host.text("sys/kernel/mm/transparent_hugepage/enabled") or "").partition("[")[2].partition("]")[0]
-    return _judged(chosen, noisy=chosen == "always") if chosen else _unknown()
+    return SourceState(chosen, chosen == "always") if chosen else _UNKNOWN
 
 
 def _scattered_memory(host: HostFiles) -> SourceState:
     zones = [line.split()[4:] for line in (host.text("proc/buddyinfo") or "").splitlines()]
     if not all(count.isdecimal() for zone in zones for count in zone) or not any(zones):
-        return _unknown()
+        return _UNKNOWN
     # The numbers of free pieces of one page, of two, of four, and so on.
     page = os.sysconf("SC_PAGE_SIZE")
     small = sum(int(count) * page << order for zone in zones for order, count in enumerate(zone[:_SMALL_ORDERS]))
     told = f"{small / 1e9:.1f} GB free in pieces below {page << _SMALL_ORDERS >> 10} KB"
-    return _judged(told, noisy=small > _MOST_SCATTERED_BYTES)
+    return SourceState(told, small > _MOST_SCATTERED_BYTES)
 
 
 def _swap(host: HostFiles) -> SourceState:
     described = host.fields("proc/meminfo")
     found = [described.get(name, "").removesuffix("kB").strip() for name in ("SwapTotal", "SwapFree")]
     if not all(map(str.isdecimal, found)):
-        return _unknown()
+        return _UNKNOWN
     total, free = map(int, found)
-    if not total:
-        return SourceState("none", NoiseVerdict.QUIET)
-    return _judged(f"{(total - free) >> 10} MiB in use", noisy=total > free)
+    return SourceState(f"{(total - free) >> 10} MiB in use" if total else "none", total > free)
 
 
 def _numa_balancing(host: HostFiles) -> SourceState:
     nodes = host.matching("sys/devices/system/node/node[0-9]*")
     if len(nodes) <= 1:
-        return SourceState("one node", NoiseVerdict.QUIET) if nodes else _unknown()
+        return SourceState("one node", False) if nodes else _UNKNOWN
     balancing = host.number("proc/sys/kernel/numa_balancing")
     if balancing is None:
-        return SourceState(f"{len(nodes)} nodes; {UNREADABLE} whether memory moves", NoiseVerdict.UNKNOWN)
-    return _judged(f"{len(nodes)} nodes, memory {'moves' if balancing else 'stays'}", noisy=bool(balancing))
+        return SourceState(f"{len(nodes)} nodes; {UNREADABLE} whether memory moves", None)
+    return SourceState(f"{len(nodes)} nodes, memory {'moves' if balancing else 'stays'}", bool(balancing))
 
 
 def _clock(host: HostFiles) -> SourceState:
     source = host.text("sys/devices/system/clocksource/clocksource0/current_clocksource")
-    return _judged(source, noisy=source not in _QUICK_CLOCKS) if source else _unknown()
+    return SourceState(source, source not in _QUICK_CLOCKS) if source else _UNKNOWN
 
 
 def _shares(host: HostFiles) -> tuple[float, float] | None:
     """Watch the processors for half a second, and return the shares of time that were busy and stolen."""
-    before = processor_times(host)
+    before = times_by_processor(host).get("cpu")
     if before is None:
         return None
     time.sleep(SECONDS_TO_WATCH)
-    after = processor_times(host) or before
+    after = times_by_processor(host).get("cpu", before)
     elapsed = max(1, after.total - before.total)
     return (after.busy - before.busy) / elapsed, (after.stolen - before.stolen) / elapsed
 
 
-def _unknown() -> SourceState:
-    return SourceState(UNREADABLE, NoiseVerdict.UNKNOWN)
-
-
 def _switch(state: bool | None, on: str = "on", off: str = "off") -> SourceState:
-    return _judged(on if state else off, noisy=state)
-
-
-def _judged(told: str, *, noisy: bool | None) -> SourceState:
-    return _unknown() if noisy is None else SourceState(told, NoiseVerdict.NOISY if noisy else NoiseVerdict.QUIET)
+    return _UNKNOWN if state is None else SourceState(on if state else off, state)
 
 
 SOURCES = (
@@ -378,13 +375,13 @@ SOURCES = (
     ),
     NoiseSource(
         "other load",
-        lambda host: _load(shares[0]) if (shares := _shares(host)) else _unknown(),
+        lambda host: _load(shares[0]) if (shares := _shares(host)) else _UNKNOWN,
         effect="other programs take turns with the measured one: outliers, and wider intervals",
         cure="end what computes (see `top`), or wait; dlbricks itself runs one measurement at a time per host",
     ),
     NoiseSource(
         "stolen time",
-        lambda host: _theft(shares[1]) if (shares := _shares(host)) else _unknown(),
+        lambda host: _theft(shares[1]) if (shares := _shares(host)) else _UNKNOWN,
         effect="other guests of the host take the processor: samples grow at random",
         cure="use an instance type with dedicated cores, or measure at another time",
     ),

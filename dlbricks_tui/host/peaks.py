@@ -12,7 +12,7 @@ from pathlib import Path
 
 from dlbricks_tui.errors import UserError
 from dlbricks_tui.host.fingerprint import caches, vector_instructions
-from dlbricks_tui.host.queue import HostQueue, QueuedWork, WorkKind
+from dlbricks_tui.host.queue import HostQueue, WorkKind, queued
 from dlbricks_tui.host_files import HostFiles
 from dlbricks_tui.recorded_host import NOTHING_IS_MEASURED, recorded_host
 from dlbricks_tui.runtime.runtime import MOST_THREADS
@@ -94,7 +94,7 @@ def keep_peaks(
         raise PeaksError(f"threads {threads}: give a number from 1 to {MOST_THREADS}")
     if recorded_host() is not None:
         raise PeaksError(NOTHING_IS_MEASURED)
-    ticket = queue.join(QueuedWork(WorkKind.PEAKS, [f"{threads} thread{'' if threads == 1 else 's'}"], data))
+    ticket = queue.join(queued(WorkKind.PEAKS, [f"{threads} thread{'' if threads == 1 else 's'}"], data))
     ticket.wait(tell_waiting)
     try:
         ticket.progress(None, PEAKS_SECONDS)

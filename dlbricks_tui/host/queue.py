@@ -19,7 +19,6 @@ from dataclasses import asdict, dataclass, replace
 from datetime import datetime, timezone
 from enum import Enum
 from pathlib import Path
-from typing import NamedTuple
 
 from dlbricks_tui.errors import UserError
 
@@ -114,23 +113,6 @@ class WorkKind(str, Enum):
     EXPORT = "suite export"
 
 
-class QueuedWork(NamedTuple):
-    """Work that needs the host: its kind, its models, and where its data is."""
-
-    kind: WorkKind
-    models: Sequence[str]
-    data_folder: Path
-    # The name of its folder in the data folder, if it has one.
-    id: str = ""
-
-    @property
-    def title(self) -> str:
-        """The names of the models, the first few of many."""
-        more = len(self.models) - _MOST_NAMED
-        names = ", ".join(name[:_MOST_CHARACTERS] for name in self.models[:_MOST_NAMED])
-        return f"{names} and {more} more" if more > 0 else names
-
-
 @dataclass(frozen=True, slots=True)
 class Place:
     """Work in the line, as its ticket describes it to other processes."""
@@ -138,6 +120,7 @@ class Place:
     pid: int
     kind: str = ""
     title: str = ""
+    # The name of its folder in the data folder, if it has one.
     id: str = ""
     data_folder: str = ""
     user: str = ""
@@ -173,6 +156,15 @@ class Place:
         return ProcessIdentity(self.pid, self.started)
 
 
+def queued(kind: WorkKind, models: Sequence[str], data_folder: Path, run: str = "") -> Place:
+    """Return work of this process that needs the host; its title has the first few of many models."""
+    more = len(models) - _MOST_NAMED
+    names = ", ".join(name[:_MOST_CHARACTERS] for name in models[:_MOST_NAMED])
+    title, process = f"{names} and {more} more" if more > 0 else names, this_process()
+    folder = str(data_folder.absolute())
+    return Place(process.pid, kind.value, title, run, folder, _user(), started=process.started)
+
+
 def _readable(when: str) -> str:
     """Return a time in the local time zone, and any other text unchanged."""
     try:
@@ -195,7 +187,7 @@ class HostQueue:
         self.path = path
         self._folder = path.with_name(path.name + _TICKETS)
 
-    def join(self, task: QueuedWork, arrived_ns: int | None = None) -> "Ticket":
+    def join(self, task: Place, arrived_ns: int | None = None) -> "Ticket":
         """Return a place in the line: at its end, or before all that has arrived after that reading of `arrival`."""
         return Ticket(self, task, arrival() if arrived_ns is None else arrived_ns)
 
@@ -317,21 +309,11 @@ class HostQueue:
 class Ticket:
     """A place in the line, from the arrival to the end of the work."""
 
-    def __init__(self, queue: HostQueue, task: QueuedWork, arrived_ns: int) -> None:
+    def __init__(self, queue: HostQueue, task: Place, arrived_ns: int) -> None:
         self._queue = queue
         self._opened = queue.open_ticket(arrived_ns)
         self._turn: int | None = None
-        process = this_process()
-        self._place = Place(
-            process.pid,
-            task.kind.value,
-            task.title,
-            task.id,
-            str(task.data_folder.absolute()),
-            _user(),
-            _now(),
-            process.started,
-        )
+        self._place = replace(task, since=_now())
         self._write_again_at = 0.0
         self._write()
 

@@ -9,7 +9,7 @@
 
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import InitVar, dataclass, replace
 from itertools import groupby
 from statistics import median
 
@@ -39,34 +39,24 @@ _READINGS_AT_FIRST = 5
 _MOST_RESTARTS = 1
 
 
+@dataclass(eq=False, kw_only=True)
 class Alone:
-    """Times jobs in a worker, batch by batch; results are stored before they are told.
+    """Times jobs in a worker, batch by batch; results are stored before they are told."""
 
-    `others` is the number of competing threads per processor at the start of the run.
-    """
+    worker: SupervisedWorker
+    results: ResultSink
+    control: Checkpoints
+    rule: InitVar[StoppingRule]
+    tell: Callable[[Event], None]
+    reference: InitVar[Program]
+    side_by_side: bool
+    noise: NoiseMonitor
+    # The number of competing threads per processor at the start of the run.
+    others: InitVar[float]
+    clock: Callable[[], float]
 
-    def __init__(
-        self,
-        worker: SupervisedWorker,
-        results: ResultSink,
-        control: Checkpoints,
-        rule: StoppingRule,
-        tell: Callable[[Event], None],
-        reference: Program,
-        *,
-        side_by_side: bool,
-        noise: NoiseMonitor,
-        others: float,
-        clock: Callable[[], float],
-    ) -> None:
-        self._worker = worker
-        self._results = results
-        self._control = control
-        self._tell = tell
-        self._side_by_side = side_by_side
-        self._noise = noise
-        self._pace = Pace(rule, noise, others)
-        self._clock = clock
+    def __post_init__(self, rule: StoppingRule, reference: Program, others: float) -> None:
+        self._pace = Pace(rule, self.noise, others)
         self._usual_reference_ms: float | None = None
         self._references_at_first_ms: list[float] | None = None
         # The jobs of the current batch by their names in the worker; a model may be in several batches.
@@ -78,7 +68,7 @@ class Alone:
         self._to_try_alone: list[Job] = []
         # Whole models whose files failed.
         self._without_file: set[Job] = set()
-        worker.load(REFERENCE, reference, fixture=True)
+        self.worker.load(REFERENCE, reference, fixture=True)
         self._handle_losses()
 
     def measure(self, jobs: Sequence[Job], limits: BatchLimits) -> None:
@@ -90,12 +80,12 @@ class Alone:
             batch = waiting.popleft()
             later = [job for rest in waiting for job in rest.jobs]
             left = self._seconds_left([*batch.jobs, *later])
-            self._tell(
+            self.tell(
                 BatchStarted(number=number, of=number + len(waiting), programs=len(batch.jobs), seconds_left=left)
             )
             self._measure_batch(batch, later)
             waiting.extend(single(job) for job in self._to_try_alone)
-            self._results.save_counts()
+            self.results.save_counts()
 
     def _measure_batch(self, batch: Batch, later: Sequence[Job]) -> None:
         # The models of the batch before are still loaded.
@@ -105,35 +95,35 @@ class Alone:
         self._batch_noise, self._restarts, self._to_try_alone = BatchNoise(), 0, []
         try:
             for job in to_load:
-                self._control.checkpoint()
-                began = self._clock()
+                self.control.checkpoint()
+                began = self.clock()
                 self._load(job)
-                self._pace.loaded(job, self._clock() - began)
+                self._pace.loaded(job, self.clock() - began)
             while names := self._rounds.due():
-                self._control.checkpoint()
+                self.control.checkpoint()
                 if self._take_round(names, later):
                     finished = self._rounds.take_finished()
-                    self._results.keep(finished, self._batch_noise.facts)
+                    self.results.keep(finished, self._batch_noise.facts)
                     for job, samples in finished:
                         self._pace.learn(job, samples.statistics.trimmed_mean_ms)
-                    self._results.tell_estimates(self._provisional)
+                    self.results.tell_estimates(self._provisional)
         except Stopped:
-            self._results.keep_unfinished(self._rounds.added_to(), self._batch_noise.facts)
+            self.results.keep_unfinished(self._rounds.added_to(), self._batch_noise.facts)
             raise
-        self._worker.clear(keep=self._rounds.unfinished)
+        self.worker.clear(keep=self._rounds.unfinished)
         self._note_drift()
 
     def _load(self, job: Job) -> None:
         try:
-            program = program_of(job, with_file=job not in self._without_file, side_by_side=self._side_by_side)
+            program = program_of(job, with_file=job not in self._without_file, side_by_side=self.side_by_side)
         except ProgramError as error:
             self._give_up(job, Reason.UNBUILDABLE.value, str(error))
             return
-        loaded = self._worker.load(job.name, program, job.expected_ms)
+        loaded = self.worker.load(job.name, program, job.expected_ms)
         if loaded is not None:
             earlier_ms = self._earlier_ms(job)
             self._rounds.add(JobSamples(job, loaded.first_run_seconds * 1000, earlier_ms))
-            self._results.loaded(job, loaded.first_run_seconds, earlier_ms, allocates=loaded.allocates)
+            self.results.loaded(job, loaded.first_run_seconds, earlier_ms, allocates=loaded.allocates)
         self._handle_losses()
 
     def _earlier_ms(self, job: Job) -> tuple[float, ...]:
@@ -142,7 +132,7 @@ class Alone:
             return ()
         then_ms = job.earlier.reference_ms
         if self._references_at_first_ms is None:
-            readings = (reference_ms(self._worker) for _ in range(_READINGS_AT_FIRST))
+            readings = (reference_ms(self.worker) for _ in range(_READINGS_AT_FIRST))
             self._references_at_first_ms = [reading for reading in readings if reading is not None]
         now_ms = self._references_at_first_ms
         # On a noisy host the readings are far apart and prove no change.
@@ -151,25 +141,25 @@ class Alone:
 
     def _take_round(self, names: Sequence[str], later: Sequence[Job]) -> bool:
         """Take one round; return False if it was disturbed and is to be repeated."""
-        jobs, began = [self._batch[name] for name in names], self._clock()
+        jobs, began = [self._batch[name] for name in names], self.clock()
         taken = self._sample(names)
-        disturbance = self._noise.disturbance(taken)
-        if disturbance is not None and self._noise.worth_repeating:
-            self._noise.repeat(taken.seconds)
-            self._pace.repeated(self._clock() - began)
+        disturbance = self.noise.disturbance(taken)
+        if disturbance is not None and self.noise.worth_repeating:
+            self.noise.repeat(taken.seconds)
+            self._pace.repeated(self.clock() - began)
             self._batch_noise.repeated += 1
             self._handle_losses()
             left = self._seconds_left(later)
-            self._tell(RoundRepeated(reason=disturbance, seconds=taken.seconds, seconds_left=left))
+            self.tell(RoundRepeated(reason=disturbance, seconds=taken.seconds, seconds_left=left))
             self._restart_if_speed_changed(later)
             return False
-        self._noise.count(taken.seconds)
-        self._pace.sampled(jobs, self._clock() - began, noisy=disturbance is not None)
+        self.noise.count(taken.seconds)
+        self._pace.sampled(jobs, self.clock() - began, noisy=disturbance is not None)
         self._rounds.count(taken.samples_ms)
         self._batch_noise.rounds.append(taken)
         self._batch_noise.disturbed.append(disturbance is not None)
         self._handle_losses()
-        self._tell(
+        self.tell(
             RoundDone(
                 samples_ms=tuple((self._batch[name].number, of_one_ms) for name, of_one_ms in taken.samples_ms.items()),
                 null_call_ms=median(taken.null_calls_ms) if taken.null_calls_ms else None,
@@ -182,33 +172,33 @@ class Alone:
 
     def _sample(self, names: Sequence[str]) -> Round:
         turns = self._turns(names)
-        before, began = self._worker.contention(), self._clock()
-        references_ms = [reference_ms(self._worker)]
+        before, began = self.worker.contention(), self.clock()
+        references_ms = [reference_ms(self.worker)]
         taken_ms: dict[str, tuple[float, ...]] = {}
         runs = 0
         for untimed_runs, together in turns:
-            taken_ms |= self._worker.sample(together, untimed_runs, _TIMED_RUNS)
+            taken_ms |= self.worker.sample(together, untimed_runs, _TIMED_RUNS)
             # A brick's producer runs as often, so that its time can be subtracted.
             runs += 2 * len(together) * (untimed_runs + _TIMED_RUNS)
         # A disturbance that begins within the round shows in this second reading.
-        references_ms.append(reference_ms(self._worker))
-        seconds, after = self._clock() - began, self._worker.contention()
+        references_ms.append(reference_ms(self.worker))
+        seconds, after = self.clock() - began, self.worker.contention()
         known_ms = tuple(it for it in references_ms if it is not None)
         runs += len(known_ms) * RUNS_PER_READING
         contention = contention_between(before, after)
-        return Round(seconds, runs, contention, known_ms, self._worker.null_calls(_NULL_CALLS), taken_ms)
+        return Round(seconds, runs, contention, known_ms, self.worker.null_calls(_NULL_CALLS), taken_ms)
 
     def _restart_if_speed_changed(self, later: Sequence[Job]) -> None:
         """Measure again the rounds of the batch that were taken at another speed of the host."""
-        change = self._noise.take_change()
+        change = self.noise.take_change()
         if change is None or len(self._batch_noise.rounds) <= change.rounds:
             return
-        if self._restarts == _MOST_RESTARTS or not self._noise.time_left:
+        if self._restarts == _MOST_RESTARTS or not self.noise.time_left:
             return
         self._restarts += 1
-        self._noise.repeat(self._batch_noise.keep_latest(change.rounds))
-        self._results.reopen(self._rounds.restart(change.rounds))
-        self._tell(
+        self.noise.repeat(self._batch_noise.keep_latest(change.rounds))
+        self.results.reopen(self._rounds.restart(change.rounds))
+        self.tell(
             BatchRestarted(
                 times_as_fast=change.times_as_fast,
                 samples_ms=tuple((it.job.number, tuple(it.samples_ms)) for it in self._rounds.unfinished.values()),
@@ -226,7 +216,7 @@ class Alone:
         return [(runs, [*alike]) for runs, alike in groupby(order, untimed.__getitem__)]
 
     def _handle_losses(self) -> None:
-        for name, loss in self._worker.take_losses().items():
+        for name, loss in self.worker.take_losses().items():
             self._rounds.remove(name)
             if name == REFERENCE:
                 # Results lack its latency then, and drift is not seen.
@@ -239,7 +229,7 @@ class Alone:
     def _give_up(self, job: Job, reason: str, message: str) -> None:
         """Record that a program cannot be measured, unless it is a model that is still to be tried layer by layer."""
         if job.file is None or job.needs_file or job in self._without_file:
-            self._results.fail(job, reason, message)
+            self.results.fail(job, reason, message)
         else:
             self._without_file.add(job)
             self._load(job)
@@ -250,7 +240,7 @@ class Alone:
 
     def _seconds_left(self, later: Sequence[Job]) -> float:
         current = {it.job: len(it.samples_ms) for it in self._rounds.unfinished.values()}
-        seconds, budget = self._pace.seconds_for({**dict.fromkeys(later, 0), **current}), self._control.seconds_left
+        seconds, budget = self._pace.seconds_for({**dict.fromkeys(later, 0), **current}), self.control.seconds_left
         return seconds if budget is None else min(seconds, budget)
 
     def _note_drift(self) -> None:
@@ -260,7 +250,7 @@ class Alone:
         if self._usual_reference_ms is None:
             self._usual_reference_ms = now_ms
         elif abs(now_ms / self._usual_reference_ms - 1) > _NOTEWORTHY_DRIFT:
-            self._tell(DriftNoted(reference_ms=now_ms, usual_ms=self._usual_reference_ms))
+            self.tell(DriftNoted(reference_ms=now_ms, usual_ms=self._usual_reference_ms))
 
 
 def program_of(job: Job, *, with_file: bool, side_by_side: bool) -> Program:

@@ -19,9 +19,9 @@ import math
 import os
 import time
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import InitVar, dataclass, field, replace
 from itertools import chain
 from statistics import fmean, median
 from typing import Protocol
@@ -97,46 +97,38 @@ class Beside(Protocol):
         """Run it once in a moment of the host, and return the processor time that it took, in seconds."""
 
 
+@dataclass(eq=False)
 class Inside:
     """Times whole models and carriers in a worker; results are stored before they are told."""
 
-    def __init__(
-        self,
-        worker: SupervisedWorker,
-        results: ResultSink,
-        control: Checkpoints,
-        rule: Adaptive,
-        tell: Callable[[Event], None],
-        reference: Program,
-        noise: NoiseMonitor,
-        usual_reference_ms: float | None = None,
-        beside: Beside | None = None,
-        agenda: Agenda | None = None,
-    ) -> None:
-        self._worker = worker
-        # What is timed in the rounds besides programs of the worker.
-        self._other = beside
-        self._results = results
-        self._control = control
-        self._rule = rule
-        self._tell = tell
+    worker: SupervisedWorker
+    results: ResultSink
+    control: Checkpoints
+    rule: Adaptive
+    tell: Callable[[Event], None]
+    reference: InitVar[Program]
+    noise: NoiseMonitor
+    usual_reference_ms: InitVar[float | None] = None
+    # What is timed in the rounds besides programs of the worker.
+    beside: Beside | None = None
+    agenda: Agenda = field(default_factory=Agenda)
+
+    def __post_init__(self, reference: Program, usual_reference_ms: float | None) -> None:
         # The whole models that were timed, and those that run in the rounds of the carriers now.
         self._timed_wholes: list[_Whole] = []
         self._wholes: list[_Whole] = []
         # The whole models to try once more.
         self._again: list[Job] = []
-        self._noise = noise
-        # The program beside the carriers takes seconds, in which the host is quick and slow.
-        self._track = HostTrack(usual_reference_ms, os.cpu_count() or 1, counts_all=beside is not None)
+        # The host, moment by moment. The program beside the carriers takes seconds, in which it is quick and slow.
+        self.track = HostTrack(usual_reference_ms, os.cpu_count() or 1, counts_all=self.beside is not None)
         # Since the reference was timed last: the time, the processor time of this process, and the runs of programs.
         self._read_at, self._own_seconds, self._runs = -math.inf, 0.0, 0
         self._contention: Contention | None = None
         self._waited_seconds = self._paused_seconds = 0.0
-        self._agenda = agenda or Agenda()
-        # The bricks that are already in the store.
-        self._kept: set[Job] = set()
-        self._worker.load(REFERENCE, reference, fixture=True)
-        self._worker.take_losses()
+        # The bricks that were timed well enough, and are in the store.
+        self.kept: set[Job] = set()
+        self.worker.load(REFERENCE, reference, fixture=True)
+        self.worker.take_losses()
 
     def time_models(self, models: Sequence[Job], *, before_carriers: bool = False) -> None:
         """Time each whole model for about two seconds, and store its latency.
@@ -149,27 +141,27 @@ class Inside:
         for number, job in enumerate(chain(models, self._again)):
             self._checkpoint()
             began = self._worked_seconds
-            self._tell(BatchStarted(number=1, of=1, programs=1, seconds_left=self._within_budget(self._agenda.seconds)))
+            self.tell(BatchStarted(number=1, of=1, programs=1, seconds_left=self._within_budget(self.agenda.seconds)))
             whole = self._loaded(job)
             if whole is not None:
-                self._results.loaded(job, whole.first_run_ms / 1000, (), allocates=whole.allocates)
+                self.results.loaded(job, whole.first_run_ms / 1000, (), allocates=whole.allocates)
                 self._sample_for_a_while(whole, before_rounds=before_carriers)
                 # If its worker is lost after enough samples, these count.
                 if len(whole.samples_ms) >= BEFORE_ROUNDS.runs:
                     self._keep_whole(whole)
-                    self._agenda.learn(job.expected_ms, median(whole.samples_ms))
+                    self.agenda.learn(job.expected_ms, median(whole.samples_ms))
                 else:
                     self._fail(job)
-                if self._worker.holds(job.name):
+                if self.worker.holds(job.name):
                     self._timed_wholes.append(whole)
-                self._worker.clear()
+                self.worker.clear()
             if number < len(models):
-                self._agenda.end_stage(self._worked_seconds - began)
+                self.agenda.end_stage(self._worked_seconds - began)
 
     def _checkpoint(self) -> None:
         """Let the run be stopped or paused; a pause is no work."""
         began = time.monotonic()
-        self._control.checkpoint()
+        self.control.checkpoint()
         self._paused_seconds += time.monotonic() - began
 
     @property
@@ -180,30 +172,20 @@ class Inside:
     def _loaded(self, job: Job) -> _Whole | None:
         """Load the file of a model, or else its layers; store the reason if neither runs."""
         for with_file in dict.fromkeys((job.file is not None, job.needs_file)):
-            self._worker.take_losses()
+            self.worker.take_losses()
             try:
                 program = program_of(job, with_file=with_file, side_by_side=False)
             except ProgramError as error:
                 if with_file is job.needs_file:
-                    self._results.fail(job, Reason.UNBUILDABLE.value, str(error))
+                    self.results.fail(job, Reason.UNBUILDABLE.value, str(error))
                 continue
-            loaded = self._worker.load(job.name, program, job.expected_ms)
+            loaded = self.worker.load(job.name, program, job.expected_ms)
             if loaded is not None:
                 return _Whole(job, program, loaded.first_run_seconds * 1000, loaded.allocates)
             if self._may_run_alone(job.name):
                 break
         self._fail(job)
         return None
-
-    @property
-    def track(self) -> HostTrack:
-        """The host, moment by moment."""
-        return self._track
-
-    @property
-    def kept(self) -> Collection[Job]:
-        """The bricks that were timed well enough."""
-        return self._kept
 
     def time_carriers(
         self, carriers: Sequence[CarrierJob], of: int = 0, most_bytes: float = math.inf, *, again: bool = False
@@ -226,9 +208,9 @@ class Inside:
                 over = [it for it in running if it.is_done()]
                 done = [it for it in over if not (self._is_patient and it.lacks_quiet_rounds())]
                 over = [it for it in over if it not in done]
-                running = [it for it in running if it not in done and all(map(self._worker.holds, it.programs))]
+                running = [it for it in running if it not in done and all(map(self.worker.holds, it.programs))]
                 self._keep_bricks(started, running)
-                self._results.tell_estimates(lambda: self._provisional(started))
+                self.results.tell_estimates(lambda: self._provisional(started))
         except Stopped:
             # A run that stops while it waits for the worker gets no answer from it any more.
             with suppress(Stopped):
@@ -240,18 +222,18 @@ class Inside:
                 self._keep_whole(whole, again=True)
         for it in started:
             if it.plain_ms:
-                self._agenda.learn(it.what.expected_ms, median(it.plain_ms))
-        self._worker.clear()
+                self.agenda.learn(it.what.expected_ms, median(it.plain_ms))
+        self.worker.clear()
         if again:
             return
         for what in carriers:
-            if self._may_run_alone(what.name) and not self._kept.issuperset(what.bricks.values()):
+            if self._may_run_alone(what.name) and not self.kept.issuperset(what.bricks.values()):
                 self.time_carriers([what], max(of, len(carriers)), most_bytes, again=True)
-        self._agenda.end_stage(self._worked_seconds - began)
+        self.agenda.end_stage(self._worked_seconds - began)
 
     def _may_run_alone(self, name: str) -> bool:
         """Return True if a program, or each lost program of a carrier, is not known to be at fault."""
-        lost = [loss for it, loss in self._worker.reasons.items() if it.partition(",")[0] == name]
+        lost = [loss for it, loss in self.worker.reasons.items() if it.partition(",")[0] == name]
         return bool(lost) and all(it.try_alone for it in lost)
 
     def _beside(self, carriers: Sequence[CarrierJob], most_bytes: float) -> list[_Whole]:
@@ -267,23 +249,23 @@ class Inside:
 
     def _load(self, carriers: Sequence[CarrierJob], most_seconds: float) -> list[TimedCarrier]:
         bricks = dict.fromkeys(job for it in carriers for job in it.bricks.values())
-        left = self._within_budget(self._agenda.seconds)
-        self._tell(BatchStarted(number=1, of=1, programs=len(bricks), seconds_left=left))
+        left = self._within_budget(self.agenda.seconds)
+        self.tell(BatchStarted(number=1, of=1, programs=len(bricks), seconds_left=left))
         firsts: list[tuple[CarrierJob, float, int]] = []
         for what in carriers:
             self._checkpoint()
             began = time.monotonic()
-            loaded = self._worker.load(what.name, what.plain, what.expected_ms)
+            loaded = self.worker.load(what.name, what.plain, what.expected_ms)
             if loaded is None and what.file is not None and not self._may_run_alone(what.name):
                 what = replace(what, file=None)
-                loaded = self._worker.load(what.name, what.plain, what.expected_ms)
+                loaded = self.worker.load(what.name, what.plain, what.expected_ms)
             if loaded is None:
                 continue
             seconds = time.monotonic() - began
             latency_ms = loaded.first_run_seconds * 1000
             if SLOW_MS < latency_ms < FIRST_RUN_TELLS_MS:
                 # The first run of a carrier with many layers takes most of its time to load.
-                taken_ms = self._worker.sample([what.name], 0, 1).get(what.name)
+                taken_ms = self.worker.sample([what.name], 0, 1).get(what.name)
                 if not taken_ms:
                     continue
                 latency_ms = taken_ms[0]
@@ -291,21 +273,21 @@ class Inside:
             firsts.append((what, latency_ms, 1 if slow else COPIES))
             for job in dict.fromkeys(what.bricks.values()):
                 # An earlier group may have had carriers of it.
-                if job not in self._kept:
-                    self._results.loaded(job, loaded.first_run_seconds, ())
+                if job not in self.kept:
+                    self.results.loaded(job, loaded.first_run_seconds, ())
         # A network that is loaded later is faster, so whole models are loaded between the copies of carriers.
         for whole in self._wholes:
-            if self._worker.load(whole.job.name, whole.program, whole.job.expected_ms):
+            if self.worker.load(whole.job.name, whole.program, whole.job.expected_ms):
                 whole.begin_rounds()
         running = []
         for what, latency_ms, copies in firsts:
             names = [f"{what.name}, copy {number}" for number in range(2, copies + 1)]
-            names = [name for name in names if self._worker.load(name, what.plain, what.expected_ms)]
-            it = TimedCarrier(what, (what.name, *names), latency_ms, most_seconds, self._track, self._rule)
+            names = [name for name in names if self.worker.load(name, what.plain, what.expected_ms)]
+            it = TimedCarrier(what, (what.name, *names), latency_ms, most_seconds, self.track, self.rule)
             # The profiler tells of the layers, which a file does not show.
-            if what.file is None or self._worker.load(it.layers, what.program, what.expected_ms):
+            if what.file is None or self.worker.load(it.layers, what.program, what.expected_ms):
                 running.append(it)
-        self._worker.take_losses()
+        self.worker.take_losses()
         return running
 
     def _round(self, running: Sequence[TimedCarrier], *, waits: bool) -> None:
@@ -315,25 +297,25 @@ class Inside:
         self._read_reference()
         for whole in self._wholes:
             shares = whole.shares_bricks_with([it.what for it in running])
-            if shares and self._worker.holds(whole.job.name) and self._sample_whole(whole):
+            if shares and self.worker.holds(whole.job.name) and self._sample_whole(whole):
                 samples[whole.job.number].append(whole.samples_ms[-1])
         for it in running:
             for job, sample_ms in self._sample_carrier(it):
                 samples[job.number].append(sample_ms)
-        self._worker.take_losses()
-        calls_ms = self._worker.null_calls(_NULL_CALLS)
-        if self._other is not None and self._other.wants_more:
+        self.worker.take_losses()
+        calls_ms = self.worker.null_calls(_NULL_CALLS)
+        if self.beside is not None and self.beside.wants_more:
             # It runs in a moment of its own, which it does not disturb.
             self._read_reference()
-            self._worker.wait_until_idle()
-            self._own_seconds -= self._other.sample(self._track.now)
+            self.worker.wait_until_idle()
+            self._own_seconds -= self.beside.sample(self.track.now)
         seconds = time.monotonic() - began
         seconds_left = self._seconds_left(running, seconds)
-        self._tell(
+        self.tell(
             RoundDone(
                 samples_ms=tuple((number, (fmean(taken),)) for number, taken in samples.items()),
                 null_call_ms=median(calls_ms) if calls_ms else None,
-                reference_ms=self._track.reference_ms(self._track.now),
+                reference_ms=self.track.reference_ms(self.track.now),
                 seconds_left=seconds_left,
             )
         )
@@ -344,30 +326,30 @@ class Inside:
     @property
     def _is_patient(self) -> bool:
         """True if programs may still be timed for longer, until the host is quiet."""
-        return self._waited_seconds < PATIENCE_SECONDS and self._noise.time_left
+        return self._waited_seconds < PATIENCE_SECONDS and self.noise.time_left
 
     def _wait(self, seconds: float, seconds_left: float) -> None:
         """Note the time that programs were timed for longer, as the host was not quiet."""
         self._waited_seconds += seconds
-        self._noise.repeat(seconds)
-        self._tell(RoundRepeated(reason="the host was not quiet", seconds=seconds, seconds_left=seconds_left))
+        self.noise.repeat(seconds)
+        self.tell(RoundRepeated(reason="the host was not quiet", seconds=seconds, seconds_left=seconds_left))
 
     def _read_reference(self, seconds: float = 0.0) -> None:
         """Time the reference, unless it was timed in the last `seconds`."""
         now = time.monotonic()
         if now - self._read_at < seconds:
             return
-        contention, own_seconds = self._worker.contention(), time.process_time()
+        contention, own_seconds = self.worker.contention(), time.process_time()
         counted = contention_between(self._contention, contention)
         ended = Round(now - self._read_at, self._runs, counted, ())
-        self._track.read(reference_ms(self._worker), ended, own_seconds - self._own_seconds)
+        self.track.read(reference_ms(self.worker), ended, own_seconds - self._own_seconds)
         self._read_at, self._own_seconds, self._runs, self._contention = now, own_seconds, RUNS_PER_READING, contention
 
     def _sample_carrier(self, it: TimedCarrier) -> Iterator[tuple[Job, float]]:
         """Run a carrier plainly and under the profiler, and yield a sample for each needed brick in it."""
         self._read_reference(_SECONDS_PER_MOMENT)
         began = time.monotonic()
-        taken_ms = self._worker.sample([it.copy], *it.plain_runs).get(it.copy)
+        taken_ms = self.worker.sample([it.copy], *it.plain_runs).get(it.copy)
         profile = self._profile(it) if taken_ms else None
         it.seconds += time.monotonic() - began
         self._runs += sum(it.plain_runs) + sum(it.profiled_runs)
@@ -376,7 +358,7 @@ class Inside:
         plain_ms = median(taken_ms)
         times = layer_times(profile, it.what.owners, plain_ms)
         it.plain_ms.append(plain_ms)
-        it.moments.append(self._track.now)
+        it.moments.append(self.track.now)
         for layer in it.what.carrier.graph.layers:
             it.layers_ms[layer.index].append(times.get(layer.index, 0.0))
         for index, job in it.what.bricks.items():
@@ -386,7 +368,7 @@ class Inside:
         """Run a carrier under the profiler, unless an earlier profile is to count."""
         if it.what.is_heavy and len(it.profiles) >= PROFILES_OF_HEAVY:
             return it.profiles[len(it.plain_ms) % len(it.profiles)]
-        found = self._worker.profile(it.layers, *it.profiled_runs)
+        found = self.worker.profile(it.layers, *it.profiled_runs)
         if found is not None:
             it.profiles.append(found)
         return found
@@ -408,13 +390,13 @@ class Inside:
             not before_rounds
             and self._is_patient
             and len(whole.samples_ms) < most
-            and counting(whole.samples_ms, whole.moments, self._track).doubt
+            and counting(whole.samples_ms, whole.moments, self.track).doubt
         ):
             self._checkpoint()
             began = time.monotonic()
             if not self._sample_whole(whole):
                 return
-            left = PATIENCE_SECONDS - self._waited_seconds + self._agenda.later_seconds
+            left = PATIENCE_SECONDS - self._waited_seconds + self.agenda.later_seconds
             self._wait(time.monotonic() - began, self._within_budget(left))
         self._read_reference()
 
@@ -422,12 +404,12 @@ class Inside:
         self._read_reference(_SECONDS_PER_MOMENT)
         usual_ms = median(whole.samples_ms) if whole.samples_ms else whole.first_run_ms
         name, runs = whole.job.name, (untimed_runs(usual_ms, whole=True), timed_runs(usual_ms))
-        taken_ms = self._worker.sample([name], *runs).get(name)
+        taken_ms = self.worker.sample([name], *runs).get(name)
         self._runs += sum(runs)
         if taken_ms is None:
             return False
         whole.samples_ms.append(median(taken_ms))
-        whole.moments.append(self._track.now)
+        whole.moments.append(self.track.now)
         return True
 
     def _seconds_left(self, running: Sequence[TimedCarrier], last_seconds: float) -> float:
@@ -437,14 +419,14 @@ class Inside:
         if self._is_patient:
             # Its first rounds tell too little of the host.
             known = {it.what.name for it in running if len(it.plain_ms) >= max(it.fewest_rounds, rounds[it.what.name])}
-            guess = math.inf if self._agenda.wait_seconds else 0.0
+            guess = math.inf if self.agenda.wait_seconds else 0.0
             lacking = {it.what.name: it.quiet_rounds_lacking() if it.what.name in known else guess for it in running}
             # Those that lack quiet rounds stay in the rounds of the others.
             more = {name: min(it, most - rounds[name]) for name, it in lacking.items()}
             rounds = {name: it + more[name] for name, it in rounds.items()}
             if known:
                 wait_seconds = last_seconds * max(lacking[name] - more[name] for name in known)
-                self._agenda.wait_seconds = min(wait_seconds, PATIENCE_SECONDS - self._waited_seconds)
+                self.agenda.wait_seconds = min(wait_seconds, PATIENCE_SECONDS - self._waited_seconds)
         beside = max(0.0, last_seconds - math.fsum(it.seconds_per_round for it in running))
         left = math.fsum(rounds[it.what.name] * it.seconds_per_round for it in running)
         for whole in self._wholes:
@@ -454,13 +436,13 @@ class Inside:
                 seconds = min(beside, round_seconds(median(whole.samples_ms)))
                 beside -= seconds
                 left += seconds * max(own)
-        left += beside * most + self._agenda.later_seconds
+        left += beside * most + self.agenda.later_seconds
         if self._is_patient:
-            left += self._agenda.wait_seconds
+            left += self.agenda.wait_seconds
         return self._within_budget(left)
 
     def _within_budget(self, seconds: float) -> float:
-        budget = self._control.seconds_left
+        budget = self.control.seconds_left
         return seconds if budget is None else min(seconds, budget)
 
     def _keep_bricks(
@@ -476,24 +458,23 @@ class Inside:
             counted = it.counting
             samples_ms, doubt, facts = it.samples_ms(counted), it.shared_doubt(counted), counted.facts(len(it.plain_ms))
             facts += ((SHARED_COLUMN, doubt),)
-            if not finished or it.what.share < 1.0 or not all(map(self._worker.holds, it.programs)):
+            if not finished or it.what.share < 1.0 or not all(map(self.worker.holds, it.programs)):
                 # Another model may need these bricks to be known better, or the carrier was lost.
                 facts += ((UNFINISHED, True),)
             carrier = it.what.carrier
             for layer, job in over.items():
                 name = carrier.graph.layers[layer].name
                 where: Facts = (("model", carrier.model.name), ("layer", name), ("carrier", it.what.key))
-                found[job].append(CarrierOccurrence(where, samples_of(samples_ms[layer], self._rule), facts))
-        self._results.keep_occurrences(
-            {job: self._renewed(job, places) for job, places in found.items()}, (), finished=finished
-        )
-        self._kept.update(found)
-        self._results.save_counts()
+                found[job].append(CarrierOccurrence(where, samples_of(samples_ms[layer], self.rule), facts))
+        renewed_places = {job: self._renewed(job, places) for job, places in found.items()}
+        self.results.keep_occurrences(renewed_places, finished=finished)
+        self.kept.update(found)
+        self.results.save_counts()
 
     def _timed(self, started: Sequence[TimedCarrier]) -> Iterator[tuple[TimedCarrier, Mapping[int, Job]]]:
         """Carriers with enough rounds, and the bricks in them that are not stored yet, by layer."""
         for it in started:
-            bricks = {layer: job for layer, job in it.what.bricks.items() if job not in self._kept}
+            bricks = {layer: job for layer, job in it.what.bricks.items() if job not in self.kept}
             if bricks and len(it.plain_ms) >= it.fewest_rounds:
                 yield it, bricks
 
@@ -501,30 +482,30 @@ class Inside:
         """Return the samples of a job that count, with those of an earlier run."""
         if job.earlier is None:
             return places
-        return renewed(job.earlier, places, self._rule, self._track.quick_ms)
+        return renewed(job.earlier, places, self.rule, self.track.quick_ms)
 
     def _provisional(self, started: Sequence[TimedCarrier]) -> Mapping[JobKey, Statistics]:
         found: dict[Job, list[Statistics]] = defaultdict(list)
         for it, bricks in self._timed(started):
             samples_ms = it.samples_ms(it.counting)
             for layer, job in bricks.items():
-                found[job].append(samples_of(samples_ms[layer], self._rule).statistics)
+                found[job].append(samples_of(samples_ms[layer], self.rule).statistics)
         return {job.key: mean_statistics(those) for job, those in found.items()}
 
     def _keep_whole(self, whole: _Whole, *, again: bool = False) -> None:
-        counted = counting(whole.samples_ms, whole.moments, self._track)
+        counted = counting(whole.samples_ms, whole.moments, self.track)
         samples_ms = counted.of(whole.samples_ms)
         facts = (*counted.facts(len(whole.samples_ms)), (SHARED_COLUMN, counted.doubt))
-        found = CarrierOccurrence((), samples_of(samples_ms, self._rule), facts)
+        found = CarrierOccurrence((), samples_of(samples_ms, self.rule), facts)
         (found,) = self._renewed(whole.job, [found])
-        self._results.keep([(whole.job, found.samples)], found.noise, again=again)
+        self.results.keep([(whole.job, found.samples)], found.noise, again=again)
 
     def _fail(self, job: Job) -> None:
         """Store why a whole model fails, unless it is to be tried once more."""
-        loss = self._worker.take_losses().get(job.name)
+        loss = self.worker.take_losses().get(job.name)
         if loss is None:
             return
         if loss.try_alone:
             self._again.append(job)
         else:
-            self._results.fail(job, loss.reason, loss.message)
+            self.results.fail(job, loss.reason, loss.message)

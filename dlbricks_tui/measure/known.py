@@ -135,45 +135,33 @@ def with_earlier(jobs: Iterable[Job], store: ResultsDatabase, conditions: Condit
     """Return the jobs with their results in the store, which are too imprecise: the run goes on from these."""
 
     def earlier(key: JobKey) -> Earlier | None:
-        newest = _newest(store, conditions, key)
-        result = _result_of(newest)
-        if result is None:
+        results = results_of_newest_run(store, conditions, key)
+        if not results:
             return None
-        return Earlier(result.samples_ms, newest[0].reference_ms, results_of_newest_run(store, conditions, key))
+        reference_ms = dict(results[-1].noise).get(REFERENCE_COLUMN)
+        return Earlier(results[-1].samples_ms, reference_ms if isinstance(reference_ms, float) else 0.0, results)
 
     return tuple(replace(job, earlier=earlier(job.key)) if job.key in known.measured else job for job in jobs)
 
 
 def results_of_newest_run(store: ResultsDatabase, conditions: Conditions, key: JobKey) -> tuple[Result, ...]:
     """Return the good results of the newest run: a method without contexts has one for each occurrence of a brick."""
-    newest = _result_of(_newest(store, conditions, key))
-    if newest is None:
-        return ()
-    subject = _subject(key) & conditions.query & equal(good=True, run=newest.run, origin=OWN)
-    of_run = store.select(subject, order=OLDEST_FIRST)
-    found = []
-    for place in range(len(of_run)):
-        # The store reports damaged results by itself.
-        with suppress(DamagedResultError):
-            found.append(of_run.result(place))
-    return tuple(found)
+    good = _good(store, conditions, key)
+    of_run = good.matching(equal(run=good.values("run")[-1])) if good else good
+    found = (_result_of(of_run[place:]) for place in range(len(of_run)))
+    return tuple([result for result in found if result is not None])
 
 
 def _result_of(newest: Selection) -> Result | None:
+    """Return the first result of a selection; None if it is damaged, or there is none."""
     # The store reports damaged results by itself.
     with suppress(DamagedResultError):
         return newest.result(0) if newest else None
     return None
 
 
-def _newest(store: ResultsDatabase, conditions: Conditions, key: JobKey) -> Selection:
-    """Return the newest good result; empty if there is none."""
-    # Of equally old results, the one stored last counts.
-    return _good(store, conditions, key)[-1:]
-
-
 def _good(store: ResultsDatabase, conditions: Conditions, key: JobKey) -> Selection:
-    """Return all good results, the oldest first."""
+    """Return all good results, the oldest first; of equally old ones, the one stored last counts as the newest."""
     return store.select(_subject(key) & conditions.query & equal(good=True, origin=OWN), order=OLDEST_FIRST)
 
 

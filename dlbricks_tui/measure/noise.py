@@ -73,22 +73,15 @@ class SpeedChange(NamedTuple):
     rounds: int
 
 
-class _Reading(NamedTuple):
-    """The reference latency in a round, and the length of the round."""
-
-    reference_ms: float
-    seconds: float
-
-
 class NoiseMonitor:
     """Judges the rounds of a run, one after another; at most `most_seconds` are measured twice."""
 
     def __init__(self, most_seconds: float = math.inf) -> None:
         self._seconds_left = most_seconds
         self._counted_seconds = self._repeated_seconds = 0.0
-        # Quiet rounds, and all rounds without contention.
-        self._quiet: deque[_Reading] = deque(maxlen=_ROUNDS_REMEMBERED)
-        self._uncontended: deque[_Reading] = deque(maxlen=_ROUNDS_REMEMBERED)
+        # Quiet rounds, and all rounds without contention, as far as they have readings of the reference.
+        self._quiet: deque[Round] = deque(maxlen=_ROUNDS_REMEMBERED)
+        self._uncontended: deque[Round] = deque(maxlen=_ROUNDS_REMEMBERED)
         self._lost_seconds = 0.0
         self._quiet_in_a_row, self._quiet_seconds = 0, 0.0
         self._change: SpeedChange | None = None
@@ -120,18 +113,16 @@ class NoiseMonitor:
         found = contended
         if not contended and reference_ms and usual_ms and reference_ms > MOST_SLOWER * usual_ms:
             found = f"the host was {reference_ms / usual_ms:.2f} times slower than usual"
-        reading = None
-        if not contended and reference_ms is not None:
-            reading = _Reading(reference_ms, taken.seconds)
-            self._uncontended.append(reading)
+        if not contended and taken.references_ms:
+            self._uncontended.append(taken)
         if found is None:
             self._quiet_in_a_row += 1
             self._quiet_seconds += taken.seconds
             if self._quiet_in_a_row >= _ROUNDS_TO_BE_SURE and self._quiet_seconds >= _SECONDS_TO_BE_SURE:
                 # From now on disturbed rounds are repeated again.
                 self._lost_seconds = 0.0
-            if reading is not None:
-                self._quiet.append(reading)
+            if taken.references_ms:
+                self._quiet.append(taken)
                 self._detect_speed_up()
         else:
             self._quiet_in_a_row, self._quiet_seconds = 0, 0.0
@@ -160,7 +151,7 @@ class NoiseMonitor:
         before, latest = quiet[:-rounds], quiet[-rounds:]
         if not rounds or len(before) < _ROUNDS_TO_KNOW_THE_REFERENCE:
             return
-        if MOST_SLOWER * max(it.reference_ms for it in latest) <= _usual_ms(before):
+        if MOST_SLOWER * max(max(it.references_ms) for it in latest) <= _usual_ms(before):
             # From now on a round at the former speed counts as disturbed.
             self._change_speed(latest, _usual_ms(before), rounds)
 
@@ -171,7 +162,7 @@ class NoiseMonitor:
         if rounds and usual_ms is not None and _usual_ms(latest) > MOST_SLOWER * usual_ms:
             self._change_speed(latest, usual_ms, 0)
 
-    def _change_speed(self, latest: Sequence[_Reading], usual_ms: float, rounds: int) -> None:
+    def _change_speed(self, latest: Sequence[Round], usual_ms: float, rounds: int) -> None:
         self._quiet = deque(latest, maxlen=_ROUNDS_REMEMBERED)
         self._lost_seconds = 0.0
         self._change = SpeedChange(usual_ms / _usual_ms(latest), rounds)
@@ -385,11 +376,11 @@ def _contended(taken: Round) -> str | None:
     return f"others took the processor {preemptions:,} times in {taken.seconds:.2f} s" if contended else None
 
 
-def _usual_ms(rounds: Sequence[_Reading]) -> float:
-    return median(it.reference_ms for it in rounds)
+def _usual_ms(rounds: Sequence[Round]) -> float:
+    return median(max(it.references_ms) for it in rounds)
 
 
-def _lasting(rounds: Sequence[_Reading]) -> int:
+def _lasting(rounds: Sequence[Round]) -> int:
     """Return how many of the latest rounds prove a change of speed; 0 where they are too few or too short."""
     seconds = 0.0
     for number, it in enumerate(reversed(rounds), start=1):

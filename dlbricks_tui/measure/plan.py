@@ -109,15 +109,6 @@ def _timed_whole(models: Iterable[CutModel], end_to_end: bool) -> Sequence[CutMo
     return [model for model in models if end_to_end or model.needs_file]
 
 
-@dataclass(slots=True)
-class _Place:
-    """The first occurrence of a brick in a context, and how often each model runs it."""
-
-    graph: LayerGraph
-    occurrence: Occurrence
-    uses: Counter[str] = field(default_factory=Counter)
-
-
 def _occurrences(models: Iterable[CutModel], method: Method) -> Iterator[tuple[CutModel, Occurrence, JobKey]]:
     """Yield everything that models run.
 
@@ -130,42 +121,38 @@ def _occurrences(models: Iterable[CutModel], method: Method) -> Iterator[tuple[C
 
 
 def _brick_jobs(models: Sequence[CutModel], known: Known, method: Method) -> Iterable[Job]:
-    places: dict[JobKey, _Place] = {}
+    first: dict[JobKey, tuple[LayerGraph, Occurrence]] = {}
     for model, occurrence, key in _occurrences(models, method):
-        graph = model.decomposition.graph
-        times = times_paid(graph, occurrence.sequence.layers)
-        places.setdefault(key, _Place(graph, occurrence)).uses[model.name] += times
-    expected = {key: expected_ms(place.occurrence.brick.canonical) for key, place in places.items()}
-    latencies = expected | {key: it.trimmed_mean_ms for key, it in known.measured.items() if key in places}
-    wholes = _wholes(places, latencies)
+        first.setdefault(key, (model.decomposition.graph, occurrence))
+    by_model = uses_of(models, method)
+    expected = {key: expected_ms(occurrence.brick.canonical) for key, (_, occurrence) in first.items()}
+    latencies = expected | {key: it.trimmed_mean_ms for key, it in known.measured.items() if key in first}
+    wholes = _wholes(by_model, latencies)
     # Shares use expected latencies, also of measured bricks: so the samples that were enough stay enough.
-    expected_wholes = _wholes(places, expected)
-    for key, place in places.items():
-        layers = [place.graph.layers[index] for index in place.occurrence.sequence.layers]
+    expected_wholes = _wholes(by_model, expected)
+    for key, (graph, occurrence) in first.items():
+        uses = {name: times[key] for name, times in by_model.items() if key in times}
+        layers = [graph.layers[index] for index in occurrence.sequence.layers]
         # An unmeasured latency is entirely uncertain.
         doubt_ms = half_width_ms(known.measured[key]) if key in known.measured else latencies[key]
         yield Job(
             key,
-            label_of(place.occurrence.brick.canonical),
-            place.occurrence.brick.canonical,
-            place.graph,
-            place.occurrence.sequence.layers,
-            tuple(starmap(Use, place.uses.items())),
+            label_of(occurrence.brick.canonical),
+            occurrence.brick.canonical,
+            graph,
+            occurrence.sequence.layers,
+            tuple(starmap(Use, uses.items())),
             latencies[key],
             memory_bytes(layers),
             # A model whose bricks are too short for the clock has no uncertainty.
-            gain=sum(times * doubt_ms / wholes[name] for name, times in place.uses.items() if wholes[name]),
-            share=max(times * expected[key] / expected_wholes[name] for name, times in place.uses.items()),
+            gain=sum(times * doubt_ms / wholes[name] for name, times in uses.items() if wholes[name]),
+            share=max(times * expected[key] / expected_wholes[name] for name, times in uses.items()),
         )
 
 
-def _wholes(places: Mapping[JobKey, _Place], latencies: Mapping[JobKey, float]) -> Mapping[str, float]:
+def _wholes(by_model: Mapping[str, Mapping[JobKey, int]], latencies: Mapping[JobKey, float]) -> Mapping[str, float]:
     """Return the latency of each model as the sum of its bricks."""
-    found: defaultdict[str, float] = defaultdict(float)
-    for key, place in places.items():
-        for model, times in place.uses.items():
-            found[model] += times * latencies[key]
-    return found
+    return {name: sum(times * latencies[key] for key, times in uses.items()) for name, uses in by_model.items()}
 
 
 def _model_jobs(models: Sequence[CutModel]) -> Iterable[Job]:

@@ -59,16 +59,16 @@ class Recorder:
         """Return the samples of a job as a result, with the canonical form of its brick."""
         if job.whole:
             return (EndToEnd(model=job.key.model, name=job.graph.name, **self._result(job, samples, noise)),)
-        return self.occurrences(job, [CarrierOccurrence((), samples)], noise)
+        return self.occurrences(job, [CarrierOccurrence((), samples, noise)])
 
-    def occurrences(self, job: Job, found: Sequence[CarrierOccurrence], noise: Facts) -> tuple[Record, ...]:
+    def occurrences(self, job: Job, found: Sequence[CarrierOccurrence]) -> tuple[Record, ...]:
         """Return the samples of a brick in each carrier as results, with its canonical form."""
         results = (
             Measurement(
                 brick=job.key.brick,
                 context=job.key.context,
                 occurrence=it.where,
-                **self._result(job, it.samples, (*noise, *it.noise)),
+                **self._result(job, it.samples, it.noise),
             )
             for it in found
         )
@@ -146,9 +146,7 @@ class ResultSink:
     def keep(self, finished: Sequence[tuple[Job, Samples]], noise: Facts, *, again: bool = False) -> None:
         """Take programs that have been timed often enough; `again` if they have more samples than at the last time."""
 
-    def keep_occurrences(
-        self, found: Mapping[Job, Sequence[CarrierOccurrence]], noise: Facts, *, finished: bool
-    ) -> None:
+    def keep_occurrences(self, found: Mapping[Job, Sequence[CarrierOccurrence]], *, finished: bool) -> None:
         """Take bricks that have been timed in all of their carriers, often enough if `finished`."""
 
     def keep_unfinished(self, stopped: Sequence[tuple[Job, Samples]], noise: Facts) -> None:

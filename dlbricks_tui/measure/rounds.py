@@ -255,75 +255,71 @@ class Rounds:
 
     def __init__(self, rule: StoppingRule) -> None:
         self._rule = rule
-        self._unfinished: dict[str, JobSamples] = {}
+        self.unfinished: dict[str, JobSamples] = {}
         # The jobs that were finished in this batch.
         self._finished: dict[str, JobSamples] = {}
         self._batch = Batch(())
         # The samples of all rounds of the batch that count.
         self._taken_ms: list[Mapping[str, Sequence[float]]] = []
 
-    @property
-    def unfinished(self) -> Mapping[str, JobSamples]:
-        return self._unfinished
-
     def begin(self, batch: Batch) -> None:
         """Begin a batch; jobs that are not finished go on in it."""
         self._batch, self._finished, self._taken_ms = batch, {}, []
-        for it in self._unfinished.values():
+        for it in self.unfinished.values():
             it.before = len(it.samples_ms)
 
     def add(self, samples: JobSamples) -> None:
         """Let a job take part."""
-        self._unfinished[samples.job.name] = samples
+        self.unfinished[samples.job.name] = samples
 
     def remove(self, name: str) -> None:
         """Let a job take part no more, and drop its samples."""
-        self._unfinished.pop(name, None)
+        self.unfinished.pop(name, None)
         self._finished.pop(name, None)
 
     def due(self) -> list[str]:
         """Return the jobs of the next round; none when the batch is finished."""
-        wholes = [it for it in self._unfinished.values() if it.job.whole]
-        if len(wholes) == len(self._unfinished):
+        wholes = [it for it in self.unfinished.values() if it.job.whole]
+        if len(wholes) == len(self.unfinished):
             # Before its last batch a whole model takes only its share of the samples; in the last it takes all that are
             # missing.
-            return list(self._unfinished) if self._batch.last else []
+            return list(self.unfinished) if self._batch.last else []
         if not wholes:
-            return list(self._unfinished)
+            return list(self.unfinished)
         quotas = {
             name: self._rule.most_samples(it.usual_ms, it.job.share) * self._batch.portion(it.job).here
-            for name, it in self._unfinished.items()
+            for name, it in self.unfinished.items()
             if not it.job.whole or self._batch.parts == 1 or self._lacks_its_share(it)
         }
         passed = (len(self._taken_ms) + 1) / max(quotas.values())
-        return [name for name, quota in quotas.items() if self._unfinished[name].is_due(quota * passed)]
+        return [name for name, quota in quotas.items() if self.unfinished[name].is_due(quota * passed)]
 
     def count(self, taken_ms: Mapping[str, Sequence[float]]) -> None:
         """Add the samples of a round that counts."""
         self._taken_ms.append(taken_ms)
         for name, samples_ms in taken_ms.items():
-            self._unfinished[name].samples_ms += samples_ms
+            self.unfinished[name].samples_ms += samples_ms
 
     def take_finished(self) -> list[tuple[Job, Samples]]:
         """Return the jobs that have just been timed often enough; they take part no more."""
         finished: list[tuple[Job, Samples]] = []
-        for it in self._unfinished.values():
+        for it in self.unfinished.values():
             if self._rule.looks_at(len(it.samples_ms)) and not self._shares_later_rounds(it):
                 samples = samples_of(it.samples_ms, self._rule)
                 stop = self._rule.stop(samples.statistics, it.job.share)
                 if stop is not None:
                     finished.append((it.job, replace(samples, stop=stop)))
         for job, _ in finished:
-            self._finished[job.name] = self._unfinished.pop(job.name)
+            self._finished[job.name] = self.unfinished.pop(job.name)
         return finished
 
     def restart(self, latest: int) -> list[Job]:
         """Let only this many of the latest rounds of the batch count; return the jobs that were finished in it."""
         del self._taken_ms[: max(0, len(self._taken_ms) - latest)]
         reopened = [it.job for it in self._finished.values()]
-        self._unfinished |= self._finished
+        self.unfinished |= self._finished
         self._finished = {}
-        for name, it in self._unfinished.items():
+        for name, it in self.unfinished.items():
             # The host has changed since the earlier run.
             del it.samples_ms[: len(it.earlier_ms)]
             it.before -= len(it.earlier_ms)
@@ -333,12 +329,12 @@ class Rounds:
 
     def so_far(self) -> list[tuple[Job, Samples]]:
         """Return the unfinished jobs that have enough samples for an interval."""
-        enough = [it for it in self._unfinished.values() if len(it.samples_ms) >= FEWEST_SAMPLES]
+        enough = [it for it in self.unfinished.values() if len(it.samples_ms) >= FEWEST_SAMPLES]
         return [(it.job, samples_of(it.samples_ms, self._rule)) for it in enough]
 
     def added_to(self) -> list[tuple[Job, Samples]]:
         """Return the unfinished jobs of `so_far` that have samples of this run."""
-        more = {name for name, it in self._unfinished.items() if len(it.samples_ms) > len(it.earlier_ms)}
+        more = {name for name, it in self.unfinished.items() if len(it.samples_ms) > len(it.earlier_ms)}
         return [(job, samples) for job, samples in self.so_far() if job.name in more]
 
     def _shares_later_rounds(self, it: JobSamples) -> bool:
@@ -349,7 +345,7 @@ class Rounds:
         """
         if not it.job.whole or (self._batch.parts == 1 and not self._rule.is_quick(it.usual_ms)):
             return False
-        bricks_go_on = any(not other.job.whole for other in self._unfinished.values())
+        bricks_go_on = any(not other.job.whole for other in self.unfinished.values())
         return not self._batch.last or (bricks_go_on and self._lacks_its_share(it))
 
     def _lacks_its_share(self, whole: JobSamples) -> bool:

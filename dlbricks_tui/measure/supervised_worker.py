@@ -10,7 +10,6 @@ from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass
 from functools import partial
 from statistics import median
-from types import TracebackType
 from typing import Any, NamedTuple, TypeVar
 
 from dlbricks_tui.host.noise import Contention, contention, wait_until_idle
@@ -21,6 +20,7 @@ from dlbricks_tui.models.onnx_writer import OnnxSheet
 from dlbricks_tui.runtime.errors import WorkerGarbledError, WorkerHungError, WorkerLostError, WorkerRefusedError
 from dlbricks_tui.runtime.process import Worker
 from dlbricks_tui.runtime.protocol import (
+    NULL_PROGRAM,
     Answer,
     ArrayType,
     Describe,
@@ -28,7 +28,6 @@ from dlbricks_tui.runtime.protocol import (
     Load,
     Loaded,
     Network,
-    NullCalls,
     Profile,
     Profiled,
     Program,
@@ -75,32 +74,26 @@ class Loss(NamedTuple):
 
 
 class _Loading(NamedTuple):
-    """A program, and how long loading it may take."""
+    """A program, and how long loading it may take; a fixture stays loaded until the end."""
 
     program: Program
     seconds: float
+    fixture: bool
 
 
+@dataclass(eq=False)
 class SupervisedWorker:
     """Loads programs and samples them; leaving the `with` block ends the worker."""
 
-    def __init__(
-        self,
-        start: Callable[[], Worker],
-        waiting: Callable[[], AbstractContextManager[None]],
-        tell_replaced: Callable[[str], None],
-        limits: TimeLimits,
-        memory_limit_bytes: int | None,
-    ) -> None:
-        self._start = start
-        self._waiting = waiting
-        self._tell_replaced = tell_replaced
-        self._limits = limits
-        self._memory_limit_bytes = memory_limit_bytes
+    start: Callable[[], Worker]
+    waiting: Callable[[], AbstractContextManager[None]]
+    tell_replaced: Callable[[str], None]
+    limits: TimeLimits
+    memory_limit_bytes: int | None
+
+    def __post_init__(self) -> None:
         self._open = ExitStack()
         self._current: Worker | None = None
-        # Programs that stay loaded until the end, and those that `clear` unloads.
-        self._fixtures: dict[str, _Loading] = {}
         self._programs: dict[str, _Loading] = {}
         self._usual_seconds: dict[str, float] = {}
         self._losses: dict[str, Loss] = {}
@@ -112,9 +105,7 @@ class SupervisedWorker:
     def __enter__(self) -> "SupervisedWorker":
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._open.close()
 
     def describe(self) -> Described:
@@ -122,8 +113,8 @@ class SupervisedWorker:
 
     def load(self, name: str, program: Program, expected_ms: float = 0.0, *, fixture: bool = False) -> Loaded | None:
         """Load a program beside the others and run it once; None if that fails."""
-        loading = _Loading(program, self._limits.load_seconds + _RUNS_PER_LOAD * expected_ms / 1000)
-        (self._fixtures if fixture else self._programs)[name] = loading
+        loading = _Loading(program, self.limits.load_seconds + _RUNS_PER_LOAD * expected_ms / 1000, fixture)
+        self._programs[name] = loading
         return self._tried(name, lambda: self._loaded(name, loading))
 
     def sample(self, names: Sequence[str], untimed: int, timed: int) -> dict[str, tuple[float, ...]]:
@@ -164,7 +155,8 @@ class SupervisedWorker:
     def null_calls(self, count: int) -> tuple[float, ...]:
         """Return the milliseconds of calls that compute nothing; none if the worker was lost."""
         try:
-            return _milliseconds(self._ask(NullCalls(count), self._limits.sample_seconds).durations_ns[0])
+            request = Sample((NULL_PROGRAM,), 1, count)
+            return _milliseconds(self._ask(request, self.limits.sample_seconds).durations_ns[0])
         except WorkerLostError as error:
             self._replace(error)
             return ()
@@ -186,11 +178,11 @@ class SupervisedWorker:
     def wait_until_idle(self) -> None:
         """Wait until the threads of the worker stop computing."""
         if self.pid is not None:
-            with self._waiting():
+            with self.waiting():
                 wait_until_idle(self.pid)
 
     def holds(self, name: str) -> bool:
-        return name in self._fixtures or name in self._programs
+        return name in self._programs
 
     def take_losses(self) -> dict[str, Loss]:
         """Return the programs that failed since the last call."""
@@ -199,18 +191,18 @@ class SupervisedWorker:
 
     def clear(self, keep: Collection[str] = ()) -> None:
         """Unload all programs except fixtures and those to keep."""
-        names = tuple(name for name in self._programs if name not in keep)
+        names = tuple(name for name, it in self._programs.items() if not it.fixture and name not in keep)
         for name in names:
             del self._programs[name]
         self._unexplained_losses = 0
         if names:
             try:
-                self._ask(Unload(names), self._limits.sample_seconds)
+                self._ask(Unload(names), self.limits.sample_seconds)
             except WorkerLostError as error:
                 self._replace(error)
 
     def _loaded(self, name: str, loading: _Loading) -> Loaded:
-        loaded = self._ask(Load(name, loading.program, self._memory_limit_bytes, True), loading.seconds)
+        loaded = self._ask(Load(name, loading.program, self.memory_limit_bytes, True), loading.seconds)
         self._usual_seconds[name] = loaded.first_run_seconds
         self.reasons.pop(name, None)
         return loaded
@@ -228,7 +220,7 @@ class SupervisedWorker:
     def _seconds_for(self, names: Sequence[str], runs: int) -> float:
         """Return how long so many runs of each program may take."""
         usual_seconds = sum(self._usual_seconds[name] for name in names) * runs
-        return self._limits.sample_seconds + _SLOWER_THAN_EVER * usual_seconds
+        return self.limits.sample_seconds + _SLOWER_THAN_EVER * usual_seconds
 
     def _tried(self, name: str, ask: Callable[[], Found]) -> Found | None:
         """Return the worker's answer about a program. If there is none, unload the program and return None."""
@@ -242,7 +234,8 @@ class SupervisedWorker:
         return None
 
     def _unload_refused(self, name: str, refused: WorkerRefusedError) -> None:
-        crowded = refused.reason in (Reason.TOO_LARGE, Reason.NO_ROOM) and bool(self._programs.keys() - {name})
+        is_alone = all(it.fixture or other == name for other, it in self._programs.items())
+        crowded = refused.reason in (Reason.TOO_LARGE, Reason.NO_ROOM) and not is_alone
         self._lose(name, Loss(refused.reason.value, str(refused), try_alone=crowded))
 
     def _blame(self, name: str, error: WorkerLostError) -> None:
@@ -253,18 +246,17 @@ class SupervisedWorker:
         try_alone = not hung and name not in self._lost_before
         self._lost_before.add(name)
         # A fixture that was lost once stays, and is loaded into the new worker with the other programs.
-        if not (try_alone and name in self._fixtures):
+        if not (try_alone and name in self._programs and self._programs[name].fixture):
             self._lose(name, Loss(reason, str(error), try_alone))
 
     def _lose(self, name: str, loss: Loss) -> None:
-        self._fixtures.pop(name, None)
         self._programs.pop(name, None)
         self._losses[name] = self.reasons[name] = loss
 
     def _replace(self, error: WorkerLostError) -> None:
         """Load all programs into a new worker."""
-        self._tell_replaced(str(error))
-        waiting = {**self._fixtures, **self._programs}
+        self.tell_replaced(str(error))
+        waiting = dict(self._programs)
         while waiting:
             name, loading = next(iter(waiting.items()))
             try:
@@ -276,12 +268,12 @@ class SupervisedWorker:
             except WorkerLostError as again:
                 # The program ended the new worker too: load everything else once more, without it.
                 self._blame(name, again)
-                waiting = {**self._fixtures, **self._programs}
+                waiting = dict(self._programs)
 
     def _ask(self, request: Request[Answer], seconds: float) -> Answer:
         if self._current is None or self._current.pid is None:
             self._current = self._started()
-        with self._waiting():
+        with self.waiting():
             return self._current.ask(request, seconds)
 
     def _started(self) -> Worker:
@@ -289,12 +281,12 @@ class SupervisedWorker:
         lost: WorkerLostError | None = None
         for _ in range(_ATTEMPTS):
             try:
-                with self._waiting():
-                    worker = self._open.enter_context(self._start())
+                with self.waiting():
+                    worker = self._open.enter_context(self.start())
                     worker.ask(Describe(), _START_SECONDS)
                     return worker
             except WorkerLostError as error:
-                self._tell_replaced(str(error))
+                self.tell_replaced(str(error))
                 lost = error
         raise MeasureError(f"no worker lives long enough to answer: {lost}") from lost
 

@@ -125,7 +125,7 @@ class WorkerFramework:
         """Return the types of all outputs."""
         from dlbricks_tui.runtime.protocol import Infer
 
-        answer = self._answer(Infer(symbol, shapes, {}), Format.MXNET)
+        answer = self._answer(Infer(symbol, shapes), Format.MXNET)
         return GraphAnswer(_types(answer.outputs), frozenset(answer.unknown))
 
     def fuse(self, symbol: str, shapes: Mapping[str, Shape]) -> GraphAnswer:
@@ -153,7 +153,7 @@ class WorkerFramework:
         """Return the types of an ONNX model's outputs."""
         from dlbricks_tui.runtime.protocol import Infer
 
-        answer = self._guarded(Infer(model, {}, {}), Format.ONNX)
+        answer = self._guarded(Infer(model, {}), Format.ONNX)
         return tuple([found for (found,) in _types(answer.outputs)])
 
     def recorded(

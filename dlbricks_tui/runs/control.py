@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 
 from dlbricks_tui.folders import DataFolder
-from dlbricks_tui.host.queue import NAP_SECONDS, HostQueue, QueuedWork, Ticket, arrival, this_process
+from dlbricks_tui.host.queue import NAP_SECONDS, HostQueue, Place, Ticket, arrival, this_process
 from dlbricks_tui.jobs.control import JobStopped, StopSignals
 from dlbricks_tui.jobs.errors import JobError
 from dlbricks_tui.jobs.events import Event, Paused, Resumed, Waiting
@@ -25,7 +25,7 @@ class Control:
         self,
         folder: RunFolder,
         queue: HostQueue,
-        task: QueuedWork,
+        task: Place,
         tell: Callable[[Event], None],
         signals: StopSignals,
         budget_seconds: float | None,

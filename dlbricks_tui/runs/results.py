@@ -216,12 +216,10 @@ class RunResults(ResultSink):
             self._count(job, measured=int(not again))
             self._tell(_measured(job, samples.statistics, samples.stop, samples.warm_up, samples.outliers))
 
-    def keep_occurrences(
-        self, found: Mapping[Job, Sequence[CarrierOccurrence]], noise: Facts, *, finished: bool
-    ) -> None:
+    def keep_occurrences(self, found: Mapping[Job, Sequence[CarrierOccurrence]], *, finished: bool) -> None:
         if not found:
             return
-        records = (self._recorder.occurrences(job, places, noise) for job, places in found.items())
+        records = (self._recorder.occurrences(job, places) for job, places in found.items())
         self._store.add(*chain.from_iterable(records))
         means = {job: mean_statistics([it.samples.statistics for it in places]) for job, places in found.items()}
         doubtful = {job for job, places in found.items() if any(it.samples.flags for it in places)}

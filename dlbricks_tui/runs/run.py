@@ -13,7 +13,7 @@ from dlbricks_tui.estimate.system_estimate import SystemEstimate
 from dlbricks_tui.folders import SAMPLE_MODELS, DataFolder
 from dlbricks_tui.host.fingerprint import fingerprint
 from dlbricks_tui.host.noise import competing_threads
-from dlbricks_tui.host.queue import HostQueue, QueuedWork, WorkKind, this_process
+from dlbricks_tui.host.queue import HostQueue, WorkKind, queued, this_process
 from dlbricks_tui.jobs.control import JobStopped, StopSignals, only_process
 from dlbricks_tui.jobs.events import Event, EventWriter
 from dlbricks_tui.jobs.folder import JobState, RunFolder, State
@@ -85,7 +85,7 @@ def execute(
     ):
         budget = request.time_budget_seconds
         kind = WorkKind.RUN if request.probe_bricks is None else WorkKind.PROBE
-        task = QueuedWork(kind, request.model_names, place.data.path, folder.run)
+        task = queued(kind, request.model_names, place.data.path, folder.run)
         control = Control(folder, queue, task, events.tell, signals, budget, place.clock, place.spent_seconds)
         control.tell(
             RunStarted(

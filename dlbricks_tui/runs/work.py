@@ -190,12 +190,12 @@ def _measure_alone(session: RunSession, jobs: Sequence[Job], results: ResultSink
     runtime = session.request.runtime
     with session.worker(runtime) as worker:
         alone = Alone(
-            worker,
-            results,
-            session.control,
-            session.request.rule,
-            session.tell,
-            reference_program(runtime.traits.format),
+            worker=worker,
+            results=results,
+            control=session.control,
+            rule=session.request.rule,
+            tell=session.tell,
+            reference=reference_program(runtime.traits.format),
             side_by_side=runtime.at_once > 1,
             noise=session.noise,
             others=session.competing,

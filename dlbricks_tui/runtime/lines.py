@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import fields
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from dlbricks_tui.runtime import protocol
 
@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     Reader = Callable[[Any], Any]
+
+
+Message = TypeVar("Message")
 
 
 class ProtocolError(ValueError):
@@ -26,19 +29,8 @@ def encode(message: protocol.Request[Any] | protocol.Reply) -> bytes:
     return json.dumps(content, separators=(",", ":"), default=vars).encode() + b"\n"
 
 
-def decode_request(line: bytes) -> protocol.Request[Any]:
-    """Return the request on a line that a worker reads."""
-    request: protocol.Request[Any] = _decode(line, protocol.Request)
-    return request
-
-
-def decode_reply(line: bytes) -> protocol.Reply:
-    """Return the reply on a line that a worker wrote."""
-    reply: protocol.Reply = _decode(line, protocol.Reply)
-    return reply
-
-
-def _decode(line: bytes, expected: type[Any]) -> Any:
+def decode(expected: type[Message], line: bytes) -> Message:
+    """Return the message on a line: a request that a worker reads, or a reply that it wrote."""
     try:
         content = json.loads(line.decode())
     except (ValueError, RecursionError) as error:

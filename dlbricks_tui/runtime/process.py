@@ -10,7 +10,6 @@ import threading
 import time
 from contextlib import suppress
 from pathlib import Path
-from types import TracebackType
 from typing import BinaryIO, cast
 
 from dlbricks_tui.files import open_log, open_regular
@@ -22,8 +21,8 @@ from dlbricks_tui.runtime.errors import (
     WorkerHungError,
     WorkerRefusedError,
 )
-from dlbricks_tui.runtime.lines import ProtocolError, decode_reply, encode
-from dlbricks_tui.runtime.protocol import Answer, Reason, Refused, Request, answers
+from dlbricks_tui.runtime.lines import ProtocolError, decode, encode
+from dlbricks_tui.runtime.protocol import Answer, Reason, Refused, Reply, Request, answers
 from dlbricks_tui.runtime.runtime import Runtime
 
 INSIDE = Path(__file__).resolve().parent / "inside"
@@ -79,9 +78,7 @@ class Worker:
             os.close(worker_writes)
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.end()
 
     @property
@@ -94,7 +91,7 @@ class Worker:
         if self._process is None:
             raise WorkerDiedError(f"{self._name} has ended")
         try:
-            reply = decode_reply(self._exchange(self._process, encode(request), timeout_seconds))
+            reply = decode(Reply, self._exchange(self._process, encode(request), timeout_seconds))
         except ProtocolError as error:
             self.end()
             raise WorkerGarbledError(f"{self._name} wrote an invalid answer: {error}; {self._log.hint}") from error

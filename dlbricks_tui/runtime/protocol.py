@@ -114,6 +114,10 @@ class TracedRun:
     lines: tuple[Said, ...] = ()
 
 
+# The name of a program that each worker has: it computes almost nothing.
+NULL_PROGRAM = "null"
+
+
 class Reason(str, Enum):
     """The reason for a refusal."""
 
@@ -215,14 +219,12 @@ class Served(Reply):
 
 @dataclass(frozen=True)
 class Loaded(Reply):
-    """The program is loaded and has run. `bytes` is the size of its inputs, weights and outputs.
+    """The program is loaded and has run.
 
     With `allocates`, each run makes new arrays for the outputs, as those of the first run do not fit.
     """
 
     first_run_seconds: float
-    outputs: tuple[tuple[int, ...], ...]
-    bytes: int
     allocates: bool = False
 
 
@@ -293,16 +295,18 @@ class Describe(Request[Described]):
 
 @dataclass(frozen=True)
 class Infer(Request[Inferred]):
-    """Ask for the shapes and dtypes of all outputs, given those of some variables by name."""
+    """Ask for the shapes and dtypes of all outputs, given the shapes of some variables by name."""
 
     symbol: str
     shapes: Mapping[str, tuple[int, ...]]
-    dtypes: Mapping[str, str]
 
 
 @dataclass(frozen=True)
 class Fuse(Request[Fused]):
-    """Ask for the graph that the framework's optimiser makes of this one, or of a model file."""
+    """Ask for the graph that the framework's optimiser makes of this one, or of a model file.
+
+    Of an ONNX model, `shapes` has those of inputs, in order, and of weights, whose types are in `dtypes`.
+    """
 
     symbol: str
     shapes: Mapping[str, tuple[int, ...]]
@@ -407,13 +411,6 @@ class TraceRuns(Request[TracedRuns]):
     repeat: int
     operators: bool
     lines: bool
-
-
-@dataclass(frozen=True)
-class NullCalls(Request[Sampled]):
-    """Time a network that computes almost nothing."""
-
-    count: int
 
 
 @dataclass(frozen=True)

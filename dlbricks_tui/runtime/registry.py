@@ -202,7 +202,8 @@ class Registry:
         )
         version = ".".join(described.python.split(".")[:2])
         usual_name = f"{described.framework}-{described.version}-py{version}"
-        runtime = _as_described(Runtime(name or usual_name, str(interpreter), "", "", "", settings), described)
+        facts = described.framework, described.version, described.python
+        runtime = Runtime(name or usual_name, str(interpreter), *facts, settings)
         if at_once > 1:
             if not runtime.traits.parallel_variable:
                 raise RegistryError(f"{runtime.traits.title} runs the operators of a model one after another")
@@ -223,26 +224,25 @@ class Registry:
 
     def check(self, name: str) -> Runtime:
         """Start the runtime and return it as it describes itself; the registry keeps that description."""
-        if (engine := self.find_engine(name)) is not None:
-            now = replace(engine, version=llama_bench.version_of(engine.python))
-            if engine.name not in _OWN_NAMES:
-                self._change(lambda all_: [replace(it, version=now.version) if it.name == name else it for it in all_])
-            return now
-        before = self.find(name)
-        described = self._describe(before)
-        now = _as_described(before, described)
-        if before.name not in _OWN_NAMES and now != before:
-            self._change(lambda all_: [_as_described(it, described) if it.name == now.name else it for it in all_])
+        before = self.find_engine(name) or self.find(name)
+        if before.framework in ENGINES:
+            now = replace(before, version=llama_bench.version_of(before.python))
+        else:
+            found = self._describe(before)
+            now = replace(before, framework=found.framework, version=found.version, python_version=found.python)
+        if now != before and now.name not in _OWN_NAMES:
+            self._change(
+                lambda all_: [replace(now, settings=it.settings) if it.name == now.name else it for it in all_]
+            )
         return now
 
     def remove(self, name: str) -> None:
         """Remove the runtime from the list; its results stay."""
-        engine = self.find_engine(name)
-        found = self.find(name).name if engine is None else engine.name
-        if found in _OWN_NAMES:
-            where = "this interpreter" if engine is None else "on the PATH"
-            raise RegistryError(f"the {found} runtime is {where} and cannot be removed")
-        self._change(lambda registered: [known for known in registered if known.name != found])
+        found = self.find_engine(name) or self.find(name)
+        if found.name in _OWN_NAMES:
+            where = "on the PATH" if found.framework in ENGINES else "this interpreter"
+            raise RegistryError(f"the {found.name} runtime is {where} and cannot be removed")
+        self._change(lambda registered: [known for known in registered if known.name != found.name])
 
     def _is_engine(self, name: str) -> bool:
         own = [it.own_runtime for it in ENGINES.values()]
@@ -378,10 +378,6 @@ def _interpreter(text: str) -> Path:
             f"{path} is not a program; give the path of a Python interpreter or of a virtual environment"
         )
     return path
-
-
-def _as_described(runtime: Runtime, described: Described) -> Runtime:
-    return replace(runtime, framework=described.framework, version=described.version, python_version=described.python)
 
 
 def _from_json(entry: Mapping[str, Any]) -> Runtime:

@@ -19,7 +19,7 @@ from typing import NoReturn
 from dlbricks_tui.analysis.whole_models import executed_model, execution_worker, job_of, load_whole, turn_on_host
 from dlbricks_tui.errors import UserError
 from dlbricks_tui.host.fingerprint import fingerprint
-from dlbricks_tui.host.queue import HostQueue, QueuedWork, Ticket, WorkKind, arrival, host_queue
+from dlbricks_tui.host.queue import HostQueue, Ticket, WorkKind, arrival, host_queue, queued
 from dlbricks_tui.jobs.control import StopSignals
 from dlbricks_tui.jobs.events import Event, Waiting
 from dlbricks_tui.jobs.process import JobAtWork, work_in_process
@@ -142,7 +142,7 @@ class _Measuring:
                 f"{needed / 2**30:.1f} GiB, and this host has {system.memory_bytes / 2**30:.1f} GiB: choose fewer "
                 "instances, or a smaller largest batch"
             )
-        task = QueuedWork(WorkKind.LOAD_TEST, [self.order.source.name], self.place.data.path)
+        task = queued(WorkKind.LOAD_TEST, [self.order.source.name], self.place.data.path)
         with turn_on_host(queue, task, self.signals, lambda it: self._write(Waiting(holder=it)), arrived) as ticket:
             self._ticket = ticket
             self._measure(jobs, system)

@@ -21,7 +21,7 @@ from dlbricks_tui.bricks.programs import CarrierProgram, ProgramError, carrier_p
 from dlbricks_tui.errors import UserError
 from dlbricks_tui.estimate.lookup import BrickResults
 from dlbricks_tui.host.fingerprint import fingerprint
-from dlbricks_tui.host.queue import HostQueue, QueuedWork, Ticket, WorkKind, arrival, host_queue
+from dlbricks_tui.host.queue import HostQueue, Ticket, WorkKind, arrival, host_queue, queued
 from dlbricks_tui.jobs.control import StopSignals
 from dlbricks_tui.jobs.events import Event, Waiting
 from dlbricks_tui.jobs.process import JobAtWork, work_in_process
@@ -125,7 +125,7 @@ class _Tracing:
         # Before the turn: models and inputs that are no good are refused at once.
         with self.signals.waiting():
             model = self._read()
-        task = QueuedWork(WorkKind.TRACE, [self.order.source.name], self.place.data.path)
+        task = queued(WorkKind.TRACE, [self.order.source.name], self.place.data.path)
         with turn_on_host(queue, task, self.signals, lambda it: self.write(Waiting(holder=it)), arrived) as ticket:
             return self._trace(model, ticket)
 

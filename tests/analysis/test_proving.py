@@ -269,7 +269,7 @@ class StubWorker:
         self.ran: list[str] = []
 
     def load(self, name: str, *_: object) -> Loaded | None:
-        return Loaded(self.latency_ms / 1000, (), 1) if name <= f"copy {self.most}" else None
+        return Loaded(self.latency_ms / 1000) if name <= f"copy {self.most}" else None
 
     def sample(self, names: Sequence[str], _: int, timed: int) -> dict[str, tuple[float, ...]]:
         self.ran += names

@@ -16,7 +16,7 @@ from dlbricks_tui.cli.main import main
 from dlbricks_tui.config.config import Sources
 from dlbricks_tui.errors import UserError
 from dlbricks_tui.folders import DataFolder
-from dlbricks_tui.host.queue import HOST_LOCK_VARIABLE, HostQueue, ProcessIdentity, QueuedWork, WorkKind
+from dlbricks_tui.host.queue import HOST_LOCK_VARIABLE, HostQueue, ProcessIdentity, WorkKind, queued
 from dlbricks_tui.jobs.control import JobStopped
 from dlbricks_tui.jobs.errors import JobError
 from dlbricks_tui.jobs.events import Event, Waiting
@@ -81,7 +81,7 @@ def test_the_time_left_is_that_which_a_job_tells_other_work(
     dlbricks: Command, data: DataFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv(HOST_LOCK_VARIABLE, str(tmp_path / "host.lock"))
-    ticket = HostQueue(tmp_path / "host.lock").join(QueuedWork(WorkKind.PROOF, ["net"], data.path))
+    ticket = HostQueue(tmp_path / "host.lock").join(queued(WorkKind.PROOF, ["net"], data.path))
     assert ticket.try_take()
     ticket.progress(0.5, 1000.0)
     folder = PROOF.create(data, ("net",), ProofOrder(ModelSource("net", Path("/net.onnx")), ()))

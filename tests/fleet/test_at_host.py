@@ -26,7 +26,7 @@ from dlbricks_tui.fleet.messages import (
 )
 from dlbricks_tui.fleet.request import HostError, MessageError
 from dlbricks_tui.folders import DataFolder
-from dlbricks_tui.host.queue import HOST_LOCK_VARIABLE, HostQueue, QueuedWork, WorkKind
+from dlbricks_tui.host.queue import HOST_LOCK_VARIABLE, HostQueue, WorkKind, queued
 from dlbricks_tui.jobs.folder import JobFolder, State
 from dlbricks_tui.measure.method import Method
 from dlbricks_tui.models.graph import Level
@@ -74,7 +74,7 @@ def test_the_check_tells_the_doctor_what_measures_here_and_the_noise(
 ) -> None:
     monkeypatch.setenv(HOST_LOCK_VARIABLE, str(tmp_path / "lock"))
     monkeypatch.setattr("dlbricks_tui.host.noise.SECONDS_TO_WATCH", 0.02)
-    first = HostQueue(tmp_path / "lock").join(QueuedWork(WorkKind.RUN, ["alexnet"], tmp_path))
+    first = HostQueue(tmp_path / "lock").join(queued(WorkKind.RUN, ["alexnet"], tmp_path))
     assert first.try_take()
     try:
         noticed = {it[0]: it[1:] for it in message_in(at_host.check(str(tmp_path), [], []), HostReport).noticed}

@@ -4,15 +4,15 @@ import subprocess
 import sys
 from pathlib import Path
 
-from dlbricks_tui.host.queue import HostQueue, QueuedWork, Ticket, WorkKind
+from dlbricks_tui.host.queue import HostQueue, Ticket, WorkKind, queued
 
 ROOT = Path(__file__).parents[2]
 # Joins the line, tells what it waits for, takes its turn, and leaves when its input ends or has a line.
 _WORK = """
 import sys
 from pathlib import Path
-from dlbricks_tui.host.queue import HostQueue, WorkKind, QueuedWork
-ticket = HostQueue(Path(sys.argv[1])).join(QueuedWork(WorkKind(sys.argv[2]), [sys.argv[3]], Path(sys.argv[4])))
+from dlbricks_tui.host.queue import HostQueue, WorkKind, queued
+ticket = HostQueue(Path(sys.argv[1])).join(queued(WorkKind(sys.argv[2]), [sys.argv[3]], Path(sys.argv[4])))
 print("joined", flush=True)
 ticket.wait(lambda ahead: print("waits for " + ahead, flush=True))
 print("measures", flush=True)
@@ -25,7 +25,7 @@ sys.stdin.readline()
 
 def turn_of(queue: HostQueue, run: str, data_folder: Path) -> Ticket:
     """Return the ticket of a run of alexnet that measures on this host."""
-    ticket = queue.join(QueuedWork(WorkKind.RUN, ["alexnet"], data_folder, run))
+    ticket = queue.join(queued(WorkKind.RUN, ["alexnet"], data_folder, run))
     assert ticket.try_take()
     return ticket
 

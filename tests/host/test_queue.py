@@ -11,15 +11,15 @@ from dlbricks_tui.host.queue import (
     HOST_LOCK_VARIABLE,
     HostQueue,
     Place,
-    QueuedWork,
     QueueError,
     WorkKind,
     host_queue,
+    queued,
     waiting_words,
 )
 from tests.host.lines import Work, turn_of
 
-RUN = QueuedWork(WorkKind.RUN, ["alexnet"], Path("/data"), "20261121-1")
+RUN = queued(WorkKind.RUN, ["alexnet"], Path("/data"), "20261121-1")
 
 
 @pytest.fixture
@@ -187,7 +187,7 @@ def test_the_words_of_a_place_fit_what_is_known() -> None:
     assert str(Place(7)) == "work (process 7)"
     assert Place(7).brief == "work of process 7"
     assert waiting_words([]) == "another process; place 1 in the line"
-    assert QueuedWork(WorkKind.RUN, ["a", "b", "c", "d"], Path("/data")).title == "a, b, c and 1 more"
+    assert queued(WorkKind.RUN, ["a", "b", "c", "d"], Path("/data")).title == "a, b, c and 1 more"
 
 
 def test_every_user_of_the_host_can_join_the_line(line: HostQueue) -> None:

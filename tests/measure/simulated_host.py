@@ -65,14 +65,14 @@ class SimulatedHost:
             if file not in self.files_ms:
                 return None
             self._programs[name], self._factors[name] = {0: file}, 1.0
-            return Loaded(0.001, (), 0)
+            return Loaded(0.001)
         nodes = json.loads(program.network.symbol)["nodes"]
         operators = {number: node["op"] for number, node in enumerate(nodes) if node["op"] != "null"}
         if set(operators.values()) & set(self.broken):
             return None
         self._programs[name] = operators
         self._factors[name] = math.exp(self._chance.gauss(0, self.placement))
-        return Loaded(0.001, (), 0)
+        return Loaded(0.001)
 
     def sample(self, names: Sequence[str], warm: int, repeat: int) -> dict[str, tuple[float, ...]]:
         return {name: tuple(self._plain_ns(name) / 1e6 for _ in range(repeat)) for name in names}
@@ -131,9 +131,7 @@ class Notes(ResultSink):
         for job, samples in finished:
             self.wholes[job.uses[0].model].append(len(samples.samples_ms))
 
-    def keep_occurrences(
-        self, found: Mapping[Job, Sequence[CarrierOccurrence]], noise: Facts, *, finished: bool
-    ) -> None:
+    def keep_occurrences(self, found: Mapping[Job, Sequence[CarrierOccurrence]], *, finished: bool) -> None:
         self.kept.update({job: list(places) for job, places in found.items()})
 
     def checkpoint(self) -> None: ...

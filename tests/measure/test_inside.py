@@ -154,7 +154,7 @@ def test_the_result_of_a_brick_states_its_warm_up_so_that_an_import_can_check_it
     jobs = plan([cut_model(decompose(chain("conv", "pool")))], Known(), Adaptive(), method=Method.INSIDE).jobs
     samples = samples_of([5.0, 4.0, 1.0, 1.1, 0.9, 1.0, 1.1, 0.9, 1.0, 1.05], Adaptive())
     recorder = Recorder("run", Conditions("host", "runtime", "inside"))
-    _, result = recorder.occurrences(jobs[0], [CarrierOccurrence((), samples)], (("reference_ms", 1.0),))
+    _, result = recorder.occurrences(jobs[0], [CarrierOccurrence((), samples, (("reference_ms", 1.0),))])
     assert isinstance(result, Measurement)
     assert dict(result.noise)["warm_up"] == samples.warm_up == 2
     check_samples(result)

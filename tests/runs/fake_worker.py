@@ -23,14 +23,14 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from dlbricks_tui.runtime.lines import decode_request, encode
+from dlbricks_tui.runtime.lines import decode, encode
 from dlbricks_tui.runtime.protocol import (
+    NULL_PROGRAM,
     Describe,
     Described,
     Fuse,
     Load,
     Loaded,
-    NullCalls,
     Profile,
     Profiled,
     Program,
@@ -78,6 +78,8 @@ class FakeWorker:
     def answer(self, request: Request[Any]) -> bytes:
         if isinstance(request, Load):
             return self._load(request)
+        if isinstance(request, Sample) and request.programs == (NULL_PROGRAM,):
+            return encode(Sampled(((NULL_CALL_NS,) * request.repeat,)))
         if isinstance(request, Sample):
             for name in request.programs:
                 if self._behave(self._programs[name], "sample") == "garbage":
@@ -105,8 +107,6 @@ class FakeWorker:
     def _plain(self, request: Request[Any]) -> Reply:
         if isinstance(request, Describe):
             return Described("3.11.0", "mxnet", "1.9.1", PACKAGES)
-        if isinstance(request, NullCalls):
-            return Sampled(((NULL_CALL_NS,) * request.count,))
         if isinstance(request, Unload):
             for name in request.programs:
                 self._programs.pop(name, None)
@@ -159,7 +159,7 @@ class FakeWorker:
         if manner == "too large beside others" and others:
             return encode(Refused(Reason.TOO_LARGE, "it does not fit"))
         self._programs[request.program_id] = request.program
-        return encode(Loaded(0.001, ((1,),), 4))
+        return encode(Loaded(0.001))
 
     def _behave(self, program: Program, moment: str, crowded: bool = False) -> str:
         for operator in operators_of(program):
@@ -216,7 +216,7 @@ def main(kind: type[FakeWorker] = FakeWorker, options: Sequence[str] | None = No
     worker = kind(json.loads(os.environ.get("FAKE_MANNERS", "{}")), float(os.environ.get("FAKE_NAP", "0")))
     with os.fdopen(int(given["--requests"]), "rb") as requests, os.fdopen(int(given["--replies"]), "wb") as replies:
         for line in requests:
-            replies.write(worker.answer(decode_request(line)))
+            replies.write(worker.answer(decode(Request, line)))
             replies.flush()
 
 

@@ -55,7 +55,7 @@ def spoil_networks() -> None:
     def run_badly(network: Any) -> None:
         run(network)
         runs[id(network)] += 1
-        content = b64decode(network._network.symbol)
+        content = b64decode(network.network.symbol)
         for operator, (fault, number) in asked.items():
             if operator.encode() in content and runs[id(network)] >= number:
                 ask(onnxruntime, lambda chosen=faults[fault]: chosen(network), Reason.UNBUILDABLE)  # type: ignore[misc]

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 import pytest
 
 from dlbricks_tui.host.noise import Contention
-from dlbricks_tui.host.queue import QueuedWork, WorkKind
+from dlbricks_tui.host.queue import WorkKind, queued
 from dlbricks_tui.jobs.errors import JobError
 from dlbricks_tui.jobs.events import Event, Waiting
 from dlbricks_tui.jobs.folder import JobState, RunFolder, RunFolders, State, Tally
@@ -37,7 +37,7 @@ from dlbricks_tui.runs.request import RunRequest
 from dlbricks_tui.runs.run import execute
 from dlbricks_tui.runs.work import RunSession
 from dlbricks_tui.runtime.process import Worker
-from dlbricks_tui.runtime.protocol import Load, Request, Sample
+from dlbricks_tui.runtime.protocol import NULL_PROGRAM, Load, Request, Sample
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.records import BrickForm
 from dlbricks_tui.store.selections import by_id, equal
@@ -105,7 +105,7 @@ def test_the_first_worker_starts_while_models_are_read_unless_other_work_has_the
 
     monkeypatch.setattr(Worker, "_start", noted)
     request = site.request(rule=FixedRuns(2))
-    other = site.queue.join(QueuedWork(WorkKind.RUN, ("other",), site.path, "other"))
+    other = site.queue.join(queued(WorkKind.RUN, ("other",), site.path, "other"))
     if is_busy:
         assert other.try_take()
     else:
@@ -200,8 +200,8 @@ def test_misbehaving_programs_fail_alone_with_their_reasons(
     def impatient(worker: SupervisedWorker, request: Request[Any], seconds: float) -> Any:
         """Wait for what hangs as long as necessary only."""
         loaded = [request.program] if isinstance(request, Load) else []
-        sampled = request.programs if isinstance(request, Sample) else ()
-        hangs = [*loaded, *({**worker._fixtures, **worker._programs}[name].program for name in sampled)]
+        sampled = [it for it in request.programs if it != NULL_PROGRAM] if isinstance(request, Sample) else []
+        hangs = [*loaded, *(worker._programs[name].program for name in sampled)]
         moment = "load" if loaded else "sample"
         if any(site.manners.get(op) == f"hang on {moment}" for program in hangs for op in operators_of(program)):
             assert seconds >= 60.0

@@ -31,9 +31,6 @@ class Noted(BoundNetwork):
     def run(self) -> None:
         self._runs.append(self._name)
 
-    def output_types(self) -> list[protocol.ArrayType]:
-        return [ONE]
-
     def refuse_infinite_values(self) -> None:
         """Accept all values."""
 
@@ -49,9 +46,6 @@ class Noting(Backend):
 
     def passing_over(self, size_bytes: int) -> protocol.Network:
         return network(f"pass over {size_bytes}")
-
-    def describe(self) -> protocol.Described:
-        raise NotImplementedError
 
     def infer(self, request: protocol.Infer) -> protocol.Inferred:
         raise NotImplementedError(request)

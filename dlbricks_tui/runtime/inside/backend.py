@@ -5,9 +5,10 @@ from __future__ import annotations
 import importlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from dlbricks_tui.runtime import protocol
+from dlbricks_tui.runtime.protocol import TracedOperator
 
 
 class RefusalError(Exception):
@@ -28,30 +29,30 @@ def imported(module: str, title: str) -> Any:
         raise RefusalError(protocol.Reason.NO_FRAMEWORK, f"{title} cannot be imported: {told}") from error
 
 
-class OperatorsOfRuns(NamedTuple):
-    """The operators of each run, and whether the profiler tells when they start."""
+# Runs a network once, and returns the moment from which its operators' starts count, by the host's clock.
+Watch = Callable[[Callable[[], None]], int]
 
-    runs: Sequence[Sequence[protocol.TracedOperator]]
-    has_starts: bool
+
+def unwatched(run: Callable[[], None]) -> int:
+    """Run a network whose operators may start at any number."""
+    run()
+    return 0
 
 
 class ProfiledNetwork(ABC):
-    """A network that runs under the framework's profiler."""
+    """A network that runs under the framework's profiler.
+
+    One that has no starts only adds up: it tells the mean of all runs as a single run.
+    """
+
+    has_starts = True
 
     @abstractmethod
-    def run(self, warm: int, repeat: int, before: Callable[[], Any]) -> list[list[protocol.TracedOperator]]:
-        """Run `warm` times unprofiled, then `repeat` times profiled; return the operators of each profiled run in
-        order.
+    def run(self, warm: int, repeat: int, before: Callable[[], Any], watch: Watch) -> list[list[TracedOperator]]:
+        """Run `warm` times unprofiled, then `repeat` times profiled by `watch`; return the operators of each profiled
+        run in order.
 
         Call `before` ahead of each run.
-        """
-
-    @abstractmethod
-    def trace(self, warm: int, repeat: int, watch: Callable[[Callable[[], None]], int]) -> OperatorsOfRuns:
-        """Run `warm` times, then `repeat` times by `watch`, and return the operators of each watched run.
-
-        `watch` takes a function that runs the network once, and returns the nanoseconds of the host's clock at its
-        start.
         """
 
     def with_owners(self, lines: tuple[protocol.Said, ...]) -> tuple[protocol.Said, ...]:
@@ -87,10 +88,6 @@ class BoundNetwork(ABC):
         """Make what runs have changed as it was before the first run, ahead of several runs."""
 
     @abstractmethod
-    def output_types(self) -> list[protocol.ArrayType]:
-        """Return the types of the outputs, after a run."""
-
-    @abstractmethod
     def refuse_infinite_values(self) -> None:
         """Raise RefusalError if an output holds an infinity or a NaN."""
 
@@ -105,6 +102,8 @@ class Backend(ABC):
     # `nothing` copies one number. `sweep` reads and writes an array of SWEPT with all cores.
     nothing: protocol.Network
     sweep: protocol.Network
+    # The version of the framework.
+    version: str
     # Its threads sleep after a while without work, and take some time to wake up.
     falls_asleep = False
 
@@ -112,9 +111,9 @@ class Backend(ABC):
     def passing_over(self, size_bytes: int) -> protocol.Network:
         """Return a network that reads half of that many bytes and writes the other half, with all cores."""
 
-    @abstractmethod
-    def describe(self) -> protocol.Described:
-        """Return the versions in this interpreter."""
+    def chosen(self) -> dict[str, str]:
+        """Return settings that the framework has chosen itself."""
+        return {}
 
     @abstractmethod
     def infer(self, request: protocol.Infer) -> protocol.Inferred:

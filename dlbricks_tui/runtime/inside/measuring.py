@@ -20,9 +20,9 @@ from typing import Any
 import numpy
 
 from dlbricks_tui.runtime import protocol
-from dlbricks_tui.runtime.inside.backend import Backend, BoundNetwork, ProfiledNetwork, RefusalError
+from dlbricks_tui.runtime.inside.backend import Backend, BoundNetwork, ProfiledNetwork, RefusalError, unwatched
 from dlbricks_tui.runtime.inside.values import array_bytes
-from dlbricks_tui.runtime.protocol import Said, TracedRun, TracedRuns, TraceRuns
+from dlbricks_tui.runtime.protocol import Said, TracedOperator, TracedRun, TracedRuns, TraceRuns
 
 _STANDARD_OUTPUT = 1
 _LINE = re.compile(r"(?:dnnl|onednn|mkldnn)_verbose,")
@@ -74,57 +74,45 @@ def _flush() -> None:
 _WARM_UNDER_PROFILER = 2
 
 
-class _Watch:
-    """Times whole runs. With `takes_lines`, it also takes what oneDNN prints."""
-
-    def __init__(self, takes_lines: bool) -> None:
-        self._takes_lines = takes_lines
-        self.runs: list[TracedRun] = []
-
-    def __call__(self, run: Callable[[], None]) -> int:
-        """Run a network, and return the time of the host's clock at its start."""
-        if self._takes_lines:
-            lines = lines_printed(lambda: self._time(run))
-            self.runs[-1] = replace(self.runs[-1], lines=lines)
-        else:
-            self._time(run)
-        return self.runs[-1].host_ns
-
-    def _time(self, run: Callable[[], None]) -> None:
-        host, begin = time_ns(), monotonic_ns()
-        run()
-        self.runs.append(TracedRun(begin, host, monotonic_ns() - begin))
-
-
 def traced(network: BoundNetwork, profiled: ProfiledNetwork | None, request: TraceRuns) -> TracedRuns:
     """Run a network as a request asks, under the profiler if there is one."""
-    if not request.lines:
-        return _traced(network, profiled, request)
-    found: list[TracedRuns] = []
-    # The lines of runs that are not traced would fill the log of the worker.
-    lines_printed(lambda: found.append(_traced(network, profiled, request)))
-    return found[0]
+    runs: list[TracedRun] = []
+    operators: list[list[TracedOperator]] = []
 
+    def timed(run: Callable[[], None]) -> None:
+        host, begin = time_ns(), monotonic_ns()
+        run()
+        runs.append(TracedRun(begin, host, monotonic_ns() - begin))
 
-def _traced(network: BoundNetwork, profiled: ProfiledNetwork | None, request: TraceRuns) -> TracedRuns:
-    watch = _Watch(request.lines)
-    for _ in range(request.warm):
-        network.run()
+    def watch(run: Callable[[], None]) -> int:
+        if request.lines:
+            lines = lines_printed(partial(timed, run))
+            runs[-1] = replace(runs[-1], lines=lines)
+        else:
+            timed(run)
+        return runs[-1].host_ns
+
+    def run_all() -> None:
+        for _ in range(request.warm):
+            network.run()
+        if profiled is not None:
+            operators.extend(profiled.run(_WARM_UNDER_PROFILER, request.repeat, lambda: None, watch))
+        else:
+            for _ in range(request.repeat):
+                watch(network.run)
+
+    if request.lines:
+        # The lines of runs that are not traced would fill the log of the worker.
+        lines_printed(run_all)
+    else:
+        run_all()
     if profiled is None:
-        for _ in range(request.repeat):
-            watch(network.run)
-        return TracedRuns(tuple(watch.runs), True)
-    found, has_starts = profiled.trace(_WARM_UNDER_PROFILER, request.repeat, watch)
+        return TracedRuns(tuple(runs), True)
+    # One row of operators stands for all runs.
+    rows = operators if profiled.has_starts else operators * len(runs)
+    owned = [replace(it, lines=profiled.with_owners(it.lines)) for it in runs] if request.lines else runs
     return TracedRuns(
-        tuple(
-            replace(
-                run,
-                operators=tuple(found[number]),
-                lines=profiled.with_owners(run.lines) if request.lines else (),
-            )
-            for number, run in enumerate(watch.runs)
-        ),
-        has_starts,
+        tuple(replace(it, operators=tuple(rows[number])) for number, it in enumerate(owned)), profiled.has_starts
     )
 
 
@@ -138,8 +126,7 @@ class LoadedPrograms:
 
     def __init__(self, backend: Backend) -> None:
         self._backend = backend
-        self._programs: dict[str, _BoundProgram] = {}
-        self._null = _BoundProgram(backend, protocol.Program(backend.nothing))
+        self._programs = {protocol.NULL_PROGRAM: _BoundProgram(backend, protocol.Program(backend.nothing))}
         self._sweeper: BoundNetwork | None = None
 
     def load(self, request: protocol.Load) -> protocol.Loaded:
@@ -165,10 +152,7 @@ class LoadedPrograms:
         except MemoryError as error:
             raise RefusalError(protocol.Reason.TOO_LARGE, f"out of memory: {error}") from error
         self._programs[request.program_id] = program
-        outputs = program.network.output_types()
-        # Arrays that are written in place are both inputs and outputs.
-        taken = needed + array_bytes(outputs) - array_bytes(network.inputs[name] for name in network.in_place)
-        return protocol.Loaded(seconds, tuple(shape for shape, _ in outputs), taken, program.network.allocates)
+        return protocol.Loaded(seconds, program.network.allocates)
 
     def sample(self, request: protocol.Sample) -> protocol.Sampled:
         programs = [self._program(name) for name in request.programs]
@@ -185,7 +169,7 @@ class LoadedPrograms:
     def profile(self, request: protocol.Profile) -> protocol.Profiled:
         program = self._program(request.program)
         with _no_collection():
-            runs = program.profiled().run(request.warm, request.repeat, program.pass_over)
+            runs = program.profiled().run(request.warm, request.repeat, program.pass_over, unwatched)
         nodes = tuple(time.node for time in runs[0]) if runs else ()
         if any(tuple(time.node for time in run) != nodes for run in runs):
             raise RefusalError(protocol.Reason.UNBUILDABLE, "the profiler shows different operators in different runs")
@@ -201,10 +185,6 @@ class LoadedPrograms:
         profiled = program.profiled() if request.operators else None
         with _no_collection():
             return traced(program.network, profiled, request)
-
-    def null_calls(self, request: protocol.NullCalls) -> protocol.Sampled:
-        with _no_collection():
-            return protocol.Sampled((self._null.durations_ns(1, request.count),))
 
     def unload(self, request: protocol.Unload) -> protocol.Unloaded:
         for name in request.programs:

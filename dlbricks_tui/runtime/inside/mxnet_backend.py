@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import json
 import os
-import platform
 import re
 import tempfile
 from abc import abstractmethod
@@ -32,9 +31,9 @@ from dlbricks_tui.runtime.inside.backend import (
     SWEPT,
     Backend,
     BoundNetwork,
-    OperatorsOfRuns,
     ProfiledNetwork,
     RefusalError,
+    Watch,
     rows_of,
 )
 from dlbricks_tui.runtime.inside.measuring import lines_printed, mark
@@ -49,6 +48,7 @@ from dlbricks_tui.runtime.inside.values import (
     variance_values,
     variances,
 )
+from dlbricks_tui.runtime.protocol import TracedOperator
 
 BACKEND_VARIABLE = "MXNET_SUBGRAPH_BACKEND"
 # Before 1.6 MXNet had no subgraph backend and did not know this value.
@@ -76,14 +76,11 @@ class MXNet(Backend):
     sweep = protocol.Network(json.dumps({"nodes": [_DATA, _RELU], "heads": [[1, 0, 0]]}), {"data": SWEPT}, {})
 
     def __init__(self, mxnet: Any) -> None:
-        self._mxnet = mxnet
+        self._mxnet, self.version = mxnet, mxnet.__version__
 
     def passing_over(self, size_bytes: int) -> protocol.Network:
         """Return a relu of an array of half the size."""
         return replace(self.sweep, inputs={"data": rows_of(size_bytes // 2)})
-
-    def describe(self) -> protocol.Described:
-        return protocol.Described(platform.python_version(), "mxnet", self._mxnet.__version__)
 
     def infer(self, request: protocol.Infer) -> protocol.Inferred:
         return infer(self._mxnet, request)
@@ -118,9 +115,6 @@ class _Symbol(BoundNetwork):
         self._arrays = _filled(mxnet, self._file, network, fed)
         self.inputs = [self._arrays[self._file.alias(name)] for name in network.inputs]
         self._asked(lambda: self._bind(load(self._mxnet, self._file)))
-
-    def output_types(self) -> list[protocol.ArrayType]:
-        return [protocol.ArrayType(output.shape, output.dtype) for output in self.outputs]
 
     def refuse_infinite_values(self) -> None:
         for number, head in enumerate(self._file.heads):
@@ -322,31 +316,20 @@ class ProfiledSymbol(ProfiledNetwork):
             self._operators.append((int(match[1]), op))
         self._recorder = _Recorder(mxnet)
 
-    def run(self, warm: int, repeat: int, before: Callable[[], Any]) -> list[list[protocol.TracedOperator]]:
-        """Run the symbol, and return the operator times of the last `repeat` runs."""
-        for _ in range(warm):
-            before()
-            self._run()
-        runs = []
-        for _ in range(repeat):
-            before()
-            self._recorder.start()
-            self._run()
-            runs.append(matched(self._operators, events_in(self._recorder.stop())))
-        return runs
-
-    def trace(self, warm: int, repeat: int, watch: Callable[[Callable[[], None]], int]) -> OperatorsOfRuns:
+    def run(self, warm: int, repeat: int, before: Callable[[], Any], watch: Watch) -> list[list[TracedOperator]]:
         """Run the symbol; MXNet reads the clock of the host, too."""
         for _ in range(warm):
+            before()
             self._run()
         runs = []
         for _ in range(repeat):
+            before()
             self._recorder.start()
             begin = watch(self._run)
             times = matched(self._operators, events_in(self._recorder.stop()))
             # It counts whole microseconds, so an operator may seem to start before the run.
             runs.append([it._replace(start_ns=max(0, it.start_ns - begin)) for it in times])
-        return OperatorsOfRuns(runs, has_starts=True)
+        return runs
 
     def _run(self) -> None:
         self._executor.forward(is_train=False)
@@ -366,11 +349,9 @@ def events_in(text: str) -> list[tuple[str, int, int]]:
     return sorted(found, key=lambda event: event[1])
 
 
-def matched(
-    operators: Sequence[tuple[int, str]], events: Iterable[tuple[str, int, int]]
-) -> list[protocol.TracedOperator]:
+def matched(operators: Sequence[tuple[int, str]], events: Iterable[tuple[str, int, int]]) -> list[TracedOperator]:
     """Assign the events to nodes. An operator that only passes on memory is skipped by MXNet and has no event."""
-    found: list[protocol.TracedOperator] = []
+    found: list[TracedOperator] = []
     waiting = iter(operators)
     for name, start, duration in events:
         node = next((number for number, op in waiting if op == name), None)
@@ -378,5 +359,5 @@ def matched(
             raise RefusalError(
                 protocol.Reason.UNBUILDABLE, f"the profiler shows a {name} that the graph does not have there"
             )
-        found.append(protocol.TracedOperator(node, name, start, duration))
+        found.append(TracedOperator(node, name, start, duration))
     return found

@@ -33,16 +33,12 @@ def infer(mxnet: Any, request: Infer) -> Inferred:
     """Infer all types that follow from the request; leave out operators that MXNet lacks."""
     file = SymbolNodes(request.symbol)
     unknown = file.unknown_to(operators(mxnet))
-    outputs = infer_outputs(mxnet, file, request.shapes, request.dtypes, left_out=frozenset(unknown))
+    outputs = infer_outputs(mxnet, file, request.shapes, left_out=frozenset(unknown))
     return Inferred(outputs, tuple(unknown))
 
 
 def infer_outputs(
-    mxnet: Any,
-    file: SymbolNodes,
-    shapes: Mapping[str, tuple[int, ...]],
-    dtypes: Mapping[str, str],
-    left_out: Collection[int] = (),
+    mxnet: Any, file: SymbolNodes, shapes: Mapping[str, tuple[int, ...]], left_out: Collection[int] = ()
 ) -> tuple[tuple[Tensor, ...], ...]:
     """Return the outputs of each node of the file; nodes that no head needs have one unknown output."""
     for name, shape in shapes.items():
@@ -50,13 +46,6 @@ def infer_outputs(
             raise RefusalError(Reason.MALFORMED, f"input {name} cannot have the shape {shape}")
         if _elements(shape) > MOST_ELEMENTS:
             raise RefusalError(Reason.TOO_LARGE, f"input {name} has more elements than MXNet can count: {shape}")
-    given_shapes = {file.alias(name): shape for name, shape in shapes.items()}
-    given_dtypes = {}
-    for name, dtype in dtypes.items():
-        try:
-            given_dtypes[file.alias(name)] = str(numpy.dtype(dtype).name)
-        except TypeError as error:
-            raise RefusalError(Reason.MALFORMED, f"input {name}: {error}") from error
     internals = load(mxnet, file, left_out).get_internals()
     places = _places(internals)
     # MXNet reads beyond its tables where a file names an output that a node does not have.
@@ -67,11 +56,10 @@ def infer_outputs(
             raise RefusalError(Reason.MALFORMED, message, edge.node)
     # MXNet rejects types of inputs that no head needs.
     inputs = frozenset(internals.list_inputs())
-    shapes = {alias: shape for alias, shape in given_shapes.items() if alias in inputs}
-    found_shapes = ask(mxnet, file, lambda: internals.infer_shape_partial(**shapes)[1])
-    dtypes = dict.fromkeys(shapes.keys() - file.declaring("__dtype__"), DEFAULT_DTYPE)
-    dtypes.update((alias, dtype) for alias, dtype in given_dtypes.items() if alias in inputs)
-    found_dtypes = _dtypes(mxnet, file, internals, dtypes)
+    by_alias = {file.alias(name): shape for name, shape in shapes.items()}
+    given = {alias: shape for alias, shape in by_alias.items() if alias in inputs}
+    found_shapes = ask(mxnet, file, lambda: internals.infer_shape_partial(**given)[1])
+    found_dtypes = _dtypes(mxnet, file, internals, given)
     outputs: list[list[Tensor]] = [[] for _ in file.names]
     for edge, place in places.items():
         if edge.node not in left_out:
@@ -96,8 +84,8 @@ def _places(internals: Any) -> dict[Edge, int]:
     return {Edge(int(alias[1]), output): place for alias, output, place in found if alias}
 
 
-def _dtypes(mxnet: Any, file: SymbolNodes, internals: Any, given: Mapping[str, str]) -> list[Any]:
-    """Infer dtypes from the given ones, and from the default for variables that these leave open."""
+def _dtypes(mxnet: Any, file: SymbolNodes, internals: Any, inputs: Collection[str]) -> list[Any]:
+    """Infer dtypes from the default for these inputs, and for variables that the graph then leaves open."""
 
     def ask_for(dtypes: Mapping[str, str]) -> list[Any]:
         try:
@@ -107,7 +95,8 @@ def _dtypes(mxnet: Any, file: SymbolNodes, internals: Any, given: Mapping[str, s
             raise RefusalError(Reason.INCONSISTENT, message) from unknown
         return found
 
-    undecided = frozenset(internals.list_inputs()) - file.declaring("__dtype__") - given.keys()
+    undeclared = frozenset(internals.list_inputs()) - file.declaring("__dtype__")
+    given, undecided = dict.fromkeys(undeclared.intersection(inputs), DEFAULT_DTYPE), undeclared.difference(inputs)
     try:
         found = ask_for(given)
     except RefusalError:
@@ -133,7 +122,7 @@ def fuse(mxnet: Any, request: Fuse) -> Fused:
     """Return the graph that an executor of this MXNet would run; before 1.6 that is the given graph."""
     file = SymbolNodes(request.symbol)
     refuse_unknown(mxnet, file)
-    outputs = infer_outputs(mxnet, file, request.shapes, request.dtypes)
+    outputs = infer_outputs(mxnet, file, request.shapes)
     if not hasattr(mxnet.executor.Executor, "get_optimized_symbol"):
         return Fused(request.symbol, outputs, tuple((index,) for index in range(len(file.names))))
     # MXNet writes control characters unescaped.
@@ -143,9 +132,8 @@ def fuse(mxnet: Any, request: Fuse) -> Fused:
     text = json.dumps(document)
     fused = SymbolNodes(text)
     shapes = {name: shape for name, shape in request.shapes.items() if name in fused.names}
-    dtypes = {name: dtype for name, dtype in request.dtypes.items() if name in fused.names}
     try:
-        return Fused(text, infer_outputs(mxnet, fused, shapes, dtypes), parts)
+        return Fused(text, infer_outputs(mxnet, fused, shapes), parts)
     except RefusalError as error:
         raise RefusalError(Reason.UNFUSABLE, f"what MXNet fuses contradicts itself: {error}") from error
 
@@ -191,14 +179,7 @@ def _parts(nodes: list[dict[str, Any]], file: SymbolNodes) -> tuple[tuple[int, .
 
 
 def _restore_names(nodes: list[dict[str, Any]], file: SymbolNodes) -> None:
-    taken = set(file.names)
     for node in nodes:
-        if ALIAS.fullmatch(node["name"]):
-            node["name"] = file.restored(node["name"])
-            continue
-        # A file that was saved after fusing contains such names already.
-        while node["name"] in taken:
-            node["name"] += "_again"
-        taken.add(node["name"])
+        node["name"] = file.restored(node["name"])
         for part in (part for subgraph in node.get("subgraphs", ()) for part in subgraph["nodes"]):
             part["name"] = file.restored(part["name"])

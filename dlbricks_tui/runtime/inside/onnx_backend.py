@@ -81,9 +81,7 @@ def rows_counted(model: bytes, weights: Mapping[str, ArrayType]) -> dict[str, in
             found = weights.get(node.inputs[table]) if max(numbers, table) < len(node.inputs) else None
             if found is None or not -len(found.shape) <= node.axis < len(found.shape):
                 continue
-            name = node.inputs[numbers]
-            while name in sources:
-                name = sources[name]
+            name = source_of(node.inputs[numbers], sources)
             rows = found.shape[node.axis]
             counted[name] = min(rows, counted.get(name, rows))
     return counted
@@ -196,23 +194,20 @@ def _varint(content: memoryview, place: int) -> tuple[int, int]:
 
 _IR_VERSION, _OPSET = 8, 13
 # Data types by ONNX's numbers.
-_FLOAT, _INT64, _STRING = 1, 7, 8
-# The field number of an attribute's type, and the numbers of two types.
-_KIND, _INT_KIND, _TENSOR_KIND = 20, 2, 4
+_FLOAT, _STRING = 1, 8
+# The field number of an attribute's type, and the number of a type.
+_KIND, _TENSOR_KIND = 20, 4
 _TEXT, _NUMBER = 2, 0
 
 
 def one_operator(op: str, array: ArrayType) -> Network:
     """Return a network of one operator on an array of floats."""
     sizes = b"".join(_message(1, _number(1, size)) for size in array.shape)
-    model = _model(_text(4, op), _number(1, _FLOAT) + _message(2, sizes))
+    tensor = _number(1, _FLOAT) + _message(2, sizes)
+    node = _message(1, _text(1, "data") + _text(2, "result") + _text(4, op))
+    data = _message(11, _text(1, "data") + _message(2, _message(1, tensor)))
+    model = _model(node + _text(2, "one operator") + data)
     return Network(b64encode(model).decode(), {"data": array}, {})
-
-
-def as_texts() -> bytes:
-    """Return a model that turns an array `data` of 64-bit integers into texts."""
-    to = _message(5, _text(1, "to") + _number(3, _STRING) + _number(_KIND, _INT_KIND))
-    return _model(_text(4, "Cast") + to, _number(1, _INT64))
 
 
 def text_array(texts: Sequence[str], shape: Sequence[int]) -> bytes:
@@ -220,16 +215,12 @@ def text_array(texts: Sequence[str], shape: Sequence[int]) -> bytes:
     strings = b"".join(_text(6, it) for it in texts)
     tensor = b"".join(_number(1, size) for size in shape) + _number(2, _STRING) + strings
     value = _message(5, _text(1, "value") + _message(5, tensor) + _number(_KIND, _TENSOR_KIND))
-    node = _message(1, _text(2, "result") + _text(4, "Constant") + value)
-    graph = node + _text(2, "texts") + _message(12, _text(1, "result"))
-    return _number(1, _IR_VERSION) + _message(7, graph) + _message(8, _number(2, _OPSET))
+    return _model(_message(1, _text(2, "result") + _text(4, "Constant") + value) + _text(2, "texts"))
 
 
-def _model(op: bytes, tensor: bytes) -> bytes:
-    """Return a model of one operator with the type of its input."""
-    node = _message(1, _text(1, "data") + _text(2, "result") + op)
-    data = _message(11, _text(1, "data") + _message(2, _message(1, tensor)))
-    graph = node + _text(2, "one operator") + data + _message(12, _text(1, "result"))
+def _model(graph: bytes) -> bytes:
+    """Return a model with this graph, which puts out its result."""
+    graph += _message(12, _text(1, "result"))
     return _number(1, _IR_VERSION) + _message(7, graph) + _message(8, _number(2, _OPSET))
 
 
@@ -333,24 +324,20 @@ class OnnxNetwork(BoundNetwork):
     """An ONNX model ready to run, as soon as it is fed."""
 
     def __init__(self, network: Network) -> None:
-        self._network = network
+        self.network = network
         self.inputs: Sequence[Any] = ()
         self.outputs: Sequence[Any] = ()
-        # The number of outputs, and the arrays of those that are written in place.
-        self._results = 0
-        self._in_place: Mapping[int, Any] = {}
+        # The arrays of the outputs that are written in place.
+        self.in_place: Mapping[int, Any] = {}
 
     def feed(self, arrays: Sequence[Any]) -> None:
         """Let the model read these arrays as its inputs, in order."""
-        if len(arrays) != len(self._network.inputs):
-            raise RefusalError(Reason.MALFORMED, f"{len(self._network.inputs)} inputs are fed {len(arrays)} arrays")
+        if len(arrays) != len(self.network.inputs):
+            raise RefusalError(Reason.MALFORMED, f"{len(self.network.inputs)} inputs are fed {len(arrays)} arrays")
         self.inputs = list(arrays)
-        self._in_place = _in_place(self._network, self.inputs, self._results)
+        places = {name: place for place, name in enumerate(self.network.inputs)}
+        self.in_place = {output: self.inputs[places[name]] for name, output in self.network.in_place.items()}
         self._bind_arrays()
-
-    def output_types(self) -> list[ArrayType]:
-        """Return the types of those outputs that are tensors."""
-        return [found for found in self._types() if found is not None]
 
     def refuse_infinite_values(self) -> None:
         for place, found in enumerate(self._types()):
@@ -376,21 +363,6 @@ class OnnxNetwork(BoundNetwork):
     @abstractmethod
     def _numbers(self, place: int) -> Any:
         """Return an output as an array of numpy."""
-
-
-def _in_place(network: Network, inputs: Sequence[Any], results: int) -> dict[int, Any]:
-    """Return the arrays of the outputs that are written in place, by the places of these outputs."""
-    arrays = {name: inputs[place] for place, name in enumerate(network.inputs)}
-    found: dict[int, Any] = {}
-    for name, place in network.in_place.items():
-        if name not in arrays:
-            raise RefusalError(Reason.MALFORMED, f"output {place} is written to {name}, which is no input")
-        if place >= results:
-            raise RefusalError(Reason.MALFORMED, f"output {place} is written to {name}: there are {results} outputs")
-        if place in found:
-            raise RefusalError(Reason.MALFORMED, f"output {place} is written to several inputs")
-        found[place] = arrays[name]
-    return found
 
 
 class OnnxBackend(Backend):

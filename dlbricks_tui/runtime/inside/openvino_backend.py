@@ -12,14 +12,13 @@ most, so lines and nodes of a kind correspond in order. Conversions of layouts a
 from __future__ import annotations
 
 import json
-import platform
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, replace
 from time import perf_counter
 from typing import Any
 
 from dlbricks_tui.runtime import protocol
-from dlbricks_tui.runtime.inside.backend import BoundNetwork, OperatorsOfRuns, ProfiledNetwork, RefusalError
+from dlbricks_tui.runtime.inside.backend import BoundNetwork, ProfiledNetwork, RefusalError, Watch
 from dlbricks_tui.runtime.inside.measuring import lines_printed
 from dlbricks_tui.runtime.inside.onnx_backend import Filling, OnnxBackend, OnnxNetwork, numpy_values
 from dlbricks_tui.runtime.inside.openvino_decoders import ModelRequest, decoder_extensions, with_state
@@ -45,40 +44,30 @@ _ROUNDED_OFF_US = 0.5
 _PASSING = ("Reshape", "Squeeze", "Unsqueeze", "Flatten", "Split", "Concatenation", "StridedSlice")
 
 
-class ProfiledOpenvinoModel(ProfiledNetwork):
+class _ProfiledModel(ProfiledNetwork):
     """A model that is compiled with counters, and again when these have become coarse."""
 
-    def __init__(
-        self, core: Any, model: Any, text: ModelText, inputs: Sequence[Any], in_place: Mapping[int, Any]
-    ) -> None:
-        self._core = core
-        self._model = model
+    has_starts = False
+
+    def __init__(self, bound: _BoundModel, text: ModelText) -> None:
+        self._bound = bound
         self._text = text
-        self._inputs = inputs
-        self._in_place = in_place
         self._request: Any = None
         self._runs = 0
         # The executed nodes, and for each the number of a node of the network.
         self._executed: Sequence[Executed] = ()
         self._numbers: Sequence[int] = ()
 
-    def run(self, warm: int, repeat: int, before: Callable[[], Any]) -> list[list[TracedOperator]]:
+    def run(self, warm: int, repeat: int, before: Callable[[], Any], watch: Watch) -> list[list[TracedOperator]]:
         """Run the model; return the mean times of the last `repeat` runs as those of one run."""
         begin, taken_us = self._begun(warm, repeat, before), 0.0
         for _ in range(repeat):
             before()
             began = perf_counter()
-            self._run(lambda: None)
+            watch(self._run)
             taken_us += (perf_counter() - began) * 1e6
         row = self._row(begin, repeat)
         return [_with_overhead(row, taken_us / repeat) if self._request.has_caches else row]
-
-    def trace(self, warm: int, repeat: int, watch: Callable[[Callable[[], None]], int]) -> OperatorsOfRuns:
-        """Run the model; each run has the mean times of all watched ones."""
-        begin = self._begun(warm, 0, lambda: None)
-        for _ in range(repeat):
-            watch(lambda: self._run(lambda: None))
-        return OperatorsOfRuns([self._row(begin, repeat)] * repeat, has_starts=False)
 
     def with_owners(self, lines: tuple[Said, ...]) -> tuple[Said, ...]:
         return with_owners(lines, [it.kind for it in self._executed], self._numbers)
@@ -89,22 +78,23 @@ class ProfiledOpenvinoModel(ProfiledNetwork):
             self._compile()
         self._runs += ask(self._request.begin, Reason.UNBUILDABLE)
         for _ in range(warm):
-            self._run(before)
+            before()
+            self._run()
         return self._totals_us()
 
     def _compile(self) -> None:
         # Frees the memory of the one before.
         self._request = None
-        found = compiled(self._core, self._model, Reason.UNBUILDABLE, profiled=True)
-        self._request = ModelRequest(self._model, found.create_infer_request())
-        self._request.feed(range(len(self._inputs)), self._inputs, self._in_place)
+        bound = self._bound
+        found = compiled(bound.core, bound.model, Reason.UNBUILDABLE, profiled=True)
+        self._request = ModelRequest(bound.model, found.create_infer_request())
+        self._request.feed(range(len(bound.inputs)), bound.inputs, bound.in_place)
         self._executed = executed_nodes(found, self._text.nodes)
         self._numbers = numbers_of(self._executed, self._text.conversions, self._text.nodes)
         self._runs = 0
-        self._run(lambda: None)
+        self._run()
 
-    def _run(self, before: Callable[[], Any]) -> None:
-        before()
+    def _run(self) -> None:
         ask(self._request.run, Reason.UNBUILDABLE)
         self._runs += 1
 
@@ -139,19 +129,16 @@ def _with_overhead(row: list[TracedOperator], taken_us: float) -> list[TracedOpe
     return [it._replace(duration_ns=it.duration_ns + each_ns) for it in row]
 
 
-# oneDNN's primitives by the kinds of nodes that run them.
-_PRIMITIVES = {
-    "Convolution": ("convolution",),
-    "Deconvolution": ("deconvolution", "convolution"),
-    "FullyConnected": ("inner_product", "matmul"),
-    "MatMul": ("matmul",),
-    "Pooling": ("pooling", "pooling_v2"),
-    "Lrn": ("lrn",),
-    "Softmax": ("softmax", "softmax_v2"),
-    "RNNCell": ("rnn",),
-    "RNNSeq": ("rnn",),
-    "Eltwise": ("eltwise", "binary"),
-}
+# Kinds of nodes, and oneDNN's primitives that they run. Kinds that share a primitive are counted together.
+_PRIMITIVES = (
+    (("Convolution", "Deconvolution"), ("convolution", "deconvolution")),
+    (("FullyConnected", "MatMul"), ("inner_product", "matmul")),
+    (("Pooling",), ("pooling", "pooling_v2")),
+    (("Lrn",), ("lrn",)),
+    (("Softmax",), ("softmax", "softmax_v2")),
+    (("RNNCell", "RNNSeq"), ("rnn",)),
+    (("Eltwise",), ("eltwise", "binary")),
+)
 _CONVERSION, _REORDER = "Reorder", "reorder"
 _CONVOLUTION, _CONVOLUTIONS = "Convolution", ("convolution", "deconvolution")
 
@@ -186,30 +173,12 @@ def _primitive(line: str) -> str:
 
 def _places_of_computing(ran: Sequence[str], kinds: Sequence[str]) -> dict[int, int]:
     """Return the place of the node by the number of the line, for each kind with as many lines as nodes."""
-    owners: dict[str, list[str]] = {}
-    for kind, primitives in _PRIMITIVES.items():
-        if kind in kinds:
-            for primitive in primitives:
-                owners.setdefault(primitive, []).append(kind)
     found: dict[int, int] = {}
-    # Kinds that share a primitive are counted together.
-    for members in _joined(list(owners.values())):
-        nodes = [place for place, kind in enumerate(kinds) if kind in members]
-        printed = [number for number, primitive in enumerate(ran) if set(owners.get(primitive, ())) & members]
+    for alike, primitives in _PRIMITIVES:
+        nodes = [place for place, kind in enumerate(kinds) if kind in alike]
+        printed = [number for number, primitive in enumerate(ran) if primitive in primitives]
         if len(nodes) == len(printed):
             found.update({number: nodes[place] for place, number in enumerate(printed)})
-    return found
-
-
-def _joined(groups: Sequence[Sequence[str]]) -> list[set[str]]:
-    """Return the groups, with those joined that have a member in common."""
-    found: list[set[str]] = []
-    for group in groups:
-        together = set(group)
-        for other in [it for it in found if it & together]:
-            together |= other
-            found.remove(other)
-        found.append(together)
     return found
 
 
@@ -219,29 +188,18 @@ def _places_of_conversions(ran: Sequence[str], kinds: Sequence[str], known: Mapp
     It is a node of its own, or belongs to the node that computes next.
     """
     found: dict[int, int] = {}
-    following = _following(ran, known)
     before = -1
     for number, primitive in enumerate(ran):
         if number in known:
             before = known[number]
         elif primitive == _REORDER:
-            after = following[number]
+            after = next((known[it] for it in range(number, len(ran)) if it in known), None)
             until = len(kinds) if after is None else after
             own = next((place for place in range(before + 1, until) if kinds[place] == _CONVERSION), after)
             if own is not None:
                 found[number] = own
                 before = max(before, own if kinds[own] == _CONVERSION else before)
     return found
-
-
-def _following(ran: Sequence[str], known: Mapping[int, int]) -> list[int | None]:
-    """Return for each line the node of the first known line at or after it; None if there is none."""
-    found: list[int | None] = []
-    after: int | None = None
-    for number in reversed(range(len(ran))):
-        after = known.get(number, after)
-        found.append(after)
-    return found[::-1]
 
 
 # OpenVINO's names of the data types that numpy lacks, and numpy's names of others.
@@ -257,15 +215,14 @@ class OpenVino(OnnxBackend):
 
     def __init__(self, openvino: Any) -> None:
         self._openvino = openvino
+        # That of the package, without the number of the build.
+        self.version = openvino.__version__.split("-")[0]
         self._core = openvino.Core()
         self._decoding_core: Any = None
         refuse_missing_precision(self._core)
 
-    def describe(self) -> protocol.Described:
-        # The version of the package, without the number of the build.
-        version = self._openvino.__version__.split("-")[0]
-        told = effective_settings(self._openvino, self._core)
-        return protocol.Described(platform.python_version(), "openvino", version, told)
+    def chosen(self) -> dict[str, str]:
+        return effective_settings(self._openvino, self._core)
 
     def infer(self, request: protocol.Infer) -> protocol.Inferred:
         found = []
@@ -327,25 +284,25 @@ class _BoundModel(OnnxNetwork):
         keeps_caches = network.distinct and bool(network.in_place)
         network = replace(network, in_place={}) if keeps_caches else network
         super().__init__(network)
-        self._core = core
-        self._text: ModelText | None = None
+        self.core = core
+        self.text: ModelText | None = None
         shapes = {name: it.shape for name, it in network.inputs.items()}
         if network.file:
-            self._model = model_in_file(core, network.file, shapes)
+            self.model = model_in_file(core, network.file, shapes)
         else:
-            self._text = ModelText(network.symbol)
-            self._model = self._text.read(core, shapes, network.weights, protocol.Reason.UNBUILDABLE)
+            self.text = ModelText(network.symbol)
+            self.model = self.text.read(core, shapes, network.weights, protocol.Reason.UNBUILDABLE)
             if keeps_caches:
-                self._model = with_state(self._model)
-        found = compiled(core, self._model, protocol.Reason.UNBUILDABLE)
-        self._request = ModelRequest(self._model, ask(found.create_infer_request, protocol.Reason.UNBUILDABLE))
+                self.model = with_state(self.model)
+        found = compiled(core, self.model, protocol.Reason.UNBUILDABLE)
+        self._request = ModelRequest(self.model, ask(found.create_infer_request, protocol.Reason.UNBUILDABLE))
         self._results = len(found.outputs)
 
     def _bind_arrays(self) -> None:
-        names = list(self._network.inputs)
+        names = list(self.network.inputs)
         # Inputs of a file are known by name, and those of our networks by place, as some lose their names.
-        keys = names if self._text is None else range(len(names))
-        ask(lambda: self._request.feed(keys, self.inputs, self._in_place), protocol.Reason.UNBUILDABLE)
+        keys = names if self.text is None else range(len(names))
+        ask(lambda: self._request.feed(keys, self.inputs, self.in_place), protocol.Reason.UNBUILDABLE)
 
     def run(self) -> None:
         ask(self._run, protocol.Reason.UNBUILDABLE)
@@ -362,9 +319,9 @@ class _BoundModel(OnnxNetwork):
         ask(self._request.begin, protocol.Reason.UNBUILDABLE)
 
     def profiled(self) -> ProfiledNetwork:
-        if self._text is None:
+        if self.text is None:
             raise RefusalError(protocol.Reason.UNBUILDABLE, "the nodes of a model file have no numbers")
-        return ProfiledOpenvinoModel(self._core, self._model, self._text, self.inputs, self._in_place)
+        return _ProfiledModel(self, self.text)
 
     def _types(self) -> list[protocol.ArrayType]:
         return [protocol.ArrayType(tuple(it.shape), _numpys_name(it.element_type)) for it in self.outputs]

@@ -25,19 +25,12 @@ _TYPES, _ZEROS, _ZEROS_PLACE = {4: "u4", 8: "u8"}, {4: 8, 8: 128}, 3
 def decoder_extensions(openvino: Any) -> list[Any]:
     """Return the extensions with which OpenVINO reads a language model."""
     conversion = importlib.import_module("openvino.frontend.onnx").ConversionExtension
-    found = [conversion(op, _MICROSOFT, _Reader(openvino, read)) for op, read in _OF_MICROSOFT.items()]
-    return [*found, conversion("SimplifiedLayerNormalization", _Reader(openvino, _norm))]
 
+    def reading(read: Callable[[_Node], list[Any]]) -> Callable[[Any], list[Any]]:
+        return lambda context: read(_Node(openvino, context))
 
-class _Reader:
-    """Turns an operator into operators of OpenVINO."""
-
-    def __init__(self, openvino: Any, read: Callable[[_Node], list[Any]]) -> None:
-        self._openvino = openvino
-        self._read = read
-
-    def __call__(self, context: Any) -> list[Any]:
-        return self._read(_Node(self._openvino, context))
+    found = [conversion(op, _MICROSOFT, reading(read)) for op, read in _OF_MICROSOFT.items()]
+    return [*found, conversion("SimplifiedLayerNormalization", reading(_norm))]
 
 
 class _Node:

@@ -7,7 +7,6 @@ request gets a new session with the same weights.
 from __future__ import annotations
 
 import json
-import platform
 import re
 import tempfile
 from base64 import b64encode
@@ -17,8 +16,9 @@ from typing import Any
 
 from dlbricks_tui.runtime import protocol
 from dlbricks_tui.runtime.inside import ort_session
-from dlbricks_tui.runtime.inside.backend import BoundNetwork, OperatorsOfRuns, ProfiledNetwork, RefusalError
+from dlbricks_tui.runtime.inside.backend import BoundNetwork, ProfiledNetwork, RefusalError, Watch, unwatched
 from dlbricks_tui.runtime.inside.onnx_backend import TEXT, Filling, OnnxBackend, OnnxNetwork
+from dlbricks_tui.runtime.protocol import TracedOperator
 
 # Larger weights are written beside an optimised model: the size of a model file is limited. Smaller ones may be zero
 # points, sizes or rows.
@@ -29,10 +29,7 @@ class OnnxRuntime(OnnxBackend):
     """ONNX Runtime."""
 
     def __init__(self, ort: Any) -> None:
-        self._ort = ort
-
-    def describe(self) -> protocol.Described:
-        return protocol.Described(platform.python_version(), "onnxruntime", self._ort.__version__)
+        self._ort, self.version = ort, ort.__version__
 
     def infer(self, request: protocol.Infer) -> protocol.Inferred:
         found = ort_session.session(
@@ -75,37 +72,36 @@ class OnnxRuntime(OnnxBackend):
 class _BoundModel(OnnxNetwork):
     def __init__(self, ort: Any, network: protocol.Network, settings: Any) -> None:
         super().__init__(network)
-        self._ort = ort
-        self._weights = ort_session.weight_values(ort, network.weights, distinct=network.distinct)
+        self.ort = ort
+        self.weights = ort_session.weight_values(ort, network.weights, distinct=network.distinct)
         self._session = (
             ort_session.session_of_file(ort, network.file, settings, protocol.Reason.UNBUILDABLE)
             if network.file
-            else ort_session.session(ort, network.symbol, self._weights, settings, protocol.Reason.UNBUILDABLE)
+            else ort_session.session(ort, network.symbol, self.weights, settings, protocol.Reason.UNBUILDABLE)
         )
         declared = self._session.get_outputs()
-        self._names = [output.name for output in declared]
-        self._results = len(declared)
+        self.names = [output.name for output in declared]
         self._declared = [ort_session.tensor_type(output).shape for output in declared]
         # The last one is in use. In versions such as 1.28 the outputs are references into the binding that returned
         # them: it stays as it is.
         self._bindings = [self._session.io_binding()]
         # Outputs that an engine of language models makes anew in each run.
-        self._made_anew: dict[str, protocol.ArrayType] = {}
+        self.made_anew: dict[str, protocol.ArrayType] = {}
 
     def _bind_arrays(self) -> None:
-        ort_session.bind_inputs(self._bindings[-1], self._network.inputs, self.inputs)
-        ort_session.bind_new_outputs(self._bindings[-1], self._names, self._in_place)
+        ort_session.bind_inputs(self._bindings[-1], self.network.inputs, self.inputs)
+        ort_session.bind_new_outputs(self._bindings[-1], self.names, self.in_place)
 
     def run(self) -> None:
-        ort_session.ask(self._ort, self._run, protocol.Reason.UNBUILDABLE)
+        ort_session.ask(self.ort, self._run, protocol.Reason.UNBUILDABLE)
 
     def _run(self) -> None:
         if self.allocates:
-            ort_session.bind_new_outputs(self._bindings[-1], self._names, self._in_place)
-        ort_session.bind_large_outputs(self._ort, self._bindings[-1], self._made_anew)
+            ort_session.bind_new_outputs(self._bindings[-1], self.names, self.in_place)
+        ort_session.bind_large_outputs(self.ort, self._bindings[-1], self.made_anew)
         try:
             self._session.run_with_iobinding(self._bindings[-1])
-        except ort_session.errors_of(self._ort):
+        except ort_session.errors_of(self.ort):
             if self.allocates or not self.outputs:
                 raise
             # The arrays of the first run do not fit, or the run fails without them too.
@@ -118,21 +114,20 @@ class _BoundModel(OnnxNetwork):
             if all(value.is_tensor() for value in self.outputs):
                 self._use_new_binding()
                 for place, value in enumerate(self.outputs):
-                    self._bindings[-1].bind_ortvalue_output(self._names[place], value)
-                if self._network.distinct:
-                    self._made_anew = ort_session.large_outputs(self._names, self._types(), self._in_place)
+                    self._bindings[-1].bind_ortvalue_output(self.names[place], value)
+                if self.network.distinct:
+                    self.made_anew = ort_session.large_outputs(self.names, self._types(), self.in_place)
 
     def _use_new_binding(self) -> None:
         self._bindings.append(self._session.io_binding())
-        ort_session.bind_inputs(self._bindings[-1], self._network.inputs, self.inputs)
+        ort_session.bind_inputs(self._bindings[-1], self.network.inputs, self.inputs)
 
     @property
     def may_allocate(self) -> bool:
         return [None if it is None else it.shape for it in self._types()] != self._declared or None in self._declared
 
     def profiled(self) -> ProfiledNetwork:
-        given = self._network, self._weights, self.inputs, self._in_place
-        return ProfiledModel(self._ort, *given, self.may_allocate, self._made_anew)
+        return _ProfiledModel(self)
 
     def _types(self) -> list[protocol.ArrayType | None]:
         return [
@@ -151,73 +146,47 @@ _OWN_NODE = re.compile(r"node(\d+)_kernel_time$")
 _NANOSECONDS_PER_MICROSECOND = 1000
 
 
-class ProfiledModel(ProfiledNetwork):
+class _ProfiledModel(ProfiledNetwork):
     """A model that gets a new profiling session per request."""
 
-    def __init__(
-        self,
-        ort: Any,
-        network: protocol.Network,
-        weights: Mapping[str, Any],
-        inputs: Sequence[Any],
-        in_place: Mapping[int, Any],
-        allocates: bool,
-        made_anew: Mapping[str, protocol.ArrayType],
-    ) -> None:
-        """With `allocates`, each run makes new arrays for the outputs that are not written in place."""
-        self._made_anew = made_anew
-        self._ort = ort
-        self._network = network
-        self._weights = weights
-        self._inputs = inputs
-        self._in_place = in_place
-        self._allocates = allocates
+    def __init__(self, bound: _BoundModel) -> None:
+        self._bound = bound
+        # Each run makes new arrays for the outputs that are not written in place.
+        self._allocates = bound.may_allocate
 
-    def run(self, warm: int, repeat: int, before: Callable[[], Any]) -> list[list[protocol.TracedOperator]]:
-        """Run the model, and return the operator times of the last `repeat` runs."""
-        with tempfile.TemporaryDirectory() as folder:
-            profiled, run = self._session(folder)
-            for _ in range(warm + repeat):
-                before()
-                run()
-            events = _events_in(Path(profiled.end_profiling()))
-        return runs_in(events)[warm:]
-
-    def trace(self, warm: int, repeat: int, watch: Callable[[Callable[[], None]], int]) -> OperatorsOfRuns:
+    def run(self, warm: int, repeat: int, before: Callable[[], Any], watch: Watch) -> list[list[TracedOperator]]:
         """Run the model; ONNX Runtime tells when its profiler began by the clock of the host."""
+        begins = []
         with tempfile.TemporaryDirectory() as folder:
             profiled, run = self._session(folder)
-            for _ in range(warm):
-                run()
-            begins = [watch(run) for _ in range(repeat)]
+            for number in range(warm + repeat):
+                before()
+                begins.append(unwatched(run) if number < warm else watch(run))
             origin = profiled.get_profiling_start_time_ns()
             events = _events_in(Path(profiled.end_profiling()))
         # A network without nodes has no events.
-        times = runs_in(events)[warm:] or [[] for _ in begins]
-        runs = [
+        times = runs_in(events) or [[] for _ in begins]
+        return [
             [it._replace(start_ns=max(0, origin + it.start_ns - begins[number])) for it in row]
             for number, row in enumerate(times)
-        ]
-        return OperatorsOfRuns(runs, has_starts=True)
+        ][warm:]
 
     def _session(self, folder: str) -> tuple[Any, Callable[[], None]]:
         """Return a new profiling session, and a function that runs it once."""
-        settings = ort_session.options(self._ort, optimised=False)
+        it, ort = self._bound, self._bound.ort
+        settings = ort_session.options(ort, optimised=False)
         settings.enable_profiling = True
         settings.profile_file_prefix = str(Path(folder) / "profile")
-        profiled = ort_session.session(
-            self._ort, self._network.symbol, self._weights, settings, protocol.Reason.UNBUILDABLE
-        )
+        profiled = ort_session.session(ort, it.network.symbol, it.weights, settings, protocol.Reason.UNBUILDABLE)
         binding = profiled.io_binding()
-        ort_session.bind_inputs(binding, self._network.inputs, self._inputs)
-        names = [output.name for output in profiled.get_outputs()]
-        ort_session.bind_new_outputs(binding, names, self._in_place)
+        ort_session.bind_inputs(binding, it.network.inputs, it.inputs)
+        ort_session.bind_new_outputs(binding, it.names, it.in_place)
 
         def run() -> None:
             if self._allocates:
-                ort_session.bind_new_outputs(binding, names, self._in_place)
-            ort_session.bind_large_outputs(self._ort, binding, self._made_anew)
-            ort_session.ask(self._ort, lambda: profiled.run_with_iobinding(binding), protocol.Reason.UNBUILDABLE)
+                ort_session.bind_new_outputs(binding, it.names, it.in_place)
+            ort_session.bind_large_outputs(ort, binding, it.made_anew)
+            ort_session.ask(ort, lambda: profiled.run_with_iobinding(binding), protocol.Reason.UNBUILDABLE)
 
         return profiled, run
 
@@ -231,7 +200,7 @@ def _events_in(profile: Path) -> Any:
         raise RefusalError(protocol.Reason.NO_ROOM, message) from error
 
 
-def runs_in(events: Iterable[Mapping[str, Any]]) -> list[list[protocol.TracedOperator]]:
+def runs_in(events: Iterable[Mapping[str, Any]]) -> list[list[TracedOperator]]:
     """Return the nodes of each run; a node that occurs again begins the next run."""
     found = []
     for event in events:
@@ -239,8 +208,8 @@ def runs_in(events: Iterable[Mapping[str, Any]]) -> list[list[protocol.TracedOpe
         if match and event["cat"] == "Node":
             start, duration = (int(event[key]) * _NANOSECONDS_PER_MICROSECOND for key in ("ts", "dur"))
             kind = str(event.get("args", {}).get("op_name", ""))
-            found.append(protocol.TracedOperator(int(match[1]), kind, start, duration))
-    runs: list[list[protocol.TracedOperator]] = []
+            found.append(TracedOperator(int(match[1]), kind, start, duration))
+    runs: list[list[TracedOperator]] = []
     shown: set[int] = set()
     for operator in sorted(found, key=lambda it: it.start_ns):
         if not runs or operator.node in shown:

@@ -12,11 +12,11 @@ import logging
 import os
 import re
 from base64 import b64decode
-from binascii import Error as Base64Error
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import lru_cache, reduce
+from functools import partial, reduce
 from operator import mul
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy
@@ -26,7 +26,6 @@ from dlbricks_tui.runtime.inside.onnx_backend import (
     ONNX_ONLY,
     TEXT,
     Filling,
-    as_texts,
     numpy_values,
     text_array,
     unpacked,
@@ -122,15 +121,11 @@ def _distinct_weights(ort: Any, weights: Mapping[str, ArrayType]) -> Mapping[str
 
 def session(ort: Any, model: str, values: Mapping[str, Any], settings: Any, reason: Reason) -> Any:
     """Return a session of a model with these values for its weights, as constants."""
-    try:
-        content = b64decode(model, validate=True)
-    except Base64Error as error:
-        raise RefusalError(Reason.MALFORMED, f"not a model: {error}") from error
 
     def make() -> Any:
         if values:
             settings.add_external_initializers(list(values), list(values.values()))
-        return ort.InferenceSession(content, settings, providers=PROVIDERS)
+        return ort.InferenceSession(b64decode(model), settings, providers=PROVIDERS)
 
     return ask(ort, make, reason)
 
@@ -216,25 +211,16 @@ def array_value(ort: Any, found: ArrayType, filling: Filling) -> Any:
     """Return an array of ONNX Runtime; `filling` makes its numbers, and texts or whole numbers for texts."""
     if found.dtype == TEXT:
         made = filling(found.shape, "int64")
-        if made.dtype == object:
-            (texts,) = _text_session(ort, text_array(made.ravel().tolist(), made.shape)).run_with_ort_values(None, {})
-        else:
-            # Only ONNX Runtime itself makes arrays of texts that it can bind.
-            numbers = {"data": ort.OrtValue.ortvalue_from_numpy(made)}
-            (texts,) = _text_session(ort, as_texts()).run_with_ort_values(None, numbers)
+        settings = ort.SessionOptions()
+        settings.use_per_session_threads = False
+        # Only ONNX Runtime itself makes arrays of texts that it can bind.
+        model = text_array([str(it) for it in made.ravel().tolist()], made.shape)
+        (texts,) = ort.InferenceSession(model, settings, providers=PROVIDERS).run_with_ort_values(None, {})
         return texts
     values = numpy_values(found, filling)
     if found.dtype in ONNX_ONLY:
         return ort.OrtValue.ortvalue_from_numpy_with_onnx_type(values, ONNX_ONLY[found.dtype].number)
     return ort.OrtValue.ortvalue_from_numpy(values)
-
-
-# Turning numbers into texts is asked for each array of texts.
-@lru_cache(maxsize=1)
-def _text_session(ort: Any, model: bytes) -> Any:
-    settings = ort.SessionOptions()
-    settings.use_per_session_threads = False
-    return ort.InferenceSession(model, settings, providers=PROVIDERS)
 
 
 _CONVOLUTIONS = ("Conv", "ConvTranspose")
@@ -278,7 +264,7 @@ def write_quantised(request: Quantise) -> Quantised:
             tool.quantize_static(
                 prepared,
                 copy,
-                _OneInput(network),
+                _one_input(network),
                 per_channel=any(not it.domain and it.version >= _PER_CHANNEL_VERSION for it in model.opset_import),
                 # With signed activations, ONNX Runtime computes many layers with floats.
                 activation_type=tool.QuantType.QUInt8,
@@ -336,18 +322,11 @@ def _count(model: Any, operators: Sequence[str]) -> int:
     return sum(node.op_type in operators for node in model.graph.node)
 
 
-class _OneInput:
-    """The inputs of the run in which the tool finds the ranges of tensors."""
-
-    def __init__(self, network: Network) -> None:
-        values = network.values
-        self._left: list[Mapping[str, Any]] = [
-            {
-                name: given_values(*found, numbers=values[name]) if name in values else sampled_values(*found)
-                for name, found in network.inputs.items()
-            }
-        ]
-
-    def get_next(self) -> Mapping[str, Any] | None:
-        """Return the inputs once, then None, which ends the tool's loop."""
-        return self._left.pop() if self._left else None
+def _one_input(network: Network) -> SimpleNamespace:
+    """Return what gives the tool the inputs of one run, which tells the ranges of tensors, and then None, its end."""
+    values = network.values
+    inputs = {
+        name: given_values(*found, numbers=values[name]) if name in values else sampled_values(*found)
+        for name, found in network.inputs.items()
+    }
+    return SimpleNamespace(get_next=partial(next, iter([inputs]), None))
