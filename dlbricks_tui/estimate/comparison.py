@@ -10,16 +10,14 @@ from typing import Any, NamedTuple
 
 from dlbricks_tui.bricks.cutting import Cut
 from dlbricks_tui.estimate.compositions import EstimateError, parse_toml, read_text
-from dlbricks_tui.estimate.system_estimate import FigureBasis, SystemEstimate
-from dlbricks_tui.store.change import BESIDE_BEST, Change, Timing, known_changes
+from dlbricks_tui.estimate.system_estimate import SystemEstimate
+from dlbricks_tui.store.change import BESIDE_BEST, Change, known_changes
 from dlbricks_tui.store.records import System
 from dlbricks_tui.store.selections import Way
 
 PRICES_FILE = "prices.toml"
 _WHAT = "prices file"
 _TABLE = "dollars_per_hour"
-# Half of the interval of a predicted latency that may be the best, as a share of it.
-WIDEST_OF_THE_BEST = 0.2
 _HOURS_PER_MS = 1.0 / 3_600_000.0
 # No machine costs more. Without a limit costs could overflow.
 _HIGHEST = 1_000_000
@@ -88,11 +86,8 @@ class Candidate(NamedTuple):
 
     @property
     def competes(self) -> bool:
-        """True if it may be the best: all layers were measured, or predicted with a narrow interval."""
-        figure = self.estimate.figure
-        if self.complete or figure is None:
-            return self.complete
-        return figure.latency.high_ms - figure.latency.low_ms <= 2 * WIDEST_OF_THE_BEST * self.latency_ms
+        """True if it may be the best."""
+        return self.estimate.figure is not None and self.estimate.figure.may_be_best
 
 
 def candidates(
@@ -151,20 +146,12 @@ def remarks_on(found: Sequence[Candidate]) -> list[str]:
 def against_quickest(found: Sequence[Candidate]) -> list[Change | None]:
     """Return the change of each candidate from the quickest; None for that itself and for sums of some layers."""
     best = quickest(found)
-    first = None if best is None else _timing(best)
-    changes = known_changes([(first, None if it is best else _timing(it)) for it in found], BESIDE_BEST)
+    first = None if best is None else best.estimate.tested
+    changes = known_changes([(first, None if it is best else it.estimate.tested) for it in found], BESIDE_BEST)
     return [
         None if best is None or change is None else change.around(it.latency_ms / best.latency_ms)
         for it, change in zip(found, changes, strict=True)
     ]
-
-
-def _timing(it: Candidate) -> Timing | None:
-    figure = it.estimate.figure
-    if figure is None or not figure.latency.value_ms > 0:
-        return None
-    is_measured = figure.basis is FigureBasis.MEASURED
-    return (it.estimate.timing if is_measured else None) or figure.latency.timing(end_to_end=is_measured)
 
 
 def _lacking(it: Candidate) -> list[str]:
