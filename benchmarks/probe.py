@@ -181,7 +181,7 @@ def left_out(
         assert truth is not None
         assert found is not None
         errors.append(found.sequential_ms / truth.sequential_ms - 1)
-        holds.append(found.interval.low_ms <= truth.sequential_ms <= found.interval.high_ms)
+        holds.append(found.latency.low_ms <= truth.sequential_ms <= found.latency.high_ms)
     return Outcome(errors, holds)
 
 

@@ -141,8 +141,7 @@ class BestMeasured:
         """
         composed = [it.estimate.composed for it in self.executions if it.estimate.composed is not None]
         relative = max((it.doubt.method_ms / it.sequential_ms for it in composed if it.sequential_ms), default=0.0)
-        interval = doubt_about(self.parts, self.latency_ms, relative).around(self.latency_ms)
-        return Latency(self.latency_ms, interval.low_ms, interval.high_ms)
+        return doubt_about(self.parts, self.latency_ms, relative).around(self.latency_ms)
 
     @cached_property
     def is_predicted(self) -> bool:

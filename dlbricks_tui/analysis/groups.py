@@ -206,10 +206,7 @@ def layer_names(one: MeasuredExecution, parts: Iterable[int]) -> tuple[str, ...]
 
 def latency_of(one: MeasuredExecution) -> Latency:
     """Return the sequential estimate with its interval; zeros without one."""
-    composed = one.estimate.composed
-    if composed is None:
-        return Latency(0.0, 0.0, 0.0)
-    return Latency(composed.sequential_ms, composed.interval.low_ms, composed.interval.high_ms)
+    return Latency(0.0, 0.0, 0.0) if one.estimate.composed is None else one.estimate.composed.latency
 
 
 def split(held: Mapping[int, Sequence[int]], covers: Sequence[Sequence[Sequence[int]]]) -> list[Group]:

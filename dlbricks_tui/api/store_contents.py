@@ -169,7 +169,7 @@ def candidate_documents(found: Sequence[Candidate]) -> Iterator[dict[str, Any]]:
     for it, change in zip(found, against_quickest(found), strict=True):
         one, way, composed = it.estimate, it.estimate.way, it.estimate.estimate.composed
         # Of the latency above it: measured, or else estimated.
-        interval = one.figure.latency[1:] if one.figure is not None else tuple(composed.interval) if composed else None
+        interval = one.figure.latency[1:] if one.figure is not None else composed.latency[1:] if composed else None
         yield {
             "model": one.estimate.model,
             "system": way.system,

@@ -172,7 +172,7 @@ class EstimateDocument:
         elif self.one.estimate.is_partial:
             yield from self.cautions()
         else:
-            interval = composed.interval
+            interval = composed.latency
             half = percent((interval.high_ms - interval.low_ms) / 2 / composed.sequential_ms, 1)
             if one.end_to_end is None:
                 yield Sentence(f"a sum of its bricks, sure to ±{half}; not measured end to end")
@@ -333,7 +333,7 @@ class EstimateDocument:
         return residual(self.one)
 
     def _sequential(self, composed: Composed) -> BarFigure:
-        low, high = composed.interval.low_ms, composed.interval.high_ms
+        low, high = composed.latency.low_ms, composed.latency.high_ms
         ends = f"{milliseconds(low, precise=True)} to {in_ms(high)}"
         coverage = self.one.estimate.coverage
         text, value_ms = self._sum(composed.sequential_ms), composed.sequential_ms

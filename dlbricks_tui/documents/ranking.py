@@ -189,7 +189,7 @@ def _interval(it: Ranked) -> str:
     composed, estimate_ms = it.point.found.estimate.composed, it.point.estimate_ms
     if composed is None or not estimate_ms:
         return "-"
-    return f"+-{percent((composed.interval.high_ms - composed.interval.low_ms) / 2 / estimate_ms, 1)}"
+    return f"+-{percent((composed.latency.high_ms - composed.latency.low_ms) / 2 / estimate_ms, 1)}"
 
 
 def against_best(it: Ranked) -> str:

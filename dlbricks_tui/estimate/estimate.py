@@ -41,17 +41,6 @@ def method_doubt(protocol: str) -> float:
     return _SIGMAS * _ERROR_OF_ALONE if protocol.startswith(_ALONE) else 0.0
 
 
-class Interval(NamedTuple):
-    """The 95 % interval of a latency."""
-
-    low_ms: float
-    high_ms: float
-
-    @property
-    def width_ms(self) -> float:
-        return self.high_ms - self.low_ms
-
-
 class HalfIntervals(NamedTuple):
     """The parts of an interval below and above the estimate."""
 
@@ -65,11 +54,11 @@ class HalfIntervals(NamedTuple):
     predicted_below_ms: float = 0.0
     predicted_above_ms: float = 0.0
 
-    def around(self, latency_ms: float) -> Interval:
-        """Return the interval of an estimate; errors of sampling, method and predictions are independent."""
+    def around(self, latency_ms: float) -> Latency:
+        """Return an estimate with its interval; errors of sampling, method and predictions are independent."""
         below = math.hypot(self.sampling_below_ms, self.predicted_below_ms, self.method_ms)
         above = math.hypot(self.sampling_above_ms, self.predicted_above_ms, self.method_ms) + self.lacking_ms
-        return Interval(max(0.0, latency_ms - below), latency_ms + above)
+        return Latency(latency_ms, max(0.0, latency_ms - below), latency_ms + above)
 
 
 def doubt_about(parts: Iterable[Part], latency_ms: float, relative_doubt: float, shared: float = 1.0) -> HalfIntervals:
@@ -153,20 +142,25 @@ class Options(NamedTuple):
 
 
 class Composed(NamedTuple):
-    """The latency by each composition; the interval is the sequential one's."""
+    """The latency by each composition."""
 
-    sequential_ms: float
+    # The sequential one, with its interval.
+    latency: Latency
     parallel_ms: float
     workers_ms: float | None
-    interval: Interval
     doubt: HalfIntervals
     # The numbers of the parts on the longest path through the model.
     critical_path: tuple[int, ...]
 
     @property
+    def sequential_ms(self) -> float:
+        """The sequential latency."""
+        return self.latency.value_ms
+
+    @property
     def half_width(self) -> float:
         """Half of the interval, as a share of the sequential latency."""
-        return (self.interval.high_ms - self.interval.low_ms) / 2 / self.sequential_ms if self.sequential_ms else 0.0
+        return (self.latency.high_ms - self.latency.low_ms) / 2 / self.sequential_ms if self.sequential_ms else 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -241,6 +235,11 @@ class Estimate:
     def is_partial(self) -> bool:
         """True if its sums leave layers out. Such a sum is no bound: its layers may be too slow."""
         return any(not part.counts for part in self.parts)
+
+    @property
+    def latency(self) -> Latency | None:
+        """The sequential latency of all layers; None if its sum leaves layers out."""
+        return None if self.composed is None or self.is_partial else self.composed.latency
 
     @cached_property
     def predicted_share(self) -> float:
@@ -323,10 +322,9 @@ def _compose(
     predictor = knowledge.predictor if any(part.predicted for part in parts) else None
     doubt = doubt_about(parts, sequential_ms, knowledge.method_doubt, 1.0 if predictor is None else predictor().shared)
     return Composed(
-        sequential_ms,
+        doubt.around(sequential_ms),
         milliseconds(parallel_ps),
         None if options.workers is None else milliseconds(schedule(tasks, options.workers).latency_ps),
-        doubt.around(sequential_ms),
         doubt,
         path.tasks,
     )

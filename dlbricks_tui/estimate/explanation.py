@@ -212,8 +212,8 @@ def disagreement(one: SystemEstimate) -> Disagreement | None:
     composed, whole = one.estimate.composed, one.end_to_end
     if composed is None or whole is None or one.estimate.is_partial or not composed.sequential_ms:
         return None
-    interval, is_longer = composed.interval, whole.value_ms > composed.sequential_ms
-    if interval.low_ms <= whole.value_ms <= interval.high_ms:
+    found, is_longer = composed.latency, whole.value_ms > composed.sequential_ms
+    if found.low_ms <= whole.value_ms <= found.high_ms:
         return None
     slower = 1.0 + _host_change_ms(one) / composed.sequential_ms
     if slower > 1.0 and is_longer:
@@ -222,7 +222,7 @@ def disagreement(one: SystemEstimate) -> Disagreement | None:
         return Disagreement(Suspect.ESTIMATE, Clue.SLOWER_HOST, 1.0 / slower)
     if 0 < one.timed_samples < _FEW_SAMPLES:
         return Disagreement(Suspect.MEASUREMENT, Clue.FEW_SAMPLES)
-    of_estimate, of_measurement = interval.width_ms, whole.high_ms - whole.low_ms
+    of_estimate, of_measurement = (it.high_ms - it.low_ms for it in (found, whole))
     if of_estimate > _WIDER * of_measurement and is_wide(composed.sequential_ms, of_estimate / 2):
         return Disagreement(Suspect.ESTIMATE, Clue.WIDER_INTERVAL)
     if of_measurement > _WIDER * of_estimate and is_wide(whole.value_ms, of_measurement / 2):

@@ -257,11 +257,7 @@ def model_on_host(host: str, model: str, found: Estimate, shared: float) -> Mode
         ms, half_ms = halves.get(part.brick.key, (0.0, 0.0))
         half = max(value_ms - low_ms, high_ms - value_ms) if part.predicted else math.inf
         halves[part.brick.key] = UnmeasuredPart(ms + part.times * value_ms, half_ms + part.times * half)
-    composed = found.composed
-    if composed is None or found.is_partial:
-        return ModelOnHost(model, HostLatency(host, None), halves, shared)
-    interval = composed.interval
-    latency = HostLatency(host, composed.sequential_ms, interval.low_ms, interval.high_ms)
+    latency = HostLatency(host, None) if found.latency is None else HostLatency(host, *found.latency)
     return ModelOnHost(model, latency, halves, shared)
 
 

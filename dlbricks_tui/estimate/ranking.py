@@ -34,7 +34,7 @@ class Point:
     @property
     def estimate_ms(self) -> float | None:
         """The sequential estimate; None where layers are missing in it."""
-        return None if self.found.estimate.is_partial else self.found.sequential_ms
+        return None if self.found.estimate.latency is None else self.found.estimate.latency.value_ms
 
     @property
     def measured_ms(self) -> float | None:

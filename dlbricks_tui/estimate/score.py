@@ -99,13 +99,10 @@ def scores(store: ResultsDatabase, way: Way, models: Sequence[Decomposition]) ->
             continue
         refused = [place for place, part in enumerate(predicted.parts) if not part.counts]
         refused_ms = milliseconds(sum(whole.parts[place].paid_ps for place in refused))
-        interval = guess.doubt._replace(lacking_ms=0.0).around(guess.sequential_ms)
         yield Score(
             name,
             basis,
-            guess.sequential_ms,
-            interval.low_ms,
-            interval.high_ms,
+            *guess.doubt._replace(lacking_ms=0.0).around(guess.sequential_ms),
             predicted.predicted_share,
             measured_ms - refused_ms,
             refused_ms / measured_ms if measured_ms else 0.0,

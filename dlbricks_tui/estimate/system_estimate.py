@@ -81,10 +81,9 @@ class SystemEstimate:
         if self.end_to_end is not None:
             moment = self.timed_when / _MICROSECONDS
             return Figure(self.end_to_end, FigureBasis.MEASURED, (moment, moment) if self.timed_when else None)
-        composed = self.estimate.composed
-        if composed is None or self.estimate.is_partial:
+        latency = self.estimate.latency
+        if latency is None:
             return None
-        latency = Latency(composed.sequential_ms, composed.interval.low_ms, composed.interval.high_ms)
         basis = FigureBasis.PREDICTED if self.estimate.coverage.predicted else FigureBasis.ESTIMATED
         return Figure(latency, basis, self.measured_between)
 
@@ -107,9 +106,8 @@ class SystemEstimate:
 
         None if layers are missing in that.
         """
-        if not self.sequential_ms or self.estimate.is_partial:
-            return None
-        return self.variant.batch / self.sequential_ms * 1000
+        found = self.estimate.latency
+        return self.variant.batch / found.value_ms * 1000 if found is not None and found.value_ms else None
 
     @property
     def measured_between(self) -> tuple[float, float] | None:

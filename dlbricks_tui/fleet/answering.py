@@ -137,11 +137,10 @@ class Answering:
         inquiry = Inquiry(self.store, model.decomposition, None, self.predictors)
         answer = self._found[pool, name] = inquiry.on(*way) or inquiry.empty(*way)
         # A sum that leaves layers out tells nothing about the model.
-        composed, layers = None if answer.estimate.is_partial else answer.estimate.composed, answer.estimate.coverage
+        latency, layers = answer.estimate.latency, answer.estimate.coverage
         known: dict[str, Any] = {f"{it}_layers": getattr(layers, it) for it in ("measured", "predicted", "missing")}
-        if composed:
-            known |= {"low_ms": composed.interval.low_ms, "high_ms": composed.interval.high_ms}
-            known["sequential_ms"] = composed.sequential_ms
+        if latency is not None:
+            known |= {"sequential_ms": latency.value_ms, "low_ms": latency.low_ms, "high_ms": latency.high_ms}
         for host in self.pools.members[pool]:
             yield self._told(pool, name, host, {**known, "per_second": answer.per_second})
 

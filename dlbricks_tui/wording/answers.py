@@ -466,7 +466,7 @@ def doubt_in_short(one: SystemEstimate) -> str:
     composed, whole, slow = one.estimate.composed, one.end_to_end, slowdown(one)
     found = disagreement(one)
     if found is not None and composed is not None and whole is not None:
-        low, high = milliseconds(composed.interval.low_ms, precise=True), in_ms(composed.interval.high_ms)
+        low, high = milliseconds(composed.latency.low_ms, precise=True), in_ms(composed.latency.high_ms)
         return f"{_SUSPECTS[found.suspect.value]} add up to {low} to {high}"
     return "" if slow is None else f"doubt it: the host was {slower_words(slow.largest - 1)} than usual"
 
@@ -520,7 +520,7 @@ def _contradiction(one: SystemEstimate, found: Disagreement, command: str) -> st
     composed, whole = one.estimate.composed, one.end_to_end
     if composed is None or whole is None:
         return ""
-    low, high = milliseconds(composed.interval.low_ms, precise=True), in_ms(composed.interval.high_ms)
+    low, high = milliseconds(composed.latency.low_ms, precise=True), in_ms(composed.latency.high_ms)
     outside = f"{in_ms(whole.value_ms)} measured is outside of the estimate's {low} to {high}"
     if found.suspect is Suspect.EITHER:
         return f"{outside}, and nothing says which of the two is wrong: `{command}` measures both anew."

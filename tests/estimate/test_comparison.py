@@ -22,7 +22,7 @@ from dlbricks_tui.estimate.comparison import (
     speedup,
 )
 from dlbricks_tui.estimate.compositions import EstimateError
-from dlbricks_tui.estimate.estimate import Interval, estimate
+from dlbricks_tui.estimate.estimate import estimate
 from dlbricks_tui.estimate.knowledge import Knowledge, Latency, MeasuredLatency
 from dlbricks_tui.estimate.system_estimate import SystemEstimate
 from dlbricks_tui.models.graph import Level
@@ -164,10 +164,10 @@ def predicted(width: float) -> SystemEstimate:
     found = on("mine", 3)
     composed = found.estimate.composed
     assert composed is not None
-    interval = Interval(composed.sequential_ms * (1 - width / 2), composed.sequential_ms * (1 + width / 2))
+    latency = Latency(*(composed.sequential_ms * it for it in (1.0, 1 - width / 2, 1 + width / 2)))
     coverage = replace(found.estimate.coverage, measured=0, missing=3, predicted=3)
     return replace(
-        found, estimate=replace(found.estimate, coverage=coverage, composed=composed._replace(interval=interval))
+        found, estimate=replace(found.estimate, coverage=coverage, composed=composed._replace(latency=latency))
     )
 
 

@@ -204,7 +204,7 @@ def test_sequences_take_as_long_as_their_layers_inside_of_networks(tmp_path: Pat
     one, other = layers.estimate.composed, sequences.estimate.composed
     assert one is not None and other is not None
     assert other.sequential_ms == pytest.approx(one.sequential_ms)
-    assert (other.interval.low_ms, other.interval.high_ms) == pytest.approx((one.interval.low_ms, one.interval.high_ms))
+    assert (other.latency.low_ms, other.latency.high_ms) == pytest.approx((one.latency.low_ms, one.latency.high_ms))
 
 
 def test_a_sequence_is_not_composed_without_one_of_its_layers_nor_of_isolated_ones(tmp_path: Path) -> None:

@@ -310,5 +310,5 @@ def test_the_intervals_of_models_hold_on_simulated_systems(tmp_path: Path, syste
         records = [*results("a", PAIRS, taken_ms), *results("b", PAIRS, taken_ms), *results("here", FEW, taken_ms)]
         found = asked(tmp_path / str(seed), *records).estimate.composed
         assert found is not None
-        held.append(found.interval.low_ms <= truth_ms(taken_ms) <= found.interval.high_ms)
+        held.append(found.latency.low_ms <= truth_ms(taken_ms) <= found.latency.high_ms)
     assert sum(held) >= 0.92 * systems
