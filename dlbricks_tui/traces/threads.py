@@ -20,10 +20,8 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from enum import Enum, IntFlag
 from itertools import pairwise
 from pathlib import Path
-from types import TracebackType
 from typing import NamedTuple
 
 from dlbricks_tui.store.records import Facts
@@ -37,24 +35,13 @@ _RUNNABLE = b"R"
 _SWITCHES = (b"\nvoluntary_ctxt_switches:", b"\nnonvoluntary_ctxt_switches:")
 
 
-class ThreadsError(TraceError):
-    """The threads of a process cannot be watched."""
-
-
 class ThreadState(NamedTuple):
     """The state of a thread and its page faults so far: its `stat`."""
 
     runnable: bool
     processor: int
-    minor_faults: int
-    major_faults: int
-
-
-class Switches(NamedTuple):
-    """How often a thread gave its processor up because it had to wait, and because another one took it."""
-
-    voluntary: int
-    involuntary: int
+    # Minor and major ones.
+    faults: tuple[int, int]
 
 
 class Reading(NamedTuple):
@@ -67,15 +54,6 @@ class Reading(NamedTuple):
     processor: int
 
 
-class ThreadCounts(NamedTuple):
-    """The counters of a thread, or the sums of all, at a moment."""
-
-    time_ns: int
-    switches: Switches
-    minor_faults: int
-    major_faults: int
-
-
 @dataclass(slots=True)
 class ThreadHistory:
     """What was read about a thread, in the order of time."""
@@ -83,7 +61,8 @@ class ThreadHistory:
     thread: int
     name: str
     readings: list[Reading] = field(default_factory=list)
-    counts: list[ThreadCounts] = field(default_factory=list)
+    # The values of `_COUNTS` at moments.
+    counts: list[tuple[int, tuple[int, ...]]] = field(default_factory=list)
 
     def take(self, reading: Reading) -> None:
         """Add a reading. Of a thread that goes on sleeping, the first and the last one are kept."""
@@ -105,12 +84,15 @@ def state_in(stat: bytes) -> ThreadState:
     rest = stat[stat.rindex(b")") + 1 :].split(None, _PROCESSOR + 1)
     if len(rest) <= _PROCESSOR:
         raise ValueError("too few fields")
-    return ThreadState(rest[_STATE] == _RUNNABLE, int(rest[_PROCESSOR]), int(rest[_MINOR]), int(rest[_MAJOR]))
+    return ThreadState(rest[_STATE] == _RUNNABLE, int(rest[_PROCESSOR]), (int(rest[_MINOR]), int(rest[_MAJOR])))
 
 
-def switches_in(status: bytes) -> Switches:
-    """Return the context switches in the text of `/proc/PID/task/TID/status`; raise ValueError if it has none."""
-    return Switches(*(int(status[status.index(name) + len(name) :].split(None, 1)[0]) for name in _SWITCHES))
+def switches_in(status: bytes) -> tuple[int, ...]:
+    """Return how often a thread gave its processor up because it had to wait, and because another one took it.
+
+    They are in the text of `/proc/PID/task/TID/status`; raise ValueError for other texts.
+    """
+    return tuple(int(status[status.index(name) + len(name) :].split(None, 1)[0]) for name in _SWITCHES)
 
 
 def running_spans(readings: Sequence[Reading]) -> tuple[TraceSpan, ...]:
@@ -142,9 +124,7 @@ def tracks(histories: Iterable[ThreadHistory], start_ns: int, end_ns: int) -> tu
 def counters(histories: Sequence[ThreadHistory], start_ns: int, end_ns: int) -> tuple[Counter, ...]:
     """Return the counters of all threads together, from 0 at the first moment on."""
     times = _added_up([[(it.time_ns, (it.run_ns, it.wait_ns)) for it in each.readings] for each in histories])
-    counts = _added_up(
-        [[(it.time_ns, (*it.switches, it.minor_faults, it.major_faults)) for it in each.counts] for each in histories]
-    )
+    counts = _added_up([it.counts for it in histories])
     columns = [
         *((name, "ms", times, number, _NS_PER_MS) for number, name in enumerate(_TIMES)),
         *((name, "", counts, number, 1.0) for number, name in enumerate(_COUNTS)),
@@ -254,18 +234,16 @@ class ThreadWatch:
         self._thread = threading.Thread(target=self._watch, name="thread watch", daemon=True)
 
     def __enter__(self) -> "ThreadWatch":
-        """Read all threads once, and go on reading; raise ThreadsError where that is impossible."""
+        """Read all threads once, and go on reading; raise TraceError where that is impossible."""
         if sys.platform != "linux":
-            raise ThreadsError("the thread level needs /proc of Linux: leave this level out")
+            raise TraceError("the thread level needs /proc of Linux: leave this level out")
         self._look()
         if not self._live:
-            raise ThreadsError(f"no thread can be read in {self._folder}: leave the thread level out")
+            raise TraceError(f"no thread can be read in {self._folder}: leave the thread level out")
         self._thread.start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._ended.set()
         self._thread.join()
         for it in self._live.values():
@@ -330,7 +308,7 @@ class _WatchedThread:
             self.close()
             if (folder / "stat").exists():
                 reason = "this Linux does not count the run time of threads: leave the thread level out"
-                raise ThreadsError(reason) from None
+                raise TraceError(reason) from None
             raise
 
     def close(self) -> None:
@@ -376,7 +354,7 @@ class _WatchedThread:
             state = state_in(os.pread(self._files[1], _MOST_BYTES, 0))
         except (OSError, ValueError):
             return False
-        self.history.counts.append(ThreadCounts(now, switches, state.minor_faults, state.major_faults))
+        self.history.counts.append((now, switches + state.faults))
         return True
 
 
@@ -391,42 +369,30 @@ _READING = struct.Struct("=QQQ")
 _TOTAL_TIMES = 3
 _CLOSE_ON_EXEC = 8
 _ANY_PROCESSOR, _NO_GROUP = -1, -1
-
-
-class _Type(Enum):
-    HARDWARE = 0
-    SOFTWARE = 1
-
-
-class _Flag(IntFlag):
-    WITHOUT_KERNEL = 1 << 5
-    WITHOUT_HYPERVISOR = 1 << 6
+_HARDWARE, _SOFTWARE = 0, 1
+_WITHOUT_KERNEL, _WITHOUT_HYPERVISOR = 1 << 5, 1 << 6
+# Where Linux counts: the first of these that it allows. Counts that include the kernel tell more; those of events in
+# its own code are always 0 without it.
+_IN_USER_SPACE, _IN_KERNEL = (True,), (False,)
 
 
 class _Event(NamedTuple):
     name: str
-    type: _Type
+    type: int
     config: int
-    # Linux counts it in its own code: without the right to see that, it is always 0.
-    in_kernel: bool = False
-
-    @property
-    def in_user_space(self) -> tuple[bool, ...]:
-        """Values of the kernel's `exclude_kernel` to try in turn; counts that include the kernel tell more."""
-        if self.type is _Type.HARDWARE:
-            return (True,)
-        return (False,) if self.in_kernel else (False, True)
+    # Values of the kernel's `exclude_kernel` to try in turn.
+    in_user_space: tuple[bool, ...]
 
 
 EVENTS = (
-    _Event("cycles", _Type.HARDWARE, 0),
-    _Event("instructions", _Type.HARDWARE, 1),
-    _Event("cache-misses", _Type.HARDWARE, 3),
-    _Event("branch-misses", _Type.HARDWARE, 5),
-    _Event("task-clock", _Type.SOFTWARE, 1),
-    _Event("page-faults", _Type.SOFTWARE, 2),
-    _Event("context-switches", _Type.SOFTWARE, 3, in_kernel=True),
-    _Event("cpu-migrations", _Type.SOFTWARE, 4, in_kernel=True),
+    _Event("cycles", _HARDWARE, 0, _IN_USER_SPACE),
+    _Event("instructions", _HARDWARE, 1, _IN_USER_SPACE),
+    _Event("cache-misses", _HARDWARE, 3, _IN_USER_SPACE),
+    _Event("branch-misses", _HARDWARE, 5, _IN_USER_SPACE),
+    _Event("task-clock", _SOFTWARE, 1, _IN_KERNEL + _IN_USER_SPACE),
+    _Event("page-faults", _SOFTWARE, 2, _IN_KERNEL + _IN_USER_SPACE),
+    _Event("context-switches", _SOFTWARE, 3, _IN_KERNEL),
+    _Event("cpu-migrations", _SOFTWARE, 4, _IN_KERNEL),
 )
 _NO_MORE_FILES = (errno.EMFILE, errno.ENFILE)
 
@@ -465,9 +431,7 @@ class PerfEvents:
         self._before = self._read()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         after = self._read()
         self._found = {name: after[name] - before for name, before in self._before.items()}
         for files in self._files.values():
@@ -518,10 +482,8 @@ def _open_event(event: _Event, thread: int, in_user_space: bool) -> tuple[int | 
     number = _CALLS.get(platform.machine())
     if number is None:
         return None, errno.ENOSYS
-    flags = _Flag.WITHOUT_HYPERVISOR | (_Flag.WITHOUT_KERNEL if in_user_space else _Flag(0))
-    attributes = _ATTRIBUTES.pack(
-        event.type.value, _ATTRIBUTES.size, event.config, 0, 0, _TOTAL_TIMES, int(flags), 0, 0, 0
-    )
+    flags = _WITHOUT_HYPERVISOR | (_WITHOUT_KERNEL if in_user_space else 0)
+    attributes = _ATTRIBUTES.pack(event.type, _ATTRIBUTES.size, event.config, 0, 0, _TOTAL_TIMES, flags, 0, 0, 0)
     call = ctypes.CDLL(None, use_errno=True).syscall
     call.restype = ctypes.c_long
     file = call(

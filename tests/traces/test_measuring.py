@@ -27,7 +27,6 @@ from dlbricks_tui.store.records import Measurement
 from dlbricks_tui.traces import measuring
 from dlbricks_tui.traces.file import read_trace
 from dlbricks_tui.traces.spans import Instruments, LevelRound, MeasuredLevel, TracedNetwork, level_trace
-from dlbricks_tui.traces.threads import ThreadsError
 from dlbricks_tui.traces.trace import (
     TRACE,
     LevelDone,
@@ -131,7 +130,7 @@ def test_a_level_without_its_instrument_says_why_and_the_others_go_on(
     ]
 
     def blind(pid: int) -> None:
-        raise ThreadsError(f"the threads of {pid} cannot be read")
+        raise TraceError(f"the threads of {pid} cannot be read")
 
     monkeypatch.setattr(measuring, "ThreadWatch", blind)
     trace = bench.trace(levels=(TraceLevel.MODEL, TraceLevel.THREAD), inferences=2)

@@ -16,10 +16,7 @@ from dlbricks_tui.traces.threads import (
     WAITS,
     PerfEvents,
     Reading,
-    Switches,
-    ThreadCounts,
     ThreadHistory,
-    ThreadsError,
     ThreadState,
     ThreadWatch,
     counters,
@@ -29,7 +26,7 @@ from dlbricks_tui.traces.threads import (
     times_in,
     tracks,
 )
-from dlbricks_tui.traces.trace import TraceSpan, TrackKind
+from dlbricks_tui.traces.trace import TraceError, TraceSpan, TrackKind
 
 # As Linux 6.1 wrote them for a thread whose name is chosen to mislead.
 STAT = (
@@ -57,8 +54,8 @@ def placed(spans: tuple[TraceSpan, ...]) -> list[tuple[str, int, int]]:
 
 def test_the_texts_of_linux_are_read() -> None:
     assert times_in(SCHEDSTAT) == (9_561_273_118, 48_121_733)
-    assert state_in(STAT) == ThreadState(runnable=True, processor=5, minor_faults=2091, major_faults=3)
-    assert switches_in(STATUS) == Switches(1250, 40)
+    assert state_in(STAT) == ThreadState(runnable=True, processor=5, faults=(2091, 3))
+    assert switches_in(STATUS) == (1250, 40)
 
 
 @pytest.mark.parametrize("text", [b"", b"1 2", b"no numbers here", STAT[:60]])
@@ -123,8 +120,8 @@ def test_counters_are_sums_of_all_threads_from_zero_on() -> None:
     first = ThreadHistory(1, "a", [asleep(0, 5_000_000), asleep(2000, 6_000_000)])
     # It began later, and ended before the other one.
     second = ThreadHistory(2, "b", [asleep(1000, 0), asleep(1500, 2_000_000)])
-    first.counts += [ThreadCounts(0, Switches(10, 2), 100, 0), ThreadCounts(2000, Switches(14, 2), 130, 1)]
-    second.counts += [ThreadCounts(1000, Switches(0, 0), 0, 0), ThreadCounts(1500, Switches(1, 3), 7, 0)]
+    first.counts += [(0, (10, 2, 100, 0)), (2000, (14, 2, 130, 1))]
+    second.counts += [(1000, (0, 0, 0, 0)), (1500, (1, 3, 7, 0))]
     found = {it.name: it for it in counters([first, second], 500, 5000)}
     assert (found["running"].times_ns, found["running"].unit) == ((0, 1000, 1500), "ms")
     assert {name: it.values for name, it in found.items()} == {
@@ -199,7 +196,7 @@ def test_the_spans_of_a_thread_that_computes_last_as_long_as_its_processor_time(
 def test_a_process_that_is_gone_is_refused_in_one_line() -> None:
     with computing() as process:
         pid = process.pid
-    with pytest.raises(ThreadsError, match="no thread can be read in /proc/"):
+    with pytest.raises(TraceError, match="no thread can be read in /proc/"):
         ThreadWatch(pid).__enter__()
 
 
@@ -216,13 +213,13 @@ def test_a_linux_that_counts_no_run_times_is_refused(tmp_path: Path) -> None:
     thread.mkdir(parents=True)
     for name in ("comm", "stat", "status"):
         (thread / name).write_text("")
-    with pytest.raises(ThreadsError, match="does not count the run time of threads"):
+    with pytest.raises(TraceError, match="does not count the run time of threads"):
         ThreadWatch(7, proc=tmp_path).__enter__()
 
 
 def test_other_systems_than_linux_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "platform", "darwin")
-    with pytest.raises(ThreadsError, match="the thread level needs /proc of Linux"):
+    with pytest.raises(TraceError, match="the thread level needs /proc of Linux"):
         ThreadWatch(os.getpid()).__enter__()
     with PerfEvents(os.getpid()) as events:
         pass
