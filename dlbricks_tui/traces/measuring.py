@@ -241,7 +241,7 @@ class _Tracing:
             return LevelRound(runs, plain_ms)
         first, last = runs.runs[0], runs.runs[-1]
         activity = threads.activity(first.start_ns, last.start_ns + last.duration_ns)
-        return LevelRound(runs, plain_ms, activity, events.totals)
+        return LevelRound(runs, plain_ms, *activity, *events.totals)
 
     def _instruments(self, level: TraceLevel, model: _Model) -> Instruments:
         """Return the instruments of a level; raise TraceError if its own is not there."""

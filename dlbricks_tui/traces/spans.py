@@ -16,8 +16,17 @@ from dlbricks_tui.models.graph import LayerGraph
 from dlbricks_tui.printable import printable
 from dlbricks_tui.runtime.protocol import TracedRun, TracedRuns
 from dlbricks_tui.store.records import Fact, Facts
-from dlbricks_tui.traces.threads import PerfTotals, ThreadActivity
-from dlbricks_tui.traces.trace import PLAIN_MS, LevelTrace, Trace, TracedLayer, TraceLevel, TraceSpan, Track, TrackKind
+from dlbricks_tui.traces.trace import (
+    PLAIN_MS,
+    Counter,
+    LevelTrace,
+    Trace,
+    TracedLayer,
+    TraceLevel,
+    TraceSpan,
+    Track,
+    TrackKind,
+)
 
 _NS_PER_MS = 1_000_000
 # A file with more spans of operators or primitives opens slowly.
@@ -318,8 +327,11 @@ class LevelRound:
     runs: TracedRuns
     # Of the same network without the profiler, at the layer level.
     plain_ms: tuple[float, ...] = ()
-    threads: ThreadActivity | None = None
-    events: PerfTotals | None = None
+    # What the threads did, their counters and sums, and a line for the events that could not be counted.
+    tracks: tuple[Track, ...] = ()
+    counters: tuple[Counter, ...] = ()
+    totals: Facts = ()
+    uncounted: tuple[str, ...] = ()
 
     @property
     def inference_ms(self) -> tuple[float, ...]:
@@ -360,23 +372,22 @@ def level_trace(
         tracks += layer_tracks(last.runs, known)
     if instruments.lines:
         tracks.append(primitive_track(last.runs, known))
-    if last.threads is not None:
-        tracks += last.threads.tracks
+    tracks += last.tracks
     totals: Facts = () if measured.plain_ms is None else ((PLAIN_MS, measured.plain_ms),)
     return LevelTrace(
         level=measured.level,
         inference_ms=measured.inference_ms,
         overhead_ms=None if below is None else median(measured.inference_ms) - median(below.inference_ms),
         tracks=tuple(tracks),
-        counters=() if last.threads is None else last.threads.counters,
-        totals=totals if last.events is None else (*totals, *last.events.totals),
+        counters=last.counters,
+        totals=(*totals, *last.totals),
         notes=tuple(_notes(measured, below, title, has_file=has_file)),
     )
 
 
 def _notes(measured: MeasuredLevel, below: MeasuredLevel | None, title: str, *, has_file: bool) -> Iterator[str]:
     """Yield what a reader should know about a level."""
-    runs, events = measured.rounds[-1].runs, measured.rounds[-1].events
+    last, runs = measured.rounds[-1], measured.rounds[-1].runs
     if below is not None:
         # The overhead in each round.
         pairs = zip(measured.rounds, below.rounds, strict=True)
@@ -398,7 +409,6 @@ def _notes(measured: MeasuredLevel, below: MeasuredLevel | None, title: str, *, 
         )
     if (shown := shown_runs(runs)) < len(runs.runs):
         yield f"layers and primitives are shown of the first {shown} inferences only, since there are so many"
-    if events is not None:
-        if events.totals:
-            yield "perf events also count the inferences that warm up, and the preparation of the profiler"
-        yield from events.missing
+    if last.totals:
+        yield "perf events also count the inferences that warm up, and the preparation of the profiler"
+    yield from last.uncounted

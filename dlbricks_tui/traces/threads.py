@@ -213,15 +213,6 @@ _READINGS_UNTIL_IDLE, _READINGS_PER_IDLE_ONE = 64, 8
 _MOST_BYTES = 4096
 
 
-@dataclass(frozen=True, slots=True)
-class ThreadActivity:
-    """The activity of a process's threads between two moments."""
-
-    tracks: tuple[Track, ...]
-    # Of all threads together, from 0 on.
-    counters: tuple[Counter, ...]
-
-
 class ThreadWatch:
     """Reads the threads of a process, in a thread of this one, within the `with` block."""
 
@@ -249,9 +240,12 @@ class ThreadWatch:
         for it in self._live.values():
             it.close()
 
-    def activity(self, start_ns: int, end_ns: int) -> ThreadActivity:
-        """Return what the threads did between two moments of `time.monotonic_ns`, after the `with` block."""
-        return ThreadActivity(tracks(self._histories, start_ns, end_ns), counters(self._histories, start_ns, end_ns))
+    def activity(self, start_ns: int, end_ns: int) -> tuple[tuple[Track, ...], tuple[Counter, ...]]:
+        """Return what the threads did between two moments of `time.monotonic_ns`, after the `with` block.
+
+        The counters are of all threads together, from 0 on.
+        """
+        return tracks(self._histories, start_ns, end_ns), counters(self._histories, start_ns, end_ns)
 
     def _watch(self) -> None:
         readings = 0
@@ -397,14 +391,6 @@ EVENTS = (
 _NO_MORE_FILES = (errno.EMFILE, errno.ENFILE)
 
 
-@dataclass(frozen=True, slots=True)
-class PerfTotals:
-    """The counts of all threads together, and one line for the events that could not be counted, each with a reason."""
-
-    totals: Facts
-    missing: tuple[str, ...]
-
-
 class PerfEvents:
     """Counts the events of the threads that a process has at the beginning of the `with` block.
 
@@ -438,13 +424,13 @@ class PerfEvents:
             _close(files)
 
     @property
-    def totals(self) -> PerfTotals:
-        """The counts within the `with` block, after it."""
+    def totals(self) -> tuple[Facts, tuple[str, ...]]:
+        """The counts of all threads within the `with` block, after it, and lines with the events that lack, and why."""
         counted = tuple((name.replace("-", "_"), round(value)) for name, value in self._found.items())
         names: defaultdict[str, list[str]] = defaultdict(list)
         for name, reason in self._refused.items():
             names[reason].append(name)
-        return PerfTotals(counted, tuple(f"{', '.join(those)}: {reason}" for reason, those in names.items()))
+        return counted, tuple(f"{', '.join(those)}: {reason}" for reason, those in names.items())
 
     def _open(self, event: _Event, threads: list[int]) -> None:
         opened: list[int] = []
