@@ -64,14 +64,6 @@ class ThreadHistory:
     # The values of `_COUNTS` at moments.
     counts: list[tuple[int, tuple[int, ...]]] = field(default_factory=list)
 
-    def take(self, reading: Reading) -> None:
-        """Add a reading. Of a thread that goes on sleeping, the first and the last one are kept."""
-        kept = self.readings
-        if len(kept) > 1 and not reading.runnable and kept[-2][1:] == kept[-1][1:] == reading[1:]:
-            kept[-1] = reading
-        else:
-            kept.append(reading)
-
 
 def times_in(schedstat: bytes) -> tuple[int, int]:
     """Return how long a thread ran and waited by `/proc/PID/task/TID/schedstat`; raise ValueError for other texts."""
@@ -338,7 +330,7 @@ class _WatchedThread:
     def _keep(self) -> None:
         """Add the last reading to the history, at the latest time at which it was still so."""
         if self._text:
-            self.history.take(self._last._replace(time_ns=max(self._last.time_ns, self._known_until_ns)))
+            self.history.readings.append(self._last._replace(time_ns=max(self._last.time_ns, self._known_until_ns)))
 
     def count(self) -> bool:
         """Read the context switches and page faults; return False if the thread has ended."""
@@ -405,10 +397,7 @@ class PerfEvents:
         self._found: Mapping[str, float] = {}
 
     def __enter__(self) -> "PerfEvents":
-        """Open all events that are allowed; no event is an error."""
-        if sys.platform != "linux":
-            self._refused = dict.fromkeys((it.name for it in EVENTS), "only Linux has perf events")
-            return self
+        """Open all events that are allowed; no event is an error. Threads are watched on Linux only, which has them."""
         threads = list[int]()
         with suppress(OSError):
             threads += [int(it.name) for it in self._folder.iterdir()]
