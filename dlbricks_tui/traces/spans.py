@@ -344,6 +344,8 @@ class MeasuredLevel:
 
     level: TraceLevel
     instruments: Instruments
+    # The runs after which the model is as fast as it is later.
+    untimed: int = 0
     rounds: list[LevelRound] = field(default_factory=list)
 
     @property
