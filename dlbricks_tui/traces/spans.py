@@ -34,16 +34,7 @@ MOST_SPANS = 60_000
 
 
 class _Ran(NamedTuple):
-    """An operator that ran, with the layer that it belongs to."""
-
-    layer: int | None
-    kind: str
-    start_ns: int
-    end_ns: int
-
-
-class _Part(NamedTuple):
-    """Operators of one layer that ran without one of another layer between them."""
+    """An operator that ran, or all of one layer that ran without one of another layer between them."""
 
     layer: int | None
     kinds: tuple[str, ...]
@@ -124,27 +115,27 @@ def _ran(found: TracedRuns, run: TracedRun, begin: int, owners: Mapping[int, int
     for it in run.operators:
         start = begin + round(factor * it.start_ns)
         stop = start + round(factor * it.duration_ns)
-        ran.append(_Ran(owners.get(it.node), it.kind, min(start, end), min(stop, end)))
+        ran.append(_Ran(owners.get(it.node), (it.kind,), min(start, end), min(stop, end)))
     return ran
 
 
-def _parts(ran: Iterable[_Ran]) -> Iterator[_Part]:
+def _parts(ran: Iterable[_Ran]) -> Iterator[_Ran]:
     for layer, group in groupby(ran, key=lambda it: it.layer):
         members = list(group)
         if layer is None:
-            yield from (_Part(None, (it.kind,), it.start_ns, it.end_ns) for it in members)
+            yield from members
         else:
-            kinds = tuple(dict.fromkeys(it.kind for it in members))
-            yield _Part(layer, kinds, members[0].start_ns, max(it.end_ns for it in members))
+            kinds = tuple(dict.fromkeys(kind for it in members for kind in it.kinds))
+            yield _Ran(layer, kinds, members[0].start_ns, max(it.end_ns for it in members))
 
 
-def _layer_spans(number: int, begin: int, parts: Iterable[_Part], graph: LayerGraph) -> Iterator[TraceSpan]:
+def _layer_spans(number: int, begin: int, parts: Iterable[_Ran], graph: LayerGraph) -> Iterator[TraceSpan]:
     """Yield one span for each layer, in the order of the graph.
 
     The span of a layer whose operators ran apart is the longest part. A layer without operators only passes on memory:
     it takes no time after the layers that it reads.
     """
-    by_layer: dict[int, list[_Part]] = defaultdict(list)
+    by_layer: dict[int, list[_Ran]] = defaultdict(list)
     for part in parts:
         if part.layer is not None:
             by_layer[part.layer].append(part)
@@ -163,7 +154,7 @@ def _layer_spans(number: int, begin: int, parts: Iterable[_Part], graph: LayerGr
         yield TraceSpan(name=layer.name, details=details, **at)
 
 
-def _details(parts: Sequence[_Part], longest: _Part) -> Facts:
+def _details(parts: Sequence[_Ran], longest: _Ran) -> Facts:
     kinds = dict.fromkeys(kind for part in parts for kind in part.kinds if kind)
     found: Facts = (("operators", " + ".join(kinds)),) if kinds else ()
     apart_ns = sum(it.duration_ns for it in parts if it is not longest)
