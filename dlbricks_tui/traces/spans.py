@@ -255,21 +255,37 @@ def about_level(trace: Trace, level: LevelTrace) -> Annotations:
     return (*_identity(trace), *_known(times), *notes, *totals)
 
 
-def span_annotations(span: TraceSpan, layers: Mapping[int, TracedLayer]) -> Annotations:
-    """Return the facts about a span: the layer and the brick that it belongs to, and its details."""
+class Slice(NamedTuple):
+    """A span as other programs show it, with its facts."""
+
+    name: str
+    # By which programs search and filter.
+    groups: tuple[str, ...]
+    start_ns: int
+    duration_ns: int
+    facts: Annotations
+
+
+def slices_of(trace: Trace, level: LevelTrace) -> Iterator[tuple[str, Sequence[Slice]]]:
+    """Yield the name and the slices of each track of a level, and before them one slice about the level itself."""
+    layers = {layer.index: layer for layer in trace.layers}
+    start_ns, end_ns = level_ns(level)
+    yield "about", [Slice(trace_title(trace), ("about",), start_ns, end_ns - start_ns, about_level(trace, level))]
+    for track in level.tracks:
+        yield track.name, [_slice(it, track.kind, layers) for it in track.spans]
+
+
+def _slice(span: TraceSpan, kind: TrackKind, layers: Mapping[int, TracedLayer]) -> Slice:
+    """Return a span with the layer and the brick that it belongs to, and its details."""
     layer = None if span.layer is None else layers.get(span.layer)
     facts: Facts = (("inference", span.inference),)
+    groups: tuple[str, ...] = (kind.value,)
     if layer is not None:
+        groups += (layer.kind,)
         facts += (("layer", layer.index), ("layer_name", layer.name))
         facts += tuple((name, getattr(layer, name)) for name in ("kind", "brick", "context", "brick_ms"))
     details: Annotations = (("details", span.details),) if span.details else ()
-    return (*_known(facts), *details)
-
-
-def categories(track: Track, span: TraceSpan, layers: Mapping[int, TracedLayer]) -> tuple[str, ...]:
-    """Return the groups that a span belongs to, by which programs search and filter."""
-    layer = None if span.layer is None else layers.get(span.layer)
-    return (track.kind.value,) if layer is None else (track.kind.value, layer.kind)
+    return Slice(span.name, groups, span.start_ns, span.duration_ns, (*_known(facts), *details))
 
 
 def first_ns(trace: Trace) -> int:
