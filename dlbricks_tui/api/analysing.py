@@ -44,7 +44,7 @@ from dlbricks_tui.bricks.decomposition import decompose
 from dlbricks_tui.bricks.identity import end_to_end_keys
 from dlbricks_tui.bricks.programs import ProgramError
 from dlbricks_tui.errors import UserError
-from dlbricks_tui.estimate.compositions import milliseconds
+from dlbricks_tui.estimate.explanation import layer_latencies
 from dlbricks_tui.estimate.inquiry import Inquiry
 from dlbricks_tui.estimate.knowledge import Latency
 from dlbricks_tui.estimate.lookup import end_to_end
@@ -577,12 +577,8 @@ def kernels_of(
         kernels = explain(baseline.graph, runtime, data.log / "kernels.log", started=started)
     finally:
         ticket.leave()
-    times_ms = [0.0] * len(baseline.graph.layers)
-    for part in baseline.parts:
-        # The layers of a longer sequence share its time.
-        for layer in part.layers:
-            times_ms[layer] += milliseconds(part.paid_ps) / len(part.layers)
-    return tuple([TimedKernel(it, baseline.graph.layers[it.layer].name, times_ms[it.layer]) for it in kernels])
+    times_ms, layers = layer_latencies(baseline.estimate), baseline.graph.layers
+    return tuple([TimedKernel(it, layers[it.layer].name, times_ms.get(it.layer, 0.0)) for it in kernels])
 
 
 def kernels_or_none(

@@ -30,7 +30,6 @@ from dlbricks_tui.estimate.explanation import (
     by_region,
     by_type,
     costliest,
-    parallel_gain,
     residual,
 )
 from dlbricks_tui.estimate.parts import SlowPart, slowest
@@ -191,7 +190,7 @@ class EstimateDocument:
         if composed is None:
             return
         # The gain of a part says little about the whole model.
-        of_part, gain = ", this part" if one.estimate.is_partial else "", parallel_gain(composed)
+        of_part, gain = ", this part" if one.estimate.is_partial else "", composed.parallel_gain
         remarks = f"{gain:.2f} times as fast{of_part}", f"{gain:.2f} times{of_part}"
         parallel = BarFigure("parallel", self._sum(composed.parallel_ms), composed.parallel_ms, remarks=remarks)
         rows = [self._sequential(composed), parallel]

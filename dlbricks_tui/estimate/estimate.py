@@ -158,6 +158,11 @@ class Composed(NamedTuple):
         return self.latency.value_ms
 
     @property
+    def parallel_gain(self) -> float:
+        """The speed-up of a model if all data-independent sequences ran at the same time."""
+        return self.sequential_ms / self.parallel_ms if self.parallel_ms else 1.0
+
+    @property
     def half_width(self) -> float:
         """Half of the interval, as a share of the sequential latency."""
         return (self.latency.high_ms - self.latency.low_ms) / 2 / self.sequential_ms if self.sequential_ms else 0.0

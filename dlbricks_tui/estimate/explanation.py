@@ -10,7 +10,7 @@ from typing import NamedTuple
 from dlbricks_tui.bricks.identity import brick_of
 from dlbricks_tui.bricks.regions import Leaf, Region, Repeat, layers_in, region_tree
 from dlbricks_tui.estimate.compositions import milliseconds
-from dlbricks_tui.estimate.estimate import Composed, Estimate, is_wide
+from dlbricks_tui.estimate.estimate import Estimate, is_wide
 from dlbricks_tui.estimate.knowledge import Pair
 from dlbricks_tui.estimate.parts import Part
 from dlbricks_tui.estimate.system_estimate import SystemEstimate
@@ -176,11 +176,6 @@ def unpredicted_operators(graph: LayerGraph, estimate: Estimate) -> tuple[str, .
         return ()
     without = (index for part in estimate.parts if not part.counts and not part.reason for index in part.layers)
     return tuple(dict.fromkeys(layer.op for layer in map(graph.layers.__getitem__, without) if layer.operators))
-
-
-def parallel_gain(composed: Composed) -> float:
-    """Return the speed-up of a model if all data-independent sequences ran at the same time."""
-    return composed.sequential_ms / composed.parallel_ms if composed.parallel_ms else 1.0
 
 
 def residual(one: SystemEstimate) -> Residual | None:

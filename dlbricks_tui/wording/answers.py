@@ -293,13 +293,11 @@ _LEAST_GAIN = 1.005
 
 def parallel_sentences(one: SystemEstimate) -> str:
     """Return how much faster parallel layers could make the model, and why it may be less here; empty if unknown."""
-    from dlbricks_tui.estimate.explanation import parallel_gain
-
     composed, workers = one.estimate.composed, one.estimate.options.workers
     if composed is None:
         return ""
     part = " for the part with a latency" if one.estimate.is_partial else ""
-    gain = parallel_gain(composed)
+    gain = composed.parallel_gain
     if composed.parallel_ms == composed.sequential_ms:
         return f"No two layers can run at the same time: parallel execution gains nothing{part}."
     if gain < _LEAST_GAIN:
