@@ -23,6 +23,7 @@ from dlbricks_tui.estimate.predictors import (
     Trained,
     examples_of,
     read_trained,
+    results_of,
     ways_of_others,
     with_others,
     write_trained,
@@ -114,7 +115,7 @@ def test_the_newest_good_result_of_a_brick_counts(tmp_path: Path) -> None:
         for hour, value_ms, flags in ((1, 1.0, ()), (3, 3.0, ()), (2, 2.0, ()), (4, 4.0, ("drift",)))
     ]
     with store_of(tmp_path / "store", form, *results) as store:
-        (found,) = examples_of(store, ON_HOST)
+        (found,) = examples_of(store, results_of(store, ON_HOST))
     assert (found.latency_ms, found.group) == (3.0, "run 3")
 
 
@@ -128,7 +129,7 @@ def test_results_without_contexts_have_their_mean(tmp_path: Path) -> None:
         for value_ms in (1.0, 2.0, 6.0)
     ]
     with store_of(tmp_path / "store", form, *results) as store:
-        (found,) = examples_of(store, ON_HOST)
+        (found,) = examples_of(store, results_of(store, ON_HOST))
     assert (found.latency_ms, found.group) == (3.0, "a")
 
 
