@@ -27,7 +27,7 @@ import heapq
 import math
 from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from itertools import accumulate
@@ -288,18 +288,14 @@ def _by_worth(works: Sequence[ParcelWork], users: Mapping[str, Sequence["_Doubt"
     """
     chosen: list[ParcelWork] = []
     gone: set[str] = set()
-    # The parts of works in the sums of models, until a chosen work has some of the same bricks.
-    parts: dict[int, list[tuple[_Doubt, _Sums]]] = {}
-    holders: defaultdict[str, list[int]] = defaultdict(list)
-    for place, work in enumerate(works):
-        for brick in work.bricks:
-            holders[brick].append(place)
 
     def parts_of(place: int) -> list[tuple["_Doubt", _Sums]]:
-        if place not in parts:
-            used = _used(works[place], users, gone)
-            parts[place] = [(doubt, doubt.part_of(bricks)) for doubt, bricks in used]
-        return parts[place]
+        """Return the part of a work in the sums of each model that uses bricks of it which are not measured yet."""
+        used: defaultdict[_Doubt, list[str]] = defaultdict(list)
+        for brick in dict.fromkeys(works[place].bricks):
+            for doubt in users.get(brick, ()) if brick not in gone else ():
+                used[doubt].append(brick)
+        return [(doubt, doubt.part_of(bricks)) for doubt, bricks in used.items()]
 
     def entry(place: int) -> tuple[float, int, int]:
         worth = sum(doubt.worth_of(part) for doubt, part in parts_of(place))
@@ -321,28 +317,9 @@ def _by_worth(works: Sequence[ParcelWork], users: Mapping[str, Sequence["_Doubt"
                 continue
         for doubt, part in parts_of(place):
             doubt.measure(part)
-        for brick in works[place].bricks:
-            if brick not in gone:
-                gone.add(brick)
-                for other in holders[brick]:
-                    parts.pop(other, None)
+        gone.update(works[place].bricks)
         chosen.append(works[place])
     return chosen
-
-
-def _used(
-    work: ParcelWork, users: Mapping[str, Sequence["_Doubt"]], gone: Set[str]
-) -> Iterable[tuple["_Doubt", Sequence[str]]]:
-    """Return the doubts about the models that use bricks of this work, with these bricks; `gone` ones do not count."""
-    if len(work.bricks) == 1:
-        bricks = work.bricks if work.bricks[0] not in gone else ()
-        return [(doubt, bricks) for brick in bricks for doubt in users.get(brick, ())]
-    found: dict[int, tuple[_Doubt, list[str]]] = {}
-    for brick in dict.fromkeys(work.bricks):
-        if brick not in gone:
-            for doubt in users.get(brick, ()):
-                found.setdefault(id(doubt), (doubt, []))[1].append(brick)
-    return found.values()
 
 
 class _Sums(NamedTuple):
