@@ -8,7 +8,8 @@ from typing import Any, TypeAlias
 
 from dlbricks_tui.estimate.comparison import Prices, cost_of, names_of
 from dlbricks_tui.estimate.inquiry import Inquiry, Predictors
-from dlbricks_tui.estimate.orders import HostComparison, HostLatency, ModelOnHost, ParcelWork, model_on_host, plan_for
+from dlbricks_tui.estimate.knowledge import Latency
+from dlbricks_tui.estimate.orders import HostComparison, ModelOnHost, ParcelWork, model_on_host, plan_for
 from dlbricks_tui.estimate.system_estimate import SystemEstimate
 from dlbricks_tui.fleet.pools import BrickPool, HostWork, SharedPools
 from dlbricks_tui.fleet.request import FleetHostState, HostEstimate, OrderFound
@@ -201,13 +202,10 @@ class Answering:
         known = self._latest[model, runtime]
         # Hosts of one system have one estimate.
         names_of = {names[0]: names for _, names in self._equal()}
-        latencies = []
-        for name in names_of:
-            found = known.get(name)
-            if found is None or None in (found.sequential_ms, found.low_ms, found.high_ms):
-                latencies.append(HostLatency(name, None))
-            else:
-                latencies.append(HostLatency(name, found.sequential_ms, found.low_ms or 0.0, found.high_ms or 0.0))
+        latencies = dict[str, Latency | None].fromkeys(names_of)
+        for name, found in known.items():
+            if name in names_of and None not in (found.sequential_ms, found.low_ms, found.high_ms):
+                latencies[name] = Latency(found.sequential_ms or 0.0, found.low_ms or 0.0, found.high_ms or 0.0)
         comparison = HostComparison(latencies)
         self._comparisons[model, runtime] = comparison
         order = comparison.order
