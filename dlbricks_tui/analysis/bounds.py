@@ -273,16 +273,7 @@ def savings(before: MeasuredExecution, after: MeasuredExecution) -> tuple[Saving
     """Return what a change saves in each group, per item of a batch; none if their files have no layers in common."""
     if not are_comparable(before, after):
         return ()
-    one, other = before.graph.batch_size, after.graph.batch_size
-    found = []
-    for group in groups_of([before, after]).groups:
-        first, second = (
-            milliseconds(paid_ps(each, parts)) / size
-            for each, parts, size in zip((before, after), group.parts, (one, other), strict=True)
-        )
-        shown, numbers = (before, group.parts[0]) if group.parts[0] else (after, group.parts[1])
-        found.append(Saving(layer_names(shown, numbers), first, first - second))
-    return tuple(found)
+    return tuple([_saving(before, after, group) for group in groups_of([before, after]).groups])
 
 
 def by_layer_name(before: MeasuredExecution, after: MeasuredExecution) -> tuple[Saving, ...]:
@@ -294,13 +285,15 @@ def by_layer_name(before: MeasuredExecution, after: MeasuredExecution) -> tuple[
         return savings(before, after)
     numbers: dict[str, int] = {}
     covers = [_named_cover(it, numbers) for it in (before, after)]
-    found = []
-    for group in split(dict(enumerate(range(len(it)) for it in covers)), covers):
-        first, second = group.parts
-        if first and second:
-            before_ms, after_ms = milliseconds(paid_ps(before, first)), milliseconds(paid_ps(after, second))
-            found.append(Saving(layer_names(before, first), before_ms, before_ms - after_ms))
-    return tuple(found)
+    groups = split(dict(enumerate(range(len(it)) for it in covers)), covers)
+    return tuple([_saving(before, after, group) for group in groups if all(group.parts)])
+
+
+def _saving(before: MeasuredExecution, after: MeasuredExecution, group: Group) -> Saving:
+    first, second = group.parts
+    before_ms = milliseconds(paid_ps(before, first)) / before.graph.batch_size
+    after_ms = milliseconds(paid_ps(after, second)) / after.graph.batch_size
+    return Saving(layer_names(before, first) or layer_names(after, second), before_ms, before_ms - after_ms)
 
 
 def _named_cover(one: MeasuredExecution, numbers: dict[str, int]) -> list[tuple[int, ...]]:

@@ -372,7 +372,7 @@ class _Scenarios:
         if streams and (timed is None or timed.when < streams[-1].when):
             return streamed_service(streams, PLACEMENT_SHARE)
         if timed is not None and found.end_to_end is not None:
-            return timed_service(size, inquiry.end_to_end_samples_ms(found.way), found.end_to_end, PLACEMENT_SHARE)
+            return timed_service(size, inquiry.steady_samples_ms(timed), found.end_to_end, PLACEMENT_SHARE)
         latency = found.estimate.latency
         return None if latency is None else composed_service(size, latency, self._brick_samples(found))
 

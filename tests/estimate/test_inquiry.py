@@ -252,7 +252,8 @@ def test_the_warm_up_of_a_model_is_neither_compared_nor_an_inference_of_a_load(t
         way = Way(SYSTEM, RUNTIME, Level.WRITTEN, "hot")
         timing = inquiry.timing(way)
         assert timing is not None and timing.samples_ms == steady
-        assert inquiry.end_to_end_samples_ms(way) == steady
+        timed = inquiry.timed(way)
+        assert timed is not None and inquiry.steady_samples_ms(timed) == steady
 
 
 def test_a_model_that_was_timed_on_a_busy_host_is_compared_by_the_interval_that_is_shown(tmp_path: Path) -> None:
