@@ -190,16 +190,8 @@ class _Changes:
         before = self.baseline.found.end_to_end or latency_of(self.baseline)
         traits = whole.execution.runtime.traits
         settings = " ".join(f"{name}={value}" for name, value in traits.default_engine)
-        return WhatIf(
-            f"{WhatIfKind.RUNTIME.value}-default-engine",
-            WhatIfKind.RUNTIME,
-            self.baseline.execution,
-            whole.execution,
-            whole.latency.value_ms,
-            gain_between(before, whole.latency),
-            (),
-            f"{settings}, the default of {traits.title}",
-        )
+        how, name = f"{settings}, the default of {traits.title}", "default-engine"
+        return self._what_if(WhatIfKind.RUNTIME, name, whole.execution, whole.latency, (), how, self.baseline, before)
 
     def fusion(self) -> Iterator[WhatIf]:
         """Yield what fusing layers saves, and what it would save where layers could have been fused and were not."""
