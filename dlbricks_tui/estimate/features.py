@@ -195,10 +195,8 @@ class _Operands(NamedTuple):
 
 
 def _sizes(kind: Kind, op: str, params: Params, read: _Operands) -> Sizes:
-    if kind is Kind.CONVOLUTION and read.windows:
-        return _of_convolution(params, read)
-    if kind is Kind.DECONVOLUTION and read.windows:
-        return _of_deconvolution(params, read)
+    if kind in (Kind.CONVOLUTION, Kind.DECONVOLUTION) and read.windows:
+        return _of_convolution(kind, params, read)
     if kind is Kind.LINEAR and (len(read.matrix) > 1 or len(read.data) > 1):
         return _of_product(read)
     if kind is Kind.RECURRENT and read.weights:
@@ -208,36 +206,28 @@ def _sizes(kind: Kind, op: str, params: Params, read: _Operands) -> Sizes:
     return _of_elements(kind, op, params, read)
 
 
-def _of_convolution(params: Params, read: _Operands) -> Sizes:
+def _of_convolution(kind: Kind, params: Params, read: _Operands) -> Sizes:
+    """Return the sizes of a convolution, or of a deconvolution, in which each position of the input has a window."""
     (batch, channels, *space), (written, depth, *kernel) = read.first, read.matrix
-    positions = batch * math.prod(_result(params, space, kernel))
+    stride, groups = math.prod(_each(params, _STRIDE, 1, len(space))), 1.0
+    if kind is Kind.DECONVOLUTION:
+        depth, written = written, depth
+        positions = batch * math.prod(space)
+        results = positions * stride
+    else:
+        results = positions = batch * math.prod(_result(params, space, kernel))
+        groups = max(1.0, channels / depth)
     return Sizes(
         arithmetic=positions * math.prod(read.matrix),
         bytes_read=_bytes(read.data),
-        bytes_written=positions * written * read.item_bytes,
+        bytes_written=results * written * read.item_bytes,
         bytes_of_weights=_bytes(read.weights),
         positions=positions,
         channels_read=depth,
         channels_written=written,
         kernel=math.prod(kernel),
-        stride=math.prod(_each(params, _STRIDE, 1, len(space))),
-        groups=max(1.0, channels / depth),
-    )
-
-
-def _of_deconvolution(params: Params, read: _Operands) -> Sizes:
-    (batch, _, *space), (channels, written, *kernel) = read.first, read.matrix
-    positions, stride = batch * math.prod(space), math.prod(_each(params, _STRIDE, 1, len(space)))
-    return Sizes(
-        arithmetic=positions * math.prod(read.matrix),
-        bytes_read=_bytes(read.data),
-        bytes_written=positions * stride * written * read.item_bytes,
-        bytes_of_weights=_bytes(read.weights),
-        positions=positions,
-        channels_read=channels,
-        channels_written=written,
-        kernel=math.prod(kernel),
         stride=stride,
+        groups=groups,
     )
 
 
