@@ -226,7 +226,7 @@ class Gap(NamedTuple):
 
 def gap_of(baseline: MeasuredExecution, best: BestMeasured) -> Gap:
     """Return the gap between an execution and the best of several."""
-    layers_ps = sum(baseline.paid_ps)
+    layers_ps = baseline.estimate.paid_ps
     conversions_ps = sum(
         part.paid_ps for part in baseline.parts if all(is_conversion(baseline.graph.layers[it]) for it in part.layers)
     )
@@ -257,7 +257,7 @@ def speed_difference(one: MeasuredExecution, other: MeasuredExecution) -> float:
     """
     if one.found.way.runtime != other.found.way.runtime:
         return 0.0
-    first, second = _reference_ms(one), _reference_ms(other)
+    first, second = one.estimate.reference_ms, other.estimate.reference_ms
     return abs(second / first - 1.0) if first and second else 0.0
 
 
@@ -321,14 +321,6 @@ def latencies_per_item(before: MeasuredExecution, after: MeasuredExecution) -> t
     if one == other:
         return first, second
     return Latency(*(it / one for it in first)), Latency(*(it / other for it in second))
-
-
-def _reference_ms(one: MeasuredExecution) -> float:
-    """Return the mean latency of the reference while the parts were measured, by their time; 0 if it is not known."""
-    known = [(part.paid_ps, part.measured.reference_ms) for part in one.parts if part.measured is not None]
-    weighed = [(paid, reference_ms) for paid, reference_ms in known if reference_ms and paid]
-    paid_in_all = sum(paid for paid, _ in weighed)
-    return sum(paid * reference_ms for paid, reference_ms in weighed) / paid_in_all if paid_in_all else 0.0
 
 
 # The private caches of a core hold at most about so much. Reading from them costs nothing here.

@@ -247,18 +247,27 @@ class Estimate:
         return None if self.composed is None or self.is_partial else self.composed.latency
 
     @cached_property
+    def paid_ps(self) -> int:
+        """The sequential sum. Parts without a latency add nothing to it."""
+        return sum(part.paid_ps for part in self.parts)
+
+    @cached_property
     def predicted_share(self) -> float:
         """The share of predicted latencies in the sequential sum."""
-        paid_ps = sum(part.paid_ps for part in self.parts if part.counts)
-        return sum(part.paid_ps for part in self.parts if part.predicted) / paid_ps if paid_ps else 0.0
+        return sum(part.paid_ps for part in self.parts if part.predicted) / (self.paid_ps or 1)
+
+    @cached_property
+    def reference_ms(self) -> float:
+        """The mean latency of the reference while its bricks were measured, by their time; 0 if it is not known."""
+        known = [(it.paid_ps, it.measured.reference_ms) for it in self.parts if it.measured is not None]
+        paid_ps = sum(paid for paid, reference_ms in known if reference_ms)
+        return sum(paid * reference_ms for paid, reference_ms in known) / paid_ps if paid_ps else 0.0
 
     @cached_property
     def by_others(self) -> ByOthers:
         """The sequential sum as other models tell it, where they have its bricks."""
-        counting = [part for part in self.parts if part.counts]
-        total_ms = milliseconds(sum(part.paid_ps for part in counting))
-        own_ms, others_ms = 0.0, 0.0
-        for part in counting:
+        total_ms, own_ms, others_ms = milliseconds(self.paid_ps), 0.0, 0.0
+        for part in self.parts:
             if part.measured is not None and part.measured.others_ms is not None:
                 own_ms += milliseconds(part.paid_ps)
                 others_ms += part.times * part.measured.others_ms

@@ -115,9 +115,8 @@ def by_type(graph: LayerGraph, estimate: Estimate) -> tuple[Slice, ...]:
             label = " + ".join(dict.fromkeys(graph.layers[index].kind.value for index in part.layers))
             layers[label].update(part.layers)
             paid_ps[label] += part.paid_ps
-    total_ps = _total_ps(estimate)
     return tuple(
-        Slice(label, len(layers[label]), milliseconds(paid), paid / total_ps)
+        Slice(label, len(layers[label]), milliseconds(paid), paid / (estimate.paid_ps or 1))
         for label, paid in sorted(paid_ps.items(), key=lambda item: (-item[1], item[0]))
     )
 
@@ -146,12 +145,11 @@ def costliest(estimate: Estimate) -> tuple[CostlyBrick, ...]:
     """Return the bricks with the largest part in the latency of a model, the largest first."""
     uses: defaultdict[Pair, list[Part]] = defaultdict(list)
     for part in estimate.parts:
-        if part.counts and part.paid_ps:
+        if part.paid_ps:
             uses[part.pair].append(part)
-    total_ps = _total_ps(estimate)
     paid = sorted(((sum(part.paid_ps for part in parts), parts) for parts in uses.values()), key=lambda it: -it[0])
     return tuple(
-        CostlyBrick(parts[0], sum(part.times for part in parts), milliseconds(paid_ps), paid_ps / total_ps)
+        CostlyBrick(parts[0], sum(part.times for part in parts), milliseconds(paid_ps), paid_ps / estimate.paid_ps)
         for paid_ps, parts in paid[:MOST_COSTLY]
     )
 
@@ -249,13 +247,7 @@ def slowdown(one: SystemEstimate) -> Slowdown | None:
     usual_ms = one.usual_reference_ms
     if not usual_ms:
         return None
-    known = [
-        (part.paid_ps, part.measured.reference_ms / usual_ms)
-        for part in one.estimate.parts
-        if part.counts and part.measured is not None and part.measured.reference_ms
-    ]
-    paid_ps = sum(paid for paid, _ in known)
-    bricks = sum(paid * slower for paid, slower in known) / paid_ps if paid_ps else 1.0
+    bricks = one.estimate.reference_ms / usual_ms or 1.0
     found = Slowdown(bricks, one.reference_ms / usual_ms if one.reference_ms and one.end_to_end else 1.0)
     return found if found.largest > 1.0 + _NOTEWORTHY else None
 
@@ -271,8 +263,3 @@ def _host_change_ms(one: SystemEstimate) -> float:
         if part.counts and part.measured is not None and part.measured.reference_ms and one.reference_ms
     )
     return math.fsum(milliseconds(paid_ps) * slower for paid_ps, slower in changes if abs(slower) > _SAME_SPEED)
-
-
-def _total_ps(estimate: Estimate) -> int:
-    # The shares of a model that takes no time are zero.
-    return sum(part.paid_ps for part in estimate.parts if part.counts) or 1
