@@ -6,7 +6,7 @@ Its interval comes from the intervals of the bricks, the error of the method, an
 import math
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import NamedTuple
 
@@ -346,27 +346,20 @@ def _compose(
 
 def coverage_of(parts: Sequence[Part], graph: LayerGraph) -> Coverage:
     """Return the counts of all layers of the parts; a layer in several parts counts once."""
-    own_carrier, other_models = set[int](), set[int]()
+    # Under the names of the counts.
+    layers: defaultdict[str, set[int]] = defaultdict(set)
     of_parts = [part.measured.carriers if part.measured else frozenset() for part in parts]
     own = carrier_keys(graph) if any(of_parts) else CarrierKeys("", "")
-    measured, unmeasurable, missing, predicted = set[int](), set[int](), set[int](), set[int]()
     for part, carriers in zip(parts, of_parts, strict=True):
-        (measured if part.known else unmeasurable if part.reason else missing).update(part.layers)
+        layers["measured" if part.known else "unmeasurable" if part.reason else "missing"].update(part.layers)
         if part.predicted:
-            predicted.update(part.layers)
+            layers["predicted"].update(part.layers)
         if carriers == {own.whole}:
-            own_carrier.update(part.layers)
+            layers["own_carrier"].update(part.layers)
         elif carriers and not carriers & {*own, ""}:
-            other_models.update(part.layers)
-    return Coverage(
-        measured=len(measured),
-        missing=len(missing),
-        unmeasurable=len(unmeasurable),
-        bridged=len(predicted),
-        own_carrier=len(own_carrier),
-        other_models=len(other_models),
-        predicted=len(predicted),
-    )
+            layers["other_models"].update(part.layers)
+    layers["bridged"] = layers["predicted"]
+    return Coverage(**{it.name: len(layers[it.name]) for it in fields(Coverage)})
 
 
 def obstacle_in(graph: LayerGraph, parts: Sequence[Part]) -> str:
