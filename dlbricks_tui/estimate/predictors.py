@@ -391,19 +391,12 @@ class WithOthers:
 
     others: OtherSystems
     usual: Predictor
-
-    @property
-    def shared(self) -> float:
-        """The share of the half intervals that all predictions of a model have in common."""
-        return SHARED if self._compares else self.usual.shared
-
-    @property
-    def _compares(self) -> bool:
-        return len(self.others.in_common) >= FEWEST_IN_COMMON
+    # The share of the half intervals that all predictions of a model have in common.
+    shared: float = SHARED
 
     def predict(self, bricks: Sequence[Unmeasured]) -> list[Latency | None]:
         """Return the latency of each brick; None if it is known nowhere and unlike all measured ones."""
-        known = self.others.known(bricks) if self._compares else {}
+        known = self.others.known(bricks)
         found: dict[Unmeasured, Latency | None] = {}
         if known:
             latencies = self.others.deviations(known.values()).predict([brick.pair for brick in known.values()])
@@ -414,6 +407,6 @@ class WithOthers:
 
 
 def with_others(store: ResultsDatabase, way: Way, usual: Predictor, saved: Path | None = None) -> Predictor:
-    """Return a predictor that also uses the results of other systems, if there are any like those of the way."""
+    """Return a predictor that also uses the results of other systems, if there are enough bricks in common."""
     others = OtherSystems(store, way, saved)
-    return WithOthers(others, usual) if others.ways else usual
+    return WithOthers(others, usual) if len(others.in_common) >= FEWEST_IN_COMMON else usual
