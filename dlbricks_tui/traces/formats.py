@@ -11,7 +11,7 @@ from typing import Any
 from dlbricks_tui.store.records import Fact, Facts
 from dlbricks_tui.traces.spans import (
     Annotations,
-    Slice,
+    ShownSpan,
     about_trace,
     first_ns,
     level_title,
@@ -72,7 +72,7 @@ def _level_events(trace: Trace, level: LevelTrace, number: int, zero_ns: int) ->
             }
 
 
-def _side_by_side(spans: Sequence[Slice], zero_ns: int) -> list[tuple[int, int]]:
+def _side_by_side(spans: Sequence[ShownSpan], zero_ns: int) -> list[tuple[int, int]]:
     """Return the start and the end of each span; no two spans end in the same microsecond.
 
     chrome://tracing rounds ends to microseconds, and draws a span below another one that ends in the same one. So spans
@@ -187,7 +187,7 @@ class _Writer:
         uuid: int = descriptor.uuid
         return uuid
 
-    def _slice(self, track: int, it: Slice) -> None:
+    def _slice(self, track: int, it: ShownSpan) -> None:
         event = self._event(track, self._kinds.TYPE_SLICE_BEGIN, it.start_ns)
         event.name = shown(it.name)
         event.categories.extend(map(shown, it.groups))

@@ -255,7 +255,7 @@ def about_level(trace: Trace, level: LevelTrace) -> Annotations:
     return (*_identity(trace), *_known(times), *notes, *totals)
 
 
-class Slice(NamedTuple):
+class ShownSpan(NamedTuple):
     """A span as other programs show it, with its facts."""
 
     name: str
@@ -266,16 +266,16 @@ class Slice(NamedTuple):
     facts: Annotations
 
 
-def slices_of(trace: Trace, level: LevelTrace) -> Iterator[tuple[str, Sequence[Slice]]]:
+def slices_of(trace: Trace, level: LevelTrace) -> Iterator[tuple[str, Sequence[ShownSpan]]]:
     """Yield the name and the slices of each track of a level, and before them one slice about the level itself."""
     layers = {layer.index: layer for layer in trace.layers}
     start_ns, end_ns = level_ns(level)
-    yield "about", [Slice(trace_title(trace), ("about",), start_ns, end_ns - start_ns, about_level(trace, level))]
+    yield "about", [ShownSpan(trace_title(trace), ("about",), start_ns, end_ns - start_ns, about_level(trace, level))]
     for track in level.tracks:
         yield track.name, [_slice(it, track.kind, layers) for it in track.spans]
 
 
-def _slice(span: TraceSpan, kind: TrackKind, layers: Mapping[int, TracedLayer]) -> Slice:
+def _slice(span: TraceSpan, kind: TrackKind, layers: Mapping[int, TracedLayer]) -> ShownSpan:
     """Return a span with the layer and the brick that it belongs to, and its details."""
     layer = None if span.layer is None else layers.get(span.layer)
     facts: Facts = (("inference", span.inference),)
@@ -285,7 +285,7 @@ def _slice(span: TraceSpan, kind: TrackKind, layers: Mapping[int, TracedLayer]) 
         facts += (("layer", layer.index), ("layer_name", layer.name))
         facts += tuple((name, getattr(layer, name)) for name in ("kind", "brick", "context", "brick_ms"))
     details: Annotations = (("details", span.details),) if span.details else ()
-    return Slice(span.name, groups, span.start_ns, span.duration_ns, (*_known(facts), *details))
+    return ShownSpan(span.name, groups, span.start_ns, span.duration_ns, (*_known(facts), *details))
 
 
 def first_ns(trace: Trace) -> int:
