@@ -34,7 +34,7 @@ from dlbricks_tui.analysis.what_if import (
     measured_gain,
     newest_proofs,
 )
-from dlbricks_tui.analysis.what_ifs import Host, Lack, WholeModel, expected_seconds, lacks_of, requests_for, what_ifs_of
+from dlbricks_tui.analysis.what_ifs import Host, Lack, expected_seconds, lacks_of, requests_for, what_ifs_of
 from dlbricks_tui.analysis.whole_models import WrittenTimes, written_times
 from dlbricks_tui.api.estimating import Answer, Estimator
 from dlbricks_tui.api.measuring import measured_batch_sizes
@@ -302,7 +302,7 @@ class Analyser:
             )
         return None
 
-    def _by_default(self, baseline: MeasuredExecution) -> WholeModel | None:
+    def _by_default(self, baseline: MeasuredExecution) -> tuple[Execution, Latency] | None:
         """Return the whole model with the engine that programs get by default; None if it was not timed so."""
         way = baseline.found.way
         # The method alone times whole models with that engine anyway.
@@ -315,7 +315,7 @@ class Analyser:
         if timed is None:
             return None
         latency = Latency(timed.trimmed_mean_ms, timed.low_ms, timed.high_ms)
-        return WholeModel(replace(baseline.execution, runtime=runtime), latency)
+        return replace(baseline.execution, runtime=runtime), latency
 
     def _missing(self, answer: Answer, baseline: MeasuredExecution, threads: int, peaks: str) -> Iterator[MissingPart]:
         """Yield what the analysis lacks, on this host, with the commands that measure it."""
