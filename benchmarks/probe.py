@@ -40,13 +40,12 @@ from benchmarks.predictors import NEAR
 from dlbricks_tui.api.opening import library
 from dlbricks_tui.estimate.choice import Limit, Trial, most_informative
 from dlbricks_tui.estimate.knowledge import Latency, Pair, Unmeasured
-from dlbricks_tui.estimate.nearest import Example
+from dlbricks_tui.estimate.nearest import Example, Numbers
 from dlbricks_tui.estimate.transfer import (
     SHARED,
     USUAL,
     Deviations,
     Law,
-    Numbers,
     deviations,
     known_brick,
 )

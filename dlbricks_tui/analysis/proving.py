@@ -176,14 +176,13 @@ def time_in_turns(
     rule: ProofRule,
     tell: Callable[[int, Gain], None],
     items: float = 1.0,
-    clock: Callable[[], float] = time.monotonic,
 ) -> Rounds:
     """Time both models in alternating rounds until the gain is known well enough.
 
     The order changes from round to round. A round that other programs disturb is repeated, as far as that is worth it.
     """
     rounds_ms: list[tuple[float, float]] = []
-    noise, began = NoiseMonitor(), clock()
+    noise, began = NoiseMonitor(), time.monotonic()
     for number in count():
         taken = {model: model.sample(number, noise) for model in ((before, after), (after, before))[number % 2]}
         seconds = sum(it.seconds for it in taken.values())
@@ -194,7 +193,7 @@ def time_in_turns(
         rounds_ms.append((taken[before].latency_ms, taken[after].latency_ms))
         gain = paired_gain(rounds_ms, items)
         tell(len(rounds_ms), gain)
-        if rule.is_done(len(rounds_ms), clock() - began, gain):
+        if rule.is_done(len(rounds_ms), time.monotonic() - began, gain):
             break
     return rounds_ms
 
@@ -331,9 +330,8 @@ class Prover:
         self, execution: Execution, job: Job, system: System, copies: int, described: list[Described]
     ) -> Iterator[TimedModel]:
         """Load a model into a new worker, in up to so many copies; add the versions in the worker to `described`."""
-        place, log, waiting = self.place, self.place.data.log / _LOG, self.signals.waiting
-        how = execution, place, log, waiting, lambda _: None, system.memory_bytes, self.limits
-        with execution_worker(*how) as worker:
+        log, waiting = self.place.data.log / _LOG, self.signals.waiting
+        with execution_worker(execution, self.place, log, waiting, system.memory_bytes, self.limits) as worker:
             described.append(worker.describe())
             yield load_whole(job, execution, lambda program: TimedModel(worker, program, job.expected_ms, copies))
 

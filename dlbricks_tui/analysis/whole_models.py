@@ -83,9 +83,9 @@ def execution_worker(
     place: Workplace,
     log: Path,
     waiting: Callable[[], AbstractContextManager[None]],
-    tell_lost: Callable[[str], None],
     memory_bytes: int,
     limits: TimeLimits,
+    tell_lost: Callable[[str], None] = lambda _: None,
 ) -> AbstractContextManager[SupervisedWorker]:
     """Return a worker that runs models as an execution does; `tell_lost` takes the reason when it is lost."""
     # Measurements have these settings too; operators side by side need the usual ones.

@@ -251,8 +251,7 @@ class Tracing:
         if instruments.lines:
             runtime = runtime.for_printing()
         execution, waiting = replace(self.order.execution, runtime=runtime), self.signals.waiting
-        how = self.place, self._log, waiting, lambda _: None, self._system.memory_bytes, self.limits
-        return execution_worker(execution, *how)
+        return execution_worker(execution, self.place, self._log, waiting, self._system.memory_bytes, self.limits)
 
     def _load(self, worker: SupervisedWorker, model: _Model, instruments: Instruments) -> None:
         """Load the layers for the profiler, and otherwise the model as an end-to-end measurement runs it."""
