@@ -4,7 +4,7 @@ import json
 import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 from dlbricks_tui.bricks.contexts import KEPT, STREAMED, VARIED
@@ -384,21 +384,19 @@ class UpperBounds:
     """Bricks with upper bounds of their latencies."""
 
     def __init__(self, bricks: Iterable[tuple[str, float]]) -> None:
-        self._high_ms = {canonical: high_ms for canonical, high_ms in bricks if high_ms}
+        known_ms = {canonical: high_ms for canonical, high_ms in bricks if high_ms}
+        found = [(features_of(canonical, ""), high_ms) for canonical, high_ms in known_ms.items()]
+        self._highest_ms = max(known_ms.values(), default=0.0)
+        self._known = [(features, high_ms) for features, high_ms in found if features is not None]
 
     def most_ms(self, canonical: str) -> float:
         """Return the bound of a brick: what the nearest one takes, in proportion to their work, several times."""
         features = features_of(canonical, "") if self._known else None
         if features is None:
-            return max(self._high_ms.values(), default=0.0)
+            return self._highest_ms
         nearest, high_ms = min(self._known, key=lambda it: _distance(features, it[0]))
         more = max(one - other for one, other in zip(_work(features), _work(nearest), strict=True))
         return high_ms * math.exp(more) * (_LIKE if features.operator == nearest.operator else _UNLIKE)
-
-    @cached_property
-    def _known(self) -> list[tuple[Features, float]]:
-        found = ((features_of(canonical, ""), high_ms) for canonical, high_ms in self._high_ms.items())
-        return [(features, high_ms) for features, high_ms in found if features is not None]
 
 
 def _distance(one: Features, other: Features) -> float:
