@@ -18,7 +18,7 @@ from dlbricks_tui.estimate.comparison import (
     against_quickest,
     candidates,
     cheapest,
-    names_of,
+    price_of,
     quickest,
     read_prices,
 )
@@ -115,7 +115,7 @@ def known_systems(store: ResultsDatabase, data: DataFolder, host: System | None 
     return tuple(
         KnownSystem(
             system,
-            prices.of(names_of(system.id, known)),
+            price_of(prices, system.id, system),
             tuple(way for way in ways if way.system == system.id),
             host is not None and system.id == host.id,
             tuple(each for each in peaks if each.system == system.id),

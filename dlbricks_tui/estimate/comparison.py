@@ -26,14 +26,14 @@ _HIGHEST = 1_000_000
 DELIVERED: Mapping[str, float] = {"c4.xlarge": 0.199, "c4.2xlarge": 0.398, "c5.xlarge": 0.17, "c5.2xlarge": 0.34}
 
 
-class Prices(NamedTuple):
-    """Dollars per hour by the id, the name or the instance type of a system."""
+# Dollars per hour by the id, the name or the instance type of a system.
+Prices = Mapping[str, float]
 
-    per_hour: Mapping[str, float]
 
-    def of(self, names: Iterable[str]) -> float | None:
-        """Return the price of the first of these names that has one."""
-        return next((self.per_hour[name] for name in names if name in self.per_hour), None)
+def price_of(prices: Prices, system: str, known: System | None) -> float | None:
+    """Return the price of a system by its most specific name that has one; without a record only its id is known."""
+    names = (system,) if known is None else (system, known.name, known.instance_type)
+    return next((prices[name] for name in names if name in prices), None)
 
 
 def cost_of(latency_ms: float, dollars_per_hour: float) -> float:
@@ -45,9 +45,8 @@ def read_prices(data: Path) -> Prices:
     """Return the built-in prices, overridden by those of the user's file, if there is one."""
     file = data / PRICES_FILE
     if not file.exists():
-        return Prices(DELIVERED)
-    own = parse_prices(read_text(file, _WHAT), f"{_WHAT} {file}")
-    return Prices({**DELIVERED, **own})
+        return DELIVERED
+    return {**DELIVERED, **parse_prices(read_text(file, _WHAT), f"{_WHAT} {file}")}
 
 
 def parse_prices(text: str, where: str) -> dict[str, float]:
@@ -99,16 +98,10 @@ def candidates(
         figure = one.figure
         latency_ms = one.sequential_ms if figure is None else figure.latency.value_ms
         if latency_ms is not None:
-            price = prices.of(names_of(one.way.system, systems))
+            price = price_of(prices, one.way.system, systems.get(one.way.system))
             cost = None if price is None else cost_of(latency_ms, price)
             found.append(Candidate(one, latency_ms, figure is not None and figure.is_measured, price, cost))
     return tuple(sorted(found, key=lambda it: (not it.competes, it.latency_ms, it.estimate.way)))
-
-
-def names_of(system: str, systems: Mapping[str, System]) -> tuple[str, ...]:
-    """Return the names of a system in a price table, the most specific first."""
-    known = systems.get(system)
-    return (system,) if known is None else (system, known.name, known.instance_type)
 
 
 def quickest(found: Iterable[Candidate]) -> Candidate | None:

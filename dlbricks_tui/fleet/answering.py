@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
-from dlbricks_tui.estimate.comparison import Prices, cost_of, names_of
+from dlbricks_tui.estimate.comparison import Prices, cost_of, price_of
 from dlbricks_tui.estimate.inquiry import Inquiry, Predictors
 from dlbricks_tui.estimate.knowledge import Latency
 from dlbricks_tui.estimate.orders import HostComparison, ModelOnHost, ParcelWork, model_on_host, plan_for
@@ -149,7 +149,7 @@ class Answering:
         """Return the estimate of a model on a host with its price."""
         price, per_second = host.entry.price_per_hour, found.get("per_second")
         if price is None and host.system is not None:
-            price = self.prices.of(names_of(host.system.id, {host.system.id: host.system}))
+            price = price_of(self.prices, host.system.id, host.system)
         dollars = cost_of(1000 / per_second, price) if per_second and price is not None else None
         # One name of the runtime for all hosts, whatever their Python.
         runtime = pool.part.request.runtime.identity
