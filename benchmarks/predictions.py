@@ -32,7 +32,7 @@ from dlbricks_tui.estimate.estimate import Estimate, estimate
 from dlbricks_tui.estimate.features import features_of
 from dlbricks_tui.estimate.knowledge import Knowledge, Latency, MeasuredLatency, Pair, Predictor, Unmeasured
 from dlbricks_tui.estimate.nearest import LEAST_MS, Example, train
-from dlbricks_tui.estimate.predictors import examples_of
+from dlbricks_tui.estimate.predictors import examples_of, results_of
 from dlbricks_tui.estimate.system_estimate import format_of
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.models.loading import UNLOADABLE
@@ -117,7 +117,7 @@ def read(data: DataFolder, files: Iterable[Path], checkouts: Iterable[Path]) -> 
         runtimes = by_id(store.runtimes())
         for it in combinations(store.select(order=())):
             way = Way(it.system, it.runtime, it.level, it.protocol)
-            examples = {each.pair: each for each in map(as_today, examples_of(store, way))}
+            examples = {each.pair: each for each in map(as_today, examples_of(store, results_of(store, way)))}
             models: dict[str, Decomposition] = {}
             for source in library(data).samples():
                 form = format_of(runtimes.get(way.runtime))

@@ -40,13 +40,12 @@ from benchmarks.predictors import NEAR
 from dlbricks_tui.api.opening import library
 from dlbricks_tui.estimate.choice import Limit, Trial, most_informative
 from dlbricks_tui.estimate.knowledge import Latency, Pair, Unmeasured
-from dlbricks_tui.estimate.nearest import Example
+from dlbricks_tui.estimate.nearest import Example, Numbers
 from dlbricks_tui.estimate.transfer import (
     SHARED,
     USUAL,
     Deviations,
     Law,
-    Numbers,
     deviations,
     known_brick,
 )
@@ -181,7 +180,7 @@ def left_out(
         assert truth is not None
         assert found is not None
         errors.append(found.sequential_ms / truth.sequential_ms - 1)
-        holds.append(found.interval.low_ms <= truth.sequential_ms <= found.interval.high_ms)
+        holds.append(found.latency.low_ms <= truth.sequential_ms <= found.latency.high_ms)
     return Outcome(errors, holds)
 
 

@@ -141,8 +141,7 @@ class BestMeasured:
         """
         composed = [it.estimate.composed for it in self.executions if it.estimate.composed is not None]
         relative = max((it.doubt.method_ms / it.sequential_ms for it in composed if it.sequential_ms), default=0.0)
-        interval = doubt_about(self.parts, self.latency_ms, relative).around(self.latency_ms)
-        return Latency(self.latency_ms, interval.low_ms, interval.high_ms)
+        return doubt_about(self.parts, self.latency_ms, relative).around(self.latency_ms)
 
     @cached_property
     def is_predicted(self) -> bool:
@@ -212,46 +211,32 @@ def _critical_path_ps(best: BestMeasured) -> int:
     return critical_path(tasks).latency_ps
 
 
-@dataclass(frozen=True, slots=True)
-class Gap:
-    """The parts of a gap. They add up to it exactly, in picoseconds."""
+class Gap(NamedTuple):
+    """The parts of a gap, and their sum: the latency minus the best. They add up exactly in picoseconds."""
 
     # The time by which groups of layers are slower than in the fastest execution.
-    slower_layers_ps: int
+    slower_layers_ms: float
     # The layers that convert memory layouts.
-    conversions_ps: int
+    conversions_ms: float
     # The end-to-end latency minus the estimate; None without an end-to-end latency.
-    unexplained_ps: int | None
-
-    @property
-    def total_ps(self) -> int:
-        """The latency minus the best: the end-to-end latency, or the estimate without one."""
-        return self.slower_layers_ps + self.conversions_ps + (self.unexplained_ps or 0)
-
-    @property
-    def slower_layers_ms(self) -> float:
-        return milliseconds(self.slower_layers_ps)
-
-    @property
-    def conversions_ms(self) -> float:
-        return milliseconds(self.conversions_ps)
-
-    @property
-    def unexplained_ms(self) -> float | None:
-        return None if self.unexplained_ps is None else milliseconds(self.unexplained_ps)
+    unexplained_ms: float | None
+    # The latency is the end-to-end latency, or the estimate without one.
+    total_ms: float
 
 
 def gap_of(baseline: MeasuredExecution, best: BestMeasured) -> Gap:
     """Return the gap between an execution and the best of several."""
-    layers_ps = sum(part.paid_ps for part in baseline.parts)
+    layers_ps = baseline.estimate.paid_ps
     conversions_ps = sum(
         part.paid_ps for part in baseline.parts if all(is_conversion(baseline.graph.layers[it]) for it in part.layers)
     )
     measured = baseline.found.end_to_end
+    whole_ps = layers_ps if measured is None else picoseconds(measured.value_ms)
     return Gap(
-        slower_layers_ps=layers_ps - conversions_ps - best.latency_ps,
-        conversions_ps=conversions_ps,
-        unexplained_ps=None if measured is None else picoseconds(measured.value_ms) - layers_ps,
+        slower_layers_ms=milliseconds(layers_ps - conversions_ps - best.latency_ps),
+        conversions_ms=milliseconds(conversions_ps),
+        unexplained_ms=None if measured is None else milliseconds(whole_ps - layers_ps),
+        total_ms=milliseconds(whole_ps - best.latency_ps),
     )
 
 
@@ -272,7 +257,7 @@ def speed_difference(one: MeasuredExecution, other: MeasuredExecution) -> float:
     """
     if one.found.way.runtime != other.found.way.runtime:
         return 0.0
-    first, second = _reference_ms(one), _reference_ms(other)
+    first, second = one.estimate.reference_ms, other.estimate.reference_ms
     return abs(second / first - 1.0) if first and second else 0.0
 
 
@@ -288,16 +273,7 @@ def savings(before: MeasuredExecution, after: MeasuredExecution) -> tuple[Saving
     """Return what a change saves in each group, per item of a batch; none if their files have no layers in common."""
     if not are_comparable(before, after):
         return ()
-    one, other = before.graph.batch_size, after.graph.batch_size
-    found = []
-    for group in groups_of([before, after]).groups:
-        first, second = (
-            milliseconds(paid_ps(each, parts)) / size
-            for each, parts, size in zip((before, after), group.parts, (one, other), strict=True)
-        )
-        shown, numbers = (before, group.parts[0]) if group.parts[0] else (after, group.parts[1])
-        found.append(Saving(layer_names(shown, numbers), first, first - second))
-    return tuple(found)
+    return tuple([_saving(before, after, group) for group in groups_of([before, after]).groups])
 
 
 def by_layer_name(before: MeasuredExecution, after: MeasuredExecution) -> tuple[Saving, ...]:
@@ -309,13 +285,15 @@ def by_layer_name(before: MeasuredExecution, after: MeasuredExecution) -> tuple[
         return savings(before, after)
     numbers: dict[str, int] = {}
     covers = [_named_cover(it, numbers) for it in (before, after)]
-    found = []
-    for group in split(dict(enumerate(range(len(it)) for it in covers)), covers):
-        first, second = group.parts
-        if first and second:
-            before_ms, after_ms = milliseconds(paid_ps(before, first)), milliseconds(paid_ps(after, second))
-            found.append(Saving(layer_names(before, first), before_ms, before_ms - after_ms))
-    return tuple(found)
+    groups = split(dict(enumerate(range(len(it)) for it in covers)), covers)
+    return tuple([_saving(before, after, group) for group in groups if all(group.parts)])
+
+
+def _saving(before: MeasuredExecution, after: MeasuredExecution, group: Group) -> Saving:
+    first, second = group.parts
+    before_ms = milliseconds(paid_ps(before, first)) / before.graph.batch_size
+    after_ms = milliseconds(paid_ps(after, second)) / after.graph.batch_size
+    return Saving(layer_names(before, first) or layer_names(after, second), before_ms, before_ms - after_ms)
 
 
 def _named_cover(one: MeasuredExecution, numbers: dict[str, int]) -> list[tuple[int, ...]]:
@@ -343,14 +321,6 @@ def latencies_per_item(before: MeasuredExecution, after: MeasuredExecution) -> t
     if one == other:
         return first, second
     return Latency(*(it / one for it in first)), Latency(*(it / other for it in second))
-
-
-def _reference_ms(one: MeasuredExecution) -> float:
-    """Return the mean latency of the reference while the parts were measured, by their time; 0 if it is not known."""
-    known = [(part.paid_ps, part.measured.reference_ms) for part in one.parts if part.measured is not None]
-    weighed = [(paid, reference_ms) for paid, reference_ms in known if reference_ms and paid]
-    paid_in_all = sum(paid for paid, _ in weighed)
-    return sum(paid * reference_ms for paid, reference_ms in weighed) / paid_in_all if paid_in_all else 0.0
 
 
 # The private caches of a core hold at most about so much. Reading from them costs nothing here.

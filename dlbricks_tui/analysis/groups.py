@@ -120,21 +120,12 @@ class Groups:
             for it in among:
                 alike.setdefault(frozenset(self.covers.own[it][part] for part in group.parts[it]), set()).add(it)
             without = [among - left_out for left_out in alike.values()] if len(alike) > 1 else []
-            several = [others for others in without if len(others) > 1]
-            self._refined[key] = [(others, _without(group, others, self.covers)) for others in several]
+            self._refined[key] = [
+                (others, split({it: group.parts[it] for it in sorted(others)}, self.covers.among(others)))
+                for others in without
+                if len(others) > 1
+            ]
         return self._refined[key]
-
-
-def _without(group: Group, others: frozenset[int], covers: Covers) -> list[Group]:
-    """Return the groups of the parts of a group that belong to the other executions."""
-    held, among = {it: group.parts[it] for it in sorted(others)}, covers.among(others)
-    for number, parts in held.items():
-        # Most groups stay as they are, since a part of them has a node of each other part.
-        if len(parts) == 1:
-            nodes = set(among[number][parts[0]])
-            if not any(nodes.isdisjoint(among[it][part]) for it, those in held.items() for part in those):
-                return [Group(group.nodes, tuple([held.get(it, ()) for it in range(len(among))]))]
-    return split(held, among)
 
 
 def is_conversion(layer: Layer) -> bool:
@@ -206,10 +197,7 @@ def layer_names(one: MeasuredExecution, parts: Iterable[int]) -> tuple[str, ...]
 
 def latency_of(one: MeasuredExecution) -> Latency:
     """Return the sequential estimate with its interval; zeros without one."""
-    composed = one.estimate.composed
-    if composed is None:
-        return Latency(0.0, 0.0, 0.0)
-    return Latency(composed.sequential_ms, composed.interval.low_ms, composed.interval.high_ms)
+    return Latency(0.0, 0.0, 0.0) if one.estimate.composed is None else one.estimate.composed.latency
 
 
 def split(held: Mapping[int, Sequence[int]], covers: Sequence[Sequence[Sequence[int]]]) -> list[Group]:

@@ -86,13 +86,17 @@ class ProofRule:
         return max(0.0, min(max(needed * per_round, least), most) - seconds)
 
 
-def paired_gain(before_ms: Sequence[float], after_ms: Sequence[float], items: float = 1.0) -> Gain:
-    """Return the gain from samples of the same rounds, with the interval that these rounds leave.
+# The samples of both models in the rounds that count, in their order.
+Rounds = Sequence[tuple[float, float]]
+
+
+def paired_gain(rounds_ms: Rounds, items: float = 1.0) -> Gain:
+    """Return the gain from the samples before and after a change in each round, with the interval that these leave.
 
     `items` is how many times as many items a run before the change computes.
     """
     # Of ratios, the mean of 2 and 1/2 is above 1.
-    logarithms = [math.log(items * after / before) for before, after in zip(before_ms, after_ms, strict=True)]
+    logarithms = [math.log(items * after / before) for before, after in rounds_ms]
     value, half = trimmed_mean(logarithms), drifting_half_width_ms(logarithms)
     return Gain(*(1.0 - math.exp(it) for it in (value, value + half, value - half)))
 
@@ -166,27 +170,19 @@ class TimedModel:
         raise ProofError("the worker was lost" if loss is None else loss.message)
 
 
-@dataclass(slots=True)
-class PairedSamples:
-    """The samples of the rounds that count, in their order; samples of the same place are of the same round."""
-
-    before_ms: list[float] = field(default_factory=list)
-    after_ms: list[float] = field(default_factory=list)
-
-
 def time_in_turns(
     before: TimedModel,
     after: TimedModel,
     rule: ProofRule,
     tell: Callable[[int, Gain], None],
     items: float = 1.0,
-    clock: Callable[[], float] = time.monotonic,
-) -> PairedSamples:
+) -> Rounds:
     """Time both models in alternating rounds until the gain is known well enough.
 
     The order changes from round to round. A round that other programs disturb is repeated, as far as that is worth it.
     """
-    samples, noise, began = PairedSamples(), NoiseMonitor(), clock()
+    rounds_ms: list[tuple[float, float]] = []
+    noise, began = NoiseMonitor(), time.monotonic()
     for number in count():
         taken = {model: model.sample(number, noise) for model in ((before, after), (after, before))[number % 2]}
         seconds = sum(it.seconds for it in taken.values())
@@ -194,13 +190,12 @@ def time_in_turns(
             noise.repeat(seconds)
             continue
         noise.count(seconds)
-        samples.before_ms.append(taken[before].latency_ms)
-        samples.after_ms.append(taken[after].latency_ms)
-        gain = paired_gain(samples.before_ms, samples.after_ms, items)
-        tell(len(samples.before_ms), gain)
-        if rule.is_done(len(samples.before_ms), clock() - began, gain):
+        rounds_ms.append((taken[before].latency_ms, taken[after].latency_ms))
+        gain = paired_gain(rounds_ms, items)
+        tell(len(rounds_ms), gain)
+        if rule.is_done(len(rounds_ms), time.monotonic() - began, gain):
             break
-    return samples
+    return rounds_ms
 
 
 _LOG = "proofs.log"
@@ -219,50 +214,63 @@ class RoundsDone(Event):
     seconds_left: float | None = None
 
 
-class Outcome(NamedTuple):
-    """A what-if with its proof, or else the reason why it could not be proved."""
+@dataclass(frozen=True, slots=True)
+class ProofOrder:
+    """The what-ifs of a model to prove, and the shapes and values of its inputs."""
 
-    what_if: WhatIf
-    proof: Proof | None
-    failure: str = ""
+    source: ModelSource
+    what_ifs: tuple[WhatIf, ...]
+    inputs: Mapping[str, Shape] = field(default_factory=dict)
+    values: Mapping[str, Numbers] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class ProofDone(Event):
+    """The end of a proof: its gain after so many rounds, or the reason why there is none."""
+
+    what_if: str
+    gain: MeasuredGain | None
+    failure: str
+    rounds: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prover:
-    """Proves the what-ifs of a model; results are those that a user of each runtime gets."""
+    """Proves the what-ifs of an order; results are those that a user of each runtime gets."""
 
-    source: ModelSource
+    order: ProofOrder
     place: Workplace
     signals: StopSignals
     tell: Callable[[Event], None]
     rule: ProofRule = field(default_factory=ProofRule)
-    inputs: Mapping[str, Shape] = field(default_factory=dict)
-    values: Mapping[str, Numbers] = field(default_factory=dict)
     limits: TimeLimits = field(default_factory=TimeLimits)
 
-    def prove_all(self, what_ifs: Sequence[WhatIf], queue: HostQueue) -> Iterator[Outcome]:
-        """Prove each what-if, and store its proof before it is yielded.
+    def prove_all(self, queue: HostQueue) -> None:
+        """Prove each what-if, and store its proof before it is told.
 
         No run measures meanwhile. `JobStopped` ends it early: the proofs until then are in the store.
         """
-        task = queued(WorkKind.PROOF, [self.source.name], self.place.data.path)
+        what_ifs = self.order.what_ifs
+        task = queued(WorkKind.PROOF, [self.order.source.name], self.place.data.path)
         with turn_on_host(queue, task, self.signals, lambda ahead: self.tell(Waiting(holder=ahead))) as ticket:
             for number, what_if in enumerate(what_ifs):
                 self.signals.check()
                 try:
-                    outcome = Outcome(what_if, self.prove(what_if, ticket, (number, len(what_ifs))))
+                    proof = self.prove(what_if, ticket, (number, len(what_ifs)))
                 except UserError as error:
-                    outcome = Outcome(what_if, None, str(error))
-                yield outcome
+                    self.tell(ProofDone(what_if.id, None, str(error)))
+                else:
+                    self.tell(ProofDone(what_if.id, measured_gain(proof), "", proof.before.count))
 
     def prove(self, what_if: WhatIf, ticket: Ticket, place: tuple[int, int]) -> Proof:
         """Prove a what-if, and store the proof; `place` is the number of proofs before it, and of all."""
         if what_if.change is None:
             raise ProofError("no runtime can run it: it is a bound")
         system, log = fingerprint(), self.place.data.log / _LOG
-        how, executions = (self.place, log, self.inputs, self.values), (what_if.baseline, what_if.change)
+        order, executions = self.order, (what_if.baseline, what_if.change)
+        how = self.place, log, order.inputs, order.values
         with self.signals.waiting():
-            before, after = (job_of(executed_model(self.source, it, *how)) for it in executions)
+            before, after = (job_of(executed_model(order.source, it, *how)) for it in executions)
         items = before.graph.batch_size / after.graph.batch_size
         copies = int(_MOST_MEMORY * system.memory_bytes / (before.memory_bytes + after.memory_bytes))
         if not copies:
@@ -290,8 +298,8 @@ class Prover:
             self._loaded(what_if.baseline, before, system, min(copies, COPIES), described) as timed_before,
             self._loaded(what_if.change, after, system, min(copies, COPIES), described) as timed_after,
         ):
-            samples = time_in_turns(timed_before, timed_after, self.rule, tell, items)
-        proof = _proof(what_if, what_if.change, before, after, samples, system)
+            rounds_ms = time_in_turns(timed_before, timed_after, self.rule, tell, items)
+        proof = _proof(what_if, what_if.change, before, after, rounds_ms, system)
         runtimes = (runtime_record(it.runtime, system) for it in executions)
         origins = self._origins(proof, executions, (before, after), described, system)
         with ResultsDatabase(self.place.data.store) as store:
@@ -309,7 +317,7 @@ class Prover:
     ) -> Iterator[Provenance]:
         """Yield where the samples on each runtime come from."""
         for runtime, versions in {it.runtime: known for it, known in zip(executions, described, strict=True)}.items():
-            path = self.source.in_format(runtime.traits.format).path
+            path = self.order.source.in_format(runtime.traits.format).path
             own = [job.key.model for it, job in zip(executions, jobs, strict=True) if it.runtime == runtime]
             found = provenance(proof.uuid, system, runtime, versions, model_digests((key, path) for key in own))
             log, program = self.place.data.log / _LOG, self.place.worker_program
@@ -323,18 +331,16 @@ class Prover:
         self, execution: Execution, job: Job, system: System, copies: int, described: list[Described]
     ) -> Iterator[TimedModel]:
         """Load a model into a new worker, in up to so many copies; add the versions in the worker to `described`."""
-        place, log, waiting = self.place, self.place.data.log / _LOG, self.signals.waiting
-        how = execution, place, log, waiting, lambda _: None, system.memory_bytes, self.limits
-        with execution_worker(*how) as worker:
+        log, waiting = self.place.data.log / _LOG, self.signals.waiting
+        with execution_worker(execution, self.place, log, waiting, system.memory_bytes, self.limits) as worker:
             described.append(worker.describe())
             yield load_whole(job, execution, lambda program: TimedModel(worker, program, job.expected_ms, copies))
 
 
-def _proof(
-    what_if: WhatIf, change: Execution, before: Job, after: Job, samples: PairedSamples, system: System
-) -> Proof:
+def _proof(what_if: WhatIf, change: Execution, before: Job, after: Job, rounds_ms: Rounds, system: System) -> Proof:
     items = before.graph.batch_size / after.graph.batch_size
-    gain, predicted = with_placement(paired_gain(samples.before_ms, samples.after_ms, items)), what_if.uncorrected_gain
+    gain, predicted = with_placement(paired_gain(rounds_ms, items)), what_if.uncorrected_gain
+    before_ms, after_ms = zip(*rounds_ms, strict=True)
     return Proof(
         when=utc_now(),
         model=before.key.model,
@@ -348,41 +354,21 @@ def _proof(
         changed_runtime=change.runtime.identity,
         changed_level=after.graph.level,
         changed_batch_size=after.graph.batch_size,
-        before=summarise(samples.before_ms),
-        after=summarise(samples.after_ms),
+        before=summarise(before_ms),
+        after=summarise(after_ms),
         gain=gain.value,
         gain_low=gain.low,
         gain_high=gain.high,
         predicted_gain=predicted.value,
         predicted_low=predicted.low,
         predicted_high=predicted.high,
-        samples_ms=tuple(samples.before_ms),
-        changed_samples_ms=tuple(samples.after_ms),
+        samples_ms=before_ms,
+        changed_samples_ms=after_ms,
     )
 
 
 # A viewer that draws after each round would disturb the next one.
 _SECONDS_BETWEEN_ROUNDS = 1.0
-
-
-@dataclass(frozen=True, slots=True)
-class ProofOrder:
-    """The what-ifs of a model to prove, and the shapes and values of its inputs."""
-
-    source: ModelSource
-    what_ifs: tuple[WhatIf, ...]
-    inputs: Mapping[str, Shape] = field(default_factory=dict)
-    values: Mapping[str, Numbers] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True)
-class ProofDone(Event):
-    """The end of a proof: its gain after so many rounds, or the reason why there is none."""
-
-    what_if: str
-    gain: MeasuredGain | None
-    failure: str
-    rounds: int = 0
 
 
 PROOF = JobKind(WorkKind.PROOF, ProofOrder, event_kinds(RoundsDone, ProofDone), f"{__name__}:work_on_proofs")
@@ -404,18 +390,10 @@ def thinned(tell: Callable[[Event], None], clock: Callable[[], float] = time.mon
     return tell_some
 
 
-def prove(order: ProofOrder, place: Workplace, signals: StopSignals, tell: Callable[[Event], None]) -> None:
-    """Prove what-ifs; the proofs before an error or a signal are stored."""
-    told, inputs, values = thinned(tell), order.inputs, order.values
-    prover = Prover(source=order.source, place=place, signals=signals, tell=told, inputs=inputs, values=values)
-    for what_if, proof, failure in prover.prove_all(order.what_ifs, host_queue()):
-        gain, rounds = (None, 0) if proof is None else (measured_gain(proof), proof.before.count)
-        tell(ProofDone(what_if.id, gain, failure, rounds))
-
-
 def carry_out_proofs(job: JobAtWork[ProofOrder]) -> None:
-    """Prove the what-ifs of a job."""
-    prove(job.request, Workplace(job.data), job.signals, job.tell)
+    """Prove the what-ifs of a job; the proofs before an error or a signal are stored."""
+    place, tell = Workplace(job.data), thinned(job.tell)
+    Prover(order=job.request, place=place, signals=job.signals, tell=tell).prove_all(host_queue())
 
 
 def work_on_proofs(folder: str, data: str) -> None:

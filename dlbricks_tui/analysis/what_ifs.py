@@ -63,13 +63,6 @@ class Axes(NamedTuple):
     batch_size: int
 
 
-class WholeModel(NamedTuple):
-    """A whole model that was timed in an execution."""
-
-    execution: Execution
-    latency: Latency
-
-
 def axes_of(one: MeasuredExecution) -> Axes:
     """Return the choices of an execution, with the number of threads that the framework starts."""
     runtime, variant, environment = one.execution.runtime, one.found.variant, one.execution.runtime.settings.environment
@@ -81,12 +74,13 @@ def what_ifs_of(
     baseline: MeasuredExecution,
     others: Iterable[MeasuredExecution],
     lacking: Mapping[Precision, str] | None = None,
-    by_default: WholeModel | None = None,
+    by_default: tuple[Execution, Latency] | None = None,
 ) -> tuple[WhatIf, ...]:
     """Return all changes of one choice whose latency the stored results tell, by kind.
 
     Only executions count in which every layer was measured. `lacking` has the instructions for each precision that the
-    processor does not have. `by_default` is the baseline with the engine that programs get by default.
+    processor does not have. `by_default` is the baseline with the engine that programs get by default, and the
+    latency of the whole model in it.
     """
     if baseline.estimate.composed is None or baseline.estimate.is_partial:
         return ()
@@ -96,7 +90,7 @@ def what_ifs_of(
         *changes.parallel(),
         *changes.kernels(),
         *changes.runtimes(),
-        *([] if by_default is None else [changes.default_engine(by_default)]),
+        *([] if by_default is None else [changes.default_engine(*by_default)]),
         *changes.fusion(),
         *changes.precisions(),
         *changes.threads(),
@@ -185,21 +179,13 @@ class _Changes:
         version = [int(word) for word in one.execution.runtime.version.split(".") if word.isdecimal()]
         return same, version, 0.0 if same else -latency_of(one).value_ms
 
-    def default_engine(self, whole: WholeModel) -> WhatIf:
+    def default_engine(self, execution: Execution, latency: Latency) -> WhatIf:
         """Return what the engine of programs without settings costs: whole models tell it, and layers do not."""
         before = self.baseline.found.end_to_end or latency_of(self.baseline)
-        traits = whole.execution.runtime.traits
+        traits = execution.runtime.traits
         settings = " ".join(f"{name}={value}" for name, value in traits.default_engine)
-        return WhatIf(
-            f"{WhatIfKind.RUNTIME.value}-default-engine",
-            WhatIfKind.RUNTIME,
-            self.baseline.execution,
-            whole.execution,
-            whole.latency.value_ms,
-            gain_between(before, whole.latency),
-            (),
-            f"{settings}, the default of {traits.title}",
-        )
+        how, name = f"{settings}, the default of {traits.title}", "default-engine"
+        return self._what_if(WhatIfKind.RUNTIME, name, execution, latency, (), how, self.baseline, before)
 
     def fusion(self) -> Iterator[WhatIf]:
         """Yield what fusing layers saves, and what it would save where layers could have been fused and were not."""

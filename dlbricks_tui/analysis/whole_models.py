@@ -78,21 +78,19 @@ def job_of(model: CutModel) -> Job:
     return found[0]
 
 
-@contextmanager
 def execution_worker(
     execution: Execution,
     place: Workplace,
     log: Path,
     waiting: Callable[[], AbstractContextManager[None]],
-    tell_lost: Callable[[str], None],
     memory_bytes: int,
     limits: TimeLimits,
-) -> Iterator[SupervisedWorker]:
-    """Start a worker that runs models as an execution does; `tell_lost` takes the reason when it is lost."""
+    tell_lost: Callable[[str], None] = lambda _: None,
+) -> AbstractContextManager[SupervisedWorker]:
+    """Return a worker that runs models as an execution does; `tell_lost` takes the reason when it is lost."""
     # Measurements have these settings too; operators side by side need the usual ones.
     runtime = execution.runtime if execution.runtime.at_once > 1 else execution.runtime.as_timed()
-    with open_worker(runtime, place.worker_program, log, waiting, tell_lost, memory_bytes, limits) as worker:
-        yield worker
+    return open_worker(runtime, place.worker_program, log, waiting, tell_lost, memory_bytes, limits)
 
 
 def load_whole(job: Job, execution: Execution, load: Callable[[Program], Loaded]) -> Loaded:

@@ -343,7 +343,7 @@ def gap_cells(it: ModelRow) -> tuple[Cell, ...]:
     parts_ms = gap.slower_layers_ms, gap.conversions_ms, gap.unexplained_ms
     unexplained = None if gap.unexplained_ms is None else shares.unexplained
     parts = shares.best, shares.slower_layers, shares.conversions, unexplained
-    return milliseconds(gap.total_ps), *parts_ms, *parts
+    return gap.total_ms, *parts_ms, *parts
 
 
 def csv_rows(models: Sequence[ModelRow]) -> list[tuple[Cell, ...]]:

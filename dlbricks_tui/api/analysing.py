@@ -34,7 +34,7 @@ from dlbricks_tui.analysis.what_if import (
     measured_gain,
     newest_proofs,
 )
-from dlbricks_tui.analysis.what_ifs import Host, Lack, WholeModel, expected_seconds, lacks_of, requests_for, what_ifs_of
+from dlbricks_tui.analysis.what_ifs import Host, Lack, expected_seconds, lacks_of, requests_for, what_ifs_of
 from dlbricks_tui.analysis.whole_models import WrittenTimes, written_times
 from dlbricks_tui.api.estimating import Answer, Estimator
 from dlbricks_tui.api.measuring import measured_batch_sizes
@@ -44,7 +44,7 @@ from dlbricks_tui.bricks.decomposition import decompose
 from dlbricks_tui.bricks.identity import end_to_end_keys
 from dlbricks_tui.bricks.programs import ProgramError
 from dlbricks_tui.errors import UserError
-from dlbricks_tui.estimate.compositions import milliseconds
+from dlbricks_tui.estimate.explanation import layer_latencies
 from dlbricks_tui.estimate.inquiry import Inquiry
 from dlbricks_tui.estimate.knowledge import Latency
 from dlbricks_tui.estimate.lookup import end_to_end
@@ -302,7 +302,7 @@ class Analyser:
             )
         return None
 
-    def _by_default(self, baseline: MeasuredExecution) -> WholeModel | None:
+    def _by_default(self, baseline: MeasuredExecution) -> tuple[Execution, Latency] | None:
         """Return the whole model with the engine that programs get by default; None if it was not timed so."""
         way = baseline.found.way
         # The method alone times whole models with that engine anyway.
@@ -315,7 +315,7 @@ class Analyser:
         if timed is None:
             return None
         latency = Latency(timed.trimmed_mean_ms, timed.low_ms, timed.high_ms)
-        return WholeModel(replace(baseline.execution, runtime=runtime), latency)
+        return replace(baseline.execution, runtime=runtime), latency
 
     def _missing(self, answer: Answer, baseline: MeasuredExecution, threads: int, peaks: str) -> Iterator[MissingPart]:
         """Yield what the analysis lacks, on this host, with the commands that measure it."""
@@ -577,12 +577,8 @@ def kernels_of(
         kernels = explain(baseline.graph, runtime, data.log / "kernels.log", started=started)
     finally:
         ticket.leave()
-    times_ms = [0.0] * len(baseline.graph.layers)
-    for part in baseline.parts:
-        # The layers of a longer sequence share its time.
-        for layer in part.layers:
-            times_ms[layer] += milliseconds(part.paid_ps) / len(part.layers)
-    return tuple([TimedKernel(it, baseline.graph.layers[it.layer].name, times_ms[it.layer]) for it in kernels])
+    times_ms, layers = layer_latencies(baseline.estimate), baseline.graph.layers
+    return tuple([TimedKernel(it, layers[it.layer].name, times_ms.get(it.layer, 0.0)) for it in kernels])
 
 
 def kernels_or_none(

@@ -25,8 +25,8 @@ from dlbricks_tui.api.language_answers import (
     questions,
 )
 from dlbricks_tui.errors import UserError
-from dlbricks_tui.estimate.comparison import WIDEST_OF_THE_BEST, Prices, cost_of, names_of, read_prices
-from dlbricks_tui.estimate.system_estimate import find_system
+from dlbricks_tui.estimate.comparison import Prices, cost_of, price_of, read_prices
+from dlbricks_tui.estimate.system_estimate import WIDEST_OF_THE_BEST, find_system
 from dlbricks_tui.host.fingerprint import fingerprint
 from dlbricks_tui.jobs.errors import JobError
 from dlbricks_tui.jobs.events import Event
@@ -510,7 +510,7 @@ class _OnSystems:
         return BrickPredictor.of_system(self._store, system, runtime, threads)
 
     def _cost(self, answer: LanguageAnswer, system: System) -> TokenCost | None:
-        price = self._prices.of(names_of(system.id, {system.id: system}))
+        price = price_of(self._prices, system.id, system)
         if price is None:
             return None
 

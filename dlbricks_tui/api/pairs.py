@@ -288,12 +288,8 @@ def compare_estimates(of: str, first: EstimatedSide, second: EstimatedSide, *, c
 
 
 def _estimate_of(found: SystemEstimate) -> Latency | None:
-    from dlbricks_tui.estimate.knowledge import Latency
-
-    composed = found.estimate.composed
-    if composed is None or found.estimate.is_partial or not composed.sequential_ms > 0:
-        return None
-    return Latency(composed.sequential_ms, composed.interval.low_ms, composed.interval.high_ms)
+    latency = found.estimate.latency
+    return latency if latency is not None and latency.value_ms > 0 else None
 
 
 def _estimate_remarks(

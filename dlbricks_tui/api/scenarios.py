@@ -14,7 +14,6 @@ from dlbricks_tui.api.opening import reference_to, run_command
 from dlbricks_tui.api.scope import MeasuredRuntimes, MeasurementScope
 from dlbricks_tui.bricks.identity import end_to_end_keys
 from dlbricks_tui.estimate.inquiry import Inquiry
-from dlbricks_tui.estimate.knowledge import Latency
 from dlbricks_tui.estimate.system_estimate import SystemEstimate
 from dlbricks_tui.host.fingerprint import fingerprint
 from dlbricks_tui.measure.carriers import PLACEMENT_SHARE
@@ -373,12 +372,9 @@ class _Scenarios:
         if streams and (timed is None or timed.when < streams[-1].when):
             return streamed_service(streams, PLACEMENT_SHARE)
         if timed is not None and found.end_to_end is not None:
-            return timed_service(size, inquiry.end_to_end_samples_ms(found.way), found.end_to_end, PLACEMENT_SHARE)
-        composed = found.estimate.composed
-        if composed is None or found.estimate.is_partial:
-            return None
-        latency = Latency(composed.sequential_ms, composed.interval.low_ms, composed.interval.high_ms)
-        return composed_service(size, latency, self._brick_samples(found))
+            return timed_service(size, inquiry.steady_samples_ms(timed), found.end_to_end, PLACEMENT_SHARE)
+        latency = found.estimate.latency
+        return None if latency is None else composed_service(size, latency, self._brick_samples(found))
 
     def _brick_samples(self, found: SystemEstimate) -> Iterator[BrickSamples]:
         """Yield the samples of each measured brick of an estimate."""

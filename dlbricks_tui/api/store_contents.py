@@ -18,7 +18,7 @@ from dlbricks_tui.estimate.comparison import (
     against_quickest,
     candidates,
     cheapest,
-    names_of,
+    price_of,
     quickest,
     read_prices,
 )
@@ -115,7 +115,7 @@ def known_systems(store: ResultsDatabase, data: DataFolder, host: System | None 
     return tuple(
         KnownSystem(
             system,
-            prices.of(names_of(system.id, known)),
+            price_of(prices, system.id, system),
             tuple(way for way in ways if way.system == system.id),
             host is not None and system.id == host.id,
             tuple(each for each in peaks if each.system == system.id),
@@ -169,7 +169,7 @@ def candidate_documents(found: Sequence[Candidate]) -> Iterator[dict[str, Any]]:
     for it, change in zip(found, against_quickest(found), strict=True):
         one, way, composed = it.estimate, it.estimate.way, it.estimate.estimate.composed
         # Of the latency above it: measured, or else estimated.
-        interval = one.figure.latency[1:] if one.figure is not None else tuple(composed.interval) if composed else None
+        interval = one.figure.latency[1:] if one.figure is not None else composed.latency[1:] if composed else None
         yield {
             "model": one.estimate.model,
             "system": way.system,

@@ -82,9 +82,9 @@ def compare_combinations(args: Arguments) -> int:
             "name the runtime, threads or batch size to see what measures the rest"
         )
     for it in ranking.combinations if ranking.on_this_host else ():
-        if it.comparable.is_predicted and it.point.cure:
+        if it.point.is_predicted and it.point.cure:
             narrate(f"predicted: run `{it.point.cure}` to measure it")
-    measured = all(it.ratio is not None and not it.comparable.is_predicted for it in ranking.combinations)
+    measured = all(it.ratio is not None and not it.point.is_predicted for it in ranking.combinations)
     return Status.of(ranking.refusals or not measured)
 
 

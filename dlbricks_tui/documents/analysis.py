@@ -247,7 +247,7 @@ class AnalysisDocument:
         against = "the end-to-end latency"
         if gap.unexplained_ms is None:
             against = "the estimate, as nothing is timed end to end"
-        yield Sentence(f"gap to the best: {in_ms(from_picoseconds(gap.total_ps))} of {against}", "heading")
+        yield Sentence(f"gap to the best: {in_ms(gap.total_ms)} of {against}", "heading")
         if with_bar:
             bar = "".join(it.sign.mark * round(max(0.0, it.share or 0.0) * _BAR) for it in parts)
             yield Sentence(f"[{bar.rjust(_BAR, BEST.mark)}]")
@@ -498,12 +498,12 @@ def gaps_table(models: Sequence[ModelRow]) -> Table[Sequence[str]]:
 
     def share(title: str, it: ModelRow) -> float | None:
         parts, gap = it.shares, it.gap
-        if parts is None or gap is None or (title == "UNEXPLAINED" and gap.unexplained_ps is None):
+        if parts is None or gap is None or (title == "UNEXPLAINED" and gap.unexplained_ms is None):
             return None
         return 100 * dict(zip((*_GAP_SHARES, "UNEXPLAINED"), parts, strict=True))[title]
 
     columns = [
-        _Numbers("GAP ms", lambda it: None if it.gap is None else from_picoseconds(it.gap.total_ps), milliseconds),
+        _Numbers("GAP ms", lambda it: None if it.gap is None else it.gap.total_ms, milliseconds),
         *(_Numbers(it, partial(share, it), "{:.1f}".format, middle) for it in (*_GAP_SHARES, "UNEXPLAINED")),
     ]
     return _table("GAP in % of the latency", "median", columns, models)

@@ -30,7 +30,6 @@ from dlbricks_tui.estimate.explanation import (
     by_region,
     by_type,
     costliest,
-    parallel_gain,
     residual,
 )
 from dlbricks_tui.estimate.parts import SlowPart, slowest
@@ -172,7 +171,7 @@ class EstimateDocument:
         elif self.one.estimate.is_partial:
             yield from self.cautions()
         else:
-            interval = composed.interval
+            interval = composed.latency
             half = percent((interval.high_ms - interval.low_ms) / 2 / composed.sequential_ms, 1)
             if one.end_to_end is None:
                 yield Sentence(f"a sum of its bricks, sure to ±{half}; not measured end to end")
@@ -191,7 +190,7 @@ class EstimateDocument:
         if composed is None:
             return
         # The gain of a part says little about the whole model.
-        of_part, gain = ", this part" if one.estimate.is_partial else "", parallel_gain(composed)
+        of_part, gain = ", this part" if one.estimate.is_partial else "", composed.parallel_gain
         remarks = f"{gain:.2f} times as fast{of_part}", f"{gain:.2f} times{of_part}"
         parallel = BarFigure("parallel", self._sum(composed.parallel_ms), composed.parallel_ms, remarks=remarks)
         rows = [self._sequential(composed), parallel]
@@ -333,7 +332,7 @@ class EstimateDocument:
         return residual(self.one)
 
     def _sequential(self, composed: Composed) -> BarFigure:
-        low, high = composed.interval.low_ms, composed.interval.high_ms
+        low, high = composed.latency.low_ms, composed.latency.high_ms
         ends = f"{milliseconds(low, precise=True)} to {in_ms(high)}"
         coverage = self.one.estimate.coverage
         text, value_ms = self._sum(composed.sequential_ms), composed.sequential_ms

@@ -165,7 +165,7 @@ def _interval(it: SystemEstimate) -> str:
     composed = it.estimate.composed
     if composed is None:
         return "-"
-    return f"{milliseconds(composed.interval.low_ms, precise=True)} to {in_ms(composed.interval.high_ms)}"
+    return f"{milliseconds(composed.latency.low_ms, precise=True)} to {in_ms(composed.latency.high_ms)}"
 
 
 def _marks(estimates: Sequence[SystemEstimate]) -> Iterator[Part]:

@@ -80,7 +80,7 @@ def ranking_columns(ranking: Ranking) -> tuple[Column[Ranked], ...]:
         return Column(column.title, lambda it: column.cell(it.point), column.kind, _style, is_key=True)
 
     def rate(it: Ranked) -> str:
-        return PREDICTED * it.comparable.is_predicted + or_dash(milliseconds, it.per_second)
+        return PREDICTED * it.point.is_predicted + or_dash(milliseconds, it.point.per_second)
 
     are_measured = all(it.point.measured_ms is not None for it in found if it.ratio is not None)
     against: Column[Ranked] = Column("against best", against_best, style=_style)
@@ -98,7 +98,7 @@ def ranking_columns(ranking: Ranking) -> tuple[Column[Ranked], ...]:
 def figure_remarks(ranking: Ranking) -> Iterator[Part]:
     """Yield what the mark of predictions means, and what the figures leave out."""
     found = ranking.combinations
-    if any(it.comparable.is_predicted for it in found):
+    if any(it.point.is_predicted for it in found):
         yield Sentence(PREDICTED_LEGEND)
     yield from map(Sentence, remarks_on(it.point.precision for it in found))
 
@@ -140,39 +140,39 @@ def ranking_answer(ranking: Ranking, bound_ms: float | None = None) -> str:
     under = "" if bound_ms is None else f"Under {bound_ms:g} ms: "
     name, figures = combination_name(best, ranking.combinations), _figures(best)
     left = len(ranking.combinations) - 1
-    if not under and not best.comparable.is_predicted and all(it.comparable.is_predicted for it in others):
+    if not under and not best.point.is_predicted and all(it.point.is_predicted for it in others):
         told = f"; {counted(left, 'other')} {'was' if left == 1 else 'were'} not" if left else ""
         return f"Only {name} was measured: {figures}{told}.{_quicker_prediction(ranking)}"
     if not best.is_best:
         return f"{under}{name} may be best, but it is predicted too uncertainly: {figures}."
     measured = ""
-    if not best.comparable.is_predicted and any(it.comparable.is_predicted for it in others):
+    if not best.point.is_predicted and any(it.point.is_predicted for it in others):
         # Where predictions fill a matrix, most of the others are some.
-        others, measured = [it for it in others if not it.comparable.is_predicted], " measured"
+        others, measured = [it for it in others if not it.point.is_predicted], " measured"
     slower = [it.ratio or 1.0 for it in others if it.verdict is Verdict.SLOWER]
     counts = verdict_counts([it.verdict for it in others if it.verdict is not None])
     if slower:
         counts = counts.replace(Verdict.SLOWER.value, f"slower by up to {percent(max(slower) - 1.0)}")
     told = f"; of {counted(len(others), 'other')}{measured} {counts}" if others else ""
     by = " by throughput" if len({it.point.batch_size for it in ranking.combinations}) > 1 else ""
-    verdict = f"{'is predicted to be' if best.comparable.is_predicted else 'is'} best{by}"
+    verdict = f"{'is predicted to be' if best.point.is_predicted else 'is'} best{by}"
     # The answer of all other places, if the best combination is another one.
     usual, answer = "", ranking.answer
-    if not under and answer is not None and answer is not best and answer.comparable.latency is not None:
+    if not under and answer is not None and answer is not best and answer.point.latency is not None:
         named = combination_name(answer, ranking.combinations)
-        usual = f" At batch {ranking.own_batch}, as the model is: {in_ms(answer.comparable.latency.value_ms)}, {named}."
+        usual = f" At batch {ranking.own_batch}, as the model is: {in_ms(answer.point.latency.value_ms)}, {named}."
     return f"{under}{name} {verdict}: {figures}{told}.{_quicker_prediction(ranking)}{usual}"
 
 
 def _figures(it: Ranked) -> str:
-    sign = PREDICTED * it.comparable.is_predicted
-    latency = "" if it.comparable.latency is None else f"{sign}{in_ms(it.comparable.latency.value_ms)}"
-    return f"{latency}, {sign}{milliseconds(it.per_second or 0.0)} per second"
+    sign = PREDICTED * it.point.is_predicted
+    latency = "" if it.point.latency is None else f"{sign}{in_ms(it.point.latency.value_ms)}"
+    return f"{latency}, {sign}{milliseconds(it.point.per_second or 0.0)} per second"
 
 
 def _quicker_prediction(ranking: Ranking) -> str:
     """Return the combination that is predicted to be faster than the best measured one, as a sentence."""
-    found = (it for it in ranking.combinations if it.comparable.is_predicted and it.verdict is Verdict.FASTER)
+    found = (it for it in ranking.combinations if it.point.is_predicted and it.verdict is Verdict.FASTER)
     quicker = next(found, None)
     if quicker is None:
         return ""
@@ -189,7 +189,7 @@ def _interval(it: Ranked) -> str:
     composed, estimate_ms = it.point.found.estimate.composed, it.point.estimate_ms
     if composed is None or not estimate_ms:
         return "-"
-    return f"+-{percent((composed.interval.high_ms - composed.interval.low_ms) / 2 / estimate_ms, 1)}"
+    return f"+-{percent((composed.latency.high_ms - composed.latency.low_ms) / 2 / estimate_ms, 1)}"
 
 
 def against_best(it: Ranked) -> str:
@@ -287,10 +287,10 @@ def matrix_columns(
 
 def cell_text(it: Ranked | None, *, by_rate: bool = False, unknown: str = UNKNOWN) -> str:
     """Return the latency of a cell in ms, or its throughput: `15.00`, `~15.00`, `best 15.00`."""
-    if it is None or it.comparable.latency is None:
+    if it is None or it.point.latency is None:
         return unknown
-    value = it.per_second or 0.0 if by_rate else it.comparable.latency.value_ms
-    return f"{BEST} " * it.is_best + PREDICTED * it.comparable.is_predicted + milliseconds(value)
+    value = it.point.per_second or 0.0 if by_rate else it.point.latency.value_ms
+    return f"{BEST} " * it.is_best + PREDICTED * it.point.is_predicted + milliseconds(value)
 
 
 def cell_style(row: MatrixRow, batch_size: int) -> str:
@@ -298,7 +298,7 @@ def cell_style(row: MatrixRow, batch_size: int) -> str:
     it = row.cells.get(batch_size)
     if it is None or it.ratio is None:
         return "muted"
-    return "good" if it.is_best else "muted" if it.comparable.is_predicted else "text"
+    return "good" if it.is_best else "muted" if it.point.is_predicted else "text"
 
 
 def cell_parts(ranking: Ranking, row: MatrixRow, batch_size: int, bound_ms: float | None = None) -> Iterator[Part]:
@@ -306,17 +306,17 @@ def cell_parts(ranking: Ranking, row: MatrixRow, batch_size: int, bound_ms: floa
     it = row.cells.get(batch_size)
     words = [each for axis in _axes_of_rows(ranking) if (each := axis.words(row.point))]
     yield Sentence(", ".join([*words, batch_in_words(batch_size)]), "strong")
-    if not ranking.is_read and (it is None or it.comparable.latency is None):
+    if not ranking.is_read and (it is None or it.point.latency is None):
         yield Sentence("the model is being read in this combination")
         return
-    if it is None or it.comparable.latency is None:
+    if it is None or it.point.latency is None:
         reason = None if it is None else missing_figures(it.point)
         yield Sentence(
             "; ".join(ranking.refusals) or "not measured" if reason is None else reason[0].removesuffix(": ")
         )
         return
     point, found = it.point, it.point.found
-    rate, age = f", {milliseconds(it.per_second or 0.0)} per second", age_words(found.measured_between)
+    rate, age = f", {milliseconds(it.point.per_second or 0.0)} per second", age_words(found.measured_between)
     told = f", {age}" if age else ""
     if point.measured_ms is not None:
         yield Fact("measured", in_ms(point.measured_ms) + rate, told)
@@ -324,7 +324,7 @@ def cell_parts(ranking: Ranking, row: MatrixRow, batch_size: int, bound_ms: floa
     if point.estimate_ms is not None:
         name = "predicted" if found.estimate.coverage.predicted else "estimate"
         yield Fact(name, in_ms(point.estimate_ms) + rate, f", 95 % {interval_text(point)}{told}")
-    if bound_ms is not None and it.comparable.latency.value_ms > bound_ms:
+    if bound_ms is not None and it.point.latency.value_ms > bound_ms:
         yield Fact("against best", f"above the bound of {bound_ms:g} ms")
     elif it.ratio is not None and len(ranking.combinations) > 1:
         reason_why = it.change.reason if it.change is not None else ""

@@ -205,7 +205,7 @@ def interval_text(point: Point) -> str:
     composed = point.found.estimate.composed
     if composed is None or point.estimate_ms is None:
         return "-"
-    return " to ".join(milliseconds(it, precise=True) for it in (composed.interval.low_ms, composed.interval.high_ms))
+    return " to ".join(milliseconds(it, precise=True) for it in (composed.latency.low_ms, composed.latency.high_ms))
 
 
 class CurveSeries(NamedTuple):

@@ -9,8 +9,8 @@ import numpy as np
 
 from dlbricks_tui.estimate.estimate import Estimate
 from dlbricks_tui.estimate.knowledge import Pair
-from dlbricks_tui.estimate.nearest import LEAST_MS
-from dlbricks_tui.estimate.transfer import Deviations, Numbers
+from dlbricks_tui.estimate.nearest import LEAST_MS, Numbers
+from dlbricks_tui.estimate.transfer import Deviations
 
 # The bricks among which the most informative ones are chosen: those with the largest shares of the models.
 _MOST_CANDIDATES = 600

@@ -10,16 +10,14 @@ from typing import Any, NamedTuple
 
 from dlbricks_tui.bricks.cutting import Cut
 from dlbricks_tui.estimate.compositions import EstimateError, parse_toml, read_text
-from dlbricks_tui.estimate.system_estimate import FigureBasis, SystemEstimate
-from dlbricks_tui.store.change import BESIDE_BEST, Change, Timing, known_changes
+from dlbricks_tui.estimate.system_estimate import SystemEstimate
+from dlbricks_tui.store.change import BESIDE_BEST, Change, known_changes
 from dlbricks_tui.store.records import System
 from dlbricks_tui.store.selections import Way
 
 PRICES_FILE = "prices.toml"
 _WHAT = "prices file"
 _TABLE = "dollars_per_hour"
-# Half of the interval of a predicted latency that may be the best, as a share of it.
-WIDEST_OF_THE_BEST = 0.2
 _HOURS_PER_MS = 1.0 / 3_600_000.0
 # No machine costs more. Without a limit costs could overflow.
 _HIGHEST = 1_000_000
@@ -28,14 +26,14 @@ _HIGHEST = 1_000_000
 DELIVERED: Mapping[str, float] = {"c4.xlarge": 0.199, "c4.2xlarge": 0.398, "c5.xlarge": 0.17, "c5.2xlarge": 0.34}
 
 
-class Prices(NamedTuple):
-    """Dollars per hour by the id, the name or the instance type of a system."""
+# Dollars per hour by the id, the name or the instance type of a system.
+Prices = Mapping[str, float]
 
-    per_hour: Mapping[str, float]
 
-    def of(self, names: Iterable[str]) -> float | None:
-        """Return the price of the first of these names that has one."""
-        return next((self.per_hour[name] for name in names if name in self.per_hour), None)
+def price_of(prices: Prices, system: str, known: System | None) -> float | None:
+    """Return the price of a system by its most specific name that has one; without a record only its id is known."""
+    names = (system,) if known is None else (system, known.name, known.instance_type)
+    return next((prices[name] for name in names if name in prices), None)
 
 
 def cost_of(latency_ms: float, dollars_per_hour: float) -> float:
@@ -47,9 +45,8 @@ def read_prices(data: Path) -> Prices:
     """Return the built-in prices, overridden by those of the user's file, if there is one."""
     file = data / PRICES_FILE
     if not file.exists():
-        return Prices(DELIVERED)
-    own = parse_prices(read_text(file, _WHAT), f"{_WHAT} {file}")
-    return Prices({**DELIVERED, **own})
+        return DELIVERED
+    return {**DELIVERED, **parse_prices(read_text(file, _WHAT), f"{_WHAT} {file}")}
 
 
 def parse_prices(text: str, where: str) -> dict[str, float]:
@@ -88,11 +85,8 @@ class Candidate(NamedTuple):
 
     @property
     def competes(self) -> bool:
-        """True if it may be the best: all layers were measured, or predicted with a narrow interval."""
-        figure = self.estimate.figure
-        if self.complete or figure is None:
-            return self.complete
-        return figure.latency.high_ms - figure.latency.low_ms <= 2 * WIDEST_OF_THE_BEST * self.latency_ms
+        """True if it may be the best."""
+        return self.estimate.figure is not None and self.estimate.figure.may_be_best
 
 
 def candidates(
@@ -104,16 +98,10 @@ def candidates(
         figure = one.figure
         latency_ms = one.sequential_ms if figure is None else figure.latency.value_ms
         if latency_ms is not None:
-            price = prices.of(names_of(one.way.system, systems))
+            price = price_of(prices, one.way.system, systems.get(one.way.system))
             cost = None if price is None else cost_of(latency_ms, price)
             found.append(Candidate(one, latency_ms, figure is not None and figure.is_measured, price, cost))
     return tuple(sorted(found, key=lambda it: (not it.competes, it.latency_ms, it.estimate.way)))
-
-
-def names_of(system: str, systems: Mapping[str, System]) -> tuple[str, ...]:
-    """Return the names of a system in a price table, the most specific first."""
-    known = systems.get(system)
-    return (system,) if known is None else (system, known.name, known.instance_type)
 
 
 def quickest(found: Iterable[Candidate]) -> Candidate | None:
@@ -151,20 +139,12 @@ def remarks_on(found: Sequence[Candidate]) -> list[str]:
 def against_quickest(found: Sequence[Candidate]) -> list[Change | None]:
     """Return the change of each candidate from the quickest; None for that itself and for sums of some layers."""
     best = quickest(found)
-    first = None if best is None else _timing(best)
-    changes = known_changes([(first, None if it is best else _timing(it)) for it in found], BESIDE_BEST)
+    first = None if best is None else best.estimate.tested
+    changes = known_changes([(first, None if it is best else it.estimate.tested) for it in found], BESIDE_BEST)
     return [
         None if best is None or change is None else change.around(it.latency_ms / best.latency_ms)
         for it, change in zip(found, changes, strict=True)
     ]
-
-
-def _timing(it: Candidate) -> Timing | None:
-    figure = it.estimate.figure
-    if figure is None or not figure.latency.value_ms > 0:
-        return None
-    is_measured = figure.basis is FigureBasis.MEASURED
-    return (it.estimate.timing if is_measured else None) or figure.latency.timing(end_to_end=is_measured)
 
 
 def _lacking(it: Candidate) -> list[str]:

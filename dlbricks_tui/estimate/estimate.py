@@ -6,7 +6,7 @@ Its interval comes from the intervals of the bricks, the error of the method, an
 import math
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import NamedTuple
 
@@ -41,17 +41,6 @@ def method_doubt(protocol: str) -> float:
     return _SIGMAS * _ERROR_OF_ALONE if protocol.startswith(_ALONE) else 0.0
 
 
-class Interval(NamedTuple):
-    """The 95 % interval of a latency."""
-
-    low_ms: float
-    high_ms: float
-
-    @property
-    def width_ms(self) -> float:
-        return self.high_ms - self.low_ms
-
-
 class HalfIntervals(NamedTuple):
     """The parts of an interval below and above the estimate."""
 
@@ -65,11 +54,11 @@ class HalfIntervals(NamedTuple):
     predicted_below_ms: float = 0.0
     predicted_above_ms: float = 0.0
 
-    def around(self, latency_ms: float) -> Interval:
-        """Return the interval of an estimate; errors of sampling, method and predictions are independent."""
+    def around(self, latency_ms: float) -> Latency:
+        """Return an estimate with its interval; errors of sampling, method and predictions are independent."""
         below = math.hypot(self.sampling_below_ms, self.predicted_below_ms, self.method_ms)
         above = math.hypot(self.sampling_above_ms, self.predicted_above_ms, self.method_ms) + self.lacking_ms
-        return Interval(max(0.0, latency_ms - below), latency_ms + above)
+        return Latency(latency_ms, max(0.0, latency_ms - below), latency_ms + above)
 
 
 def doubt_about(parts: Iterable[Part], latency_ms: float, relative_doubt: float, shared: float = 1.0) -> HalfIntervals:
@@ -153,20 +142,30 @@ class Options(NamedTuple):
 
 
 class Composed(NamedTuple):
-    """The latency by each composition; the interval is the sequential one's."""
+    """The latency by each composition."""
 
-    sequential_ms: float
+    # The sequential one, with its interval.
+    latency: Latency
     parallel_ms: float
     workers_ms: float | None
-    interval: Interval
     doubt: HalfIntervals
     # The numbers of the parts on the longest path through the model.
     critical_path: tuple[int, ...]
 
     @property
+    def sequential_ms(self) -> float:
+        """The sequential latency."""
+        return self.latency.value_ms
+
+    @property
+    def parallel_gain(self) -> float:
+        """The speed-up of a model if all data-independent sequences ran at the same time."""
+        return self.sequential_ms / self.parallel_ms if self.parallel_ms else 1.0
+
+    @property
     def half_width(self) -> float:
         """Half of the interval, as a share of the sequential latency."""
-        return (self.interval.high_ms - self.interval.low_ms) / 2 / self.sequential_ms if self.sequential_ms else 0.0
+        return (self.latency.high_ms - self.latency.low_ms) / 2 / self.sequential_ms if self.sequential_ms else 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -242,19 +241,33 @@ class Estimate:
         """True if its sums leave layers out. Such a sum is no bound: its layers may be too slow."""
         return any(not part.counts for part in self.parts)
 
+    @property
+    def latency(self) -> Latency | None:
+        """The sequential latency of all layers; None if its sum leaves layers out."""
+        return None if self.composed is None or self.is_partial else self.composed.latency
+
+    @cached_property
+    def paid_ps(self) -> int:
+        """The sequential sum. Parts without a latency add nothing to it."""
+        return sum(part.paid_ps for part in self.parts)
+
     @cached_property
     def predicted_share(self) -> float:
         """The share of predicted latencies in the sequential sum."""
-        paid_ps = sum(part.paid_ps for part in self.parts if part.counts)
-        return sum(part.paid_ps for part in self.parts if part.predicted) / paid_ps if paid_ps else 0.0
+        return sum(part.paid_ps for part in self.parts if part.predicted) / (self.paid_ps or 1)
+
+    @cached_property
+    def reference_ms(self) -> float:
+        """The mean latency of the reference while its bricks were measured, by their time; 0 if it is not known."""
+        known = [(it.paid_ps, it.measured.reference_ms) for it in self.parts if it.measured is not None]
+        paid_ps = sum(paid for paid, reference_ms in known if reference_ms)
+        return sum(paid * reference_ms for paid, reference_ms in known) / paid_ps if paid_ps else 0.0
 
     @cached_property
     def by_others(self) -> ByOthers:
         """The sequential sum as other models tell it, where they have its bricks."""
-        counting = [part for part in self.parts if part.counts]
-        total_ms = milliseconds(sum(part.paid_ps for part in counting))
-        own_ms, others_ms = 0.0, 0.0
-        for part in counting:
+        total_ms, own_ms, others_ms = milliseconds(self.paid_ps), 0.0, 0.0
+        for part in self.parts:
             if part.measured is not None and part.measured.others_ms is not None:
                 own_ms += milliseconds(part.paid_ps)
                 others_ms += part.times * part.measured.others_ms
@@ -323,10 +336,9 @@ def _compose(
     predictor = knowledge.predictor if any(part.predicted for part in parts) else None
     doubt = doubt_about(parts, sequential_ms, knowledge.method_doubt, 1.0 if predictor is None else predictor().shared)
     return Composed(
-        sequential_ms,
+        doubt.around(sequential_ms),
         milliseconds(parallel_ps),
         None if options.workers is None else milliseconds(schedule(tasks, options.workers).latency_ps),
-        doubt.around(sequential_ms),
         doubt,
         path.tasks,
     )
@@ -334,27 +346,20 @@ def _compose(
 
 def coverage_of(parts: Sequence[Part], graph: LayerGraph) -> Coverage:
     """Return the counts of all layers of the parts; a layer in several parts counts once."""
-    own_carrier, other_models = set[int](), set[int]()
+    # Under the names of the counts.
+    layers: defaultdict[str, set[int]] = defaultdict(set)
     of_parts = [part.measured.carriers if part.measured else frozenset() for part in parts]
     own = carrier_keys(graph) if any(of_parts) else CarrierKeys("", "")
-    measured, unmeasurable, missing, predicted = set[int](), set[int](), set[int](), set[int]()
     for part, carriers in zip(parts, of_parts, strict=True):
-        (measured if part.known else unmeasurable if part.reason else missing).update(part.layers)
+        layers["measured" if part.known else "unmeasurable" if part.reason else "missing"].update(part.layers)
         if part.predicted:
-            predicted.update(part.layers)
+            layers["predicted"].update(part.layers)
         if carriers == {own.whole}:
-            own_carrier.update(part.layers)
+            layers["own_carrier"].update(part.layers)
         elif carriers and not carriers & {*own, ""}:
-            other_models.update(part.layers)
-    return Coverage(
-        measured=len(measured),
-        missing=len(missing),
-        unmeasurable=len(unmeasurable),
-        bridged=len(predicted),
-        own_carrier=len(own_carrier),
-        other_models=len(other_models),
-        predicted=len(predicted),
-    )
+            layers["other_models"].update(part.layers)
+    layers["bridged"] = layers["predicted"]
+    return Coverage(**{it.name: len(layers[it.name]) for it in fields(Coverage)})
 
 
 def obstacle_in(graph: LayerGraph, parts: Sequence[Part]) -> str:

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from dlbricks_tui.bricks.identity import brick_of
 from dlbricks_tui.bricks.regions import Leaf, Region, Repeat, layers_in, region_tree
 from dlbricks_tui.estimate.compositions import milliseconds
-from dlbricks_tui.estimate.estimate import Composed, Estimate, is_wide
+from dlbricks_tui.estimate.estimate import Estimate, is_wide
 from dlbricks_tui.estimate.knowledge import Pair
 from dlbricks_tui.estimate.parts import Part
 from dlbricks_tui.estimate.system_estimate import SystemEstimate
@@ -115,9 +115,8 @@ def by_type(graph: LayerGraph, estimate: Estimate) -> tuple[Slice, ...]:
             label = " + ".join(dict.fromkeys(graph.layers[index].kind.value for index in part.layers))
             layers[label].update(part.layers)
             paid_ps[label] += part.paid_ps
-    total_ps = _total_ps(estimate)
     return tuple(
-        Slice(label, len(layers[label]), milliseconds(paid), paid / total_ps)
+        Slice(label, len(layers[label]), milliseconds(paid), paid / (estimate.paid_ps or 1))
         for label, paid in sorted(paid_ps.items(), key=lambda item: (-item[1], item[0]))
     )
 
@@ -146,12 +145,11 @@ def costliest(estimate: Estimate) -> tuple[CostlyBrick, ...]:
     """Return the bricks with the largest part in the latency of a model, the largest first."""
     uses: defaultdict[Pair, list[Part]] = defaultdict(list)
     for part in estimate.parts:
-        if part.counts and part.paid_ps:
+        if part.paid_ps:
             uses[part.pair].append(part)
-    total_ps = _total_ps(estimate)
     paid = sorted(((sum(part.paid_ps for part in parts), parts) for parts in uses.values()), key=lambda it: -it[0])
     return tuple(
-        CostlyBrick(parts[0], sum(part.times for part in parts), milliseconds(paid_ps), paid_ps / total_ps)
+        CostlyBrick(parts[0], sum(part.times for part in parts), milliseconds(paid_ps), paid_ps / estimate.paid_ps)
         for paid_ps, parts in paid[:MOST_COSTLY]
     )
 
@@ -176,11 +174,6 @@ def unpredicted_operators(graph: LayerGraph, estimate: Estimate) -> tuple[str, .
         return ()
     without = (index for part in estimate.parts if not part.counts and not part.reason for index in part.layers)
     return tuple(dict.fromkeys(layer.op for layer in map(graph.layers.__getitem__, without) if layer.operators))
-
-
-def parallel_gain(composed: Composed) -> float:
-    """Return the speed-up of a model if all data-independent sequences ran at the same time."""
-    return composed.sequential_ms / composed.parallel_ms if composed.parallel_ms else 1.0
 
 
 def residual(one: SystemEstimate) -> Residual | None:
@@ -212,8 +205,8 @@ def disagreement(one: SystemEstimate) -> Disagreement | None:
     composed, whole = one.estimate.composed, one.end_to_end
     if composed is None or whole is None or one.estimate.is_partial or not composed.sequential_ms:
         return None
-    interval, is_longer = composed.interval, whole.value_ms > composed.sequential_ms
-    if interval.low_ms <= whole.value_ms <= interval.high_ms:
+    found, is_longer = composed.latency, whole.value_ms > composed.sequential_ms
+    if found.low_ms <= whole.value_ms <= found.high_ms:
         return None
     slower = 1.0 + _host_change_ms(one) / composed.sequential_ms
     if slower > 1.0 and is_longer:
@@ -222,7 +215,7 @@ def disagreement(one: SystemEstimate) -> Disagreement | None:
         return Disagreement(Suspect.ESTIMATE, Clue.SLOWER_HOST, 1.0 / slower)
     if 0 < one.timed_samples < _FEW_SAMPLES:
         return Disagreement(Suspect.MEASUREMENT, Clue.FEW_SAMPLES)
-    of_estimate, of_measurement = interval.width_ms, whole.high_ms - whole.low_ms
+    of_estimate, of_measurement = (it.high_ms - it.low_ms for it in (found, whole))
     if of_estimate > _WIDER * of_measurement and is_wide(composed.sequential_ms, of_estimate / 2):
         return Disagreement(Suspect.ESTIMATE, Clue.WIDER_INTERVAL)
     if of_measurement > _WIDER * of_estimate and is_wide(whole.value_ms, of_measurement / 2):
@@ -254,13 +247,7 @@ def slowdown(one: SystemEstimate) -> Slowdown | None:
     usual_ms = one.usual_reference_ms
     if not usual_ms:
         return None
-    known = [
-        (part.paid_ps, part.measured.reference_ms / usual_ms)
-        for part in one.estimate.parts
-        if part.counts and part.measured is not None and part.measured.reference_ms
-    ]
-    paid_ps = sum(paid for paid, _ in known)
-    bricks = sum(paid * slower for paid, slower in known) / paid_ps if paid_ps else 1.0
+    bricks = one.estimate.reference_ms / usual_ms or 1.0
     found = Slowdown(bricks, one.reference_ms / usual_ms if one.reference_ms and one.end_to_end else 1.0)
     return found if found.largest > 1.0 + _NOTEWORTHY else None
 
@@ -276,8 +263,3 @@ def _host_change_ms(one: SystemEstimate) -> float:
         if part.counts and part.measured is not None and part.measured.reference_ms and one.reference_ms
     )
     return math.fsum(milliseconds(paid_ps) * slower for paid_ps, slower in changes if abs(slower) > _SAME_SPEED)
-
-
-def _total_ps(estimate: Estimate) -> int:
-    # The shares of a model that takes no time are zero.
-    return sum(part.paid_ps for part in estimate.parts if part.counts) or 1

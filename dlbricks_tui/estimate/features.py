@@ -4,7 +4,7 @@ import json
 import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 from dlbricks_tui.bricks.contexts import KEPT, STREAMED, VARIED
@@ -195,10 +195,8 @@ class _Operands(NamedTuple):
 
 
 def _sizes(kind: Kind, op: str, params: Params, read: _Operands) -> Sizes:
-    if kind is Kind.CONVOLUTION and read.windows:
-        return _of_convolution(params, read)
-    if kind is Kind.DECONVOLUTION and read.windows:
-        return _of_deconvolution(params, read)
+    if kind in (Kind.CONVOLUTION, Kind.DECONVOLUTION) and read.windows:
+        return _of_convolution(kind, params, read)
     if kind is Kind.LINEAR and (len(read.matrix) > 1 or len(read.data) > 1):
         return _of_product(read)
     if kind is Kind.RECURRENT and read.weights:
@@ -208,36 +206,28 @@ def _sizes(kind: Kind, op: str, params: Params, read: _Operands) -> Sizes:
     return _of_elements(kind, op, params, read)
 
 
-def _of_convolution(params: Params, read: _Operands) -> Sizes:
+def _of_convolution(kind: Kind, params: Params, read: _Operands) -> Sizes:
+    """Return the sizes of a convolution, or of a deconvolution, in which each position of the input has a window."""
     (batch, channels, *space), (written, depth, *kernel) = read.first, read.matrix
-    positions = batch * math.prod(_result(params, space, kernel))
+    stride, groups = math.prod(_each(params, _STRIDE, 1, len(space))), 1.0
+    if kind is Kind.DECONVOLUTION:
+        depth, written = written, depth
+        positions = batch * math.prod(space)
+        results = positions * stride
+    else:
+        results = positions = batch * math.prod(_result(params, space, kernel))
+        groups = max(1.0, channels / depth)
     return Sizes(
         arithmetic=positions * math.prod(read.matrix),
         bytes_read=_bytes(read.data),
-        bytes_written=positions * written * read.item_bytes,
+        bytes_written=results * written * read.item_bytes,
         bytes_of_weights=_bytes(read.weights),
         positions=positions,
         channels_read=depth,
         channels_written=written,
         kernel=math.prod(kernel),
-        stride=math.prod(_each(params, _STRIDE, 1, len(space))),
-        groups=max(1.0, channels / depth),
-    )
-
-
-def _of_deconvolution(params: Params, read: _Operands) -> Sizes:
-    (batch, _, *space), (channels, written, *kernel) = read.first, read.matrix
-    positions, stride = batch * math.prod(space), math.prod(_each(params, _STRIDE, 1, len(space)))
-    return Sizes(
-        arithmetic=positions * math.prod(read.matrix),
-        bytes_read=_bytes(read.data),
-        bytes_written=positions * stride * written * read.item_bytes,
-        bytes_of_weights=_bytes(read.weights),
-        positions=positions,
-        channels_read=channels,
-        channels_written=written,
-        kernel=math.prod(kernel),
         stride=stride,
+        groups=groups,
     )
 
 
@@ -394,21 +384,19 @@ class UpperBounds:
     """Bricks with upper bounds of their latencies."""
 
     def __init__(self, bricks: Iterable[tuple[str, float]]) -> None:
-        self._high_ms = {canonical: high_ms for canonical, high_ms in bricks if high_ms}
+        known_ms = {canonical: high_ms for canonical, high_ms in bricks if high_ms}
+        found = [(features_of(canonical, ""), high_ms) for canonical, high_ms in known_ms.items()]
+        self._highest_ms = max(known_ms.values(), default=0.0)
+        self._known = [(features, high_ms) for features, high_ms in found if features is not None]
 
     def most_ms(self, canonical: str) -> float:
         """Return the bound of a brick: what the nearest one takes, in proportion to their work, several times."""
         features = features_of(canonical, "") if self._known else None
         if features is None:
-            return max(self._high_ms.values(), default=0.0)
+            return self._highest_ms
         nearest, high_ms = min(self._known, key=lambda it: _distance(features, it[0]))
         more = max(one - other for one, other in zip(_work(features), _work(nearest), strict=True))
         return high_ms * math.exp(more) * (_LIKE if features.operator == nearest.operator else _UNLIKE)
-
-    @cached_property
-    def _known(self) -> list[tuple[Features, float]]:
-        found = ((features_of(canonical, ""), high_ms) for canonical, high_ms in self._high_ms.items())
-        return [(features, high_ms) for features, high_ms in found if features is not None]
 
 
 def _distance(one: Features, other: Features) -> float:

@@ -138,18 +138,13 @@ class Inquiry:
         runs = newest_together([it for it in found if it.trimmed_mean_ms > 0])
         # The store reports damaged results.
         with suppress(DamagedResultError):
-            samples_ms = [sample for it in runs for sample in self._steady_samples_ms(it)]
+            samples_ms = [sample for it in runs for sample in self.steady_samples_ms(it)]
             latencies, busy = [whole_latency(it) for it in runs], any(it.shared > 0 for it in runs)
             return timing_by(latencies, samples_ms, busy=busy) if runs else None
         return None
 
-    def end_to_end_samples_ms(self, way: Way) -> tuple[float, ...]:
-        """Return the samples of the model that was timed end to end in one way; none if it was not."""
-        timed = self.timed(way)
-        return () if timed is None else self._steady_samples_ms(timed)
-
-    def _steady_samples_ms(self, timed: Summary) -> tuple[float, ...]:
-        # Those behind the warm-up, of which its statistics are.
+    def steady_samples_ms(self, timed: Summary) -> tuple[float, ...]:
+        """Return the samples of a result behind its warm-up, of which its statistics are."""
         return self._store.samples_ms(timed)[-timed.samples :]
 
     def timed(self, way: Way) -> Summary | None:

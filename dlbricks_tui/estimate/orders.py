@@ -27,7 +27,7 @@ import heapq
 import math
 from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from itertools import accumulate
@@ -35,6 +35,7 @@ from statistics import NormalDist
 from typing import NamedTuple
 
 from dlbricks_tui.estimate.estimate import Estimate
+from dlbricks_tui.estimate.knowledge import Latency
 
 CONFIDENCE = 0.95
 # Hosts that differ by at most this share are equally fast.
@@ -56,15 +57,6 @@ _PLANNED, _LEAST_PLANNED_SECONDS = 1 / 3, 120.0
 _LEAST_CHANCE = 0.01
 # A work is chosen if no other one is worth more than it by this factor.
 _ABOUT = 0.8
-
-
-class HostLatency(NamedTuple):
-    """The latency of a model on a host, with its 95 % interval; None while some layers have none."""
-
-    host: str
-    value_ms: float | None
-    low_ms: float = 0.0
-    high_ms: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,20 +97,19 @@ def sigmas_for(hosts: int) -> float:
 
 
 class HostComparison:
-    """The latencies of one model on all hosts, sorted and compared."""
+    """The latencies of one model on all hosts, sorted and compared; None while some layers have none."""
 
-    def __init__(self, latencies: Sequence[HostLatency]) -> None:
+    def __init__(self, latencies: Mapping[str, Latency | None]) -> None:
         self.sigmas = sigmas_for(len(latencies))
-        known = sorted((each for each in latencies if _is_known(each)), key=lambda each: (each.value_ms, each.host))
-        self._unknown = tuple(each.host for each in latencies if not _is_known(each))
-        self._hosts = tuple(each.host for each in known)
+        known = {host: it for host, it in latencies.items() if it and it.value_ms > 0 and math.isfinite(it.high_ms)}
+        self._unknown = tuple(host for host in latencies if host not in known)
+        self._hosts = tuple(sorted(known, key=lambda host: (known[host].value_ms, host)))
         # The logarithm of the latency, and its standard deviations above and below.
         self._logs, self._above, self._below = [], [], []
-        for each in known:
-            value_ms = each.value_ms or 0.0
+        for value_ms, low_ms, high_ms in map(known.__getitem__, self._hosts):
             self._logs.append(math.log(value_ms))
-            self._above.append(math.log(max(1.0, each.high_ms / value_ms)) / _SIGMAS)
-            below = math.log(max(1.0, value_ms / each.low_ms)) if each.low_ms > 0 else math.inf
+            self._above.append(math.log(max(1.0, high_ms / value_ms)) / _SIGMAS)
+            below = math.log(max(1.0, value_ms / low_ms)) if low_ms > 0 else math.inf
             self._below.append(below / _SIGMAS)
 
     @cached_property
@@ -211,10 +202,6 @@ class HostComparison:
         return self._hosts[places.start : places.stop]
 
 
-def _is_known(latency: HostLatency) -> bool:
-    return latency.value_ms is not None and latency.value_ms > 0 and math.isfinite(latency.high_ms)
-
-
 class UnmeasuredPart(NamedTuple):
     """The part of a brick without a measurement in the latency of a model, and half of the interval of that part.
 
@@ -229,9 +216,10 @@ class UnmeasuredPart(NamedTuple):
 class ModelOnHost:
     """The latency of a model on a host, and the parts of it that are not measured, by the keys of bricks."""
 
+    host: str
     # The model, together with the runtime if there are several.
     model: str
-    latency: HostLatency
+    latency: Latency | None
     unmeasured: Mapping[str, UnmeasuredPart] = field(repr=False)
     # The share of the half intervals that all predictions have in common.
     shared: float = 1.0
@@ -257,12 +245,7 @@ def model_on_host(host: str, model: str, found: Estimate, shared: float) -> Mode
         ms, half_ms = halves.get(part.brick.key, (0.0, 0.0))
         half = max(value_ms - low_ms, high_ms - value_ms) if part.predicted else math.inf
         halves[part.brick.key] = UnmeasuredPart(ms + part.times * value_ms, half_ms + part.times * half)
-    composed = found.composed
-    if composed is None or found.is_partial:
-        return ModelOnHost(model, HostLatency(host, None), halves, shared)
-    interval = composed.interval
-    latency = HostLatency(host, composed.sequential_ms, interval.low_ms, interval.high_ms)
-    return ModelOnHost(model, latency, halves, shared)
+    return ModelOnHost(host, model, found.latency, halves, shared)
 
 
 def plan_for(
@@ -292,18 +275,14 @@ def _by_worth(works: Sequence[ParcelWork], users: Mapping[str, Sequence["_Doubt"
     """
     chosen: list[ParcelWork] = []
     gone: set[str] = set()
-    # The parts of works in the sums of models, until a chosen work has some of the same bricks.
-    parts: dict[int, list[tuple[_Doubt, _Sums]]] = {}
-    holders: defaultdict[str, list[int]] = defaultdict(list)
-    for place, work in enumerate(works):
-        for brick in work.bricks:
-            holders[brick].append(place)
 
     def parts_of(place: int) -> list[tuple["_Doubt", _Sums]]:
-        if place not in parts:
-            used = _used(works[place], users, gone)
-            parts[place] = [(doubt, doubt.part_of(bricks)) for doubt, bricks in used]
-        return parts[place]
+        """Return the part of a work in the sums of each model that uses bricks of it which are not measured yet."""
+        used: defaultdict[_Doubt, list[str]] = defaultdict(list)
+        for brick in dict.fromkeys(works[place].bricks):
+            for doubt in users.get(brick, ()) if brick not in gone else ():
+                used[doubt].append(brick)
+        return [(doubt, doubt.part_of(bricks)) for doubt, bricks in used.items()]
 
     def entry(place: int) -> tuple[float, int, int]:
         worth = sum(doubt.worth_of(part) for doubt, part in parts_of(place))
@@ -325,28 +304,9 @@ def _by_worth(works: Sequence[ParcelWork], users: Mapping[str, Sequence["_Doubt"
                 continue
         for doubt, part in parts_of(place):
             doubt.measure(part)
-        for brick in works[place].bricks:
-            if brick not in gone:
-                gone.add(brick)
-                for other in holders[brick]:
-                    parts.pop(other, None)
+        gone.update(works[place].bricks)
         chosen.append(works[place])
     return chosen
-
-
-def _used(
-    work: ParcelWork, users: Mapping[str, Sequence["_Doubt"]], gone: Set[str]
-) -> Iterable[tuple["_Doubt", Sequence[str]]]:
-    """Return the doubts about the models that use bricks of this work, with these bricks; `gone` ones do not count."""
-    if len(work.bricks) == 1:
-        bricks = work.bricks if work.bricks[0] not in gone else ()
-        return [(doubt, bricks) for brick in bricks for doubt in users.get(brick, ())]
-    found: dict[int, tuple[_Doubt, list[str]]] = {}
-    for brick in dict.fromkeys(work.bricks):
-        if brick not in gone:
-            for doubt in users.get(brick, ()):
-                found.setdefault(id(doubt), (doubt, []))[1].append(brick)
-    return found.values()
 
 
 class _Sums(NamedTuple):
@@ -373,12 +333,13 @@ class _Doubt:
             lacking=len(model.unmeasured) - len(predicted),
         )
         self._all_lacking = self._sums.lacking
-        _, value_ms, low_ms, high_ms = model.latency
-        self._value_ms = value_ms or 0.0
+        self._value_ms, low_ms, high_ms = model.latency or Latency(0.0, 0.0, 0.0)
         half_ms = max(self._value_ms - low_ms, high_ms - self._value_ms)
-        self._fixed = max(0.0, half_ms**2 - self._predicted(self._sums)) if value_ms else 0.0
-        self._first = self._variance(self._sums) if value_ms else 0.0
-        self._least = self._variance(_Sums(0.0, 0.0, math.fsum(each.ms for each in predicted))) if value_ms else 0.0
+        self._fixed = max(0.0, half_ms**2 - self._predicted(self._sums)) if self._value_ms else 0.0
+        self._first = self._variance(self._sums) if self._value_ms else 0.0
+        self._least = (
+            self._variance(_Sums(0.0, 0.0, math.fsum(each.ms for each in predicted))) if self._value_ms else 0.0
+        )
         # The variance that has to go until a pair is decided.
         self._needs = []
         for pair in pairs:
@@ -392,7 +353,7 @@ class _Doubt:
         """Return the doubt about a model; None if measurements on this host cannot reduce it."""
         if comparison is None or not model.unmeasured:
             return None
-        doubt = cls(model, comparison.open_pairs(model.latency.host), comparison.sigmas)
+        doubt = cls(model, comparison.open_pairs(model.host), comparison.sigmas)
         return doubt if doubt._needs or doubt._all_lacking else None
 
     def part_of(self, bricks: Sequence[str]) -> _Sums:

@@ -245,8 +245,8 @@ def slowest(estimate: Estimate, most: int) -> Slowest:
 
     Sequences that take no time are left out. A model that runs a sequence several times pays for it each time.
     """
-    paid = sorted((it for it in estimate.parts if it.counts and it.paid_ps), key=lambda it: (-it.paid_ps, it.layers))
-    total_ps = sum(it.paid_ps for it in paid)
+    paid = sorted((it for it in estimate.parts if it.paid_ps), key=lambda it: (-it.paid_ps, it.layers))
+    total_ps = estimate.paid_ps
     sums_ps = accumulate(it.paid_ps for it in paid[:most])
     parts = tuple(
         SlowPart(it, milliseconds(it.paid_ps), it.paid_ps / total_ps, sum_ps / total_ps)

@@ -23,6 +23,7 @@ import numpy as np
 from tinydb import where
 
 from dlbricks_tui import __version__
+from dlbricks_tui.estimate.inquiry import of_usual_variant
 from dlbricks_tui.estimate.knowledge import Latency, Pair, Predictor, Unmeasured
 from dlbricks_tui.estimate.lookup import bias_counterpart
 from dlbricks_tui.estimate.nearest import (
@@ -45,7 +46,6 @@ from dlbricks_tui.estimate.transfer import (
 )
 from dlbricks_tui.files import open_regular, read_json, replace_file, write_atomically
 from dlbricks_tui.models.graph import Level
-from dlbricks_tui.runtime.variant import USUAL_KERNELS, Precision, stated_kernels, stated_precision
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.documents import DamagedResultError
 from dlbricks_tui.store.records import ANY_CONTEXT, PUBLISHED, BrickForm
@@ -248,14 +248,13 @@ def _counting(found: Selection) -> dict[Pair, list[int]]:
 def predictor_of(store: ResultsDatabase, folder: Path, way: Way, framework: str) -> Predictor:
     """Return the predictor of a way of measuring: the one in the folder, unless results have changed since."""
     # Priors were measured in the usual precision, with any kernels.
-    is_usual = stated_precision(way.runtime) is Precision.F32 and stated_kernels(way.runtime) == USUAL_KERNELS
-    prior = prior_of(framework, way.level) if is_usual else None
+    prior = prior_of(framework, way.level) if of_usual_variant(way.runtime) else None
     name = hashlib.sha256(repr((*way[:2], way.level.value, way.protocol)).encode()).hexdigest()[:32]
     path, results = folder / f"{name}.npz", results_of(store, way)
     state = state_of(results)
     trained = read_trained(path, state)
     if trained is None:
-        measured = list(_examples(store, results))
+        measured = list(examples_of(store, results))
         pairs = [(Unmeasured(each.canonical, each.context), each.latency_ms) for each in measured]
         trained = Trained(train(measured), speed_by(prior, pairs))
         with suppress(OSError):
@@ -264,15 +263,11 @@ def predictor_of(store: ResultsDatabase, folder: Path, way: Way, framework: str)
     return with_others(store, way, usual, path.with_suffix(".json"))
 
 
-def examples_of(store: ResultsDatabase, way: Way) -> Iterator[Example]:
-    """Yield each brick in each context that was measured in one way, by its newest good result, oldest first.
+def examples_of(store: ResultsDatabase, found: Selection) -> Iterator[Example]:
+    """Yield each brick in each context of the results of one way, by its newest good result, oldest first.
 
     A method without contexts has several results of a brick, one for each occurrence: their mean counts.
     """
-    return _examples(store, results_of(store, way))
-
-
-def _examples(store: ResultsDatabase, found: Selection) -> Iterator[Example]:
     bricks = where("key").one_of(list(found.distinct("brick")))
     forms = {form.key: form.canonical for form in store.records(BrickForm, bricks)}
     latencies_ms, runs = found.values("trimmed_mean_ms"), found.values("run")
@@ -396,19 +391,12 @@ class WithOthers:
 
     others: OtherSystems
     usual: Predictor
-
-    @property
-    def shared(self) -> float:
-        """The share of the half intervals that all predictions of a model have in common."""
-        return SHARED if self._compares else self.usual.shared
-
-    @property
-    def _compares(self) -> bool:
-        return len(self.others.in_common) >= FEWEST_IN_COMMON
+    # The share of the half intervals that all predictions of a model have in common.
+    shared: float = SHARED
 
     def predict(self, bricks: Sequence[Unmeasured]) -> list[Latency | None]:
         """Return the latency of each brick; None if it is known nowhere and unlike all measured ones."""
-        known = self.others.known(bricks) if self._compares else {}
+        known = self.others.known(bricks)
         found: dict[Unmeasured, Latency | None] = {}
         if known:
             latencies = self.others.deviations(known.values()).predict([brick.pair for brick in known.values()])
@@ -419,6 +407,6 @@ class WithOthers:
 
 
 def with_others(store: ResultsDatabase, way: Way, usual: Predictor, saved: Path | None = None) -> Predictor:
-    """Return a predictor that also uses the results of other systems, if there are any like those of the way."""
+    """Return a predictor that also uses the results of other systems, if there are enough bricks in common."""
     others = OtherSystems(store, way, saved)
-    return WithOthers(others, usual) if others.ways else usual
+    return WithOthers(others, usual) if len(others.in_common) >= FEWEST_IN_COMMON else usual

@@ -3,11 +3,10 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from dlbricks_tui.estimate.comparison import WIDEST_OF_THE_BEST
 from dlbricks_tui.estimate.knowledge import Latency
 from dlbricks_tui.estimate.system_estimate import SystemEstimate
 from dlbricks_tui.runtime.variant import USUAL_KERNELS, Kernels, Precision
-from dlbricks_tui.store.change import BESIDE_BEST, Change, Timing, Verdict, all_compared
+from dlbricks_tui.store.change import BESIDE_BEST, Change, Timing, Verdict, known_changes
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,9 +27,14 @@ class Point:
         return self.found.variant.batch
 
     @property
+    def latency(self) -> Latency | None:
+        """The end-to-end latency, or where there is none the estimate; None where layers are missing in it."""
+        return None if self.found.figure is None else self.found.figure.latency
+
+    @property
     def estimate_ms(self) -> float | None:
         """The sequential estimate; None where layers are missing in it."""
-        return None if self.found.estimate.is_partial else self.found.sequential_ms
+        return None if self.found.estimate.latency is None else self.found.estimate.latency.value_ms
 
     @property
     def measured_ms(self) -> float | None:
@@ -39,13 +43,28 @@ class Point:
 
     @property
     def latency_ms(self) -> float | None:
-        """The end-to-end latency, or where there is none the estimate."""
-        return self.estimate_ms if self.measured_ms is None else self.measured_ms
+        """The latency in milliseconds."""
+        return None if self.latency is None else self.latency.value_ms
 
     @property
     def per_second(self) -> float | None:
         """The images, sentences or rows in a second, by `latency_ms`."""
         return per_second(self.batch_size, self.latency_ms)
+
+    @property
+    def is_predicted(self) -> bool:
+        """True if its latency is an estimate that contains predictions."""
+        return self.found.figure is not None and not self.found.figure.is_measured
+
+    @property
+    def may_be_best(self) -> bool:
+        """True if its latency was measured, or predicted with a narrow interval."""
+        return self.found.figure is not None and self.found.figure.may_be_best
+
+    @property
+    def tested(self) -> Timing | None:
+        """The time for one image, sentence or row, by which combinations of several batch sizes are compared."""
+        return None if self.found.tested is None else self.found.tested.per_item(self.batch_size)
 
     @property
     def precision(self) -> Precision:
@@ -83,56 +102,6 @@ def scaling_efficiency(point: Point, points: Sequence[Point]) -> float | None:
 
 
 @dataclass(frozen=True, slots=True)
-class Comparable:
-    """A combination with what it is compared by: the latency that was measured end to end, or an estimate."""
-
-    point: Point
-    timing: Timing | None = None
-
-    @property
-    def latency(self) -> Latency | None:
-        """The end-to-end latency, or where there is none the estimate; None where layers are missing in it."""
-        found = self.point.found
-        if found.end_to_end is not None or self.point.estimate_ms is None or found.estimate.composed is None:
-            return found.end_to_end
-        interval = found.estimate.composed.interval
-        return Latency(self.point.estimate_ms, interval.low_ms, interval.high_ms)
-
-    @property
-    def is_predicted(self) -> bool:
-        """True if its latency is an estimate that contains predictions."""
-        found = self.point.found
-        return found.end_to_end is None and self.latency is not None and found.estimate.coverage.predicted > 0
-
-    @property
-    def may_be_best(self) -> bool:
-        """True if its latency was measured, or predicted with a narrow interval."""
-        found = self.latency
-        if found is None or not self.is_predicted:
-            return found is not None
-        return found.high_ms - found.low_ms <= 2 * WIDEST_OF_THE_BEST * found.value_ms
-
-    @property
-    def per_second(self) -> float | None:
-        """The images, sentences or rows in a second, by the latency."""
-        return None if self.latency is None else per_second(self.point.batch_size, self.latency.value_ms)
-
-    @property
-    def each(self) -> Timing | None:
-        """The time for one image, sentence or row, by which combinations of several batch sizes are compared."""
-        found, is_measured = self.latency, self.point.found.end_to_end is not None
-        if found is None or not found.value_ms > 0:
-            return None
-        return found.timing(end_to_end=is_measured).per_item(self.point.batch_size)
-
-    @property
-    def tested(self) -> Timing | None:
-        """The same over the runs of half a day, by which differences are tested."""
-        is_measured = self.timing is not None and self.point.found.end_to_end is not None
-        return self.timing.per_item(self.point.batch_size) if self.timing and is_measured else self.each
-
-
-@dataclass(frozen=True, slots=True)
 class Ranked:
     """A combination beside the first one.
 
@@ -140,7 +109,7 @@ class Ranked:
     latency. `change` is that from the first one to it.
     """
 
-    comparable: Comparable
+    point: Point
     ratio: float | None
     change: Change | None = None
     is_first: bool = False
@@ -148,17 +117,7 @@ class Ranked:
     @property
     def is_best(self) -> bool:
         """True for the first one, unless its latency is predicted too uncertainly."""
-        return self.is_first and self.comparable.may_be_best
-
-    @property
-    def point(self) -> Point:
-        """The model in this combination."""
-        return self.comparable.point
-
-    @property
-    def per_second(self) -> float | None:
-        """Its throughput."""
-        return self.comparable.per_second
+        return self.is_first and self.point.may_be_best
 
     @property
     def verdict(self) -> Verdict | None:
@@ -192,10 +151,10 @@ class Ranking:
         throughput, in a precision whose accuracy was not checked, or with limited kernels.
         """
         fitting = [
-            (it.comparable.latency.value_ms, it)
+            (it.point.latency_ms, it)
             for it in self.combinations
-            if it.comparable.latency is not None
-            and not it.comparable.is_predicted
+            if it.point.latency_ms is not None
+            and not it.point.is_predicted
             and it.point.batch_size == self.own_batch
             and not it.point.precision.is_unchecked
             and it.point.kernels == USUAL_KERNELS
@@ -214,42 +173,39 @@ class Ranking:
         """Return the ranking of the combinations with at most this latency; all others come last, without a ratio."""
         if bound_ms is None:
             return self
-        inside, outside = list[Comparable](), list[Ranked]()
-        for it in self.combinations:
-            latency = it.comparable.latency
-            if latency is not None and latency.value_ms <= bound_ms:
-                inside.append(it.comparable)
+        inside, outside = list[Point](), list[Ranked]()
+        for point in (it.point for it in self.combinations):
+            if point.latency_ms is not None and point.latency_ms <= bound_ms:
+                inside.append(point)
             else:
-                outside.append(Ranked(it.comparable, None))
+                outside.append(Ranked(point, None))
         return replace(self, combinations=(*ranked(inside), *outside))
 
 
-def ranked(combinations: Iterable[Comparable]) -> tuple[Ranked, ...]:
+def ranked(combinations: Iterable[Point]) -> tuple[Ranked, ...]:
     """Return all combinations by throughput, then those whose predictions are too uncertain to be the best.
 
     The first one is the best that was measured, if any was. Those without a latency come last, in their order. At one
     batch size that is the order of the latencies. Predictions do not change the verdicts on what was measured.
     """
-    timed: list[tuple[Timing, Comparable]] = []
+    # Each with the time for one item.
+    timed: list[tuple[float, Point]] = []
     others: list[Ranked] = []
     for it in combinations:
-        if it.each is None:
-            others.append(Ranked(it, None))
+        if it.latency_ms:
+            timed.append((it.latency_ms / it.batch_size, it))
         else:
-            timed.append((it.each, it))
+            others.append(Ranked(it, None))
     if not timed:
         return tuple(others)
-    timed.sort(key=lambda pair: (not pair[1].may_be_best, pair[0].value_ms))
-    place = next((number for number, (_, it) in enumerate(timed) if not it.is_predicted), 0)
-    least, first = timed.pop(place)
-    changes: dict[int, Change] = {}
+    timed.sort(key=lambda pair: (not pair[1].may_be_best, pair[0]))
+    least_ms, first = timed.pop(next((number for number, (_, it) in enumerate(timed) if not it.is_predicted), 0))
+    compared: dict[int, Ranked] = {}
     for predicted in (False, True):
-        alike = [(number, each, it) for number, (each, it) in enumerate(timed) if it.is_predicted is predicted]
-        found = all_compared([(first.tested or least, it.tested or each) for _, each, it in alike], BESIDE_BEST)
-        changes.update(zip([number for number, _, _ in alike], found, strict=True))
-    compared = [
-        Ranked(it, ratio, changes[number].around(ratio))
-        for number, (each, it) in enumerate(timed)
-        for ratio in (each.value_ms / least.value_ms,)
-    ]
-    return (Ranked(first, 1.0, is_first=True), *compared, *others)
+        alike = [number for number, (_, it) in enumerate(timed) if it.is_predicted is predicted]
+        changes = known_changes([(first.tested, timed[number][1].tested) for number in alike], BESIDE_BEST)
+        for number, change in zip(alike, changes, strict=True):
+            each_ms, it = timed[number]
+            ratio = each_ms / least_ms
+            compared[number] = Ranked(it, ratio, None if change is None else change.around(ratio))
+    return (Ranked(first, 1.0, is_first=True), *(compared[number] for number in range(len(timed))), *others)

@@ -10,7 +10,7 @@ from dlbricks_tui.estimate.estimate import Options, estimate
 from dlbricks_tui.estimate.knowledge import Pair
 from dlbricks_tui.estimate.lookup import BrickResults
 from dlbricks_tui.estimate.nearest import Example, train
-from dlbricks_tui.estimate.predictors import examples_of
+from dlbricks_tui.estimate.predictors import examples_of, results_of
 from dlbricks_tui.estimate.system_estimate import Offer, best_offer, offers_for
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.selections import Way, by_id
@@ -76,7 +76,7 @@ def scores_on(
 
 def scores(store: ResultsDatabase, way: Way, models: Sequence[Decomposition]) -> Iterator[Score]:
     """Yield the score of each model whose bricks were all measured in one way, and for which some can be predicted."""
-    examples = list(examples_of(store, way))
+    examples = list(examples_of(store, results_of(store, way)))
     if not examples:
         return
     widths = train(examples)
@@ -99,13 +99,10 @@ def scores(store: ResultsDatabase, way: Way, models: Sequence[Decomposition]) ->
             continue
         refused = [place for place, part in enumerate(predicted.parts) if not part.counts]
         refused_ms = milliseconds(sum(whole.parts[place].paid_ps for place in refused))
-        interval = guess.doubt._replace(lacking_ms=0.0).around(guess.sequential_ms)
         yield Score(
             name,
             basis,
-            guess.sequential_ms,
-            interval.low_ms,
-            interval.high_ms,
+            *guess.doubt._replace(lacking_ms=0.0).around(guess.sequential_ms),
             predicted.predicted_share,
             measured_ms - refused_ms,
             refused_ms / measured_ms if measured_ms else 0.0,

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
+from functools import cached_property
 from typing import NamedTuple, TypeVar
 
 from dlbricks_tui.estimate.compositions import EstimateError
@@ -16,6 +17,8 @@ from dlbricks_tui.store.records import RuntimeRecord, System
 from dlbricks_tui.store.selections import Combination, Way
 
 _MICROSECONDS = 1e6
+# Half of the interval of a predicted latency that may be the best, as a share of it.
+WIDEST_OF_THE_BEST = 0.2
 
 
 class FigureBasis(str, Enum):
@@ -44,6 +47,12 @@ class Figure(NamedTuple):
         """True if nothing in it is predicted."""
         return self.basis is not FigureBasis.PREDICTED
 
+    @property
+    def may_be_best(self) -> bool:
+        """True if all layers were measured, or predicted with a narrow interval."""
+        width_ms = self.latency.high_ms - self.latency.low_ms
+        return self.is_measured or width_ms <= 2 * WIDEST_OF_THE_BEST * self.latency.value_ms
+
 
 @dataclass(frozen=True)
 class SystemEstimate:
@@ -63,21 +72,28 @@ class SystemEstimate:
     variant: Variant = USUAL_VARIANT
     # The usable cores of the system; None if it is not in the store.
     cores: int | None = None
-    # The end-to-end latency over the runs of half a day, by which systems are compared; None elsewhere.
+    # The end-to-end latency over the runs of half a day, by which differences are tested; None elsewhere.
     timing: Timing | None = None
 
-    @property
+    @cached_property
     def figure(self) -> Figure | None:
         """The end-to-end latency, else the estimate of all layers; None for a sum that lacks layers."""
         if self.end_to_end is not None:
             moment = self.timed_when / _MICROSECONDS
             return Figure(self.end_to_end, FigureBasis.MEASURED, (moment, moment) if self.timed_when else None)
-        composed = self.estimate.composed
-        if composed is None or self.estimate.is_partial:
+        latency = self.estimate.latency
+        if latency is None:
             return None
-        latency = Latency(composed.sequential_ms, composed.interval.low_ms, composed.interval.high_ms)
         basis = FigureBasis.PREDICTED if self.estimate.coverage.predicted else FigureBasis.ESTIMATED
         return Figure(latency, basis, self.measured_between)
+
+    @property
+    def tested(self) -> Timing | None:
+        """The figure as differences are tested; None for a sum that lacks layers, or takes no time."""
+        if self.figure is None or not self.figure.latency.value_ms > 0:
+            return None
+        is_measured = self.figure.basis is FigureBasis.MEASURED
+        return (self.timing if is_measured else None) or self.figure.latency.timing(end_to_end=is_measured)
 
     @property
     def is_measured(self) -> bool:
@@ -90,9 +106,8 @@ class SystemEstimate:
 
         None if layers are missing in that.
         """
-        if not self.sequential_ms or self.estimate.is_partial:
-            return None
-        return self.variant.batch / self.sequential_ms * 1000
+        found = self.estimate.latency
+        return self.variant.batch / found.value_ms * 1000 if found is not None and found.value_ms else None
 
     @property
     def measured_between(self) -> tuple[float, float] | None:

@@ -21,9 +21,8 @@ from numpy.typing import NDArray
 
 from dlbricks_tui.estimate.features import features_of
 from dlbricks_tui.estimate.knowledge import Latency, Pair
-from dlbricks_tui.estimate.nearest import LEAST_MS, conformal_quantile
+from dlbricks_tui.estimate.nearest import LEAST_MS, Numbers, conformal_quantile
 
-Numbers = NDArray[np.float64]
 Places = NDArray[np.intp]
 
 # Numbers that keep matrices invertible, and roots away from zero.

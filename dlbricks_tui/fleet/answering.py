@@ -6,9 +6,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
-from dlbricks_tui.estimate.comparison import Prices, cost_of, names_of
+from dlbricks_tui.estimate.comparison import Prices, cost_of, price_of
 from dlbricks_tui.estimate.inquiry import Inquiry, Predictors
-from dlbricks_tui.estimate.orders import HostComparison, HostLatency, ModelOnHost, ParcelWork, model_on_host, plan_for
+from dlbricks_tui.estimate.knowledge import Latency
+from dlbricks_tui.estimate.orders import HostComparison, ModelOnHost, ParcelWork, model_on_host, plan_for
 from dlbricks_tui.estimate.system_estimate import SystemEstimate
 from dlbricks_tui.fleet.pools import BrickPool, HostWork, SharedPools
 from dlbricks_tui.fleet.request import FleetHostState, HostEstimate, OrderFound
@@ -137,11 +138,10 @@ class Answering:
         inquiry = Inquiry(self.store, model.decomposition, None, self.predictors)
         answer = self._found[pool, name] = inquiry.on(*way) or inquiry.empty(*way)
         # A sum that leaves layers out tells nothing about the model.
-        composed, layers = None if answer.estimate.is_partial else answer.estimate.composed, answer.estimate.coverage
+        latency, layers = answer.estimate.latency, answer.estimate.coverage
         known: dict[str, Any] = {f"{it}_layers": getattr(layers, it) for it in ("measured", "predicted", "missing")}
-        if composed:
-            known |= {"low_ms": composed.interval.low_ms, "high_ms": composed.interval.high_ms}
-            known["sequential_ms"] = composed.sequential_ms
+        if latency is not None:
+            known |= {"sequential_ms": latency.value_ms, "low_ms": latency.low_ms, "high_ms": latency.high_ms}
         for host in self.pools.members[pool]:
             yield self._told(pool, name, host, {**known, "per_second": answer.per_second})
 
@@ -149,7 +149,7 @@ class Answering:
         """Return the estimate of a model on a host with its price."""
         price, per_second = host.entry.price_per_hour, found.get("per_second")
         if price is None and host.system is not None:
-            price = self.prices.of(names_of(host.system.id, {host.system.id: host.system}))
+            price = price_of(self.prices, host.system.id, host.system)
         dollars = cost_of(1000 / per_second, price) if per_second and price is not None else None
         # One name of the runtime for all hosts, whatever their Python.
         runtime = pool.part.request.runtime.identity
@@ -202,13 +202,10 @@ class Answering:
         known = self._latest[model, runtime]
         # Hosts of one system have one estimate.
         names_of = {names[0]: names for _, names in self._equal()}
-        latencies = []
-        for name in names_of:
-            found = known.get(name)
-            if found is None or None in (found.sequential_ms, found.low_ms, found.high_ms):
-                latencies.append(HostLatency(name, None))
-            else:
-                latencies.append(HostLatency(name, found.sequential_ms, found.low_ms or 0.0, found.high_ms or 0.0))
+        latencies = dict[str, Latency | None].fromkeys(names_of)
+        for name, found in known.items():
+            if name in names_of and None not in (found.sequential_ms, found.low_ms, found.high_ms):
+                latencies[name] = Latency(found.sequential_ms or 0.0, found.low_ms or 0.0, found.high_ms or 0.0)
         comparison = HostComparison(latencies)
         self._comparisons[model, runtime] = comparison
         order = comparison.order

@@ -303,7 +303,7 @@ def _over_whole(result: ModelResult) -> tuple[float, float, float]:
     composed, whole_ms = result.found.estimate.composed, _whole_ms(result)
     if composed is None or whole_ms is None:
         return 0.0, 0.0, 0.0
-    low, high = composed.interval.low_ms / whole_ms, composed.interval.high_ms / whole_ms
+    low, high = composed.latency.low_ms / whole_ms, composed.latency.high_ms / whole_ms
     return composed.parallel_ms / whole_ms if whole_ms else 0.0, low, high
 
 

@@ -17,7 +17,7 @@ from dlbricks_tui.api.reported import (
 from dlbricks_tui.documents.corpus import repeated_words, totals_words
 from dlbricks_tui.documents.parts import Grid
 from dlbricks_tui.documents.pictures import Axis, BarRow, LegendSign, Rows
-from dlbricks_tui.estimate.explanation import layer_latencies, parallel_gain
+from dlbricks_tui.estimate.explanation import layer_latencies
 from dlbricks_tui.models.graph import LayerGraph
 from dlbricks_tui.models.kinds import Kind
 from dlbricks_tui.report import drawing
@@ -187,7 +187,7 @@ def _exhibit(
         composed = estimate.composed
         told += (
             f" On {series.title}: {in_ms(composed.sequential_ms)} one after another; {in_ms(composed.parallel_ms)} on "
-            f"the critical path of {counted(len(critical), 'layer')}, which is {parallel_gain(composed):.2f} times "
+            f"the critical path of {counted(len(critical), 'layer')}, which is {composed.parallel_gain:.2f} times "
             "as fast."
         )
     bricks: dict[int, tuple[Cell, ...]] = {

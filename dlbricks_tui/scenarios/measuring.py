@@ -263,7 +263,7 @@ class _Measuring:
             raise ScenarioError(reason)
 
         execution, limits = self.order.execution, self.rule.limits
-        how = self.place, self._log, self._waiting, give_up, system.memory_bytes, limits
+        how = self.place, self._log, self._waiting, system.memory_bytes, limits, give_up
         with execution_worker(execution, *how) as worker:
             if self._origin is None:
                 self._origin = self._provenance(worker.describe(), jobs, system)

@@ -8,7 +8,7 @@ import json
 import math
 import zlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from datetime import datetime
 from enum import Enum
 from pathlib import Path
@@ -48,16 +48,7 @@ _MOST_LAYERS = 1 << 31
 _LONGEST_HEADER = 1 << 20
 _CURE = "trace the model again, or use the version that wrote the trace"
 
-_HEADER: Mapping[str, type] = {
-    "id": str,
-    "when": str,
-    "model": str,
-    "model_key": str,
-    "system": str,
-    "runtime": str,
-    "graph_level": str,
-    "batch_size": int,
-}
+_HEADER: Mapping[str, type] = {it.name: int if it.type is int else str for it in fields(TraceHeader)}
 _LAYER_COLUMNS = ("index", "name", "kind", "brick", "context", "brick_ms")
 _COUNTER = ("name", "unit", "times_ns", "values")
 _SPAN_COLUMNS = ("start_ns", "duration_ns", "inference", "layer")

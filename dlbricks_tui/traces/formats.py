@@ -4,24 +4,22 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import count
 from typing import Any
 
 from dlbricks_tui.store.records import Fact, Facts
 from dlbricks_tui.traces.spans import (
     Annotations,
-    about_level,
+    ShownSpan,
     about_trace,
-    categories,
     first_ns,
-    level_ns,
     level_title,
     shown,
-    span_annotations,
+    slices_of,
     trace_title,
 )
-from dlbricks_tui.traces.trace import LevelTrace, Trace, TracedLayer, TraceError, TraceSpan
+from dlbricks_tui.traces.trace import LevelTrace, Trace, TraceError
 
 Event = dict[str, Any]
 # Whole numbers that JavaScript holds exactly.
@@ -33,32 +31,36 @@ def chrome_json(trace: Trace) -> str:
 
     The levels lie above one another, so that the same inference at several levels can be compared by eye.
     """
-    layers = {layer.index: layer for layer in trace.layers}
     zero_ns = first_ns(trace)
     events = [
         event
         for number, level in enumerate(trace.levels, start=1)
-        for event in _level_events(trace, level, number, layers, zero_ns)
+        for event in _level_events(trace, level, number, zero_ns)
     ]
     document = {"displayTimeUnit": "ms", "otherData": _arguments(about_trace(trace)), "traceEvents": events}
     return json.dumps(document, allow_nan=False, separators=(",", ":"))
 
 
-def _level_events(
-    trace: Trace, level: LevelTrace, number: int, layers: dict[int, TracedLayer], zero_ns: int
-) -> Iterator[Event]:
+def _level_events(trace: Trace, level: LevelTrace, number: int, zero_ns: int) -> Iterator[Event]:
+    tracks = list(slices_of(trace, level))
     yield _named("process_name", number, name=level_title(number, level))
     yield _named("process_sort_index", number, sort_index=number)
-    for thread, name in enumerate(("about", *(track.name for track in level.tracks))):
+    for thread, (name, _) in enumerate(tracks):
         yield _named("thread_name", number, thread, name=shown(name))
         yield _named("thread_sort_index", number, thread, sort_index=thread)
-    start_ns, end_ns = level_ns(level)
-    about = _arguments(about_level(trace, level))
-    yield _slice(number, 0, trace_title(trace), ("about",), start_ns - zero_ns, end_ns - start_ns, about)
-    for thread, track in enumerate(level.tracks, start=1):
-        for span, (start_ns, end_ns) in zip(track.spans, _side_by_side(track.spans, zero_ns), strict=True):
-            groups, arguments = categories(track, span, layers), _arguments(span_annotations(span, layers))
-            yield _slice(number, thread, span.name, groups, start_ns, end_ns - start_ns, arguments)
+    for thread, (_, slices) in enumerate(tracks):
+        for it, (start_ns, end_ns) in zip(slices, _side_by_side(slices, zero_ns), strict=True):
+            yield {
+                "ph": "X",
+                "pid": number,
+                "tid": thread,
+                "name": shown(it.name),
+                # A comma separates categories.
+                "cat": ",".join(shown(group).replace(",", " ") for group in it.groups),
+                "ts": start_ns / 1000,
+                "dur": (end_ns - start_ns) / 1000,
+                "args": _arguments(it.facts),
+            }
     for counter in level.counters:
         for time_ns, value in zip(counter.times_ns, counter.values, strict=True):
             yield {
@@ -70,7 +72,7 @@ def _level_events(
             }
 
 
-def _side_by_side(spans: Sequence[TraceSpan], zero_ns: int) -> list[tuple[int, int]]:
+def _side_by_side(spans: Sequence[ShownSpan], zero_ns: int) -> list[tuple[int, int]]:
     """Return the start and the end of each span; no two spans end in the same microsecond.
 
     chrome://tracing rounds ends to microseconds, and draws a span below another one that ends in the same one. So spans
@@ -94,22 +96,6 @@ def _rounded(time_ns: int) -> int:
 
 def _named(what: str, process: int, thread: int = 0, **arguments: object) -> Event:
     return {"ph": "M", "pid": process, "tid": thread, "name": what, "args": arguments}
-
-
-def _slice(
-    process: int, thread: int, name: str, groups: Iterable[str], start_ns: int, duration_ns: int, arguments: Event
-) -> Event:
-    return {
-        "ph": "X",
-        "pid": process,
-        "tid": thread,
-        "name": shown(name),
-        # A comma separates categories.
-        "cat": ",".join(shown(it).replace(",", " ") for it in groups),
-        "ts": start_ns / 1000,
-        "dur": duration_ns / 1000,
-        "args": arguments,
-    }
 
 
 def _arguments(annotations: Annotations) -> Event:
@@ -165,7 +151,6 @@ class _Writer:
         self._cleared: Any = perfetto_trace_pb2.TracePacket.SEQ_INCREMENTAL_STATE_CLEARED
         self._builder: Any = TraceProtoBuilder()
         self._trace = trace
-        self._layers = {layer.index: layer for layer in trace.layers}
         # Perfetto has no times below zero.
         self._zero_ns = first_ns(trace)
         self._ids = count(1)
@@ -178,16 +163,10 @@ class _Writer:
 
     def add_level(self, number: int, level: LevelTrace) -> None:
         group = self._track(self._root, number, level_title(number, level))
-        about = self._track(group, 0, "about")
-        start_ns, end_ns = level_ns(level)
-        title, facts = trace_title(self._trace), about_level(self._trace, level)
-        self._slice(about, title, ("about",), start_ns, end_ns - start_ns, facts)
-        for rank, track in enumerate(level.tracks, start=1):
-            uuid = self._track(group, rank, track.name)
-            for span in track.spans:
-                groups = categories(track, span, self._layers)
-                facts = span_annotations(span, self._layers)
-                self._slice(uuid, span.name, groups, span.start_ns, span.duration_ns, facts)
+        for rank, (name, slices) in enumerate(slices_of(self._trace, level)):
+            uuid = self._track(group, rank, name)
+            for it in slices:
+                self._slice(uuid, it)
         for rank, counter in enumerate(level.counters, start=len(level.tracks) + 1):
             uuid = self._track(group, rank, counter.name, unit=counter.unit)
             for time_ns, value in zip(counter.times_ns, counter.values, strict=True):
@@ -208,16 +187,14 @@ class _Writer:
         uuid: int = descriptor.uuid
         return uuid
 
-    def _slice(
-        self, track: int, name: str, groups: Iterable[str], start_ns: int, duration_ns: int, facts: Annotations
-    ) -> None:
-        event = self._event(track, self._kinds.TYPE_SLICE_BEGIN, start_ns)
-        event.name = shown(name)
-        event.categories.extend(map(shown, groups))
-        for key, value in facts:
+    def _slice(self, track: int, it: ShownSpan) -> None:
+        event = self._event(track, self._kinds.TYPE_SLICE_BEGIN, it.start_ns)
+        event.name = shown(it.name)
+        event.categories.extend(map(shown, it.groups))
+        for key, value in it.facts:
             _annotate(event.debug_annotations.add(), key, value)
         # Before the next slice, which may begin at the same time.
-        self._event(track, self._kinds.TYPE_SLICE_END, start_ns + duration_ns)
+        self._event(track, self._kinds.TYPE_SLICE_END, it.start_ns + it.duration_ns)
 
     def _event(self, track: int, kind: int, time_ns: int) -> Any:
         packet = self._builder.add_packet()

@@ -13,7 +13,7 @@ overhead of its own.
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from statistics import median
 
 from dlbricks_tui.analysis.whole_models import executed_model, execution_worker, job_of, load_whole, turn_on_host
@@ -63,18 +63,6 @@ _ROUNDS = 3
 _MOST_COPIES, _MOST_MEMORY = 2, 0.9
 
 
-def trace_model(
-    order: TraceOrder,
-    place: Workplace,
-    signals: StopSignals,
-    write: Callable[[Event], None],
-    queue: HostQueue,
-    limits: TimeLimits | None = None,
-) -> Trace:
-    """Return the trace of a model; raise a UserError if it cannot be traced at any level. `JobStopped` ends it."""
-    return _Tracing(order, place, signals, write, limits or TimeLimits()).trace(queue)
-
-
 @dataclass(frozen=True, slots=True)
 class _Model:
     """A model to trace: as a whole, and as a network of its layers or else the reason why there is none."""
@@ -89,25 +77,15 @@ class _Model:
         return TracedNetwork(self.cut.decomposition.graph, {} if self.layers is None else self.layers.owners)
 
 
-@dataclass(frozen=True, slots=True)
-class _Started:
-    """A level whose worker has loaded the model."""
-
-    measured: MeasuredLevel
-    worker: SupervisedWorker
-    # The runs after which the model is as fast as it is later.
-    untimed: int
-
-
 @dataclass
-class _Tracing:
-    """The levels of a trace."""
+class Tracing:
+    """A trace in the making, level by level."""
 
     order: TraceOrder
     place: Workplace
     signals: StopSignals
     write: Callable[[Event], None]
-    limits: TimeLimits
+    limits: TimeLimits = field(default_factory=TimeLimits)
 
     def __post_init__(self) -> None:
         self._runtime, self._log = self.order.execution.runtime, self.place.data.log / _LOG
@@ -118,7 +96,10 @@ class _Tracing:
         self._missing: dict[TraceLevel, str] = {}
 
     def trace(self, queue: HostQueue) -> Trace:
-        """Read the model, and trace each level once it is its turn on this host."""
+        """Read the model, and trace each level once it is its turn on this host.
+
+        Raise a UserError if it cannot be traced at any level. `JobStopped` ends it.
+        """
         if self.order.inferences < 1:
             raise TraceError(f"{self.order.inferences} inferences cannot be traced: ask for at least 1")
         arrived = arrival()
@@ -176,7 +157,7 @@ class _Tracing:
     def _trace_in_rounds(self, levels: Sequence[TraceLevel], model: _Model, ticket: Ticket) -> None:
         """Trace levels whose workers are loaded at the same time."""
         with ExitStack() as workers:
-            started: list[_Started] = []
+            started: list[tuple[MeasuredLevel, SupervisedWorker]] = []
             for level in levels:
                 with self._noting_failure(level):
                     self.write(LevelStarted(level=level))
@@ -185,11 +166,11 @@ class _Tracing:
             for number in range(1, rounds + 1):
                 self.write(RoundStarted(number=number, rounds=rounds))
                 ticket.progress((number - 1) / rounds, None)
-                for it in started:
-                    if it.measured.level not in self._missing:
-                        with self._noting_failure(it.measured.level):
-                            it.measured.rounds.append(self._round(it))
-        for measured in (it.measured for it in started if it.measured.level not in self._missing):
+                for measured, worker in started:
+                    if measured.level not in self._missing:
+                        with self._noting_failure(measured.level):
+                            measured.rounds.append(self._round(measured, worker))
+        for measured in (it for it, _ in started if it.level not in self._missing):
             title, has_file = self._runtime.traits.title, model.job.file is not None
             found = level_trace(measured, self._below, model.network, title, has_file=has_file)
             self._below = measured
@@ -209,7 +190,7 @@ class _Tracing:
             self._missing[level] = str(error)
             self.write(LevelDone(level=level, inference_ms=None, overhead_ms=None, missing=str(error)))
 
-    def _started(self, level: TraceLevel, model: _Model, workers: ExitStack) -> _Started:
+    def _started(self, level: TraceLevel, model: _Model, workers: ExitStack) -> tuple[MeasuredLevel, SupervisedWorker]:
         """Start the worker of a level, load the model, and run it once under the instruments."""
         instruments = self._instruments(level, model)
         worker = workers.enter_context(self._worker(instruments))
@@ -217,14 +198,13 @@ class _Tracing:
         (first,) = _traced(worker, instruments, 0, 1).runs
         worker.wait_until_idle()
         untimed = min(_MOST_UNTIMED, untimed_runs(first.duration_ns / _NS_PER_MS, whole=True))
-        return _Started(MeasuredLevel(level, instruments), worker, untimed)
+        return MeasuredLevel(level, instruments, untimed), worker
 
-    def _round(self, started: _Started) -> LevelRound:
+    def _round(self, measured: MeasuredLevel, worker: SupervisedWorker) -> LevelRound:
         """Run the model under the instruments of a level."""
-        worker, instruments = started.worker, started.measured.instruments
-        untimed, inferences = started.untimed, self.order.inferences
+        instruments, untimed, inferences = measured.instruments, measured.untimed, self.order.inferences
         plain_ms: tuple[float, ...] = ()
-        if started.measured.level is TraceLevel.LAYER:
+        if measured.level is TraceLevel.LAYER:
             sampled = worker.sample([_PROGRAM], untimed, inferences)
             if _PROGRAM not in sampled:
                 raise TraceError(_loss(worker))
@@ -241,7 +221,7 @@ class _Tracing:
             return LevelRound(runs, plain_ms)
         first, last = runs.runs[0], runs.runs[-1]
         activity = threads.activity(first.start_ns, last.start_ns + last.duration_ns)
-        return LevelRound(runs, plain_ms, activity, events.totals)
+        return LevelRound(runs, plain_ms, *activity, *events.totals)
 
     def _instruments(self, level: TraceLevel, model: _Model) -> Instruments:
         """Return the instruments of a level; raise TraceError if its own is not there."""
@@ -271,8 +251,7 @@ class _Tracing:
         if instruments.lines:
             runtime = runtime.for_printing()
         execution, waiting = replace(self.order.execution, runtime=runtime), self.signals.waiting
-        how = self.place, self._log, waiting, lambda _: None, self._system.memory_bytes, self.limits
-        return execution_worker(execution, *how)
+        return execution_worker(execution, self.place, self._log, waiting, self._system.memory_bytes, self.limits)
 
     def _load(self, worker: SupervisedWorker, model: _Model, instruments: Instruments) -> None:
         """Load the layers for the profiler, and otherwise the model as an end-to-end measurement runs it."""
@@ -323,7 +302,7 @@ def main(folder: str, data: str) -> None:
     """Trace the model of the order, and write the trace to its file; the entry point of the process."""
 
     def work(job: JobAtWork[TraceOrder]) -> None:
-        trace = trace_model(job.request, Workplace(job.data), job.signals, job.tell, host_queue())
+        trace = Tracing(job.request, Workplace(job.data), job.signals, job.tell).trace(host_queue())
         write_trace(trace, job.data.traces / f"{trace.id}.json.gz")
         job.tell(TraceDone(id=trace.id))
 

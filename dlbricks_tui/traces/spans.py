@@ -16,8 +16,17 @@ from dlbricks_tui.models.graph import LayerGraph
 from dlbricks_tui.printable import printable
 from dlbricks_tui.runtime.protocol import TracedRun, TracedRuns
 from dlbricks_tui.store.records import Fact, Facts
-from dlbricks_tui.traces.threads import PerfTotals, ThreadActivity
-from dlbricks_tui.traces.trace import PLAIN_MS, LevelTrace, Trace, TracedLayer, TraceLevel, TraceSpan, Track, TrackKind
+from dlbricks_tui.traces.trace import (
+    PLAIN_MS,
+    Counter,
+    LevelTrace,
+    Trace,
+    TracedLayer,
+    TraceLevel,
+    TraceSpan,
+    Track,
+    TrackKind,
+)
 
 _NS_PER_MS = 1_000_000
 # A file with more spans of operators or primitives opens slowly.
@@ -25,16 +34,7 @@ MOST_SPANS = 60_000
 
 
 class _Ran(NamedTuple):
-    """An operator that ran, with the layer that it belongs to."""
-
-    layer: int | None
-    kind: str
-    start_ns: int
-    end_ns: int
-
-
-class _Part(NamedTuple):
-    """Operators of one layer that ran without one of another layer between them."""
+    """An operator that ran, or all of one layer that ran without one of another layer between them."""
 
     layer: int | None
     kinds: tuple[str, ...]
@@ -115,27 +115,27 @@ def _ran(found: TracedRuns, run: TracedRun, begin: int, owners: Mapping[int, int
     for it in run.operators:
         start = begin + round(factor * it.start_ns)
         stop = start + round(factor * it.duration_ns)
-        ran.append(_Ran(owners.get(it.node), it.kind, min(start, end), min(stop, end)))
+        ran.append(_Ran(owners.get(it.node), (it.kind,), min(start, end), min(stop, end)))
     return ran
 
 
-def _parts(ran: Iterable[_Ran]) -> Iterator[_Part]:
+def _parts(ran: Iterable[_Ran]) -> Iterator[_Ran]:
     for layer, group in groupby(ran, key=lambda it: it.layer):
         members = list(group)
         if layer is None:
-            yield from (_Part(None, (it.kind,), it.start_ns, it.end_ns) for it in members)
+            yield from members
         else:
-            kinds = tuple(dict.fromkeys(it.kind for it in members))
-            yield _Part(layer, kinds, members[0].start_ns, max(it.end_ns for it in members))
+            kinds = tuple(dict.fromkeys(kind for it in members for kind in it.kinds))
+            yield _Ran(layer, kinds, members[0].start_ns, max(it.end_ns for it in members))
 
 
-def _layer_spans(number: int, begin: int, parts: Iterable[_Part], graph: LayerGraph) -> Iterator[TraceSpan]:
+def _layer_spans(number: int, begin: int, parts: Iterable[_Ran], graph: LayerGraph) -> Iterator[TraceSpan]:
     """Yield one span for each layer, in the order of the graph.
 
     The span of a layer whose operators ran apart is the longest part. A layer without operators only passes on memory:
     it takes no time after the layers that it reads.
     """
-    by_layer: dict[int, list[_Part]] = defaultdict(list)
+    by_layer: dict[int, list[_Ran]] = defaultdict(list)
     for part in parts:
         if part.layer is not None:
             by_layer[part.layer].append(part)
@@ -154,7 +154,7 @@ def _layer_spans(number: int, begin: int, parts: Iterable[_Part], graph: LayerGr
         yield TraceSpan(name=layer.name, details=details, **at)
 
 
-def _details(parts: Sequence[_Part], longest: _Part) -> Facts:
+def _details(parts: Sequence[_Ran], longest: _Ran) -> Facts:
     kinds = dict.fromkeys(kind for part in parts for kind in part.kinds if kind)
     found: Facts = (("operators", " + ".join(kinds)),) if kinds else ()
     apart_ns = sum(it.duration_ns for it in parts if it is not longest)
@@ -255,21 +255,37 @@ def about_level(trace: Trace, level: LevelTrace) -> Annotations:
     return (*_identity(trace), *_known(times), *notes, *totals)
 
 
-def span_annotations(span: TraceSpan, layers: Mapping[int, TracedLayer]) -> Annotations:
-    """Return the facts about a span: the layer and the brick that it belongs to, and its details."""
+class ShownSpan(NamedTuple):
+    """A span as other programs show it, with its facts."""
+
+    name: str
+    # By which programs search and filter.
+    groups: tuple[str, ...]
+    start_ns: int
+    duration_ns: int
+    facts: Annotations
+
+
+def slices_of(trace: Trace, level: LevelTrace) -> Iterator[tuple[str, Sequence[ShownSpan]]]:
+    """Yield the name and the slices of each track of a level, and before them one slice about the level itself."""
+    layers = {layer.index: layer for layer in trace.layers}
+    start_ns, end_ns = level_ns(level)
+    yield "about", [ShownSpan(trace_title(trace), ("about",), start_ns, end_ns - start_ns, about_level(trace, level))]
+    for track in level.tracks:
+        yield track.name, [_slice(it, track.kind, layers) for it in track.spans]
+
+
+def _slice(span: TraceSpan, kind: TrackKind, layers: Mapping[int, TracedLayer]) -> ShownSpan:
+    """Return a span with the layer and the brick that it belongs to, and its details."""
     layer = None if span.layer is None else layers.get(span.layer)
     facts: Facts = (("inference", span.inference),)
+    groups: tuple[str, ...] = (kind.value,)
     if layer is not None:
+        groups += (layer.kind,)
         facts += (("layer", layer.index), ("layer_name", layer.name))
         facts += tuple((name, getattr(layer, name)) for name in ("kind", "brick", "context", "brick_ms"))
     details: Annotations = (("details", span.details),) if span.details else ()
-    return (*_known(facts), *details)
-
-
-def categories(track: Track, span: TraceSpan, layers: Mapping[int, TracedLayer]) -> tuple[str, ...]:
-    """Return the groups that a span belongs to, by which programs search and filter."""
-    layer = None if span.layer is None else layers.get(span.layer)
-    return (track.kind.value,) if layer is None else (track.kind.value, layer.kind)
+    return ShownSpan(span.name, groups, span.start_ns, span.duration_ns, (*_known(facts), *details))
 
 
 def first_ns(trace: Trace) -> int:
@@ -318,8 +334,11 @@ class LevelRound:
     runs: TracedRuns
     # Of the same network without the profiler, at the layer level.
     plain_ms: tuple[float, ...] = ()
-    threads: ThreadActivity | None = None
-    events: PerfTotals | None = None
+    # What the threads did, their counters and sums, and a line for the events that could not be counted.
+    tracks: tuple[Track, ...] = ()
+    counters: tuple[Counter, ...] = ()
+    totals: Facts = ()
+    uncounted: tuple[str, ...] = ()
 
     @property
     def inference_ms(self) -> tuple[float, ...]:
@@ -332,6 +351,8 @@ class MeasuredLevel:
 
     level: TraceLevel
     instruments: Instruments
+    # The runs after which the model is as fast as it is later.
+    untimed: int = 0
     rounds: list[LevelRound] = field(default_factory=list)
 
     @property
@@ -360,23 +381,22 @@ def level_trace(
         tracks += layer_tracks(last.runs, known)
     if instruments.lines:
         tracks.append(primitive_track(last.runs, known))
-    if last.threads is not None:
-        tracks += last.threads.tracks
+    tracks += last.tracks
     totals: Facts = () if measured.plain_ms is None else ((PLAIN_MS, measured.plain_ms),)
     return LevelTrace(
         level=measured.level,
         inference_ms=measured.inference_ms,
         overhead_ms=None if below is None else median(measured.inference_ms) - median(below.inference_ms),
         tracks=tuple(tracks),
-        counters=() if last.threads is None else last.threads.counters,
-        totals=totals if last.events is None else (*totals, *last.events.totals),
+        counters=last.counters,
+        totals=(*totals, *last.totals),
         notes=tuple(_notes(measured, below, title, has_file=has_file)),
     )
 
 
 def _notes(measured: MeasuredLevel, below: MeasuredLevel | None, title: str, *, has_file: bool) -> Iterator[str]:
     """Yield what a reader should know about a level."""
-    runs, events = measured.rounds[-1].runs, measured.rounds[-1].events
+    last, runs = measured.rounds[-1], measured.rounds[-1].runs
     if below is not None:
         # The overhead in each round.
         pairs = zip(measured.rounds, below.rounds, strict=True)
@@ -398,7 +418,6 @@ def _notes(measured: MeasuredLevel, below: MeasuredLevel | None, title: str, *, 
         )
     if (shown := shown_runs(runs)) < len(runs.runs):
         yield f"layers and primitives are shown of the first {shown} inferences only, since there are so many"
-    if events is not None:
-        if events.totals:
-            yield "perf events also count the inferences that warm up, and the preparation of the profiler"
-        yield from events.missing
+    if last.totals:
+        yield "perf events also count the inferences that warm up, and the preparation of the profiler"
+    yield from last.uncounted

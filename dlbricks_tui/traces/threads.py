@@ -20,10 +20,8 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from enum import Enum, IntFlag
 from itertools import pairwise
 from pathlib import Path
-from types import TracebackType
 from typing import NamedTuple
 
 from dlbricks_tui.store.records import Facts
@@ -37,24 +35,13 @@ _RUNNABLE = b"R"
 _SWITCHES = (b"\nvoluntary_ctxt_switches:", b"\nnonvoluntary_ctxt_switches:")
 
 
-class ThreadsError(TraceError):
-    """The threads of a process cannot be watched."""
-
-
 class ThreadState(NamedTuple):
     """The state of a thread and its page faults so far: its `stat`."""
 
     runnable: bool
     processor: int
-    minor_faults: int
-    major_faults: int
-
-
-class Switches(NamedTuple):
-    """How often a thread gave its processor up because it had to wait, and because another one took it."""
-
-    voluntary: int
-    involuntary: int
+    # Minor and major ones.
+    faults: tuple[int, int]
 
 
 class Reading(NamedTuple):
@@ -67,15 +54,6 @@ class Reading(NamedTuple):
     processor: int
 
 
-class ThreadCounts(NamedTuple):
-    """The counters of a thread, or the sums of all, at a moment."""
-
-    time_ns: int
-    switches: Switches
-    minor_faults: int
-    major_faults: int
-
-
 @dataclass(slots=True)
 class ThreadHistory:
     """What was read about a thread, in the order of time."""
@@ -83,15 +61,8 @@ class ThreadHistory:
     thread: int
     name: str
     readings: list[Reading] = field(default_factory=list)
-    counts: list[ThreadCounts] = field(default_factory=list)
-
-    def take(self, reading: Reading) -> None:
-        """Add a reading. Of a thread that goes on sleeping, the first and the last one are kept."""
-        kept = self.readings
-        if len(kept) > 1 and not reading.runnable and kept[-2][1:] == kept[-1][1:] == reading[1:]:
-            kept[-1] = reading
-        else:
-            kept.append(reading)
+    # The values of `_COUNTS` at moments.
+    counts: list[tuple[int, tuple[int, ...]]] = field(default_factory=list)
 
 
 def times_in(schedstat: bytes) -> tuple[int, int]:
@@ -105,12 +76,15 @@ def state_in(stat: bytes) -> ThreadState:
     rest = stat[stat.rindex(b")") + 1 :].split(None, _PROCESSOR + 1)
     if len(rest) <= _PROCESSOR:
         raise ValueError("too few fields")
-    return ThreadState(rest[_STATE] == _RUNNABLE, int(rest[_PROCESSOR]), int(rest[_MINOR]), int(rest[_MAJOR]))
+    return ThreadState(rest[_STATE] == _RUNNABLE, int(rest[_PROCESSOR]), (int(rest[_MINOR]), int(rest[_MAJOR])))
 
 
-def switches_in(status: bytes) -> Switches:
-    """Return the context switches in the text of `/proc/PID/task/TID/status`; raise ValueError if it has none."""
-    return Switches(*(int(status[status.index(name) + len(name) :].split(None, 1)[0]) for name in _SWITCHES))
+def switches_in(status: bytes) -> tuple[int, ...]:
+    """Return how often a thread gave its processor up because it had to wait, and because another one took it.
+
+    They are in the text of `/proc/PID/task/TID/status`; raise ValueError for other texts.
+    """
+    return tuple(int(status[status.index(name) + len(name) :].split(None, 1)[0]) for name in _SWITCHES)
 
 
 def running_spans(readings: Sequence[Reading]) -> tuple[TraceSpan, ...]:
@@ -142,9 +116,7 @@ def tracks(histories: Iterable[ThreadHistory], start_ns: int, end_ns: int) -> tu
 def counters(histories: Sequence[ThreadHistory], start_ns: int, end_ns: int) -> tuple[Counter, ...]:
     """Return the counters of all threads together, from 0 at the first moment on."""
     times = _added_up([[(it.time_ns, (it.run_ns, it.wait_ns)) for it in each.readings] for each in histories])
-    counts = _added_up(
-        [[(it.time_ns, (*it.switches, it.minor_faults, it.major_faults)) for it in each.counts] for each in histories]
-    )
+    counts = _added_up([it.counts for it in histories])
     columns = [
         *((name, "ms", times, number, _NS_PER_MS) for number, name in enumerate(_TIMES)),
         *((name, "", counts, number, 1.0) for number, name in enumerate(_COUNTS)),
@@ -233,15 +205,6 @@ _READINGS_UNTIL_IDLE, _READINGS_PER_IDLE_ONE = 64, 8
 _MOST_BYTES = 4096
 
 
-@dataclass(frozen=True, slots=True)
-class ThreadActivity:
-    """The activity of a process's threads between two moments."""
-
-    tracks: tuple[Track, ...]
-    # Of all threads together, from 0 on.
-    counters: tuple[Counter, ...]
-
-
 class ThreadWatch:
     """Reads the threads of a process, in a thread of this one, within the `with` block."""
 
@@ -254,26 +217,27 @@ class ThreadWatch:
         self._thread = threading.Thread(target=self._watch, name="thread watch", daemon=True)
 
     def __enter__(self) -> "ThreadWatch":
-        """Read all threads once, and go on reading; raise ThreadsError where that is impossible."""
+        """Read all threads once, and go on reading; raise TraceError where that is impossible."""
         if sys.platform != "linux":
-            raise ThreadsError("the thread level needs /proc of Linux: leave this level out")
+            raise TraceError("the thread level needs /proc of Linux: leave this level out")
         self._look()
         if not self._live:
-            raise ThreadsError(f"no thread can be read in {self._folder}: leave the thread level out")
+            raise TraceError(f"no thread can be read in {self._folder}: leave the thread level out")
         self._thread.start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._ended.set()
         self._thread.join()
         for it in self._live.values():
             it.close()
 
-    def activity(self, start_ns: int, end_ns: int) -> ThreadActivity:
-        """Return what the threads did between two moments of `time.monotonic_ns`, after the `with` block."""
-        return ThreadActivity(tracks(self._histories, start_ns, end_ns), counters(self._histories, start_ns, end_ns))
+    def activity(self, start_ns: int, end_ns: int) -> tuple[tuple[Track, ...], tuple[Counter, ...]]:
+        """Return what the threads did between two moments of `time.monotonic_ns`, after the `with` block.
+
+        The counters are of all threads together, from 0 on.
+        """
+        return tracks(self._histories, start_ns, end_ns), counters(self._histories, start_ns, end_ns)
 
     def _watch(self) -> None:
         readings = 0
@@ -330,7 +294,7 @@ class _WatchedThread:
             self.close()
             if (folder / "stat").exists():
                 reason = "this Linux does not count the run time of threads: leave the thread level out"
-                raise ThreadsError(reason) from None
+                raise TraceError(reason) from None
             raise
 
     def close(self) -> None:
@@ -366,7 +330,7 @@ class _WatchedThread:
     def _keep(self) -> None:
         """Add the last reading to the history, at the latest time at which it was still so."""
         if self._text:
-            self.history.take(self._last._replace(time_ns=max(self._last.time_ns, self._known_until_ns)))
+            self.history.readings.append(self._last._replace(time_ns=max(self._last.time_ns, self._known_until_ns)))
 
     def count(self) -> bool:
         """Read the context switches and page faults; return False if the thread has ended."""
@@ -376,7 +340,7 @@ class _WatchedThread:
             state = state_in(os.pread(self._files[1], _MOST_BYTES, 0))
         except (OSError, ValueError):
             return False
-        self.history.counts.append(ThreadCounts(now, switches, state.minor_faults, state.major_faults))
+        self.history.counts.append((now, switches + state.faults))
         return True
 
 
@@ -391,52 +355,32 @@ _READING = struct.Struct("=QQQ")
 _TOTAL_TIMES = 3
 _CLOSE_ON_EXEC = 8
 _ANY_PROCESSOR, _NO_GROUP = -1, -1
-
-
-class _Type(Enum):
-    HARDWARE = 0
-    SOFTWARE = 1
-
-
-class _Flag(IntFlag):
-    WITHOUT_KERNEL = 1 << 5
-    WITHOUT_HYPERVISOR = 1 << 6
+_HARDWARE, _SOFTWARE = 0, 1
+_WITHOUT_KERNEL, _WITHOUT_HYPERVISOR = 1 << 5, 1 << 6
+# Where Linux counts: the first of these that it allows. Counts that include the kernel tell more; those of events in
+# its own code are always 0 without it.
+_IN_USER_SPACE, _IN_KERNEL = (True,), (False,)
 
 
 class _Event(NamedTuple):
     name: str
-    type: _Type
+    type: int
     config: int
-    # Linux counts it in its own code: without the right to see that, it is always 0.
-    in_kernel: bool = False
-
-    @property
-    def in_user_space(self) -> tuple[bool, ...]:
-        """Values of the kernel's `exclude_kernel` to try in turn; counts that include the kernel tell more."""
-        if self.type is _Type.HARDWARE:
-            return (True,)
-        return (False,) if self.in_kernel else (False, True)
+    # Values of the kernel's `exclude_kernel` to try in turn.
+    in_user_space: tuple[bool, ...]
 
 
 EVENTS = (
-    _Event("cycles", _Type.HARDWARE, 0),
-    _Event("instructions", _Type.HARDWARE, 1),
-    _Event("cache-misses", _Type.HARDWARE, 3),
-    _Event("branch-misses", _Type.HARDWARE, 5),
-    _Event("task-clock", _Type.SOFTWARE, 1),
-    _Event("page-faults", _Type.SOFTWARE, 2),
-    _Event("context-switches", _Type.SOFTWARE, 3, in_kernel=True),
-    _Event("cpu-migrations", _Type.SOFTWARE, 4, in_kernel=True),
+    _Event("cycles", _HARDWARE, 0, _IN_USER_SPACE),
+    _Event("instructions", _HARDWARE, 1, _IN_USER_SPACE),
+    _Event("cache-misses", _HARDWARE, 3, _IN_USER_SPACE),
+    _Event("branch-misses", _HARDWARE, 5, _IN_USER_SPACE),
+    _Event("task-clock", _SOFTWARE, 1, _IN_KERNEL + _IN_USER_SPACE),
+    _Event("page-faults", _SOFTWARE, 2, _IN_KERNEL + _IN_USER_SPACE),
+    _Event("context-switches", _SOFTWARE, 3, _IN_KERNEL),
+    _Event("cpu-migrations", _SOFTWARE, 4, _IN_KERNEL),
 )
 _NO_MORE_FILES = (errno.EMFILE, errno.ENFILE)
-
-
-@dataclass(frozen=True, slots=True)
-class PerfTotals:
-    """The counts of all threads together, and one line for the events that could not be counted, each with a reason."""
-
-    totals: Facts
-    missing: tuple[str, ...]
 
 
 class PerfEvents:
@@ -453,10 +397,7 @@ class PerfEvents:
         self._found: Mapping[str, float] = {}
 
     def __enter__(self) -> "PerfEvents":
-        """Open all events that are allowed; no event is an error."""
-        if sys.platform != "linux":
-            self._refused = dict.fromkeys((it.name for it in EVENTS), "only Linux has perf events")
-            return self
+        """Open all events that are allowed; no event is an error. Threads are watched on Linux only, which has them."""
         threads = list[int]()
         with suppress(OSError):
             threads += [int(it.name) for it in self._folder.iterdir()]
@@ -465,22 +406,20 @@ class PerfEvents:
         self._before = self._read()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         after = self._read()
         self._found = {name: after[name] - before for name, before in self._before.items()}
         for files in self._files.values():
             _close(files)
 
     @property
-    def totals(self) -> PerfTotals:
-        """The counts within the `with` block, after it."""
+    def totals(self) -> tuple[Facts, tuple[str, ...]]:
+        """The counts of all threads within the `with` block, after it, and lines with the events that lack, and why."""
         counted = tuple((name.replace("-", "_"), round(value)) for name, value in self._found.items())
         names: defaultdict[str, list[str]] = defaultdict(list)
         for name, reason in self._refused.items():
             names[reason].append(name)
-        return PerfTotals(counted, tuple(f"{', '.join(those)}: {reason}" for reason, those in names.items()))
+        return counted, tuple(f"{', '.join(those)}: {reason}" for reason, those in names.items())
 
     def _open(self, event: _Event, threads: list[int]) -> None:
         opened: list[int] = []
@@ -518,10 +457,8 @@ def _open_event(event: _Event, thread: int, in_user_space: bool) -> tuple[int | 
     number = _CALLS.get(platform.machine())
     if number is None:
         return None, errno.ENOSYS
-    flags = _Flag.WITHOUT_HYPERVISOR | (_Flag.WITHOUT_KERNEL if in_user_space else _Flag(0))
-    attributes = _ATTRIBUTES.pack(
-        event.type.value, _ATTRIBUTES.size, event.config, 0, 0, _TOTAL_TIMES, int(flags), 0, 0, 0
-    )
+    flags = _WITHOUT_HYPERVISOR | (_WITHOUT_KERNEL if in_user_space else 0)
+    attributes = _ATTRIBUTES.pack(event.type, _ATTRIBUTES.size, event.config, 0, 0, _TOTAL_TIMES, flags, 0, 0, 0)
     call = ctypes.CDLL(None, use_errno=True).syscall
     call.restype = ctypes.c_long
     file = call(

@@ -180,7 +180,7 @@ class VariantsScreen(AnswerScreen[None]):
     def action_step_bound(self, step: int) -> None:
         if self._bound_ms is None:
             combinations = () if self._found is None else self._found.combinations
-            known = [it.comparable.latency.value_ms for it in combinations if it.comparable.latency]
+            known = [it.point.latency_ms for it in combinations if it.point.latency_ms]
             middle_ms = median(known) if known else BOUNDS_MS[-1]
             self._bound_ms = next((bound for bound in BOUNDS_MS if bound >= middle_ms), BOUNDS_MS[-1])
         else:
@@ -365,5 +365,5 @@ class VariantsPanel(TablePanel[MatrixRow]):
         it = next(row for row in self.items if row.key == key).cells.get(size)
         if it is None:
             return None
-        side = EstimatedSide(variant_name(it.point), it.point.found, it.comparable.timing)
+        side = EstimatedSide(variant_name(it.point), it.point.found, it.point.found.timing)
         return ComparableRow(PairKind.VARIANT, (side.name, side.found.way), side.name, side)

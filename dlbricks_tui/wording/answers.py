@@ -293,13 +293,11 @@ _LEAST_GAIN = 1.005
 
 def parallel_sentences(one: SystemEstimate) -> str:
     """Return how much faster parallel layers could make the model, and why it may be less here; empty if unknown."""
-    from dlbricks_tui.estimate.explanation import parallel_gain
-
     composed, workers = one.estimate.composed, one.estimate.options.workers
     if composed is None:
         return ""
     part = " for the part with a latency" if one.estimate.is_partial else ""
-    gain = parallel_gain(composed)
+    gain = composed.parallel_gain
     if composed.parallel_ms == composed.sequential_ms:
         return f"No two layers can run at the same time: parallel execution gains nothing{part}."
     if gain < _LEAST_GAIN:
@@ -466,7 +464,7 @@ def doubt_in_short(one: SystemEstimate) -> str:
     composed, whole, slow = one.estimate.composed, one.end_to_end, slowdown(one)
     found = disagreement(one)
     if found is not None and composed is not None and whole is not None:
-        low, high = milliseconds(composed.interval.low_ms, precise=True), in_ms(composed.interval.high_ms)
+        low, high = milliseconds(composed.latency.low_ms, precise=True), in_ms(composed.latency.high_ms)
         return f"{_SUSPECTS[found.suspect.value]} add up to {low} to {high}"
     return "" if slow is None else f"doubt it: the host was {slower_words(slow.largest - 1)} than usual"
 
@@ -520,7 +518,7 @@ def _contradiction(one: SystemEstimate, found: Disagreement, command: str) -> st
     composed, whole = one.estimate.composed, one.end_to_end
     if composed is None or whole is None:
         return ""
-    low, high = milliseconds(composed.interval.low_ms, precise=True), in_ms(composed.interval.high_ms)
+    low, high = milliseconds(composed.latency.low_ms, precise=True), in_ms(composed.latency.high_ms)
     outside = f"{in_ms(whole.value_ms)} measured is outside of the estimate's {low} to {high}"
     if found.suspect is Suspect.EITHER:
         return f"{outside}, and nothing says which of the two is wrong: `{command}` measures both anew."

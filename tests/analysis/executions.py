@@ -123,7 +123,7 @@ def analysed(name: str = "net", **changed: Any) -> ModelRow:
         "best_ms": 6.0,
         "best_parallel_ms": 5.0,
         "roofline_ms": None,
-        "gap": Gap(2 * 10**9, 0, 2 * 10**9),
+        "gap": Gap(2.0, 0.0, 2.0, 4.0),
         "gains": {WhatIfKind.RUNTIME: BestGain("runtime-other", 0.25, 0.24, False)},
     }
     values |= changed

@@ -291,7 +291,7 @@ def test_means_are_geometric_and_leave_missing_values_out() -> None:
 
 
 def test_a_row_has_the_shares_of_its_latency_which_is_an_estimate_where_the_model_was_not_timed() -> None:
-    shares = analysed(measured_ms=10.0, best_ms=6.0, gap=Gap(10**9, 10**9, 2 * 10**9)).shares
+    shares = analysed(measured_ms=10.0, best_ms=6.0, gap=Gap(1.0, 1.0, 2.0, 4.0)).shares
     assert shares is not None
     parts = (shares.best, shares.slower_layers, shares.conversions, shares.unexplained)
     assert parts == pytest.approx((0.6, 0.1, 0.1, 0.2))
@@ -403,11 +403,12 @@ def the_parts_of_a_gap_add_up_to_the_latency_minus_the_best(
     gap = gap_of(baseline, best)
     measured, composed = baseline.found.end_to_end, baseline.estimate.composed
     if measured is not None:
-        assert gap.total_ps == picoseconds(measured.value_ms) - best.latency_ps
+        assert gap.total_ms == milliseconds(picoseconds(measured.value_ms) - best.latency_ps)
     elif composed is not None:
-        assert gap.unexplained_ps is None
-        assert gap.total_ps == picoseconds(composed.sequential_ms) - best.latency_ps
-    assert min(gap.slower_layers_ps, gap.conversions_ps) >= 0
+        assert gap.unexplained_ms is None
+        assert gap.total_ms == milliseconds(picoseconds(composed.sequential_ms) - best.latency_ps)
+    assert gap.total_ms == pytest.approx(gap.slower_layers_ms + gap.conversions_ms + (gap.unexplained_ms or 0.0))
+    assert min(gap.slower_layers_ms, gap.conversions_ms) >= 0
 
 
 def savings_add_up_to_the_difference_without_conversions_and_calls(

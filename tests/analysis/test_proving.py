@@ -14,7 +14,6 @@ from onnx.helper import make_node
 
 from dlbricks_tui.analysis.proving import (
     ModelSample,
-    Outcome,
     ProofDone,
     ProofError,
     ProofOrder,
@@ -23,12 +22,11 @@ from dlbricks_tui.analysis.proving import (
     RoundsDone,
     TimedModel,
     paired_gain,
-    prove,
     thinned,
     time_in_turns,
     with_placement,
 )
-from dlbricks_tui.analysis.what_if import Execution, Gain, WhatIf, WhatIfKind, newest_proofs
+from dlbricks_tui.analysis.what_if import Execution, Gain, WhatIf, WhatIfKind, measured_gain, newest_proofs
 from dlbricks_tui.analysis.whole_models import job_of, load_whole
 from dlbricks_tui.bricks.decomposition import decompose
 from dlbricks_tui.host.fingerprint import fingerprint
@@ -69,12 +67,12 @@ def what_if(change: Execution | None, baseline: Execution | None = None, name: s
 class Lab(Bench):
     """A data folder in which what-ifs are proved."""
 
-    def prove(self, *what_ifs: WhatIf, source: ModelSource | None = None) -> list[Outcome]:
+    def prove(self, *what_ifs: WhatIf, source: ModelSource | None = None) -> list[ProofDone]:
+        order = ProofOrder(source or self.source, what_ifs)
         with StopSignals(ignore_hangup=False) as signals:
-            prover = Prover(
-                source=source or self.source, place=self.site.place, signals=signals, tell=self.take, rule=QUICK
-            )
-            return list(prover.prove_all(what_ifs, self.site.queue))
+            prover = Prover(order=order, place=self.site.place, signals=signals, tell=self.take, rule=QUICK)
+            prover.prove_all(self.site.queue)
+        return self.messages(ProofDone)[-len(what_ifs) :]
 
     def proofs(self) -> list[Proof]:
         with ResultsDatabase(self.site.data.store) as store:
@@ -92,13 +90,13 @@ def test_a_proof_waits_for_its_turn_and_is_stored_with_its_gains_and_origins(lab
     other = turn_of(lab.site.queue, "20261126-0800-aa", lab.site.data.path)
     lab.act = lambda event: other.leave() if isinstance(event, Waiting) and "20261126" in event.holder else None
     change = faster()
-    (outcome,) = lab.prove(what_if(change))
+    (done,) = lab.prove(what_if(change))
     assert len(lab.messages(Waiting)) == 1
     assert [it.rounds for it in lab.messages(RoundsDone)] == [1, 2, 3, 4]
     with ResultsDatabase(lab.site.data.store) as store:
         (stored,), origins = store.records(Proof), store.records(Provenance)
         assert store.provenance_of(stored.uuid, stored.changed_runtime) in origins
-    assert stored == outcome.proof
+    assert done.gain == measured_gain(stored) and done.rounds == 4
     assert stored.gain == pytest.approx(0.5, abs=0.01)
     assert stored.before.trimmed_mean_ms == pytest.approx(2 * stored.after.trimmed_mean_ms, rel=0.01)
     assert stored.gain_low < stored.gain < stored.gain_high
@@ -129,13 +127,13 @@ def test_what_ifs_that_cannot_be_proved_fail_alone(lab: Lab) -> None:
     openvino = Execution(Runtime("ov", "python", "openvino", "2026.4", "3.11"), Level.WRITTEN)
     bad: list[Execution | None] = [lost, refused, None, openvino, replace(openvino, level=Level.FUSED)]
     *failed, good = lab.prove(*map(what_if, bad), what_if(faster()))
-    assert [it.proof for it in failed] == [None] * 5
+    assert [it.gain for it in failed] == [None] * 5
     assert all(it.failure and "\n" not in it.failure for it in failed)
     assert failed[2].failure == "no runtime can run it: it is a bound"
     # A model of another format has no file for this runtime, or its interpreter does not exist.
     assert "OpenVINO always fuses layers" in failed[3].failure
-    assert good.proof is not None
-    assert lab.proofs() == [good.proof]
+    (stored,) = lab.proofs()
+    assert good.gain == measured_gain(stored)
 
 
 def test_the_keyboard_ends_a_proof_and_keeps_those_before(lab: Lab) -> None:
@@ -157,7 +155,7 @@ def test_the_settings_are_those_of_measurements_unless_the_change_is_about_them(
     by_default = baseline.runtime.with_default_engine()
     assert by_default is not None
     changes = (replace(baseline, runtime=by_default), replace(abreast, runtime=abreast.runtime.side_by_side(2)))
-    found = [it.proof for it in lab.prove(*(what_if(change, baseline) for change in changes))]
+    found = [it.gain for it in lab.prove(*(what_if(change, baseline) for change in changes))]
     assert [round(it.gain, 2) for it in found if it is not None] == [0.67, 0.67]
     assert {line.split()[-1] for line in diary.read_text().splitlines()} == {"abreast"}
 
@@ -167,8 +165,8 @@ def test_a_model_that_the_memory_does_not_hold_for_both_executions_is_refused(
 ) -> None:
     host = fingerprint()
     monkeypatch.setattr("dlbricks_tui.analysis.proving.fingerprint", lambda: replace(host, memory_bytes=1 << 20))
-    (outcome,) = lab.prove(what_if(faster()))
-    assert outcome.failure == "the memory of this host does not hold the model twice, for both executions"
+    (done,) = lab.prove(what_if(faster()))
+    assert done.failure == "the memory of this host does not hold the model twice, for both executions"
 
 
 # The fake worker proves a setting; a real runtime with other threads is the same one with another setting.
@@ -181,10 +179,10 @@ def test_real_runtimes_prove_fusion_batch_and_another_runtime_at_once(tmp_path: 
     net = model(nodes, {"x": ("batch", 16)}, ["y"], [floats("u", (16, 64)), floats("d", (64, 16))])
     before, change = Execution(onnxruntime, Level.WRITTEN), Execution(openvino, Level.FUSED, batch_size=4)
     lab = Lab(Site(tmp_path / "data", INSIDE))
-    (outcome,) = lab.prove(what_if(change, before, "all at once"), source=source_of(saved(tmp_path, net)))
-    assert outcome.proof is not None, outcome.failure
-    assert (outcome.proof.level, outcome.proof.changed_level) == (Level.WRITTEN, Level.FUSED)
-    assert outcome.proof.changed_batch_size == 4
+    (done,) = lab.prove(what_if(change, before, "all at once"), source=source_of(saved(tmp_path, net)))
+    assert not done.failure
+    (proof,) = lab.proofs()
+    assert (proof.level, proof.changed_level, proof.changed_batch_size) == (Level.WRITTEN, Level.FUSED, 4)
     assert verify(tmp_path / "data" / "store").implausible == ()
 
 
@@ -216,7 +214,7 @@ class Model(TimedModel):
 
 def timed(host: Host, before_ms: float, after_ms: float, rule: ProofRule | None = None) -> tuple[int, Gain]:
     found = time_in_turns(Model(host, "A", before_ms), Model(host, "B", after_ms), rule or ProofRule(), lambda *_: None)
-    return len(found.before_ms), paired_gain(found.before_ms, found.after_ms)
+    return len(found), paired_gain(found)
 
 
 # A noisy host needs many rounds.
@@ -254,8 +252,8 @@ def test_the_models_take_turns_in_an_order_that_changes_and_repeat_a_round_that_
 
 def test_gains_are_means_of_logarithms_for_an_item_in_intervals_that_hold_for_other_loads_too() -> None:
     # Of the ratios themselves, the mean of 2 and 1/2 would be above 1.
-    assert paired_gain([1.0, 2.0] * 10, [2.0, 1.0] * 10).value == pytest.approx(0.0)
-    assert paired_gain([10.0] * 5, [20.0] * 5, items=1 / 4).value == pytest.approx(0.5)
+    assert paired_gain([(1.0, 2.0), (2.0, 1.0)] * 10).value == pytest.approx(0.0)
+    assert paired_gain([(10.0, 20.0)] * 5, items=1 / 4).value == pytest.approx(0.5)
     exact = with_placement(Gain(0.2, 0.2, 0.2))
     assert exact.high - exact.value == pytest.approx(0.027 * 0.8)
     assert with_placement(Gain(0.2, 0.1, 0.3)).low < 0.1
@@ -313,8 +311,7 @@ def test_an_order_proves_its_what_ifs_and_tells_their_gains(lab: Lab, tmp_path: 
     order = ProofOrder(lab.source, (what_if(None), what_if(faster())))
     store_request(tmp_path / "request.json", order)
     assert stored_request(tmp_path / "request.json", ProofOrder) == order
-    with StopSignals(ignore_hangup=False) as signals:
-        prove(order, lab.site.place, signals, lab.take)
+    lab.prove(*order.what_ifs)
     refused, first, *_, done = lab.told
     assert refused == ProofDone("threads-1", None, "no runtime can run it: it is a bound")
     assert isinstance(first, RoundsDone) and first.rounds == 1

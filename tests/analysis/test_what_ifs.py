@@ -12,7 +12,6 @@ from dlbricks_tui.analysis.what_if import Correction, Doubt, Execution, Gain, Wh
 from dlbricks_tui.analysis.what_ifs import (
     Host,
     Lack,
-    WholeModel,
     expected_seconds,
     lacks_of,
     requests_for,
@@ -136,11 +135,11 @@ def test_the_default_engine_costs_the_difference_between_whole_models() -> None:
     baseline = executed(GRAPH, {0: 2.0, 1: 0.5, 2: 0.5}, threads=2, end_to_end=Latency(3.1, 3.0, 3.2))
     runtime = baseline.execution.runtime.with_default_engine()
     assert runtime is not None
-    whole = WholeModel(replace(baseline.execution, runtime=runtime), Latency(6.2, 6.1, 6.3))
-    (found,) = what_ifs_of(baseline, [], by_default=whole)
+    change = replace(baseline.execution, runtime=runtime)
+    (found,) = what_ifs_of(baseline, [], by_default=(change, Latency(6.2, 6.1, 6.3)))
     assert (found.id, found.kind, found.layers) == ("runtime-default-engine", WhatIfKind.RUNTIME, ())
     assert found.how == "MXNET_ENGINE_TYPE=ThreadedEnginePerDevice, the default of MXNet"
-    assert found.change == whole.execution
+    assert found.change == change
     assert found.estimate_ms == 6.2
     assert found.gain.value == pytest.approx(-1.0)
     assert found.gain.low < -1.0 < found.gain.high

@@ -33,17 +33,17 @@ from dlbricks_tui.documents.variants import (
 from dlbricks_tui.estimate.estimate import Coverage
 from dlbricks_tui.estimate.knowledge import Latency
 from dlbricks_tui.estimate.parts import Standing
-from dlbricks_tui.estimate.ranking import Comparable, Point, Ranked, Ranking, ranked
+from dlbricks_tui.estimate.ranking import Point, Ranked, Ranking, ranked
 from dlbricks_tui.runtime.variant import USUAL_KERNELS, InstructionSet, Kernels, Optimisation, Precision, Variant
 from tests.documents.snapshots import check
 from tests.documents.test_layout import texts
 from tests.estimate.test_ranking import estimated, point, predicted, timed
 
 
-def called(comparable: Comparable, runtime: str, **variant: Any) -> Comparable:
+def called(point: Point, runtime: str, **variant: Any) -> Point:
     """The same by a runtime of this name, in another variant."""
-    found = replace(comparable.point.found, variant=replace(comparable.point.found.variant, **variant))
-    return replace(comparable, point=replace(comparable.point, runtime=runtime, found=found))
+    found = replace(point.found, variant=replace(point.found.variant, **variant))
+    return replace(point, runtime=runtime, found=found)
 
 
 MIXED = Ranking(
@@ -55,13 +55,13 @@ MIXED = Ranking(
             called(timed(8, 70.0), "onnxruntime"),
             called(timed(8, 70.2), "openvino"),
             called(timed(8, 90.0, samples=4), "mxnet"),
-            called(Comparable(point(16, None)), "mxnet"),
+            called(point(16, None), "mxnet"),
         ]
     ),
 )
 
 
-def ranking_of(*combinations: Comparable) -> Ranking:
+def ranking_of(*combinations: Point) -> Ranking:
     return Ranking("net", "c5.xlarge", ranked(combinations))
 
 
@@ -95,7 +95,7 @@ def test_the_rows_tell_latencies_throughput_and_significance_and_what_differs_is
         "basic optimisation": ranking_of(by_kernels[2]),
     }
     check("ranking", {name: ranking_parts(each) for name, each in cases.items()})
-    nothing = Ranking("net", "c5.xlarge", (Ranked(Comparable(point(1, None)), None),))
+    nothing = Ranking("net", "c5.xlarge", (Ranked(point(1, None), None),))
     told = {**cases, "nothing measured": nothing}
     words = {name: [ranking_heading(it), ranking_answer(it)] for name, it in told.items()}
     bounds = [ranking_answer(MIXED.within(bound), bound) for bound in (50.0, 1.0)]
@@ -113,9 +113,8 @@ def test_intervals_and_then_estimates_of_measured_combinations_are_left_out_wher
     assert "ESTIMATE" not in titles(MIXED, 60) and "MEASURED" in titles(MIXED, 60)
 
 
-def with_threads(threads: int | None, comparable: Comparable, runtime: str = "onnxruntime") -> Comparable:
-    found = called(comparable, runtime, threads=threads)
-    return replace(found, point=replace(found.point, threads=threads))
+def with_threads(threads: int | None, point: Point, runtime: str = "onnxruntime") -> Point:
+    return replace(called(point, runtime, threads=threads), threads=threads)
 
 
 FULL = ranking_of(
@@ -124,7 +123,7 @@ FULL = ranking_of(
     with_threads(1, called(predicted(18.0, 17.0, 19.0), "", batch=2)),
     *(called(timed(size, 8.0 * size), "openvino") for size in (1, 2)),
     called(timed(1, 30.0), "mxnet", instructions=InstructionSet.AVX2),
-    called(Comparable(point(8, None)), "mxnet"),
+    called(point(8, None), "mxnet"),
 )
 
 
@@ -202,7 +201,7 @@ def test_a_cell_says_what_is_known_of_it_or_why_there_is_no_latency() -> None:
 BATCHES = [point(1, 10.0), point(2, 15.0), point(4, 26.0), point(8, 55.0), point(16, None), point(32, 230.0)]
 THREADS = [point(size, 10.0 * size / threads**0.5, threads) for threads in (1, 4) for size in (1, 8)]
 
-LACKING = replace(estimated(1.0).point.found.estimate.parts[0], standing=Standing.MISSING)
+LACKING = replace(estimated(1.0).found.estimate.parts[0], standing=Standing.MISSING)
 
 
 def of_variant(it: Point, variant: Variant) -> Point:
@@ -214,7 +213,7 @@ def test_each_variant_has_a_row_and_a_missing_one_says_which_run_measures_it() -
     avx2 = [of_variant(it, replace(it.found.variant, instructions=InstructionSet.AVX2)) for it in BATCHES[:2]]
     cases = {"batches": BATCHES, "threads": THREADS, "precisions": [*BATCHES[:2], *int8]}
     cases["kernels"] = [*BATCHES[:2], *avx2]
-    estimates = [estimated(1.0).point, predicted(5.0, 4.5, 5.5).point, predicted(0.001825, 0.00171, 0.00194).point]
+    estimates = [estimated(1.0), predicted(5.0, 4.5, 5.5), predicted(0.001825, 0.00171, 0.00194)]
     long = [point(1, 10.0), replace(point(2, None), cure=f"dlbricks run {'x' * 70}")]
     parts = {name: variants_parts(it) for name, it in {**cases, "estimated": estimates, "a long command": long}.items()}
     check("variants", parts)
@@ -231,7 +230,7 @@ def test_variants_are_told_in_sentences() -> None:
     threads, nothing = [point(1, 10.0, 2), point(1, 25.0, 1)], [point(1, None)]
     # A batch takes longer, but hardly longer for each of its items.
     small_is_best = [point(1, 10.0), point(4, 50.0)]
-    doubtful = [predicted(5.0, 4.5, 5.5).point]
+    doubtful = [predicted(5.0, 4.5, 5.5)]
     both = [replace(it, found=replace(it.found, end_to_end=Latency(6.0, 5.0, 7.0))) for it in doubtful]
     under = ((BATCHES, 50), (BATCHES, 5), (nothing, 5), (doubtful, 5.2), (both, 6.5), (both, 5.2))
     check(
@@ -249,7 +248,7 @@ def test_variants_are_told_in_sentences() -> None:
 
 
 def test_a_variant_without_figures_says_why() -> None:
-    (composed,) = [replace(estimated(1.0).point, cure="run it")]
+    (composed,) = [replace(estimated(1.0), cure="run it")]
     some = replace(composed.found.estimate, coverage=Coverage(1, 1, 0, predicted=1))
     for found, told in (
         (composed.found.estimate, None),

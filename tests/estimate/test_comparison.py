@@ -9,20 +9,20 @@ from dlbricks_tui.estimate.comparison import (
     DELIVERED,
     PRICES_FILE,
     Candidate,
-    Prices,
     accuracy,
     by_group,
     candidates,
     cheapest,
     cost_of,
     parse_prices,
+    price_of,
     quickest,
     read_prices,
     remarks_on,
     speedup,
 )
 from dlbricks_tui.estimate.compositions import EstimateError
-from dlbricks_tui.estimate.estimate import Interval, estimate
+from dlbricks_tui.estimate.estimate import estimate
 from dlbricks_tui.estimate.knowledge import Knowledge, Latency, MeasuredLatency
 from dlbricks_tui.estimate.system_estimate import SystemEstimate
 from dlbricks_tui.models.graph import Level
@@ -114,7 +114,6 @@ def test_estimates_measured_or_cut_differently_are_separate_groups() -> None:
 
 
 SYSTEMS = {name: system(name) for name in ("c5.xlarge", "c5.2xlarge", "mine")}
-PRICES = Prices(DELIVERED)
 
 
 def on(name: str, layers: int) -> SystemEstimate:
@@ -123,7 +122,7 @@ def on(name: str, layers: int) -> SystemEstimate:
 
 
 def ranked(*estimates: SystemEstimate) -> tuple[Candidate, ...]:
-    return candidates(estimates, SYSTEMS, PRICES)
+    return candidates(estimates, SYSTEMS, DELIVERED)
 
 
 def test_systems_are_listed_fastest_first_and_cheapest_is_separate() -> None:
@@ -141,7 +140,7 @@ def test_systems_are_listed_fastest_first_and_cheapest_is_separate() -> None:
 
 def test_a_system_is_priced_by_its_instance_type_when_its_own_name_has_no_price() -> None:
     described = replace(system("host-1"), name="Xeon, 4 cores", instance_type="c5.xlarge")
-    (found,) = candidates([on("host-1", 1)], {"host-1": described}, PRICES)
+    (found,) = candidates([on("host-1", 1)], {"host-1": described}, DELIVERED)
     assert found.dollars_per_hour == 0.17
 
 
@@ -164,10 +163,10 @@ def predicted(width: float) -> SystemEstimate:
     found = on("mine", 3)
     composed = found.estimate.composed
     assert composed is not None
-    interval = Interval(composed.sequential_ms * (1 - width / 2), composed.sequential_ms * (1 + width / 2))
+    latency = Latency(*(composed.sequential_ms * it for it in (1.0, 1 - width / 2, 1 + width / 2)))
     coverage = replace(found.estimate.coverage, measured=0, missing=3, predicted=3)
     return replace(
-        found, estimate=replace(found.estimate, coverage=coverage, composed=composed._replace(interval=interval))
+        found, estimate=replace(found.estimate, coverage=coverage, composed=composed._replace(latency=latency))
     )
 
 
@@ -205,12 +204,13 @@ def test_a_single_system_is_the_only_one_and_not_the_quickest() -> None:
 def test_the_first_name_with_a_price_is_used_and_those_of_the_user_override_the_delivered_ones(tmp_path: Path) -> None:
     paper = {"c4.xlarge": 0.199, "c4.2xlarge": 0.398, "c5.xlarge": 0.17, "c5.2xlarge": 0.34}
     prices = read_prices(tmp_path)
-    assert {name: prices.of([name]) for name in paper} == paper
-    assert prices.of(["xeon-4c-1234", "c5.2xlarge", "c5.xlarge"]) == 0.34
+    assert {name: price_of(prices, name, None) for name in paper} == paper
+    known = replace(system("xeon-4c-1234"), name="c5.2xlarge", instance_type="c5.xlarge")
+    assert price_of(prices, known.id, known) == 0.34
     (tmp_path / PRICES_FILE).write_text('[dollars_per_hour]\n"c5.xlarge" = 0.2\n"my box" = 0\n')
     changed = {"c5.xlarge": 0.2, "my box": 0.0, "c4.xlarge": DELIVERED["c4.xlarge"], "unknown": None}
     prices = read_prices(tmp_path)
-    assert {name: prices.of([name]) for name in changed} == changed
+    assert {name: price_of(prices, name, None) for name in changed} == changed
     # A million inferences of 36 ms take ten hours.
     assert cost_of(36.0, 0.17) == pytest.approx(1.7)
 

@@ -62,7 +62,7 @@ def test_compositions_of_any_graph_are_in_order_and_in_their_interval(
         assert some.sequential_ms >= some.workers_ms >= some.parallel_ms
         assert one.workers_ms == one.sequential_ms
         assert many.workers_ms == many.parallel_ms
-        assert 0 <= some.interval.low_ms <= some.sequential_ms <= some.interval.high_ms
+        assert 0 <= some.latency.low_ms <= some.sequential_ms <= some.latency.high_ms
 
 
 def test_branches_are_summed_in_sequence_and_the_longer_one_counts_in_parallel() -> None:
@@ -124,8 +124,8 @@ def test_the_error_of_a_method_widens_the_interval() -> None:
     exact = measured(decomposition, doubt=0.0)
     found = composed(estimate(decomposition, replace(exact, method_doubt=0.2)))
     assert found.doubt.method_ms == pytest.approx(0.2 * found.sequential_ms)
-    assert found.interval.low_ms == pytest.approx(0.8 * found.sequential_ms)
-    assert found.interval.high_ms == pytest.approx(1.2 * found.sequential_ms)
+    assert found.latency.low_ms == pytest.approx(0.8 * found.sequential_ms)
+    assert found.latency.high_ms == pytest.approx(1.2 * found.sequential_ms)
 
 
 @given(graphs(), CUTTINGS, st.data())
@@ -150,7 +150,7 @@ def test_an_estimate_with_missing_bricks_counts_every_layer_says_so_and_has_a_wi
     # What stands only where no runtime can run it, though it was measured elsewhere, is nothing left to run.
     assert part.remaining.pairs or part.coverage.unmeasurable > whole.coverage.unmeasurable
     assert part.composed.sequential_ms <= whole.composed.sequential_ms or cutting.cut is Cut.OVERLAP
-    assert part.composed.interval.high_ms > part.composed.sequential_ms
+    assert part.composed.latency.high_ms > part.composed.sequential_ms
     assert part.composed.doubt.lacking_ms > 0
 
 
@@ -215,7 +215,7 @@ def test_errors_of_predictions_have_a_part_in_common_and_widen_the_interval() ->
     decomposition = decompose(built([Spec("conv", GRAPH_INPUT), Spec("conv", after(0), width=16)]))
     knowledge = Knowledge()
     together, apart = (
-        composed(estimate(decomposition, with_predictions(knowledge, Guessing(shared=shared)))).interval
+        composed(estimate(decomposition, with_predictions(knowledge, Guessing(shared=shared)))).latency
         for shared in (1.0, 0.0)
     )
     assert (together.low_ms, together.high_ms) == pytest.approx((2.0, 8.0))

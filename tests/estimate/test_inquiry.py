@@ -204,7 +204,7 @@ def test_sequences_take_as_long_as_their_layers_inside_of_networks(tmp_path: Pat
     one, other = layers.estimate.composed, sequences.estimate.composed
     assert one is not None and other is not None
     assert other.sequential_ms == pytest.approx(one.sequential_ms)
-    assert (other.interval.low_ms, other.interval.high_ms) == pytest.approx((one.interval.low_ms, one.interval.high_ms))
+    assert (other.latency.low_ms, other.latency.high_ms) == pytest.approx((one.latency.low_ms, one.latency.high_ms))
 
 
 def test_a_sequence_is_not_composed_without_one_of_its_layers_nor_of_isolated_ones(tmp_path: Path) -> None:
@@ -252,7 +252,8 @@ def test_the_warm_up_of_a_model_is_neither_compared_nor_an_inference_of_a_load(t
         way = Way(SYSTEM, RUNTIME, Level.WRITTEN, "hot")
         timing = inquiry.timing(way)
         assert timing is not None and timing.samples_ms == steady
-        assert inquiry.end_to_end_samples_ms(way) == steady
+        timed = inquiry.timed(way)
+        assert timed is not None and inquiry.steady_samples_ms(timed) == steady
 
 
 def test_a_model_that_was_timed_on_a_busy_host_is_compared_by_the_interval_that_is_shown(tmp_path: Path) -> None:

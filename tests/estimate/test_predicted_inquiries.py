@@ -116,7 +116,7 @@ def test_a_model_in_an_empty_store_has_an_estimate_with_a_wide_interval(tmp_path
     assert (found.coverage.measured, found.coverage.predicted) == (0, found.coverage.missing)
     # A server of today takes some tens to some hundreds of milliseconds with few threads.
     assert 50 < found.composed.sequential_ms < 1000
-    interval = found.composed.interval
+    interval = found.composed.latency
     assert interval.low_ms < found.composed.sequential_ms / 3
     assert interval.high_ms > 3 * found.composed.sequential_ms
     assert unpredicted_operators(VGG.graph, found) == ()

@@ -23,6 +23,7 @@ from dlbricks_tui.estimate.predictors import (
     Trained,
     examples_of,
     read_trained,
+    results_of,
     ways_of_others,
     with_others,
     write_trained,
@@ -114,7 +115,7 @@ def test_the_newest_good_result_of_a_brick_counts(tmp_path: Path) -> None:
         for hour, value_ms, flags in ((1, 1.0, ()), (3, 3.0, ()), (2, 2.0, ()), (4, 4.0, ("drift",)))
     ]
     with store_of(tmp_path / "store", form, *results) as store:
-        (found,) = examples_of(store, ON_HOST)
+        (found,) = examples_of(store, results_of(store, ON_HOST))
     assert (found.latency_ms, found.group) == (3.0, "run 3")
 
 
@@ -128,7 +129,7 @@ def test_results_without_contexts_have_their_mean(tmp_path: Path) -> None:
         for value_ms in (1.0, 2.0, 6.0)
     ]
     with store_of(tmp_path / "store", form, *results) as store:
-        (found,) = examples_of(store, ON_HOST)
+        (found,) = examples_of(store, results_of(store, ON_HOST))
     assert (found.latency_ms, found.group) == (3.0, "a")
 
 
@@ -310,5 +311,5 @@ def test_the_intervals_of_models_hold_on_simulated_systems(tmp_path: Path, syste
         records = [*results("a", PAIRS, taken_ms), *results("b", PAIRS, taken_ms), *results("here", FEW, taken_ms)]
         found = asked(tmp_path / str(seed), *records).estimate.composed
         assert found is not None
-        held.append(found.interval.low_ms <= truth_ms(taken_ms) <= found.interval.high_ms)
+        held.append(found.latency.low_ms <= truth_ms(taken_ms) <= found.latency.high_ms)
     assert sum(held) >= 0.92 * systems

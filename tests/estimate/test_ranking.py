@@ -9,11 +9,11 @@ import pytest
 from dlbricks_tui.bricks.decomposition import decompose
 from dlbricks_tui.estimate.estimate import estimate
 from dlbricks_tui.estimate.knowledge import NOTHING_KNOWN, Knowledge, Latency, Unmeasured
-from dlbricks_tui.estimate.ranking import Comparable, Point, Ranking, best_within, ranked, scaling_efficiency
+from dlbricks_tui.estimate.ranking import Point, Ranking, best_within, ranked, scaling_efficiency
 from dlbricks_tui.estimate.system_estimate import SystemEstimate
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.runtime.variant import InstructionSet, Variant
-from dlbricks_tui.store.change import Verdict, timing_by
+from dlbricks_tui.store.change import Timing, Verdict, timing_by
 from dlbricks_tui.store.selections import Way
 from tests.bricks.graphs import chain
 from tests.estimate.knowledge_of import measured
@@ -57,20 +57,23 @@ def test_efficiency_compares_with_the_same_kernels() -> None:
     assert [scaling_efficiency(it, points) for it in points] == [1.0] * 4
 
 
-def timed(batch_size: int, latency_ms: float, samples: int = 30) -> Comparable:
+def timed(batch_size: int, latency_ms: float, samples: int = 30) -> Point:
     """A model that was timed end to end with samples that vary by 2 %."""
     chance = random.Random(f"{batch_size} {latency_ms}")
     return by_samples(batch_size, latency_ms, [latency_ms * chance.gauss(1.0, 0.02) for _ in range(samples)])
 
 
-def by_samples(batch_size: int, latency_ms: float, samples_ms: Sequence[float], processes: int = 1) -> Comparable:
+def by_samples(batch_size: int, latency_ms: float, samples_ms: Sequence[float], processes: int = 1) -> Point:
     """A model that was timed end to end with these samples, in processes that do not differ."""
-    latency = point(batch_size, latency_ms).found.end_to_end
-    assert latency is not None
-    return Comparable(point(batch_size, latency_ms), timing_by([latency] * processes, samples_ms))
+    return over_runs(point(batch_size, latency_ms), timing_by([(latency_ms,) * 3] * processes, samples_ms))
 
 
-def estimated(share: float) -> Comparable:
+def over_runs(it: Point, timing: Timing) -> Point:
+    """A model with its latency over several runs."""
+    return replace(it, found=replace(it.found, timing=timing))
+
+
+def estimated(share: float) -> Point:
     """A model that was measured by its bricks only, each of which takes this share of a usual latency."""
     decomposition = decompose(chain("conv", "relu"))
     known = {
@@ -78,23 +81,23 @@ def estimated(share: float) -> Comparable:
         for pair, it in measured(decomposition).measured.items()
     }
     found = estimate(decomposition, Knowledge(known))
-    return Comparable(Point("", 1, SystemEstimate(WAY, found, variant=Variant(threads=1, batch=1))))
+    return Point("", 1, SystemEstimate(WAY, found, variant=Variant(threads=1, batch=1)))
 
 
 def test_the_measured_latency_of_a_variant_counts_before_its_estimate() -> None:
-    point = estimated(1.0).point
+    point = estimated(1.0)
     timed_too = replace(point, found=replace(point.found, end_to_end=Latency(5.0, 4.9, 5.1)))
     assert (timed_too.latency_ms, timed_too.per_second) == (5.0, 200.0)
     assert point.latency_ms == point.estimate_ms == timed_too.estimate_ms != 5.0
     assert best_within([timed_too], 4.0) is None
 
 
-def verdicts(*combinations: Comparable) -> list[Verdict | None]:
+def verdicts(*combinations: Point) -> list[Verdict | None]:
     return [it.verdict for it in ranked(combinations)]
 
 
 def test_combinations_are_ordered_by_latency_or_by_throughput_and_those_without_one_come_last() -> None:
-    found = ranked([Comparable(point(1, None)), timed(1, 20.0), timed(1, 10.0)])
+    found = ranked([point(1, None), timed(1, 20.0), timed(1, 10.0)])
     assert [(it.point.measured_ms, it.ratio, it.is_best, it.verdict) for it in found] == [
         (10.0, 1.0, True, None),
         (20.0, 2.0, False, Verdict.SLOWER),
@@ -102,7 +105,7 @@ def test_combinations_are_ordered_by_latency_or_by_throughput_and_those_without_
     ]
     found = ranked([timed(1, 10.0), timed(8, 40.0), timed(4, 30.0)])
     assert [it.point.batch_size for it in found] == [8, 4, 1]
-    assert [it.per_second for it in found] == [200.0, pytest.approx(400 / 3), 100.0]
+    assert [it.point.per_second for it in found] == [200.0, pytest.approx(400 / 3), 100.0]
     assert [it.ratio for it in found] == [1.0, 1.5, 2.0]
 
 
@@ -129,9 +132,9 @@ def test_samples_decide_whether_measured_latencies_differ_beyond_noise() -> None
 def test_a_verdict_over_several_runs_suits_the_ratio_of_the_newest_ones(
     newest_ms: float, runs_ms: tuple[float, ...], verdict: Verdict
 ) -> None:
-    def of_runs(latency_ms: float, *runs_ms: float) -> Comparable:
+    def of_runs(latency_ms: float, *runs_ms: float) -> Point:
         samples = [ms + number / 1e4 for ms in runs_ms for number in range(30)]
-        return Comparable(point(1, latency_ms), timing_by([(ms, ms, ms) for ms in runs_ms], samples))
+        return over_runs(point(1, latency_ms), timing_by([(ms, ms, ms) for ms in runs_ms], samples))
 
     _, other = ranked([of_runs(10.0, 10.0, 9.99, 10.01), of_runs(newest_ms, *runs_ms)])
     assert other.verdict is verdict and other.change is not None
@@ -141,22 +144,22 @@ def test_a_verdict_over_several_runs_suits_the_ratio_of_the_newest_ones(
 
 
 def test_a_measured_latency_counts_in_place_of_an_estimate() -> None:
-    point, whole = estimated(1.0).point, Latency(9.0, 8.0, 10.0)
+    point, whole = estimated(1.0), Latency(9.0, 8.0, 10.0)
     assert point.estimate_ms is not None
     both = replace(point, found=replace(point.found, end_to_end=whole))
-    assert Comparable(both).latency == whole
+    assert both.latency == whole
     assert (both.latency_ms, best_within([both], 9.0)) == (9.0, both)
 
 
 def test_intervals_decide_where_a_combination_was_not_measured_end_to_end() -> None:
-    usual_ms = estimated(1.0).point.estimate_ms
+    usual_ms = estimated(1.0).estimate_ms
     assert usual_ms is not None
     assert verdicts(estimated(1.0), estimated(2.0)) == [None, Verdict.SLOWER]
     assert verdicts(estimated(1.0), estimated(1.011)) == [None, Verdict.SAME]
     assert verdicts(timed(1, usual_ms / 2), estimated(1.0)) == [None, Verdict.SLOWER]
 
 
-def predicted(latency_ms: float, low_ms: float, high_ms: float) -> Comparable:
+def predicted(latency_ms: float, low_ms: float, high_ms: float) -> Point:
     """A model whose layers are all predicted."""
 
     class Predictor:
@@ -167,14 +170,14 @@ def predicted(latency_ms: float, low_ms: float, high_ms: float) -> Comparable:
             return [Latency(latency_ms / number, low_ms / number, high_ms / number) for _ in bricks]
 
     found = estimate(decompose(chain("conv", "relu")), Knowledge({}, predictor=Predictor))
-    return Comparable(Point("", 1, SystemEstimate(WAY, found, variant=Variant(threads=1, batch=1))))
+    return Point("", 1, SystemEstimate(WAY, found, variant=Variant(threads=1, batch=1)))
 
 
 def test_only_a_narrow_prediction_may_be_the_best() -> None:
     narrow, wide = predicted(5.0, 4.5, 5.5), predicted(5.0, 2.0, 20.0)
     # What was measured is the best, although less is predicted.
     best, faster = ranked([timed(1, 10.0), narrow])
-    assert (best.is_best, best.point.measured_ms, faster.comparable, faster.is_best) == (True, 10.0, narrow, False)
+    assert (best.is_best, best.point.measured_ms, faster.point, faster.is_best) == (True, 10.0, narrow, False)
     assert [it.is_best for it in ranked([narrow, wide])] == [True, False]
     best, uncertain = ranked([wide, timed(1, 10.0)])
     assert (best.point.measured_ms, best.is_best) == (10.0, True)
@@ -184,7 +187,7 @@ def test_only_a_narrow_prediction_may_be_the_best() -> None:
     assert (only.is_best, only.ratio, only.verdict) == (False, 1.0, None)
 
 
-def p_values(*combinations: Comparable) -> list[float]:
+def p_values(*combinations: Point) -> list[float]:
     return [it.change.p_value or 0.0 for it in ranked(combinations) if it.change is not None]
 
 
@@ -196,7 +199,7 @@ def test_p_values_are_corrected_for_the_number_of_combinations() -> None:
     assert together != alone
 
 
-def ranking_of(*combinations: Comparable) -> Ranking:
+def ranking_of(*combinations: Point) -> Ranking:
     return Ranking("net", "host", ranked(combinations))
 
 
@@ -204,14 +207,14 @@ def test_the_rival_of_the_best_is_measured_again_where_it_is_unknown_which_is_fa
     noisy = [10.0 + number % 7 for number in range(30)]
     rival = by_samples(1, 10.5, noisy)
     found = ranking_of(by_samples(1, 10.0, noisy), predicted(10.2, 9.0, 12.0), rival).rival
-    assert found is not None and found.comparable is rival
+    assert found is not None and found.point is rival
     for others in ([timed(1, 20.0)], [predicted(10.2, 9.0, 12.0)], []):
         assert ranking_of(timed(1, 10.0), *others).rival is None
     assert ranking_of(predicted(5.0, 2.0, 20.0)).rival is None
 
 
 def test_a_bound_leaves_out_slower_combinations_and_the_best_of_the_others_is_first() -> None:
-    ranking = ranking_of(timed(1, 10.0), timed(8, 40.0), timed(4, 30.0), Comparable(point(2, None)))
+    ranking = ranking_of(timed(1, 10.0), timed(8, 40.0), timed(4, 30.0), point(2, None))
     assert [it.point.batch_size for it in ranking.combinations] == [8, 4, 1, 2]
     within = ranking.within(35.0).combinations
     assert [(it.point.batch_size, it.is_best, it.ratio is None) for it in within] == [

@@ -190,7 +190,7 @@ def known(pairs: object, predictor: Doubtful) -> Estimate:
 
 def half_width(found: Estimate) -> float:
     assert found.composed is not None
-    interval = found.composed.interval
+    interval = found.composed.latency
     return max(interval.high_ms - found.composed.sequential_ms, found.composed.sequential_ms - interval.low_ms) / (
         found.composed.sequential_ms
     )

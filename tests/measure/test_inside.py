@@ -82,7 +82,7 @@ def simulated(seed: int) -> tuple[float, float, float, float]:
     composed = estimated(graph, measured_inside(where, [graph])).composed
     assert composed is not None
     truth = where.truth_ms([layer.op for layer in graph.layers])
-    return truth, composed.sequential_ms, composed.interval.low_ms, composed.interval.high_ms
+    return truth, composed.sequential_ms, composed.latency.low_ms, composed.latency.high_ms
 
 
 @numbers_of_models

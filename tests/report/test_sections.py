@@ -74,7 +74,7 @@ def test_models_have_their_bounds_gains_gaps_and_layers_under_the_roofline() -> 
         WhatIfKind.BATCH: BestGain("batch-8", -3.0, None, False),
     }
     bad = analysed("bad", best_ms=None, best_parallel_ms=None, gap=None, gains={})
-    below = analysed("below", gap=Gap(6 * 10**9, 0, -2 * 10**9), gains={})
+    below = analysed("below", gap=Gap(6.0, 0.0, -2.0, 4.0), gains={})
     points = (point(90), point(9), point(1), point(50, operations=0.0))
     one, two = analysed("one", gains=gains), analysed("two", measured_ms=40.0)
     cases = {

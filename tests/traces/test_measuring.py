@@ -17,6 +17,7 @@ from dlbricks_tui.host.fingerprint import fingerprint
 from dlbricks_tui.jobs.events import Event, JobEnded, follow
 from dlbricks_tui.jobs.process import command_of
 from dlbricks_tui.measure.method import Method
+from dlbricks_tui.measure.supervised_worker import SupervisedWorker
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.models.library import Library, source_of
 from dlbricks_tui.runtime.process import INSIDE
@@ -27,7 +28,6 @@ from dlbricks_tui.store.records import Measurement
 from dlbricks_tui.traces import measuring
 from dlbricks_tui.traces.file import read_trace
 from dlbricks_tui.traces.spans import Instruments, LevelRound, MeasuredLevel, TracedNetwork, level_trace
-from dlbricks_tui.traces.threads import ThreadsError
 from dlbricks_tui.traces.trace import (
     TRACE,
     LevelDone,
@@ -131,7 +131,7 @@ def test_a_level_without_its_instrument_says_why_and_the_others_go_on(
     ]
 
     def blind(pid: int) -> None:
-        raise ThreadsError(f"the threads of {pid} cannot be read")
+        raise TraceError(f"the threads of {pid} cannot be read")
 
     monkeypatch.setattr(measuring, "ThreadWatch", blind)
     trace = bench.trace(levels=(TraceLevel.MODEL, TraceLevel.THREAD), inferences=2)
@@ -156,12 +156,12 @@ def test_the_thread_level_counts_what_the_worker_did_under_all_instruments(bench
 def test_levels_take_turns_and_the_last_round_is_shown(bench: TraceBench, monkeypatch: pytest.MonkeyPatch) -> None:
     """A host that gets slower from round to round adds nothing to an overhead."""
     taken: list[tuple[TraceLevel, int]] = []
-    usual = measuring._Tracing._round
+    usual = measuring.Tracing._round
 
-    def slower(tracing: measuring._Tracing, started: measuring._Started) -> LevelRound:
-        level, number = started.measured.level, len(started.measured.rounds)
+    def slower(tracing: measuring.Tracing, measured: MeasuredLevel, worker: SupervisedWorker) -> LevelRound:
+        level, number = measured.level, len(measured.rounds)
         taken.append((level, number))
-        found = usual(tracing, started)
+        found = usual(tracing, measured, worker)
         added_ns = number * 50_000_000
         runs = tuple(
             replace(it, start_ns=it.start_ns + place * added_ns, duration_ns=it.duration_ns + added_ns)
@@ -169,7 +169,7 @@ def test_levels_take_turns_and_the_last_round_is_shown(bench: TraceBench, monkey
         )
         return replace(found, runs=replace(found.runs, runs=runs))
 
-    monkeypatch.setattr(measuring._Tracing, "_round", slower)
+    monkeypatch.setattr(measuring.Tracing, "_round", slower)
     trace = bench.trace(levels=_LOWER, inferences=2)
     assert taken == [(level, number) for number in range(3) for level in _LOWER]
     _, layer, primitive = trace.levels
@@ -182,14 +182,14 @@ def test_levels_take_turns_and_the_last_round_is_shown(bench: TraceBench, monkey
 
 
 def test_a_level_that_fails_in_a_later_round_is_left_out(bench: TraceBench, monkeypatch: pytest.MonkeyPatch) -> None:
-    usual = measuring._Tracing._round
+    usual = measuring.Tracing._round
 
-    def failing(tracing: measuring._Tracing, started: measuring._Started) -> LevelRound:
-        if started.measured.level is TraceLevel.LAYER and started.measured.rounds:
+    def failing(tracing: measuring.Tracing, measured: MeasuredLevel, worker: SupervisedWorker) -> LevelRound:
+        if measured.level is TraceLevel.LAYER and measured.rounds:
             raise TraceError("killed by signal 9")
-        return usual(tracing, started)
+        return usual(tracing, measured, worker)
 
-    monkeypatch.setattr(measuring._Tracing, "_round", failing)
+    monkeypatch.setattr(measuring.Tracing, "_round", failing)
     trace = bench.trace(levels=_LOWER, inferences=2)
     assert [it.level for it in trace.levels] == [TraceLevel.MODEL, TraceLevel.PRIMITIVE]
     assert [(it.level, it.reason) for it in trace.missing] == [(TraceLevel.LAYER, "killed by signal 9")]
@@ -213,7 +213,7 @@ def test_levels_that_do_not_fit_into_memory_together_are_traced_one_after_anothe
 def test_an_overhead_that_differs_between_rounds_says_so() -> None:
     def measured(*rounds_ms: float) -> MeasuredLevel:
         rounds = [LevelRound(TracedRuns((TracedRun(0, 0, round(1e6 * ms)),), True)) for ms in rounds_ms]
-        return MeasuredLevel(TraceLevel.MODEL, Instruments(), rounds)
+        return MeasuredLevel(TraceLevel.MODEL, Instruments(), rounds=rounds)
 
     below = measured(1, 2, 3)
     network = TracedNetwork(None, {})  # type: ignore[arg-type]

@@ -9,7 +9,7 @@ from dlbricks_tui.jobs.events import JobEnded
 from dlbricks_tui.jobs.process import JobAtWork
 from dlbricks_tui.models.library import ModelSource
 from dlbricks_tui.traces.file import read_trace, trace_path, write_trace
-from dlbricks_tui.traces.measuring import trace_model
+from dlbricks_tui.traces.measuring import Tracing
 from dlbricks_tui.traces.trace import TRACE, LevelTrace, Trace, TraceDone, TraceLevel, TraceOrder, Track, TrackKind
 from tests.jobs.carrying import Bench, fake
 
@@ -36,7 +36,7 @@ class TraceBench(Bench):
         order = TraceOrder(source=source or self.source, execution=execution or fake(), **fields)
 
         def work(job: JobAtWork[TraceOrder]) -> None:
-            trace = trace_model(order, self.site.place, job.signals, job.tell, self.site.queue, self.limits)
+            trace = Tracing(order, self.site.place, job.signals, job.tell, self.limits).trace(self.site.queue)
             write_trace(trace, trace_path(job.data.traces, trace.id))
             job.tell(TraceDone(id=trace.id))
 

@@ -218,7 +218,7 @@ def test_all_cells_are_shown_at_once_and_those_that_were_measured_are_read_first
         (refused,) = read_all(session, spec, CHOICES)
     assert not any(it.combinations for it in combinations.compare_in_steps(spec, CHOICES, session.data, lambda: False))
     session.close()
-    measured = [it for it in known.combinations if it.comparable.latency is not None]
+    measured = [it for it in known.combinations if it.point.latency is not None]
     assert [(it.point.threads, it.point.batch_size) for it in measured] == [(3, 4)]
     # What was measured stays, with the reason why there is no more.
     assert list(refused.combinations) == measured and refused.refusals
