@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, Protocol
 from dlbricks_tui.files import read_bytes
 from dlbricks_tui.models.cache import Cache, ReadModel
 from dlbricks_tui.models.content import LONGEST_NAME, read_content, refuse_no_model, without_cycle_search
-from dlbricks_tui.models.errors import ModelError, UnreadableModelError
+from dlbricks_tui.models.errors import FlawError, ModelError, UnreadableModelError
 from dlbricks_tui.models.graph import Level, NativeNode, Shape, TensorType, needed_for, topological_order
 from dlbricks_tui.models.input_shapes import StatedInputs
 from dlbricks_tui.models.library import ModelSource
@@ -99,10 +99,6 @@ class SymbolSheet:
     def fresh(self, name: str) -> str:
         """Return the name, or a similar one if it is taken."""
         return self._names.take(name)
-
-
-class FlawError(Exception):
-    """A fault in a part of a symbol file. The caller adds the place."""
 
 
 # Files from before 0.9 do not declare their version.

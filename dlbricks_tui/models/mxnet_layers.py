@@ -10,7 +10,13 @@ from math import prod
 from dlbricks_tui.models.cache import FUSED, INFERRED, Cache, CachedTypes, ReadModel, answer_key, types_in
 from dlbricks_tui.models.composites import LAYER_ATTRIBUTE, with_composites
 from dlbricks_tui.models.content import without_cycle_search
-from dlbricks_tui.models.errors import FusionRefusedError, InconsistentModelError, ModelError, UnreadableModelError
+from dlbricks_tui.models.errors import (
+    FlawError,
+    FusionRefusedError,
+    InconsistentModelError,
+    ModelError,
+    UnreadableModelError,
+)
 from dlbricks_tui.models.graph import (
     UNKNOWN_TYPE,
     Feed,
@@ -40,7 +46,7 @@ from dlbricks_tui.models.mxnet_file import (
     unique_name,
 )
 from dlbricks_tui.models.mxnet_operators import bound_once, nested_graph, neutral_operator, schema
-from dlbricks_tui.models.neutral import InnerForms, InnerGraphsTooLargeError, Site
+from dlbricks_tui.models.neutral import InnerForms, Site
 from dlbricks_tui.runtime.errors import WorkerRefusedError
 from dlbricks_tui.runtime.protocol import Reason
 
@@ -318,7 +324,7 @@ class _Builder:
         if node.subgraphs:
             try:
                 nested = [nested_graph(subgraph.file, self._forms) for subgraph in node.subgraphs]
-            except InnerGraphsTooLargeError as too_large:
+            except FlawError as too_large:
                 raise UnreadableModelError(f"{self._name}: {too_large}") from None
             inner = tuple([graph.canonical for graph in nested])
             # A loop keeps its own name. A fused operator gets the names of its parts.

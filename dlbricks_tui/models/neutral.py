@@ -13,6 +13,7 @@ from math import copysign, inf
 from struct import pack, unpack
 from typing import NamedTuple
 
+from dlbricks_tui.models.errors import FlawError
 from dlbricks_tui.models.graph import Numbers, Params, ParamValue, Shape, TensorType
 
 _WORDS: dict[str, bool | None] = {"true": True, "false": False, "none": None, "null": None, "": None}
@@ -226,13 +227,6 @@ def without_defaults(values: Mapping[str, ParamValue], defaults: Mapping[str, Pa
     return tuple(sorted(kept.items()))
 
 
-class InnerGraphsTooLargeError(Exception):
-    """The subgraphs of a model's operators would fill the memory. The caller adds the model's name."""
-
-    def __init__(self) -> None:
-        super().__init__("the graphs inside its operators are too large, or nest too deep")
-
-
 class InnerForms:
     """Writes the canonical forms of the subgraphs of one model's operators.
 
@@ -243,11 +237,11 @@ class InnerForms:
         self._left = _MOST_INNER_FORMS
 
     def spell(self, form: Sequence[object]) -> str:
-        """Return the form as text; raise InnerGraphsTooLargeError if the forms of the model take too much memory."""
+        """Return the form as text; raise FlawError if the forms of the model take too much memory."""
         text = json.dumps(form, separators=(",", ":"))
         self._left -= len(text)
         if self._left < 0:
-            raise InnerGraphsTooLargeError
+            raise FlawError("the graphs inside its operators are too large, or nest too deep")
         return text
 
 

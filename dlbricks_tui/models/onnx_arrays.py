@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dlbricks_tui.files import open_regular
-from dlbricks_tui.models.errors import UnreadableModelError
+from dlbricks_tui.models.errors import FlawError, UnreadableModelError
 from dlbricks_tui.models.graph import UNKNOWN_DTYPE, UNKNOWN_TYPE, ParamValue, TensorType
 from dlbricks_tui.models.input_shapes import MOST_AXES, short_shape
 from dlbricks_tui.models.neutral import single_precision
@@ -118,10 +118,6 @@ _AS_ONNX_SAYS = {numpys: onnxs for onnxs, numpys in _AS_NUMPY_SAYS.items()}
 _LONGEST_VALUE, _LONGEST_LIST = 64, 2**12
 
 
-class DamagedValueError(Exception):
-    """An array does not hold the declared numbers. The caller adds the model's name."""
-
-
 def is_external(tensor: "TensorProto") -> bool:
     """Return true if the numbers are in another file."""
     return bool(tensor.data_location == tensor.EXTERNAL or tensor.external_data)
@@ -131,21 +127,21 @@ def is_whole(tensor: "TensorProto") -> bool:
     """Return true if the array holds as many numbers as declared."""
     try:
         array_of(tensor)
-    except DamagedValueError:
+    except FlawError:
         return False
     return True
 
 
 def array_of(tensor: "TensorProto") -> Any:
-    """Return the numbers as a numpy array; raise DamagedValueError if they are missing or invalid."""
+    """Return the numbers as a numpy array; raise FlawError if they are missing or invalid."""
     from onnx.numpy_helper import to_array
 
     if is_external(tensor):
-        raise DamagedValueError("its numbers are in another file")
+        raise FlawError("its numbers are in another file")
     try:
         return to_array(tensor)
     except (LookupError, TypeError, ValueError) as error:
-        raise DamagedValueError("its number of values differs from its type") from error
+        raise FlawError("its number of values differs from its type") from error
 
 
 def value_of(tensor: "TensorProto") -> ParamValue:
@@ -359,8 +355,8 @@ def _values(path: Path, weight: "TensorProto") -> Iterator[Any]:
             while left > 0:
                 found = numpy.fromfile(file, dtype, min(left, _CHUNK_VALUES))
                 if not found.size:
-                    raise DamagedValueError("its numbers end too early")
+                    raise FlawError("its numbers end too early")
                 left -= found.size
                 yield found
-    except (DamagedValueError, LookupError, OSError) as damaged:
+    except (FlawError, LookupError, OSError) as damaged:
         raise UnreadableModelError(f"{path}: the weight {weight.name[:80]!r} cannot be read: {damaged}") from None

@@ -13,11 +13,11 @@ from math import prod
 from typing import TYPE_CHECKING
 
 from dlbricks_tui.models.composites import LAYER_ATTRIBUTE
+from dlbricks_tui.models.errors import FlawError
 from dlbricks_tui.models.graph import UNKNOWN_DTYPE, UNKNOWN_TYPE, Numbers, TensorType, needed_for, topological_order
 from dlbricks_tui.models.input_shapes import short_shape
 from dlbricks_tui.models.onnx_arrays import (
     MOST_ELEMENTS,
-    DamagedValueError,
     array_of,
     declared,
     inferred,
@@ -72,7 +72,7 @@ def holds(condition: "TensorProto") -> bool | None:
     """Return the condition of an `If` as a flag; None if it is not a single number."""
     try:
         array = array_of(condition)
-    except DamagedValueError:
+    except FlawError:
         return None
     return bool(array.reshape(-1)[0]) if array.size == 1 and array.dtype.kind in "biu" else None
 
@@ -88,17 +88,17 @@ def branch_of(node: "NodeProto", condition: bool, taken: TakenNames, domains: Co
     wanted_branch = "then_branch" if condition else "else_branch"
     graph = next((it.g for it in node.attribute if it.name == wanted_branch and it.HasField("g")), None)
     if graph is None:
-        raise DamagedValueError(f"{_label(node)} has no {wanted_branch}")
+        raise FlawError(f"{_label(node)} has no {wanted_branch}")
     outputs = list(node.output)
     if len(graph.output) != len(outputs):
-        raise DamagedValueError(f"a branch of {_label(node)} has another number of outputs than the node")
+        raise FlawError(f"a branch of {_label(node)} has another number of outputs than the node")
     for what, found in (("inputs", graph.input), ("sparse weights", graph.sparse_initializer)):
         if found:
-            raise DamagedValueError(f"a branch of {_label(node)} has {what}, which are not supported")
+            raise FlawError(f"a branch of {_label(node)} has {what}, which are not supported")
     taken.add(filter(None, outputs))
     written = [name for it in graph.node for name in it.output if name]
     if len(set(written)) < len(written):
-        raise DamagedValueError(f"a branch of {_label(node)} writes a tensor twice")
+        raise FlawError(f"a branch of {_label(node)} writes a tensor twice")
     path = node.name or next(filter(None, outputs), "if")
     # The names that tensors of the branch get outside of it. Each output of the `If` is one of them, or a copy.
     names: dict[str, str] = {}
@@ -122,7 +122,7 @@ def branch_of(node: "NodeProto", condition: bool, taken: TakenNames, domains: Co
         if moved.domain in NAMES_OF_ONNX:
             moved.domain = ""
         if moved.domain not in domains:
-            raise DamagedValueError(
+            raise FlawError(
                 f"{_label(inner)} is of the domain {moved.domain[:80]!r}, whose version the file does not declare"
             )
         moved.name = taken.fresh(inner.name, path) if inner.name else ""
@@ -139,7 +139,7 @@ def branch_of(node: "NodeProto", condition: bool, taken: TakenNames, domains: Co
     sources = [{writers[name] for name in reads(it) if name in writers} for it in nodes]
     order = topological_order(sources)
     if len(order) < len(nodes):
-        raise DamagedValueError(f"a branch of {_label(node)} has a cycle")
+        raise FlawError(f"a branch of {_label(node)} has a cycle")
     needed = needed_for((writers[name] for name in outputs if name in writers), sources)
     return Branch(tuple(weights), tuple([nodes[number] for number in order if number in needed]))
 
@@ -330,9 +330,7 @@ class _Pass:
     def _set_type(self, name: str, found: TensorType) -> None:
         if found.shape is not None and prod(found.shape) > MOST_ELEMENTS:
             shape = short_shape(found.shape)
-            raise DamagedValueError(
-                f"the tensor {name[:80]!r} would have a shape of {shape}, which no machine can hold"
-            )
+            raise FlawError(f"the tensor {name[:80]!r} would have a shape of {shape}, which no machine can hold")
         self.analysis.types[name] = found
 
     def _inferred(self, node: "NodeProto") -> Mapping[str, "TypeProto"]:

@@ -10,7 +10,7 @@ from contextlib import suppress
 from math import prod
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from dlbricks_tui.models.errors import ModelError
+from dlbricks_tui.models.errors import FlawError, ModelError
 from dlbricks_tui.models.graph import GraphInput, Numbers, Shape, TensorType
 from dlbricks_tui.models.input_shapes import (
     MOST_AXES,
@@ -27,7 +27,6 @@ from dlbricks_tui.models.input_shapes import (
 from dlbricks_tui.models.neutral import MOST_NUMBERS
 from dlbricks_tui.models.onnx_arrays import (
     MOST_ELEMENTS,
-    DamagedValueError,
     array_of,
     dtype_name,
     dtype_number,
@@ -72,7 +71,7 @@ def compared_numbers(file: OnnxFile, inputs: Mapping[str, TensorType]) -> dict[s
             for one, other in (node.input, node.input[::-1]):
                 value = stored.get(other)
                 if one in behind and value is not None and not is_external(value) and prod(value.dims) == 1:
-                    with suppress(DamagedValueError, ValueError):
+                    with suppress(FlawError, ValueError):
                         (number,) = array_of(value).reshape(-1).tolist()
                         if type(number) is int:
                             found.setdefault(behind[one], (number,))
@@ -97,7 +96,7 @@ _LONGEST_TEXT, _LARGEST_AXIS = 1 << 20, 2**31 - 1
 
 
 def stated_inputs(metadata: Mapping[str, str]) -> StatedInputs:
-    """Return what the metadata of a file states; raise DamagedValueError if it has another form."""
+    """Return what the metadata of a file states; raise FlawError if it has another form."""
     text = metadata.get(KEY)
     if text is None:
         return StatedInputs({}, {})
@@ -118,7 +117,7 @@ def stated_inputs(metadata: Mapping[str, str]) -> StatedInputs:
             if not all(type(number) in (int, float) for number in numbers):
                 raise ValueError
     except (ValueError, TypeError, AttributeError, RecursionError):
-        raise DamagedValueError(f"its metadata {KEY} does not state shapes and values of inputs") from None
+        raise FlawError(f"its metadata {KEY} does not state shapes and values of inputs") from None
     return StatedInputs(*({name: tuple(it) for name, it in them.items()} for them in (shapes, values)))
 
 
@@ -551,7 +550,7 @@ class _Implied:
             return found
         try:
             return [int(it) for it in array_of(stored).reshape(-1)]
-        except (DamagedValueError, ValueError):
+        except (FlawError, ValueError):
             return None
 
 

@@ -14,13 +14,17 @@ from typing import TYPE_CHECKING, NamedTuple
 from dlbricks_tui.models.cache import FUSED, INFERRED, Cache, CachedTypes, ReadModel, answer_key
 from dlbricks_tui.models.composites import with_composites
 from dlbricks_tui.models.content import without_cycle_search
-from dlbricks_tui.models.errors import FusionRefusedError, MissingShapeError, ModelError, UnreadableModelError
+from dlbricks_tui.models.errors import (
+    FlawError,
+    FusionRefusedError,
+    MissingShapeError,
+    ModelError,
+    UnreadableModelError,
+)
 from dlbricks_tui.models.graph import UNKNOWN_TYPE, GraphInput, LayerGraph, Level, Numbers, Shape, TensorType
 from dlbricks_tui.models.input_shapes import StatedInputs, example_shape, refuse_unfit, value_advice
 from dlbricks_tui.models.library import ModelSource
-from dlbricks_tui.models.neutral import InnerGraphsTooLargeError
 from dlbricks_tui.models.onnx_arrays import (
-    DamagedValueError,
     checked_array_file_sizes,
     is_external,
     stored_bytes,
@@ -266,7 +270,7 @@ class OnnxLoader:
             raise MissingShapeError(str(missing), {it: example_shape(axes[it]) for it in missing.examples}) from None
         except UnicodeDecodeError:
             raise UnreadableModelError(f"{name} contains a name that is not valid text: the file is damaged") from None
-        except (DamagedValueError, InnerGraphsTooLargeError) as damaged:
+        except FlawError as damaged:
             raise UnreadableModelError(f"{name}: {damaged}") from None
         return ReadModel(layers, beside)
 

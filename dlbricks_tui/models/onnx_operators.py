@@ -6,9 +6,10 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
+from dlbricks_tui.models.errors import FlawError
 from dlbricks_tui.models.graph import NativeNode, ParamValue, Shape
 from dlbricks_tui.models.neutral import Neutral, Site, Translated, from_the_front, without_defaults
-from dlbricks_tui.models.onnx_arrays import DamagedValueError, attribute_value
+from dlbricks_tui.models.onnx_arrays import attribute_value
 from dlbricks_tui.models.onnx_constants import rename_reads
 from dlbricks_tui.models.onnx_file import graphs_inside, outer_tensors
 
@@ -46,9 +47,9 @@ def neutral_onnx(node: "NodeProto", site: OnnxSite) -> Neutral:
             continue
         try:
             attributes[it.name] = attribute_value(it)
-        except DamagedValueError as damaged:
+        except FlawError as damaged:
             label = f"{(node.name or node.op_type)[:80]!r}"
-            raise DamagedValueError(f"the attribute {it.name[:80]!r} of {label} is damaged: {damaged}") from None
+            raise FlawError(f"the attribute {it.name[:80]!r} of {label} is damaged: {damaged}") from None
     if node.op_type == "Split" and not node.domain and "split" not in attributes and not any(node.input[1:]):
         # Before version 18 the number of outputs is that of equal parts.
         attributes["num_outputs"] = len(node.output)
