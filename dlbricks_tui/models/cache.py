@@ -15,7 +15,7 @@ import os
 import pickle
 import sys
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, fields
 from functools import lru_cache
@@ -59,18 +59,19 @@ class ReadModel(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class CachedTypes:
-    """The types of all outputs of all nodes, the nodes that the framework does not know, and its identity.
+class GraphAnswer:
+    """What a framework tells about a graph: the types of all outputs of all nodes, and the nodes that it does not know.
 
-    `symbol` is the fused graph that the types belong to, and `parts` are the nodes of the model file behind each of its
-    nodes. Without them the types are those of the model file.
+    After fusing, `symbol` is the fused graph that the types belong to, and `parts` are the nodes of the model file
+    behind each of its nodes. Without them the types are those of the model file.
     """
 
-    types: tuple[tuple[TensorType, ...], ...]
+    types: Sequence[Sequence[TensorType]]
     unknown: frozenset[int] = frozenset()
-    framework: str = ""
     symbol: str | None = None
-    parts: tuple[tuple[int, ...], ...] = ()
+    parts: Sequence[Sequence[int]] = ()
+    # The framework that was asked.
+    framework: str = ""
     # The numbers of small tensors in one run, by node and output.
     numbers: tuple[tuple[int, int, Numbers], ...] = ()
     # The nodes and outputs whose types are those of that run, or the reason why there was none.
@@ -123,11 +124,11 @@ class Cache:
                 remove_oldest([self.folder / name for name in (_FOLDER, INFERRED, FUSED)], self._most_bytes)
             self._writes += 1
 
-    def read_types(self, kind: str, key: str) -> CachedTypes | None:
+    def read_types(self, kind: str, key: str) -> GraphAnswer | None:
         """Return an answer of a framework about what it has INFERRED or FUSED; None if it is absent or damaged."""
         return types_in(self.folder / kind / f"{key}.json", key)
 
-    def write_types(self, kind: str, key: str, found: CachedTypes) -> None:
+    def write_types(self, kind: str, key: str, found: GraphAnswer) -> None:
         """Keep an answer of a framework. Without a cache, the next read asks the framework again."""
         distinct: dict[TensorType, int] = {}
         nodes = [[distinct.setdefault(one, len(distinct)) for one in types] for types in found.types]
@@ -243,7 +244,7 @@ _UNREADABLE = (
 )
 
 
-def types_in(path: Path, key: str) -> CachedTypes | None:
+def types_in(path: Path, key: str) -> GraphAnswer | None:
     """Return the types in a file, of the cache or delivered with a model; None if it is absent, damaged or of another
     key.
     """
@@ -254,7 +255,7 @@ def types_in(path: Path, key: str) -> CachedTypes | None:
 
 
 @without_cycle_search()
-def parse_types(content: bytes, key: str) -> CachedTypes | None:
+def parse_types(content: bytes, key: str) -> GraphAnswer | None:
     """Return the types in the content of such a file, None if it is damaged or of another key."""
     try:
         document = json.loads(content)
@@ -270,12 +271,12 @@ def parse_types(content: bytes, key: str) -> CachedTypes | None:
             if (known := tuples.get(places)) is None:
                 known = tuples[places] = tuple([distinct[place] for place in places])
             types.append(known)
-        return CachedTypes(
+        return GraphAnswer(
             tuple(types),
             frozenset(document["unknown"]),
-            str(document["framework"]),
             document.get("symbol"),
             tuple([tuple(numbers) for numbers in document.get("parts", ())]),
+            str(document["framework"]),
             tuple([(int(node), int(output), tuple(held)) for node, output, held in document.get("numbers", ())]),
             tuple([(int(node), int(output)) for node, output in document.get("recorded", ())]),
             str(document.get("failure", "")),

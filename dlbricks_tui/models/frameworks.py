@@ -9,11 +9,11 @@ from contextlib import ExitStack
 from threading import Timer
 from typing import TYPE_CHECKING, TypeVar
 
+from dlbricks_tui.models.cache import GraphAnswer
 from dlbricks_tui.models.errors import NotInCacheError, WrongRuntimeError
 from dlbricks_tui.models.graph import UNKNOWN_DTYPE, Numbers, Shape, TensorType
 from dlbricks_tui.models.input_shapes import ShapeMemory
 from dlbricks_tui.models.loading import Loader
-from dlbricks_tui.models.mxnet_file import GraphAnswer
 from dlbricks_tui.runtime.errors import FrameworkMissingError, WorkerDiedError, WorkerHungError, WorkerRefusedError
 from dlbricks_tui.runtime.registry import quantising_runtime
 from dlbricks_tui.runtime.runtime import Runtime

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
 from dlbricks_tui.files import read_bytes
-from dlbricks_tui.models.cache import Cache, ReadModel
+from dlbricks_tui.models.cache import Cache, GraphAnswer, ReadModel
 from dlbricks_tui.models.content import LONGEST_NAME, read_content, refuse_no_model, without_cycle_search
 from dlbricks_tui.models.errors import FlawError, ModelError, UnreadableModelError
 from dlbricks_tui.models.graph import Level, NativeNode, Shape, TensorType, needed_for, topological_order
@@ -344,18 +344,6 @@ def _in_order(nodes: list[SymbolNode], heads: tuple[NodeOutput, ...]) -> SymbolF
 def _label(number: int, node: Any) -> str:
     name = node.name if isinstance(node, SymbolNode) else node.get("name") if isinstance(node, dict) else None
     return f"node {number} ({name[:80]!r})" if isinstance(name, str) and name else f"node {number}"
-
-
-class GraphAnswer(NamedTuple):
-    """A framework's answer about a graph: the types of all outputs of all nodes, and the nodes that it does not know.
-
-    After fusing, also the fused graph, and the nodes of the model file behind each of its nodes.
-    """
-
-    types: Sequence[Sequence[TensorType]]
-    unknown: frozenset[int] = frozenset()
-    symbol: str | None = None
-    parts: Sequence[Sequence[int]] = ()
 
 
 class Framework(Protocol):

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from math import prod
 
-from dlbricks_tui.models.cache import FUSED, INFERRED, Cache, CachedTypes, ReadModel, answer_key, types_in
+from dlbricks_tui.models.cache import FUSED, INFERRED, Cache, GraphAnswer, ReadModel, answer_key, types_in
 from dlbricks_tui.models.composites import LAYER_ATTRIBUTE, with_composites
 from dlbricks_tui.models.content import without_cycle_search
 from dlbricks_tui.models.errors import (
@@ -38,7 +38,6 @@ from dlbricks_tui.models.library import ModelSource
 from dlbricks_tui.models.mxnet_file import (
     VARIABLE,
     Framework,
-    GraphAnswer,
     NodeOutput,
     SymbolFile,
     SymbolNode,
@@ -191,23 +190,14 @@ _SIZE = re.compile(r"-?\d+")
 
 
 @dataclass(frozen=True, slots=True)
-class FusedFrom:
-    """The model file of a fused graph, and the nodes of that file behind each node of the graph."""
-
-    file: SymbolFile
-    parts: Sequence[Sequence[int]]
-
-
-@dataclass(frozen=True, slots=True)
 class InferredFile:
-    """A symbol file with the role of each variable, the types of each output, and the nodes that MXNet lacks."""
+    """A symbol file with the role of each variable, and what MXNet tells about it."""
 
     file: SymbolFile
     roles: Mapping[int, Role]
-    types: Sequence[Sequence[TensorType]]
-    unknown: frozenset[int] = frozenset()
-    # Set if the file is a fused graph.
-    fused_from: FusedFrom | None = None
+    answer: GraphAnswer
+    # The model file, if this one is a fused graph.
+    written: SymbolFile | None = None
 
 
 @without_cycle_search()
@@ -220,9 +210,10 @@ class _Builder:
     def __init__(self, inferred: InferredFile, name: str) -> None:
         self._nodes = inferred.file.nodes
         self._heads = inferred.file.heads
-        self._types = inferred.types
-        self._unknown = inferred.unknown
-        self._fused_from = inferred.fused_from
+        self._types = inferred.answer.types
+        self._unknown = inferred.answer.unknown
+        self._parts = inferred.answer.parts
+        self._written = inferred.written
         self._roles = inferred.roles
         self._name = name
         self._forms = InnerForms()
@@ -260,25 +251,26 @@ class _Builder:
         inputs = [GraphInput(self._label(number), self._type(NodeOutput(number, 0))) for number in self._inputs]
         graph = LayerGraph(
             self._name,
-            Level.WRITTEN if self._fused_from is None else Level.FUSED,
+            Level.WRITTEN if self._written is None else Level.FUSED,
             tuple([self._layer(index, number) for index, number in enumerate(self._layers)]),
             tuple(inputs),
             # Some files put out a weight, which no layer computes.
             tuple([self._made[head] for head in self._heads if self._roles.get(head.node) is not Role.WEIGHT]),
         )
-        # A fused graph has no annotations.
-        written = self._fused_from is None
-        return with_composites(graph, [self._nodes[it].attributes for it in self._layers]) if written else graph
+        if self._written is not None:
+            # A fused graph has no annotations.
+            return graph
+        return with_composites(graph, [self._nodes[it].attributes for it in self._layers])
 
     def _layer(self, index: int, number: int) -> Layer:
         node = self._nodes[number]
         nodes: tuple[int, ...] = (number,)
         title = node.name or f"{node.op.lower()}{number}"
-        if self._fused_from is not None:
-            nodes = tuple(sorted(self._fused_from.parts[number]))
+        if self._written is not None:
+            nodes = tuple(sorted(self._parts[number]))
             # A fused layer has the name of its first written layer.
             for first in nodes[:1]:
-                written = self._fused_from.file.nodes[first]
+                written = self._written.nodes[first]
                 title = written.attributes.get(LAYER_ATTRIBUTE) or written.name or title
         reads, operators = LayerReads(), tuple[Operator, ...]()
         if node.is_variable:
@@ -334,8 +326,8 @@ class _Builder:
 
     def _label(self, number: int) -> str:
         """Return the name of a node in the model file."""
-        if self._fused_from is not None and self._fused_from.parts[number]:
-            return self._fused_from.file.nodes[self._fused_from.parts[number][0]].name
+        if self._written is not None and self._parts[number]:
+            return self._written.nodes[self._parts[number][0]].name
         return self._nodes[number].name
 
     def _type(self, entry: NodeOutput) -> TensorType:
@@ -403,12 +395,11 @@ class InferredGraph:
         if known is None or len(known.types) != len(file.nodes) or may_know_more:
             if not self._shapes:
                 self._refuse_open_inputs(inputs)
-            answer = self._ask(framework.infer)
-            known = CachedTypes(tuple(map(tuple, answer.types)), answer.unknown, framework.identity)
+            known = self._ask(framework.infer)
             self._check(known.types, file)
             self._cache.write_types(INFERRED, key, known)
         self._refuse_open_inputs([n for n in inputs if all(found.shape is None for found in known.types[n])])
-        return InferredFile(file, self._roles, known.types, known.unknown)
+        return InferredFile(file, self._roles, known)
 
     def _fused(self) -> InferredFile:
         framework, roles = self._framework, self._roles
@@ -417,9 +408,7 @@ class InferredGraph:
         if known is None or known.symbol is None:
             # Inference first: its errors name inputs without a shape and unknown operators.
             self._written()
-            answer = self._ask(framework.fuse)
-            types, parts = tuple(map(tuple, answer.types)), tuple(map(tuple, answer.parts))
-            known = CachedTypes(types, answer.unknown, framework.identity, answer.symbol, parts)
+            known = self._ask(framework.fuse)
             self._cache.write_types(FUSED, key, known)
         fused = parse_symbol(known.symbol or "", f"{self._source.name}, fused")
         self._check(known.types, fused)
@@ -429,7 +418,7 @@ class InferredGraph:
             for number, node in enumerate(fused.nodes)
             if node.is_variable
         }
-        return InferredFile(fused, fused_roles, known.types, known.unknown, FusedFrom(self._file, known.parts))
+        return InferredFile(fused, fused_roles, known, self._file)
 
     def _refuse_open_inputs(self, numbers: Sequence[int]) -> None:
         if numbers:
@@ -445,7 +434,8 @@ class InferredGraph:
             return repr(nodes[number].name[:80]) if number < len(nodes) and nodes[number].name else found[0]
 
         try:
-            return question(self._file.render(), {unique_name(number): it for number, it in self._shapes.items()})
+            answer = question(self._file.render(), {unique_name(number): it for number, it in self._shapes.items()})
+            return replace(answer, framework=self._framework.identity)
         except WorkerRefusedError as refused:
             kind = FusionRefusedError if refused.reason in _REFUSED_TO_FUSE else InconsistentModelError
             raise kind(f"{self._source.name}: {_UNIQUE_NAME.sub(named, str(refused))}") from None

@@ -11,7 +11,7 @@ from math import prod
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from dlbricks_tui.models.cache import FUSED, INFERRED, Cache, CachedTypes, ReadModel, answer_key
+from dlbricks_tui.models.cache import FUSED, INFERRED, Cache, GraphAnswer, ReadModel, answer_key
 from dlbricks_tui.models.composites import with_composites
 from dlbricks_tui.models.content import without_cycle_search
 from dlbricks_tui.models.errors import (
@@ -81,18 +81,18 @@ class Tensors:
     recorded: frozenset[str] = frozenset()
     failure: str = ""
 
-    def cached(self, file: OnnxFile, framework: str, symbol: str | None = None) -> CachedTypes:
+    def cached(self, file: OnnxFile, framework: str, symbol: str | None = None) -> GraphAnswer:
         """Return the tensors by node and output."""
         places = {name: (node, output) for node, output, name in _places(file)}
         types = tuple([tuple([self.types[name] for name in node.output if name]) for node in file.nodes])
         numbers = tuple([(*places[name], held) for name, held in self.numbers.items()])
         recorded = tuple(sorted(places[name] for name in self.recorded))
-        return CachedTypes(
+        return GraphAnswer(
             types, framework=framework, symbol=symbol, numbers=numbers, recorded=recorded, failure=self.failure
         )
 
     @classmethod
-    def of(cls, file: OnnxFile, cached: CachedTypes) -> "Tensors":
+    def of(cls, file: OnnxFile, cached: GraphAnswer) -> "Tensors":
         """Return cached tensors by name."""
         names = {(node, output): name for node, output, name in _places(file)}
         return cls(
@@ -373,7 +373,7 @@ class OnnxLoader:
         """Return a graph that the framework tells, from the cache if it is known."""
         known = self.cache.read_types(FUSED, key)
         if known is None or known.symbol is None:
-            known = CachedTypes((), framework=framework.identity, symbol=ask())
+            known = GraphAnswer((), framework=framework.identity, symbol=ask())
             self.cache.write_types(FUSED, key, known)
         return known.symbol or ""
 

@@ -27,7 +27,7 @@ def network(written: Sequence[Node] | Document, shape: Shape = IMAGE, dtype: str
     by_number = {f"n{number}": shape for number, it in enumerate(file.nodes) if it.name == "data"}
     answer = TableFramework().infer(file.render(), by_number)
     types = [[TensorType(found.shape, dtype) for found in outputs] for outputs in answer.types]
-    return build_graph(InferredFile(file, variable_roles(file, shapes), types, answer.unknown), "net")
+    return build_graph(InferredFile(file, variable_roles(file, shapes), replace(answer, types=types)), "net")
 
 
 def keys(graph: LayerGraph, granularity: int = 1) -> list[str]:
