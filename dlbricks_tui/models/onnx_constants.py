@@ -8,6 +8,7 @@ import re
 import struct
 from collections import Counter
 from collections.abc import Container, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from math import prod
 from typing import TYPE_CHECKING
@@ -261,6 +262,19 @@ def analyse(
     return one_pass.analysis
 
 
+def declared_types(file: OnnxFile, inputs: Mapping[str, "TypeProto"]) -> "dict[str, TypeProto]":
+    """Return the types of tensors as far as they follow from those of inputs, whose open axes may have names.
+
+    Graphs inside of nodes count as parts of the file.
+    """
+    one_pass = _Pass(file.opsets, ConstantAnalysis({}), {})
+    one_pass.declared.update(inputs)
+    with suppress(FlawError):
+        one_pass.take_all(file.nodes, file.weights)
+    known = {name: declared(found) for name, found in one_pass.analysis.types.items() if found.is_known}
+    return {**one_pass.declared, **known}
+
+
 class _Pass:
     def __init__(self, opsets: Mapping[str, int], analysis: ConstantAnalysis, conditions: Mapping[str, bool]) -> None:
         self.analysis = analysis
@@ -268,7 +282,7 @@ class _Pass:
         self._opsets = opsets
         self._taken = TakenNames(analysis.types)
         # Types in the form of the onnx package, possibly with unknown sizes.
-        self._declared: dict[str, TypeProto] = {}
+        self.declared: dict[str, TypeProto] = {}
         self._computed_elements = 0
 
     def note(self, name: str, value: "TensorProto") -> None:
@@ -306,7 +320,7 @@ class _Pass:
         analysis.nodes.append(node)
         self._taken.add(filter(None, (node.name, *node.output)))
         for name, found in self._inferred(node).items():
-            self._declared[name] = found
+            self.declared[name] = found
             self._set_type(name, type_of_value(found))
         if not _is_constant(node, analysis):
             analysis.layers.append(node)
@@ -317,6 +331,14 @@ class _Pass:
             self.note(name, value)
         if node.op_type in _STORED:
             self._note_matrices(outputs)
+
+    def take_all(self, nodes: Iterable["NodeProto"], weights: Iterable["TensorProto"]) -> None:
+        """Take a graph with the graphs inside of its nodes."""
+        self.store(weights)
+        for node in nodes:
+            self.take(node)
+            for graph in graphs_inside(node):
+                self.take_all(graph.node, graph.initializer)
 
     def store(self, weights: Iterable["TensorProto"]) -> None:
         """Keep the types of stored arrays, and the values of small ones."""
@@ -342,10 +364,10 @@ class _Pass:
             found, value = self.analysis.type_of(name), self.analysis.values.get(name)
             if value is not None and prod(found.shape or ()) <= _MOST_SIZES:
                 values.append(value)
-            elif name in self._declared:
-                types[name] = self._declared[name]
+            elif name in self.declared:
+                types[name] = self.declared[name]
             elif found.dtype != UNKNOWN_DTYPE:
-                types[name] = self._declared[name] = declared(found)
+                types[name] = self.declared[name] = declared(found)
         return inferred(node, types, values, self._opsets)
 
     def _values(self, node: "NodeProto", outputs: Sequence[str]) -> Sequence["TensorProto"]:

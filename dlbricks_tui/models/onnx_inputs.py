@@ -32,11 +32,11 @@ from dlbricks_tui.models.onnx_arrays import (
     dtype_number,
     is_external,
 )
-from dlbricks_tui.models.onnx_constants import is_if
+from dlbricks_tui.models.onnx_constants import declared_types, is_if
 from dlbricks_tui.models.onnx_file import OnnxFile, graphs_inside, reads
 
 if TYPE_CHECKING:
-    from onnx import NodeProto, TensorProto, ValueInfoProto
+    from onnx import NodeProto, TensorProto, TypeProto, ValueInfoProto
 
 # Longer inputs are data, whose numbers change no layer.
 _MOST_ELEMENTS = 8
@@ -193,10 +193,10 @@ _NUMBER = re.compile(r"[1-9][0-9]{0,9}")
 _BATCH_LETTERS = ("n", "b", "bs")
 
 
-def axes_of(declared: "ValueInfoProto") -> Axes | None:
-    """Return the axes of an input; None if the file does not say how many it has."""
-    tensor = declared.type.tensor_type
-    if not declared.type.HasField("tensor_type") or not tensor.HasField("shape"):
+def axes_of(declared: "TypeProto") -> Axes | None:
+    """Return the axes of a tensor; None if it is not said how many it has."""
+    tensor = declared.tensor_type
+    if not declared.HasField("tensor_type") or not tensor.HasField("shape"):
         return None
     return [axis.dim_value if axis.dim_value > 0 else axis.dim_param for axis in tensor.shape.dim]
 
@@ -327,7 +327,7 @@ def input_types(
         if name not in names:
             raise ModelError(f"{where} has no input {name[:80]!r}; its inputs are: {listed(names) or 'none'}")
     refuse_unknown_inputs(values, names, where)
-    axes = {it.name: axes_of(it) for it in inputs}
+    axes = {it.name: axes_of(it.type) for it in inputs}
     for name, its in axes.items():
         shape = given.get(name, known.get(name))
         if its is not None and shape is not None and len(its) != len(shape):
@@ -403,9 +403,6 @@ _SIZES = (
 _RANKS: Sequence[Axes] = (["", "", "", ""], ["", ""], ["", "", ""], [""], [])
 _RECURRENT = frozenset({"LSTM", "GRU", "RNN"})
 _BROADCASTING = frozenset({"Add", "Sub", "Mul", "Div"})
-_SAME_AXES = frozenset(
-    {"Cast", "Clip", "Dropout", "Identity", "LeakyRelu", "Relu", "Sigmoid", "Softmax", "Sqrt", "Tanh"}
-)
 
 
 def candidates(asked: Mapping[str, Axes | None]) -> Iterator[dict[str, Shape]]:
@@ -427,34 +424,40 @@ def candidates(asked: Mapping[str, Axes | None]) -> Iterator[dict[str, Shape]]:
 
 def implied_axes(file: OnnxFile) -> dict[str, Axes | None]:
     """Return the axes of inputs, with the sizes of nameless ones that follow from the weights of their operators."""
-    found = _Implied({it.name: axes_of(it) for it in file.inputs})
-    found.take(file.nodes, file.weights)
-    return found.axes
+    axes = {it.name: axes_of(it.type) for it in file.inputs}
+    before = len(axes) + 1
+    # When the number of axes of an input is found, more may follow.
+    while (unknown := [*axes.values()].count(None)) < before:
+        before = unknown
+        _Implied(file, axes).take(file.nodes)
+    return axes
 
 
 class _Implied:
-    """Facts about the inputs of a graph that follow from the nodes that read them."""
+    """Adds what follows from the nodes that read the inputs of a graph. Inference hands on the names of axes."""
 
-    def __init__(self, axes: dict[str, Axes | None]) -> None:
-        self.axes = axes
-        # Tensors that are views of an input: its name, and the place of each axis in it; None for an axis of another
-        # size. None instead of the places: the rank is not known.
-        self._views: dict[str, tuple[str, tuple[int | None, ...] | None]] = {
-            name: (name, None if its is None else tuple(range(len(its)))) for name, its in axes.items()
-        }
-        self._stored: dict[str, TensorProto] = {}
+    def __init__(self, file: OnnxFile, axes: dict[str, Axes | None]) -> None:
+        from onnx.helper import make_tensor_type_proto
 
-    def take(self, nodes: "Iterable[NodeProto]", weights: "Iterable[TensorProto]") -> None:
-        """Take the nodes of a graph in their order, and the graphs inside of them."""
-        self._stored.update((it.name, it) for it in weights)
+        self._axes = axes
+        # The input and the place of each axis without a name, by the name that it gets here.
+        self._nameless: dict[int | str, tuple[Axes, int]] = {}
+        types = {}
+        for it in file.inputs:
+            its = axes[it.name]
+            if its is not None:
+                names = [axis or f"axis {place} of {it.name}" for place, axis in enumerate(its)]
+                self._nameless |= {names[place]: (its, place) for place, axis in enumerate(its) if axis == ""}
+                types[it.name] = make_tensor_type_proto(it.type.tensor_type.elem_type, names)
+        self._read = {name: axes_of(found) for name, found in declared_types(file, types).items()}
+
+    def take(self, nodes: "Iterable[NodeProto]") -> None:
+        """Take the nodes of a graph, and the graphs inside of them."""
         for node in nodes:
-            if node.op_type == "Constant" and node.output:
-                self._stored.update((node.output[0], it.t) for it in node.attribute if it.name == "value")
-            elif not node.domain and node.input:
+            if not node.domain and node.input:
                 self._note(node)
-                self._follow(node)
             for graph in graphs_inside(node):
-                self.take(graph.node, graph.initializer)
+                self.take(graph.node)
 
     def _note(self, node: "NodeProto") -> None:
         """Note the sizes that a node needs."""
@@ -482,86 +485,29 @@ class _Implied:
     def _imply(self, node: "NodeProto", place: int, axes: Axes) -> None:
         """Note the axes of an input of a node; "" is an open one."""
         name = node.input[place] if place < len(node.input) else ""
-        if name not in self._views:
-            return
-        source, places = self._views[name]
-        if places is None and self.axes[source] is None:
-            self.axes[source] = [""] * len(axes)
-            places = tuple(range(len(axes)))
-            self._views[name] = source, places
-        its = self.axes[source]
-        if its is None or places is None or len(places) != len(axes):
-            return
-        for at, size in zip(places, axes, strict=True):
-            if at is not None and its[at] == "":
-                its[at] = size
+        if name in self._axes and self._axes[name] is None:
+            self._axes[name] = [*axes]
+        read = self._read.get(name)
+        if read is not None and len(read) == len(axes):
+            for axis, size in zip(read, axes, strict=True):
+                if size and axis in self._nameless:
+                    its, at = self._nameless.pop(axis)
+                    its[at] = size
 
     def _imply_last(self, node: "NodeProto", place: int, sizes: Sequence[int]) -> None:
         """Note the sizes of the last axes of an input; those of one element fit any size."""
-        _, places = self._views.get(node.input[place], ("", None))
-        if places is not None and len(sizes) <= len(places):
+        read = self._read.get(node.input[place])
+        if read is not None and len(sizes) <= len(read):
             kept = [size if size > 1 else "" for size in sizes]
-            self._imply(node, place, [*([""] * (len(places) - len(sizes))), *kept])
-
-    def _follow(self, node: "NodeProto") -> None:
-        """Note the results of a node that are views of an input."""
-        view = self._views.get(node.input[0])
-        if view is None:
-            return
-        source, places = view
-        op = node.op_type
-        if op in _SAME_AXES or (op in _BROADCASTING and len(self._dims(node.input[-1]) or ()) <= len(places or ())):
-            self._views.update((name, view) for name in node.output)
-            return
-        if places is None:
-            return
-        moved: list[int | None] | None = list(places)
-        axes = self._numbers(node, 3 if op == "Slice" else 1, "axes")
-        if op == "Transpose":
-            order = _attribute(node, "perm", list(range(len(places)))[::-1])
-            moved = [places[it] for it in order] if sorted(order) == list(range(len(places))) else None
-        elif op == "Split":
-            moved = _without_sizes(places, [_attribute(node, "axis", 0)])
-        elif op == "Slice":
-            moved = _without_sizes(places, range(len(places)) if axes is None else axes)
-        elif op == "Squeeze" and axes:
-            left_out = {it % len(places) for it in axes} if places else set()
-            moved = [it for place, it in enumerate(places) if place not in left_out]
-        elif op == "Unsqueeze" and axes:
-            rank = len(places) + len(axes)
-            new, rest = {it % rank for it in axes}, iter(places)
-            moved = [None if place in new else next(rest, None) for place in range(rank)]
-        elif op == "Gather" and self._dims(node.input[1]) == () and places:
-            axis = _attribute(node, "axis", 0) % len(places)
-            moved = [it for place, it in enumerate(places) if place != axis]
-        else:
-            moved = None
-        if moved is not None:
-            self._views.update((name, (source, tuple(moved))) for name in node.output)
+            self._imply(node, place, [*([""] * (len(read) - len(sizes))), *kept])
 
     def _dims(self, name: str) -> tuple[int, ...] | None:
-        return tuple(self._stored[name].dims) if name in self._stored else None
-
-    def _numbers(self, node: "NodeProto", place: int, attribute: str) -> list[int] | None:
-        """Return the whole numbers that a node reads, or has as an attribute in older versions."""
-        stored = self._stored.get(node.input[place]) if place < len(node.input) else None
-        if stored is None:
-            found: list[int] | None = _attribute(node, attribute, None)
-            return found
-        try:
-            return [int(it) for it in array_of(stored).reshape(-1)]
-        except (FlawError, ValueError):
-            return None
+        """Return the sizes of a tensor that does not depend on open axes."""
+        read = self._read.get(name)
+        sizes = tuple([axis for axis in read or () if isinstance(axis, int)])
+        return None if read is None or len(sizes) < len(read) else sizes
 
 
-def _without_sizes(places: Sequence[int | None], axes: Iterable[int]) -> list[int | None]:
-    changed = {it % len(places) for it in axes} if places else set()
-    return [None if place in changed else it for place, it in enumerate(places)]
-
-
-def _attribute(node: "NodeProto", name: str, default: Any) -> Any:
-    """Return a whole number or a list of them that a node has as an attribute."""
-    for it in node.attribute:
-        if it.name == name:
-            return it.i if isinstance(default, int) else list(it.ints)
-    return default
+def _attribute(node: "NodeProto", name: str, default: int) -> int:
+    """Return a whole number that a node has as an attribute."""
+    return next((it.i for it in node.attribute if it.name == name), default)
