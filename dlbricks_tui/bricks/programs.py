@@ -32,18 +32,11 @@ from dlbricks_tui.models.graph import (
     numbers_of,
     type_of,
 )
-from dlbricks_tui.models.mxnet_file import SymbolSheet
+from dlbricks_tui.models.mxnet_file import NodeOutput, SymbolSheet
 from dlbricks_tui.models.onnx_operators import plain_native, version_among
 from dlbricks_tui.models.onnx_writer import OnnxSheet
 from dlbricks_tui.runtime.protocol import ArrayType, Network, Program
 from dlbricks_tui.runtime.traits import Format
-
-
-class SheetOutput(NamedTuple):
-    """One output of a node on a sheet."""
-
-    node: int
-    output: int
 
 
 class Waker(NamedTuple):
@@ -180,10 +173,10 @@ def results_of(graph: LayerGraph, layers: Sequence[int]) -> list[Feed]:
 
 
 def _found(
-    wire: Wire, data: Sequence[SheetOutput], weights: Sequence[SheetOutput], operators: Sequence[int]
-) -> SheetOutput:
+    wire: Wire, data: Sequence[NodeOutput], weights: Sequence[NodeOutput], operators: Sequence[int]
+) -> NodeOutput:
     if wire.origin is Origin.OPERATOR:
-        return SheetOutput(operators[wire.number], wire.output)
+        return NodeOutput(operators[wire.number], wire.output)
     return (data if wire.origin is Origin.DATA else weights)[wire.number]
 
 
@@ -193,35 +186,35 @@ class _Writer:
     def __init__(self, graph: LayerGraph) -> None:
         self._graph = graph
         self._sheet = _SHEETS[graph.format]()
-        self._read: set[SheetOutput] = set()
+        self._read: set[NodeOutput] = set()
         self._inputs: dict[str, ArrayType] = {}
         self._weights: dict[str, ArrayType] = {}
         # The inputs that hold given numbers.
         self._values: dict[str, Numbers] = {}
         # By array and repetition, as layers may share them.
-        self._stored: dict[tuple[Hashable, int], SheetOutput] = {}
+        self._stored: dict[tuple[Hashable, int], NodeOutput] = {}
         # The results of each repetition of a layer, by tensor.
-        self._sources: dict[Feed, list[SheetOutput]] = {}
+        self._sources: dict[Feed, list[NodeOutput]] = {}
         # The layer of each operator, by the number of the operator in the network.
         self.owners: dict[int, int] = {}
         # Outputs that are computed before all others and that no layer reads.
-        self._ahead: list[SheetOutput] = []
+        self._ahead: list[NodeOutput] = []
 
     def wake(self) -> None:
         """Write tiny operators that run first and wake the threads that sleep between two runs."""
         traits = self._graph.traits
         for waker in _WAKERS[traits.format] if traits.sleeps_between_runs else ():
             weights = [self._variable(self._weights, "weight", found, "what wakes") for found in waker.weights]
-            self._ahead = [SheetOutput(self._operator(waker.native, "wake", [*self._ahead, *weights]), 0)]
+            self._ahead = [NodeOutput(self._operator(waker.native, "wake", [*self._ahead, *weights]), 0)]
 
     def copy_all(self, feeds: Sequence[Feed], layouts: Layouts) -> None:
         """Write copies of these tensors, which layers read instead; without tensors, a copy that no layer reads."""
         self._sources |= {feed: [self._copy(feed, layouts)] for feed in feeds}
         if not feeds:
             nothing = self._variable(self._inputs, "data", _NOTHING, "")
-            self._ahead.append(SheetOutput(self._operator(_COPIES[self._graph.format](), "copy", [nothing]), 0))
+            self._ahead.append(NodeOutput(self._operator(_COPIES[self._graph.format](), "copy", [nothing]), 0))
 
-    def source(self, feed: Feed) -> list[SheetOutput]:
+    def source(self, feed: Feed) -> list[NodeOutput]:
         """Return the entries of a tensor, one for each repetition of its layer."""
         if feed not in self._sources:
             found = type_of(self._graph, feed)
@@ -266,11 +259,11 @@ class _Writer:
         entries = [*self._ahead, *results, *unread]
         if in_passing:
             entries = list(
-                dict.fromkeys(SheetOutput(*shown) for entry in entries for shown in self._sheet.in_passing(entry))
+                dict.fromkeys(NodeOutput(*shown) for entry in entries for shown in self._sheet.in_passing(entry))
             )
         return Network(self._sheet.text(entries), self._inputs, self._weights, values=self._values)
 
-    def _copy(self, feed: Feed, layouts: Layouts) -> SheetOutput:
+    def _copy(self, feed: Feed, layouts: Layouts) -> NodeOutput:
         """Write a copy of a tensor.
 
         If the operator that made the tensor writes past the caches, the same operator makes the copy.
@@ -278,12 +271,12 @@ class _Writer:
         read = self.source(feed)
         operator = streaming_operator(self._graph, feed, layouts)
         if operator is None or feed.layer is None:
-            return SheetOutput(self._operator(self._copier(type_of(self._graph, feed).dtype), "copy", read), 0)
+            return NodeOutput(self._operator(self._copier(type_of(self._graph, feed).dtype), "copy", read), 0)
         weights = self._graph.layers[feed.layer].weights
         learned = [
             self._variable(self._weights, "weight", weights[wire.number], "a copy") for wire in operator.inputs[1:]
         ]
-        return SheetOutput(self._operator(operator.native, "copy", [*read, *learned]), 0)
+        return NodeOutput(self._operator(operator.native, "copy", [*read, *learned]), 0)
 
     def _copier(self, dtype: str) -> NativeNode:
         """Return an operator that copies positive values with all cores, and in their layout where possible."""
@@ -299,13 +292,13 @@ class _Writer:
                     return plain_native(op)
         return _RELUS[graph.format]()
 
-    def _operator(self, native: NativeNode, name: str, inputs: Sequence[SheetOutput]) -> int:
+    def _operator(self, native: NativeNode, name: str, inputs: Sequence[NodeOutput]) -> int:
         self._read.update(inputs)
         return self._sheet.operator(native, name, inputs)
 
-    def _variable(self, arrays: dict[str, ArrayType], role: str, found: TensorType, where: str) -> SheetOutput:
+    def _variable(self, arrays: dict[str, ArrayType], role: str, found: TensorType, where: str) -> NodeOutput:
         if found.shape is None or not found.is_known:
             raise ProgramError(f"{self._graph.name}: {where} cannot be run, because the shape of its {role} is unknown")
         name = self._sheet.fresh(f"{role}{len(arrays)}")
         arrays[name] = ArrayType(found.shape, found.dtype)
-        return SheetOutput(self._sheet.variable(name, found, learned=arrays is not self._inputs), 0)
+        return NodeOutput(self._sheet.variable(name, found, learned=arrays is not self._inputs), 0)

@@ -160,7 +160,7 @@ MOST_NODES = 200_000
 
 
 class NodeOutput(NamedTuple):
-    """One output of a node of the file."""
+    """One output of a node of a file or network."""
 
     node: int
     output: int
