@@ -345,7 +345,7 @@ class _Stretch(NamedTuple):
     period: int
 
 
-def repeated_runs(keys: Sequence[int], opening: Sequence[bool]) -> list[Repetition]:
+def repeated_runs(keys: Sequence[Hashable], opening: Sequence[bool]) -> list[Repetition]:
     """Return disjoint runs of at least two equal pieces, from left to right; of overlapping runs the longest.
 
     A run that could start at several items starts at the last `opening` one, or else at the last: a module usually
@@ -366,8 +366,8 @@ def repeated_runs(keys: Sequence[int], opening: Sequence[bool]) -> list[Repetiti
     return sorted(runs)
 
 
-def _stretches(keys: Sequence[int]) -> Iterator[_Stretch]:
-    places: dict[int, list[int]] = {}
+def _stretches(keys: Sequence[Hashable]) -> Iterator[_Stretch]:
+    places: dict[Hashable, list[int]] = {}
     for place, key in enumerate(keys):
         places.setdefault(key, []).append(place)
     known_to: dict[int, int] = {}
