@@ -308,9 +308,9 @@ class _Builder:
             for entry in node.inputs
         ]
         outputs = tuple(self._types[number])
-        params = _with_sizes(node, outputs)
+        params = tuple(_with_sizes(node, outputs).items())
         neutral = neutral_operator(node.op, params, Site(tuple([self._type(entry) for entry in node.inputs]), outputs))
-        native = NativeNode(node.op, tuple(params.items()), tuple([subgraph.text for subgraph in node.subgraphs]))
+        native = NativeNode(node.op, params, tuple([subgraph.text for subgraph in node.subgraphs]))
         parts: tuple[str, ...] = (neutral.op,)
         inner: tuple[str, ...] = ()
         if node.subgraphs:

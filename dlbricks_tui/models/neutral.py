@@ -191,15 +191,9 @@ class Neutral(NamedTuple):
     params: Params
 
 
-class Translated(NamedTuple):
-    """A shared operator with all its parameters."""
-
-    op: str
-    values: Values
-
-    @property
-    def neutral(self) -> Neutral:
-        return Neutral(self.op, without_defaults(self.values, SHARED_OPS[self.op]))
+def shared(op: str, values: Values) -> Neutral:
+    """Return a shared operator, given all its parameters."""
+    return Neutral(op, without_defaults(values, SHARED_OPS[op]))
 
 
 def from_the_front(axis: ParamValue, rank: int | None) -> ParamValue:

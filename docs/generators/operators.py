@@ -140,7 +140,8 @@ def _spellings() -> Iterator[tuple[str, str]]:
     for op in TRANSLATIONS:
         for attributes in _ATTRIBUTES.get(op, ("",)):
             words = attributes.split()
-            neutral = neutral_operator(op, dict(word.split("=", 1) for word in words), site).op
+            said = [(name, text) for name, _, text in (word.partition("=") for word in words)]
+            neutral = neutral_operator(op, tuple(said), site).op
             yield neutral, " ".join(f"`{it}`" for it in (op, *words))
 
 
