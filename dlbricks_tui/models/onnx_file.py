@@ -265,10 +265,6 @@ _DEEPEST_CALLS = 64
 NAMES_OF_ONNX = ("", "ai.onnx")
 
 
-class OnnxMissingError(UnreadableModelError):
-    """The package that reads ONNX files is not installed."""
-
-
 @dataclass(frozen=True, slots=True)
 class OnnxFile:
     """The main graph of a file: the nodes that some output needs, in topological order."""
@@ -324,7 +320,7 @@ def _parsed(content: bytes, where: str) -> "ModelProto":
         import onnx
         from google.protobuf.message import DecodeError
     except ImportError as error:
-        raise OnnxMissingError(f"{where}: reading it needs the onnx package: pip install onnx ({error})") from None
+        raise UnreadableModelError(f"{where}: reading it needs the onnx package: pip install onnx ({error})") from None
     refuse_no_model(content, where)
     model = onnx.ModelProto()
     try:
