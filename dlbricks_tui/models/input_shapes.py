@@ -155,13 +155,6 @@ def parse_value_option(text: str) -> tuple[str, Numbers]:
     return name, known if len(known) == len(parts) else tuple(texts)
 
 
-def refuse_unknown_inputs(values: Mapping[str, Numbers], names: list[str], where: str) -> None:
-    """Raise ModelError for a value of an input that the model lacks."""
-    for name in values:
-        if name not in names:
-            raise ModelError(f"{where} has no input {name[:80]!r}; its inputs are: {listed(names) or 'none'}")
-
-
 def refuse_unfit(values: Mapping[str, Numbers], types: Mapping[str, TensorType], where: str) -> None:
     """Raise ModelError for values of another count or type than their input. One number fills an input of any size."""
     for name, numbers in values.items():

@@ -21,7 +21,6 @@ from dlbricks_tui.models.input_shapes import (
     names_a_batch,
     names_a_length,
     refuse_too_large,
-    refuse_unknown_inputs,
     short_shape,
 )
 from dlbricks_tui.models.neutral import MOST_NUMBERS
@@ -323,10 +322,9 @@ def input_types(
                 "with an input of a tensor for each part"
             )
     names = [it.name for it in inputs]
-    for name in given:
+    for name in (*given, *values):
         if name not in names:
             raise ModelError(f"{where} has no input {name[:80]!r}; its inputs are: {listed(names) or 'none'}")
-    refuse_unknown_inputs(values, names, where)
     axes = {it.name: axes_of(it.type) for it in inputs}
     for name, its in axes.items():
         shape = given.get(name, known.get(name))
