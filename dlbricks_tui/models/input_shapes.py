@@ -233,13 +233,6 @@ class ShapeMemory:
         self._tell = tell
         self._reported: set[tuple[Path, tuple[str, ...]]] = set()
 
-    def recall(self, source: ModelSource, names: tuple[str, ...]) -> Mapping[str, Shape] | None:
-        """Return the remembered shapes of these inputs; None if one of them is not known."""
-        shapes = self._shapes.of(source)
-        if not all(name in shapes for name in names):
-            return None
-        return {name: shapes[name] for name in names}
-
     def recall_shapes(self, source: ModelSource) -> Mapping[str, Shape]:
         """Return all remembered shapes of inputs; they count only where the file does not say them."""
         return self._shapes.of(source)
