@@ -232,12 +232,7 @@ class _Unpickler(pickle.Unpickler):
         raise pickle.UnpicklingError(f"an entry names {module}.{name}")
 
 
-_MODULES = (
-    "dlbricks_tui.models.",
-    "dlbricks_tui.bricks.",
-    "dlbricks_tui.runtime.traits",
-    "dlbricks_tui.runtime.variant",
-)
+_MODULES = tuple([f"dlbricks_tui.{name.removesuffix('.py').replace('/', '.')}" for name in _DECIDING])
 _UNREADABLE = (
     *(OSError, ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RecursionError, MemoryError),
     *(EOFError, ImportError, pickle.PickleError),
