@@ -13,7 +13,7 @@ from dlbricks_tui.models.errors import FlawError, UnreadableModelError
 from dlbricks_tui.models.graph import UNKNOWN_DTYPE, UNKNOWN_TYPE, ParamValue, TensorType
 from dlbricks_tui.models.input_shapes import MOST_AXES, short_shape
 from dlbricks_tui.models.neutral import single_precision
-from dlbricks_tui.models.onnx_file import OnnxFile, graphs_inside, parse_onnx, read_onnx, refuse_too_many_parts
+from dlbricks_tui.models.onnx_file import OnnxFile, parse_onnx, read_onnx, refuse_too_many_parts, with_subgraphs
 
 if TYPE_CHECKING:
     from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto, TypeProto
@@ -296,28 +296,17 @@ def _element_bits(data_type: int) -> int | None:
 
 def _stored(file: OnnxFile) -> Iterator[tuple[str, "TensorProto"]]:
     """Return all arrays of a file, including those in nodes and subgraphs, with a label for messages."""
-    yield from ((_weight(weight), weight) for weight in file.weights)
-    for node in file.nodes:
-        yield from _stored_in(node)
-
-
-def _stored_in(node: "NodeProto") -> Iterator[tuple[str, "TensorProto"]]:
-    for attribute in node.attribute:
+    weights, nodes = with_subgraphs(file)
+    yield from ((f"the weight {weight.name[:80]!r}", weight) for weight in weights)
+    for node in nodes:
         label = f"the value of {(node.name or node.op_type)[:80]!r}"
-        found = [*attribute.tensors]
-        if attribute.HasField("t"):
-            found.append(attribute.t)
-        for sparse in (*attribute.sparse_tensors, attribute.sparse_tensor):
-            found += [it for it in (sparse.values, sparse.indices) if it.data_type]
-        yield from ((label, value) for value in found)
-    for graph in graphs_inside(node):
-        yield from ((_weight(weight), weight) for weight in graph.initializer)
-        for inner in graph.node:
-            yield from _stored_in(inner)
-
-
-def _weight(weight: "TensorProto") -> str:
-    return f"the weight {weight.name[:80]!r}"
+        for attribute in node.attribute:
+            found = [*attribute.tensors]
+            if attribute.HasField("t"):
+                found.append(attribute.t)
+            for sparse in (*attribute.sparse_tensors, attribute.sparse_tensor):
+                found += [it for it in (sparse.values, sparse.indices) if it.data_type]
+            yield from ((label, value) for value in found)
 
 
 _CHUNK_VALUES = 1 << 20

@@ -27,7 +27,7 @@ from dlbricks_tui.models.onnx_arrays import (
     type_of_value,
     type_of_weight,
 )
-from dlbricks_tui.models.onnx_file import NAMES_OF_ONNX, OnnxFile, graphs_inside, reads
+from dlbricks_tui.models.onnx_file import NAMES_OF_ONNX, OnnxFile, graphs_inside, reads, with_subgraphs
 
 if TYPE_CHECKING:
     from onnx import GraphProto, NodeProto, TensorProto, TypeProto
@@ -269,8 +269,11 @@ def declared_types(file: OnnxFile, inputs: Mapping[str, "TypeProto"]) -> "dict[s
     """
     one_pass = _Pass(file.opsets, ConstantAnalysis({}), {})
     one_pass.declared.update(inputs)
+    weights, nodes = with_subgraphs(file)
     with suppress(FlawError):
-        one_pass.take_all(file.nodes, file.weights)
+        one_pass.store(weights)
+        for node in nodes:
+            one_pass.take(node)
     known = {name: declared(found) for name, found in one_pass.analysis.types.items() if found.is_known}
     return {**one_pass.declared, **known}
 
@@ -331,14 +334,6 @@ class _Pass:
             self.note(name, value)
         if node.op_type in _STORED:
             self._note_matrices(outputs)
-
-    def take_all(self, nodes: Iterable["NodeProto"], weights: Iterable["TensorProto"]) -> None:
-        """Take a graph with the graphs inside of its nodes."""
-        self.store(weights)
-        for node in nodes:
-            self.take(node)
-            for graph in graphs_inside(node):
-                self.take_all(graph.node, graph.initializer)
 
     def store(self, weights: Iterable["TensorProto"]) -> None:
         """Keep the types of stored arrays, and the values of small ones."""

@@ -315,6 +315,21 @@ def graphs_inside(node: "NodeProto") -> Iterator["GraphProto"]:
         yield from attribute.graphs
 
 
+def nested_graphs(nodes: Iterable["NodeProto"]) -> Iterator["GraphProto"]:
+    """Return all subgraphs of nodes, also those inside of others."""
+    for node in nodes:
+        for graph in graphs_inside(node):
+            yield graph
+            yield from nested_graphs(graph.node)
+
+
+def with_subgraphs(file: OnnxFile) -> "tuple[list[TensorProto], list[NodeProto]]":
+    """Return the weights and the nodes of a file and of all graphs inside of its nodes."""
+    graphs = list(nested_graphs(file.nodes))
+    weights = [*file.weights, *(weight for graph in graphs for weight in graph.initializer)]
+    return weights, [*file.nodes, *(node for graph in graphs for node in graph.node)]
+
+
 def _parsed(content: bytes, where: str) -> "ModelProto":
     try:
         import onnx
@@ -390,14 +405,9 @@ def _without_functions(model: "ModelProto") -> "ModelProto":
 
 
 def _functions_left(model: "ModelProto") -> frozenset[tuple[str, str]]:
-    return frozenset((it.domain, it.name) for it in model.functions) & frozenset(_called(model.graph))
-
-
-def _called(graph: "GraphProto") -> Iterator[tuple[str, str]]:
-    for node in graph.node:
-        yield node.domain, node.op_type
-        for inner in graphs_inside(node):
-            yield from _called(inner)
+    graphs = (model.graph, *nested_graphs(model.graph.node))
+    called = {(node.domain, node.op_type) for graph in graphs for node in graph.node}
+    return frozenset((it.domain, it.name) for it in model.functions) & called
 
 
 def _graph(graph: "GraphProto", opsets: Mapping[str, int]) -> OnnxFile:
@@ -456,15 +466,14 @@ def _nests_deeper(graph: "GraphProto", levels: int) -> bool:
 
 def _texts(graph: "GraphProto") -> Iterator[object]:
     """Return all texts of the graph; protobuf gives bytes for invalid text."""
-    for node in graph.node:
-        yield from (node.name, node.op_type, node.domain, *node.input, *node.output)
-        yield from (attribute.name for attribute in node.attribute)
-        for inner in graphs_inside(node):
-            yield from _texts(inner)
-    for value in (*graph.input, *graph.output):
-        yield value.name
-        yield from (axis.dim_param for axis in value.type.tensor_type.shape.dim)
-    yield from (weight.name for weight in graph.initializer)
+    for each in (graph, *nested_graphs(graph.node)):
+        for node in each.node:
+            yield from (node.name, node.op_type, node.domain, *node.input, *node.output)
+            yield from (attribute.name for attribute in node.attribute)
+        for value in (*each.input, *each.output):
+            yield value.name
+            yield from (axis.dim_param for axis in value.type.tensor_type.shape.dim)
+        yield from (weight.name for weight in each.initializer)
 
 
 def _read_from_outside(graph: "GraphProto") -> Iterator[str]:

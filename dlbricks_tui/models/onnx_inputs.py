@@ -32,7 +32,7 @@ from dlbricks_tui.models.onnx_arrays import (
     is_external,
 )
 from dlbricks_tui.models.onnx_constants import declared_types, is_if
-from dlbricks_tui.models.onnx_file import OnnxFile, graphs_inside, reads
+from dlbricks_tui.models.onnx_file import OnnxFile, reads, with_subgraphs
 
 if TYPE_CHECKING:
     from onnx import NodeProto, TensorProto, TypeProto, ValueInfoProto
@@ -427,7 +427,9 @@ def implied_axes(file: OnnxFile) -> dict[str, Axes | None]:
     # When the number of axes of an input is found, more may follow.
     while (unknown := [*axes.values()].count(None)) < before:
         before = unknown
-        _Implied(file, axes).take(file.nodes)
+        found = _Implied(file, axes)
+        for node in with_subgraphs(file)[1]:
+            found.take(node)
     return axes
 
 
@@ -449,16 +451,10 @@ class _Implied:
                 types[it.name] = make_tensor_type_proto(it.type.tensor_type.elem_type, names)
         self._read = {name: axes_of(found) for name, found in declared_types(file, types).items()}
 
-    def take(self, nodes: "Iterable[NodeProto]") -> None:
-        """Take the nodes of a graph, and the graphs inside of them."""
-        for node in nodes:
-            if not node.domain and node.input:
-                self._note(node)
-            for graph in graphs_inside(node):
-                self.take(graph.node)
-
-    def _note(self, node: "NodeProto") -> None:
+    def take(self, node: "NodeProto") -> None:
         """Note the sizes that a node needs."""
+        if node.domain:
+            return
         op, dims = node.op_type, [self._dims(name) for name in node.input]
         weight = dims[1] if len(dims) > 1 else None
         if op in _RECURRENT and weight and len(weight) == 3 and len(dims) > 2 and dims[2] and len(dims[2]) == 3:
