@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from dlbricks_tui.runtime.process import Worker
-    from dlbricks_tui.runtime.protocol import Held, Reply, Request, Tensor
+    from dlbricks_tui.runtime.protocol import Held, Network, Reply, Request, Tensor
 
 # The largest graphs take seconds. Only a worker that hangs takes longer.
 ANSWER_SECONDS = 120.0
@@ -141,13 +141,13 @@ class WorkerFramework:
 
         return self._guarded(Fuse("", {}, {}, str(file)), Format.ONNX).symbol
 
-    def executed(self, model: str, inputs: Mapping[str, TensorType], weights: Mapping[str, TensorType]) -> str:
+    def executed(self, network: Network) -> str:
         """Return the nodes that the framework executes of an ONNX model."""
         from dlbricks_tui.runtime.protocol import Fuse
 
-        shapes = {name: found.shape or () for them in (inputs, weights) for name, found in them.items()}
-        dtypes = {name: found.dtype for name, found in weights.items()}
-        return self._guarded(Fuse(model, shapes, dtypes), Format.ONNX).symbol
+        shapes = {name: found.shape for name, found in (*network.inputs.items(), *network.weights.items())}
+        dtypes = {name: found.dtype for name, found in network.weights.items()}
+        return self._guarded(Fuse(network.symbol, shapes, dtypes), Format.ONNX).symbol
 
     def output_types(self, model: str) -> tuple[TensorType, ...]:
         """Return the types of an ONNX model's outputs."""

@@ -50,7 +50,7 @@ from dlbricks_tui.models.onnx_inputs import (
     stored_settings,
 )
 from dlbricks_tui.models.onnx_layers import OnnxGraph, OnnxGraphBuilder, executed_graph, written_layers_behind
-from dlbricks_tui.models.onnx_writer import large_arrays, model_text, whole_model
+from dlbricks_tui.models.onnx_writer import large_arrays, model_text
 from dlbricks_tui.recorded_host import host_name
 from dlbricks_tui.runtime.errors import FrameworkMissingError, WorkerRefusedError
 from dlbricks_tui.runtime.traits import Format, Traits, usual_traits
@@ -381,13 +381,15 @@ class OnnxLoader:
         reasons = [f"layer {it.name[:80]!r}: {it.unmeasurable}" for it in written.layers if it.unmeasurable is not None]
         if reasons:
             raise FusionRefusedError(f"{written.name}: {reasons[0]}")
-        whole = whole_model(written)
-        asked = whole.text, whole.inputs, whole.weights
+        # Loaded here: networks need the protocol of workers.
+        from dlbricks_tui.models.networks import whole_network
+
+        network, owners = whole_network(written)
         try:
-            nodes = self._symbol(key, framework, lambda: framework.executed(*asked))
+            nodes = self._symbol(key, framework, lambda: framework.executed(network))
         except WorkerRefusedError as refused:
             raise FusionRefusedError(f"{written.name}: {refused}") from None
-        return executed_graph(written, whole.owners, nodes)
+        return executed_graph(written, owners, nodes)
 
     def _executed(self, symbol: str, model: _Model) -> OnnxFile:
         """Return the graph that a framework executes, with the branch that runs in place of each `If`."""
