@@ -38,17 +38,6 @@ class Tangle:
 Stretch = list[int | Fork | Tangle]
 
 
-def in_series_and_parallel(predecessors: Sequence[Sequence[int]]) -> Stretch:
-    """Return a graph, whose vertices are in topological order, as one stretch from a virtual entry to a virtual exit.
-
-    Series-parallel parts take linear time at any depth. A tangle takes time in proportion to its size for each level of
-    nesting around it.
-    """
-    web = _Web(predecessors)
-    web.reduce()
-    return web.untangled()
-
-
 class _Part(NamedTuple):
     """Connected vertices between two others, and the stretch that they become."""
 
@@ -59,7 +48,11 @@ class _Part(NamedTuple):
 
 
 class _Web:
-    """The remaining vertices, and the stretches between each pair with edges."""
+    """The vertices of a graph in topological order that remain, and the stretches between each pair with edges.
+
+    They become one stretch from a virtual entry to a virtual exit. Series-parallel parts take linear time at any depth.
+    A tangle takes time in proportion to its size for each level of nesting around it.
+    """
 
     def __init__(self, predecessors: Sequence[Sequence[int]]) -> None:
         count = len(predecessors)
@@ -213,7 +206,9 @@ class RegionTree:
 
 def regions_of(predecessors: Sequence[Sequence[int]], signatures: Sequence[Hashable]) -> RegionTree:
     """Return the regions of an acyclic graph with layers in topological order; those of equal signatures are equal."""
-    root = _Builder(signatures).built(in_series_and_parallel(predecessors))
+    web = _Web(predecessors)
+    web.reduce()
+    root = _Builder(signatures).built(web.untangled())
     return RegionTree(root, Counter(region.key for region in walk(root)))
 
 
@@ -337,14 +332,6 @@ class Repetition(NamedTuple):
     times: int
 
 
-class _Stretch(NamedTuple):
-    """A range in which each item equals the one a period later, as far as that is in the range."""
-
-    start: int
-    end: int
-    period: int
-
-
 def repeated_runs(keys: Sequence[Hashable], opening: Sequence[bool]) -> list[Repetition]:
     """Return disjoint runs of at least two equal pieces, from left to right; of overlapping runs the longest.
 
@@ -353,7 +340,8 @@ def repeated_runs(keys: Sequence[Hashable], opening: Sequence[bool]) -> list[Rep
     """
     runs = []
     free = [True] * len(keys)
-    for start, end, period in sorted(_stretches(keys), key=lambda it: (it.start - it.end, it.period, it.start)):
+    for shortness, period, start in sorted(_stretches(keys)):
+        end = start - shortness
         while start < end and not free[start]:
             start += 1
         while start < end and not free[end - 1]:
@@ -366,7 +354,8 @@ def repeated_runs(keys: Sequence[Hashable], opening: Sequence[bool]) -> list[Rep
     return sorted(runs)
 
 
-def _stretches(keys: Sequence[Hashable]) -> Iterator[_Stretch]:
+def _stretches(keys: Sequence[Hashable]) -> Iterator[tuple[int, int, int]]:
+    """Yield ranges in which each item equals the one a period later: the negated length, the period and the start."""
     places: dict[Hashable, list[int]] = {}
     for place, key in enumerate(keys):
         places.setdefault(key, []).append(place)
@@ -385,4 +374,4 @@ def _stretches(keys: Sequence[Hashable]) -> Iterator[_Stretch]:
                 end += 1
             known_to[period] = end
             if end - start >= 2 * period:
-                yield _Stretch(start, end, period)
+                yield start - end, period, start
