@@ -318,10 +318,10 @@ class _Builder:
                 nested = [nested_graph(subgraph.file, self._forms) for subgraph in node.subgraphs]
             except FlawError as too_large:
                 raise UnreadableModelError(f"{self._name}: {too_large}") from None
-            inner = tuple([graph.canonical for graph in nested])
+            inner = tuple([canonical for canonical, _ in nested])
             # A loop keeps its own name. A fused operator gets the names of its parts.
             if kind_of(neutral.op) is Kind.OTHER:
-                parts = tuple([op for graph in nested for op in graph.ops]) or parts
+                parts = tuple([op for _, ops in nested for op in ops]) or parts
         return Operator(neutral.op, neutral.params, tuple(wires), outputs, native, inner, parts)
 
     def _label(self, number: int) -> str:

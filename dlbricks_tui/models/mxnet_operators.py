@@ -296,17 +296,10 @@ def neutral_operator(op: str, attributes: tuple[tuple[str, str], ...], site: Sit
     return Neutral(f"{MXNET_PREFIX}{known.name}", without_defaults(values, known.defaults))
 
 
-@dataclass(frozen=True, slots=True)
-class NestedGraph:
-    """A canonical form without names, and the neutral names of the operators."""
+def nested_graph(file: SymbolFile, forms: InnerForms) -> tuple[str, tuple[str, ...]]:
+    """Return the canonical form of a subgraph, without names, and the neutral names of its operators.
 
-    canonical: str
-    ops: tuple[str, ...]
-
-
-def nested_graph(file: SymbolFile, forms: InnerForms) -> NestedGraph:
-    """Return the canonical form of a subgraph. The file has no types for it, and they follow from the operator around
-    it.
+    The file has no types for it, and they follow from the operator around it.
     """
     form: list[object] = []
     ops: list[str] = []
@@ -316,7 +309,7 @@ def nested_graph(file: SymbolFile, forms: InnerForms) -> NestedGraph:
             continue
         neutral = neutral_operator(node.op, tuple(node.params.items()), Site((UNKNOWN_TYPE,) * len(node.inputs), ()))
         inner = [nested_graph(subgraph.file, forms) for subgraph in node.subgraphs]
-        form.append([neutral.op, neutral.params, node.inputs, [graph.canonical for graph in inner]])
-        ops += [op for graph in inner for op in graph.ops] or [neutral.op]
+        form.append([neutral.op, neutral.params, node.inputs, [canonical for canonical, _ in inner]])
+        ops += [op for _, inside in inner for op in inside] or [neutral.op]
     form.append(file.heads)
-    return NestedGraph(forms.spell(form), tuple(ops))
+    return forms.spell(form), tuple(ops)
