@@ -3,7 +3,7 @@
 import re
 from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import Enum
 from math import prod
 
@@ -189,32 +189,25 @@ SHAPE = "shape"
 _SIZE = re.compile(r"-?\d+")
 
 
-@dataclass(frozen=True, slots=True)
-class InferredFile:
-    """A symbol file with the role of each variable, and what MXNet tells about it."""
-
-    file: SymbolFile
-    roles: Mapping[int, Role]
-    answer: GraphAnswer
-    # The model file, if this one is a fused graph.
-    written: SymbolFile | None = None
-
-
 @without_cycle_search()
-def build_graph(inferred: InferredFile, name: str) -> LayerGraph:
-    """Return the layers of a model. At level `written`, operators that share a `__layer__` are one layer."""
-    return _Builder(inferred, name).graph()
+def build_graph(
+    file: SymbolFile, roles: Mapping[int, Role], answer: GraphAnswer, name: str, written: SymbolFile | None = None
+) -> LayerGraph:
+    """Return the layers of a model, given the role of each variable and what MXNet tells about the file.
+
+    Of a fused graph, `written` is the model file. Without it, operators that share a `__layer__` are one layer.
+    """
+    return _Builder(file, roles, answer, name, written).graph()
 
 
 class _Builder:
-    def __init__(self, inferred: InferredFile, name: str) -> None:
-        self._nodes = inferred.file.nodes
-        self._heads = inferred.file.heads
-        self._types = inferred.answer.types
-        self._unknown = inferred.answer.unknown
-        self._parts = inferred.answer.parts
-        self._written = inferred.written
-        self._roles = inferred.roles
+    def __init__(
+        self, file: SymbolFile, roles: Mapping[int, Role], answer: GraphAnswer, name: str, written: SymbolFile | None
+    ) -> None:
+        self._nodes, self._heads = file.nodes, file.heads
+        self._types, self._unknown, self._parts = answer.types, answer.unknown, answer.parts
+        self._written = written
+        self._roles = roles
         self._name = name
         self._forms = InnerForms()
         # The operators and constants of the file, each a layer.
@@ -381,11 +374,14 @@ class InferredGraph:
 
     def at(self, level: Level) -> ReadModel:
         """Return the layer graph."""
-        graph = build_graph(self._fused() if level is Level.FUSED else self._written(), self._source.name)
+        if level is Level.FUSED:
+            graph = self._fused()
+        else:
+            graph = build_graph(self._file, self._roles, self._inferred(), self._source.name)
         first = graph.inputs[0].type.shape if graph.inputs else None
         return ReadModel(replace(graph, batch_size=first[0] if first else 1))
 
-    def _written(self) -> InferredFile:
+    def _inferred(self) -> GraphAnswer:
         file, framework = self._file, self._framework
         key = answer_key(self._content, self._shapes)
         delivered = None if self._source.types is None else types_in(self._source.types, key)
@@ -399,15 +395,15 @@ class InferredGraph:
             self._check(known.types, file)
             self._cache.write_types(INFERRED, key, known)
         self._refuse_open_inputs([n for n in inputs if all(found.shape is None for found in known.types[n])])
-        return InferredFile(file, self._roles, known)
+        return known
 
-    def _fused(self) -> InferredFile:
+    def _fused(self) -> LayerGraph:
         framework, roles = self._framework, self._roles
         key = answer_key(self._content, self._shapes, "fused", framework.identity)
         known = self._cache.read_types(FUSED, key)
         if known is None or known.symbol is None:
             # Inference first: its errors name inputs without a shape and unknown operators.
-            self._written()
+            self._inferred()
             known = self._ask(framework.fuse)
             self._cache.write_types(FUSED, key, known)
         fused = parse_symbol(known.symbol or "", f"{self._source.name}, fused")
@@ -418,7 +414,7 @@ class InferredGraph:
             for number, node in enumerate(fused.nodes)
             if node.is_variable
         }
-        return InferredFile(fused, fused_roles, known, self._file)
+        return build_graph(fused, fused_roles, known, self._source.name, self._file)
 
     def _refuse_open_inputs(self, numbers: Sequence[int]) -> None:
         if numbers:

@@ -23,7 +23,7 @@ from dlbricks_tui.models.mxnet_file import (
     parse_symbol,
     unique_name,
 )
-from dlbricks_tui.models.mxnet_layers import SHAPE_ATTRIBUTE, InferredFile, Role, build_graph
+from dlbricks_tui.models.mxnet_layers import SHAPE_ATTRIBUTE, Role, build_graph
 from dlbricks_tui.models.neutral import LiteralError, parse_tuple
 from dlbricks_tui.runtime.errors import WorkerLostError, WorkerRefusedError
 from dlbricks_tui.share.errors import BrokenBrickError, UnsuitableLayersError
@@ -140,7 +140,7 @@ class Fuser:
             if node.is_variable:
                 names = [file.nodes[part].name for part in answer.parts[number]]
                 roles[number] = Role.INPUT if any(name.startswith(DATA) for name in names) else Role.WEIGHT
-        return build_graph(InferredFile(fused, roles, answer, file), "a fused layer")
+        return build_graph(fused, roles, answer, "a fused layer", file)
 
 
 def _only(graph: LayerGraph, layer: Layer) -> LayerGraph:
@@ -205,7 +205,7 @@ class MXNetReader:
         self._refuse_too_large(found for outputs in answer.types for found in outputs)
         _refuse_other_types(file, types, answer)
         roles = {number: ROLES[_role(file.nodes[number])] for number in types}
-        return build_graph(InferredFile(file, roles, answer), _WHAT_IT_IS)
+        return build_graph(file, roles, answer, _WHAT_IT_IS)
 
     def _refuse_too_large(self, tensors: Iterable[TensorType]) -> None:
         needed = sum(
