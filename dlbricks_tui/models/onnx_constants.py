@@ -33,14 +33,6 @@ if TYPE_CHECKING:
     from onnx import GraphProto, NodeProto, TensorProto, TypeProto
 
 
-@dataclass(frozen=True, slots=True)
-class Branch:
-    """The arrays and the nodes of a branch, in topological order, which write the outputs of the `If`."""
-
-    weights: "tuple[TensorProto, ...]"
-    nodes: "tuple[NodeProto, ...]"
-
-
 class TakenNames:
     """The names of tensors and nodes so far."""
 
@@ -71,15 +63,16 @@ def is_if(node: "NodeProto") -> bool:
 
 def holds(condition: "TensorProto") -> bool | None:
     """Return the condition of an `If` as a flag; None if it is not a single number."""
-    try:
-        array = array_of(condition)
-    except FlawError:
-        return None
+    array = array_of(condition)
     return bool(array.reshape(-1)[0]) if array.size == 1 and array.dtype.kind in "biu" else None
 
 
-def branch_of(node: "NodeProto", condition: bool, taken: TakenNames, domains: Container[str]) -> Branch:
-    """Return the branch of an `If` that runs under a condition, and take its names.
+def branch_of(
+    node: "NodeProto", condition: bool, taken: TakenNames, domains: Container[str]
+) -> "tuple[list[TensorProto], list[NodeProto]]":
+    """Return the arrays and the nodes of the branch of an `If` that runs under a condition, and take its names.
+
+    The nodes are in topological order, and write the outputs of the `If`.
 
     A name inside the branch that is taken already becomes a path, with the name of the `If` before it. `domains` are
     those whose version the file declares.
@@ -142,7 +135,7 @@ def branch_of(node: "NodeProto", condition: bool, taken: TakenNames, domains: Co
     if len(order) < len(nodes):
         raise FlawError(f"a branch of {_label(node)} has a cycle")
     needed = needed_for((writers[name] for name in outputs if name in writers), sources)
-    return Branch(tuple(weights), tuple([nodes[number] for number in order if number in needed]))
+    return weights, [nodes[number] for number in order if number in needed]
 
 
 def rename_reads(graph: "GraphProto", names: Mapping[str, str]) -> None:
@@ -313,11 +306,11 @@ class _Pass:
             value = analysis.values.get(node.input[0])
             chosen = self._conditions.get(node.input[0]) if value is None else holds(value)
             if chosen is not None:
-                branch = branch_of(node, chosen, self._taken, self._opsets)
-                analysis.branch_weights += branch.weights
+                weights, nodes = branch_of(node, chosen, self._taken, self._opsets)
+                analysis.branch_weights += weights
                 analysis.conditions.append(node.input[0])
-                self.store(branch.weights)
-                for inner in branch.nodes:
+                self.store(weights)
+                for inner in nodes:
                     self.take(inner)
                 return
         analysis.nodes.append(node)
