@@ -24,7 +24,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
-from dlbricks_tui.files import DRAFT_SUFFIX, read_bytes, read_text, write_atomically
+from dlbricks_tui.files import read_bytes, read_text, replace_file, write_atomically
 from dlbricks_tui.models.content import digest_of, without_cycle_search
 from dlbricks_tui.models.graph import Layer, LayerGraph, Numbers, Operator, Shape, TensorType
 
@@ -112,14 +112,8 @@ class Cache:
             pickler.dump(content)
             packed = file.getvalue()
             path.parent.mkdir(parents=True, exist_ok=True)
-            # Not durable: after a loss of power, the checksum tells.
-            draft = path.with_name(f"{path.name}.{os.urandom(4).hex()}{DRAFT_SUFFIX}")
-            try:
-                draft.write_bytes(_checksum(packed) + packed)
-                draft.replace(path)
-            finally:
-                with suppress(OSError):
-                    draft.unlink()
+            # After a loss of power, the checksum tells.
+            replace_file(path, lambda file: file.write(_checksum(packed) + packed), durable=False)
             if self._writes % _WRITES_PER_LOOK == 0:
                 remove_oldest([self.folder / name for name in (_FOLDER, INFERRED, FUSED)], self._most_bytes)
             self._writes += 1

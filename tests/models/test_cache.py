@@ -107,12 +107,10 @@ def test_an_entry_may_name_nothing_but_classes_of_its_rooms(name: str) -> None:
 
 
 def test_a_full_disk_leaves_no_part_of_an_entry(cache: Cache, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def full(path: Path, content: bytes) -> int:
-        with path.open("wb") as file:
-            file.write(content[:10])
+    def full(path: Path, target: Path) -> Path:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(Path, "write_bytes", full)
+    monkeypatch.setattr(Path, "replace", full)
     cache.write(KEY, CONV)
     assert entries(tmp_path) == []
 
