@@ -112,7 +112,7 @@ def page() -> str:
     mxnet = dict(_spellings())
     operators = ((f"`{op}`", mxnet[op], _parameters(op)) for op in SHARED_OPS)
     kinds = ((f"`{kind.value}`", _operators(kind)) for kind in Kind)
-    shared = ((f"`{op}`", f"`{shared_op(op)}`", _CONDITIONS.get(op, "")) for op in ONNX_TRANSLATIONS)
+    shared = ((f"`{op}`", f"`{shared_op(op)}`", _CONDITIONS.get(op, "")) for op in sorted(ONNX_TRANSLATIONS))
     return "".join(
         [
             HEAD,
