@@ -242,11 +242,12 @@ class Frameworks:
         `most_bytes` is the memory for the tensors of a model at a given batch size. `tell` takes a line about a
         question that takes long.
         """
-        self._memory = memory
-        self._most_bytes = most_bytes
         self._workers = {form: WorkerFramework(runtime, log, tell=tell) for form, runtime in runtimes.items()}
-        self._resting = {form: WorkerFramework(runtime, log, may_start=False) for form, runtime in runtimes.items()}
-        self._cache = cache
+        resting = {form: WorkerFramework(runtime, log, may_start=False) for form, runtime in runtimes.items()}
+        self._loader, self._loader_from_cache = (
+            Loader(cache, them[Format.MXNET], them.get(Format.ONNX), memory, most_bytes)
+            for them in (self._workers, resting)
+        )
 
     @property
     def identities(self) -> tuple[str, ...]:
@@ -255,20 +256,11 @@ class Frameworks:
 
     def loader(self) -> Loader:
         """Return a loader that asks the frameworks for everything not in the cache."""
-        return self._loader(self._workers)
+        return self._loader
 
     def loader_from_cache(self) -> Loader:
         """Return a loader that starts no framework and raises NotInCacheError for everything not in the cache."""
-        return self._loader(self._resting)
-
-    def _loader(self, frameworks: Mapping[Format, WorkerFramework]) -> Loader:
-        return Loader(
-            self._cache,
-            frameworks[Format.MXNET],
-            frameworks.get(Format.ONNX),
-            self._memory,
-            most_bytes=self._most_bytes,
-        )
+        return self._loader_from_cache
 
     def retry_missing(self) -> None:
         """Try again after a framework was missing."""
