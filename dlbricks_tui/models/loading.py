@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from dlbricks_tui.errors import UserError
 from dlbricks_tui.models.cache import QUANTISED, Cache, ReadModel, cache_key
+from dlbricks_tui.models.content import open_model_file
 from dlbricks_tui.models.errors import (
     InconsistentModelError,
     MissingShapeError,
@@ -322,8 +323,9 @@ def weights_in(path: Path) -> Iterator[tuple[str, "Iterator[NDArray[Any]]"]]:
 
         yield from onnx_weights(path)
         return
-    from dlbricks_tui.models.mxnet_params import open_params
+    from dlbricks_tui.models.mxnet_params import ParamsFile
 
-    with open_params(path) as params:
+    with open_model_file(path) as file:
+        params = ParamsFile(path, file)
         for name, array in params.arrays:
             yield name, params.values(array)
