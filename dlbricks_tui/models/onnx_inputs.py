@@ -8,7 +8,7 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from math import prod
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from dlbricks_tui.models.errors import FlawError, ModelError
 from dlbricks_tui.models.graph import GraphInput, Numbers, Shape, TensorType
@@ -292,23 +292,17 @@ _NO_TENSORS = {
 }
 
 
-class InputTypes(NamedTuple):
-    """The type of each input by name, and the batch size that they amount to."""
-
-    types: Mapping[str, TensorType]
-    batch_size: int
-    # The names of axes of one element, by input, where the name is not that of a batch and nothing says the size.
-    assumed: Mapping[str, tuple[str, ...]]
-
-
 def input_types(
     inputs: Sequence["ValueInfoProto"],
     stated: StatedInputs,
     known: Mapping[str, Shape],
     batch_size: int | None,
     where: str,
-) -> InputTypes:
+) -> tuple[dict[str, TensorType], int, dict[str, tuple[str, ...]]]:
     """Return the types of inputs, by the shapes that the user has stated and those known from elsewhere.
+
+    Also return the batch size that they amount to, and by input the names of axes of one element, where the name is not
+    that of a batch and nothing says the size.
 
     An open axis has the size that is given for its name in any input. Otherwise a first axis, or one named batch, means
     one image. A batch size replaces the sizes of all open batch axes.
@@ -361,7 +355,7 @@ def input_types(
         for name, its in axes.items()
         if its is not None and name not in told and name not in values and batch_size is None
     }
-    return InputTypes(types, batch[0] if batch else 1, assumed)
+    return types, batch[0] if batch else 1, assumed
 
 
 def _sizes(axes: Mapping[str, Axes | None], stated: Mapping[str, Shape]) -> dict[str, int]:
