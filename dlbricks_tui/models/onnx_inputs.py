@@ -23,7 +23,7 @@ from dlbricks_tui.models.input_shapes import (
     refuse_too_large,
     short_shape,
 )
-from dlbricks_tui.models.neutral import MOST_NUMBERS
+from dlbricks_tui.models.neutral import MOST_NUMBERS, numbers_of
 from dlbricks_tui.models.onnx_arrays import (
     MOST_ELEMENTS,
     array_of,
@@ -111,9 +111,7 @@ def stated_inputs(metadata: Mapping[str, str]) -> StatedInputs:
             if not all(type(size) is int and 0 <= size <= _LARGEST_AXIS for size in shape):
                 raise ValueError
         for numbers in values.values():
-            if not isinstance(numbers, list) or not 0 < len(numbers) <= MOST_NUMBERS:
-                raise ValueError
-            if not all(type(number) in (int, float) for number in numbers):
+            if not isinstance(numbers, list) or any(isinstance(it, str) for it in numbers_of(numbers)):
                 raise ValueError
     except (ValueError, TypeError, AttributeError, RecursionError):
         raise FlawError(f"its metadata {KEY} does not state shapes and values of inputs") from None
