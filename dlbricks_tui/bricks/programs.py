@@ -22,26 +22,18 @@ from dlbricks_tui.models.onnx_operators import plain_native, version_among
 from dlbricks_tui.runtime.protocol import ArrayType, Network, Program
 from dlbricks_tui.runtime.traits import Format
 
-
-class Waker(NamedTuple):
-    """An operator that reads the result of the one before it and these weights."""
-
-    native: NativeNode
-    weights: Sequence[TensorType]
-
-
 # Enough channels to fill the blocks of any oneDNN layout.
 _CHANNELS = 16
 _SIDE = 4
 # Short operators that use the same parts of MXNet as most layers: a convolution, and a conversion to the plain layout,
-# which MXNet's own operators read.
-_WAKERS: Mapping[Format, Sequence[Waker]] = {
+# which MXNet's own operators read. Each reads the result of the one before it and weights of these types.
+_WAKERS: Mapping[Format, Sequence[tuple[NativeNode, Sequence[TensorType]]]] = {
     Format.MXNET: (
-        Waker(
+        (
             NativeNode("Convolution", (("kernel", "(1, 1)"), ("num_filter", str(_CHANNELS)), ("no_bias", "True"))),
             (TensorType((1, _CHANNELS, _SIDE, _SIDE)), TensorType((_CHANNELS, _CHANNELS, 1, 1))),
         ),
-        Waker(NativeNode("_plus_scalar", (("scalar", "1"),)), ()),
+        (NativeNode("_plus_scalar", (("scalar", "1"),)), ()),
     )
 }
 _COPIES: Mapping[Format, Callable[[], NativeNode]] = {
@@ -151,9 +143,9 @@ class _Writer(NetworkWriter):
     def wake(self) -> None:
         """Write tiny operators that run first and wake the threads that sleep between two runs."""
         traits = self._graph.traits
-        for waker in _WAKERS[traits.format] if traits.sleeps_between_runs else ():
-            weights = [self._variable(self._weights, "weight", found, "what wakes") for found in waker.weights]
-            self._ahead = [NodeOutput(self._operator(waker.native, "wake", [*self._ahead, *weights]), 0)]
+        for native, learned in _WAKERS[traits.format] if traits.sleeps_between_runs else ():
+            weights = [self._variable(self._weights, "weight", found, "what wakes") for found in learned]
+            self._ahead = [NodeOutput(self._operator(native, "wake", [*self._ahead, *weights]), 0)]
 
     def copy_all(self, feeds: Sequence[Feed], layouts: Layouts) -> None:
         """Write copies of these tensors, which layers read instead; without tensors, a copy that no layer reads."""
