@@ -153,8 +153,8 @@ def write_named(path: Path, write: Callable[[BinaryIO], object]) -> None:
         replace_file(path, write)
 
 
-def replace_file(path: Path, write: Callable[[BinaryIO], object]) -> None:
-    """Replace a file durably in one step, or change nothing.
+def replace_file(path: Path, write: Callable[[BinaryIO], object], *, durable: bool = True) -> None:
+    """Replace a file in one step, or change nothing; if it is durable, a loss of power does not undo that.
 
     A device is written to and not replaced. A link still leads to the replaced file.
     """
@@ -173,9 +173,11 @@ def replace_file(path: Path, write: Callable[[BinaryIO], object]) -> None:
         with draft.open("xb") as file:
             write(file)
             file.flush()
-            os.fsync(file.fileno())
+            if durable:
+                os.fsync(file.fileno())
         draft.replace(path)
-        sync_folder(path.parent)
+        if durable:
+            sync_folder(path.parent)
     finally:
         with suppress(OSError):
             draft.unlink()

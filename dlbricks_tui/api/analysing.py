@@ -42,7 +42,6 @@ from dlbricks_tui.api.opening import loader_from_cache, reference_to, run_comman
 from dlbricks_tui.api.scope import MeasuredRuntimes, MeasurementScope
 from dlbricks_tui.bricks.decomposition import decompose
 from dlbricks_tui.bricks.identity import end_to_end_keys
-from dlbricks_tui.bricks.programs import ProgramError
 from dlbricks_tui.errors import UserError
 from dlbricks_tui.estimate.explanation import layer_latencies
 from dlbricks_tui.estimate.inquiry import Inquiry
@@ -62,6 +61,7 @@ from dlbricks_tui.models.errors import MissingShapeError, ModelError, NotInCache
 from dlbricks_tui.models.graph import LayerGraph, Level, Numbers, Shape
 from dlbricks_tui.models.library import ModelSource
 from dlbricks_tui.models.loading import UNLOADABLE, Loader
+from dlbricks_tui.models.networks import ProgramError
 from dlbricks_tui.recorded_host import NOTHING_IS_MEASURED, recorded_host
 from dlbricks_tui.runs.request import InputShape, InputValue, RunRequest
 from dlbricks_tui.runtime.errors import FrameworkMissingError, WorkerError

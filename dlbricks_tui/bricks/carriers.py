@@ -7,7 +7,6 @@ models stay whole: leaving out copies would save no time.
 
 from collections.abc import Callable, Collection, Hashable, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -105,18 +104,13 @@ def kept_places(forms: Sequence[Hashable], opening: Sequence[bool]) -> list[int]
 
     A module that could begin at several places begins at an `opening` one.
     """
-    numbers = {form: number for number, form in enumerate(dict.fromkeys(forms))}
-    return _kept([numbers[form] for form in forms], opening)
-
-
-def _kept(keys: Sequence[int], opening: Sequence[bool]) -> list[int]:
     left_out: set[int] = set()
-    for start, period, times in repeated_runs(keys, opening):
+    for start, period, times in repeated_runs(forms, opening):
         left_out.update(range(start + period, start + period * times))
         # A module may repeat shorter ones.
-        inner = _kept(keys[start : start + period], opening[start : start + period])
+        inner = kept_places(forms[start : start + period], opening[start : start + period])
         left_out.update(set(range(start, start + period)).difference(start + place for place in inner))
-    return [place for place in range(len(keys)) if place not in left_out]
+    return [place for place in range(len(forms)) if place not in left_out]
 
 
 def _joined(graph: LayerGraph, kept: Sequence[Segment]) -> Carrier:
@@ -189,14 +183,10 @@ def cover(
         held = missing & standing[chosen]
         if not held:
             break
-        keys = bricks[chosen]
-        carrier = shortened[chosen] if is_short[chosen] else carrier_of(graphs[chosen], partial(_is_held, keys, held))
+        is_held = [key in held for key in bricks[chosen]]
+        carrier = shortened[chosen] if is_short[chosen] else carrier_of(graphs[chosen], is_held.__getitem__)
         if carrier is not None:
             found.append(carrier)
         missing -= held
         waiting.discard(chosen)
     return found
-
-
-def _is_held(keys: Sequence[str], held: Collection[str], layer: int) -> bool:
-    return keys[layer] in held

@@ -158,10 +158,6 @@ class DominatorTree:
         return one
 
 
-class CuttingError(UserError):
-    """The layers cannot be cut as asked."""
-
-
 class Cut(str, Enum):
     """The windows of layers that become sequences.
 
@@ -192,7 +188,7 @@ def cut(
     An unmeasurable layer is always a separate sequence.
     """
     if granularity < 1:
-        raise CuttingError(f"granularity {granularity} is too small: it is the most layers of a sequence, 1 or more")
+        raise UserError(f"granularity {granularity} is too small: it is the most layers of a sequence, 1 or more")
     layers = layer_order(graph, order)
     if cut is Cut.RUNNABLE:
         ends = _runnable_ends(graph, layers)

@@ -7,7 +7,6 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple
 
 from dlbricks_tui.bricks.contexts import context_key
 from dlbricks_tui.bricks.cutting import Cut, LayerOrder, LayerSequence, cut, overlapping_edges, sequence_edges
@@ -75,21 +74,16 @@ def decompose(graph: LayerGraph, cutting: Cutting | None = None, cache: Cache | 
         return _decomposed(graph, cutting)
     key = cache_key(graph.key, cutting.granularity, cutting.cut.value, cutting.order.value)
     known = cache.read(key)
-    if isinstance(known, _Known):
-        rows = enumerate(zip(*known.columns, strict=True))
+    if known is not None:
+        # A column for the layers of all sequences, one for their bricks, and one for their contexts.
+        columns, edges = known
+        rows = enumerate(zip(*columns, strict=True))
         occurrences = [Occurrence(LayerSequence(number, layers), *rest) for number, (layers, *rest) in rows]
-        return Decomposition(graph, cutting, tuple(occurrences), known.edges)
+        return Decomposition(graph, cutting, tuple(occurrences), edges)
     found = _decomposed(graph, cutting)
-    columns = zip(*((it.sequence.layers, it.brick, it.context) for it in found.occurrences), strict=True)
-    cache.write(key, _Known(tuple(columns), found.edges))
+    found_rows = ((it.sequence.layers, it.brick, it.context) for it in found.occurrences)
+    cache.write(key, (tuple(zip(*found_rows, strict=True)), found.edges))
     return found
-
-
-class _Known(NamedTuple):
-    """A decomposition without its graph, in plain columns: the layers, bricks and contexts of its sequences."""
-
-    columns: tuple[Any, ...]
-    edges: tuple[tuple[int, int], ...]
 
 
 @without_cycle_search()

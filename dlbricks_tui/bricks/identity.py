@@ -11,7 +11,8 @@ from functools import lru_cache
 from math import gcd
 from typing import Any, NamedTuple
 
-from dlbricks_tui.models.graph import Feed, Layer, LayerGraph, Level, Origin, Params, TensorType, Wire
+from dlbricks_tui.models.composites import joined_layer
+from dlbricks_tui.models.graph import Feed, Layer, LayerGraph, Level, Params, TensorType, Wire
 
 # Part of every key. It changes with the canonical form, so that keys of different forms are never equal.
 CANONICAL_VERSION = 1
@@ -32,11 +33,14 @@ class Brick:
 
 def brick_of(graph: LayerGraph, layers: Sequence[int]) -> Brick:
     """Return the brick of a sequence of layers, given by their indices in order."""
-    if len(layers) == 1:
-        layer = graph.layers[layers[0]]
-        forms = tuple([(it.op, it.params, it.inputs, it.inner, 1) for it in layer.operators])
-        return _brick(graph.level, forms, layer.data, layer.weights)
-    return _brick(graph.level, *_joined([graph.layers[index] for index in layers], times_paid(graph, layers)))
+    members, paid = [graph.layers[index] for index in layers], times_paid(graph, layers)
+    found = members[0]
+    if len(members) > 1:
+        # Bricks do not tell which layers share an array.
+        found = joined_layer([replace(it, arrays=()) for it in members], (), lambda feed: feed)
+    times = [layer.times // paid for layer in members for _ in layer.operators]
+    forms = [(it.op, it.params, it.inputs, it.inner, runs) for it, runs in zip(found.operators, times, strict=True)]
+    return _brick(graph.level, tuple(forms), found.data, found.weights)
 
 
 @lru_cache(maxsize=1 << 12)
@@ -62,39 +66,6 @@ def times_paid(graph: LayerGraph, layers: Sequence[int]) -> int:
     If its layers have different `times`, the sequence holds a layer `layer.times // times_paid` times.
     """
     return gcd(*(graph.layers[layer].times for layer in layers))
-
-
-def _joined(layers: Sequence[Layer], paid: int) -> tuple[Forms, Types, Types]:
-    """Return several layers as one, with operators and weights numbered consecutively."""
-    inside: dict[int | None, Layer] = {layer.index: layer for layer in layers}
-    outer = {feed: Wire(Origin.DATA, number) for number, feed in enumerate(outer_feeds(layers))}
-    types = {feed: found for layer in layers for feed, found in zip(layer.feeds, layer.data, strict=True)}
-    begins: dict[int | None, _Begin] = {}
-    forms: list[OperatorForm] = []
-    weights: list[TensorType] = []
-    for layer in layers:
-        begin = begins[layer.index] = _Begin(len(forms), len(weights))
-        sources = [
-            outer.get(feed) or begins[feed.layer].moved(inside[feed.layer].results[feed.output]) for feed in layer.feeds
-        ]
-        for operator in layer.operators:
-            wires = [
-                sources[wire.number] if wire.origin is Origin.DATA else begin.moved(wire) for wire in operator.inputs
-            ]
-            forms.append((operator.op, operator.params, tuple(wires), operator.inner, layer.times // paid))
-        weights += layer.weights
-    return tuple(forms), tuple([types[feed] for feed in outer]), tuple(weights)
-
-
-class _Begin(NamedTuple):
-    """The number of operators and of weights in a sequence before a layer's own."""
-
-    operators: int
-    weights: int
-
-    def moved(self, wire: Wire) -> Wire:
-        before = self.operators if wire.origin is Origin.OPERATOR else self.weights
-        return Wire(wire.origin, before + wire.number, wire.output)
 
 
 @lru_cache(maxsize=1 << 16)

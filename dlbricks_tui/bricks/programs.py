@@ -1,9 +1,6 @@
-"""Programs for a worker: layer sequences, carriers and whole models, written operator by operator.
+"""Programs for a worker: layer sequences, carriers and whole models, written operator by operator."""
 
-A sheet, on which a network is written, has one implementation per file format.
-"""
-
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -18,56 +15,25 @@ from dlbricks_tui.bricks.contexts import (
 )
 from dlbricks_tui.bricks.identity import outer_feeds, times_paid
 from dlbricks_tui.bricks.layouts import Layouts, output_layouts
-from dlbricks_tui.errors import UserError
-from dlbricks_tui.models.graph import (
-    Feed,
-    Layer,
-    LayerGraph,
-    Level,
-    NativeNode,
-    Numbers,
-    Origin,
-    TensorType,
-    Wire,
-    numbers_of,
-    type_of,
-)
-from dlbricks_tui.models.mxnet_file import SymbolSheet
+from dlbricks_tui.models.graph import Feed, LayerGraph, Level, NativeNode, Numbers, TensorType, type_of
+from dlbricks_tui.models.mxnet_file import NodeOutput
+from dlbricks_tui.models.networks import NetworkWriter, ProgramError, whole_network
 from dlbricks_tui.models.onnx_operators import plain_native, version_among
-from dlbricks_tui.models.onnx_writer import OnnxSheet
 from dlbricks_tui.runtime.protocol import ArrayType, Network, Program
 from dlbricks_tui.runtime.traits import Format
-
-
-class SheetOutput(NamedTuple):
-    """One output of a node on a sheet."""
-
-    node: int
-    output: int
-
-
-class Waker(NamedTuple):
-    """An operator that reads the result of the one before it and these weights."""
-
-    native: NativeNode
-    weights: Sequence[TensorType]
-
-
-# A sheet collects the nodes of one network, which are known by number.
-_SHEETS: Mapping[Format, Callable[[], SymbolSheet | OnnxSheet]] = {Format.MXNET: SymbolSheet, Format.ONNX: OnnxSheet}
 
 # Enough channels to fill the blocks of any oneDNN layout.
 _CHANNELS = 16
 _SIDE = 4
 # Short operators that use the same parts of MXNet as most layers: a convolution, and a conversion to the plain layout,
-# which MXNet's own operators read.
-_WAKERS: Mapping[Format, Sequence[Waker]] = {
+# which MXNet's own operators read. Each reads the result of the one before it and weights of these types.
+_WAKERS: Mapping[Format, Sequence[tuple[NativeNode, Sequence[TensorType]]]] = {
     Format.MXNET: (
-        Waker(
+        (
             NativeNode("Convolution", (("kernel", "(1, 1)"), ("num_filter", str(_CHANNELS)), ("no_bias", "True"))),
             (TensorType((1, _CHANNELS, _SIDE, _SIDE)), TensorType((_CHANNELS, _CHANNELS, 1, 1))),
         ),
-        Waker(NativeNode("_plus_scalar", (("scalar", "1"),)), ()),
+        (NativeNode("_plus_scalar", (("scalar", "1"),)), ()),
     )
 }
 _COPIES: Mapping[Format, Callable[[], NativeNode]] = {
@@ -82,10 +48,6 @@ _RELUS: Mapping[Format, Callable[[], NativeNode]] = {
 
 
 _NOTHING = TensorType((1,))
-
-
-class ProgramError(UserError):
-    """Layers that cannot be run as a program."""
 
 
 class CarrierProgram(NamedTuple):
@@ -136,12 +98,8 @@ def model_program(graph: LayerGraph) -> Program:
 
 def carrier_program(graph: LayerGraph) -> CarrierProgram:
     """Return a whole network as a program, with the layer of each operator."""
-    writer = _Writer(graph)
-    for number in range(len(graph.inputs)):
-        writer.source(Feed(None, number))
-    for layer in graph.layers:
-        writer.write(layer, layer.times)
-    return CarrierProgram(Program(writer.network(graph.heads)), writer.owners)
+    network, owners = whole_network(graph)
+    return CarrierProgram(Program(network), owners)
 
 
 def file_program(graph: LayerGraph, file: Path) -> Program:
@@ -179,77 +137,22 @@ def results_of(graph: LayerGraph, layers: Sequence[int]) -> list[Feed]:
     return [feed for feed in made if feed in read]
 
 
-def _found(
-    wire: Wire, data: Sequence[SheetOutput], weights: Sequence[SheetOutput], operators: Sequence[int]
-) -> SheetOutput:
-    if wire.origin is Origin.OPERATOR:
-        return SheetOutput(operators[wire.number], wire.output)
-    return (data if wire.origin is Origin.DATA else weights)[wire.number]
-
-
-class _Writer:
-    """Writes layers to a network; a tensor that no written layer makes becomes an input."""
-
-    def __init__(self, graph: LayerGraph) -> None:
-        self._graph = graph
-        self._sheet = _SHEETS[graph.format]()
-        self._read: set[SheetOutput] = set()
-        self._inputs: dict[str, ArrayType] = {}
-        self._weights: dict[str, ArrayType] = {}
-        # The inputs that hold given numbers.
-        self._values: dict[str, Numbers] = {}
-        # By array and repetition, as layers may share them.
-        self._stored: dict[tuple[Hashable, int], SheetOutput] = {}
-        # The results of each repetition of a layer, by tensor.
-        self._sources: dict[Feed, list[SheetOutput]] = {}
-        # The layer of each operator, by the number of the operator in the network.
-        self.owners: dict[int, int] = {}
-        # Outputs that are computed before all others and that no layer reads.
-        self._ahead: list[SheetOutput] = []
+class _Writer(NetworkWriter):
+    """Writes a sequence of layers with what comes before it."""
 
     def wake(self) -> None:
         """Write tiny operators that run first and wake the threads that sleep between two runs."""
         traits = self._graph.traits
-        for waker in _WAKERS[traits.format] if traits.sleeps_between_runs else ():
-            weights = [self._variable(self._weights, "weight", found, "what wakes") for found in waker.weights]
-            self._ahead = [SheetOutput(self._operator(waker.native, "wake", [*self._ahead, *weights]), 0)]
+        for native, learned in _WAKERS[traits.format] if traits.sleeps_between_runs else ():
+            weights = [self._variable(self._weights, "weight", found, "what wakes") for found in learned]
+            self._ahead = [NodeOutput(self._operator(native, "wake", [*self._ahead, *weights]), 0)]
 
     def copy_all(self, feeds: Sequence[Feed], layouts: Layouts) -> None:
         """Write copies of these tensors, which layers read instead; without tensors, a copy that no layer reads."""
         self._sources |= {feed: [self._copy(feed, layouts)] for feed in feeds}
         if not feeds:
             nothing = self._variable(self._inputs, "data", _NOTHING, "")
-            self._ahead.append(SheetOutput(self._operator(_COPIES[self._graph.format](), "copy", [nothing]), 0))
-
-    def source(self, feed: Feed) -> list[SheetOutput]:
-        """Return the entries of a tensor, one for each repetition of its layer."""
-        if feed not in self._sources:
-            found = type_of(self._graph, feed)
-            source = self._variable(self._inputs, "data", found, f"input {feed.output}")
-            if numbers := numbers_of(self._graph, feed):
-                self._values[next(reversed(self._inputs))] = numbers
-            self._sources[feed] = [source]
-        return self._sources[feed]
-
-    def write(self, layer: Layer, times: int) -> None:
-        """Write a layer `times` times; each reads the same repetition of an input, or the last if there are fewer."""
-        sources = [self.source(feed) for feed in layer.feeds]
-        results = [self._sources.setdefault(Feed(layer.index, number), []) for number in range(len(layer.results))]
-        for repetition in range(times):
-            data = [entries[repetition if len(entries) == times else -1] for entries in sources]
-            weights = []
-            for number, found in enumerate(layer.weights):
-                which = (layer.array(number), repetition)
-                if which not in self._stored:
-                    self._stored[which] = self._variable(self._weights, "weight", found, layer.name)
-                weights.append(self._stored[which])
-            operators: list[int] = []
-            for operator in layer.operators:
-                entries = [_found(wire, data, weights, operators) for wire in operator.inputs]
-                operators.append(self._operator(operator.native, layer.name, entries))
-                self.owners[operators[-1]] = layer.index
-            for result, wire in zip(results, layer.results, strict=True):
-                result.append(_found(wire, data, weights, operators))
+            self._ahead.append(NodeOutput(self._operator(_COPIES[self._graph.format](), "copy", [nothing]), 0))
 
     def write_sequence(self, layers: Sequence[int]) -> None:
         """Write layers as often as one run of their sequence runs each."""
@@ -257,20 +160,7 @@ class _Writer:
         for index in layers:
             self.write(self._graph.layers[index], self._graph.layers[index].times // paid)
 
-    def network(self, heads: Sequence[Feed], *, in_passing: bool = False) -> Network:
-        """Return the network with these outputs; `in_passing`: outputs that cost no more than inside of a model."""
-        results = [self.source(feed)[-1] for feed in heads]
-        # MXNet computes only what some output needs: results that no layer reads are outputs, too.
-        sources = self._sources.values()
-        unread = [entry for entries in sources for entry in entries[:-1] if entry not in self._read]
-        entries = [*self._ahead, *results, *unread]
-        if in_passing:
-            entries = list(
-                dict.fromkeys(SheetOutput(*shown) for entry in entries for shown in self._sheet.in_passing(entry))
-            )
-        return Network(self._sheet.text(entries), self._inputs, self._weights, values=self._values)
-
-    def _copy(self, feed: Feed, layouts: Layouts) -> SheetOutput:
+    def _copy(self, feed: Feed, layouts: Layouts) -> NodeOutput:
         """Write a copy of a tensor.
 
         If the operator that made the tensor writes past the caches, the same operator makes the copy.
@@ -278,12 +168,12 @@ class _Writer:
         read = self.source(feed)
         operator = streaming_operator(self._graph, feed, layouts)
         if operator is None or feed.layer is None:
-            return SheetOutput(self._operator(self._copier(type_of(self._graph, feed).dtype), "copy", read), 0)
+            return NodeOutput(self._operator(self._copier(type_of(self._graph, feed).dtype), "copy", read), 0)
         weights = self._graph.layers[feed.layer].weights
         learned = [
             self._variable(self._weights, "weight", weights[wire.number], "a copy") for wire in operator.inputs[1:]
         ]
-        return SheetOutput(self._operator(operator.native, "copy", [*read, *learned]), 0)
+        return NodeOutput(self._operator(operator.native, "copy", [*read, *learned]), 0)
 
     def _copier(self, dtype: str) -> NativeNode:
         """Return an operator that copies positive values with all cores, and in their layout where possible."""
@@ -298,14 +188,3 @@ class _Writer:
                 if version is None or version >= since:
                     return plain_native(op)
         return _RELUS[graph.format]()
-
-    def _operator(self, native: NativeNode, name: str, inputs: Sequence[SheetOutput]) -> int:
-        self._read.update(inputs)
-        return self._sheet.operator(native, name, inputs)
-
-    def _variable(self, arrays: dict[str, ArrayType], role: str, found: TensorType, where: str) -> SheetOutput:
-        if found.shape is None or not found.is_known:
-            raise ProgramError(f"{self._graph.name}: {where} cannot be run, because the shape of its {role} is unknown")
-        name = self._sheet.fresh(f"{role}{len(arrays)}")
-        arrays[name] = ArrayType(found.shape, found.dtype)
-        return SheetOutput(self._sheet.variable(name, found, learned=arrays is not self._inputs), 0)

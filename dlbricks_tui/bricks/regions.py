@@ -7,9 +7,8 @@ from bisect import bisect_right
 from collections import Counter
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from operator import attrgetter
 from typing import NamedTuple
-
-from dlbricks_tui.models.graph import LayerGraph
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -39,17 +38,6 @@ class Tangle:
 Stretch = list[int | Fork | Tangle]
 
 
-def in_series_and_parallel(predecessors: Sequence[Sequence[int]]) -> Stretch:
-    """Return a graph, whose vertices are in topological order, as one stretch from a virtual entry to a virtual exit.
-
-    Series-parallel parts take linear time at any depth. A tangle takes time in proportion to its size for each level of
-    nesting around it.
-    """
-    web = _Web(predecessors)
-    web.reduce()
-    return web.untangled()
-
-
 class _Part(NamedTuple):
     """Connected vertices between two others, and the stretch that they become."""
 
@@ -60,7 +48,11 @@ class _Part(NamedTuple):
 
 
 class _Web:
-    """The remaining vertices, and the stretches between each pair with edges."""
+    """The vertices of a graph in topological order that remain, and the stretches between each pair with edges.
+
+    They become one stretch from a virtual entry to a virtual exit. Series-parallel parts take linear time at any depth.
+    A tangle takes time in proportion to its size for each level of nesting around it.
+    """
 
     def __init__(self, predecessors: Sequence[Sequence[int]]) -> None:
         count = len(predecessors)
@@ -175,51 +167,33 @@ def _in_series(branches: Sequence[Stretch]) -> Stretch:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Leaf:
+class Region:
+    """A part of a model, with the number of its layers and the first of them; an empty part counts as behind all."""
+
+    key: int
+    size: int
+    layer: int
+    parts: tuple["Region", ...] = field(default=(), repr=False)
+
+
+class Leaf(Region):
     """One layer."""
 
-    key: int
-    layer: int
-    size: int = 1
 
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Chain:
+class Chain(Region):
     """Regions one after another; a branch that bypasses the others is a chain without parts."""
 
-    key: int
-    size: int
-    parts: tuple["Region", ...] = field(repr=False)
+
+class Parallel(Region):
+    """Chains that begin behind the same layer and end at the same join; both are outside."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Parallel:
-    """Branches that begin behind the same layer and end at the same join; both are outside."""
-
-    key: int
-    size: int
-    branches: tuple[Chain, ...] = field(repr=False)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Irregular:
+class Irregular(Region):
     """Regions, in topological order, that are connected neither in series nor in parallel."""
 
-    key: int
-    size: int
-    parts: tuple["Region", ...] = field(repr=False)
 
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Repeat:
+class Repeat(Region):
     """A module several times in a row. Each copy is one region: a chain if the module has several parts."""
-
-    key: int
-    size: int
-    instances: tuple["Region", ...] = field(repr=False)
-
-
-Region = Leaf | Chain | Parallel | Irregular | Repeat
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -230,24 +204,12 @@ class RegionTree:
     occurrences: Mapping[int, int] = field(repr=False)
 
 
-def region_tree(graph: LayerGraph, signatures: Sequence[Hashable]) -> RegionTree:
-    """Return the regions of a model; layers with equal signatures are equal."""
-    return regions_of(graph.predecessors, signatures)
-
-
 def regions_of(predecessors: Sequence[Sequence[int]], signatures: Sequence[Hashable]) -> RegionTree:
-    """Return the regions of any acyclic graph whose vertices are in topological order."""
-    root = _Builder(signatures).built(in_series_and_parallel(predecessors))
+    """Return the regions of an acyclic graph with layers in topological order; those of equal signatures are equal."""
+    web = _Web(predecessors)
+    web.reduce()
+    root = _Builder(signatures).built(web.untangled())
     return RegionTree(root, Counter(region.key for region in walk(root)))
-
-
-def children(region: Region) -> tuple[Region, ...]:
-    """Return the direct parts of a region."""
-    if isinstance(region, Leaf):
-        return ()
-    if isinstance(region, Parallel):
-        return region.branches
-    return region.instances if isinstance(region, Repeat) else region.parts
 
 
 def walk(region: Region) -> Iterator[Region]:
@@ -255,12 +217,15 @@ def walk(region: Region) -> Iterator[Region]:
     pending = [region]
     while pending:
         yield (found := pending.pop())
-        pending += reversed(children(found))
+        pending += reversed(found.parts)
 
 
 def layers_in(region: Region) -> Iterator[int]:
     """Yield the layers of a region, from left to right."""
     return (found.layer for found in walk(region) if isinstance(found, Leaf))
+
+
+_FIRST_LAYER = attrgetter("layer")
 
 
 class _Builder:
@@ -270,7 +235,6 @@ class _Builder:
         self._signatures = signatures
         self._keys: dict[Hashable, int] = {}
         self._chains: dict[int, Chain] = {}
-        self._first_layers: dict[Region, int] = {}
 
     def built(self, whole: Stretch) -> Chain:
         for stretch in reversed(_with_all_inside(whole)):
@@ -287,33 +251,25 @@ class _Builder:
         return self._keys.setdefault(content, len(self._keys))
 
     def _leaf(self, layer: int) -> Leaf:
-        leaf = Leaf(self._key("layer", self._signatures[layer]), layer)
-        self._first_layers[leaf] = layer
-        return leaf
+        return Leaf(self._key("layer", self._signatures[layer]), 1, layer)
 
     def _chain(self, parts: Sequence[Region]) -> Chain:
         key = self._key("chain", *(part.key for part in parts))
-        chain = Chain(key, sum(part.size for part in parts), self._grouped(parts))
-        # An empty branch comes last.
-        self._first_layers[chain] = self._first_layers[parts[0]] if parts else len(self._signatures)
-        return chain
+        first = parts[0].layer if parts else len(self._signatures)
+        return Chain(key, sum(part.size for part in parts), first, self._grouped(parts))
 
     def _parallel(self, fork: Fork) -> Parallel:
-        branches = sorted((self._chains[id(branch)] for branch in fork.branches), key=self._first_layers.__getitem__)
+        branches = sorted((self._chains[id(branch)] for branch in fork.branches), key=_FIRST_LAYER)
         key = self._key("parallel", *sorted(branch.key for branch in branches))
-        parallel = Parallel(key, sum(branch.size for branch in branches), tuple(branches))
-        self._first_layers[parallel] = self._first_layers[branches[0]]
-        return parallel
+        return Parallel(key, sum(branch.size for branch in branches), branches[0].layer, tuple(branches))
 
     def _irregular(self, tangle: Tangle) -> Irregular:
         leaves = {vertex: self._leaf(vertex) for vertex in tangle.vertices}
         between = [chain for tie in tangle.ties if (chain := self._chains[id(tie.stretch)]).parts]
         parts: list[Region] = [*leaves.values(), *(it.parts[0] if len(it.parts) == 1 else it for it in between)]
-        parts.sort(key=self._first_layers.__getitem__)
+        parts.sort(key=_FIRST_LAYER)
         key = self._key("irregular", *self._wiring(tangle, leaves))
-        irregular = Irregular(key, sum(part.size for part in parts), self._grouped(parts))
-        self._first_layers[irregular] = self._first_layers[parts[0]]
-        return irregular
+        return Irregular(key, sum(part.size for part in parts), parts[0].layer, self._grouped(parts))
 
     def _wiring(self, tangle: Tangle, leaves: Mapping[int, Leaf]) -> list[int]:
         """Return sorted keys of the layers of a tangle: each depends on all paths to and from its layer."""
@@ -346,9 +302,7 @@ class _Builder:
             # A module may hold repeats of its own; each is at most half as long, so that this recursion is shallow.
             instances = [module[0] if period == 1 else self._chain(module) for module in modules]
             key = self._key("repeat", instances[0].key, times)
-            repeat = Repeat(key, instances[0].size * times, tuple(instances))
-            self._first_layers[repeat] = self._first_layers[parts[start]]
-            grouped.append(repeat)
+            grouped.append(Repeat(key, instances[0].size * times, instances[0].layer, tuple(instances)))
         return (*grouped, *parts[done:])
 
 
@@ -378,15 +332,7 @@ class Repetition(NamedTuple):
     times: int
 
 
-class _Stretch(NamedTuple):
-    """A range in which each item equals the one a period later, as far as that is in the range."""
-
-    start: int
-    end: int
-    period: int
-
-
-def repeated_runs(keys: Sequence[int], opening: Sequence[bool]) -> list[Repetition]:
+def repeated_runs(keys: Sequence[Hashable], opening: Sequence[bool]) -> list[Repetition]:
     """Return disjoint runs of at least two equal pieces, from left to right; of overlapping runs the longest.
 
     A run that could start at several items starts at the last `opening` one, or else at the last: a module usually
@@ -394,7 +340,8 @@ def repeated_runs(keys: Sequence[int], opening: Sequence[bool]) -> list[Repetiti
     """
     runs = []
     free = [True] * len(keys)
-    for start, end, period in sorted(_stretches(keys), key=lambda it: (it.start - it.end, it.period, it.start)):
+    for shortness, period, start in sorted(_stretches(keys)):
+        end = start - shortness
         while start < end and not free[start]:
             start += 1
         while start < end and not free[end - 1]:
@@ -407,8 +354,9 @@ def repeated_runs(keys: Sequence[int], opening: Sequence[bool]) -> list[Repetiti
     return sorted(runs)
 
 
-def _stretches(keys: Sequence[int]) -> Iterator[_Stretch]:
-    places: dict[int, list[int]] = {}
+def _stretches(keys: Sequence[Hashable]) -> Iterator[tuple[int, int, int]]:
+    """Yield ranges in which each item equals the one a period later: the negated length, the period and the start."""
+    places: dict[Hashable, list[int]] = {}
     for place, key in enumerate(keys):
         places.setdefault(key, []).append(place)
     known_to: dict[int, int] = {}
@@ -426,4 +374,4 @@ def _stretches(keys: Sequence[int]) -> Iterator[_Stretch]:
                 end += 1
             known_to[period] = end
             if end - start >= 2 * period:
-                yield _Stretch(start, end, period)
+                yield start - end, period, start

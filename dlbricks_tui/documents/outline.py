@@ -8,7 +8,7 @@ from functools import cached_property
 from string import ascii_uppercase
 from typing import TYPE_CHECKING
 
-from dlbricks_tui.bricks.regions import Chain, Irregular, Leaf, Parallel, Region, Repeat, children
+from dlbricks_tui.bricks.regions import Chain, Irregular, Leaf, Parallel, Region, Repeat
 from dlbricks_tui.wording.answers import layer_title, shape_text
 from dlbricks_tui.wording.numbers import counted
 
@@ -68,7 +68,7 @@ class OutlineNode:
         if isinstance(self.parent.region, Parallel):
             return f"branch {self.number}: "
         if isinstance(self.parent.region, Repeat):
-            return f"{self.number} of {len(self.parent.region.instances)}: "
+            return f"{self.number} of {len(self.parent.region.parts)}: "
         return ""
 
     @property
@@ -105,7 +105,7 @@ class OutlineNode:
         """The number of equal parts in a row, unless the model has no others."""
         if not isinstance(self.region, Repeat):
             return ""
-        row, region = len(self.region.instances), _repeated(self.region)
+        row, region = len(self.region.parts), _repeated(self.region)
         return "in a row" if row == self.outline.times(region) and not isinstance(region, Leaf) else f"{row} in a row"
 
     @property
@@ -290,7 +290,7 @@ def layer_text(layer: Layer) -> str:
 def shape_of(region: Region) -> str:
     """Return how the parts of a region are connected, unless they follow one another."""
     if isinstance(region, Parallel):
-        return f"{len(region.branches)} branches"
+        return f"{len(region.parts)} branches"
     return "crossing branches" if isinstance(region, Irregular) else ""
 
 
@@ -300,7 +300,7 @@ def _counted(module: str, times: int) -> str:
 
 def _parts(region: Region) -> tuple[Region, ...]:
     """Return the parts of a region; a part with a single part is replaced by it."""
-    return tuple([_alone(part) for part in children(region)])
+    return tuple([_alone(part) for part in region.parts])
 
 
 def _alone(region: Region) -> Region:
@@ -310,7 +310,7 @@ def _alone(region: Region) -> Region:
 
 
 def _repeated(region: Region) -> Region:
-    return _alone(region.instances[0]) if isinstance(region, Repeat) else region
+    return _alone(region.parts[0]) if isinstance(region, Repeat) else region
 
 
 def _letters(number: int) -> str:

@@ -8,7 +8,7 @@ from itertools import groupby
 from typing import NamedTuple
 
 from dlbricks_tui.bricks.identity import brick_of
-from dlbricks_tui.bricks.regions import Leaf, Region, Repeat, layers_in, region_tree
+from dlbricks_tui.bricks.regions import Leaf, Region, Repeat, layers_in, regions_of
 from dlbricks_tui.estimate.compositions import milliseconds
 from dlbricks_tui.estimate.estimate import Estimate, is_wide
 from dlbricks_tui.estimate.knowledge import Pair
@@ -126,10 +126,10 @@ def by_region(graph: LayerGraph, estimate: Estimate) -> tuple[RegionSlice, ...]:
 
     def repeats(region: Region) -> int:
         if isinstance(region, Repeat):
-            return len(region.instances)
+            return len(region.parts)
         return 0 if isinstance(region, Leaf) else 1
 
-    tree = region_tree(graph, [brick_of(graph, (index,)).key for index in range(len(graph.layers))])
+    tree = regions_of(graph.predecessors, [brick_of(graph, (index,)).key for index in range(len(graph.layers))])
     latencies = layer_latencies(estimate)
     total_ms = math.fsum(latencies.values()) or 1.0
     found: list[RegionSlice] = []

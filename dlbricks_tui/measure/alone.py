@@ -13,7 +13,7 @@ from dataclasses import InitVar, dataclass, replace
 from itertools import groupby
 from statistics import median
 
-from dlbricks_tui.bricks.programs import ProgramError, file_program, model_program, sequence_program
+from dlbricks_tui.bricks.programs import file_program, model_program, sequence_program
 from dlbricks_tui.host.noise import contention_between
 from dlbricks_tui.jobs.errors import Stopped
 from dlbricks_tui.jobs.events import Event
@@ -25,6 +25,7 @@ from dlbricks_tui.measure.rounds import Batch, BatchLimits, JobSamples, Rounds, 
 from dlbricks_tui.measure.stopping import FEWEST_SAMPLES, StoppingRule
 from dlbricks_tui.measure.supervised_worker import REFERENCE, RUNS_PER_READING, SupervisedWorker, reference_ms
 from dlbricks_tui.measure.time_left import Pace
+from dlbricks_tui.models.networks import ProgramError
 from dlbricks_tui.runtime.protocol import Program, Reason
 from dlbricks_tui.store.records import Statistics
 

@@ -26,7 +26,6 @@ from itertools import chain
 from statistics import fmean, median
 from typing import Protocol
 
-from dlbricks_tui.bricks.programs import ProgramError
 from dlbricks_tui.host.noise import Contention, contention_between
 from dlbricks_tui.jobs.errors import Stopped
 from dlbricks_tui.jobs.events import Event
@@ -51,6 +50,7 @@ from dlbricks_tui.measure.results import CarrierOccurrence, Checkpoints, ResultS
 from dlbricks_tui.measure.stopping import Adaptive, samples_of
 from dlbricks_tui.measure.supervised_worker import REFERENCE, RUNS_PER_READING, SupervisedWorker, reference_ms
 from dlbricks_tui.measure.time_left import BEFORE_ROUNDS, PATIENCE_SECONDS, PLAIN, Agenda, most_seconds_per_carrier
+from dlbricks_tui.models.networks import ProgramError
 from dlbricks_tui.runtime.protocol import Profiled, Program, Reason
 from dlbricks_tui.store.index import SHARED_COLUMN
 from dlbricks_tui.store.records import Facts, Statistics

@@ -15,7 +15,7 @@ import os
 import pickle
 import sys
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, fields
 from functools import lru_cache
@@ -24,7 +24,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
-from dlbricks_tui.files import DRAFT_SUFFIX, read_bytes, read_text, write_atomically
+from dlbricks_tui.files import read_bytes, read_text, replace_file, write_atomically
 from dlbricks_tui.models.content import digest_of, without_cycle_search
 from dlbricks_tui.models.graph import Layer, LayerGraph, Numbers, Operator, Shape, TensorType
 
@@ -59,18 +59,19 @@ class ReadModel(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class CachedTypes:
-    """The types of all outputs of all nodes, the nodes that the framework does not know, and its identity.
+class GraphAnswer:
+    """What a framework tells about a graph: the types of all outputs of all nodes, and the nodes that it does not know.
 
-    `symbol` is the fused graph that the types belong to, and `parts` are the nodes of the model file behind each of its
-    nodes. Without them the types are those of the model file.
+    After fusing, `symbol` is the fused graph that the types belong to, and `parts` are the nodes of the model file
+    behind each of its nodes. Without them the types are those of the model file.
     """
 
-    types: tuple[tuple[TensorType, ...], ...]
+    types: Sequence[Sequence[TensorType]]
     unknown: frozenset[int] = frozenset()
-    framework: str = ""
     symbol: str | None = None
-    parts: tuple[tuple[int, ...], ...] = ()
+    parts: Sequence[Sequence[int]] = ()
+    # The framework that was asked.
+    framework: str = ""
     # The numbers of small tensors in one run, by node and output.
     numbers: tuple[tuple[int, int, Numbers], ...] = ()
     # The nodes and outputs whose types are those of that run, or the reason why there was none.
@@ -111,23 +112,17 @@ class Cache:
             pickler.dump(content)
             packed = file.getvalue()
             path.parent.mkdir(parents=True, exist_ok=True)
-            # Not durable: after a loss of power, the checksum tells.
-            draft = path.with_name(f"{path.name}.{os.urandom(4).hex()}{DRAFT_SUFFIX}")
-            try:
-                draft.write_bytes(_checksum(packed) + packed)
-                draft.replace(path)
-            finally:
-                with suppress(OSError):
-                    draft.unlink()
+            # After a loss of power, the checksum tells.
+            replace_file(path, lambda file: file.write(_checksum(packed) + packed), durable=False)
             if self._writes % _WRITES_PER_LOOK == 0:
                 remove_oldest([self.folder / name for name in (_FOLDER, INFERRED, FUSED)], self._most_bytes)
             self._writes += 1
 
-    def read_types(self, kind: str, key: str) -> CachedTypes | None:
+    def read_types(self, kind: str, key: str) -> GraphAnswer | None:
         """Return an answer of a framework about what it has INFERRED or FUSED; None if it is absent or damaged."""
         return types_in(self.folder / kind / f"{key}.json", key)
 
-    def write_types(self, kind: str, key: str, found: CachedTypes) -> None:
+    def write_types(self, kind: str, key: str, found: GraphAnswer) -> None:
         """Keep an answer of a framework. Without a cache, the next read asks the framework again."""
         distinct: dict[TensorType, int] = {}
         nodes = [[distinct.setdefault(one, len(distinct)) for one in types] for types in found.types]
@@ -231,19 +226,14 @@ class _Unpickler(pickle.Unpickler):
         raise pickle.UnpicklingError(f"an entry names {module}.{name}")
 
 
-_MODULES = (
-    "dlbricks_tui.models.",
-    "dlbricks_tui.bricks.",
-    "dlbricks_tui.runtime.traits",
-    "dlbricks_tui.runtime.variant",
-)
+_MODULES = tuple([f"dlbricks_tui.{name.removesuffix('.py').replace('/', '.')}" for name in _DECIDING])
 _UNREADABLE = (
     *(OSError, ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RecursionError, MemoryError),
     *(EOFError, ImportError, pickle.PickleError),
 )
 
 
-def types_in(path: Path, key: str) -> CachedTypes | None:
+def types_in(path: Path, key: str) -> GraphAnswer | None:
     """Return the types in a file, of the cache or delivered with a model; None if it is absent, damaged or of another
     key.
     """
@@ -254,7 +244,7 @@ def types_in(path: Path, key: str) -> CachedTypes | None:
 
 
 @without_cycle_search()
-def parse_types(content: bytes, key: str) -> CachedTypes | None:
+def parse_types(content: bytes, key: str) -> GraphAnswer | None:
     """Return the types in the content of such a file, None if it is damaged or of another key."""
     try:
         document = json.loads(content)
@@ -270,12 +260,12 @@ def parse_types(content: bytes, key: str) -> CachedTypes | None:
             if (known := tuples.get(places)) is None:
                 known = tuples[places] = tuple([distinct[place] for place in places])
             types.append(known)
-        return CachedTypes(
+        return GraphAnswer(
             tuple(types),
             frozenset(document["unknown"]),
-            str(document["framework"]),
             document.get("symbol"),
             tuple([tuple(numbers) for numbers in document.get("parts", ())]),
+            str(document["framework"]),
             tuple([(int(node), int(output), tuple(held)) for node, output, held in document.get("numbers", ())]),
             tuple([(int(node), int(output)) for node, output in document.get("recorded", ())]),
             str(document.get("failure", "")),

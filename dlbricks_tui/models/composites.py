@@ -68,36 +68,48 @@ def with_composites(graph: LayerGraph, annotations: Sequence[Mapping[str, str]])
         what = f"layer {stuck.name[:80]!r} is part of a cycle of layers, or depends on one"
         raise UnreadableModelError(f"{graph.name}: {what}")
     groups = [groups[number] for number in order]
+    joined, _ = joined_groups(graph, [group.repetitions for group in groups])
+    layers = [
+        replace(layer, name=name, kind=kind or layer.kind, times=len(repetitions))
+        for layer, (name, kind, repetitions) in zip(joined.layers, groups, strict=True)
+    ]
+    return replace(joined, layers=tuple(layers))
+
+
+def joined_groups(
+    graph: LayerGraph, groups: Sequence[Sequence[Sequence[int]]]
+) -> tuple[LayerGraph, Mapping[Feed, Feed]]:
+    """Return a graph with one layer for each group of layers, in the order of the groups, and its tensors by old ones.
+
+    A group has one or several repetitions of its layers, each in the same order.
+    """
     # The group of each layer, and its number among the layers of one repetition.
     place = {
         layer: (number, member)
-        for number, group in enumerate(groups)
-        for repetition in group.repetitions
+        for number, repetitions in enumerate(groups)
+        for repetition in repetitions
         for member, layer in enumerate(repetition)
     }
     # The outputs of members that leave each group.
     leaving: list[set[tuple[int, int]]] = [set() for _ in groups]
-    read = [(feed, place[layer.index][0]) for layer in old for feed in layer.feeds]
+    read = [(feed, place[layer.index][0]) for layer in graph.layers for feed in layer.feeds]
     for feed, reader in (*read, *((head, -1) for head in graph.heads)):
         if feed.layer is not None and place[feed.layer][0] != reader:
             number, member = place[feed.layer]
             leaving[number].add((member, feed.output))
     results = [sorted(found) for found in leaving]
-
-    def moved(feed: Feed) -> Feed:
-        if feed.layer is None:
-            return feed
-        number, member = place[feed.layer]
-        return Feed(number, results[number].index((member, feed.output)))
-
+    moved = {feed: feed for feed in (Feed(None, number) for number in range(len(graph.inputs)))}
+    for number, repetitions in enumerate(groups):
+        for part in repetitions:
+            tensors = enumerate(results[number])
+            moved |= {Feed(part[member], output): Feed(number, at) for at, (member, output) in tensors}
     layers = []
-    for index, (name, kind, repetitions) in enumerate(groups):
-        first = repetitions[0]
-        found = joined_layer([old[it] for it in first], [Feed(first[it], at) for it, at in results[index]], moved)
-        nodes = tuple(sorted(node for part in repetitions for layer in part for node in old[layer].nodes))
-        times = len(repetitions)
-        layers.append(replace(found, index=index, name=name, kind=kind or found.kind, times=times, nodes=nodes))
-    return replace(graph, layers=tuple(layers), heads=tuple(map(moved, graph.heads)))
+    for number, (first, *others) in enumerate(groups):
+        left = [Feed(first[member], output) for member, output in results[number]]
+        found = joined_layer([graph.layers[it] for it in first], left, moved.__getitem__)
+        nodes = [node for part in (first, *others) for layer in part for node in graph.layers[layer].nodes]
+        layers.append(replace(found, index=number, nodes=tuple(sorted(nodes))))
+    return replace(graph, layers=tuple(layers), heads=tuple([moved[head] for head in graph.heads])), moved
 
 
 def _declared(graph: LayerGraph, annotations: Sequence[Mapping[str, str]], name: str, numbers: list[int]) -> _Group:

@@ -15,6 +15,10 @@ class UnreadableModelError(ModelError):
     """The file is not a model, or is a broken one."""
 
 
+class FlawError(Exception):
+    """A fault in a part of a file. The caller adds the file, or the place in it."""
+
+
 class UnknownModelError(ModelError):
     """No model of that name or path."""
 

@@ -9,11 +9,11 @@ from contextlib import ExitStack
 from threading import Timer
 from typing import TYPE_CHECKING, TypeVar
 
+from dlbricks_tui.models.cache import GraphAnswer
 from dlbricks_tui.models.errors import NotInCacheError, WrongRuntimeError
 from dlbricks_tui.models.graph import UNKNOWN_DTYPE, Numbers, Shape, TensorType
 from dlbricks_tui.models.input_shapes import ShapeMemory
 from dlbricks_tui.models.loading import Loader
-from dlbricks_tui.models.mxnet_file import GraphAnswer
 from dlbricks_tui.runtime.errors import FrameworkMissingError, WorkerDiedError, WorkerHungError, WorkerRefusedError
 from dlbricks_tui.runtime.registry import quantising_runtime
 from dlbricks_tui.runtime.runtime import Runtime
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from dlbricks_tui.runtime.process import Worker
-    from dlbricks_tui.runtime.protocol import Held, Reply, Request, Tensor
+    from dlbricks_tui.runtime.protocol import Held, Network, Reply, Request, Tensor
 
 # The largest graphs take seconds. Only a worker that hangs takes longer.
 ANSWER_SECONDS = 120.0
@@ -141,13 +141,13 @@ class WorkerFramework:
 
         return self._guarded(Fuse("", {}, {}, str(file)), Format.ONNX).symbol
 
-    def executed(self, model: str, inputs: Mapping[str, TensorType], weights: Mapping[str, TensorType]) -> str:
+    def executed(self, network: Network) -> str:
         """Return the nodes that the framework executes of an ONNX model."""
         from dlbricks_tui.runtime.protocol import Fuse
 
-        shapes = {name: found.shape or () for them in (inputs, weights) for name, found in them.items()}
-        dtypes = {name: found.dtype for name, found in weights.items()}
-        return self._guarded(Fuse(model, shapes, dtypes), Format.ONNX).symbol
+        shapes = {name: found.shape for name, found in (*network.inputs.items(), *network.weights.items())}
+        dtypes = {name: found.dtype for name, found in network.weights.items()}
+        return self._guarded(Fuse(network.symbol, shapes, dtypes), Format.ONNX).symbol
 
     def output_types(self, model: str) -> tuple[TensorType, ...]:
         """Return the types of an ONNX model's outputs."""
@@ -242,11 +242,12 @@ class Frameworks:
         `most_bytes` is the memory for the tensors of a model at a given batch size. `tell` takes a line about a
         question that takes long.
         """
-        self._memory = memory
-        self._most_bytes = most_bytes
         self._workers = {form: WorkerFramework(runtime, log, tell=tell) for form, runtime in runtimes.items()}
-        self._resting = {form: WorkerFramework(runtime, log, may_start=False) for form, runtime in runtimes.items()}
-        self._cache = cache
+        resting = {form: WorkerFramework(runtime, log, may_start=False) for form, runtime in runtimes.items()}
+        self._loader, self._loader_from_cache = (
+            Loader(cache, them[Format.MXNET], them.get(Format.ONNX), memory, most_bytes)
+            for them in (self._workers, resting)
+        )
 
     @property
     def identities(self) -> tuple[str, ...]:
@@ -255,20 +256,11 @@ class Frameworks:
 
     def loader(self) -> Loader:
         """Return a loader that asks the frameworks for everything not in the cache."""
-        return self._loader(self._workers)
+        return self._loader
 
     def loader_from_cache(self) -> Loader:
         """Return a loader that starts no framework and raises NotInCacheError for everything not in the cache."""
-        return self._loader(self._resting)
-
-    def _loader(self, frameworks: Mapping[Format, WorkerFramework]) -> Loader:
-        return Loader(
-            self._cache,
-            frameworks[Format.MXNET],
-            frameworks.get(Format.ONNX),
-            self._memory,
-            most_bytes=self._most_bytes,
-        )
+        return self._loader_from_cache
 
     def retry_missing(self) -> None:
         """Try again after a framework was missing."""

@@ -155,13 +155,6 @@ def parse_value_option(text: str) -> tuple[str, Numbers]:
     return name, known if len(known) == len(parts) else tuple(texts)
 
 
-def refuse_unknown_inputs(values: Mapping[str, Numbers], names: list[str], where: str) -> None:
-    """Raise ModelError for a value of an input that the model lacks."""
-    for name in values:
-        if name not in names:
-            raise ModelError(f"{where} has no input {name[:80]!r}; its inputs are: {listed(names) or 'none'}")
-
-
 def refuse_unfit(values: Mapping[str, Numbers], types: Mapping[str, TensorType], where: str) -> None:
     """Raise ModelError for values of another count or type than their input. One number fills an input of any size."""
     for name, numbers in values.items():
@@ -239,13 +232,6 @@ class ShapeMemory:
         self._values: _Remembered[Numbers] = _Remembered(data / VALUES_FILE, numbers_of)
         self._tell = tell
         self._reported: set[tuple[Path, tuple[str, ...]]] = set()
-
-    def recall(self, source: ModelSource, names: tuple[str, ...]) -> Mapping[str, Shape] | None:
-        """Return the remembered shapes of these inputs; None if one of them is not known."""
-        shapes = self._shapes.of(source)
-        if not all(name in shapes for name in names):
-            return None
-        return {name: shapes[name] for name in names}
 
     def recall_shapes(self, source: ModelSource) -> Mapping[str, Shape]:
         """Return all remembered shapes of inputs; they count only where the file does not say them."""

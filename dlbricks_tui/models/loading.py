@@ -5,10 +5,11 @@ from dataclasses import replace
 from functools import cached_property
 from math import prod
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from dlbricks_tui.errors import UserError
 from dlbricks_tui.models.cache import QUANTISED, Cache, ReadModel, cache_key
+from dlbricks_tui.models.content import open_model_file
 from dlbricks_tui.models.errors import (
     InconsistentModelError,
     MissingShapeError,
@@ -31,13 +32,6 @@ if TYPE_CHECKING:
     from dlbricks_tui.models.onnx_loading import OnnxLoader
 
 _MEBIBYTE, _GIBIBYTE = 1 << 20, 1 << 30
-
-
-class _Better(NamedTuple):
-    """Shapes that a model runs with, and why it fails with others."""
-
-    failure: str
-    shapes: Mapping[str, Shape]
 
 
 class Loader:
@@ -92,17 +86,19 @@ class Loader:
         try:
             found = self._read_at(batch_size, source, level, stated)
         except MissingShapeError as missing:
-            shapes = None if memory is None else memory.recall(source, tuple(missing.examples))
-            if memory is None or shapes is None:
+            remembered_shapes = {} if memory is None else memory.recall_shapes(source)
+            if memory is None or not missing.examples.keys() <= remembered_shapes.keys():
                 raise self._suggesting(missing, source, stated) from None
+            shapes = {name: remembered_shapes[name] for name in missing.examples}
             # Given shapes also count for axes of equal names in remembered ones.
             known = replace(source, inputs={**source.inputs, **shapes})
             if better := self._other_shapes(known, missing.examples, stated):
                 memory.forget(source)
+                failure, working = better
                 raise MissingShapeError(
                     f"{missing}; {spelled(shapes)}, given before, is forgotten, as the model does not run with it: "
-                    f"{better.failure}",
-                    better.shapes,
+                    f"{failure}",
+                    working,
                     tried=True,
                 ) from None
             found = self._read_at(batch_size, known, level, stated)
@@ -110,8 +106,9 @@ class Loader:
             given = {}
         if memory is not None:
             if given and (better := self._other_shapes(source, given, stated)):
+                failure, working = better
                 raise MissingShapeError(
-                    f"{source.name} does not run with {spelled(given)}: {better.failure}", better.shapes, tried=True
+                    f"{source.name} does not run with {spelled(given)}: {failure}", working, tried=True
                 )
             memory.remember(source, given, values)
             if recalled:
@@ -127,11 +124,13 @@ class Loader:
             return MissingShapeError(f"{missing} (it runs with none of the shapes that were tried)", missing.examples)
         return MissingShapeError(str(missing), found, tried=True)
 
-    def _other_shapes(self, source: ModelSource, asked: Iterable[str], stated: StatedInputs) -> "_Better | None":
-        """Return shapes of these inputs that the model runs with, where it fails with those stated."""
+    def _other_shapes(
+        self, source: ModelSource, asked: Iterable[str], stated: StatedInputs
+    ) -> tuple[str, Mapping[str, Shape]] | None:
+        """Return why the model fails with the stated shapes, and shapes of these inputs that it runs with."""
         failure = self._tried(source, (), stated, lambda it, content, _, given: self._onnx.failure(it, content, given))
         found = self._tried(source, asked, stated, self._onnx.suggested) if failure else None
-        return _Better(failure or "", found) if found else None
+        return (failure or "", found) if found else None
 
     def _tried(
         self, source: ModelSource, asked: Iterable[str], stated: StatedInputs, attempt: Callable[..., Any]
@@ -324,8 +323,9 @@ def weights_in(path: Path) -> Iterator[tuple[str, "Iterator[NDArray[Any]]"]]:
 
         yield from onnx_weights(path)
         return
-    from dlbricks_tui.models.mxnet_params import open_params
+    from dlbricks_tui.models.mxnet_params import ParamsFile
 
-    with open_params(path) as params:
+    with open_model_file(path) as file:
+        params = ParamsFile(path, file)
         for name, array in params.arrays:
             yield name, params.values(array)

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
 from dlbricks_tui.files import read_bytes
-from dlbricks_tui.models.cache import Cache, ReadModel
+from dlbricks_tui.models.cache import Cache, GraphAnswer, ReadModel
 from dlbricks_tui.models.content import LONGEST_NAME, read_content, refuse_no_model, without_cycle_search
-from dlbricks_tui.models.errors import ModelError, UnreadableModelError
+from dlbricks_tui.models.errors import FlawError, ModelError, UnreadableModelError
 from dlbricks_tui.models.graph import Level, NativeNode, Shape, TensorType, needed_for, topological_order
 from dlbricks_tui.models.input_shapes import StatedInputs
 from dlbricks_tui.models.library import ModelSource
@@ -101,10 +101,6 @@ class SymbolSheet:
         return self._names.take(name)
 
 
-class FlawError(Exception):
-    """A fault in a part of a symbol file. The caller adds the place."""
-
-
 # Files from before 0.9 do not declare their version.
 OLDEST_VERSION = 800
 AXIS_MAY_BE_NONE = 905
@@ -164,7 +160,7 @@ MOST_NODES = 200_000
 
 
 class NodeOutput(NamedTuple):
-    """One output of a node of the file."""
+    """One output of a node of a file or network."""
 
     node: int
     output: int
@@ -348,18 +344,6 @@ def _in_order(nodes: list[SymbolNode], heads: tuple[NodeOutput, ...]) -> SymbolF
 def _label(number: int, node: Any) -> str:
     name = node.name if isinstance(node, SymbolNode) else node.get("name") if isinstance(node, dict) else None
     return f"node {number} ({name[:80]!r})" if isinstance(name, str) and name else f"node {number}"
-
-
-class GraphAnswer(NamedTuple):
-    """A framework's answer about a graph: the types of all outputs of all nodes, and the nodes that it does not know.
-
-    After fusing, also the fused graph, and the nodes of the model file behind each of its nodes.
-    """
-
-    types: Sequence[Sequence[TensorType]]
-    unknown: frozenset[int] = frozenset()
-    symbol: str | None = None
-    parts: Sequence[Sequence[int]] = ()
 
 
 class Framework(Protocol):

@@ -3,14 +3,20 @@
 import re
 from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import Enum
 from math import prod
 
-from dlbricks_tui.models.cache import FUSED, INFERRED, Cache, CachedTypes, ReadModel, answer_key, types_in
+from dlbricks_tui.models.cache import FUSED, INFERRED, Cache, GraphAnswer, ReadModel, answer_key, types_in
 from dlbricks_tui.models.composites import LAYER_ATTRIBUTE, with_composites
 from dlbricks_tui.models.content import without_cycle_search
-from dlbricks_tui.models.errors import FusionRefusedError, InconsistentModelError, ModelError, UnreadableModelError
+from dlbricks_tui.models.errors import (
+    FlawError,
+    FusionRefusedError,
+    InconsistentModelError,
+    ModelError,
+    UnreadableModelError,
+)
 from dlbricks_tui.models.graph import (
     UNKNOWN_TYPE,
     Feed,
@@ -32,7 +38,6 @@ from dlbricks_tui.models.library import ModelSource
 from dlbricks_tui.models.mxnet_file import (
     VARIABLE,
     Framework,
-    GraphAnswer,
     NodeOutput,
     SymbolFile,
     SymbolNode,
@@ -40,7 +45,7 @@ from dlbricks_tui.models.mxnet_file import (
     unique_name,
 )
 from dlbricks_tui.models.mxnet_operators import bound_once, nested_graph, neutral_operator, schema
-from dlbricks_tui.models.neutral import InnerForms, InnerGraphsTooLargeError, Site
+from dlbricks_tui.models.neutral import InnerForms, Site
 from dlbricks_tui.runtime.errors import WorkerRefusedError
 from dlbricks_tui.runtime.protocol import Reason
 
@@ -184,40 +189,25 @@ SHAPE = "shape"
 _SIZE = re.compile(r"-?\d+")
 
 
-@dataclass(frozen=True, slots=True)
-class FusedFrom:
-    """The model file of a fused graph, and the nodes of that file behind each node of the graph."""
-
-    file: SymbolFile
-    parts: Sequence[Sequence[int]]
-
-
-@dataclass(frozen=True, slots=True)
-class InferredFile:
-    """A symbol file with the role of each variable, the types of each output, and the nodes that MXNet lacks."""
-
-    file: SymbolFile
-    roles: Mapping[int, Role]
-    types: Sequence[Sequence[TensorType]]
-    unknown: frozenset[int] = frozenset()
-    # Set if the file is a fused graph.
-    fused_from: FusedFrom | None = None
-
-
 @without_cycle_search()
-def build_graph(inferred: InferredFile, name: str) -> LayerGraph:
-    """Return the layers of a model. At level `written`, operators that share a `__layer__` are one layer."""
-    return _Builder(inferred, name).graph()
+def build_graph(
+    file: SymbolFile, roles: Mapping[int, Role], answer: GraphAnswer, name: str, written: SymbolFile | None = None
+) -> LayerGraph:
+    """Return the layers of a model, given the role of each variable and what MXNet tells about the file.
+
+    Of a fused graph, `written` is the model file. Without it, operators that share a `__layer__` are one layer.
+    """
+    return _Builder(file, roles, answer, name, written).graph()
 
 
 class _Builder:
-    def __init__(self, inferred: InferredFile, name: str) -> None:
-        self._nodes = inferred.file.nodes
-        self._heads = inferred.file.heads
-        self._types = inferred.types
-        self._unknown = inferred.unknown
-        self._fused_from = inferred.fused_from
-        self._roles = inferred.roles
+    def __init__(
+        self, file: SymbolFile, roles: Mapping[int, Role], answer: GraphAnswer, name: str, written: SymbolFile | None
+    ) -> None:
+        self._nodes, self._heads = file.nodes, file.heads
+        self._types, self._unknown, self._parts = answer.types, answer.unknown, answer.parts
+        self._written = written
+        self._roles = roles
         self._name = name
         self._forms = InnerForms()
         # The operators and constants of the file, each a layer.
@@ -254,25 +244,26 @@ class _Builder:
         inputs = [GraphInput(self._label(number), self._type(NodeOutput(number, 0))) for number in self._inputs]
         graph = LayerGraph(
             self._name,
-            Level.WRITTEN if self._fused_from is None else Level.FUSED,
+            Level.WRITTEN if self._written is None else Level.FUSED,
             tuple([self._layer(index, number) for index, number in enumerate(self._layers)]),
             tuple(inputs),
             # Some files put out a weight, which no layer computes.
             tuple([self._made[head] for head in self._heads if self._roles.get(head.node) is not Role.WEIGHT]),
         )
-        # A fused graph has no annotations.
-        written = self._fused_from is None
-        return with_composites(graph, [self._nodes[it].attributes for it in self._layers]) if written else graph
+        if self._written is not None:
+            # A fused graph has no annotations.
+            return graph
+        return with_composites(graph, [self._nodes[it].attributes for it in self._layers])
 
     def _layer(self, index: int, number: int) -> Layer:
         node = self._nodes[number]
         nodes: tuple[int, ...] = (number,)
         title = node.name or f"{node.op.lower()}{number}"
-        if self._fused_from is not None:
-            nodes = tuple(sorted(self._fused_from.parts[number]))
+        if self._written is not None:
+            nodes = tuple(sorted(self._parts[number]))
             # A fused layer has the name of its first written layer.
             for first in nodes[:1]:
-                written = self._fused_from.file.nodes[first]
+                written = self._written.nodes[first]
                 title = written.attributes.get(LAYER_ATTRIBUTE) or written.name or title
         reads, operators = LayerReads(), tuple[Operator, ...]()
         if node.is_variable:
@@ -310,26 +301,26 @@ class _Builder:
             for entry in node.inputs
         ]
         outputs = tuple(self._types[number])
-        params = _with_sizes(node, outputs)
+        params = tuple(_with_sizes(node, outputs).items())
         neutral = neutral_operator(node.op, params, Site(tuple([self._type(entry) for entry in node.inputs]), outputs))
-        native = NativeNode(node.op, tuple(params.items()), tuple([subgraph.text for subgraph in node.subgraphs]))
+        native = NativeNode(node.op, params, tuple([subgraph.text for subgraph in node.subgraphs]))
         parts: tuple[str, ...] = (neutral.op,)
         inner: tuple[str, ...] = ()
         if node.subgraphs:
             try:
                 nested = [nested_graph(subgraph.file, self._forms) for subgraph in node.subgraphs]
-            except InnerGraphsTooLargeError as too_large:
+            except FlawError as too_large:
                 raise UnreadableModelError(f"{self._name}: {too_large}") from None
-            inner = tuple([graph.canonical for graph in nested])
+            inner = tuple([canonical for canonical, _ in nested])
             # A loop keeps its own name. A fused operator gets the names of its parts.
             if kind_of(neutral.op) is Kind.OTHER:
-                parts = tuple([op for graph in nested for op in graph.ops]) or parts
+                parts = tuple([op for _, ops in nested for op in ops]) or parts
         return Operator(neutral.op, neutral.params, tuple(wires), outputs, native, inner, parts)
 
     def _label(self, number: int) -> str:
         """Return the name of a node in the model file."""
-        if self._fused_from is not None and self._fused_from.parts[number]:
-            return self._fused_from.file.nodes[self._fused_from.parts[number][0]].name
+        if self._written is not None and self._parts[number]:
+            return self._written.nodes[self._parts[number][0]].name
         return self._nodes[number].name
 
     def _type(self, entry: NodeOutput) -> TensorType:
@@ -383,11 +374,14 @@ class InferredGraph:
 
     def at(self, level: Level) -> ReadModel:
         """Return the layer graph."""
-        graph = build_graph(self._fused() if level is Level.FUSED else self._written(), self._source.name)
+        if level is Level.FUSED:
+            graph = self._fused()
+        else:
+            graph = build_graph(self._file, self._roles, self._inferred(), self._source.name)
         first = graph.inputs[0].type.shape if graph.inputs else None
         return ReadModel(replace(graph, batch_size=first[0] if first else 1))
 
-    def _written(self) -> InferredFile:
+    def _inferred(self) -> GraphAnswer:
         file, framework = self._file, self._framework
         key = answer_key(self._content, self._shapes)
         delivered = None if self._source.types is None else types_in(self._source.types, key)
@@ -397,23 +391,20 @@ class InferredGraph:
         if known is None or len(known.types) != len(file.nodes) or may_know_more:
             if not self._shapes:
                 self._refuse_open_inputs(inputs)
-            answer = self._ask(framework.infer)
-            known = CachedTypes(tuple(map(tuple, answer.types)), answer.unknown, framework.identity)
+            known = self._ask(framework.infer)
             self._check(known.types, file)
             self._cache.write_types(INFERRED, key, known)
         self._refuse_open_inputs([n for n in inputs if all(found.shape is None for found in known.types[n])])
-        return InferredFile(file, self._roles, known.types, known.unknown)
+        return known
 
-    def _fused(self) -> InferredFile:
+    def _fused(self) -> LayerGraph:
         framework, roles = self._framework, self._roles
         key = answer_key(self._content, self._shapes, "fused", framework.identity)
         known = self._cache.read_types(FUSED, key)
         if known is None or known.symbol is None:
             # Inference first: its errors name inputs without a shape and unknown operators.
-            self._written()
-            answer = self._ask(framework.fuse)
-            types, parts = tuple(map(tuple, answer.types)), tuple(map(tuple, answer.parts))
-            known = CachedTypes(types, answer.unknown, framework.identity, answer.symbol, parts)
+            self._inferred()
+            known = self._ask(framework.fuse)
             self._cache.write_types(FUSED, key, known)
         fused = parse_symbol(known.symbol or "", f"{self._source.name}, fused")
         self._check(known.types, fused)
@@ -423,7 +414,7 @@ class InferredGraph:
             for number, node in enumerate(fused.nodes)
             if node.is_variable
         }
-        return InferredFile(fused, fused_roles, known.types, known.unknown, FusedFrom(self._file, known.parts))
+        return build_graph(fused, fused_roles, known, self._source.name, self._file)
 
     def _refuse_open_inputs(self, numbers: Sequence[int]) -> None:
         if numbers:
@@ -439,7 +430,8 @@ class InferredGraph:
             return repr(nodes[number].name[:80]) if number < len(nodes) and nodes[number].name else found[0]
 
         try:
-            return question(self._file.render(), {unique_name(number): it for number, it in self._shapes.items()})
+            answer = question(self._file.render(), {unique_name(number): it for number, it in self._shapes.items()})
+            return replace(answer, framework=self._framework.identity)
         except WorkerRefusedError as refused:
             kind = FusionRefusedError if refused.reason in _REFUSED_TO_FUSE else InconsistentModelError
             raise kind(f"{self._source.name}: {_UNIQUE_NAME.sub(named, str(refused))}") from None

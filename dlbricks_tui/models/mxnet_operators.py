@@ -18,11 +18,11 @@ from dlbricks_tui.models.neutral import (
     LiteralError,
     Neutral,
     Site,
-    Translated,
     Values,
     from_the_front,
     guess_value,
     parse_value,
+    shared,
     without_defaults,
 )
 
@@ -101,12 +101,12 @@ def _table() -> dict[str, Schema]:
 
 
 # None if MXNet's operator does more than the shared one.
-Translation = Callable[[Values, Site], Translated | None]
+Translation = Callable[[Values, Site], Neutral | None]
 
 
 def _plain(op: str, **renamed: str) -> Translation:
     """The same operator by another name, with its parameters renamed."""
-    return lambda values, site: Translated(op, {new: values.get(old) for new, old in renamed.items()})
+    return lambda values, site: shared(op, {new: values.get(old) for new, old in renamed.items()})
 
 
 def _window(values: Values) -> dict[str, ParamValue]:
@@ -121,109 +121,109 @@ def _window(values: Values) -> dict[str, ParamValue]:
     }
 
 
-def _conv_transpose(values: Values, site: Site) -> Translated:
+def _conv_transpose(values: Values, site: Site) -> Neutral:
     more = {"output_pads": values.get("adj"), "target_shape": values.get("target_shape")}
-    return Translated("conv_transpose", _window(values) | {"groups": values.get("num_group"), **more})
+    return shared("conv_transpose", _window(values) | {"groups": values.get("num_group"), **more})
 
 
 _POOLS: Values = {"max": "max_pool", "avg": "mean_pool"}
 _ROUNDINGS: Values = {"valid": "down", "full": "up", "same": "same"}
 
 
-def _pool(values: Values, site: Site) -> Translated | None:
+def _pool(values: Values, site: Site) -> Neutral | None:
     name = _POOLS.get(str(values.get("pool_type")))
     convention = str(values.get("pooling_convention"))
     if name is None or convention not in _ROUNDINGS:
         return None
     window = _window(values) | {"rounding": _ROUNDINGS[convention]}
     if values.get("global_pool"):
-        return Translated(f"global_{name}", {"layout": window["layout"]})
+        return shared(f"global_{name}", {"layout": window["layout"]})
     pads = window["pads"]
     if name == "mean_pool" and isinstance(pads, tuple) and any(pads):
         window["count_padding"] = values.get("count_include_pad") is not False
-    return Translated(str(name), window)
+    return shared(str(name), window)
 
 
-def _batch_norm(values: Values, site: Site) -> Translated | None:
+def _batch_norm(values: Values, site: Site) -> Neutral | None:
     if values.get("output_mean_var") or values.get("min_calib_range") is not None:
         return None
     axis = from_the_front(values.get("axis"), site.rank)
-    return Translated("batch_norm", {"epsilon": values.get("eps"), "axis": axis})
+    return shared("batch_norm", {"epsilon": values.get("eps"), "axis": axis})
 
 
 _ACTIVATIONS = {"relu": "relu", "sigmoid": "sigmoid", "tanh": "tanh", "softrelu": "softplus", "softsign": "softsign"}
 
 
-def _activation(values: Values, site: Site) -> Translated | None:
+def _activation(values: Values, site: Site) -> Neutral | None:
     name = _ACTIVATIONS.get(str(values.get("act_type")))
-    return None if name is None else Translated(name, {})
+    return None if name is None else shared(name, {})
 
 
-def _leaky_relu(values: Values, site: Site) -> Translated | None:
+def _leaky_relu(values: Values, site: Site) -> Neutral | None:
     kind = str(values.get("act_type"))
     if kind in ("leaky", "elu"):
-        return Translated("elu" if kind == "elu" else "leaky_relu", {"alpha": values.get("slope")})
-    return Translated(kind, {}) if kind in ("prelu", "selu", "gelu") else None
+        return shared("elu" if kind == "elu" else "leaky_relu", {"alpha": values.get("slope")})
+    return shared(kind, {}) if kind in ("prelu", "selu", "gelu") else None
 
 
-def _linear(values: Values, site: Site) -> Translated:
+def _linear(values: Values, site: Site) -> Neutral:
     # Flattening an input of two axes does nothing.
-    return Translated("linear", {"keep_axes": values.get("flatten") is False and site.rank != 2})
+    return shared("linear", {"keep_axes": values.get("flatten") is False and site.rank != 2})
 
 
-def _dropout(values: Values, site: Site) -> Translated | None:
+def _dropout(values: Values, site: Site) -> Neutral | None:
     # The other mode also drops at inference.
-    return Translated("dropout", {"ratio": values.get("p")}) if values.get("mode") == "training" else None
+    return shared("dropout", {"ratio": values.get("p")}) if values.get("mode") == "training" else None
 
 
-def _softmax(values: Values, site: Site) -> Translated | None:
+def _softmax(values: Values, site: Site) -> Neutral | None:
     if any(values.get(key) not in (None, False) for key in ("temperature", "dtype", "use_length")):
         return None
-    return Translated("softmax", {"axis": from_the_front(values.get("axis"), site.rank)})
+    return shared("softmax", {"axis": from_the_front(values.get("axis"), site.rank)})
 
 
 def _reduce(op: str) -> Translation:
-    def translate(values: Values, site: Site) -> Translated | None:
+    def translate(values: Values, site: Site) -> Neutral | None:
         if values.get("exclude"):
             return None
         axes = from_the_front(values.get("axis"), site.rank)
         if isinstance(axes, tuple):
             numbers = sorted({axis for axis in axes if isinstance(axis, int)})
             axes = None if numbers == list(range(site.rank or 0)) else tuple(numbers)
-        return Translated(op, {"axes": axes, "keep_axes": values.get("keepdims")})
+        return shared(op, {"axes": axes, "keep_axes": values.get("keepdims")})
 
     return translate
 
 
-def _upsample(values: Values, site: Site) -> Translated | None:
+def _upsample(values: Values, site: Site) -> Neutral | None:
     if values.get("sample_type") != "nearest" or len(site.inputs) != 1:
         return None
-    return Translated("upsample_nearest", {"scale": values.get("scale")})
+    return shared("upsample_nearest", {"scale": values.get("scale")})
 
 
-def _pad(values: Values, site: Site) -> Translated | None:
+def _pad(values: Values, site: Site) -> Neutral | None:
     widths, mode = values.get("pad_width"), values.get("mode")
     if not isinstance(widths, tuple):
         return None
     value = values.get("constant_value") if mode == "constant" else None
-    return Translated("pad", {"pads": widths[0::2] + widths[1::2], "mode": mode, "value": value})
+    return shared("pad", {"pads": widths[0::2] + widths[1::2], "mode": mode, "value": value})
 
 
 def _to_shape(op: str) -> Translation:
     """Use the shape of the result: there are many spellings of the target (0, -1, -4, reverse)."""
-    return lambda values, site: None if site.result is None else Translated(op, {"shape": site.result})
+    return lambda values, site: None if site.result is None else shared(op, {"shape": site.result})
 
 
-def _transpose(values: Values, site: Site) -> Translated:
+def _transpose(values: Values, site: Site) -> Neutral:
     axes = values.get("axes") or (None if site.rank is None else tuple(reversed(range(site.rank))))
-    return Translated("transpose", {"axes": from_the_front(axes, site.rank)})
+    return shared("transpose", {"axes": from_the_front(axes, site.rank)})
 
 
 TRANSLATIONS: Mapping[str, Translation] = {
     "Activation": _activation,
     "BatchNorm": _batch_norm,
-    "Concat": lambda values, site: Translated("concat", {"axis": from_the_front(values.get("dim"), site.rank)}),
-    "Convolution": lambda values, site: Translated("conv", _window(values) | {"groups": values.get("num_group")}),
+    "Concat": lambda values, site: shared("concat", {"axis": from_the_front(values.get("dim"), site.rank)}),
+    "Convolution": lambda values, site: shared("conv", _window(values) | {"groups": values.get("num_group")}),
     "Deconvolution": _conv_transpose,
     "Dropout": _dropout,
     "Embedding": _plain("embedding"),
@@ -276,14 +276,10 @@ _AXES = frozenset({"axis", "axis1", "axis2", "axes", "dim", "dim1", "dim2"})
 _ADD_AN_AXIS = frozenset({"expand_dims", "stack", "_npi_stack"})
 
 
-def neutral_operator(op: str, attributes: Mapping[str, str], site: Site) -> Neutral:
-    """Return the neutral form of an MXNet operator; `attributes` are its parameters as in the file."""
-    return _neutral_operator(op, tuple(attributes.items()), site)
-
-
 # Most operators of a model occur several times.
 @lru_cache(maxsize=1 << 15)
-def _neutral_operator(op: str, attributes: tuple[tuple[str, str], ...], site: Site) -> Neutral:
+def neutral_operator(op: str, attributes: tuple[tuple[str, str], ...], site: Site) -> Neutral:
+    """Return the neutral form of an MXNet operator; `attributes` are its parameters as in the file."""
     known = schema(op)
     if known is None:
         return Neutral(f"{MXNET_PREFIX}{op}", without_defaults(parameters(known, attributes).values, {}))
@@ -292,25 +288,18 @@ def _neutral_operator(op: str, attributes: tuple[tuple[str, str], ...], site: Si
     ignored |= {"is_int"} if site.computes_with_floats else frozenset()
     found = parameters(known, [(key, text) for key, text in attributes if key not in ignored])
     if found.declared and (translate := TRANSLATIONS.get(known.name)) is not None:
-        translated = translate(found.values, site)
-        if translated is not None:
-            return translated.neutral
+        neutral = translate(found.values, site)
+        if neutral is not None:
+            return neutral
     rank = site.rank + 1 if site.rank is not None and known.name in _ADD_AN_AXIS else site.rank
     values = {key: from_the_front(value, rank) if key in _AXES else value for key, value in found.values.items()}
     return Neutral(f"{MXNET_PREFIX}{known.name}", without_defaults(values, known.defaults))
 
 
-@dataclass(frozen=True, slots=True)
-class NestedGraph:
-    """A canonical form without names, and the neutral names of the operators."""
+def nested_graph(file: SymbolFile, forms: InnerForms) -> tuple[str, tuple[str, ...]]:
+    """Return the canonical form of a subgraph, without names, and the neutral names of its operators.
 
-    canonical: str
-    ops: tuple[str, ...]
-
-
-def nested_graph(file: SymbolFile, forms: InnerForms) -> NestedGraph:
-    """Return the canonical form of a subgraph. The file has no types for it, and they follow from the operator around
-    it.
+    The file has no types for it, and they follow from the operator around it.
     """
     form: list[object] = []
     ops: list[str] = []
@@ -318,9 +307,9 @@ def nested_graph(file: SymbolFile, forms: InnerForms) -> NestedGraph:
         if node.is_variable:
             form.append("variable")
             continue
-        neutral = neutral_operator(node.op, node.params, Site((UNKNOWN_TYPE,) * len(node.inputs), ()))
+        neutral = neutral_operator(node.op, tuple(node.params.items()), Site((UNKNOWN_TYPE,) * len(node.inputs), ()))
         inner = [nested_graph(subgraph.file, forms) for subgraph in node.subgraphs]
-        form.append([neutral.op, neutral.params, node.inputs, [graph.canonical for graph in inner]])
-        ops += [op for graph in inner for op in graph.ops] or [neutral.op]
+        form.append([neutral.op, neutral.params, node.inputs, [canonical for canonical, _ in inner]])
+        ops += [op for _, inside in inner for op in inside] or [neutral.op]
     form.append(file.heads)
-    return NestedGraph(forms.spell(form), tuple(ops))
+    return forms.spell(form), tuple(ops)

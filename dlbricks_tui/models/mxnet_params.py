@@ -2,15 +2,13 @@
 
 import struct
 from collections.abc import Iterator
-from contextlib import contextmanager
 from math import prod
 from pathlib import Path
-from typing import BinaryIO, NamedTuple
+from typing import IO, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dlbricks_tui.files import open_regular
 from dlbricks_tui.models.errors import UnreadableModelError
 
 _LIST_MAGIC = 0x112
@@ -35,7 +33,7 @@ class StoredArray(NamedTuple):
 class ParamsFile:
     """The arrays of an open file. Values are read in pieces because a file may be larger than the memory."""
 
-    def __init__(self, path: Path, file: BinaryIO) -> None:
+    def __init__(self, path: Path, file: IO[bytes]) -> None:
         self._path = path
         self._file = file
         self._size = file.seek(0, 2)
@@ -126,13 +124,3 @@ class ParamsFile:
 
     def _broken(self, how: str) -> UnreadableModelError:
         return UnreadableModelError(f"{self._path} {how}; give the path of a *.params file that MXNet has saved")
-
-
-@contextmanager
-def open_params(path: Path) -> Iterator[ParamsFile]:
-    """Open a `.params` file."""
-    try:
-        with open_regular(path) as file:
-            yield ParamsFile(path, file)
-    except OSError as error:
-        raise UnreadableModelError(f"{path} cannot be read: {error.strerror}") from error

@@ -13,6 +13,7 @@ from math import copysign, inf
 from struct import pack, unpack
 from typing import NamedTuple
 
+from dlbricks_tui.models.errors import FlawError
 from dlbricks_tui.models.graph import Numbers, Params, ParamValue, Shape, TensorType
 
 _WORDS: dict[str, bool | None] = {"true": True, "false": False, "none": None, "null": None, "": None}
@@ -113,11 +114,12 @@ Values = Mapping[str, ParamValue]
 # Each shared operator with its parameters and their defaults, as in docs/reference/operators.md. A parameter with one
 # value per axis has one default for all. None means no default.
 _WINDOW: Values = {"kernel": None, "stride": 1, "pads": 0, "dilation": 1, "layout": None}
+_NO_PARAMETERS: Values = {}
 SHARED_OPS: Mapping[str, Values] = {
     "conv": {**_WINDOW, "groups": 1},
     "conv_transpose": {**_WINDOW, "groups": 1, "output_pads": 0, "target_shape": 0},
     "linear": {"keep_axes": False},
-    "embedding": {},
+    "embedding": _NO_PARAMETERS,
     "batch_norm": {"epsilon": 1e-5, "axis": 1},
     "instance_norm": {"epsilon": 1e-5},
     "lrn": {"size": None, "alpha": 1e-4, "beta": 0.75, "bias": 1.0},
@@ -125,31 +127,17 @@ SHARED_OPS: Mapping[str, Values] = {
     "mean_pool": {**_WINDOW, "rounding": "down", "count_padding": False},
     "global_max_pool": {"layout": None},
     "global_mean_pool": {"layout": None},
-    "relu": {},
-    "sigmoid": {},
-    "tanh": {},
-    "softplus": {},
-    "softsign": {},
+    **dict.fromkeys(("relu", "sigmoid", "tanh", "softplus", "softsign"), _NO_PARAMETERS),
     "leaky_relu": {"alpha": 0.01},
     "elu": {"alpha": 1.0},
-    "prelu": {},
-    "selu": {},
-    "gelu": {},
+    **dict.fromkeys(("prelu", "selu", "gelu"), _NO_PARAMETERS),
     "clip": {"min": None, "max": None},
-    "exp": {},
-    "log": {},
-    "sqrt": {},
-    "square": {},
-    "identity": {},
+    **dict.fromkeys(("exp", "log", "sqrt", "square", "identity"), _NO_PARAMETERS),
     "dropout": {"ratio": 0.5},
     "softmax": {"axis": None},
-    "add": {},
-    "sub": {},
-    "mul": {},
-    "div": {},
-    "sum": {},
+    **dict.fromkeys(("add", "sub", "mul", "div", "sum"), _NO_PARAMETERS),
     "concat": {"axis": 1},
-    "flatten": {},
+    "flatten": _NO_PARAMETERS,
     "reshape": {"shape": None},
     "transpose": {"axes": None},
     "pad": {"pads": None, "mode": "constant", "value": 0.0},
@@ -190,15 +178,9 @@ class Neutral(NamedTuple):
     params: Params
 
 
-class Translated(NamedTuple):
-    """A shared operator with all its parameters."""
-
-    op: str
-    values: Values
-
-    @property
-    def neutral(self) -> Neutral:
-        return Neutral(self.op, without_defaults(self.values, SHARED_OPS[self.op]))
+def shared(op: str, values: Values) -> Neutral:
+    """Return a shared operator, given all its parameters."""
+    return Neutral(op, without_defaults(values, SHARED_OPS[op]))
 
 
 def from_the_front(axis: ParamValue, rank: int | None) -> ParamValue:
@@ -226,13 +208,6 @@ def without_defaults(values: Mapping[str, ParamValue], defaults: Mapping[str, Pa
     return tuple(sorted(kept.items()))
 
 
-class InnerGraphsTooLargeError(Exception):
-    """The subgraphs of a model's operators would fill the memory. The caller adds the model's name."""
-
-    def __init__(self) -> None:
-        super().__init__("the graphs inside its operators are too large, or nest too deep")
-
-
 class InnerForms:
     """Writes the canonical forms of the subgraphs of one model's operators.
 
@@ -243,11 +218,11 @@ class InnerForms:
         self._left = _MOST_INNER_FORMS
 
     def spell(self, form: Sequence[object]) -> str:
-        """Return the form as text; raise InnerGraphsTooLargeError if the forms of the model take too much memory."""
+        """Return the form as text; raise FlawError if the forms of the model take too much memory."""
         text = json.dumps(form, separators=(",", ":"))
         self._left -= len(text)
         if self._left < 0:
-            raise InnerGraphsTooLargeError
+            raise FlawError("the graphs inside its operators are too large, or nest too deep")
         return text
 
 

@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dlbricks_tui.files import open_regular
-from dlbricks_tui.models.errors import UnreadableModelError
+from dlbricks_tui.models.errors import FlawError, UnreadableModelError
 from dlbricks_tui.models.graph import UNKNOWN_DTYPE, UNKNOWN_TYPE, ParamValue, TensorType
 from dlbricks_tui.models.input_shapes import MOST_AXES, short_shape
 from dlbricks_tui.models.neutral import single_precision
-from dlbricks_tui.models.onnx_file import OnnxFile, graphs_inside, parse_onnx, read_onnx, refuse_too_many_parts
+from dlbricks_tui.models.onnx_file import OnnxFile, parse_onnx, read_onnx, refuse_too_many_parts, with_subgraphs
 
 if TYPE_CHECKING:
     from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto, TypeProto
@@ -118,10 +118,6 @@ _AS_ONNX_SAYS = {numpys: onnxs for onnxs, numpys in _AS_NUMPY_SAYS.items()}
 _LONGEST_VALUE, _LONGEST_LIST = 64, 2**12
 
 
-class DamagedValueError(Exception):
-    """An array does not hold the declared numbers. The caller adds the model's name."""
-
-
 def is_external(tensor: "TensorProto") -> bool:
     """Return true if the numbers are in another file."""
     return bool(tensor.data_location == tensor.EXTERNAL or tensor.external_data)
@@ -131,21 +127,21 @@ def is_whole(tensor: "TensorProto") -> bool:
     """Return true if the array holds as many numbers as declared."""
     try:
         array_of(tensor)
-    except DamagedValueError:
+    except FlawError:
         return False
     return True
 
 
 def array_of(tensor: "TensorProto") -> Any:
-    """Return the numbers as a numpy array; raise DamagedValueError if they are missing or invalid."""
+    """Return the numbers as a numpy array; raise FlawError if they are missing or invalid."""
     from onnx.numpy_helper import to_array
 
     if is_external(tensor):
-        raise DamagedValueError("its numbers are in another file")
+        raise FlawError("its numbers are in another file")
     try:
         return to_array(tensor)
     except (LookupError, TypeError, ValueError) as error:
-        raise DamagedValueError("its number of values differs from its type") from error
+        raise FlawError("its number of values differs from its type") from error
 
 
 def value_of(tensor: "TensorProto") -> ParamValue:
@@ -300,28 +296,17 @@ def _element_bits(data_type: int) -> int | None:
 
 def _stored(file: OnnxFile) -> Iterator[tuple[str, "TensorProto"]]:
     """Return all arrays of a file, including those in nodes and subgraphs, with a label for messages."""
-    yield from ((_weight(weight), weight) for weight in file.weights)
-    for node in file.nodes:
-        yield from _stored_in(node)
-
-
-def _stored_in(node: "NodeProto") -> Iterator[tuple[str, "TensorProto"]]:
-    for attribute in node.attribute:
+    weights, nodes = with_subgraphs(file)
+    yield from ((f"the weight {weight.name[:80]!r}", weight) for weight in weights)
+    for node in nodes:
         label = f"the value of {(node.name or node.op_type)[:80]!r}"
-        found = [*attribute.tensors]
-        if attribute.HasField("t"):
-            found.append(attribute.t)
-        for sparse in (*attribute.sparse_tensors, attribute.sparse_tensor):
-            found += [it for it in (sparse.values, sparse.indices) if it.data_type]
-        yield from ((label, value) for value in found)
-    for graph in graphs_inside(node):
-        yield from ((_weight(weight), weight) for weight in graph.initializer)
-        for inner in graph.node:
-            yield from _stored_in(inner)
-
-
-def _weight(weight: "TensorProto") -> str:
-    return f"the weight {weight.name[:80]!r}"
+        for attribute in node.attribute:
+            found = [*attribute.tensors]
+            if attribute.HasField("t"):
+                found.append(attribute.t)
+            for sparse in (*attribute.sparse_tensors, attribute.sparse_tensor):
+                found += [it for it in (sparse.values, sparse.indices) if it.data_type]
+            yield from ((label, value) for value in found)
 
 
 _CHUNK_VALUES = 1 << 20
@@ -359,8 +344,8 @@ def _values(path: Path, weight: "TensorProto") -> Iterator[Any]:
             while left > 0:
                 found = numpy.fromfile(file, dtype, min(left, _CHUNK_VALUES))
                 if not found.size:
-                    raise DamagedValueError("its numbers end too early")
+                    raise FlawError("its numbers end too early")
                 left -= found.size
                 yield found
-    except (DamagedValueError, LookupError, OSError) as damaged:
+    except (FlawError, LookupError, OSError) as damaged:
         raise UnreadableModelError(f"{path}: the weight {weight.name[:80]!r} cannot be read: {damaged}") from None

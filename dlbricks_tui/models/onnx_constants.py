@@ -8,16 +8,17 @@ import re
 import struct
 from collections import Counter
 from collections.abc import Container, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from math import prod
 from typing import TYPE_CHECKING
 
 from dlbricks_tui.models.composites import LAYER_ATTRIBUTE
+from dlbricks_tui.models.errors import FlawError
 from dlbricks_tui.models.graph import UNKNOWN_DTYPE, UNKNOWN_TYPE, Numbers, TensorType, needed_for, topological_order
 from dlbricks_tui.models.input_shapes import short_shape
 from dlbricks_tui.models.onnx_arrays import (
     MOST_ELEMENTS,
-    DamagedValueError,
     array_of,
     declared,
     inferred,
@@ -26,18 +27,10 @@ from dlbricks_tui.models.onnx_arrays import (
     type_of_value,
     type_of_weight,
 )
-from dlbricks_tui.models.onnx_file import NAMES_OF_ONNX, OnnxFile, graphs_inside, reads
+from dlbricks_tui.models.onnx_file import NAMES_OF_ONNX, OnnxFile, graphs_inside, reads, with_subgraphs
 
 if TYPE_CHECKING:
     from onnx import GraphProto, NodeProto, TensorProto, TypeProto
-
-
-@dataclass(frozen=True, slots=True)
-class Branch:
-    """The arrays and the nodes of a branch, in topological order, which write the outputs of the `If`."""
-
-    weights: "tuple[TensorProto, ...]"
-    nodes: "tuple[NodeProto, ...]"
 
 
 class TakenNames:
@@ -70,15 +63,16 @@ def is_if(node: "NodeProto") -> bool:
 
 def holds(condition: "TensorProto") -> bool | None:
     """Return the condition of an `If` as a flag; None if it is not a single number."""
-    try:
-        array = array_of(condition)
-    except DamagedValueError:
-        return None
+    array = array_of(condition)
     return bool(array.reshape(-1)[0]) if array.size == 1 and array.dtype.kind in "biu" else None
 
 
-def branch_of(node: "NodeProto", condition: bool, taken: TakenNames, domains: Container[str]) -> Branch:
-    """Return the branch of an `If` that runs under a condition, and take its names.
+def branch_of(
+    node: "NodeProto", condition: bool, taken: TakenNames, domains: Container[str]
+) -> "tuple[list[TensorProto], list[NodeProto]]":
+    """Return the arrays and the nodes of the branch of an `If` that runs under a condition, and take its names.
+
+    The nodes are in topological order, and write the outputs of the `If`.
 
     A name inside the branch that is taken already becomes a path, with the name of the `If` before it. `domains` are
     those whose version the file declares.
@@ -88,17 +82,17 @@ def branch_of(node: "NodeProto", condition: bool, taken: TakenNames, domains: Co
     wanted_branch = "then_branch" if condition else "else_branch"
     graph = next((it.g for it in node.attribute if it.name == wanted_branch and it.HasField("g")), None)
     if graph is None:
-        raise DamagedValueError(f"{_label(node)} has no {wanted_branch}")
+        raise FlawError(f"{_label(node)} has no {wanted_branch}")
     outputs = list(node.output)
     if len(graph.output) != len(outputs):
-        raise DamagedValueError(f"a branch of {_label(node)} has another number of outputs than the node")
+        raise FlawError(f"a branch of {_label(node)} has another number of outputs than the node")
     for what, found in (("inputs", graph.input), ("sparse weights", graph.sparse_initializer)):
         if found:
-            raise DamagedValueError(f"a branch of {_label(node)} has {what}, which are not supported")
+            raise FlawError(f"a branch of {_label(node)} has {what}, which are not supported")
     taken.add(filter(None, outputs))
     written = [name for it in graph.node for name in it.output if name]
     if len(set(written)) < len(written):
-        raise DamagedValueError(f"a branch of {_label(node)} writes a tensor twice")
+        raise FlawError(f"a branch of {_label(node)} writes a tensor twice")
     path = node.name or next(filter(None, outputs), "if")
     # The names that tensors of the branch get outside of it. Each output of the `If` is one of them, or a copy.
     names: dict[str, str] = {}
@@ -122,7 +116,7 @@ def branch_of(node: "NodeProto", condition: bool, taken: TakenNames, domains: Co
         if moved.domain in NAMES_OF_ONNX:
             moved.domain = ""
         if moved.domain not in domains:
-            raise DamagedValueError(
+            raise FlawError(
                 f"{_label(inner)} is of the domain {moved.domain[:80]!r}, whose version the file does not declare"
             )
         moved.name = taken.fresh(inner.name, path) if inner.name else ""
@@ -139,9 +133,9 @@ def branch_of(node: "NodeProto", condition: bool, taken: TakenNames, domains: Co
     sources = [{writers[name] for name in reads(it) if name in writers} for it in nodes]
     order = topological_order(sources)
     if len(order) < len(nodes):
-        raise DamagedValueError(f"a branch of {_label(node)} has a cycle")
+        raise FlawError(f"a branch of {_label(node)} has a cycle")
     needed = needed_for((writers[name] for name in outputs if name in writers), sources)
-    return Branch(tuple(weights), tuple([nodes[number] for number in order if number in needed]))
+    return weights, [nodes[number] for number in order if number in needed]
 
 
 def rename_reads(graph: "GraphProto", names: Mapping[str, str]) -> None:
@@ -261,6 +255,22 @@ def analyse(
     return one_pass.analysis
 
 
+def declared_types(file: OnnxFile, inputs: Mapping[str, "TypeProto"]) -> "dict[str, TypeProto]":
+    """Return the types of tensors as far as they follow from those of inputs, whose open axes may have names.
+
+    Graphs inside of nodes count as parts of the file.
+    """
+    one_pass = _Pass(file.opsets, ConstantAnalysis({}), {})
+    one_pass.declared.update(inputs)
+    weights, nodes = with_subgraphs(file)
+    with suppress(FlawError):
+        one_pass.store(weights)
+        for node in nodes:
+            one_pass.take(node)
+    known = {name: declared(found) for name, found in one_pass.analysis.types.items() if found.is_known}
+    return {**one_pass.declared, **known}
+
+
 class _Pass:
     def __init__(self, opsets: Mapping[str, int], analysis: ConstantAnalysis, conditions: Mapping[str, bool]) -> None:
         self.analysis = analysis
@@ -268,7 +278,7 @@ class _Pass:
         self._opsets = opsets
         self._taken = TakenNames(analysis.types)
         # Types in the form of the onnx package, possibly with unknown sizes.
-        self._declared: dict[str, TypeProto] = {}
+        self.declared: dict[str, TypeProto] = {}
         self._computed_elements = 0
 
     def note(self, name: str, value: "TensorProto") -> None:
@@ -296,17 +306,17 @@ class _Pass:
             value = analysis.values.get(node.input[0])
             chosen = self._conditions.get(node.input[0]) if value is None else holds(value)
             if chosen is not None:
-                branch = branch_of(node, chosen, self._taken, self._opsets)
-                analysis.branch_weights += branch.weights
+                weights, nodes = branch_of(node, chosen, self._taken, self._opsets)
+                analysis.branch_weights += weights
                 analysis.conditions.append(node.input[0])
-                self.store(branch.weights)
-                for inner in branch.nodes:
+                self.store(weights)
+                for inner in nodes:
                     self.take(inner)
                 return
         analysis.nodes.append(node)
         self._taken.add(filter(None, (node.name, *node.output)))
         for name, found in self._inferred(node).items():
-            self._declared[name] = found
+            self.declared[name] = found
             self._set_type(name, type_of_value(found))
         if not _is_constant(node, analysis):
             analysis.layers.append(node)
@@ -330,9 +340,7 @@ class _Pass:
     def _set_type(self, name: str, found: TensorType) -> None:
         if found.shape is not None and prod(found.shape) > MOST_ELEMENTS:
             shape = short_shape(found.shape)
-            raise DamagedValueError(
-                f"the tensor {name[:80]!r} would have a shape of {shape}, which no machine can hold"
-            )
+            raise FlawError(f"the tensor {name[:80]!r} would have a shape of {shape}, which no machine can hold")
         self.analysis.types[name] = found
 
     def _inferred(self, node: "NodeProto") -> Mapping[str, "TypeProto"]:
@@ -344,10 +352,10 @@ class _Pass:
             found, value = self.analysis.type_of(name), self.analysis.values.get(name)
             if value is not None and prod(found.shape or ()) <= _MOST_SIZES:
                 values.append(value)
-            elif name in self._declared:
-                types[name] = self._declared[name]
+            elif name in self.declared:
+                types[name] = self.declared[name]
             elif found.dtype != UNKNOWN_DTYPE:
-                types[name] = self._declared[name] = declared(found)
+                types[name] = self.declared[name] = declared(found)
         return inferred(node, types, values, self._opsets)
 
     def _values(self, node: "NodeProto", outputs: Sequence[str]) -> Sequence["TensorProto"]:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, NamedTuple
 
 from dlbricks_tui.models.content import GZIP_MAGIC, LONGEST_NAME, open_model_file, read_content, refuse_no_model
-from dlbricks_tui.models.errors import UnreadableModelError
+from dlbricks_tui.models.errors import FlawError, UnreadableModelError
 from dlbricks_tui.models.graph import needed_for, topological_order
 
 if TYPE_CHECKING:
@@ -265,10 +265,6 @@ _DEEPEST_CALLS = 64
 NAMES_OF_ONNX = ("", "ai.onnx")
 
 
-class OnnxMissingError(UnreadableModelError):
-    """The package that reads ONNX files is not installed."""
-
-
 @dataclass(frozen=True, slots=True)
 class OnnxFile:
     """The main graph of a file: the nodes that some output needs, in topological order."""
@@ -294,7 +290,7 @@ def parse_onnx(content: bytes, where: str) -> OnnxFile:
             model = _without_functions(model)
         metadata = {it.key: it.value for it in model.metadata_props}
         return replace(_graph(model.graph, opsets), metadata=metadata, functions=_functions_left(model))
-    except _FlawError as flaw:
+    except FlawError as flaw:
         raise UnreadableModelError(f"{where}: {flaw}") from None
 
 
@@ -319,8 +315,19 @@ def graphs_inside(node: "NodeProto") -> Iterator["GraphProto"]:
         yield from attribute.graphs
 
 
-class _FlawError(Exception):
-    """A fault in a part of a file. The caller adds the place."""
+def nested_graphs(nodes: Iterable["NodeProto"]) -> Iterator["GraphProto"]:
+    """Return all subgraphs of nodes, also those inside of others."""
+    for node in nodes:
+        for graph in graphs_inside(node):
+            yield graph
+            yield from nested_graphs(graph.node)
+
+
+def with_subgraphs(file: OnnxFile) -> "tuple[list[TensorProto], list[NodeProto]]":
+    """Return the weights and the nodes of a file and of all graphs inside of its nodes."""
+    graphs = list(nested_graphs(file.nodes))
+    weights = [*file.weights, *(weight for graph in graphs for weight in graph.initializer)]
+    return weights, [*file.nodes, *(node for graph in graphs for node in graph.node)]
 
 
 def _parsed(content: bytes, where: str) -> "ModelProto":
@@ -328,7 +335,7 @@ def _parsed(content: bytes, where: str) -> "ModelProto":
         import onnx
         from google.protobuf.message import DecodeError
     except ImportError as error:
-        raise OnnxMissingError(f"{where}: reading it needs the onnx package: pip install onnx ({error})") from None
+        raise UnreadableModelError(f"{where}: reading it needs the onnx package: pip install onnx ({error})") from None
     refuse_no_model(content, where)
     model = onnx.ModelProto()
     try:
@@ -354,7 +361,7 @@ def _opsets(model: "ModelProto") -> dict[str, int]:
         opsets.setdefault("", 1)
     newest = onnx_opset_version()
     if not 1 <= opsets.get("", 1) <= newest:
-        raise _FlawError(f"it uses version {opsets['']} of ONNX's operators; the installed onnx knows 1 to {newest}")
+        raise FlawError(f"it uses version {opsets['']} of ONNX's operators; the installed onnx knows 1 to {newest}")
     return opsets
 
 
@@ -375,15 +382,15 @@ def _without_functions(model: "ModelProto") -> "ModelProto":
             return 1 + sum(count(graph.node) for graph in graphs_inside(node))
         if called not in known:
             if sum(it is None for it in known.values()) >= _DEEPEST_CALLS:
-                raise _FlawError(f"its functions call each other more than {_DEEPEST_CALLS} deep")
+                raise FlawError(f"its functions call each other more than {_DEEPEST_CALLS} deep")
             known[called] = None
             known[called] = count(functions[called].node)
         if (found := known[called]) is None:
-            raise _FlawError(f"its function {node.op_type[:80]!r} calls itself")
+            raise FlawError(f"its function {node.op_type[:80]!r} calls itself")
         return found
 
     if count(model.graph.node) > _MOST_NODES:
-        raise _FlawError(f"its functions stand for more than {_MOST_NODES:,} nodes")
+        raise FlawError(f"its functions stand for more than {_MOST_NODES:,} nodes")
     try:
         found = inline_local_functions(model)
         if _functions_left(found):
@@ -394,43 +401,38 @@ def _without_functions(model: "ModelProto") -> "ModelProto":
     except (RuntimeError, ValueError, ValidationError) as error:
         lines = [line.strip() for line in str(error).splitlines() if line.strip()]
         first = (lines or [type(error).__name__])[0][:200]
-        raise _FlawError(f"its functions cannot be expanded: {first}") from None
+        raise FlawError(f"its functions cannot be expanded: {first}") from None
 
 
 def _functions_left(model: "ModelProto") -> frozenset[tuple[str, str]]:
-    return frozenset((it.domain, it.name) for it in model.functions) & frozenset(_called(model.graph))
-
-
-def _called(graph: "GraphProto") -> Iterator[tuple[str, str]]:
-    for node in graph.node:
-        yield node.domain, node.op_type
-        for inner in graphs_inside(node):
-            yield from _called(inner)
+    graphs = (model.graph, *nested_graphs(model.graph.node))
+    called = {(node.domain, node.op_type) for graph in graphs for node in graph.node}
+    return frozenset((it.domain, it.name) for it in model.functions) & called
 
 
 def _graph(graph: "GraphProto", opsets: Mapping[str, int]) -> OnnxFile:
     if len(graph.node) > _MOST_NODES:
-        raise _FlawError(f"it has {len(graph.node):,} nodes; the limit is {_MOST_NODES:,}")
+        raise FlawError(f"it has {len(graph.node):,} nodes; the limit is {_MOST_NODES:,}")
     if _nests_deeper(graph, DEEPEST_NESTING):
-        raise _FlawError(f"its graphs are nested more than {DEEPEST_NESTING} deep")
+        raise FlawError(f"its graphs are nested more than {DEEPEST_NESTING} deep")
     for text in _texts(graph):
         if not isinstance(text, str):
-            raise _FlawError("a name in it is not text: the file is damaged")
+            raise FlawError("a name in it is not text: the file is damaged")
         if len(text) > LONGEST_NAME:
-            raise _FlawError(f"a name in it has {len(text):,} characters; the limit is {LONGEST_NAME:,}")
+            raise FlawError(f"a name in it has {len(text):,} characters; the limit is {LONGEST_NAME:,}")
     if not graph.node:
-        raise _FlawError("there are no nodes: not an ONNX model, or only the beginning of one")
+        raise FlawError("there are no nodes: not an ONNX model, or only the beginning of one")
     if not graph.output:
-        raise _FlawError("the file does not declare the outputs of the network")
+        raise FlawError("the file does not declare the outputs of the network")
     if graph.sparse_initializer:
-        raise _FlawError("it has sparse weights, which are not supported")
+        raise FlawError("it has sparse weights, which are not supported")
     weights = {weight.name: weight for weight in graph.initializer}
     inputs = {it.name: it for it in graph.input if it.name not in weights}
     writers: dict[str, int] = {}
     for number, node in enumerate(graph.node):
         for name in filter(None, node.output):
             if name in writers or name in weights or name in inputs:
-                raise _FlawError(f"{_label(number, node)} writes {name[:80]!r}, which is there already")
+                raise FlawError(f"{_label(number, node)} writes {name[:80]!r}, which is there already")
             writers[name] = number
     known = {*weights, *inputs, *writers}
     sources = []
@@ -439,18 +441,18 @@ def _graph(graph: "GraphProto", opsets: Mapping[str, int]) -> OnnxFile:
             node.domain = ""
         if node.domain not in opsets:
             of = f"the domain {node.domain[:80]!r}" if node.domain else "ONNX itself"
-            raise _FlawError(f"{_label(number, node)} is an operator of {of}, whose version the file does not declare")
+            raise FlawError(f"{_label(number, node)} is an operator of {of}, whose version the file does not declare")
         for name in filter(None, reads(node)):
             if name not in known:
-                raise _FlawError(f"{_label(number, node)} reads {name[:80]!r}, which no node writes")
+                raise FlawError(f"{_label(number, node)} reads {name[:80]!r}, which no node writes")
         sources.append({writers[name] for name in reads(node) if name in writers})
     for output in graph.output:
         if output.name not in known:
-            raise _FlawError(f"its output is {output.name[:80]!r}, which no node writes")
+            raise FlawError(f"its output is {output.name[:80]!r}, which no node writes")
     order = topological_order(sources)
     if len(order) < len(sources):
         stuck = min(set(range(len(sources))).difference(order))
-        raise _FlawError(f"{_label(stuck, graph.node[stuck])} is part of a cycle, or depends on one")
+        raise FlawError(f"{_label(stuck, graph.node[stuck])} is part of a cycle, or depends on one")
     needed = needed_for((writers[it.name] for it in graph.output if it.name in writers), sources)
     outputs = tuple(dict.fromkeys(it.name for it in graph.output))
     nodes = tuple([graph.node[number] for number in order if number in needed])
@@ -464,15 +466,14 @@ def _nests_deeper(graph: "GraphProto", levels: int) -> bool:
 
 def _texts(graph: "GraphProto") -> Iterator[object]:
     """Return all texts of the graph; protobuf gives bytes for invalid text."""
-    for node in graph.node:
-        yield from (node.name, node.op_type, node.domain, *node.input, *node.output)
-        yield from (attribute.name for attribute in node.attribute)
-        for inner in graphs_inside(node):
-            yield from _texts(inner)
-    for value in (*graph.input, *graph.output):
-        yield value.name
-        yield from (axis.dim_param for axis in value.type.tensor_type.shape.dim)
-    yield from (weight.name for weight in graph.initializer)
+    for each in (graph, *nested_graphs(graph.node)):
+        for node in each.node:
+            yield from (node.name, node.op_type, node.domain, *node.input, *node.output)
+            yield from (attribute.name for attribute in node.attribute)
+        for value in (*each.input, *each.output):
+            yield value.name
+            yield from (axis.dim_param for axis in value.type.tensor_type.shape.dim)
+        yield from (weight.name for weight in each.initializer)
 
 
 def _read_from_outside(graph: "GraphProto") -> Iterator[str]:

@@ -8,9 +8,9 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from math import prod
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
-from dlbricks_tui.models.errors import ModelError
+from dlbricks_tui.models.errors import FlawError, ModelError
 from dlbricks_tui.models.graph import GraphInput, Numbers, Shape, TensorType
 from dlbricks_tui.models.input_shapes import (
     MOST_AXES,
@@ -21,23 +21,21 @@ from dlbricks_tui.models.input_shapes import (
     names_a_batch,
     names_a_length,
     refuse_too_large,
-    refuse_unknown_inputs,
     short_shape,
 )
-from dlbricks_tui.models.neutral import MOST_NUMBERS
+from dlbricks_tui.models.neutral import MOST_NUMBERS, numbers_of
 from dlbricks_tui.models.onnx_arrays import (
     MOST_ELEMENTS,
-    DamagedValueError,
     array_of,
     dtype_name,
     dtype_number,
     is_external,
 )
-from dlbricks_tui.models.onnx_constants import is_if
-from dlbricks_tui.models.onnx_file import OnnxFile, graphs_inside, reads
+from dlbricks_tui.models.onnx_constants import declared_types, is_if
+from dlbricks_tui.models.onnx_file import OnnxFile, reads, with_subgraphs
 
 if TYPE_CHECKING:
-    from onnx import NodeProto, TensorProto, ValueInfoProto
+    from onnx import NodeProto, TensorProto, TypeProto, ValueInfoProto
 
 # Longer inputs are data, whose numbers change no layer.
 _MOST_ELEMENTS = 8
@@ -72,7 +70,7 @@ def compared_numbers(file: OnnxFile, inputs: Mapping[str, TensorType]) -> dict[s
             for one, other in (node.input, node.input[::-1]):
                 value = stored.get(other)
                 if one in behind and value is not None and not is_external(value) and prod(value.dims) == 1:
-                    with suppress(DamagedValueError, ValueError):
+                    with suppress(FlawError, ValueError):
                         (number,) = array_of(value).reshape(-1).tolist()
                         if type(number) is int:
                             found.setdefault(behind[one], (number,))
@@ -97,7 +95,7 @@ _LONGEST_TEXT, _LARGEST_AXIS = 1 << 20, 2**31 - 1
 
 
 def stated_inputs(metadata: Mapping[str, str]) -> StatedInputs:
-    """Return what the metadata of a file states; raise DamagedValueError if it has another form."""
+    """Return what the metadata of a file states; raise FlawError if it has another form."""
     text = metadata.get(KEY)
     if text is None:
         return StatedInputs({}, {})
@@ -113,12 +111,10 @@ def stated_inputs(metadata: Mapping[str, str]) -> StatedInputs:
             if not all(type(size) is int and 0 <= size <= _LARGEST_AXIS for size in shape):
                 raise ValueError
         for numbers in values.values():
-            if not isinstance(numbers, list) or not 0 < len(numbers) <= MOST_NUMBERS:
-                raise ValueError
-            if not all(type(number) in (int, float) for number in numbers):
+            if not isinstance(numbers, list) or any(isinstance(it, str) for it in numbers_of(numbers)):
                 raise ValueError
     except (ValueError, TypeError, AttributeError, RecursionError):
-        raise DamagedValueError(f"its metadata {KEY} does not state shapes and values of inputs") from None
+        raise FlawError(f"its metadata {KEY} does not state shapes and values of inputs") from None
     return StatedInputs(*({name: tuple(it) for name, it in them.items()} for them in (shapes, values)))
 
 
@@ -194,10 +190,10 @@ _NUMBER = re.compile(r"[1-9][0-9]{0,9}")
 _BATCH_LETTERS = ("n", "b", "bs")
 
 
-def axes_of(declared: "ValueInfoProto") -> Axes | None:
-    """Return the axes of an input; None if the file does not say how many it has."""
-    tensor = declared.type.tensor_type
-    if not declared.type.HasField("tensor_type") or not tensor.HasField("shape"):
+def axes_of(declared: "TypeProto") -> Axes | None:
+    """Return the axes of a tensor; None if it is not said how many it has."""
+    tensor = declared.tensor_type
+    if not declared.HasField("tensor_type") or not tensor.HasField("shape"):
         return None
     return [axis.dim_value if axis.dim_value > 0 else axis.dim_param for axis in tensor.shape.dim]
 
@@ -294,23 +290,17 @@ _NO_TENSORS = {
 }
 
 
-class InputTypes(NamedTuple):
-    """The type of each input by name, and the batch size that they amount to."""
-
-    types: Mapping[str, TensorType]
-    batch_size: int
-    # The names of axes of one element, by input, where the name is not that of a batch and nothing says the size.
-    assumed: Mapping[str, tuple[str, ...]]
-
-
 def input_types(
     inputs: Sequence["ValueInfoProto"],
     stated: StatedInputs,
     known: Mapping[str, Shape],
     batch_size: int | None,
     where: str,
-) -> InputTypes:
+) -> tuple[dict[str, TensorType], int, dict[str, tuple[str, ...]]]:
     """Return the types of inputs, by the shapes that the user has stated and those known from elsewhere.
+
+    Also return the batch size that they amount to, and by input the names of axes of one element, where the name is not
+    that of a batch and nothing says the size.
 
     An open axis has the size that is given for its name in any input. Otherwise a first axis, or one named batch, means
     one image. A batch size replaces the sizes of all open batch axes.
@@ -324,11 +314,10 @@ def input_types(
                 "with an input of a tensor for each part"
             )
     names = [it.name for it in inputs]
-    for name in given:
+    for name in (*given, *values):
         if name not in names:
             raise ModelError(f"{where} has no input {name[:80]!r}; its inputs are: {listed(names) or 'none'}")
-    refuse_unknown_inputs(values, names, where)
-    axes = {it.name: axes_of(it) for it in inputs}
+    axes = {it.name: axes_of(it.type) for it in inputs}
     for name, its in axes.items():
         shape = given.get(name, known.get(name))
         if its is not None and shape is not None and len(its) != len(shape):
@@ -364,7 +353,7 @@ def input_types(
         for name, its in axes.items()
         if its is not None and name not in told and name not in values and batch_size is None
     }
-    return InputTypes(types, batch[0] if batch else 1, assumed)
+    return types, batch[0] if batch else 1, assumed
 
 
 def _sizes(axes: Mapping[str, Axes | None], stated: Mapping[str, Shape]) -> dict[str, int]:
@@ -404,9 +393,6 @@ _SIZES = (
 _RANKS: Sequence[Axes] = (["", "", "", ""], ["", ""], ["", "", ""], [""], [])
 _RECURRENT = frozenset({"LSTM", "GRU", "RNN"})
 _BROADCASTING = frozenset({"Add", "Sub", "Mul", "Div"})
-_SAME_AXES = frozenset(
-    {"Cast", "Clip", "Dropout", "Identity", "LeakyRelu", "Relu", "Sigmoid", "Softmax", "Sqrt", "Tanh"}
-)
 
 
 def candidates(asked: Mapping[str, Axes | None]) -> Iterator[dict[str, Shape]]:
@@ -428,37 +414,39 @@ def candidates(asked: Mapping[str, Axes | None]) -> Iterator[dict[str, Shape]]:
 
 def implied_axes(file: OnnxFile) -> dict[str, Axes | None]:
     """Return the axes of inputs, with the sizes of nameless ones that follow from the weights of their operators."""
-    found = _Implied({it.name: axes_of(it) for it in file.inputs})
-    found.take(file.nodes, file.weights)
-    return found.axes
+    axes = {it.name: axes_of(it.type) for it in file.inputs}
+    before = len(axes) + 1
+    # When the number of axes of an input is found, more may follow.
+    while (unknown := [*axes.values()].count(None)) < before:
+        before = unknown
+        found = _Implied(file, axes)
+        for node in with_subgraphs(file)[1]:
+            found.take(node)
+    return axes
 
 
 class _Implied:
-    """Facts about the inputs of a graph that follow from the nodes that read them."""
+    """Adds what follows from the nodes that read the inputs of a graph. Inference hands on the names of axes."""
 
-    def __init__(self, axes: dict[str, Axes | None]) -> None:
-        self.axes = axes
-        # Tensors that are views of an input: its name, and the place of each axis in it; None for an axis of another
-        # size. None instead of the places: the rank is not known.
-        self._views: dict[str, tuple[str, tuple[int | None, ...] | None]] = {
-            name: (name, None if its is None else tuple(range(len(its)))) for name, its in axes.items()
-        }
-        self._stored: dict[str, TensorProto] = {}
+    def __init__(self, file: OnnxFile, axes: dict[str, Axes | None]) -> None:
+        from onnx.helper import make_tensor_type_proto
 
-    def take(self, nodes: "Iterable[NodeProto]", weights: "Iterable[TensorProto]") -> None:
-        """Take the nodes of a graph in their order, and the graphs inside of them."""
-        self._stored.update((it.name, it) for it in weights)
-        for node in nodes:
-            if node.op_type == "Constant" and node.output:
-                self._stored.update((node.output[0], it.t) for it in node.attribute if it.name == "value")
-            elif not node.domain and node.input:
-                self._note(node)
-                self._follow(node)
-            for graph in graphs_inside(node):
-                self.take(graph.node, graph.initializer)
+        self._axes = axes
+        # The input and the place of each axis without a name, by the name that it gets here.
+        self._nameless: dict[int | str, tuple[Axes, int]] = {}
+        types = {}
+        for it in file.inputs:
+            its = axes[it.name]
+            if its is not None:
+                names = [axis or f"axis {place} of {it.name}" for place, axis in enumerate(its)]
+                self._nameless |= {names[place]: (its, place) for place, axis in enumerate(its) if axis == ""}
+                types[it.name] = make_tensor_type_proto(it.type.tensor_type.elem_type, names)
+        self._read = {name: axes_of(found) for name, found in declared_types(file, types).items()}
 
-    def _note(self, node: "NodeProto") -> None:
+    def take(self, node: "NodeProto") -> None:
         """Note the sizes that a node needs."""
+        if node.domain:
+            return
         op, dims = node.op_type, [self._dims(name) for name in node.input]
         weight = dims[1] if len(dims) > 1 else None
         if op in _RECURRENT and weight and len(weight) == 3 and len(dims) > 2 and dims[2] and len(dims[2]) == 3:
@@ -483,86 +471,29 @@ class _Implied:
     def _imply(self, node: "NodeProto", place: int, axes: Axes) -> None:
         """Note the axes of an input of a node; "" is an open one."""
         name = node.input[place] if place < len(node.input) else ""
-        if name not in self._views:
-            return
-        source, places = self._views[name]
-        if places is None and self.axes[source] is None:
-            self.axes[source] = [""] * len(axes)
-            places = tuple(range(len(axes)))
-            self._views[name] = source, places
-        its = self.axes[source]
-        if its is None or places is None or len(places) != len(axes):
-            return
-        for at, size in zip(places, axes, strict=True):
-            if at is not None and its[at] == "":
-                its[at] = size
+        if name in self._axes and self._axes[name] is None:
+            self._axes[name] = [*axes]
+        read = self._read.get(name)
+        if read is not None and len(read) == len(axes):
+            for axis, size in zip(read, axes, strict=True):
+                if size and axis in self._nameless:
+                    its, at = self._nameless.pop(axis)
+                    its[at] = size
 
     def _imply_last(self, node: "NodeProto", place: int, sizes: Sequence[int]) -> None:
         """Note the sizes of the last axes of an input; those of one element fit any size."""
-        _, places = self._views.get(node.input[place], ("", None))
-        if places is not None and len(sizes) <= len(places):
+        read = self._read.get(node.input[place])
+        if read is not None and len(sizes) <= len(read):
             kept = [size if size > 1 else "" for size in sizes]
-            self._imply(node, place, [*([""] * (len(places) - len(sizes))), *kept])
-
-    def _follow(self, node: "NodeProto") -> None:
-        """Note the results of a node that are views of an input."""
-        view = self._views.get(node.input[0])
-        if view is None:
-            return
-        source, places = view
-        op = node.op_type
-        if op in _SAME_AXES or (op in _BROADCASTING and len(self._dims(node.input[-1]) or ()) <= len(places or ())):
-            self._views.update((name, view) for name in node.output)
-            return
-        if places is None:
-            return
-        moved: list[int | None] | None = list(places)
-        axes = self._numbers(node, 3 if op == "Slice" else 1, "axes")
-        if op == "Transpose":
-            order = _attribute(node, "perm", list(range(len(places)))[::-1])
-            moved = [places[it] for it in order] if sorted(order) == list(range(len(places))) else None
-        elif op == "Split":
-            moved = _without_sizes(places, [_attribute(node, "axis", 0)])
-        elif op == "Slice":
-            moved = _without_sizes(places, range(len(places)) if axes is None else axes)
-        elif op == "Squeeze" and axes:
-            left_out = {it % len(places) for it in axes} if places else set()
-            moved = [it for place, it in enumerate(places) if place not in left_out]
-        elif op == "Unsqueeze" and axes:
-            rank = len(places) + len(axes)
-            new, rest = {it % rank for it in axes}, iter(places)
-            moved = [None if place in new else next(rest, None) for place in range(rank)]
-        elif op == "Gather" and self._dims(node.input[1]) == () and places:
-            axis = _attribute(node, "axis", 0) % len(places)
-            moved = [it for place, it in enumerate(places) if place != axis]
-        else:
-            moved = None
-        if moved is not None:
-            self._views.update((name, (source, tuple(moved))) for name in node.output)
+            self._imply(node, place, [*([""] * (len(read) - len(sizes))), *kept])
 
     def _dims(self, name: str) -> tuple[int, ...] | None:
-        return tuple(self._stored[name].dims) if name in self._stored else None
-
-    def _numbers(self, node: "NodeProto", place: int, attribute: str) -> list[int] | None:
-        """Return the whole numbers that a node reads, or has as an attribute in older versions."""
-        stored = self._stored.get(node.input[place]) if place < len(node.input) else None
-        if stored is None:
-            found: list[int] | None = _attribute(node, attribute, None)
-            return found
-        try:
-            return [int(it) for it in array_of(stored).reshape(-1)]
-        except (DamagedValueError, ValueError):
-            return None
+        """Return the sizes of a tensor that does not depend on open axes."""
+        read = self._read.get(name)
+        sizes = tuple([axis for axis in read or () if isinstance(axis, int)])
+        return None if read is None or len(sizes) < len(read) else sizes
 
 
-def _without_sizes(places: Sequence[int | None], axes: Iterable[int]) -> list[int | None]:
-    changed = {it % len(places) for it in axes} if places else set()
-    return [None if place in changed else it for place, it in enumerate(places)]
-
-
-def _attribute(node: "NodeProto", name: str, default: Any) -> Any:
-    """Return a whole number or a list of them that a node has as an attribute."""
-    for it in node.attribute:
-        if it.name == name:
-            return it.i if isinstance(default, int) else list(it.ints)
-    return default
+def _attribute(node: "NodeProto", name: str, default: int) -> int:
+    """Return a whole number that a node has as an attribute."""
+    return next((it.i for it in node.attribute if it.name == name), default)

@@ -7,12 +7,13 @@ fuses again. A conversion of a layout is a layer of its own.
 
 import json
 import re
+import sys
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from dlbricks_tui.models.composites import joined_layer
+from dlbricks_tui.models.composites import joined_groups
 from dlbricks_tui.models.errors import FusionRefusedError, UnreadableModelError
 from dlbricks_tui.models.graph import (
     UNKNOWN_DTYPE,
@@ -268,7 +269,7 @@ class _Executed:
 class _Conversion(NamedTuple):
     """The conversion of a tensor into another layout, for readers among the groups, or for the output of the model."""
 
-    executed: int
+    executed: _Executed
     tensor: Feed
     readers: frozenset[int]
     leaves: bool
@@ -283,7 +284,23 @@ def executed_graph(written: LayerGraph, owners: Mapping[int, int], text: str) ->
             f"{written.name}: the runtime's list of executed nodes is damaged: {error!r}"
         ) from None
     groups = _groups(written, executed)
-    return _Builder(written, executed, groups, _conversions(written, executed, groups)).graph()
+    place = {layer: number for number, group in enumerate(groups) for layer in group}
+    # The group behind each executed node, and what was compiled of each group.
+    behind = [place[it.layers[0]] if it.layers else None for it in executed]
+    compiled: list[list[str]] = [[] for _ in groups]
+    for it, owner in zip(executed, behind, strict=True):
+        if owner is not None:
+            compiled[owner].append(_compiled_form(it, executed))
+    graph, moved = joined_groups(written, [[group] for group in groups])
+    layers = [
+        _compiled(layer, [written.layers[it] for it in group], forms)
+        for layer, group, forms in zip(graph.layers, groups, compiled, strict=True)
+    ]
+    conversions = _conversions(graph, executed, behind)
+    tensors = {new: old for old, new in moved.items()}
+    layers += [_conversion(it, written, tensors[it.tensor], executed) for it in conversions]
+    fused = replace(graph, level=Level.FUSED, layers=tuple(layers))
+    return _converted(fused, conversions, [group[0] for group in groups])
 
 
 def _parsed(document: Mapping[str, Any], place: int, owners: Mapping[int, int]) -> _Executed:
@@ -305,156 +322,100 @@ def _groups(written: LayerGraph, executed: Sequence[_Executed]) -> list[list[int
     for it in executed:
         together.add_edges_from(pairwise(it.layers))
     parts = [sorted(part) for part in nx.connected_components(together)]
-    owner = _places(parts)
+    owner = {layer: number for number, part in enumerate(parts) for layer in part}
     sources = [{owner[it] for layer in part for it in written.predecessors[layer]} for part in parts]
     cycles = nx.strongly_connected_components(digraph_of(sources))
     return sorted(sorted(layer for number in cycle for layer in parts[number]) for cycle in cycles)
 
 
-def _places(groups: Sequence[Sequence[int]]) -> dict[int, int]:
-    return {layer: number for number, group in enumerate(groups) for layer in group}
-
-
-def _conversions(
-    written: LayerGraph, executed: Sequence[_Executed], groups: Sequence[Sequence[int]]
-) -> list[_Conversion]:
+def _conversions(graph: LayerGraph, executed: Sequence[_Executed], behind: Sequence[int | None]) -> list[_Conversion]:
     """Return the conversions between groups, each of the tensor that its readers read from the group before."""
-    place = _places(groups)
     readers: list[set[int]] = [set() for _ in executed]
-    for it in executed:
+    for it, group in zip(executed, behind, strict=True):
         for source in it.reads:
-            if source is not None and it.layers:
-                readers[source].add(place[it.layers[0]])
+            if source is not None and group is not None:
+                readers[source].add(group)
     found: list[_Conversion] = []
     taken: set[tuple[Feed, int]] = set()
     for number, it in enumerate(executed):
         before = it.reads[0] if it.reads else None
-        if it.kind != CONVERSION or it.layers or (before is not None and not executed[before].layers):
+        maker = None if before is None else behind[before]
+        if it.kind != CONVERSION or it.layers or (before is not None and maker is None):
             continue
-        source = None if before is None else place[executed[before].layers[0]]
-        behind = readers[number] - {source}
+        after = readers[number] - {maker}
         # The first tensor that passes from the group, or from the inputs, to one of the readers or out.
-        read = [feed for reader in behind for layer in groups[reader] for feed in written.layers[layer].feeds]
-        read += written.heads if it.leaves else ()
-        makers = (None,) if source is None else groups[source]
-        tensor = next((feed for feed in read if feed.layer in makers), None)
+        read = [feed for reader in after for feed in graph.layers[reader].feeds]
+        read += graph.heads if it.leaves else ()
+        tensor = next((feed for feed in read if feed.layer == maker), None)
         if tensor is None:
             continue
-        free = frozenset(reader for reader in behind if (tensor, reader) not in taken)
+        free = frozenset(reader for reader in after if (tensor, reader) not in taken)
         if free or it.leaves:
             taken.update((tensor, reader) for reader in free)
-            found.append(_Conversion(number, tensor, free, it.leaves))
+            found.append(_Conversion(it, tensor, free, it.leaves))
     return found
 
 
-class _Builder:
-    """Units are numbered: the groups, then the conversions."""
+def _compiled_form(it: _Executed, executed: Sequence[_Executed]) -> str:
+    """Return the kind and kernel of an executed node, the layouts that it reads, and the one that it writes."""
+    read = [_INPUT if place is None else executed[place].layout for place in it.reads]
+    return f"{it.kind} {it.kernel} {' '.join(read)} -> {it.layout} {it.dtype}"
 
-    def __init__(
-        self,
-        written: LayerGraph,
-        executed: Sequence[_Executed],
-        groups: Sequence[Sequence[int]],
-        conversions: Sequence[_Conversion],
-    ) -> None:
-        self._written = written
-        self._executed = executed
-        self._groups = groups
-        self._conversions = conversions
-        self._place = _places(groups)
-        # The conversion that a unit reads a tensor from; None stands for the outputs of the model.
-        self._converter: dict[tuple[Feed, int | None], int] = {}
-        for number, conversion in enumerate(conversions, start=len(groups)):
-            readers = [*conversion.readers, *([None] if conversion.leaves else [])]
-            self._converter |= {(conversion.tensor, reader): number for reader in readers}
-        self._order = self._in_order()
-        self._index = {unit: index for index, unit in enumerate(self._order)}
-        # The tensors of each group that others read, or that are outputs.
-        leaving: list[set[Feed]] = [set() for _ in groups]
-        read = [(tensor, self._place[layer.index]) for layer in written.layers for tensor in layer.feeds]
-        for tensor, reader in (*read, *((head, -1) for head in written.heads)):
-            if tensor.layer is not None and self._place[tensor.layer] != reader:
-                leaving[self._place[tensor.layer]].add(tensor)
-        self._results = [sorted(tensors) for tensors in leaving]
-        # What was compiled of each group.
-        self._compiled: list[list[str]] = [[] for _ in groups]
-        for it in executed:
-            if it.layers:
-                self._compiled[self._place[it.layers[0]]].append(self._compiled_form(it))
 
-    def graph(self) -> LayerGraph:
-        first = len(self._groups)
-        layers = [
-            self._group(unit) if unit < first else self._conversion(self._conversions[unit - first], self._index[unit])
-            for unit in self._order
-        ]
-        heads = tuple([self._feed(feed, None) for feed in self._written.heads])
-        return replace(self._written, level=Level.FUSED, layers=tuple(layers), heads=heads)
+def _compiled(layer: Layer, members: Sequence[Layer], forms: Sequence[str]) -> Layer:
+    """Return the layer of a group with what was compiled of it; it has the name of a member of its kind."""
+    first, *others = layer.operators
+    if forms:
+        first = replace(first, params=(*first.params, (COMPILED, tuple(forms))))
+    name = next(member.name for member in members if member.kind is layer.kind)
+    return replace(layer, name=name, operators=(first, *others))
 
-    def _maker(self, tensor: Feed, reader: int | None) -> int | None:
-        """Return the unit that a unit reads a tensor from; None for an input of the model."""
-        maker = None if tensor.layer is None else self._place[tensor.layer]
-        return self._converter.get((tensor, reader), maker)
 
-    def _feed(self, tensor: Feed, reader: int | None) -> Feed:
-        """Return a tensor of the written graph as a unit reads it."""
-        maker = self._maker(tensor, reader)
-        return tensor if maker is None else self._made_by(maker, tensor)
+def _conversion(it: _Conversion, written: LayerGraph, tensor: Feed, executed: Sequence[_Executed]) -> Layer:
+    """Return a conversion as a layer; `tensor` is what it reads, among the written layers."""
+    found = type_of(written, tensor)
+    params = ((COMPILED, (_compiled_form(it.executed, executed),)),)
+    native = plain_native(CONVERSION, _DOMAIN)
+    operator = Operator(native.op, params, (Wire(Origin.DATA, 0),), (found,), native, (), (native.op,))
+    name = written.inputs[tensor.output].name if tensor.layer is None else written.layers[tensor.layer].name
+    return Layer(
+        index=0,
+        name=f"{name} as {it.executed.layout}",
+        op=operator.op,
+        kind=kind_of(operator.op),
+        operators=(operator,),
+        feeds=(it.tensor,),
+        data=(found,),
+        weights=(),
+        results=(Wire(Origin.OPERATOR, 0),),
+        outputs=(found,),
+    )
 
-    def _made_by(self, maker: int, tensor: Feed) -> Feed:
-        output = self._results[maker].index(tensor) if maker < len(self._groups) else 0
-        return Feed(self._index[maker], output)
 
-    def _in_order(self) -> list[int]:
-        """Return the units in an order in which each follows what it reads, and otherwise in the order of the file."""
-        units: list[tuple[tuple[float, int], int, set[int | None]]] = []
-        for number, group in enumerate(self._groups):
-            read = {self._maker(feed, number) for layer in group for feed in self._written.layers[layer].feeds}
-            units.append(((group[0], 1), number, read - {number}))
-        for number, it in enumerate(self._conversions, start=len(self._groups)):
-            before = None if it.tensor.layer is None else self._place[it.tensor.layer]
-            at = min((self._groups[reader][0] for reader in it.readers), default=len(self._written.layers))
-            units.append(((at, 0), number, {before}))
-        units.sort(key=lambda unit: unit[0])
-        rank = {number: place for place, (_, number, _) in enumerate(units)}
-        sources = [sorted(rank[it] for it in read if it is not None) for _, _, read in units]
-        return [units[place][1] for place in topological_order(sources)]
+def _converted(graph: LayerGraph, conversions: Sequence[_Conversion], begins: Sequence[int]) -> LayerGraph:
+    """Return a graph whose last layers are these conversions, with the conversions in front of their readers.
 
-    def _compiled_form(self, it: _Executed) -> str:
-        """Return the kind and kernel of an executed node, the layouts that it reads, and the one that it writes."""
-        read = [_INPUT if place is None else self._executed[place].layout for place in it.reads]
-        return f"{it.kind} {it.kernel} {' '.join(read)} -> {it.layout} {it.dtype}"
-
-    def _conversion(self, it: _Conversion, index: int) -> Layer:
-        found = type_of(self._written, it.tensor)
-        made = self._executed[it.executed]
-        params = ((COMPILED, (self._compiled_form(made),)),)
-        native = plain_native(CONVERSION, _DOMAIN)
-        operator = Operator(native.op, params, (Wire(Origin.DATA, 0),), (found,), native, (), (native.op,))
-        before = it.tensor.layer
-        name = self._written.inputs[it.tensor.output].name if before is None else self._written.layers[before].name
-        return Layer(
-            index=index,
-            name=f"{name} as {made.layout}",
-            op=operator.op,
-            kind=kind_of(operator.op),
-            operators=(operator,),
-            feeds=(it.tensor if before is None else self._made_by(self._place[before], it.tensor),),
-            data=(found,),
-            weights=(),
-            results=(Wire(Origin.OPERATOR, 0),),
-            outputs=(found,),
-        )
-
-    def _group(self, unit: int) -> Layer:
-        members = [self._written.layers[layer] for layer in self._groups[unit]]
-        found = joined_layer(members, self._results[unit], lambda feed: self._feed(feed, unit))
-        operators = list(found.operators)
-        if self._compiled[unit]:
-            params = (*operators[0].params, (COMPILED, tuple(self._compiled[unit])))
-            operators[0] = replace(operators[0], params=params)
-        name = next(layer.name for layer in members if layer.kind is found.kind)
-        return replace(found, index=self._index[unit], name=name, operators=tuple(operators))
+    Each layer follows those that it reads, otherwise they are in the order in which they begin in the file.
+    """
+    # What a layer reads instead of a tensor; None stands for the outputs of the model.
+    instead: dict[tuple[Feed, int | None], Feed] = {}
+    ranks = [(begin, 1) for begin in begins]
+    for number, it in enumerate(conversions, start=len(begins)):
+        readers = [*it.readers, *([None] if it.leaves else [])]
+        instead |= {(it.tensor, reader): Feed(number, 0) for reader in readers}
+        ranks.append((min((begins[reader] for reader in it.readers), default=sys.maxsize), 0))
+    feeds = [[instead.get((feed, layer), feed) for feed in it.feeds] for layer, it in enumerate(graph.layers)]
+    listed = sorted(range(len(feeds)), key=ranks.__getitem__)
+    rank = {layer: place for place, layer in enumerate(listed)}
+    sources = [[rank[feed.layer] for feed in feeds[layer] if feed.layer is not None] for layer in listed]
+    order = [listed[place] for place in topological_order(sources)]
+    index: dict[int | None, int | None] = {None: None, **{layer: place for place, layer in enumerate(order)}}
+    layers = [
+        replace(graph.layers[layer], index=place, feeds=tuple([Feed(index[it], output) for it, output in feeds[layer]]))
+        for place, layer in enumerate(order)
+    ]
+    heads = [instead.get((head, None), head) for head in graph.heads]
+    return replace(graph, layers=tuple(layers), heads=tuple([Feed(index[it], output) for it, output in heads]))
 
 
 # What ONNX Runtime appends to the name of a node or tensor for the node that replaces it.

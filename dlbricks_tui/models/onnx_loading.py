@@ -11,16 +11,20 @@ from math import prod
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from dlbricks_tui.models.cache import FUSED, INFERRED, Cache, CachedTypes, ReadModel, answer_key
+from dlbricks_tui.models.cache import FUSED, INFERRED, Cache, GraphAnswer, ReadModel, answer_key
 from dlbricks_tui.models.composites import with_composites
 from dlbricks_tui.models.content import without_cycle_search
-from dlbricks_tui.models.errors import FusionRefusedError, MissingShapeError, ModelError, UnreadableModelError
+from dlbricks_tui.models.errors import (
+    FlawError,
+    FusionRefusedError,
+    MissingShapeError,
+    ModelError,
+    UnreadableModelError,
+)
 from dlbricks_tui.models.graph import UNKNOWN_TYPE, GraphInput, LayerGraph, Level, Numbers, Shape, TensorType
 from dlbricks_tui.models.input_shapes import StatedInputs, example_shape, refuse_unfit, value_advice
 from dlbricks_tui.models.library import ModelSource
-from dlbricks_tui.models.neutral import InnerGraphsTooLargeError
 from dlbricks_tui.models.onnx_arrays import (
-    DamagedValueError,
     checked_array_file_sizes,
     is_external,
     stored_bytes,
@@ -46,7 +50,7 @@ from dlbricks_tui.models.onnx_inputs import (
     stored_settings,
 )
 from dlbricks_tui.models.onnx_layers import OnnxGraph, OnnxGraphBuilder, executed_graph, written_layers_behind
-from dlbricks_tui.models.onnx_writer import large_arrays, model_text, whole_model
+from dlbricks_tui.models.onnx_writer import large_arrays, model_text
 from dlbricks_tui.recorded_host import host_name
 from dlbricks_tui.runtime.errors import FrameworkMissingError, WorkerRefusedError
 from dlbricks_tui.runtime.traits import Format, Traits, usual_traits
@@ -77,18 +81,18 @@ class Tensors:
     recorded: frozenset[str] = frozenset()
     failure: str = ""
 
-    def cached(self, file: OnnxFile, framework: str, symbol: str | None = None) -> CachedTypes:
+    def cached(self, file: OnnxFile, framework: str, symbol: str | None = None) -> GraphAnswer:
         """Return the tensors by node and output."""
         places = {name: (node, output) for node, output, name in _places(file)}
         types = tuple([tuple([self.types[name] for name in node.output if name]) for node in file.nodes])
         numbers = tuple([(*places[name], held) for name, held in self.numbers.items()])
         recorded = tuple(sorted(places[name] for name in self.recorded))
-        return CachedTypes(
+        return GraphAnswer(
             types, framework=framework, symbol=symbol, numbers=numbers, recorded=recorded, failure=self.failure
         )
 
     @classmethod
-    def of(cls, file: OnnxFile, cached: CachedTypes) -> "Tensors":
+    def of(cls, file: OnnxFile, cached: GraphAnswer) -> "Tensors":
         """Return cached tensors by name."""
         names = {(node, output): name for node, output, name in _places(file)}
         return cls(
@@ -266,7 +270,7 @@ class OnnxLoader:
             raise MissingShapeError(str(missing), {it: example_shape(axes[it]) for it in missing.examples}) from None
         except UnicodeDecodeError:
             raise UnreadableModelError(f"{name} contains a name that is not valid text: the file is damaged") from None
-        except (DamagedValueError, InnerGraphsTooLargeError) as damaged:
+        except FlawError as damaged:
             raise UnreadableModelError(f"{name}: {damaged}") from None
         return ReadModel(layers, beside)
 
@@ -369,7 +373,7 @@ class OnnxLoader:
         """Return a graph that the framework tells, from the cache if it is known."""
         known = self.cache.read_types(FUSED, key)
         if known is None or known.symbol is None:
-            known = CachedTypes((), framework=framework.identity, symbol=ask())
+            known = GraphAnswer((), framework=framework.identity, symbol=ask())
             self.cache.write_types(FUSED, key, known)
         return known.symbol or ""
 
@@ -377,13 +381,15 @@ class OnnxLoader:
         reasons = [f"layer {it.name[:80]!r}: {it.unmeasurable}" for it in written.layers if it.unmeasurable is not None]
         if reasons:
             raise FusionRefusedError(f"{written.name}: {reasons[0]}")
-        whole = whole_model(written)
-        asked = whole.text, whole.inputs, whole.weights
+        # Loaded here: networks need the protocol of workers.
+        from dlbricks_tui.models.networks import whole_network
+
+        network, owners = whole_network(written)
         try:
-            nodes = self._symbol(key, framework, lambda: framework.executed(*asked))
+            nodes = self._symbol(key, framework, lambda: framework.executed(network))
         except WorkerRefusedError as refused:
             raise FusionRefusedError(f"{written.name}: {refused}") from None
-        return executed_graph(written, whole.owners, nodes)
+        return executed_graph(written, owners, nodes)
 
     def _executed(self, symbol: str, model: _Model) -> OnnxFile:
         """Return the graph that a framework executes, with the branch that runs in place of each `If`."""

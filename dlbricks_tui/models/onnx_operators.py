@@ -6,9 +6,10 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
+from dlbricks_tui.models.errors import FlawError
 from dlbricks_tui.models.graph import NativeNode, ParamValue, Shape
-from dlbricks_tui.models.neutral import Neutral, Site, Translated, from_the_front, without_defaults
-from dlbricks_tui.models.onnx_arrays import DamagedValueError, attribute_value
+from dlbricks_tui.models.neutral import Neutral, Site, from_the_front, shared, without_defaults
+from dlbricks_tui.models.onnx_arrays import attribute_value
 from dlbricks_tui.models.onnx_constants import rename_reads
 from dlbricks_tui.models.onnx_file import graphs_inside, outer_tensors
 
@@ -35,7 +36,7 @@ class OnnxSite(Site):
 
 
 # None if ONNX's operator does more than the shared one.
-Translation = Callable[[Values, OnnxSite], Translated | None]
+Translation = Callable[[Values, OnnxSite], Neutral | None]
 
 
 def neutral_onnx(node: "NodeProto", site: OnnxSite) -> Neutral:
@@ -46,9 +47,9 @@ def neutral_onnx(node: "NodeProto", site: OnnxSite) -> Neutral:
             continue
         try:
             attributes[it.name] = attribute_value(it)
-        except DamagedValueError as damaged:
+        except FlawError as damaged:
             label = f"{(node.name or node.op_type)[:80]!r}"
-            raise DamagedValueError(f"the attribute {it.name[:80]!r} of {label} is damaged: {damaged}") from None
+            raise FlawError(f"the attribute {it.name[:80]!r} of {label} is damaged: {damaged}") from None
     if node.op_type == "Split" and not node.domain and "split" not in attributes and not any(node.input[1:]):
         # Before version 18 the number of outputs is that of equal parts.
         attributes["num_outputs"] = len(node.output)
@@ -59,9 +60,9 @@ def neutral_onnx(node: "NodeProto", site: OnnxSite) -> Neutral:
         if axis != site.rank - 1:
             attributes |= {"axis": axis} if is_one else {"axis": axis, "flattened": True}
     if not node.domain and (translate := ONNX_TRANSLATIONS.get(node.op_type)) is not None:
-        translated = translate(attributes, site)
-        if translated is not None:
-            return translated.neutral
+        neutral = translate(attributes, site)
+        if neutral is not None:
+            return neutral
     values = {**attributes, **{f"input{place}": value for place, value in site.stored.items()}}
     domain = f"{node.domain}." if node.domain else ""
     defaults = _defaults(node.op_type, node.domain, site.version)
@@ -125,22 +126,20 @@ def _kernel(values: Values, site: OnnxSite) -> Shape | None:
     return stored or (weight[2:] if weight is not None else None)
 
 
-def _conv(values: Values, site: OnnxSite) -> Translated | None:
-    kernel = _kernel(values, site)
-    window = _window(values, site, kernel) if kernel else None
-    return None if window is None else Translated("conv", {**window, "groups": values.get("group", 1)})
+def _convolution(op: str) -> Translation:
+    def translate(values: Values, site: OnnxSite) -> Neutral | None:
+        kernel, more = _kernel(values, site), dict[str, ParamValue]()
+        if op == "conv_transpose":
+            more = {"output_pads": values.get("output_padding"), "target_shape": values.get("output_shape")}
+            kernel = kernel if values.get("auto_pad", "NOTSET") == "NOTSET" else None
+        window = _window(values, site, kernel) if kernel else None
+        return None if window is None else shared(op, {**window, "groups": values.get("group", 1), **more})
 
-
-def _conv_transpose(values: Values, site: OnnxSite) -> Translated | None:
-    found = _conv(values, site) if values.get("auto_pad", "NOTSET") == "NOTSET" else None
-    if found is None:
-        return None
-    more = {"output_pads": values.get("output_padding"), "target_shape": values.get("output_shape")}
-    return Translated("conv_transpose", {**found.values, **more})
+    return translate
 
 
 def _pool(op: str) -> Translation:
-    def translate(values: Values, site: OnnxSite) -> Translated | None:
+    def translate(values: Values, site: OnnxSite) -> Neutral | None:
         kernel = _ints(values.get("kernel_shape"))
         window = _window(values, site, kernel) if kernel else None
         if window is None or values.get("storage_order") or site.results > 1:
@@ -149,7 +148,7 @@ def _pool(op: str) -> Translation:
         pads = window["pads"]
         if op == "mean_pool" and isinstance(pads, tuple) and any(pads):
             window["count_padding"] = bool(values.get("count_include_pad"))
-        return Translated(op, window)
+        return shared(op, window)
 
     return translate
 
@@ -157,25 +156,21 @@ def _pool(op: str) -> Translation:
 def _plain_op(op: str, **renamed: str) -> Translation:
     """The same operator by another name, with its parameters renamed."""
 
-    def translate(values: Values, site: OnnxSite) -> Translated | None:
+    def translate(values: Values, site: OnnxSite) -> Neutral | None:
         if not values.keys() <= {*renamed.values(), "consumed_inputs"}:
             return None
-        return Translated(op, {new: values[old] for new, old in renamed.items() if old in values})
+        return shared(op, {new: values[old] for new, old in renamed.items() if old in values})
 
     return translate
 
 
-def _with_default(op: str, name: str, default: float) -> Translation:
-    return lambda values, site: Translated(op, {name: values.get(name, default)})
-
-
-def _batch_norm(values: Values, site: OnnxSite) -> Translated | None:
+def _batch_norm(values: Values, site: OnnxSite) -> Neutral | None:
     if values.get("training_mode") or site.results > 1 or values.get("spatial") == 0:
         return None
-    return Translated("batch_norm", {"epsilon": values.get("epsilon", 1e-5), "axis": 1})
+    return shared("batch_norm", {"epsilon": values.get("epsilon", 1e-5), "axis": 1})
 
 
-def _gemm(values: Values, site: OnnxSite) -> Translated | None:
+def _gemm(values: Values, site: OnnxSite) -> Neutral | None:
     """A fully connected layer whose weight has one row per output."""
     plain = values.get("alpha", 1.0) == 1.0 and values.get("beta", 1.0) == 1.0 and not values.get("transA")
     if not plain or values.get("transB") != 1 or len(site.inputs) < 2:
@@ -183,90 +178,90 @@ def _gemm(values: Values, site: OnnxSite) -> Translated | None:
     weight = site.inputs[1].shape
     if weight is None or (len(site.inputs) > 2 and site.inputs[2].shape != weight[:1]):
         return None
-    return Translated("linear", {"keep_axes": False})
+    return shared("linear", {"keep_axes": False})
 
 
-def _dropout(values: Values, site: OnnxSite) -> Translated | None:
+def _dropout(values: Values, site: OnnxSite) -> Neutral | None:
     if site.stored.get(2) or values.get("is_test") == 0:
         return None
-    return Translated("dropout", {"ratio": site.stored.get(1, values.get("ratio", 0.5))})
+    return shared("dropout", {"ratio": site.stored.get(1, values.get("ratio", 0.5))})
 
 
-def _softmax(values: Values, site: OnnxSite) -> Translated | None:
+def _softmax(values: Values, site: OnnxSite) -> Neutral | None:
     if site.rank is None:
         return None
     axis = from_the_front(values.get("axis", -1 if site.version >= 13 else 1), site.rank)
     # Before version 13 this axis and all later ones were one.
-    return Translated("softmax", {"axis": axis}) if site.version >= 13 or axis == site.rank - 1 else None
+    return shared("softmax", {"axis": axis}) if site.version >= 13 or axis == site.rank - 1 else None
 
 
 def _alike(op: str) -> Translation:
     """Elementwise operators are the shared ones only without broadcasting and without stored values."""
 
-    def translate(values: Values, site: OnnxSite) -> Translated | None:
+    def translate(values: Values, site: OnnxSite) -> Neutral | None:
         alike = all(it.shape is not None and it.shape == site.result for it in site.inputs)
-        return Translated(op, {}) if alike and not site.stored else None
+        return shared(op, {}) if alike and not site.stored else None
 
     return translate
 
 
-def _concat(values: Values, site: OnnxSite) -> Translated | None:
-    return None if site.stored else Translated("concat", {"axis": from_the_front(values.get("axis", 1), site.rank)})
+def _concat(values: Values, site: OnnxSite) -> Neutral | None:
+    return None if site.stored else shared("concat", {"axis": from_the_front(values.get("axis", 1), site.rank)})
 
 
 def _to_shape(op: str) -> Translation:
-    def translate(values: Values, site: OnnxSite) -> Translated | None:
+    def translate(values: Values, site: OnnxSite) -> Neutral | None:
         stored = 1 in site.stored or "shape" in values
         alike = op == "reshape" or (site.result is not None and site.rank == len(site.result))
-        return Translated(op, {"shape": site.result}) if stored and alike and site.result is not None else None
+        return shared(op, {"shape": site.result}) if stored and alike and site.result is not None else None
 
     return translate
 
 
-def _transpose(values: Values, site: OnnxSite) -> Translated | None:
+def _transpose(values: Values, site: OnnxSite) -> Neutral | None:
     if site.rank is None:
         return None
-    return Translated("transpose", {"axes": values.get("perm") or tuple(reversed(range(site.rank)))})
+    return shared("transpose", {"axes": values.get("perm") or tuple(reversed(range(site.rank)))})
 
 
-def _pad(values: Values, site: OnnxSite) -> Translated | None:
+def _pad(values: Values, site: OnnxSite) -> Neutral | None:
     pads, mode = site.stored.get(1, values.get("pads", values.get("paddings"))), values.get("mode", "constant")
     if not isinstance(pads, tuple) or 3 in site.stored or len(site.inputs) > 1:
         return None
     value = site.stored.get(2, values.get("value", 0.0)) if mode == "constant" else None
-    return Translated("pad", {"pads": pads, "mode": mode, "value": value})
+    return shared("pad", {"pads": pads, "mode": mode, "value": value})
 
 
-def _clip(values: Values, site: OnnxSite) -> Translated | None:
+def _clip(values: Values, site: OnnxSite) -> Neutral | None:
     least, most = site.stored.get(1, values.get("min")), site.stored.get(2, values.get("max"))
     if least is None or most is None or len(site.inputs) > 1:
         return None
-    return Translated("clip", {"min": least, "max": most})
+    return shared("clip", {"min": least, "max": most})
 
 
 def _reduce(op: str) -> Translation:
-    def translate(values: Values, site: OnnxSite) -> Translated | None:
+    def translate(values: Values, site: OnnxSite) -> Neutral | None:
         axes = _ints(site.stored.get(1, values.get("axes")))
         if values.get("noop_with_empty_axes") or site.rank is None or len(site.inputs) > 1:
             return None
         found = sorted({axis % site.rank for axis in axes or () if site.rank})
         whole = found in ([], list(range(site.rank)))
-        return Translated(op, {"axes": None if whole else tuple(found), "keep_axes": values.get("keepdims", 1) == 1})
+        return shared(op, {"axes": None if whole else tuple(found), "keep_axes": values.get("keepdims", 1) == 1})
 
     return translate
 
 
-def _upsample(values: Values, site: OnnxSite) -> Translated | None:
+def _upsample(values: Values, site: OnnxSite) -> Neutral | None:
     scales = site.stored.get(1, values.get("scales"))
     if values.get("mode", "nearest") != "nearest" or not isinstance(scales, tuple) or len(scales) != 4:
         return None
     whole = [scale for scale in scales if isinstance(scale, float) and scale.is_integer()]
     if len(whole) < 4 or whole[:2] != [1.0, 1.0] or whole[2] != whole[3]:
         return None
-    return Translated("upsample_nearest", {"scale": int(whole[2])})
+    return shared("upsample_nearest", {"scale": int(whole[2])})
 
 
-def _resize(values: Values, site: OnnxSite) -> Translated | None:
+def _resize(values: Values, site: OnnxSite) -> Neutral | None:
     """An enlargement that repeats each element, by the same integer along both axes of an image."""
     said = {"mode": "nearest", **{name: it for name, it in values.items() if name not in _IGNORED_OF_NEAREST}}
     if said != ({"mode": "nearest"} if site.version < 11 else _REPEATING):
@@ -277,7 +272,7 @@ def _resize(values: Values, site: OnnxSite) -> Translated | None:
     batch, channels, *scales = (new / old for old, new in zip(before, after, strict=True))
     if (batch, channels) != (1, 1) or scales[0] != scales[1] or not scales[0].is_integer():
         return None
-    return Translated("upsample_nearest", {"scale": int(scales[0])})
+    return shared("upsample_nearest", {"scale": int(scales[0])})
 
 
 # The attributes with which a resize repeats elements. Before version 11 it always does in the mode `nearest`.
@@ -286,48 +281,37 @@ _REPEATING = {"mode": "nearest", "coordinate_transformation_mode": "asymmetric",
 _IGNORED_OF_NEAREST = frozenset({"cubic_coeff_a", "exclude_outside", "extrapolation_value"})
 
 
+# Operators whose shared names are theirs in lower case: those without parameters, and those that may broadcast.
+_PLAIN = ("Exp", "Identity", "Log", "PRelu", "Relu", "Selu", "Sigmoid", "Softplus", "Softsign", "Sqrt", "Tanh")
+_ALIKE = ("Add", "Div", "Mul", "Sub", "Sum")
 ONNX_TRANSLATIONS: Mapping[str, Translation] = {
-    "Add": _alike("add"),
+    **{op: _plain_op(op.lower()) for op in _PLAIN},
+    **{op: _alike(op.lower()) for op in _ALIKE},
     "AveragePool": _pool("mean_pool"),
     "BatchNormalization": _batch_norm,
     "Clip": _clip,
     "Concat": _concat,
-    "Conv": _conv,
-    "ConvTranspose": _conv_transpose,
-    "Div": _alike("div"),
+    "Conv": _convolution("conv"),
+    "ConvTranspose": _convolution("conv_transpose"),
     "Dropout": _dropout,
-    "Elu": _with_default("elu", "alpha", 1.0),
-    "Exp": _plain_op("exp"),
+    "Elu": _plain_op("elu", alpha="alpha"),
     "Expand": _to_shape("broadcast_to"),
-    "Flatten": lambda values, site: Translated("flatten", {}) if values.get("axis", 1) == 1 else None,
-    "Gelu": lambda values, site: Translated("gelu", {}) if values.get("approximate", "none") == "none" else None,
+    "Flatten": lambda values, site: shared("flatten", {}) if values.get("axis", 1) == 1 else None,
+    "Gelu": lambda values, site: shared("gelu", {}) if values.get("approximate", "none") == "none" else None,
     "Gemm": _gemm,
     "GlobalAveragePool": _plain_op("global_mean_pool"),
     "GlobalMaxPool": _plain_op("global_max_pool"),
-    "Identity": _plain_op("identity"),
-    "InstanceNormalization": _with_default("instance_norm", "epsilon", 1e-5),
+    "InstanceNormalization": _plain_op("instance_norm", epsilon="epsilon"),
     "LRN": _plain_op("lrn", size="size", alpha="alpha", beta="beta", bias="bias"),
-    "LeakyRelu": _with_default("leaky_relu", "alpha", 0.01),
-    "Log": _plain_op("log"),
+    "LeakyRelu": _plain_op("leaky_relu", alpha="alpha"),
     "MaxPool": _pool("max_pool"),
-    "Mul": _alike("mul"),
-    "PRelu": _plain_op("prelu"),
     "Pad": _pad,
     "ReduceMax": _reduce("reduce_max"),
     "ReduceMean": _reduce("reduce_mean"),
     "ReduceSum": _reduce("reduce_sum"),
-    "Relu": _plain_op("relu"),
     "Reshape": _to_shape("reshape"),
     "Resize": _resize,
-    "Selu": _plain_op("selu"),
-    "Sigmoid": _plain_op("sigmoid"),
     "Softmax": _softmax,
-    "Softplus": _plain_op("softplus"),
-    "Softsign": _plain_op("softsign"),
-    "Sqrt": _plain_op("sqrt"),
-    "Sub": _alike("sub"),
-    "Sum": _alike("sum"),
-    "Tanh": _plain_op("tanh"),
     "Transpose": _transpose,
     "Upsample": _upsample,
 }

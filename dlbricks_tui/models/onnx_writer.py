@@ -1,10 +1,9 @@
 """Writes layers as an ONNX model whose weights have types and no values. The worker creates the values."""
 
-from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from dlbricks_tui.models.graph import Feed, LayerGraph, NativeNode, Origin, TensorType
+from dlbricks_tui.models.graph import NativeNode, TensorType
 from dlbricks_tui.models.onnx_arrays import declared, dtype_number, is_external, small_model
 from dlbricks_tui.models.onnx_file import OnnxFile, graphs_inside
 from dlbricks_tui.models.onnx_operators import NodeInPlace, text_of
@@ -101,44 +100,6 @@ class OnnxSheet:
 
     def _name(self, node: int, output: int) -> str:
         return self._names[node] or f"t{node}_{output}"
-
-
-@dataclass(frozen=True, slots=True)
-class WrittenModel:
-    """All layers of a model as text, the types of its inputs and weights by name, and the layer of each node."""
-
-    text: str
-    inputs: Mapping[str, TensorType]
-    weights: Mapping[str, TensorType]
-    owners: Mapping[int, int]
-
-
-def whole_model(graph: LayerGraph) -> WrittenModel:
-    """Return the written layers of a model as one graph with types for its inputs."""
-    sheet = OnnxSheet()
-    owners: dict[int, int] = {}
-    weights: dict[str, TensorType] = {}
-    stored: dict[Hashable, tuple[int, int]] = {}
-    entries: dict[Feed, tuple[int, int]] = {}
-    inputs = {f"data{number}": given.type for number, given in enumerate(graph.inputs)}
-    for number, (name, found) in enumerate(inputs.items()):
-        entries[Feed(None, number)] = (sheet.variable(name, found, learned=False), 0)
-    for layer in graph.layers:
-        (operator,) = layer.operators
-        arrays = [layer.array(number) for number in range(len(layer.weights))]
-        for array, found in zip(arrays, layer.weights, strict=True):
-            if array not in stored:
-                name = f"weight{len(weights)}"
-                weights[name] = found
-                stored[array] = (sheet.variable(name, found, learned=True), 0)
-        read = [
-            entries[layer.feeds[wire.number]] if wire.origin is Origin.DATA else stored[arrays[wire.number]]
-            for wire in operator.inputs
-        ]
-        node = sheet.operator(operator.native, layer.name, read)
-        owners[node] = layer.index
-        entries.update({Feed(layer.index, place): (node, wire.output) for place, wire in enumerate(layer.results)})
-    return WrittenModel(sheet.text([entries[head] for head in graph.heads]), inputs, weights, owners)
 
 
 def large_arrays(file: OnnxFile) -> "dict[str, TensorProto]":

@@ -12,18 +12,18 @@ from math import prod
 from dlbricks_tui.bricks.contexts import feeding_layers
 from dlbricks_tui.bricks.identity import outer_feeds
 from dlbricks_tui.bricks.layouts import output_layouts
+from dlbricks_tui.models.cache import GraphAnswer
 from dlbricks_tui.models.composites import LAYER_ATTRIBUTE
 from dlbricks_tui.models.errors import ModelError
 from dlbricks_tui.models.graph import Feed, GraphInput, Layer, LayerGraph, Level, TensorType, type_of
 from dlbricks_tui.models.mxnet_file import (
     Framework,
-    GraphAnswer,
     SymbolFile,
     SymbolNode,
     parse_symbol,
     unique_name,
 )
-from dlbricks_tui.models.mxnet_layers import SHAPE_ATTRIBUTE, FusedFrom, InferredFile, Role, build_graph
+from dlbricks_tui.models.mxnet_layers import SHAPE_ATTRIBUTE, Role, build_graph
 from dlbricks_tui.models.neutral import LiteralError, parse_tuple
 from dlbricks_tui.runtime.errors import WorkerLostError, WorkerRefusedError
 from dlbricks_tui.share.errors import BrokenBrickError, UnsuitableLayersError
@@ -140,9 +140,7 @@ class Fuser:
             if node.is_variable:
                 names = [file.nodes[part].name for part in answer.parts[number]]
                 roles[number] = Role.INPUT if any(name.startswith(DATA) for name in names) else Role.WEIGHT
-        return build_graph(
-            InferredFile(fused, roles, answer.types, answer.unknown, FusedFrom(file, answer.parts)), "a fused layer"
-        )
+        return build_graph(fused, roles, answer, "a fused layer", file)
 
 
 def _only(graph: LayerGraph, layer: Layer) -> LayerGraph:
@@ -207,7 +205,7 @@ class MXNetReader:
         self._refuse_too_large(found for outputs in answer.types for found in outputs)
         _refuse_other_types(file, types, answer)
         roles = {number: ROLES[_role(file.nodes[number])] for number in types}
-        return build_graph(InferredFile(file, roles, answer.types, answer.unknown), _WHAT_IT_IS)
+        return build_graph(file, roles, answer, _WHAT_IT_IS)
 
     def _refuse_too_large(self, tensors: Iterable[TensorType]) -> None:
         needed = sum(

@@ -10,10 +10,10 @@ from math import prod
 from typing import TYPE_CHECKING
 
 from dlbricks_tui.models.content import GZIP_MAGIC
-from dlbricks_tui.models.errors import ModelError
+from dlbricks_tui.models.errors import FlawError, ModelError
 from dlbricks_tui.models.graph import GraphInput, TensorType
 from dlbricks_tui.models.kinds import Kind
-from dlbricks_tui.models.onnx_arrays import DamagedValueError, dtype_name
+from dlbricks_tui.models.onnx_arrays import dtype_name
 from dlbricks_tui.models.onnx_constants import INDEX_DTYPES
 from dlbricks_tui.models.onnx_file import graphs_inside, parse_onnx, refuse_too_many_parts
 from dlbricks_tui.models.onnx_inputs import KEY, stated_inputs
@@ -66,7 +66,7 @@ def check_network(content: bytes, most_bytes: int) -> None:
         refuse_too_many_parts(plain, _WHAT_IT_IS)
         file = parse_onnx(plain, _WHAT_IT_IS)
         stated = stated_inputs(file.metadata)
-    except (ModelError, DamagedValueError) as error:
+    except (ModelError, FlawError) as error:
         raise UnsuitableLayersError(f"cannot be read: {error}") from None
     _check_model(plain)
     given = {it.name for it in file.inputs}

@@ -39,7 +39,7 @@ class OnnxExcerpts:
             raise UnsuitableLayersError("has branches, one of which is taken in each run")
         self._file = file
         self._measured = measured
-        self._has_open_axes = any(isinstance(axis, str) for given in file.inputs for axis in axes_of(given) or ())
+        self._has_open_axes = any(isinstance(axis, str) for given in file.inputs for axis in axes_of(given.type) or ())
         self._stored = {weight.name for weight in file.weights}
         self._tensors = dict(_tensors(written, file.nodes))
         self._writers = {name: number for number, node in enumerate(file.nodes) for name in node.output if name}

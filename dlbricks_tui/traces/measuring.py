@@ -17,7 +17,7 @@ from dataclasses import dataclass, field, replace
 from statistics import median
 
 from dlbricks_tui.analysis.whole_models import executed_model, execution_worker, job_of, load_whole, turn_on_host
-from dlbricks_tui.bricks.programs import CarrierProgram, ProgramError, carrier_program
+from dlbricks_tui.bricks.programs import CarrierProgram, carrier_program
 from dlbricks_tui.errors import UserError
 from dlbricks_tui.estimate.lookup import BrickResults
 from dlbricks_tui.host.fingerprint import fingerprint
@@ -28,6 +28,7 @@ from dlbricks_tui.jobs.process import JobAtWork, work_in_process
 from dlbricks_tui.measure.jobs import CutModel, Job, untimed_runs
 from dlbricks_tui.measure.method import Method
 from dlbricks_tui.measure.supervised_worker import SupervisedWorker, TimeLimits
+from dlbricks_tui.models.networks import ProgramError
 from dlbricks_tui.runs.work import Workplace
 from dlbricks_tui.runtime.protocol import Program, TracedRuns
 from dlbricks_tui.store.database import ResultsDatabase

@@ -112,7 +112,7 @@ def page() -> str:
     mxnet = dict(_spellings())
     operators = ((f"`{op}`", mxnet[op], _parameters(op)) for op in SHARED_OPS)
     kinds = ((f"`{kind.value}`", _operators(kind)) for kind in Kind)
-    shared = ((f"`{op}`", f"`{shared_op(op)}`", _CONDITIONS.get(op, "")) for op in ONNX_TRANSLATIONS)
+    shared = ((f"`{op}`", f"`{shared_op(op)}`", _CONDITIONS.get(op, "")) for op in sorted(ONNX_TRANSLATIONS))
     return "".join(
         [
             HEAD,
@@ -140,7 +140,8 @@ def _spellings() -> Iterator[tuple[str, str]]:
     for op in TRANSLATIONS:
         for attributes in _ATTRIBUTES.get(op, ("",)):
             words = attributes.split()
-            neutral = neutral_operator(op, dict(word.split("=", 1) for word in words), site).op
+            said = [(name, text) for name, _, text in (word.partition("=") for word in words)]
+            neutral = neutral_operator(op, tuple(said), site).op
             yield neutral, " ".join(f"`{it}`" for it in (op, *words))
 
 

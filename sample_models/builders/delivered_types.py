@@ -6,12 +6,13 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import NamedTuple
 
+from dlbricks_tui.models.cache import GraphAnswer
 from dlbricks_tui.models.errors import ModelError
 from dlbricks_tui.models.frameworks import WorkerFramework
 from dlbricks_tui.models.graph import LayerGraph, Shape
 from dlbricks_tui.models.library import source_of
 from dlbricks_tui.models.loading import Loader
-from dlbricks_tui.models.mxnet_file import Framework, GraphAnswer
+from dlbricks_tui.models.mxnet_file import Framework
 from dlbricks_tui.runtime.registry import Registry
 
 

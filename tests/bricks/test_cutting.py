@@ -15,7 +15,6 @@ from hypothesis import strategies as st
 from dlbricks_tui.bricks import decomposition as decomposition_module
 from dlbricks_tui.bricks.cutting import (
     Cut,
-    CuttingError,
     DominatorTree,
     LayerOrder,
     LayerSequence,
@@ -35,6 +34,7 @@ from dlbricks_tui.bricks.decomposition import (
     decompose,
 )
 from dlbricks_tui.bricks.identity import times_paid
+from dlbricks_tui.errors import UserError
 from dlbricks_tui.models.cache import Cache
 from dlbricks_tui.models.graph import (
     Feed,
@@ -162,7 +162,7 @@ def test_edges_between_overlapping_sequences_start_at_every_producer() -> None:
     sequences = cut(graph, 2, Cut.OVERLAP)
     assert layers_of(sequences) == [(0, 1), (1, 2), (2,)]
     assert sequence_edges(graph, sequences) == ((0, 1), (0, 2), (1, 2))
-    with pytest.raises(CuttingError, match="granularity 0"):
+    with pytest.raises(UserError, match="granularity 0"):
         cut(graph, 0)
 
 

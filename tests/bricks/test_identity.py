@@ -13,7 +13,7 @@ from dlbricks_tui.bricks.decomposition import Cutting, decompose
 from dlbricks_tui.bricks.identity import brick_of, outer_feeds
 from dlbricks_tui.models.graph import Feed, LayerGraph, Shape, TensorType
 from dlbricks_tui.models.mxnet_file import parse_symbol
-from dlbricks_tui.models.mxnet_layers import InferredFile, build_graph, variable_roles
+from dlbricks_tui.models.mxnet_layers import build_graph, variable_roles
 from tests.bricks.graphs import random_graphs
 from tests.models.symbols import Document, Node, document, node, small_network, variable
 from tests.models.table_framework import TableFramework
@@ -27,7 +27,7 @@ def network(written: Sequence[Node] | Document, shape: Shape = IMAGE, dtype: str
     by_number = {f"n{number}": shape for number, it in enumerate(file.nodes) if it.name == "data"}
     answer = TableFramework().infer(file.render(), by_number)
     types = [[TensorType(found.shape, dtype) for found in outputs] for outputs in answer.types]
-    return build_graph(InferredFile(file, variable_roles(file, shapes), types, answer.unknown), "net")
+    return build_graph(file, variable_roles(file, shapes), replace(answer, types=types), "net")
 
 
 def keys(graph: LayerGraph, granularity: int = 1) -> list[str]:

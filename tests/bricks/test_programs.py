@@ -10,8 +10,9 @@ from onnx import ModelProto, TensorProto, defs
 from onnx.helper import make_node
 
 from dlbricks_tui.bricks.cutting import Cut, cut
-from dlbricks_tui.bricks.programs import ProgramError, model_program, sequence_program
+from dlbricks_tui.bricks.programs import model_program, sequence_program
 from dlbricks_tui.models.graph import UNKNOWN_TYPE, Feed, LayerGraph, NativeNode, Origin, TensorType, Wire
+from dlbricks_tui.models.networks import ProgramError
 from dlbricks_tui.runtime.protocol import ArrayType, Network
 from tests.bricks.convolutions import named, with_layer
 from tests.bricks.graphs import DATA, Spec, after, built, chain, graphs, wired

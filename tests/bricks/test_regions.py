@@ -17,9 +17,8 @@ from dlbricks_tui.bricks.regions import (
     RegionTree,
     Repeat,
     Repetition,
-    children,
     layers_in,
-    region_tree,
+    regions_of,
     repeated_runs,
     walk,
 )
@@ -45,7 +44,7 @@ from tests.bricks.graphs import (
 
 
 def tree_of(graph: LayerGraph) -> RegionTree:
-    return region_tree(graph, [(layer.op, layer.outputs, len(layer.feeds)) for layer in graph.layers])
+    return regions_of(graph.predecessors, [(layer.op, layer.outputs, len(layer.feeds)) for layer in graph.layers])
 
 
 def drawn(graph: LayerGraph) -> str:
@@ -55,8 +54,8 @@ def drawn(graph: LayerGraph) -> str:
         if isinstance(region, Leaf):
             return graph.layers[region.layer].op
         if isinstance(region, Repeat):
-            return f"[{text(region.instances[0])}]x{len(region.instances)}"
-        inside = [text(child) for child in children(region)]
+            return f"[{text(region.parts[0])}]x{len(region.parts)}"
+        inside = [text(child) for child in region.parts]
         if isinstance(region, Parallel):
             return "{" + "|".join(inside) + "}"
         return f"<{' '.join(inside)}>" if isinstance(region, Irregular) else " ".join(inside)
@@ -67,7 +66,7 @@ def drawn(graph: LayerGraph) -> str:
 def parts_in_series(chain: Chain) -> Iterator[Region]:
     """The parts of a chain, those of its repeats one by one."""
     for part in chain.parts:
-        modules = part.instances if isinstance(part, Repeat) else (part,)
+        modules = part.parts if isinstance(part, Repeat) else (part,)
         for module in modules:
             yield from parts_in_series(module) if isinstance(module, Chain) else (module,)
 
@@ -98,11 +97,11 @@ def test_parts_in_series_read_only_the_part_before_or_bypass_it_and_branches_do_
                     distance = place[reader] - place[writer]
                     passed = parts[place[writer] + 1] if distance == 2 else None
                     assert distance in (0, 1) or (
-                        isinstance(passed, Parallel) and any(not branch.parts for branch in passed.branches)
+                        isinstance(passed, Parallel) and any(not branch.parts for branch in passed.parts)
                     )
         if isinstance(region, Parallel):
-            assert len(region.branches) > 1
-            branch_of = {layer: number for number, it in enumerate(region.branches) for layer in layers_in(it)}
+            assert len(region.parts) > 1
+            branch_of = {layer: number for number, it in enumerate(region.parts) for layer in layers_in(it)}
             for writer, reader in graph.edges:
                 assert branch_of.get(writer) == branch_of.get(reader) or not {writer, reader} <= branch_of.keys()
     # What networkx cannot contract to one edge is irregular.
@@ -155,7 +154,7 @@ def test_two_branches_share_a_key_if_and_only_if_they_are_equal(one: Branch, oth
     assume(one and other)
     tree = tree_of(laid_out((("concat", (one, other)),)))
     (module,) = [part for part in tree.root.parts if isinstance(part, Parallel)]
-    keys = [branch.key for branch in module.branches]
+    keys = [branch.key for branch in module.parts]
     assert (keys[0] == keys[1]) == (form_of(one) == form_of(other))
 
 
@@ -165,7 +164,7 @@ def test_equal_parts_share_their_keys_in_any_file_order(graph: LayerGraph, data:
     (all_side_by_side,) = tree.root.parts
     assert isinstance(all_side_by_side, Parallel)
     found: list[list[int]] = [[], []]
-    for branch in all_side_by_side.branches:
+    for branch in all_side_by_side.parts:
         found[next(layers_in(branch)) >= len(graph.layers)].append(branch.key)
     assert sorted(found[0]) == sorted(found[1])
 
@@ -177,7 +176,7 @@ def test_consecutive_repeats_of_a_module_are_found(module: Branch, times: int) -
     (repeat,) = [part for part in tree.root.parts if isinstance(part, Repeat)]
     assert repeat.size % times == 0
     assert repeat.size >= times
-    assert len({instance.key for instance in repeat.instances}) == 1
+    assert len({instance.key for instance in repeat.parts}) == 1
 
 
 HOURGLASS: Branch = ("pool", "conv", "relu")
@@ -241,9 +240,9 @@ def test_thousands_of_layers_nested_or_in_a_row_meet_no_recursion_limit() -> Non
     assert [type(part) for part in row.root.parts] == [Repeat]
     nested = [Spec("conv", after(i - 1) if i else DATA) for i in range(half)]
     nested += [Spec("add", after(half - 2 + i, half - 1 - i)) for i in range(1, half)]
-    depth, level = 0, children(tree_of(built(nested)).root)
+    depth, level = 0, tree_of(built(nested)).root.parts
     while level:
-        depth, level = depth + 1, tuple(part for region in level for part in children(region))
+        depth, level = depth + 1, tuple(part for region in level for part in region.parts)
     assert depth > 0.9 * MANY_LAYERS
 
 
@@ -258,7 +257,7 @@ def test_every_sequence_occurs_once_in_the_regions_and_those_of_one_layer_as_the
     leaves = sorted(layers_in(decomposition.regions.root))
     assert leaves == [occurrence.sequence.index for occurrence in decomposition.occurrences]
     alone = decompose(graph, Cutting(1, order=LayerOrder.PAPER))
-    by_layer = region_tree(graph, [occurrence.brick.key for occurrence in alone.occurrences])
+    by_layer = regions_of(graph.predecessors, [occurrence.brick.key for occurrence in alone.occurrences])
     assert alone.regions.occurrences == by_layer.occurrences
 
 
@@ -267,7 +266,7 @@ def test_a_sequence_of_several_layers_is_one_leaf_and_equal_ones_in_a_row_are_a_
     assert [type(part) for part in tree.root.parts] == [Leaf, Leaf, Leaf]
     (repeat,) = decompose(chain("conv", "relu", "conv", "relu"), Cutting(2)).regions.root.parts
     assert isinstance(repeat, Repeat)
-    assert len(repeat.instances) == 2
+    assert len(repeat.parts) == 2
 
 
 # Runs of equal pieces.

@@ -129,7 +129,7 @@ def test_occurrences_of_parts_are_counted() -> None:
     assert outline.root.occurs == 1
     repeats = [(it, it.region) for it in nodes_of(sample("inceptionv3")) if isinstance(it.region, Repeat)]
     assert repeats
-    assert all(it.occurs >= len(region.instances) for it, region in repeats)
+    assert all(it.occurs >= len(region.parts) for it, region in repeats)
 
 
 def test_sequences_are_found_by_their_operators_kinds_and_names() -> None:

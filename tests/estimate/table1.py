@@ -6,10 +6,10 @@ from functools import cache
 from pathlib import Path
 
 from dlbricks_tui.folders import SAMPLE_MODELS
+from dlbricks_tui.models.cache import GraphAnswer
 from dlbricks_tui.models.graph import LayerGraph, Shape
 from dlbricks_tui.models.library import Library, ModelSource
 from dlbricks_tui.models.loading import Loader
-from dlbricks_tui.models.mxnet_file import GraphAnswer
 
 
 class NoFramework:

@@ -15,6 +15,7 @@ _DIGITS = 8
 # The worker, the programs that are written for it, and the statistics of samples.
 _COMMON = (
     "measure/stopping.py",
+    "models/networks.py",
     "bricks/programs.py",
     "runtime/inside/measuring.py",
     "runtime/inside/mxnet_backend.py",

@@ -15,9 +15,9 @@ from typing import Any
 
 from dlbricks_tui.api.session import Session
 from dlbricks_tui.cli.main import main
+from dlbricks_tui.models.cache import GraphAnswer
 from dlbricks_tui.models.graph import Shape
 from dlbricks_tui.models.loading import Loader
-from dlbricks_tui.models.mxnet_file import GraphAnswer
 from dlbricks_tui.runtime.errors import WorkerRefusedError
 from dlbricks_tui.runtime.protocol import Reason
 from tests.models.table_framework import TableFramework

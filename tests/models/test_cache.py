@@ -7,6 +7,7 @@ import pickle
 import subprocess
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from textwrap import dedent
@@ -16,7 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dlbricks_tui.models import cache as cache_module
-from dlbricks_tui.models.cache import Cache, CachedTypes, ReadModel, answer_key, cache_key, types_in
+from dlbricks_tui.models.cache import Cache, GraphAnswer, ReadModel, answer_key, cache_key, types_in
 from dlbricks_tui.models.errors import MissingShapeError
 from dlbricks_tui.models.graph import LayerGraph, TensorType
 from tests.bricks.graphs import chain, graphs
@@ -106,12 +107,10 @@ def test_an_entry_may_name_nothing_but_classes_of_its_rooms(name: str) -> None:
 
 
 def test_a_full_disk_leaves_no_part_of_an_entry(cache: Cache, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def full(path: Path, content: bytes) -> int:
-        with path.open("wb") as file:
-            file.write(content[:10])
+    def full(path: Path, target: Path) -> Path:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(Path, "write_bytes", full)
+    monkeypatch.setattr(Path, "replace", full)
     cache.write(KEY, CONV)
     assert entries(tmp_path) == []
 
@@ -165,7 +164,7 @@ def test_processes_that_write_one_entry_and_are_killed_leave_it_whole(tmp_path: 
 shapes = st.none() | st.lists(st.integers(0, 2**31), max_size=4).map(tuple)
 types = st.builds(TensorType, shapes, st.sampled_from(["float32", "int8", "unknown"]))
 answers = st.builds(
-    CachedTypes,
+    GraphAnswer,
     types=st.lists(st.lists(types, max_size=3).map(tuple), max_size=6).map(tuple),
     unknown=st.frozensets(st.integers(0, 5)),
     framework=st.text(),
@@ -173,9 +172,9 @@ answers = st.builds(
 
 
 @given(answers, st.none() | st.text(), st.lists(st.lists(st.integers(0, 9), max_size=3).map(tuple), max_size=4))
-def test_written_types_are_read_back(found: CachedTypes, symbol: str | None, parts: list[tuple[int, ...]]) -> None:
+def test_written_types_are_read_back(found: GraphAnswer, symbol: str | None, parts: list[tuple[int, ...]]) -> None:
     if symbol is not None:
-        found = CachedTypes(found.types, found.unknown, found.framework, symbol, tuple(parts))
+        found = replace(found, symbol=symbol, parts=tuple(parts))
     with TemporaryDirectory() as folder:
         cache = Cache(Path(folder))
         cache.write_types("fused", "key", found)
@@ -185,6 +184,6 @@ def test_written_types_are_read_back(found: CachedTypes, symbol: str | None, par
 
 
 def test_equal_types_are_written_once(tmp_path: Path) -> None:
-    Cache(tmp_path).write_types("fused", "key", CachedTypes(((TensorType((1, 8)),),) * 1_000))
+    Cache(tmp_path).write_types("fused", "key", GraphAnswer(((TensorType((1, 8)),),) * 1_000))
     document = json.loads((tmp_path / "fused" / "key.json").read_text())
     assert document["types"] == [[[1, 8], "float32"]]

@@ -19,10 +19,11 @@ from hypothesis import strategies as st
 
 from dlbricks_tui.bricks.decomposition import Cutting, decompose
 from dlbricks_tui.folders import SAMPLE_MODELS
+from dlbricks_tui.models.cache import GraphAnswer
 from dlbricks_tui.models.errors import ModelError
 from dlbricks_tui.models.graph import TensorType
 from dlbricks_tui.models.mxnet_file import SymbolFile, parse_symbol
-from dlbricks_tui.models.mxnet_layers import InferredFile, build_graph, input_shapes, variable_roles
+from dlbricks_tui.models.mxnet_layers import build_graph, input_shapes, variable_roles
 from tests.models.hostile_files import ESCAPES, hostile_onnx, hostile_symbols
 from tests.models.onnx_models import small
 from tests.models.symbols import document, node, small_network, variable
@@ -231,7 +232,7 @@ def test_a_damaged_file_is_a_model_or_refused_in_one_line(data: bytes, answer: T
         roles = variable_roles(file, {"data"})
         input_shapes(file, roles, {}, {"data": (1, 3, 8, 8)}, "resnet")
         unknown = frozenset(shuffle.sample(range(len(file.nodes)), shuffle.randint(0, 1)))
-        graph = build_graph(InferredFile(file, roles, answer(file, shuffle), unknown), "net")
+        graph = build_graph(file, roles, GraphAnswer(answer(file, shuffle), unknown), "net")
     except ModelError as error:
         assert "\n" not in str(error)
         assert 0 < len(str(error)) < 1_000

@@ -14,14 +14,13 @@ from onnx import TensorProto
 from onnx.helper import make_node, make_tensor
 
 from dlbricks_tui.models import cache, loading
-from dlbricks_tui.models.cache import Cache
+from dlbricks_tui.models.cache import Cache, GraphAnswer
 from dlbricks_tui.models.errors import FusionRefusedError, InconsistentModelError, MissingShapeError, ModelError
 from dlbricks_tui.models.frameworks import WorkerFramework
 from dlbricks_tui.models.graph import LayerGraph, Level, NativeNode, Numbers, Shape, TensorType
 from dlbricks_tui.models.kinds import Kind
 from dlbricks_tui.models.library import ModelSource, source_of
 from dlbricks_tui.models.loading import Loader, quantised_copy
-from dlbricks_tui.models.mxnet_file import GraphAnswer
 from dlbricks_tui.runtime.errors import FrameworkMissingError, WorkerDiedError, WorkerRefusedError
 from dlbricks_tui.runtime.process import Worker
 from dlbricks_tui.runtime.protocol import Reason

@@ -8,10 +8,11 @@ from typing import Any
 
 import pytest
 
+from dlbricks_tui.models.cache import GraphAnswer
 from dlbricks_tui.models.graph import UNKNOWN_TYPE, Feed, GraphInput, LayerGraph, Level, Origin, Shape, TensorType, Wire
 from dlbricks_tui.models.kinds import Kind
 from dlbricks_tui.models.mxnet_file import DEEPEST_NESTING, NodeOutput, SymbolFile, parse_symbol
-from dlbricks_tui.models.mxnet_layers import InferredFile, build_graph, variable_roles
+from dlbricks_tui.models.mxnet_layers import build_graph, variable_roles
 from tests.models.symbols import Node, content, document, node, refusal, small_network, variable
 from tests.models.table_framework import TableFramework
 
@@ -211,7 +212,7 @@ def graph_of(
     given = {"data": IMAGE} if shapes is None else shapes
     by_number = {f"n{number}": given[it.name] for number, it in enumerate(file.nodes) if it.name in given}
     answer = TableFramework().infer(file.render(), by_number)
-    return build_graph(InferredFile(file, variable_roles(file, given), answer.types, answer.unknown), "net")
+    return build_graph(file, variable_roles(file, given), answer, "net")
 
 
 def test_every_operator_is_a_layer_with_its_shapes() -> None:
@@ -272,7 +273,7 @@ def test_an_unknown_operator_is_named_and_only_what_depends_on_its_shape_is_unme
 
 def typed(found: TensorType) -> LayerGraph:
     file = parsed([variable("data"), node("relu", "r", 0)])
-    return build_graph(InferredFile(file, variable_roles(file), [[TensorType((1, 8))], [found]]), "net")
+    return build_graph(file, variable_roles(file), GraphAnswer([[TensorType((1, 8))], [found]]), "net")
 
 
 def test_layers_of_unknown_types_are_unmeasurable() -> None:
@@ -305,7 +306,7 @@ def test_a_loop_is_one_layer_that_is_identified_by_the_operators_of_its_body_and
 def composed(nodes: Sequence[Node], *heads: int) -> LayerGraph:
     file = parse_symbol(content(nodes, *heads), "net")
     types = [[TensorType((1, 8))] * 2 for _ in file.nodes]
-    return build_graph(InferredFile(file, variable_roles(file), types), "net")
+    return build_graph(file, variable_roles(file), GraphAnswer(types), "net")
 
 
 def layer(name: str, kind: str | None = None, times: str | None = None) -> Mapping[str, str]:

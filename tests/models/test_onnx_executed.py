@@ -16,8 +16,8 @@ from dlbricks_tui.models.errors import FusionRefusedError
 from dlbricks_tui.models.graph import Feed, Layer, LayerGraph, Level
 from dlbricks_tui.models.library import source_of
 from dlbricks_tui.models.loading import Loader
+from dlbricks_tui.models.networks import whole_network
 from dlbricks_tui.models.onnx_layers import executed_graph
-from dlbricks_tui.models.onnx_writer import whole_model
 from dlbricks_tui.runtime.inside.ort_backend import OnnxRuntime
 from dlbricks_tui.runtime.inside.ort_session import options
 from tests.models.onnx_models import LIGHT, loaded, saved, small, written
@@ -145,7 +145,7 @@ def node(
 
 
 def fused(model: LayerGraph, executed: Sequence[dict[str, Any]]) -> LayerGraph:
-    owners = whole_model(model).owners
+    _, owners = whole_network(model)
     numbers = {layer: number for number, layer in owners.items()}
     document = [{**it, "numbers": [numbers[layer] for layer in it["layers"]]} for it in executed]
     return executed_graph(model, owners, json.dumps(document))
@@ -208,4 +208,4 @@ AHEAD = json.dumps([{**node("Reorder", (), 1), "numbers": ()}])
 def test_a_damaged_answer_is_refused_in_one_line(text: str, tmp_path: Path) -> None:
     model = loaded(tmp_path, small())
     with pytest.raises(FusionRefusedError, match="list of executed nodes is damaged"):
-        executed_graph(model, whole_model(model).owners, text)
+        executed_graph(model, whole_network(model)[1], text)

@@ -36,7 +36,7 @@ IMAGE = TensorType((1, 8, 32, 32))
 
 
 def neutral(op: str, attributes: Params, *inputs: TensorType, output: TensorType | None = None) -> Neutral:
-    return neutral_operator(op, attributes, Site(inputs or (IMAGE,), (output or IMAGE,)))
+    return neutral_operator(op, tuple(attributes.items()), Site(inputs or (IMAGE,), (output or IMAGE,)))
 
 
 # An operator with its parameters, and what else it may be with others, which come to the first ones.

@@ -5,11 +5,12 @@ from functools import cache
 
 import pytest
 
+from dlbricks_tui.models.cache import GraphAnswer
 from dlbricks_tui.models.composites import LAYER_ATTRIBUTE
 from dlbricks_tui.models.graph import Layer, TensorType
 from dlbricks_tui.models.kinds import Kind
 from dlbricks_tui.models.mxnet_file import SymbolFile, SymbolNode, parse_symbol
-from dlbricks_tui.models.mxnet_layers import InferredFile, build_graph, variable_roles
+from dlbricks_tui.models.mxnet_layers import build_graph, variable_roles
 from sample_models.builders import adain, capsnet, colorization, colornet, cyclegan, pix2pix, ssd, vdsr, yolo_v2
 from sample_models.builders.architecture import Architecture
 
@@ -32,7 +33,7 @@ def layers(architecture: Architecture) -> tuple[Layer, ...]:
     """Read the file as a graph without shapes, which only a framework infers."""
     file = symbol_file(architecture)
     unknown = [[TensorType(None)]] * len(file.nodes)
-    return build_graph(InferredFile(file, variable_roles(file), unknown), architecture.file).layers
+    return build_graph(file, variable_roles(file), GraphAnswer(unknown), architecture.file).layers
 
 
 @pytest.mark.parametrize("architecture", ALL, ids=lambda architecture: architecture.file)

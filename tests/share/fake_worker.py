@@ -6,8 +6,8 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
+from dlbricks_tui.models.cache import GraphAnswer
 from dlbricks_tui.models.graph import TensorType
-from dlbricks_tui.models.mxnet_file import GraphAnswer
 from dlbricks_tui.runtime.errors import WorkerRefusedError
 from dlbricks_tui.runtime.protocol import Fuse, Fused, Infer, Inferred, Refused, Reply, Request, Tensor
 from tests.models.table_framework import TableFramework

@@ -13,10 +13,10 @@ from dlbricks_tui.bricks.decomposition import Decomposition, Occurrence, decompo
 from dlbricks_tui.bricks.identity import whole_model
 from dlbricks_tui.folders import SAMPLE_MODELS, DataFolder
 from dlbricks_tui.host.fingerprint import fingerprint
+from dlbricks_tui.models.cache import GraphAnswer
 from dlbricks_tui.models.graph import LayerGraph
 from dlbricks_tui.models.library import Library, ModelSource
 from dlbricks_tui.models.loading import Loader
-from dlbricks_tui.models.mxnet_file import GraphAnswer
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.records import BrickForm, EndToEnd, Measurement, Record, RuntimeRecord, System
 from dlbricks_tui.store.statistics import summarise
