@@ -287,8 +287,6 @@ def sorting_keys(index: Index, column: str, rows: Rows) -> Column:
     found = column_of(index, column, rows)
     if not isinstance(found, Texts):
         return found.values
-    if column in TEXT_COLUMNS:
-        return index.vocabularies[column].ranks()[found.codes]
     # Equal texts, such as those of two runs of the same models, get equal ranks.
     _, ranks = np.unique(np.array(found.texts, dtype=np.object_), return_inverse=True)
     return ranks[found.codes]
@@ -304,7 +302,7 @@ def summaries_of(index: Index, rows: Rows) -> list[Summary]:
 
 def _name_codes(index: Index, rows: Rows) -> Column:
     """Return the number of each row's name; a measurement has the name of its brick."""
-    named = np.frombuffer(index.name_of_brick, dtype=np.int32)[index.column("brick")[rows]]
+    named = index.names_of_bricks()[index.column("brick")[rows]]
     return np.where(named == 0, index.column("name")[rows], named)
 
 
