@@ -17,7 +17,7 @@ from dlbricks_tui.recorded_host import Processors
 from dlbricks_tui.runtime.runtime import THREADS_OF_FRAMEWORK, numbered_identity
 from dlbricks_tui.runtime.variant import stated_threads
 from dlbricks_tui.store.columns import Summary, TableFields, matching_rows, values_of
-from dlbricks_tui.store.documents import TABLE_OF, TABLES, DamagedResultError, Document, StoreError, fields_of
+from dlbricks_tui.store.documents import TABLE_OF, DamagedResultError, Document, StoreError, fields_of
 from dlbricks_tui.store.files import Damage, EntryKind, JournalEntry
 from dlbricks_tui.store.generation import Generation
 from dlbricks_tui.store.index import ORIGIN_COLUMN, OWN, Rows, origin_of, signer_of, since_epoch, to_iso, trust_in
@@ -46,7 +46,7 @@ from dlbricks_tui.store.selections import (
     parsed_orders,
     select,
 )
-from dlbricks_tui.store.tables import IndexedTable, RecordTable
+from dlbricks_tui.store.tables import IndexedTable
 
 AnyRecord = TypeVar("AnyRecord", bound=Record)
 
@@ -369,8 +369,6 @@ class ResultsDatabase(TinyDB):
 
     def table(self, name: str, **options: Any) -> IndexedTable:
         """Return a table; those of dlbricks take records only."""
-        if name in TABLES and name not in self._tables:
-            self._tables[name] = RecordTable(self.storage, name, **options)
         return cast(IndexedTable, super().table(name, **options))
 
     def tables(self) -> set[str]:
