@@ -51,7 +51,7 @@ class Content(Enum):
     FLAG = "flag"
 
 
-_COMPARISONS: Mapping[str, Callable[[Any, Any], Any]] = {
+COMPARISONS: Mapping[str, Callable[[Any, Any], Any]] = {
     "==": operator.eq,
     "!=": operator.ne,
     "<": operator.lt,
@@ -166,9 +166,9 @@ class Numbers(NamedTuple):
         """Return the rows that pass a test, None if a column cannot tell."""
         if operation == "one_of" and isinstance(operand, tuple | frozenset) and all(map(_is_number, operand)):
             return np.isin(self.values, list(operand))
-        if operation not in _COMPARISONS or not _is_number(operand):
+        if operation not in COMPARISONS or not _is_number(operand):
             return None
-        mask: Mask = _COMPARISONS[operation](self.values, operand)
+        mask: Mask = COMPARISONS[operation](self.values, operand)
         return mask
 
 
@@ -190,8 +190,8 @@ class Texts(NamedTuple):
             found = [self.code(text) for text in operand if isinstance(text, str)]
             codes = [code for code in found if code is not None]
             return self.codes == codes[0] if len(codes) == 1 else np.isin(self.codes, codes)
-        if operation in _COMPARISONS and isinstance(operand, str):
-            return self._passing(lambda text: _COMPARISONS[operation](text, operand))
+        if operation in COMPARISONS and isinstance(operand, str):
+            return self._passing(lambda text: COMPARISONS[operation](text, operand))
         if operation == "test":
             test, arguments = operand
             # TinyDB keeps lists as tuples here: the test may tell one from the other.
@@ -212,14 +212,14 @@ class Times(NamedTuple):
 
     def mask(self, operation: str, operand: Any) -> Mask | None:
         """Return the rows that pass a test, None if a column cannot tell."""
-        if operation not in _COMPARISONS or not isinstance(operand, str):
+        if operation not in COMPARISONS or not isinstance(operand, str):
             return None
         # Texts of one length and one time zone are in the order of the times.
         every = range(int(self.values.min(initial=0)), int(self.values.max(initial=0)) + 1)
         place = every.start + bisect_left(every, operand, key=to_iso)
         # Between two times is a place for texts that are no time.
         is_time = place in every and to_iso(place) == operand
-        mask: Mask = _COMPARISONS[operation](2 * self.values, 2 * place - (not is_time))
+        mask: Mask = COMPARISONS[operation](2 * self.values, 2 * place - (not is_time))
         return mask
 
 
