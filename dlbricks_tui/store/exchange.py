@@ -46,7 +46,6 @@ from dlbricks_tui.store.files import (
     HEAD,
     Damage,
     Line,
-    NumberedDocument,
     all_lines,
     are_alike,
     document_on,
@@ -145,13 +144,13 @@ def _write(generation: Generation, rows: Rows, path: Path) -> None:
     tables = places[index.column("table")[rows]]
     order = np.lexsort((uuids[:, 1], uuids[:, 0], index.stored("when")[rows], tables))
 
-    def documents() -> Iterator[NumberedDocument]:
-        yield NumberedDocument(HEAD, 1, sealed(line_of(head_of(documents=len(rows)))))
+    def documents() -> Iterator[tuple[str, int, bytes]]:
+        yield HEAD, 1, sealed(line_of(head_of(documents=len(rows))))
         numbers = dict.fromkeys(names, 0)
         for row, place in zip(rows[order].tolist(), tables[order].tolist(), strict=True):
             numbers[table := names[place]] += 1
             line = renumbered(generation.line(row), numbers[table])
-            yield NumberedDocument(table, numbers[table], sealed(line))
+            yield table, numbers[table], sealed(line)
 
     def write(file: BinaryIO) -> None:
         is_packed = export_format(path) is ExportFormat.PACKED_JSON

@@ -23,7 +23,6 @@ from dlbricks_tui.store.files import (
     EntryKind,
     JournalEntry,
     Migration,
-    NumberedDocument,
     append,
     base_name,
     head_of,
@@ -219,12 +218,12 @@ class JournalStorage(Storage):
         head = head_of(documents=sum(map(len, rows.values())), empty_tables=sorted(empty))
         aside = [b"%s\n%s\n" % (str(each).encode(), generation.damaged_bytes(each)) for each in generation.damage]
 
-        def documents() -> Iterator[NumberedDocument]:
-            yield NumberedDocument(HEAD, 1, self.encode(head))
+        def documents() -> Iterator[tuple[str, int, bytes]]:
+            yield HEAD, 1, self.encode(head)
             for table in tables:
                 for row in rows[table]:
                     identity = int(generation.index.value("id", row))
-                    yield NumberedDocument(table, identity, sealed(generation.line(row), self._schema))
+                    yield table, identity, sealed(generation.line(row), self._schema)
 
         try:
             if aside:
