@@ -122,7 +122,7 @@ class ResultsDatabase(TinyDB):
         return self
 
     @property
-    def storage(self) -> JournalStorage:
+    def storage(self) -> JournalStorage:  # type: ignore[override]
         """The storage."""
         return cast(JournalStorage, self._storage)
 

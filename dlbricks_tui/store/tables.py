@@ -133,7 +133,7 @@ class IndexedTable(Table):
         return self._read(generation, generation.index.rows_of(self.name).tolist())
 
     @property
-    def storage(self) -> JournalStorage:
+    def storage(self) -> JournalStorage:  # type: ignore[override]
         """The storage."""
         return cast(JournalStorage, self._storage)
 
