@@ -269,7 +269,9 @@ def import_file(
     """
     report = ImportReport()
     source = source or Source(printable(path.name))
-    records = _records(path, report, known or References.of(store.generation), store, content)
+    # Each file disputes systems for itself.
+    known = replace(known or References.of(store.generation), disputed=set())
+    records = _records(path, report, known, store, content)
     while batch := list(islice(records, _BATCH)):
         store.refresh()
         side_by_side = [_beside(store.generation, record, report) for record in batch]

@@ -8,7 +8,7 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, fields
 from datetime import datetime
 from pathlib import Path
 
@@ -77,10 +77,6 @@ class References:
             set(values_of(index, "runtime", index.rows_of("runtimes"))),
             known,
         )
-
-    def without_disputes(self) -> "References":
-        """Return the same for the next file."""
-        return replace(self, disputed=set())
 
     def take(self, record: Record) -> None:
         """Add the brick, system or runtime that a record describes."""
