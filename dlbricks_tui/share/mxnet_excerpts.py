@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import replace
+from functools import cache
 from math import prod
 
 from dlbricks_tui.bricks.contexts import feeding_layers
@@ -26,7 +27,7 @@ from dlbricks_tui.models.mxnet_file import (
 from dlbricks_tui.models.mxnet_layers import SHAPE_ATTRIBUTE, FusedFrom, InferredFile, Role, build_graph
 from dlbricks_tui.models.neutral import LiteralError, parse_tuple
 from dlbricks_tui.runtime.errors import WorkerLostError, WorkerRefusedError
-from dlbricks_tui.share.errors import BrokenBrickError, UnsuitableLayersError
+from dlbricks_tui.share.errors import BrokenBrickError, UnsuitableLayersError, refuse_too_large
 from dlbricks_tui.share.mxnet_network import (
     CONSTANT,
     DATA,
@@ -90,7 +91,7 @@ class Fuser:
 
     def __init__(self, framework: Framework) -> None:
         self._framework = framework
-        self._known: dict[bytes, LayerGraph] = {}
+        self._alone = cache(self._fused_alone)
 
     def fused(self, graph: LayerGraph) -> LayerGraph:
         """Return the graph with a fused layer instead of each written one."""
@@ -101,12 +102,12 @@ class Fuser:
             if not layer.operators:
                 found, results = layer, list(range(len(layer.results)))
             else:
-                alone = self._alone(graph, layer)
+                alone = self._alone(packed(_part(graph, [layer.index])))
                 (found,) = alone.layers
-                # The inputs of the layer alone are named after their numbers in the layer.
-                numbers = [int(each.name.removeprefix(DATA)) for each in alone.inputs]
-                sources = [layer.feeds[numbers[feed.output]] for feed in found.feeds]
-                feeds = tuple([moved[it] for it in sources])
+                # The inputs of the layer alone are named after their numbers.
+                entering = outer_feeds([layer])
+                inputs = [entering[int(each.name.removeprefix(DATA))] for each in alone.inputs]
+                feeds = tuple([moved[inputs[feed.output]] for feed in found.feeds])
                 # Each layer is fused alone: arrays that it shares with others are no longer known.
                 found = replace(found, index=layer.index, name=layer.name, feeds=feeds, arrays=())
                 results = [head.output for head in alone.heads]
@@ -114,12 +115,6 @@ class Fuser:
             moved |= {Feed(layer.index, number): Feed(layer.index, result) for number, result in enumerate(results)}
         heads = tuple([moved[head] for head in graph.heads])
         return LayerGraph(graph.name, Level.FUSED, tuple(layers), graph.inputs, heads)
-
-    def _alone(self, graph: LayerGraph, layer: Layer) -> LayerGraph:
-        content = packed(_only(graph, layer))
-        if content not in self._known:
-            self._known[content] = self._fused_alone(content)
-        return self._known[content]
 
     def _fused_alone(self, content: bytes) -> LayerGraph:
         file = parse_symbol(content, "a layer")
@@ -143,15 +138,6 @@ class Fuser:
         return build_graph(
             InferredFile(fused, roles, answer.types, answer.unknown, FusedFrom(file, answer.parts)), "a fused layer"
         )
-
-
-def _only(graph: LayerGraph, layer: Layer) -> LayerGraph:
-    """Return a layer as a separate graph with all its results as outputs."""
-    feeds = tuple([Feed(None, number) for number in range(len(layer.feeds))])
-    inputs = [GraphInput(f"{DATA}{number}", type_of(graph, feed)) for number, feed in enumerate(layer.feeds)]
-    heads = [Feed(0, number) for number in range(len(layer.results))]
-    alone = replace(layer, index=0, name="0", feeds=feeds)
-    return LayerGraph("", graph.level, (alone,), tuple(inputs), tuple(heads))
 
 
 ROLES = {DATA: Role.INPUT, WEIGHT: Role.WEIGHT, CONSTANT: Role.CONSTANT}
@@ -215,8 +201,7 @@ class MXNetReader:
             for found in tensors
             if found.shape is not None
         )
-        if needed > self._most_bytes:
-            raise UnsuitableLayersError(f"would take {needed / 2**30:.3g} GiB of memory, more than there is")
+        refuse_too_large(needed, self._most_bytes)
 
 
 def _declared_type(node: SymbolNode) -> TensorType:

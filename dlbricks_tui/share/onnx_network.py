@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from dlbricks_tui.bricks.carriers import carrier_of
 from dlbricks_tui.models.composites import KIND_ATTRIBUTE, LAYER_ATTRIBUTE, TIMES_ATTRIBUTE
-from dlbricks_tui.models.graph import Feed, GraphInput, LayerGraph
+from dlbricks_tui.models.graph import Feed, GraphInput, LayerGraph, needed_for
 from dlbricks_tui.models.input_shapes import names_a_batch, names_a_length
 from dlbricks_tui.models.onnx_arrays import dtype_name, is_external
 from dlbricks_tui.models.onnx_constants import COMPUTED, INDEX_DTYPES, ZERO_POINTS, is_if
@@ -285,19 +285,13 @@ class Cleaner:
 
     def clean_type(self, found: "TypeProto") -> None:
         """Give the axes of a type other names, which say the same about batches and lengths."""
-        found.denotation = ""
-        if found.HasField("tensor_type"):
-            for axis in found.tensor_type.shape.dim:
+        for it in types_inside(found):
+            it.denotation = ""
+            for axis in it.tensor_type.shape.dim:
                 axis.denotation = ""
                 if name := axis.dim_param:
                     what = "batch" if names_a_batch(name) else "length" if names_a_length(name) else "axis"
                     axis.dim_param = self._axes.setdefault(name, f"{what}{len(self._axes)}")
-        elif found.HasField("sequence_type"):
-            self.clean_type(found.sequence_type.elem_type)
-        elif found.HasField("optional_type"):
-            self.clean_type(found.optional_type.elem_type)
-        elif found.HasField("map_type"):
-            self.clean_type(found.map_type.value_type)
 
     def _check(self, attribute: "AttributeProto", node: "NodeProto") -> None:
         if not _WORD.fullmatch(attribute.name):
@@ -356,6 +350,16 @@ class Cleaner:
     def _fresh(self) -> str:
         self._names += 1
         return f"inside{self._names}"
+
+
+def types_inside(found: "TypeProto") -> "Iterator[TypeProto]":
+    """Yield a type, and those of what it holds."""
+    yield found
+    for kind in ("sequence_type", "optional_type"):
+        if found.HasField(kind):
+            yield from types_inside(getattr(found, kind).elem_type)
+    if found.HasField("map_type"):
+        yield from types_inside(found.map_type.value_type)
 
 
 def _declared_attributes(node: "NodeProto", opsets: Mapping[str, int]) -> frozenset[str] | None:
@@ -542,23 +546,18 @@ def _shortened(file: OnnxFile, written: LayerGraph) -> OnnxFile | None:
     left_out = {layer.nodes[0] for layer in written.layers if layer.index not in set(carrier.origin)}
     outputs = tuple(dict.fromkeys(tensor(in_model(head)) for head in carrier.graph.heads))
     writers = {name: number for number, node in enumerate(file.nodes) for name in node.output if name}
-    needed: set[int] = set()
-    waiting = [instead.get(name, name) for name in outputs]
-    while waiting:
-        number = writers.get(waiting.pop())
-        if number is None or number in needed:
-            continue
-        if number in left_out:
-            return None
-        needed.add(number)
-        waiting += [instead.get(name, name) for name in reads(file.nodes[number])]
-    nodes = []
-    for number in sorted(needed):
-        node = file.nodes[number]
+
+    def sources(names: Iterable[str]) -> list[int]:
+        return [writers[it] for it in (instead.get(name, name) for name in names) if it in writers]
+
+    needed = needed_for(sources(outputs), [sources(reads(node)) for node in file.nodes])
+    if needed & left_out:
+        return None
+    nodes = [file.nodes[number] for number in sorted(needed)]
+    for node in nodes:
         if any(name in instead for name in reads(node)):
             if any(True for _ in graphs_inside(node)):
                 return None
             for place, name in enumerate(node.input):
                 node.input[place] = instead.get(name, name)
-        nodes.append(node)
     return replace(file, nodes=tuple(nodes), outputs=outputs)
