@@ -1,7 +1,7 @@
 """The store is a TinyDB database: TinyDB's calls give TinyDB's answers, its tables take any documents."""
 
 import tempfile
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, MutableMapping
 from pathlib import Path
 from typing import Any, NamedTuple, cast
 
@@ -353,7 +353,7 @@ def test_a_store_keeps_the_constants_of_an_earlier_version_and_hands_them_to_nob
         assert exported.tables() == {HEAD, *EXCHANGED}
 
 
-def change_inside(document: dict[str, dict[str, int]]) -> None:
+def change_inside(document: MutableMapping[str, Any]) -> None:
     document["deep"]["number"] += 1
 
 
