@@ -83,18 +83,66 @@ def _part(graph: LayerGraph, chosen: Sequence[int]) -> LayerGraph:
     )
 
 
-class Fuser:
-    """Fuses written operators to layers again, as the runtime fuses them.
+_ROLES = {DATA: Role.INPUT, WEIGHT: Role.WEIGHT, CONSTANT: Role.CONSTANT}
+_VARIABLE = re.compile(rf"({DATA}|{WEIGHT}|{CONSTANT})[0-9]{{1,6}}", re.ASCII)
+_OPERATOR = re.compile(r"op[0-9]{1,6}", re.ASCII)
+_NUMBER = re.compile(r"0|[1-9][0-9]{0,5}", re.ASCII)
+_MOST_DIMENSIONS = 32
+_ITEM_BYTES = {"float16": 2, "bfloat16": 2, "uint8": 1, "int8": 1, "bool": 1, "float32": 4, "int32": 4}
+_LARGEST_ITEM_BYTES = 8
+_WHAT_IT_IS = "its file"
 
-    Each layer is fused alone, because layers in one graph would fuse with each other. Equal layers are fused once.
-    """
 
-    def __init__(self, framework: Framework) -> None:
+class MXNetReader:
+    """Reads excerpts as a runtime has them; a framework infers the types and fuses layers."""
+
+    def __init__(self, framework: Framework, level: Level, most_bytes: int) -> None:
         self._framework = framework
+        self._level = level
+        self._most_bytes = most_bytes
         self._alone = cache(self._fused_alone)
 
-    def fused(self, graph: LayerGraph) -> LayerGraph:
-        """Return the graph with a fused layer instead of each written one."""
+    def read(self, content: bytes) -> LayerGraph:
+        """Return the layers of an excerpt; raise BrokenBrickError, whose message completes "brick ... "."""
+        try:
+            return self._read(content)
+        except (UnsuitableLayersError, ModelError, WorkerRefusedError, WorkerLostError) as error:
+            raise BrokenBrickError(str(error)) from None
+
+    def _read(self, content: bytes) -> LayerGraph:
+        file = parse_symbol(content, _WHAT_IT_IS)
+        types = {number: _declared_type(node) for number, node in enumerate(file.nodes) if node.is_variable}
+        # Before the shapes are used in any computation.
+        self._refuse_too_large(types.values())
+        for node in file.nodes:
+            if not node.is_variable:
+                _check_operator(node)
+        graph = self._graph(file, types)
+        layers = graph.layers
+        if [layer.name for layer in layers] != [str(number) for number in range(len(layers))]:
+            raise UnsuitableLayersError("has layers that are not numbered in order")
+        if not any(layer.operators for layer in layers):
+            raise UnsuitableLayersError("has no layer that computes anything")
+        for layer in layers:
+            if layer.unmeasurable is not None:
+                raise UnsuitableLayersError(f"cannot be run here: {layer.unmeasurable}")
+        return self._fused(graph) if self._level is Level.FUSED else graph
+
+    def _graph(self, file: SymbolFile, types: Mapping[int, TensorType]) -> LayerGraph:
+        shapes = {unique_name(number): found.shape for number, found in types.items() if found.shape is not None}
+        answer = self._framework.infer(file.render(), shapes)
+        if len(answer.types) != len(file.nodes):
+            raise UnsuitableLayersError(f"has {len(file.nodes)} nodes, and {len(answer.types)} were answered for")
+        self._refuse_too_large(found for outputs in answer.types for found in outputs)
+        _refuse_other_types(file, types, answer)
+        roles = {number: _ROLES[_role(file.nodes[number])] for number in types}
+        return build_graph(InferredFile(file, roles, answer.types, answer.unknown), _WHAT_IT_IS)
+
+    def _fused(self, graph: LayerGraph) -> LayerGraph:
+        """Return the graph with a fused layer instead of each written one, as the runtime fuses them.
+
+        Each layer is fused alone, because layers in one graph would fuse with each other. Equal layers are fused once.
+        """
         layers: list[Layer] = []
         # The outputs of a layer may have other numbers once it is fused.
         moved = {Feed(None, number): Feed(None, number) for number in range(len(graph.inputs))}
@@ -138,62 +186,6 @@ class Fuser:
         return build_graph(
             InferredFile(fused, roles, answer.types, answer.unknown, FusedFrom(file, answer.parts)), "a fused layer"
         )
-
-
-ROLES = {DATA: Role.INPUT, WEIGHT: Role.WEIGHT, CONSTANT: Role.CONSTANT}
-_VARIABLE = re.compile(rf"({DATA}|{WEIGHT}|{CONSTANT})[0-9]{{1,6}}", re.ASCII)
-_OPERATOR = re.compile(r"op[0-9]{1,6}", re.ASCII)
-_NUMBER = re.compile(r"0|[1-9][0-9]{0,5}", re.ASCII)
-_MOST_DIMENSIONS = 32
-_ITEM_BYTES = {"float16": 2, "bfloat16": 2, "uint8": 1, "int8": 1, "bool": 1, "float32": 4, "int32": 4}
-_LARGEST_ITEM_BYTES = 8
-_WHAT_IT_IS = "its file"
-
-
-class MXNetReader:
-    """Reads excerpts as a runtime has them; a framework infers the types and fuses layers."""
-
-    def __init__(self, framework: Framework, level: Level, most_bytes: int) -> None:
-        self._framework = framework
-        self._level = level
-        self._most_bytes = most_bytes
-        self._fuser = Fuser(framework)
-
-    def read(self, content: bytes) -> LayerGraph:
-        """Return the layers of an excerpt; raise BrokenBrickError, whose message completes "brick ... "."""
-        try:
-            return self._read(content)
-        except (UnsuitableLayersError, ModelError, WorkerRefusedError, WorkerLostError) as error:
-            raise BrokenBrickError(str(error)) from None
-
-    def _read(self, content: bytes) -> LayerGraph:
-        file = parse_symbol(content, _WHAT_IT_IS)
-        types = {number: _declared_type(node) for number, node in enumerate(file.nodes) if node.is_variable}
-        # Before the shapes are used in any computation.
-        self._refuse_too_large(types.values())
-        for node in file.nodes:
-            if not node.is_variable:
-                _check_operator(node)
-        graph = self._graph(file, types)
-        layers = graph.layers
-        if [layer.name for layer in layers] != [str(number) for number in range(len(layers))]:
-            raise UnsuitableLayersError("has layers that are not numbered in order")
-        if not any(layer.operators for layer in layers):
-            raise UnsuitableLayersError("has no layer that computes anything")
-        for layer in layers:
-            if layer.unmeasurable is not None:
-                raise UnsuitableLayersError(f"cannot be run here: {layer.unmeasurable}")
-        return self._fuser.fused(graph) if self._level is Level.FUSED else graph
-
-    def _graph(self, file: SymbolFile, types: Mapping[int, TensorType]) -> LayerGraph:
-        shapes = {unique_name(number): found.shape for number, found in types.items() if found.shape is not None}
-        answer = self._framework.infer(file.render(), shapes)
-        if len(answer.types) != len(file.nodes):
-            raise UnsuitableLayersError(f"has {len(file.nodes)} nodes, and {len(answer.types)} were answered for")
-        self._refuse_too_large(found for outputs in answer.types for found in outputs)
-        _refuse_other_types(file, types, answer)
-        roles = {number: ROLES[_role(file.nodes[number])] for number in types}
-        return build_graph(InferredFile(file, roles, answer.types, answer.unknown), _WHAT_IT_IS)
 
     def _refuse_too_large(self, tensors: Iterable[TensorType]) -> None:
         needed = sum(
