@@ -247,7 +247,10 @@ def column_of(index: Index, column: str, rows: Rows) -> Values:
         is_whole = index.column("brick")[rows] == 0
         return Texts(list(_KINDS), np.where(is_whole, 0, kinds[codes] if len(names) else codes))
     if column == "models":
-        return _models(index, rows)
+        # A brick may belong to any model of its run.
+        of_runs = index.names_of("runs", "run")[index.column("run")[rows]]
+        codes = np.where(index.column("brick")[rows] == 0, index.column("name")[rows], of_runs)
+        return Texts(index.vocabularies["name"].texts, codes, index.vocabularies["name"].code)
     if column in ("threads", "precision"):
         # Each distinct runtime is read once.
         identities, codes = index.vocabularies["runtime"].texts, index.column("runtime")[rows]
@@ -296,17 +299,8 @@ def summaries_of(index: Index, rows: Rows) -> list[Summary]:
 
 def _name_codes(index: Index, rows: Rows) -> Column:
     """Return the number of each row's name; a measurement has the name of its brick."""
-    named = index.names_of_bricks()[index.column("brick")[rows]]
+    named = index.names_of("bricks", "brick")[index.column("brick")[rows]]
     return np.where(named == 0, index.column("name")[rows], named)
-
-
-def _models(index: Index, rows: Rows) -> Texts:
-    """Return the name of each row's model; a brick may belong to any model of its run."""
-    runs, names = index.models_of_runs(), index.vocabularies["name"].texts
-    is_whole = index.column("brick")[rows] == 0
-    found = np.where(is_whole, len(runs) + index.column("name")[rows], index.column("run")[rows])
-    distinct, codes = np.unique(found, return_inverse=True)
-    return Texts([runs[it] if it < len(runs) else names[it - len(runs)] for it in distinct.tolist()], codes)
 
 
 Path = tuple[str, ...]

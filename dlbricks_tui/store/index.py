@@ -199,8 +199,6 @@ class Index:
         self._past = np.zeros(0, np.int64)
         # The origins of the records that an import has announced and that come next, by their UUIDs.
         self._announced: dict[str, int] = {}
-        # With the number of rows at that time.
-        self._models_of_runs: tuple[int, list[str]] = (-1, [])
 
     def column(self, name: str) -> Column:
         """Return a view of a column, without rows that are added later.
@@ -270,24 +268,11 @@ class Index:
             if self._columns["alive"][row]:
                 yield row
 
-    def names_of_bricks(self) -> NDArray[np.int32]:
-        """Return the number of each brick's name, by the number of the brick; 0 where its form is unknown."""
-        forms = self.rows_of("bricks")
-        found = np.zeros(len(self.vocabularies["brick"].texts), dtype=np.int32)
-        found[self.column("brick")[forms]] = self.column("name")[forms]
-        return found
-
-    def models_of_runs(self) -> list[str]:
-        """Return the names of the models of each run, by the number of the run; empty if the run is unknown."""
-        # Each visible row of a list of results needs them; a changed run is a new row.
-        for_rows, known = self._models_of_runs
-        if for_rows == self.rows:
-            return known
-        found = [""] * len(self.vocabularies["run"].texts)
-        rows = self.rows_of("runs")
-        for run, name in zip(self.column("run")[rows].tolist(), self.column("name")[rows].tolist(), strict=True):
-            found[run] = self.vocabularies["name"].texts[name]
-        self._models_of_runs = self.rows, found
+    def names_of(self, table: str, column: str) -> NDArray[np.int32]:
+        """Return the number of the name of each brick or run, by its number in a column; 0 where a table lacks it."""
+        rows = self.rows_of(table)
+        found = np.zeros(len(self.vocabularies[column].texts), dtype=np.int32)
+        found[self.column(column)[rows]] = self.column("name")[rows]
         return found
 
     def last_id(self, table: str) -> int:
