@@ -92,17 +92,10 @@ class Manifest:
 
     def text(self) -> str:
         """Return the file's text, with one brick per line."""
-        head = {
-            "format": FORMAT,
-            "schema": SCHEMA,
-            "suite": self.suite,
-            "level": self.level.value,
-            "precision": self.precision.value,
-            "frameworks": self.frameworks,
-        }
-        lines = [f"{json.dumps(name)}:{json.dumps(value)}" for name, value in head.items()]
-        bricks = ",\n".join(json.dumps(asdict(brick), separators=(",", ":")) for brick in self.bricks)
-        return "{\n" + ",\n".join(lines) + f',\n"bricks":[\n{bricks}\n]\n' + "}\n"
+        document = {"format": FORMAT, "schema": SCHEMA, **asdict(self)}
+        bricks = ",\n".join(json.dumps(brick, separators=(",", ":")) for brick in document.pop("bricks"))
+        head = ",\n".join(f"{json.dumps(name)}:{json.dumps(value)}" for name, value in document.items())
+        return "{\n" + head + f',\n"bricks":[\n{bricks}\n]\n' + "}\n"
 
 
 def is_id(value: object) -> bool:
