@@ -392,8 +392,7 @@ def suite_run_at(options: MeasureOptions, suite: Path, results: Path, data: Data
     Raise ShareError for a suite that cannot be read, or a place that is none for the file of results.
     """
     # Before a run of it waits for its turn.
-    with open_suite(suite) as opened:
-        manifest = opened.manifest
+    manifest = open_suite(suite).manifest
     if not results.absolute().parent.is_dir():
         raise ShareError(f"-o {results}: there is no folder {results.absolute().parent}")
     if results.is_dir():

@@ -216,7 +216,7 @@ def state_of(*selections: Selection) -> str:
     digest = hashlib.sha256(__version__.encode())
     for results in selections:
         index, rows = results.generation.index, results.rows
-        names = np.frombuffer(index.name_of_brick, dtype=np.int32)[index.column("brick")[rows]]
+        names = index.names_of("bricks", "brick")[index.column("brick")[rows]]
         columns = [index.column(name)[rows] for name in ("uuid", "trimmed_mean_ms", "when")]
         for column in (np.array([len(rows)]), names > 0, *columns):
             digest.update(column.tobytes())

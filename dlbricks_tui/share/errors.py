@@ -25,3 +25,9 @@ class SignatureError(ShareError):
 
 class GalleryError(ShareError):
     """A folder without results that can be imported."""
+
+
+def refuse_too_large(needed_bytes: int, most_bytes: int) -> None:
+    """Raise UnsuitableLayersError for layers that take more memory than there is."""
+    if needed_bytes > most_bytes:
+        raise UnsuitableLayersError(f"would take {needed_bytes / 2**30:.3g} GiB of memory, more than there is")

@@ -61,10 +61,12 @@ def chosen_decoys(
     take: Take,
 ) -> tuple[SuiteModel, ...]:
     """Return `count` random models of the pool, each with bricks that the earlier ones lack."""
+    if not count:
+        return ()
     found: list[SuiteModel] = []
     known = {brick for model in private for brick in model.bricks}
     chosen = alike = 0
-    for decoy in _candidates(pool, seed.chance("decoys"), take) if count else ():
+    for decoy in _candidates(pool, seed.chance("decoys"), take):
         bricks = {brick for model in decoy for brick in model.bricks}
         if bricks <= known:
             alike += 1
@@ -74,15 +76,13 @@ def chosen_decoys(
         chosen += 1
         if chosen == count:
             return tuple(found)
-    if count:
-        offered = len({source.path for source in pool})
-        why = _shortage(offered, alike, offered - chosen - alike)
-        wanted = "1 decoy is" if count == 1 else f"{count} decoys are"
-        raise ShareError(
-            f"{wanted} wanted, but only {chosen} can be made{why}; name others with --decoys-from, or ask "
-            "for fewer with --decoys"
-        )
-    return ()
+    offered = len({source.path for source in pool})
+    why = _shortage(offered, alike, offered - chosen - alike)
+    wanted = "1 decoy is" if count == 1 else f"{count} decoys are"
+    raise ShareError(
+        f"{wanted} wanted, but only {chosen} can be made{why}; name others with --decoys-from, or ask for fewer with "
+        "--decoys"
+    )
 
 
 def like_sized(pool: Sequence[ModelSource], private: Mapping[Path, SuiteModel], count: int) -> list[ModelSource]:
@@ -93,19 +93,15 @@ def like_sized(pool: Sequence[ModelSource], private: Mapping[Path, SuiteModel], 
     """
     ordered = sorted({source.path: source for source in pool}.values(), key=lambda it: (size_of(it), it.path))
     wanted = max(_FEWEST_OF_A_SIZE, 2 * count + 1)
-    classes = [ordered[first : first + wanted] for first in range(0, len(ordered), wanted)]
-    if len(classes) > 1 and len(classes[-1]) < wanted:
-        last = classes.pop()
-        classes[-1] = [*classes[-1], *last]
-    places = {source.path: number for number, held in enumerate(classes) for source in held}
-    if not classes:
-        return []
-    first_sizes = [size_of(held[0]) for held in classes[1:]]
-    numbers = {
-        places[path] if path in places else bisect(first_sizes, _size(model.decomposition))
+    # The last class has the rest, too.
+    last = max(0, len(ordered) // wanted - 1)
+    classes = {source.path: min(place // wanted, last) for place, source in enumerate(ordered)}
+    first_sizes = [size_of(ordered[number * wanted]) for number in range(1, last + 1)]
+    chosen = {
+        classes[path] if path in classes else bisect(first_sizes, _size(model.decomposition))
         for path, model in private.items()
     }
-    return [source for number in sorted(numbers) for source in classes[number] if source.path not in private]
+    return [source for source in ordered if classes[source.path] in chosen and source.path not in private]
 
 
 def size_of(source: ModelSource) -> float:

@@ -1,9 +1,10 @@
 """Import files of results, one by one or all of a folder: a gallery, in which a team publishes them."""
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import BinaryIO
 
@@ -86,71 +87,66 @@ def import_paths(store: ResultsDatabase, paths: Sequence[Path], trust: Trust) ->
     A file that cannot be imported raises an error if the user named it. In a folder it is named, and the others are
     imported.
     """
-    importer = _Importer(store, trust)
-    done = tuple(importer.folder(path) if path.is_dir() else importer.named_file(path) for path in paths)
+    # Results by others may not be of this host under another description, even before it has any of its own.
+    take = partial(_imported, store, trust, References.of(store.generation, fingerprint()))
+    done = tuple(_folder(path, take) if path.is_dir() else _named_file(path, take) for path in paths)
     store.refresh()
     sources = {uuid: it.source for one in done for it in one.files for uuid in it.report.results}
     return Imported(done, conflicting_claims(store, sources))
 
 
-class _Importer:
-    """Imports files into a store that it has read once."""
+# Imports an open file under a name.
+_Take = Callable[[Path, str, BinaryIO], ImportedFile]
 
-    def __init__(self, store: ResultsDatabase, trust: Trust) -> None:
-        self._store = store
-        self._trust = trust
-        # Results by others may not be of this host under another description, even before it has any of its own.
-        self._known = References.of(store.generation, fingerprint())
 
-    def named_file(self, path: Path) -> ImportedPath:
-        """Import a file that the user named."""
-        if has_suite_results(path):
-            raise GalleryError(
-                f"{path} has results of a suite: `dlbricks suite import` imports them, where the suite was exported"
-            )
+def _named_file(path: Path, take: _Take) -> ImportedPath:
+    """Import a file that the user named."""
+    if has_suite_results(path):
+        raise GalleryError(
+            f"{path} has results of a suite: `dlbricks suite import` imports them, where the suite was exported"
+        )
+    try:
+        file = open_regular(path)
+    except OSError as error:
+        raise ExchangeError(f"cannot read {path}: {error.strerror}") from error
+    with file:
+        return ImportedPath(path, [take(path, printable(path.name), file)])
+
+
+def _folder(folder: Path, take: _Take) -> ImportedPath:
+    """Import all files of results in a folder and its folders."""
+    found = ImportedPath(folder, [], is_folder=True)
+    for path in _candidates(folder):
+        name = printable(str(path.relative_to(folder)))
         try:
-            file = open_regular(path)
+            with open_regular(path, follow_links=False) as file:
+                if signature_beside(path) is None and not is_export(file):
+                    found.ignored += 1
+                    continue
+                found.files.append(take(path, name, file))
         except OSError as error:
-            raise ExchangeError(f"cannot read {path}: {error.strerror}") from error
-        with file:
-            return ImportedPath(path, [self._import(path, printable(path.name), file)])
+            found.files.append(ImportedFile(path, name, refusal=f"cannot read {path}: {error.strerror}"))
+        except (ExchangeError, OtherVersionError, SignatureError) as error:
+            found.files.append(ImportedFile(path, name, refusal=str(error)))
+    if not found.files:
+        raise GalleryError(
+            f"{folder} has no files of results: they are written by `dlbricks results export`, and end in .json "
+            "or .json.gz"
+        )
+    return found
 
-    def folder(self, folder: Path) -> ImportedPath:
-        """Import all files of results in a folder and its folders."""
-        found = ImportedPath(folder, [], is_folder=True)
-        for path in _candidates(folder):
-            name = printable(str(path.relative_to(folder)))
-            try:
-                with open_regular(path, follow_links=False) as file:
-                    if signature_beside(path) is None and not is_export(file):
-                        found.ignored += 1
-                        continue
-                    found.files.append(self._import(path, name, file))
-            except OSError as error:
-                found.files.append(ImportedFile(path, name, refusal=f"cannot read {path}: {error.strerror}"))
-            except (ExchangeError, OtherVersionError, SignatureError) as error:
-                found.files.append(ImportedFile(path, name, refusal=str(error)))
-        if not found.files:
-            raise GalleryError(
-                f"{folder} has no files of results: they are written by `dlbricks results export`, and end in .json "
-                "or .json.gz"
-            )
-        return found
 
-    def _import(self, path: Path, name: str, file: BinaryIO) -> ImportedFile:
-        signature = None if self._trust.ignored else signature_beside(path)
-        if signature is None and self._trust.required:
-            raise SignatureError(f"{path} is not signed: ask its author for a signature, FILE.sig or FILE.minisig")
-        with (
-            nullcontext((file, "")) if signature is None else verified(path, file, signature, self._trust.signers) as (
-                content,
-                signer,
-            )
-        ):
-            self._known = self._known.without_disputes()
-            imported = ImportedFile(path, name, signer=signer)
-            imported.report = import_file(self._store, path, content, imported.source, self._known)
-        return imported
+def _imported(
+    store: ResultsDatabase, trust: Trust, known: References, path: Path, name: str, file: BinaryIO
+) -> ImportedFile:
+    signature = None if trust.ignored else signature_beside(path)
+    if signature is None and trust.required:
+        raise SignatureError(f"{path} is not signed: ask its author for a signature, FILE.sig or FILE.minisig")
+    opened = nullcontext((file, "")) if signature is None else verified(path, file, signature, trust.signers)
+    with opened as (content, signer):
+        imported = ImportedFile(path, name, signer=signer)
+        imported.report = import_file(store, path, content, imported.source, known)
+    return imported
 
 
 def _candidates(folder: Path) -> Iterator[Path]:

@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import replace
+from functools import cache
 from math import prod
 
 from dlbricks_tui.bricks.contexts import feeding_layers
@@ -26,7 +27,7 @@ from dlbricks_tui.models.mxnet_file import (
 from dlbricks_tui.models.mxnet_layers import SHAPE_ATTRIBUTE, Role, build_graph
 from dlbricks_tui.models.neutral import LiteralError, parse_tuple
 from dlbricks_tui.runtime.errors import WorkerLostError, WorkerRefusedError
-from dlbricks_tui.share.errors import BrokenBrickError, UnsuitableLayersError
+from dlbricks_tui.share.errors import BrokenBrickError, UnsuitableLayersError, refuse_too_large
 from dlbricks_tui.share.mxnet_network import (
     CONSTANT,
     DATA,
@@ -82,77 +83,7 @@ def _part(graph: LayerGraph, chosen: Sequence[int]) -> LayerGraph:
     )
 
 
-class Fuser:
-    """Fuses written operators to layers again, as the runtime fuses them.
-
-    Each layer is fused alone, because layers in one graph would fuse with each other. Equal layers are fused once.
-    """
-
-    def __init__(self, framework: Framework) -> None:
-        self._framework = framework
-        self._known: dict[bytes, LayerGraph] = {}
-
-    def fused(self, graph: LayerGraph) -> LayerGraph:
-        """Return the graph with a fused layer instead of each written one."""
-        layers: list[Layer] = []
-        # The outputs of a layer may have other numbers once it is fused.
-        moved = {Feed(None, number): Feed(None, number) for number in range(len(graph.inputs))}
-        for layer in graph.layers:
-            if not layer.operators:
-                found, results = layer, list(range(len(layer.results)))
-            else:
-                alone = self._alone(graph, layer)
-                (found,) = alone.layers
-                # The inputs of the layer alone are named after their numbers in the layer.
-                numbers = [int(each.name.removeprefix(DATA)) for each in alone.inputs]
-                sources = [layer.feeds[numbers[feed.output]] for feed in found.feeds]
-                feeds = tuple([moved[it] for it in sources])
-                # Each layer is fused alone: arrays that it shares with others are no longer known.
-                found = replace(found, index=layer.index, name=layer.name, feeds=feeds, arrays=())
-                results = [head.output for head in alone.heads]
-            layers.append(found)
-            moved |= {Feed(layer.index, number): Feed(layer.index, result) for number, result in enumerate(results)}
-        heads = tuple([moved[head] for head in graph.heads])
-        return LayerGraph(graph.name, Level.FUSED, tuple(layers), graph.inputs, heads)
-
-    def _alone(self, graph: LayerGraph, layer: Layer) -> LayerGraph:
-        content = packed(_only(graph, layer))
-        if content not in self._known:
-            self._known[content] = self._fused_alone(content)
-        return self._known[content]
-
-    def _fused_alone(self, content: bytes) -> LayerGraph:
-        file = parse_symbol(content, "a layer")
-        types = self._framework.infer(file.render(), {}).types
-        variables = [number for number, node in enumerate(file.nodes) if node.is_variable]
-        shapes = {unique_name(number): types[number][0].shape or () for number in variables}
-        answer = self._framework.fuse(file.render(), shapes)
-        fused = parse_symbol(answer.symbol or "", "a fused layer")
-        if not len(fused.nodes) == len(answer.types) == len(answer.parts):
-            raise UnsuitableLayersError("was answered for another graph when it was to be fused")
-        operators = [node.op for node in fused.nodes if not node.is_variable]
-        if len(operators) != 1:
-            raise UnsuitableLayersError(
-                f"is {len(operators)} layers here ({', '.join(operators[:4])}), and must be one"
-            )
-        roles = {}
-        for number, node in enumerate(fused.nodes):
-            if node.is_variable:
-                names = [file.nodes[part].name for part in answer.parts[number]]
-                roles[number] = Role.INPUT if any(name.startswith(DATA) for name in names) else Role.WEIGHT
-        return build_graph(fused, roles, answer, "a fused layer", file)
-
-
-def _only(graph: LayerGraph, layer: Layer) -> LayerGraph:
-    """Return a layer as a separate graph with all its results as outputs."""
-    feeds = tuple([Feed(None, number) for number in range(len(layer.feeds))])
-    inputs = [GraphInput(f"{DATA}{number}", type_of(graph, feed)) for number, feed in enumerate(layer.feeds)]
-    heads = [Feed(0, number) for number in range(len(layer.results))]
-    alone = replace(layer, index=0, name="0", feeds=feeds)
-    return LayerGraph("", graph.level, (alone,), tuple(inputs), tuple(heads))
-
-
-ROLES = {DATA: Role.INPUT, WEIGHT: Role.WEIGHT, CONSTANT: Role.CONSTANT}
+_ROLES = {DATA: Role.INPUT, WEIGHT: Role.WEIGHT, CONSTANT: Role.CONSTANT}
 _VARIABLE = re.compile(rf"({DATA}|{WEIGHT}|{CONSTANT})[0-9]{{1,6}}", re.ASCII)
 _OPERATOR = re.compile(r"op[0-9]{1,6}", re.ASCII)
 _NUMBER = re.compile(r"0|[1-9][0-9]{0,5}", re.ASCII)
@@ -169,7 +100,7 @@ class MXNetReader:
         self._framework = framework
         self._level = level
         self._most_bytes = most_bytes
-        self._fuser = Fuser(framework)
+        self._alone = cache(self._fused_alone)
 
     def read(self, content: bytes) -> LayerGraph:
         """Return the layers of an excerpt; raise BrokenBrickError, whose message completes "brick ... "."""
@@ -195,7 +126,7 @@ class MXNetReader:
         for layer in layers:
             if layer.unmeasurable is not None:
                 raise UnsuitableLayersError(f"cannot be run here: {layer.unmeasurable}")
-        return self._fuser.fused(graph) if self._level is Level.FUSED else graph
+        return self._fused(graph) if self._level is Level.FUSED else graph
 
     def _graph(self, file: SymbolFile, types: Mapping[int, TensorType]) -> LayerGraph:
         shapes = {unique_name(number): found.shape for number, found in types.items() if found.shape is not None}
@@ -204,8 +135,55 @@ class MXNetReader:
             raise UnsuitableLayersError(f"has {len(file.nodes)} nodes, and {len(answer.types)} were answered for")
         self._refuse_too_large(found for outputs in answer.types for found in outputs)
         _refuse_other_types(file, types, answer)
-        roles = {number: ROLES[_role(file.nodes[number])] for number in types}
+        roles = {number: _ROLES[_role(file.nodes[number])] for number in types}
         return build_graph(file, roles, answer, _WHAT_IT_IS)
+
+    def _fused(self, graph: LayerGraph) -> LayerGraph:
+        """Return the graph with a fused layer instead of each written one, as the runtime fuses them.
+
+        Each layer is fused alone, because layers in one graph would fuse with each other. Equal layers are fused once.
+        """
+        layers: list[Layer] = []
+        # The outputs of a layer may have other numbers once it is fused.
+        moved = {Feed(None, number): Feed(None, number) for number in range(len(graph.inputs))}
+        for layer in graph.layers:
+            if not layer.operators:
+                found, results = layer, list(range(len(layer.results)))
+            else:
+                alone = self._alone(packed(_part(graph, [layer.index])))
+                (found,) = alone.layers
+                # The inputs of the layer alone are named after their numbers.
+                entering = outer_feeds([layer])
+                inputs = [entering[int(each.name.removeprefix(DATA))] for each in alone.inputs]
+                feeds = tuple([moved[inputs[feed.output]] for feed in found.feeds])
+                # Each layer is fused alone: arrays that it shares with others are no longer known.
+                found = replace(found, index=layer.index, name=layer.name, feeds=feeds, arrays=())
+                results = [head.output for head in alone.heads]
+            layers.append(found)
+            moved |= {Feed(layer.index, number): Feed(layer.index, result) for number, result in enumerate(results)}
+        heads = tuple([moved[head] for head in graph.heads])
+        return LayerGraph(graph.name, Level.FUSED, tuple(layers), graph.inputs, heads)
+
+    def _fused_alone(self, content: bytes) -> LayerGraph:
+        file = parse_symbol(content, "a layer")
+        types = self._framework.infer(file.render(), {}).types
+        variables = [number for number, node in enumerate(file.nodes) if node.is_variable]
+        shapes = {unique_name(number): types[number][0].shape or () for number in variables}
+        answer = self._framework.fuse(file.render(), shapes)
+        fused = parse_symbol(answer.symbol or "", "a fused layer")
+        if not len(fused.nodes) == len(answer.types) == len(answer.parts):
+            raise UnsuitableLayersError("was answered for another graph when it was to be fused")
+        operators = [node.op for node in fused.nodes if not node.is_variable]
+        if len(operators) != 1:
+            raise UnsuitableLayersError(
+                f"is {len(operators)} layers here ({', '.join(operators[:4])}), and must be one"
+            )
+        roles = {}
+        for number, node in enumerate(fused.nodes):
+            if node.is_variable:
+                names = [file.nodes[part].name for part in answer.parts[number]]
+                roles[number] = Role.INPUT if any(name.startswith(DATA) for name in names) else Role.WEIGHT
+        return build_graph(fused, roles, answer, "a fused layer", file)
 
     def _refuse_too_large(self, tensors: Iterable[TensorType]) -> None:
         needed = sum(
@@ -213,8 +191,7 @@ class MXNetReader:
             for found in tensors
             if found.shape is not None
         )
-        if needed > self._most_bytes:
-            raise UnsuitableLayersError(f"would take {needed / 2**30:.3g} GiB of memory, more than there is")
+        refuse_too_large(needed, self._most_bytes)
 
 
 def _declared_type(node: SymbolNode) -> TensorType:

@@ -4,7 +4,7 @@ Operators are spelled in one way: differences would tell which model or framewor
 """
 
 from collections.abc import Hashable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from dlbricks_tui.models.composites import LAYER_ATTRIBUTE, TIMES_ATTRIBUTE
 from dlbricks_tui.models.graph import Layer, LayerGraph, NativeNode, Operator, Origin, ParamValue, TensorType, Wire
@@ -89,11 +89,8 @@ DTYPES = ("float32", "float64", "float16", "uint8", "int32", "int8", "int64", "b
 DATA, WEIGHT, CONSTANT = "data", "weight", "constant"
 
 
-class _Entry(NamedTuple):
-    """One output of a node of a packed file."""
-
-    node: int
-    output: int
+# One output of a node of a packed file: the numbers of both.
+_Entry = tuple[int, int]
 
 
 def packed(graph: LayerGraph) -> bytes:
@@ -126,7 +123,7 @@ class _Packer:
         # Results of repetitions that no layer reads are outputs: others are left out of the network.
         read = {(node, output) for it in self._nodes for node, output, _ in it["inputs"]}
         repeated = (entry for results in self._results for entries in results[:-1] for entry in entries)
-        heads += [entry for entry in repeated if (entry.node, entry.output) not in read]
+        heads += [entry for entry in repeated if entry not in read]
         return symbol_file(symbol_document(self._nodes, heads))
 
     def _layer(self, layer: Layer, repetition: int) -> list[_Entry]:
@@ -193,7 +190,7 @@ class _Packer:
             "inputs": [[*source, 0] for source in inputs],
         }
         self._nodes.append(node)
-        return [_Entry(len(self._nodes) - 1, output) for output in range(outputs)]
+        return [(len(self._nodes) - 1, output) for output in range(outputs)]
 
     def _variable(self, role: str, found: TensorType, layer: int | None = None) -> _Entry:
         if found.shape is None or found.dtype not in DTYPES:
@@ -204,7 +201,7 @@ class _Packer:
         if layer is not None:
             attributes[LAYER_ATTRIBUTE] = str(layer)
         self._nodes.append({"op": VARIABLE, "name": self._name(role), "attrs": attributes, "inputs": []})
-        return _Entry(len(self._nodes) - 1, 0)
+        return len(self._nodes) - 1, 0
 
     def _name(self, role: str) -> str:
         number = self._counts[role] = self._counts.get(role, -1) + 1

@@ -17,13 +17,14 @@ from dlbricks_tui.models.onnx_arrays import dtype_name
 from dlbricks_tui.models.onnx_constants import INDEX_DTYPES
 from dlbricks_tui.models.onnx_file import graphs_inside, parse_onnx, refuse_too_many_parts
 from dlbricks_tui.models.onnx_inputs import KEY, stated_inputs
-from dlbricks_tui.share.errors import UnsuitableLayersError
+from dlbricks_tui.share.errors import UnsuitableLayersError, refuse_too_large
 from dlbricks_tui.share.onnx_network import (
     ANNOTATIONS,
     DOMAINS,
     LONGEST_LIST,
     MOST_INDICES,
     onnx_network,
+    types_inside,
 )
 
 if TYPE_CHECKING:
@@ -73,10 +74,7 @@ def check_network(content: bytes, most_bytes: int) -> None:
     if not stated.shapes.keys() | stated.values.keys() <= given:
         raise UnsuitableLayersError("states shapes of inputs that it does not have")
     sizes = [*map(prod, stated.shapes.values()), *_sizes(file.nodes, file.weights)]
-    if sum(sizes) * _ITEM_BYTES > most_bytes:
-        raise UnsuitableLayersError(
-            f"would take {sum(sizes) * _ITEM_BYTES / 2**30:.3g} GiB of memory, more than there is"
-        )
+    refuse_too_large(sum(sizes) * _ITEM_BYTES, most_bytes)
     # It refuses unknown operators, attributes and texts.
     onnx_network(file, {name: GraphInput(name, TensorType(shape)) for name, shape in stated.shapes.items()})
 
@@ -142,14 +140,9 @@ def _check_graph(graph: "GraphProto", name: str) -> None:
 
 
 def _check_type(found: "TypeProto") -> None:
-    for axis in found.tensor_type.shape.dim:
+    for axis in (axis for it in types_inside(found) for axis in it.tensor_type.shape.dim):
         if not _AXIS.fullmatch(axis.dim_param):
             raise UnsuitableLayersError(f"has an axis called {axis.dim_param[:40]!r}")
-    for kind in ("sequence_type", "optional_type"):
-        if found.HasField(kind):
-            _check_type(getattr(found, kind).elem_type)
-    if found.HasField("map_type"):
-        _check_type(found.map_type.value_type)
 
 
 def _check_array(array: "TensorProto") -> None:

@@ -19,7 +19,7 @@ from dlbricks_tui.models.onnx_constants import is_if
 from dlbricks_tui.models.onnx_file import reads
 from dlbricks_tui.models.onnx_inputs import axes_of
 from dlbricks_tui.runtime.errors import WorkerLostError, WorkerRefusedError
-from dlbricks_tui.share.errors import BrokenBrickError, ShareError, UnsuitableLayersError
+from dlbricks_tui.share.errors import BrokenBrickError, ShareError, UnsuitableLayersError, refuse_too_large
 from dlbricks_tui.share.onnx_checks import check_network
 from dlbricks_tui.share.onnx_network import file_of, onnx_network
 
@@ -135,9 +135,10 @@ class OnnxReader:
         try:
             check_network(content, self._most_bytes)
             self._draft.write_bytes(content)
-            self._refuse_too_large(self._without_runtime.load(source_of(self._draft)))
+            graph = self._without_runtime.load(source_of(self._draft))
+            refuse_too_large(memory_bytes(graph.layers), self._most_bytes)
             graph = self._loader.load(source_of(self._draft), self._level)
-            self._refuse_too_large(graph)
+            refuse_too_large(memory_bytes(graph.layers), self._most_bytes)
             return graph
         except (UnsuitableLayersError, ModelError, WorkerRefusedError, WorkerLostError) as error:
             raise BrokenBrickError(str(error)) from None
@@ -145,8 +146,3 @@ class OnnxReader:
             raise ShareError(f"cannot write {self._draft}: {error.strerror}; free some space") from error
         finally:
             self._draft.unlink(missing_ok=True)
-
-    def _refuse_too_large(self, graph: LayerGraph) -> None:
-        needed = memory_bytes(graph.layers)
-        if needed > self._most_bytes:
-            raise UnsuitableLayersError(f"would take {needed / 2**30:.3g} GiB of memory, more than there is")

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from dlbricks_tui.bricks.carriers import carrier_of
 from dlbricks_tui.models.composites import KIND_ATTRIBUTE, LAYER_ATTRIBUTE, TIMES_ATTRIBUTE
-from dlbricks_tui.models.graph import Feed, GraphInput, LayerGraph
+from dlbricks_tui.models.graph import Feed, GraphInput, LayerGraph, needed_for
 from dlbricks_tui.models.input_shapes import names_a_batch, names_a_length
 from dlbricks_tui.models.onnx_arrays import dtype_name, is_external
 from dlbricks_tui.models.onnx_constants import COMPUTED, INDEX_DTYPES, ZERO_POINTS, is_if
@@ -28,7 +28,7 @@ from dlbricks_tui.share.errors import UnsuitableLayersError
 from dlbricks_tui.share.mxnet_network import packed_network
 
 if TYPE_CHECKING:
-    from onnx import AttributeProto, GraphProto, NodeProto, TensorProto, TypeProto, ValueInfoProto
+    from onnx import AttributeProto, GraphProto, NodeProto, TensorProto, TypeProto
 
 # ONNX's own operators, and those that ONNX Runtime has in addition. All others run code of their own.
 DOMAINS = frozenset({"", "ai.onnx.ml", "com.microsoft"})
@@ -285,19 +285,13 @@ class Cleaner:
 
     def clean_type(self, found: "TypeProto") -> None:
         """Give the axes of a type other names, which say the same about batches and lengths."""
-        found.denotation = ""
-        if found.HasField("tensor_type"):
-            for axis in found.tensor_type.shape.dim:
+        for it in types_inside(found):
+            it.denotation = ""
+            for axis in it.tensor_type.shape.dim:
                 axis.denotation = ""
                 if name := axis.dim_param:
                     what = "batch" if names_a_batch(name) else "length" if names_a_length(name) else "axis"
                     axis.dim_param = self._axes.setdefault(name, f"{what}{len(self._axes)}")
-        elif found.HasField("sequence_type"):
-            self.clean_type(found.sequence_type.elem_type)
-        elif found.HasField("optional_type"):
-            self.clean_type(found.optional_type.elem_type)
-        elif found.HasField("map_type"):
-            self.clean_type(found.map_type.value_type)
 
     def _check(self, attribute: "AttributeProto", node: "NodeProto") -> None:
         if not _WORD.fullmatch(attribute.name):
@@ -358,6 +352,16 @@ class Cleaner:
         return f"inside{self._names}"
 
 
+def types_inside(found: "TypeProto") -> "Iterator[TypeProto]":
+    """Yield a type, and those of what it holds."""
+    yield found
+    for kind in ("sequence_type", "optional_type"):
+        if found.HasField(kind):
+            yield from types_inside(getattr(found, kind).elem_type)
+    if found.HasField("map_type"):
+        yield from types_inside(found.map_type.value_type)
+
+
 def _declared_attributes(node: "NodeProto", opsets: Mapping[str, int]) -> frozenset[str] | None:
     """Return the attributes that ONNX declares for an operator; None for operators of ONNX Runtime."""
     from onnx import defs
@@ -383,11 +387,62 @@ def _version_of(nodes: "Sequence[NodeProto]", stated: int) -> int:
 
 
 def onnx_network(file: OnnxFile, inputs: Mapping[str, GraphInput]) -> bytes:
-    """Return a graph as a file, which states the shapes and values of these inputs.
+    """Return a graph without names, texts and weights as a file, which states the shapes and values of these inputs.
 
     Raise UnsuitableLayersError for layers that cannot travel.
     """
-    return _Network(file, inputs).content()
+    from onnx import GraphProto, ModelProto, ValueInfoProto
+    from onnx.helper import make_opsetid
+
+    opsets = {**file.opsets, "": _version_of(file.nodes, file.opsets.get("", 1))}
+    tensors: dict[str, str] = {}
+    weights = Weights(file.nodes, opsets[""])
+    cleaner = Cleaner(opsets, weights)
+    nodes = [node for node in file.nodes if not _is_constant(node)]
+    stored = {array.name: array for array in (*file.weights, *map(_array_of, filter(_is_constant, file.nodes)))}
+    used = {name for node in nodes for name in reads(node)}.union(file.outputs)
+    for number, given in enumerate(file.inputs):
+        tensors[given.name] = f"input{number}"
+    for number, name in enumerate(name for name in stored if name in used):
+        tensors[name] = f"weight{number}"
+    for number, node in enumerate(nodes):
+        for place, name in enumerate(node.output):
+            if name:
+                tensors[name] = f"t{number}_{place}"
+    kept = KeptArrays(nodes)
+    graph = GraphProto(name="layers")
+    for given in file.inputs:
+        cleaner.clean_type(graph.input.add(name=tensors[given.name], type=given.type).type)
+    arrays: list[TensorProto] = []
+    written_out = is_written_out(nodes, (stored[name] for name in stored if name in used))
+    for name, array in stored.items():
+        if name in used:
+            if kept.keeps(array):
+                arrays.append(as_it_is(array, tensors[name]))
+            elif kept.is_zero_point(array):
+                arrays.append(zero_points(array, tensors[name]))
+            elif written_out:
+                arrays.append(weights.written_out(array, tensors[name]))
+            else:
+                weights.fill(array, tensors[name], graph.node, arrays)
+    for number, node in enumerate(nodes):
+        weights.change_filled_scale(node)
+        cleaner.clean(node, tensors)
+        cleaner.annotate(node)
+        node.name = f"node{number}"
+        graph.node.append(node)
+    graph.initializer.extend(arrays)
+    graph.output.extend(ValueInfoProto(name=tensors[name]) for name in file.outputs)
+    domains = {node.domain for node in _all_nodes(graph.node)} | {""}
+    model = ModelProto(
+        ir_version=_IR_VERSION,
+        graph=graph,
+        opset_import=[make_opsetid(domain, opsets.get(domain, 1)) for domain in sorted(domains)],
+    )
+    stated = {tensors[name]: given for name, given in inputs.items() if name in tensors}
+    model.metadata_props.add(key=KEY, value=stating(stated))
+    content: bytes = model.SerializeToString(deterministic=True)
+    return gzip.compress(content, mtime=0) if len(content) > _PACKED_FROM else content
 
 
 def file_of(written: LayerGraph) -> OnnxFile:
@@ -395,75 +450,6 @@ def file_of(written: LayerGraph) -> OnnxFile:
     if written.file is None:
         raise UnsuitableLayersError("has no file that is known")
     return parse_onnx(read_onnx(written.file, written.name), written.name)
-
-
-class _Network:
-    """A model whose names, texts and weights are replaced."""
-
-    def __init__(self, file: OnnxFile, inputs: Mapping[str, GraphInput]) -> None:
-        self._file = file
-        self._inputs = inputs
-        self._opsets = {**file.opsets, "": _version_of(file.nodes, file.opsets.get("", 1))}
-        self._tensors: dict[str, str] = {}
-        self._weights = Weights(file.nodes, self._opsets[""])
-        self._cleaner = Cleaner(self._opsets, self._weights)
-
-    def content(self) -> bytes:
-        """Return the file."""
-        from onnx import GraphProto, ModelProto, ValueInfoProto
-        from onnx.helper import make_opsetid
-
-        file = self._file
-        nodes = [node for node in file.nodes if not _is_constant(node)]
-        stored = {array.name: array for array in (*file.weights, *map(_array_of, filter(_is_constant, file.nodes)))}
-        used = {name for node in nodes for name in reads(node)}.union(file.outputs)
-        for number, given in enumerate(file.inputs):
-            self._tensors[given.name] = f"input{number}"
-        for number, name in enumerate(name for name in stored if name in used):
-            self._tensors[name] = f"weight{number}"
-        for number, node in enumerate(nodes):
-            for place, name in enumerate(node.output):
-                if name:
-                    self._tensors[name] = f"t{number}_{place}"
-        kept = KeptArrays(nodes)
-        graph = GraphProto(name="layers", input=map(self._input, file.inputs))
-        arrays: list[TensorProto] = []
-        written_out = is_written_out(nodes, (stored[name] for name in stored if name in used))
-        for name, array in stored.items():
-            if name in used:
-                if kept.keeps(array):
-                    arrays.append(as_it_is(array, self._tensors[name]))
-                elif kept.is_zero_point(array):
-                    arrays.append(zero_points(array, self._tensors[name]))
-                elif written_out:
-                    arrays.append(self._weights.written_out(array, self._tensors[name]))
-                else:
-                    self._weights.fill(array, self._tensors[name], graph.node, arrays)
-        for number, node in enumerate(nodes):
-            self._weights.change_filled_scale(node)
-            self._cleaner.clean(node, self._tensors)
-            self._cleaner.annotate(node)
-            node.name = f"node{number}"
-            graph.node.append(node)
-        graph.initializer.extend(arrays)
-        graph.output.extend(ValueInfoProto(name=self._tensors[name]) for name in file.outputs)
-        domains = {node.domain for node in _all_nodes(graph.node)} | {""}
-        model = ModelProto(
-            ir_version=_IR_VERSION,
-            graph=graph,
-            opset_import=[make_opsetid(domain, self._opsets.get(domain, 1)) for domain in sorted(domains)],
-        )
-        inputs = {self._tensors[name]: given for name, given in self._inputs.items() if name in self._tensors}
-        model.metadata_props.add(key=KEY, value=stating(inputs))
-        content: bytes = model.SerializeToString(deterministic=True)
-        return gzip.compress(content, mtime=0) if len(content) > _PACKED_FROM else content
-
-    def _input(self, given: "ValueInfoProto") -> "ValueInfoProto":
-        from onnx import ValueInfoProto
-
-        found = ValueInfoProto(name=self._tensors[given.name], type=given.type)
-        self._cleaner.clean_type(found.type)
-        return found
 
 
 def _is_constant(node: "NodeProto") -> bool:
@@ -542,23 +528,18 @@ def _shortened(file: OnnxFile, written: LayerGraph) -> OnnxFile | None:
     left_out = {layer.nodes[0] for layer in written.layers if layer.index not in set(carrier.origin)}
     outputs = tuple(dict.fromkeys(tensor(in_model(head)) for head in carrier.graph.heads))
     writers = {name: number for number, node in enumerate(file.nodes) for name in node.output if name}
-    needed: set[int] = set()
-    waiting = [instead.get(name, name) for name in outputs]
-    while waiting:
-        number = writers.get(waiting.pop())
-        if number is None or number in needed:
-            continue
-        if number in left_out:
-            return None
-        needed.add(number)
-        waiting += [instead.get(name, name) for name in reads(file.nodes[number])]
-    nodes = []
-    for number in sorted(needed):
-        node = file.nodes[number]
+
+    def sources(names: Iterable[str]) -> list[int]:
+        return [writers[it] for it in (instead.get(name, name) for name in names) if it in writers]
+
+    needed = needed_for(sources(outputs), [sources(reads(node)) for node in file.nodes])
+    if needed & left_out:
+        return None
+    nodes = [file.nodes[number] for number in sorted(needed)]
+    for node in nodes:
         if any(name in instead for name in reads(node)):
             if any(True for _ in graphs_inside(node)):
                 return None
             for place, name in enumerate(node.input):
                 node.input[place] = instead.get(name, name)
-        nodes.append(node)
     return replace(file, nodes=tuple(nodes), outputs=outputs)

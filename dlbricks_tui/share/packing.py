@@ -67,22 +67,19 @@ class Packing:
     def packed(self, model: SuiteModel, bricks: Mapping[str, Occurrence]) -> Iterator[PackedBrick]:
         """Pack some bricks of a model, each once."""
         cold = model.decomposition.graph.weight_bytes > FAR_BYTES
+        excerpts, refusal = None, ""
         try:
-            excerpts, why = model.excerpts(), ""
-        except UnsuitableLayersError as refusal:
-            excerpts, why = None, str(refusal)
+            excerpts = model.excerpts()
+        except UnsuitableLayersError as error:
+            refusal = str(error)
         for key, occurrence in bricks.items():
-            (layer,) = occurrence.sequence.layers
-            canonical = occurrence.brick.canonical
-            if excerpts is None:
-                yield PackedBrick(key, canonical, reason=why)
-                continue
-            try:
-                content = self._smallest(excerpts.around(layer), key)
-            except UnsuitableLayersError as refusal:
-                yield PackedBrick(key, canonical, reason=str(refusal))
-            else:
-                yield PackedBrick(key, canonical, cold, content)
+            content, reason = b"", refusal
+            if excerpts is not None:
+                try:
+                    content = self._smallest(excerpts.around(*occurrence.sequence.layers), key)
+                except UnsuitableLayersError as error:
+                    reason = str(error)
+            yield PackedBrick(key, occurrence.brick.canonical, cold, content, reason)
 
     def _smallest(self, excerpts: Iterator[bytes], brick: str) -> bytes:
         why = "belongs to no node of the file"

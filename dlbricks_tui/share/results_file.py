@@ -5,7 +5,7 @@ which of them are the owner's.
 """
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
@@ -18,7 +18,7 @@ from dlbricks_tui.runtime.traits import TRAITS
 from dlbricks_tui.share.errors import ShareError
 from dlbricks_tui.share.suite_files import SuiteKey, is_id, is_key, sha256
 from dlbricks_tui.store.database import ResultsDatabase, Source, numbered
-from dlbricks_tui.store.documents import BrokenDocumentError, to_document, to_record
+from dlbricks_tui.store.documents import BrokenDocumentError, hash_of, to_document, to_record
 from dlbricks_tui.store.records import (
     ANY_CONTEXT,
     BrickForm,
@@ -43,23 +43,8 @@ def checked_record(kind: type[Kind], document: Any) -> Kind:
     record = to_record(document)
     if not isinstance(record, kind):
         raise ValueError(f"has a {type(record).__name__} where a {kind.__name__} belongs")
-    texts = [text for text in _texts(to_document(record)) if len(text) > LONGEST_TEXT]
-    if texts:
-        raise ValueError(f"has a {kind.__name__} with a text of {len(texts[0]):,} letters")
-    check_plausible(record)
+    check_plausible(record, LONGEST_TEXT)
     return record
-
-
-def _texts(value: object) -> Iterator[str]:
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, dict):
-        for name, each in value.items():
-            yield name
-            yield from _texts(each)
-    elif isinstance(value, list | tuple):
-        for each in value:
-            yield from _texts(each)
 
 
 FORMAT = "dlbricks-suite-results"
@@ -264,10 +249,10 @@ def import_results(store: ResultsDatabase, key: SuiteKey, results: SuiteResults,
             bricks.append([replace(each, brick=it.brick, run=run) for each in part.measured[name]])
         for name, it in failed.items():
             # The id is a hash of the content, so that importing again finds it.
-            known_by = json.dumps([run, results.system.id, part.runtime.id, it.brick, part.failed[name]])
+            content = [run, results.system.id, part.runtime.id, it.brick, part.failed[name]]
             failures.append(
                 Failure(
-                    uuid=sha256(known_by.encode())[:32],
+                    uuid=hash_of(content),
                     brick=it.brick,
                     context=ANY_CONTEXT,
                     system=results.system.id,

@@ -6,6 +6,7 @@ says what the ids stand for, stays in the owner's data folder.
 
 import hashlib
 import hmac
+import io
 import json
 import os
 import random
@@ -17,7 +18,6 @@ import struct
 import zipfile
 import zlib
 from collections.abc import Mapping
-from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -92,17 +92,10 @@ class Manifest:
 
     def text(self) -> str:
         """Return the file's text, with one brick per line."""
-        head = {
-            "format": FORMAT,
-            "schema": SCHEMA,
-            "suite": self.suite,
-            "level": self.level.value,
-            "precision": self.precision.value,
-            "frameworks": self.frameworks,
-        }
-        lines = [f"{json.dumps(name)}:{json.dumps(value)}" for name, value in head.items()]
-        bricks = ",\n".join(json.dumps(asdict(brick), separators=(",", ":")) for brick in self.bricks)
-        return "{\n" + ",\n".join(lines) + f',\n"bricks":[\n{bricks}\n]\n' + "}\n"
+        document = {"format": FORMAT, "schema": SCHEMA, **asdict(self)}
+        bricks = ",\n".join(json.dumps(brick, separators=(",", ":")) for brick in document.pop("bricks"))
+        head = ",\n".join(f"{json.dumps(name)}:{json.dumps(value)}" for name, value in document.items())
+        return "{\n" + head + f',\n"bricks":[\n{bricks}\n]\n' + "}\n"
 
 
 def is_id(value: object) -> bool:
@@ -164,32 +157,26 @@ def _brick(number: int, raw: Any) -> SuiteBrick:
 
 
 class Suite:
-    """A suite with a checked manifest. Leaving the `with` block closes its file."""
+    """A suite with a checked manifest."""
 
-    def __init__(self, path: Path, manifest: bytes, where: str, opened: ExitStack) -> None:
+    def __init__(self, path: Path, where: str) -> None:
         self.path = path
+        manifest = self._read(MANIFEST, MOST_MANIFEST_BYTES)
         self.manifest = read_manifest(manifest, where)
         self.sha256 = sha256(manifest)
-        self._opened = opened
-
-    def __enter__(self) -> "Suite":
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._opened.close()
 
     def network(self, brick: SuiteBrick) -> bytes:
         """Return the file of a brick, checked against the manifest."""
         name = network_name(brick)
         try:
-            content = self._network(name, brick.bytes)
+            content = self._read(f"{NETWORKS}/{name}", brick.bytes)
         except BrokenSuiteError as error:
             raise BrokenBrickError(str(error)) from None
         if len(content) != brick.bytes or sha256(content) != brick.sha256:
             raise BrokenBrickError(f"{name} is not the file that the manifest describes")
         return content
 
-    def _network(self, name: str, most_bytes: int) -> bytes:
+    def _read(self, name: str, most_bytes: int) -> bytes:
         raise NotImplementedError
 
 
@@ -202,47 +189,63 @@ class SuiteFolder(Suite):
     """A suite in a folder."""
 
     def __init__(self, path: Path) -> None:
-        manifest = _content(path, (), MANIFEST, MOST_MANIFEST_BYTES)
-        super().__init__(path, manifest, str(path / MANIFEST), ExitStack())
+        super().__init__(path, str(path / MANIFEST))
 
-    def _network(self, name: str, most_bytes: int) -> bytes:
-        return _content(self.path, (NETWORKS,), name, most_bytes)
+    def _read(self, name: str, most_bytes: int) -> bytes:
+        """Return the content of a regular file in the folder; refuse links and larger files."""
+        where, (*folders, file_name) = self.path / name, name.split("/")
+        handles: list[int] = []
+        try:
+            handles.append(os.open(self.path, os.O_RDONLY | os.O_DIRECTORY))
+            for folder in folders:
+                handles.append(os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=handles[-1]))
+            # Opening a pipe would block.
+            handles.append(os.open(file_name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=handles[-1]))
+            found = os.fstat(handles[-1])
+            if not stat.S_ISREG(found.st_mode):
+                raise BrokenSuiteError(f"{where} is not a regular file")
+            if found.st_size > most_bytes:
+                raise BrokenSuiteError(f"{where} holds {found.st_size:,} bytes, and at most {most_bytes:,} are allowed")
+            with os.fdopen(handles.pop(), "rb") as file:
+                return file.read(most_bytes + 1)
+        except FileNotFoundError:
+            raise BrokenSuiteError(f"{where} is missing; give the folder that `dlbricks suite export` wrote") from None
+        except NotADirectoryError:
+            raise BrokenSuiteError(f"{where}: this is not a folder, or it is a link") from None
+        except OSError as error:
+            # ELOOP: it is a link, which is not followed.
+            raise BrokenSuiteError(f"{where} cannot be read, or is a link: {error.strerror}") from None
+        finally:
+            for handle in handles:
+                os.close(handle)
 
 
 class SuiteArchive(Suite):
-    """A suite in a zip file, of which nothing is unpacked to a disk."""
+    """A suite in a zip file, which is read into the memory; nothing of it is unpacked to a disk."""
 
     def __init__(self, path: Path) -> None:
-        self.path = path
-        with ExitStack() as opened:
-            try:
-                file = opened.enter_context(open_regular(path))
+        try:
+            with open_regular(path) as file:
                 if os.fstat(file.fileno()).st_size > _MOST_ARCHIVE_BYTES:
                     raise BrokenSuiteError(f"{path} holds more than {_MOST_ARCHIVE_BYTES >> 20} MiB")
-                _refuse_other_archives(file, path)
-                self._zip = opened.enter_context(zipfile.ZipFile(file))
-                self._members = {member.filename: member for member in self._zip.infolist()}
-                manifest = self._read(MANIFEST, MOST_MANIFEST_BYTES)
-            except _NO_ZIP as error:
-                raise BrokenSuiteError(
-                    f"{path} is not a suite, or is damaged ({error}); give the file or folder that "
-                    "`dlbricks suite export` wrote"
-                ) from None
-            except OSError as error:
-                raise BrokenSuiteError(f"cannot read {path}: {error.strerror}") from None
-            if len(self._members) != len(self._zip.infolist()):
-                raise BrokenSuiteError(f"{path} has two files of one name")
-            super().__init__(path, manifest, f"{MANIFEST} in {path}", opened)
-            described = {f"{NETWORKS}/{network_name(brick)}" for brick in self.manifest.bricks}
-            for other in self._members.keys() - described - {MANIFEST, f"{NETWORKS}/"}:
-                raise BrokenSuiteError(f"{path} holds {other[:80]!r}, which its manifest does not describe")
-            self._opened = opened.pop_all()
-
-    def _network(self, name: str, most_bytes: int) -> bytes:
+                content = file.read(_MOST_ARCHIVE_BYTES)
+        except OSError as error:
+            raise BrokenSuiteError(f"cannot read {path}: {error.strerror}") from None
         try:
-            return self._read(f"{NETWORKS}/{name}", most_bytes)
-        except (*_NO_ZIP, OSError, BrokenSuiteError) as error:
-            raise BrokenSuiteError(f"{name} cannot be read: {error}") from None
+            _refuse_other_archives(content, path)
+            self._zip = zipfile.ZipFile(io.BytesIO(content))
+        except _NO_ZIP as error:
+            raise BrokenSuiteError(
+                f"{path} is not a suite, or is damaged ({error}); give the file or folder that "
+                "`dlbricks suite export` wrote"
+            ) from None
+        self._members = {member.filename: member for member in self._zip.infolist()}
+        if len(self._members) != len(self._zip.infolist()):
+            raise BrokenSuiteError(f"{path} has two files of one name")
+        super().__init__(path, f"{MANIFEST} in {path}")
+        described = {f"{NETWORKS}/{network_name(brick)}" for brick in self.manifest.bricks}
+        for other in self._members.keys() - described - {MANIFEST, f"{NETWORKS}/"}:
+            raise BrokenSuiteError(f"{path} holds {other[:80]!r}, which its manifest does not describe")
 
     def _read(self, name: str, most_bytes: int) -> bytes:
         member = self._members.get(name)
@@ -250,9 +253,12 @@ class SuiteArchive(Suite):
             raise BrokenSuiteError(f"{name} is missing in {self.path}")
         if member.flag_bits & _ENCRYPTED or member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
             raise BrokenSuiteError(f"{name} in {self.path} is encrypted, or packed in an unusual way")
-        with self._zip.open(member) as file:
-            # Whatever size the list of contents tells.
-            content = file.read(most_bytes + 1)
+        try:
+            with self._zip.open(member) as file:
+                # Whatever size the list of contents tells.
+                content = file.read(most_bytes + 1)
+        except _NO_ZIP as error:
+            raise BrokenSuiteError(f"{name} in {self.path} cannot be read: {error}") from None
         if len(content) > most_bytes:
             raise BrokenSuiteError(f"{name} in {self.path} holds more than {most_bytes:,} bytes")
         return content
@@ -271,12 +277,9 @@ _NO_ZIP = (
 )
 
 
-def _refuse_other_archives(file: BinaryIO, path: Path) -> None:
+def _refuse_other_archives(content: bytes, path: Path) -> None:
     """Refuse a zip file with a huge list of contents before it is read, and parts that we do not write."""
-    size = file.seek(0, os.SEEK_END)
-    file.seek(max(0, size - _END.size - _END_64_BYTES))
-    end = file.read()
-    file.seek(0)
+    end = content[-_END.size - _END_64_BYTES :]
     if len(end) < _END.size or end[-_END.size :][:4] != _END_SIGNATURE or end.startswith(_END_64_SIGNATURE):
         raise zipfile.BadZipFile("its end is missing, or is another one than ours")
     contents_bytes = _END.unpack(end[-_END.size :])[5]
@@ -342,35 +345,6 @@ def _write_folder(path: Path, files: Mapping[str, bytes]) -> None:
         draft.replace(path)
     finally:
         shutil.rmtree(draft, ignore_errors=True)
-
-
-def _content(path: Path, within: tuple[str, ...], name: str, most_bytes: int) -> bytes:
-    """Return the content of a regular file in the folder; refuse links and larger files."""
-    where = path.joinpath(*within, name)
-    handles: list[int] = []
-    try:
-        handles.append(os.open(path, os.O_RDONLY | os.O_DIRECTORY))
-        for part in within:
-            handles.append(os.open(part, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=handles[-1]))
-        # Opening a pipe would block.
-        handles.append(os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=handles[-1]))
-        found = os.fstat(handles[-1])
-        if not stat.S_ISREG(found.st_mode):
-            raise BrokenSuiteError(f"{where} is not a regular file")
-        if found.st_size > most_bytes:
-            raise BrokenSuiteError(f"{where} holds {found.st_size:,} bytes, and at most {most_bytes:,} are allowed")
-        with os.fdopen(handles.pop(), "rb") as file:
-            return file.read(most_bytes + 1)
-    except FileNotFoundError:
-        raise BrokenSuiteError(f"{where} is missing; give the folder that `dlbricks suite export` wrote") from None
-    except NotADirectoryError:
-        raise BrokenSuiteError(f"{where}: this is not a folder, or it is a link") from None
-    except OSError as error:
-        # ELOOP: it is a link, which is not followed.
-        raise BrokenSuiteError(f"{where} cannot be read, or is a link: {error.strerror}") from None
-    finally:
-        for handle in handles:
-            os.close(handle)
 
 
 KEY_FORMAT = "dlbricks-suite-key"

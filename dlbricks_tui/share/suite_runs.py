@@ -31,7 +31,6 @@ from dlbricks_tui.runs.planning import Models
 from dlbricks_tui.runs.request import RunRequest, read_request
 from dlbricks_tui.runs.run import RunOutcome, execute
 from dlbricks_tui.runs.work import RunSession, Workplace
-from dlbricks_tui.runtime.runtime import Runtime
 from dlbricks_tui.runtime.traits import Format
 from dlbricks_tui.runtime.variant import Precision
 from dlbricks_tui.share.errors import BrokenBrickError, ShareError
@@ -69,17 +68,17 @@ class PreparedSuite:
 def read_suite(path: Path, session: RunSession) -> Models:
     """Return the bricks of a suite that a runtime can run; report and leave out those that cannot be read."""
     file = session.folder.path / _FILE
-    with open_suite(path) as suite:
-        models, refused = _networks(suite, session)
-        keys = {key.brick: key for key in keys_of(models, method=session.request.method) if key.brick}
-        # Beside the parts that the run has read before.
-        earlier = read_prepared(session.folder)
-        part = PreparedPart({name: (key.brick, key.context) for name, key in keys.items()}, refused)
-        parts = {**({} if earlier is None else earlier.parts), session.request.runtime.identity: part}
-        try:
-            write_atomically(file, encoded(PreparedSuite(suite.manifest.suite, suite.sha256, parts)) + "\n")
-        except OSError as error:
-            raise ShareError(f"cannot write {file}: {error.strerror}; free some space") from error
+    suite = open_suite(path)
+    models, refused = _networks(suite, session)
+    keys = {key.brick: key for key in keys_of(models, method=session.request.method) if key.brick}
+    # Beside the parts that the run has read before.
+    earlier = read_prepared(session.folder)
+    part = PreparedPart({name: (key.brick, key.context) for name, key in keys.items()}, refused)
+    parts = {**({} if earlier is None else earlier.parts), session.request.runtime.identity: part}
+    try:
+        write_atomically(file, encoded(PreparedSuite(suite.manifest.suite, suite.sha256, parts)) + "\n")
+    except OSError as error:
+        raise ShareError(f"cannot write {file}: {error.strerror}; free some space") from error
     return models
 
 
@@ -104,10 +103,8 @@ def _networks(suite: Suite, session: RunSession) -> tuple[Models, Mapping[str, s
     bricks = [brick for brick in suite.manifest.bricks if brick.format is form]
     found: dict[bool, list[LayerGraph]] = {False: [], True: []}
     refused: dict[str, str] = {}
-    with (
-        _framework(session, runtime) as framework,
-        TemporaryDirectory(prefix="excerpts-", dir=session.folder.path) as drafts,
-    ):
+    worker = WorkerFramework(runtime.limited_to(limit), session.folder.worker_log, session.place.worker_program)
+    with worker as framework, TemporaryDirectory(prefix="excerpts-", dir=session.folder.path) as drafts:
         loader = Loader(cache, framework, framework)
         of_onnx, of_mxnet = OnnxReader(loader, level, Path(drafts), limit), MXNetReader(framework, level, limit)
         reader = of_onnx if form is Format.ONNX else of_mxnet
@@ -123,11 +120,6 @@ def _networks(suite: Suite, session: RunSession) -> tuple[Models, Mapping[str, s
         joined = joined_excerpts(found[False], found[True])
         cut = [replace(cut_model(decompose(it.graph, cache=loader.cache)), edges=it.edges) for it in joined]
         return tuple(cut), refused
-
-
-def _framework(session: RunSession, runtime: Runtime) -> WorkerFramework:
-    limited = runtime.limited_to(session.memory_limit_bytes)
-    return WorkerFramework(limited, session.folder.worker_log, session.place.worker_program)
 
 
 def execute_any(

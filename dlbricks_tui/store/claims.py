@@ -1,17 +1,17 @@
 """Claims of different files, or of a file and this store, that contradict each other."""
 
-from collections.abc import Iterator, Mapping
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dlbricks_tui.store.change import MOST_APART, SIGNIFICANT
 from dlbricks_tui.store.columns import Summary, summaries_of
 from dlbricks_tui.store.database import ResultsDatabase, Source
 from dlbricks_tui.store.documents import DamagedResultError
-from dlbricks_tui.store.index import ORIGIN_COLUMN, RESULT_TABLES, Index, Rows
+from dlbricks_tui.store.index import ORIGIN_COLUMN, RESULT_TABLES
 from dlbricks_tui.store.records import Import, Timed
 from dlbricks_tui.store.selections import numbered
 from dlbricks_tui.store.statistics import adjusted, rank_sum_p_value
@@ -60,69 +60,44 @@ def conflicting_claims(store: ResultsDatabase, sources: Mapping[str, Source]) ->
     index = store.generation.index
     rows = index.rows_of(*RESULT_TABLES)
     rows = rows[index.column("good")[rows]]
-    files = {row: source for uuid, source in sources.items() if (row := index.row_of_uuid(uuid)) is not None}
+    origins = index.column(ORIGIN_COLUMN)
     # A store without imports has no claims of others.
-    if not len(rows) or not index.column(ORIGIN_COLUMN)[rows].any():
+    if not origins[rows].any():
         return ()
-    listed = dict.fromkeys((_NO_FILE, *sources.values()))
-    numbers = {source: number for number, source in enumerate(listed)}
-    source_of_row = np.zeros(index.rows, dtype=np.int64)
-    for row, source in files.items():
-        source_of_row[row] = numbers[source]
-    # Then the files of earlier imports.
-    unknown = set(rows[(index.column(ORIGIN_COLUMN)[rows] > 0) & (source_of_row[rows] == 0)].tolist())
-    for record in store.records(Import) if unknown else []:
-        imported = Source(record.file, record.signer)
-        for uuid in record.records:
-            if (of_other := index.row_of_uuid(uuid)) in unknown and of_other is not None:
-                source_of_row[of_other] = numbers.setdefault(imported, len(numbers))
-    # Own results that a file has, too, are no claims of others.
-    own = index.column(ORIGIN_COLUMN)[rows] == 0
-    of_rows = np.where(own, 0, source_of_row[rows])
-    asked = np.zeros(index.rows, dtype=np.bool_)
-    asked[list(files)] = True
-    found = _differing(index, rows, of_rows, asked)
-    names = list(numbers)
-    return tuple(_tested(store, [[(row, names[number].file) for row, number in it] for it in found]))
+    asked: dict[int | None, Source] = {
+        row: source for uuid, source in sources.items() if (row := index.row_of_uuid(uuid)) is not None
+    }
+    # Beside them the files of earlier imports.
+    files = {index.row_of_uuid(uuid): Source(it.file, it.signer) for it in store.records(Import) for uuid in it.records}
+    files.update(asked)
+    rows = rows[np.argsort(index.column("when")[rows], kind="stable")]
+    # The newest row of each subject and source.
+    newest: defaultdict[int, dict[Source, int]] = defaultdict(dict)
+    for row, subject in zip(rows.tolist(), numbered(index, _SAME, rows).tolist(), strict=True):
+        # Own results that a file has, too, are no claims of others.
+        newest[subject][files.get(row, _NO_FILE) if origins[row] else _NO_FILE] = row
+    found = []
+    for claimed in newest.values():
+        if len(claimed) > 1 and not asked.keys().isdisjoint(claimed.values()):
+            low, high, mean = (index.column(it)[[*claimed.values()]] for it in ("low_ms", "high_ms", "trimmed_mean_ms"))
+            ratio = mean.max() / mean.min() if mean.min() else 0.0
+            if low.max() > high.min() and ratio >= 1 + MOST_APART:
+                found.append((ratio, claimed))
+    found.sort(key=lambda it: it[0], reverse=True)
+    return tuple(_tested(store, [claimed for _, claimed in found[:_MOST_TESTED]]))
 
 
-def _differing(
-    index: Index, rows: Rows, sources: NDArray[np.int64], asked: NDArray[np.bool_]
-) -> list[list[tuple[int, int]]]:
-    """Return the newest result of each source, as row and source, of the subjects whose intervals contradict."""
-    subjects = numbered(index, _SAME, rows)
-    # The last row of each subject and source is the newest.
-    order = np.lexsort((index.column("when")[rows], sources, subjects))
-    last = np.ones(len(order), dtype=np.bool_)
-    last[:-1] = (np.diff(subjects[order]) != 0) | (np.diff(sources[order]) != 0)
-    newest = order[last]
-    begins = np.flatnonzero(np.diff(subjects[newest], prepend=-1))
-    low, high = index.column("low_ms")[rows][newest], index.column("high_ms")[rows][newest]
-    mean = index.column("trimmed_mean_ms")[rows][newest]
-    apart = np.maximum.reduceat(low, begins) > np.minimum.reduceat(high, begins)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        ratios = np.maximum.reduceat(mean, begins) / np.minimum.reduceat(mean, begins)
-    concerned = np.logical_or.reduceat(asked[rows[newest]], begins)
-    chosen = np.flatnonzero(apart & concerned & np.isfinite(ratios) & (ratios >= 1 + MOST_APART))
-    chosen = chosen[np.argsort(-ratios[chosen], kind="stable")]
-    ends = np.append(begins[1:], len(newest))
-    return [
-        [(int(rows[it]), int(sources[it])) for it in newest[begins[subject] : ends[subject]].tolist()]
-        for subject in chosen.tolist()
-    ]
-
-
-def _tested(store: ResultsDatabase, found: list[list[tuple[int, str]]]) -> Iterator[Claim]:
+def _tested(store: ResultsDatabase, found: Iterable[Mapping[Source, int]]) -> Iterator[Claim]:
     """Yield the subjects whose samples differ significantly."""
     claims: list[Claim] = []
-    index = store.generation.index
-    for places in found[:_MOST_TESTED]:
-        rows = np.array([row for row, _ in places], dtype=np.intp)
-        claimed = [Claimed(it, file) for it, (_, file) in zip(summaries_of(index, rows), places, strict=True)]
-        by_latency = sorted(zip(claimed, rows.tolist(), strict=True), key=lambda it: it[0].result.trimmed_mean_ms)
+    generation = store.generation
+    for rows in found:
+        summaries = summaries_of(generation.index, np.array([*rows.values()], dtype=np.intp))
+        claimed = [Claimed(it, source.file) for it, source in zip(summaries, rows, strict=True)]
+        by_latency = sorted(zip(claimed, rows.values(), strict=True), key=lambda it: it[0].result.trimmed_mean_ms)
         # The store reports damaged results.
         with suppress(DamagedResultError):
-            lowest, highest = (store.generation.record(row) for _, row in (by_latency[0], by_latency[-1]))
+            lowest, highest = (generation.record(row) for _, row in (by_latency[0], by_latency[-1]))
             if isinstance(lowest, Timed) and isinstance(highest, Timed):
                 p_value = rank_sum_p_value(lowest.samples_ms, highest.samples_ms)
                 claimed.sort(key=lambda it: it.result.precedence, reverse=True)

@@ -2,8 +2,8 @@
 
 import operator
 import re
-from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, fields, replace
 from enum import Enum
@@ -51,7 +51,7 @@ class Content(Enum):
     FLAG = "flag"
 
 
-_COMPARISONS: Mapping[str, Callable[[Any, Any], Any]] = {
+COMPARISONS: Mapping[str, Callable[[Any, Any], Any]] = {
     "==": operator.eq,
     "!=": operator.ne,
     "<": operator.lt,
@@ -166,9 +166,9 @@ class Numbers(NamedTuple):
         """Return the rows that pass a test, None if a column cannot tell."""
         if operation == "one_of" and isinstance(operand, tuple | frozenset) and all(map(_is_number, operand)):
             return np.isin(self.values, list(operand))
-        if operation not in _COMPARISONS or not _is_number(operand):
+        if operation not in COMPARISONS or not _is_number(operand):
             return None
-        mask: Mask = _COMPARISONS[operation](self.values, operand)
+        mask: Mask = COMPARISONS[operation](self.values, operand)
         return mask
 
 
@@ -190,8 +190,8 @@ class Texts(NamedTuple):
             found = [self.code(text) for text in operand if isinstance(text, str)]
             codes = [code for code in found if code is not None]
             return self.codes == codes[0] if len(codes) == 1 else np.isin(self.codes, codes)
-        if operation in _COMPARISONS and isinstance(operand, str):
-            return self._passing(lambda text: _COMPARISONS[operation](text, operand))
+        if operation in COMPARISONS and isinstance(operand, str):
+            return self._passing(lambda text: COMPARISONS[operation](text, operand))
         if operation == "test":
             test, arguments = operand
             # TinyDB keeps lists as tuples here: the test may tell one from the other.
@@ -212,21 +212,15 @@ class Times(NamedTuple):
 
     def mask(self, operation: str, operand: Any) -> Mask | None:
         """Return the rows that pass a test, None if a column cannot tell."""
-        if operation not in _COMPARISONS or not isinstance(operand, str):
+        if operation not in COMPARISONS or not isinstance(operand, str):
             return None
-        times = self.values
         # Texts of one length and one time zone are in the order of the times.
-        every = range(int(times.min(initial=0)), int(times.max(initial=0)) + 1)
-        begin = every.start + bisect_left(every, operand, key=to_iso)
-        end = every.start + bisect_right(every, operand, key=to_iso)
-        masks: Mapping[str, Mask] = {
-            "<": times < begin,
-            "<=": times < end,
-            ">": times >= end,
-            ">=": times >= begin,
-            "!=": (times < begin) | (times >= end),
-        }
-        return masks.get(operation, (times >= begin) & (times < end))
+        every = range(int(self.values.min(initial=0)), int(self.values.max(initial=0)) + 1)
+        place = every.start + bisect_left(every, operand, key=to_iso)
+        # Between two times is a place for texts that are no time.
+        is_time = place in every and to_iso(place) == operand
+        mask: Mask = COMPARISONS[operation](2 * self.values, 2 * place - (not is_time))
+        return mask
 
 
 Values = Numbers | Texts | Times
@@ -253,7 +247,10 @@ def column_of(index: Index, column: str, rows: Rows) -> Values:
         is_whole = index.column("brick")[rows] == 0
         return Texts(list(_KINDS), np.where(is_whole, 0, kinds[codes] if len(names) else codes))
     if column == "models":
-        return _models(index, rows)
+        # A brick may belong to any model of its run.
+        of_runs = index.names_of("runs", "run")[index.column("run")[rows]]
+        codes = np.where(index.column("brick")[rows] == 0, index.column("name")[rows], of_runs)
+        return Texts(index.vocabularies["name"].texts, codes, index.vocabularies["name"].code)
     if column in ("threads", "precision"):
         # Each distinct runtime is read once.
         identities, codes = index.vocabularies["runtime"].texts, index.column("runtime")[rows]
@@ -287,8 +284,6 @@ def sorting_keys(index: Index, column: str, rows: Rows) -> Column:
     found = column_of(index, column, rows)
     if not isinstance(found, Texts):
         return found.values
-    if column in TEXT_COLUMNS:
-        return index.vocabularies[column].ranks()[found.codes]
     # Equal texts, such as those of two runs of the same models, get equal ranks.
     _, ranks = np.unique(np.array(found.texts, dtype=np.object_), return_inverse=True)
     return ranks[found.codes]
@@ -304,17 +299,8 @@ def summaries_of(index: Index, rows: Rows) -> list[Summary]:
 
 def _name_codes(index: Index, rows: Rows) -> Column:
     """Return the number of each row's name; a measurement has the name of its brick."""
-    named = np.frombuffer(index.name_of_brick, dtype=np.int32)[index.column("brick")[rows]]
+    named = index.names_of("bricks", "brick")[index.column("brick")[rows]]
     return np.where(named == 0, index.column("name")[rows], named)
-
-
-def _models(index: Index, rows: Rows) -> Texts:
-    """Return the name of each row's model; a brick may belong to any model of its run."""
-    runs, names = index.models_of_runs(), index.vocabularies["name"].texts
-    is_whole = index.column("brick")[rows] == 0
-    found = np.where(is_whole, len(runs) + index.column("name")[rows], index.column("run")[rows])
-    distinct, codes = np.unique(found, return_inverse=True)
-    return Texts([runs[it] if it < len(runs) else names[it - len(runs)] for it in distinct.tolist()], codes)
 
 
 Path = tuple[str, ...]
@@ -338,8 +324,15 @@ class TableFields:
         """Return these rows in the order of the documents."""
         return rows[np.argsort(self._index.column("order")[rows])]
 
-    def rows_with(self, path: Path, values: Collection[Any]) -> Rows | None:
-        """Return the rows in which a field has one of these values, in any order; None if that takes a search."""
+    def rows_with(self, condition: Any) -> Rows | None:
+        """Return the rows that pass a condition, in any order; None if finding them takes a search."""
+        match condition:
+            case ("==", tuple() as path, value):
+                values: Any = (value,)
+            case ("one_of", tuple() as path, (tuple() | frozenset()) as values):
+                pass
+            case _:
+                return None
         found: Iterable[int]
         column = self._columns.get(path)
         if column == "brick" and all(isinstance(value, str) and value for value in values):
@@ -382,8 +375,8 @@ class ResultFields(TableFields):
     def rows(self) -> Rows:
         return super().rows() if self._only is None else self._only
 
-    def rows_with(self, path: Path, values: Collection[Any]) -> Rows | None:
-        return super().rows_with(path, values) if self._only is None else None
+    def rows_with(self, condition: Any) -> Rows | None:
+        return super().rows_with(condition) if self._only is None else None
 
     def document(self, row: int) -> Document:
         rows = np.array([row])
@@ -406,46 +399,34 @@ def columns_of_table(table: str) -> Mapping[Path, str]:
     return found
 
 
-class QueryMatch(NamedTuple):
-    """A document that a query matches; it was read only if the columns could not tell."""
-
-    row: int
-    document: Document | None
-
-
-def matches(query: QueryLike, documents: TableFields) -> Iterator[QueryMatch]:
-    """Yield the documents that a query matches, in their order; damaged ones are left out."""
+def matches(query: QueryLike, documents: TableFields) -> Iterator[int]:
+    """Yield the rows of the documents that a query matches, in their order; damaged ones are left out."""
     rows, certain = _candidates(query, documents)
     for row, is_certain in zip(rows.tolist(), certain.tolist(), strict=True):
-        if is_certain:
-            yield QueryMatch(row, None)
-            continue
+        # Read only if the columns cannot tell.
         with suppress(DamagedResultError):
-            document = documents.document(row)
-            if query(document):
-                yield QueryMatch(row, document)
+            if is_certain or query(documents.document(row)):
+                yield row
 
 
 def matching_rows(query: QueryLike, documents: TableFields) -> Rows:
     """Return the rows of the documents that a query matches, in their order."""
     rows, certain = _candidates(query, documents)
-    if certain.all():
-        return rows
-    return np.fromiter((match.row for match in matches(query, documents)), dtype=np.intp)
+    return rows if certain.all() else np.fromiter(matches(query, documents), dtype=np.intp)
 
 
 def _candidates(query: QueryLike, documents: TableFields) -> tuple[Rows, Mask]:
     """Return the rows that may match, and which of them match for certain."""
-    structure = query._hash if isinstance(query, QueryInstance) else None
-    near = _near(structure, documents)
-    rows = documents.rows() if near is None else documents.in_order(near)
+    conditions = list(_conditions(query._hash if isinstance(query, QueryInstance) else None))
+    near = [found for it in conditions if (found := documents.rows_with(it)) is not None]
+    rows = documents.in_order(min(near, key=len)) if near else documents.rows()
     certain = np.ones(len(rows), dtype=np.bool_)
     # The tests that few rows may pass come first: the others have only these left to test.
-    for part in sorted(_conditions(structure), key=documents.distinct_in, reverse=True):
-        found = _truth(part, documents, rows)
-        certain &= found.yes
-        if not (possible := found.yes | found.open).all():
-            rows, certain = rows[possible], certain[possible]
+    for part in sorted(conditions, key=documents.distinct_in, reverse=True):
+        truth = _truth(part, documents, rows)
+        certain &= truth.certain
+        if not truth.possible.all():
+            rows, certain = rows[truth.possible], certain[truth.possible]
     return rows, certain
 
 
@@ -462,53 +443,29 @@ def _conditions(structure: Any) -> Iterator[Any]:
 
 
 class _Truth(NamedTuple):
-    """The rows that match for certain, and those of which the columns cannot tell."""
+    """The rows that match for certain, and those that match as far as the columns can tell."""
 
-    yes: Mask
-    open: Mask
+    certain: Mask
+    possible: Mask
 
 
 def _truth(structure: Any, documents: TableFields, rows: Rows) -> _Truth:
-    nothing = np.zeros(len(rows), dtype=np.bool_)
+    none, every = np.zeros(len(rows), dtype=np.bool_), np.ones(len(rows), dtype=np.bool_)
     match structure:
         case ():
-            return _Truth(~nothing, nothing)
-        case ("and", frozenset() as parts):
-            yes, possible = ~nothing, ~nothing
-            for part in parts:
-                found = _truth(part, documents, rows)
-                yes, possible = yes & found.yes, possible & (found.yes | found.open)
-            return _Truth(yes, possible & ~yes)
-        case ("or", frozenset() as parts):
-            yes, possible = nothing, nothing
-            for part in parts:
-                found = _truth(part, documents, rows)
-                yes, possible = yes | found.yes, possible | found.open
-            return _Truth(yes, possible & ~yes)
+            return _Truth(every, every)
+        case ("and" | "or" as operation, frozenset() as parts):
+            both = np.logical_and if operation == "and" else np.logical_or
+            certain, possible = zip(*(_truth(part, documents, rows) for part in parts), strict=True)
+            return _Truth(both.reduce(certain), both.reduce(possible))
         case ("not", part):
-            found = _truth(part, documents, rows)
-            return _Truth(~(found.yes | found.open), found.open)
+            truth = _truth(part, documents, rows)
+            return _Truth(~truth.possible, ~truth.certain)
         case (str() as operation, tuple() as path, *operand):
             values = documents.values(path, rows)
             if values is not None and operation == "exists":
-                return _Truth(~nothing, nothing)
+                return _Truth(every, every)
             if values is not None and operand:
                 mask = values.mask(operation, operand if operation == "test" else operand[0])
-                return _Truth(nothing, ~nothing) if mask is None else _Truth(mask, nothing)
-    return _Truth(nothing, ~nothing)
-
-
-def _near(structure: Any, documents: TableFields) -> Rows | None:
-    """Return the few rows among which all matches are, None if that takes a search."""
-    match structure:
-        case ("==", tuple() as path, value):
-            return documents.rows_with(path, [value])
-        case ("one_of", tuple() as path, (tuple() | frozenset()) as items):
-            return documents.rows_with(path, items)
-        case ("and", frozenset() as parts):
-            found = [rows for part in parts if (rows := _near(part, documents)) is not None]
-            return min(found, key=len, default=None)
-        case ("or", frozenset() as parts):
-            found = [rows for part in parts if (rows := _near(part, documents)) is not None]
-            return np.unique(np.concatenate(found)) if found and len(found) == len(parts) else None
-    return None
+                return _Truth(none, every) if mask is None else _Truth(mask, mask)
+    return _Truth(none, every)

@@ -16,8 +16,8 @@ from dlbricks_tui.folders import data_folder
 from dlbricks_tui.recorded_host import Processors
 from dlbricks_tui.runtime.runtime import THREADS_OF_FRAMEWORK, numbered_identity
 from dlbricks_tui.runtime.variant import stated_threads
-from dlbricks_tui.store.columns import Summary, TableFields, matching_rows, values_of
-from dlbricks_tui.store.documents import TABLE_OF, TABLES, DamagedResultError, Document, StoreError, fields_of
+from dlbricks_tui.store.columns import ResultFields, Summary, TableFields, matching_rows, values_of
+from dlbricks_tui.store.documents import TABLE_OF, DamagedResultError, Document, StoreError, fields_of
 from dlbricks_tui.store.files import Damage, EntryKind, JournalEntry
 from dlbricks_tui.store.generation import Generation
 from dlbricks_tui.store.index import ORIGIN_COLUMN, OWN, Rows, origin_of, signer_of, since_epoch, to_iso, trust_in
@@ -44,9 +44,8 @@ from dlbricks_tui.store.selections import (
     equal,
     parse_filter,
     parsed_orders,
-    select,
 )
-from dlbricks_tui.store.tables import IndexedTable, RecordTable
+from dlbricks_tui.store.tables import IndexedTable
 
 AnyRecord = TypeVar("AnyRecord", bound=Record)
 
@@ -123,7 +122,7 @@ class ResultsDatabase(TinyDB):
         return self
 
     @property
-    def storage(self) -> JournalStorage:
+    def storage(self) -> JournalStorage:  # type: ignore[override]
         """The storage."""
         return cast(JournalStorage, self._storage)
 
@@ -153,7 +152,8 @@ class ResultsDatabase(TinyDB):
         A filter is a query on the columns of `dlbricks results list`, or the text of one, such as `system=c5.xlarge`.
         """
         queries = [parse_filter(it) if isinstance(it, str) else it for it in filters]
-        return select(self.generation, all_of(queries), parsed_orders(order))
+        found = Selection(self.generation, matching_rows(all_of(queries), ResultFields(self.generation)))
+        return found.sorted_by(parsed_orders(order))
 
     def results(self, *filters: str | QueryInstance, order: Sequence[str | SortOrder] = NEWEST_FIRST) -> Selection:
         """Return the results as people count them: one for each run and brick or model; see `select`."""
@@ -369,8 +369,6 @@ class ResultsDatabase(TinyDB):
 
     def table(self, name: str, **options: Any) -> IndexedTable:
         """Return a table; those of dlbricks take records only."""
-        if name in TABLES and name not in self._tables:
-            self._tables[name] = RecordTable(self.storage, name, **options)
         return cast(IndexedTable, super().table(name, **options))
 
     def tables(self) -> set[str]:

@@ -122,16 +122,18 @@ class BrokenDocumentError(Exception):
     """Bytes or values that are no document of dlbricks; the message completes "it ..."."""
 
 
+def hash_of(content: Any) -> str:
+    """Return an id that follows from JSON values, so that two stores have the same one for the same content."""
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:32]
+
+
 def fields_of(record: Record) -> Document:
     """Return a record as the JSON values that its table holds."""
     content = _write_fields(record)
     # Samples are long and rarely read: they come last.
     samples = {name: content.pop(name) for name in SAMPLES if name in content}
-    if "uuid" not in content:
-        # Two stores have the same uuid for the same brick, system or runtime.
-        identity = hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:32]
-        return {"uuid": identity, **content, **samples}
-    return {"uuid": content.pop("uuid"), **content, **samples}
+    identity = content.pop("uuid", "") or hash_of(content)
+    return {"uuid": identity, **content, **samples}
 
 
 def record_of(table: str, document: Mapping[str, Any]) -> Record:

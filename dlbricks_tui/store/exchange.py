@@ -36,6 +36,7 @@ from dlbricks_tui.store.documents import (
     Document,
     ExchangeError,
     fields_of,
+    hash_of,
     record_of,
     written_before_0_2,
     written_by_newer,
@@ -46,7 +47,6 @@ from dlbricks_tui.store.files import (
     HEAD,
     Damage,
     Line,
-    NumberedDocument,
     all_lines,
     are_alike,
     document_on,
@@ -145,13 +145,13 @@ def _write(generation: Generation, rows: Rows, path: Path) -> None:
     tables = places[index.column("table")[rows]]
     order = np.lexsort((uuids[:, 1], uuids[:, 0], index.stored("when")[rows], tables))
 
-    def documents() -> Iterator[NumberedDocument]:
-        yield NumberedDocument(HEAD, 1, sealed(line_of(head_of(documents=len(rows)))))
+    def documents() -> Iterator[tuple[str, int, bytes]]:
+        yield HEAD, 1, sealed(line_of(head_of(documents=len(rows))))
         numbers = dict.fromkeys(names, 0)
         for row, place in zip(rows[order].tolist(), tables[order].tolist(), strict=True):
             numbers[table := names[place]] += 1
             line = renumbered(generation.line(row), numbers[table])
-            yield NumberedDocument(table, numbers[table], sealed(line))
+            yield table, numbers[table], sealed(line)
 
     def write(file: BinaryIO) -> None:
         is_packed = export_format(path) is ExportFormat.PACKED_JSON
@@ -269,23 +269,16 @@ def import_file(
     """
     report = ImportReport()
     source = source or Source(printable(path.name))
-    known = known or References.of(store.generation)
-    try:
-        with open_regular(path) if content is None else nullcontext(content) as file, unpacked(file, path) as plain:
-            lines = _Lines(plain, path, report, known, store.generation)
-            records = numbered(lines.records(), store.systems())
-            while batch := list(islice(records, _BATCH)):
-                store.refresh()
-                side_by_side = [_beside(store.generation, record, report) for record in batch]
-                report.results += [it.uuid for it in side_by_side if isinstance(it, Timed)]
-                new = store.add_imported(side_by_side, source)
-                report.new += new
-                report.known += len(batch) - new
-                lines.generation = store.generation
-    except BrokenDocumentError as error:
-        raise ExchangeError(f"{path} {error}; {report.new} new records before it were imported") from error
-    except OSError as error:
-        raise ExchangeError(f"cannot read {path}: {error.strerror}") from error
+    # Each file disputes systems for itself.
+    known = replace(known or References.of(store.generation), disputed=set())
+    records = _records(path, report, known, store, content)
+    while batch := list(islice(records, _BATCH)):
+        store.refresh()
+        side_by_side = [_beside(store.generation, record, report) for record in batch]
+        report.results += [it.uuid for it in side_by_side if isinstance(it, Timed)]
+        new = store.add_imported(side_by_side, source)
+        report.new += new
+        report.known += len(batch) - new
     if report.refused and not report.new + report.known:
         raise ExchangeError(f"nothing was imported, as nothing in {path} can be read: {report.refused[0]}")
     return report
@@ -294,15 +287,7 @@ def import_file(
 def read_export(path: Path, kinds: tuple[type[Record], ...]) -> tuple[list[Record], list[Damage]]:
     """Return the records of these kinds in an exported file, and the lines that an import would refuse."""
     report = ImportReport()
-    try:
-        with open_regular(path) as file, unpacked(file, path) as plain:
-            records = [
-                it for it in numbered(_Lines(plain, path, report, References()).records()) if isinstance(it, kinds)
-            ]
-    except BrokenDocumentError as error:
-        raise ExchangeError(f"{path} {error}") from error
-    except OSError as error:
-        raise ExchangeError(f"cannot read {path}: {error.strerror}") from error
+    records = [it for it in _records(path, report, References()) if isinstance(it, kinds)]
     if report.refused and not records:
         raise ExchangeError(f"nothing in {path} can be read: {report.refused[0]}")
     return records, report.refused
@@ -351,7 +336,7 @@ def _beside(generation: Generation, record: Record, report: ImportReport) -> Rec
     if stored is None or not isinstance(record, DatedRecord) or stored == (document := fields_of(record)):
         return record
     # The id is a hash of the content, so that importing the same file again finds it.
-    own = replace(record, uuid=_hash_of(document))
+    own = replace(record, uuid=hash_of(document))
     if _stored(generation, own.uuid) is None:
         report.conflicts.append(Conflict(TABLE_OF[type(record)], record.uuid, own.uuid))
     return own
@@ -362,67 +347,74 @@ def _stored(generation: Generation, uuid: str) -> Document | None:
     return None if row is None else generation.document(row)
 
 
-def _hash_of(document: Document) -> str:
-    return hashlib.sha256(json.dumps(document, sort_keys=True).encode()).hexdigest()[:32]
+def _records(
+    path: Path,
+    report: ImportReport,
+    known: References,
+    store: ResultsDatabase | None = None,
+    content: BinaryIO | None = None,
+) -> Iterator[Record]:
+    """Yield the records of a file that the store may not have, each checked; those that it has are counted.
+
+    `content` is the file if it is open.
+    """
+    try:
+        with open_regular(path) if content is None else nullcontext(content) as file, unpacked(file, path) as plain:
+            yield from numbered(_read(plain, path, report, known, store), () if store is None else store.systems())
+    except BrokenDocumentError as error:
+        imported = "" if store is None else f"; {report.new} new records before it were imported"
+        raise ExchangeError(f"{path} {error}{imported}") from error
+    except OSError as error:
+        raise ExchangeError(f"cannot read {path}: {error.strerror}") from error
 
 
-@dataclass(slots=True)
-class _Lines:
-    """The lines of a file: those that the store has are counted, and the others are read and checked."""
+def _read(
+    file: BinaryIO, path: Path, report: ImportReport, known: References, store: ResultsDatabase | None
+) -> Iterator[Record]:
+    found, ended = False, False
+    line, before, promised = Line(0, 0, b""), 0, ""
+    for line in all_lines(file.fileno(), _LONGEST_LINE):
+        ended = ended or line.text == END
+        try:
+            here = document_on(line)
+            if here is None:
+                continue
+            if line.number == 1 and line.text.startswith(_CHECKED):
+                raise ExchangeError(f"{path} is part of a store; write a file to import by `dlbricks results export`")
+            before += line.complete
+            text = unsealed(here.text, path, _CURE)
+            if found and store is not None and _is_known(text, report, store.generation):
+                continue
+            entry = entry_on(text)
+            found = True
+            if entry.table == HEAD and isinstance(documents := (entry.document or {}).get("documents"), int):
+                promised = f" of {documents}"
+            yield from _accepted(entry.table, entry.document or {}, path, known)
+        except BrokenDocumentError as error:
+            # Of a file that is cut off, all that is missing is named below.
+            if line.complete or ended or not found:
+                _refuse(report, path, Damage(path.name, line.number, line.offset, len(line.text), str(error)))
+    if found and not ended:
+        reason = f"is cut off ({before - 1}{promised} documents come before it)"
+        number, offset = (line.number + 1, line.end) if line.complete else line[:2]
+        _refuse(report, path, Damage(path.name, number, offset, 0, reason))
+    if store is not None and not os.fstat(file.fileno()).st_size:
+        raise ExchangeError(f"{path} is empty; name a file of `dlbricks results export`")
+    if not found and (rewritten := _read_whole(file)):
+        report.refused.clear()
+        yield from _rewritten(rewritten, path, report, known)
 
-    file: BinaryIO
-    path: Path
-    report: ImportReport
-    known: References
-    generation: Generation | None = None
 
-    def records(self) -> Iterator[Record]:
-        """Yield the records that the store may not have."""
-        path, found, ended = self.path, False, False
-        line, before, promised = Line(0, 0, b""), 0, ""
-        for line in all_lines(self.file.fileno(), _LONGEST_LINE):
-            ended = ended or line.text == END
-            try:
-                here = document_on(line)
-                if here is None:
-                    continue
-                if line.number == 1 and line.text.startswith(_CHECKED):
-                    raise ExchangeError(
-                        f"{path} is part of a store; write a file to import by `dlbricks results export`"
-                    )
-                before += line.complete
-                text = unsealed(here.text, path, _CURE)
-                if found and self._has(text):
-                    continue
-                entry = entry_on(text)
-                found = True
-                if entry.table == HEAD and isinstance(documents := (entry.document or {}).get("documents"), int):
-                    promised = f" of {documents}"
-                yield from _accepted(entry.table, entry.document or {}, path, self.known)
-            except BrokenDocumentError as error:
-                # Of a file that is cut off, all that is missing is named below.
-                if line.complete or ended or not found:
-                    _refuse(self.report, path, Damage(path.name, line.number, line.offset, len(line.text), str(error)))
-        if found and not ended:
-            reason = f"is cut off ({before - 1}{promised} documents come before it)"
-            number, offset = (line.number + 1, line.end) if line.complete else line[:2]
-            _refuse(self.report, path, Damage(path.name, number, offset, 0, reason))
-        if self.generation is not None and not os.fstat(self.file.fileno()).st_size:
-            raise ExchangeError(f"{path} is empty; name a file of `dlbricks results export`")
-        if not found and (rewritten := _read_whole(self.file)):
-            self.report.refused.clear()
-            yield from _rewritten(rewritten, path, self.report, self.known)
-
-    def _has(self, text: bytes) -> bool:
-        """Return True if the store has the same document, which was checked when it was stored."""
-        table, uuid = record_on(text)
-        row = None if self.generation is None or not uuid else self.generation.index.row_of_uuid(uuid)
-        with suppress(DamagedResultError):
-            if self.generation is not None and row is not None and are_alike(text, self.generation.line(row)):
-                self.report.known += 1
-                self.report.results += [uuid] if table in RESULT_TABLES else []
-                return True
-        return False
+def _is_known(text: bytes, report: ImportReport, generation: Generation) -> bool:
+    """Count a document that the store has; it was checked when it was stored."""
+    table, uuid = record_on(text)
+    row = generation.index.row_of_uuid(uuid) if uuid else None
+    with suppress(DamagedResultError):
+        if row is not None and are_alike(text, generation.line(row)):
+            report.known += 1
+            report.results += [uuid] if table in RESULT_TABLES else []
+            return True
+    return False
 
 
 def _refuse(report: ImportReport, path: Path, damage: Damage) -> None:
@@ -457,7 +449,7 @@ def _rewritten(
             try:
                 if isinstance(schema := document.get("schema"), int) and schema > SCHEMA:
                     raise written_by_newer(path, schema, SCHEMA)
-                named = document if "uuid" in document else {"uuid": _hash_of(document), **document}
+                named = document if "uuid" in document else {"uuid": hash_of(document), **document}
                 yield from _accepted(table, named, path, known, changed=True)
             except BrokenDocumentError as error:
                 _refuse(report, path, Damage(path.name, 1, 0, 0, f"(document {number} of table {table}) {error}"))

@@ -184,16 +184,8 @@ def document_on(line: Line) -> Line | None:
     return Line(line.number, line.offset + start, line.text[start : line.text.rfind(b"}") + 1])
 
 
-class NumberedDocument(NamedTuple):
-    """A document with the table and the number that it has in a TinyDB file."""
-
-    table: str
-    id: int
-    text: bytes
-
-
-def write_tinydb_file(file: BinaryIO, documents: Iterable[NumberedDocument]) -> None:
-    """Write at least one document, ordered by table, as a file that plain TinyDB opens."""
+def write_tinydb_file(file: BinaryIO, documents: Iterable[tuple[str, int, bytes]]) -> None:
+    """Write at least one document as a file that plain TinyDB opens: its table, number and line, ordered by table."""
     current: str | None = None
     for table, number, text in documents:
         opens = b"%s%s: {" % (b"{" if current is None else b"\n},\n", json.dumps(table).encode())

@@ -220,16 +220,17 @@ class Generation:
         saved = load_index(self.folder)
         if saved is None:
             return False
-        names = [each.file for each in saved.coverage]
+        index, covered, damage = saved
+        names = [each.file for each in covered]
         if tuple(name for name in names if name in self.layout.files) != self.layout.files:
             return False
         self._open(names)
-        for part, coverage in zip(self._parts, saved.coverage, strict=True):
+        for part, coverage in zip(self._parts, covered, strict=True):
             grown = part is self._parts[-1] and part.size > coverage.size
             if not grown and (part.size, part.modified_ns) != (coverage.size, coverage.modified_ns):
                 return False
             part.covered, part.lines = coverage.covered, coverage.lines
-        self.index, self.damage = saved.index, list(saved.damage)
+        self.index, self.damage = index, damage
         return self._has_its_last_row()
 
     def _has_its_last_row(self) -> bool:

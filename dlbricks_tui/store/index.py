@@ -6,7 +6,6 @@ only. Rows are only added: a removed document is a row that is no longer alive, 
 
 import json
 import zlib
-from array import array
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -126,8 +125,6 @@ COLUMN_TYPES: Mapping[str, Any] = {
     "offset": np.int64,
     "length": np.int32,
     "uuid": f"V{UUID_BYTES}",
-    # The previous row about the same brick, -1 for none.
-    "previous": np.int32,
     **dict.fromkeys(TEXT_COLUMNS, np.int32),
     **dict.fromkeys(STATISTIC_COLUMNS, np.float64),
     REFERENCE_COLUMN: np.float64,
@@ -140,7 +137,6 @@ COLUMN_TYPES: Mapping[str, Any] = {
 }
 EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 _MICROSECOND = timedelta(microseconds=1)
-_NO_ROW = -1
 _FIRST_CAPACITY = 1024
 # A full index grows by this share: twice a million rows would take too much memory.
 _GROWTH = 1.25
@@ -154,7 +150,6 @@ class Vocabulary:
 
     def __init__(self, texts: list[str] | None = None) -> None:
         self.texts = texts or [""]
-        self._ranks = np.zeros(0, dtype=np.int64)
 
     @cached_property
     def _codes(self) -> dict[str, int]:
@@ -170,13 +165,6 @@ class Vocabulary:
         if code == len(self.texts):
             self.texts.append(text)
         return code
-
-    def ranks(self) -> NDArray[np.int64]:
-        """Return, for each number, the place of its text in alphabetical order."""
-        if len(self._ranks) != len(self.texts):
-            self._ranks = np.empty(len(self.texts), dtype=np.int64)
-            self._ranks[sorted(range(len(self.texts)), key=self.texts.__getitem__)] = np.arange(len(self.texts))
-        return self._ranks
 
 
 @dataclass(slots=True)
@@ -205,20 +193,12 @@ class Index:
         self.known_tables: dict[str, KnownTable] = dict(tables or {})
         # The rows of tables, until there is a change.
         self._rows_of: dict[tuple[str, ...], Rows] = {}
-        # By the number of a brick: the last row about it, and the number of its name.
-        newest = self._last_values(self.column("brick"), np.arange(self.rows))
-        self._newest_of_brick = array("i", newest.astype(np.int32).tobytes())
-        forms = self.rows_of("bricks")
-        named = self._last_values(self.column("brick")[forms], self.column("name")[forms])
-        self.name_of_brick = array("i", np.maximum(named, 0).astype(np.int32).tobytes())
-        self._ids, self._uuids = _Finder(), _Finder()
+        self._ids, self._uuids, self._bricks = _Finder(), _Finder(), _Finder()
         self._latest = int(self.stored("when").max(initial=0))
         # The dates without those in the future, once they are needed.
         self._past = np.zeros(0, np.int64)
         # The origins of the records that an import has announced and that come next, by their UUIDs.
         self._announced: dict[str, int] = {}
-        # With the number of rows at that time.
-        self._models_of_runs: tuple[int, list[str]] = (-1, [])
 
     def column(self, name: str) -> Column:
         """Return a view of a column, without rows that are added later.
@@ -282,25 +262,17 @@ class Index:
         return None
 
     def rows_of_brick(self, brick: str) -> Iterator[int]:
-        """Yield the rows about a brick, newest first, in time that does not depend on the other rows."""
+        """Yield the rows about a brick, newest first."""
         code = self.vocabularies["brick"].code(brick)
-        row = self._newest_of_brick[code] if code else _NO_ROW
-        while row != _NO_ROW:
+        for row in self._bricks.rows(self.column("brick"), code) if code else ():
             if self._columns["alive"][row]:
                 yield row
-            row = int(self._columns["previous"][row])
 
-    def models_of_runs(self) -> list[str]:
-        """Return the names of the models of each run, by the number of the run; empty if the run is unknown."""
-        # Each visible row of a list of results needs them; a changed run is a new row.
-        for_rows, known = self._models_of_runs
-        if for_rows == self.rows:
-            return known
-        found = [""] * len(self.vocabularies["run"].texts)
-        rows = self.rows_of("runs")
-        for run, name in zip(self.column("run")[rows].tolist(), self.column("name")[rows].tolist(), strict=True):
-            found[run] = self.vocabularies["name"].texts[name]
-        self._models_of_runs = self.rows, found
+    def names_of(self, table: str, column: str) -> NDArray[np.int32]:
+        """Return the number of the name of each brick or run, by its number in a column; 0 where a table lacks it."""
+        rows = self.rows_of(table)
+        found = np.zeros(len(self.vocabularies[column].texts), dtype=np.int32)
+        found[self.column(column)[rows]] = self.column("name")[rows]
         return found
 
     def last_id(self, table: str) -> int:
@@ -330,7 +302,6 @@ class Index:
             self._announced.clear()
         for name, value in {**values, **about}.items():
             self._columns[name][row] = value
-        self._chain(row, table)
         if before is not None:
             self.forget(before)
         known.last_id = max(known.last_id, document_id)
@@ -396,24 +367,6 @@ class Index:
         known.exists = True
         return known
 
-    def _chain(self, row: int, table: str) -> None:
-        brick = int(self._columns["brick"][row])
-        # A document that was refused half-way may have added more than one new key.
-        missing = len(self.vocabularies["brick"].texts) - len(self._newest_of_brick)
-        self._newest_of_brick.extend([_NO_ROW] * missing)
-        self.name_of_brick.extend([0] * missing)
-        self._columns["previous"][row] = self._newest_of_brick[brick]
-        self._newest_of_brick[brick] = row
-        if table == "bricks":
-            self.name_of_brick[brick] = int(self._columns["name"][row])
-
-    def _last_values(self, bricks: Column, values: Column) -> NDArray[np.int64]:
-        """Return the last value of each brick."""
-        last = np.full(len(self.vocabularies["brick"].texts), _NO_ROW, dtype=np.int64)
-        # NumPy keeps the last of several assignments to one place.
-        last[bricks] = values
-        return last
-
 
 def _values_of(table: str, document: Document, vocabularies: Mapping[str, Vocabulary]) -> dict[str, Any]:
     """Return the values of a record's columns."""
@@ -468,10 +421,7 @@ class _Finder:
         yield from reversed(self._recent.get(wanted, ()))
         if len(self._sorted):
             key = self._sorted.dtype.type(wanted)
-            begin = end = int(self._sorted.searchsorted(key))
-            # Most numbers occur once.
-            while end < len(self._sorted) and self._sorted[end] == key:
-                end += 1
+            begin, end = self._sorted.searchsorted(key), self._sorted.searchsorted(key, side="right")
             yield from reversed(self._row_of[begin:end].tolist())
 
 
@@ -502,9 +452,7 @@ def to_iso(microseconds: int) -> str:
 
 INDEX_NAME = "index.bin"
 # Raise it with any change to the columns, or to how documents fill them.
-_VERSION = 4
-# The table of records that came after it. A version of dlbricks without it indexes its documents without columns.
-_LATER_TABLES = ("provenance",)
+_VERSION = 5
 
 
 class IndexedPart(NamedTuple):
@@ -517,15 +465,6 @@ class IndexedPart(NamedTuple):
     modified_ns: int
 
 
-@dataclass(frozen=True, slots=True)
-class SavedIndex:
-    """An index, the files it covers and the damage found in them."""
-
-    index: Index
-    coverage: tuple[IndexedPart, ...]
-    damage: tuple[Damage, ...]
-
-
 def save_index(folder: Path, index: Index, coverage: Sequence[IndexedPart], damage: Sequence[Damage]) -> None:
     """Save the index; a folder that cannot be written is no error."""
     columns: list[Any] = [index.stored(name).view(np.uint8) for name in COLUMN_TYPES]
@@ -535,7 +474,6 @@ def save_index(folder: Path, index: Index, coverage: Sequence[IndexedPart], dama
         "coverage": [each._asdict() for each in coverage],
         "damage": [asdict(each) for each in damage],
         "tables": {name: asdict(table) for name, table in index.known_tables.items()},
-        "record_tables": list(TABLES),
         "texts": {name: index.vocabularies[name].texts for name in TEXT_COLUMNS},
     }
     text = json.dumps(head).encode()
@@ -548,14 +486,13 @@ def save_index(folder: Path, index: Index, coverage: Sequence[IndexedPart], dama
         replace_file(folder / INDEX_NAME, lambda file: file.writelines([b"%08x" % check, text, b"\n", *columns]))
 
 
-def load_index(folder: Path) -> SavedIndex | None:
-    """Return the saved index, None if there is none or this version cannot use it."""
+def load_index(folder: Path) -> tuple[Index, list[IndexedPart], list[Damage]] | None:
+    """Return the saved index, the files that it covers, and the damage in them; None if there is none to use."""
     try:
         with open_regular(folder / INDEX_NAME) as file:
             stated, text = file.read(8), file.readline()
             head = json.loads(text)
-            unknown = set(_LATER_TABLES).difference(head.get("record_tables", ()))
-            if head["version"] != _VERSION or not unknown.isdisjoint(head["tables"]):
+            if head["version"] != _VERSION:
                 return None
             check = zlib.crc32(text.removesuffix(b"\n"))
             columns: dict[str, Any] = {}
@@ -564,10 +501,7 @@ def load_index(folder: Path) -> SavedIndex | None:
                 check = zlib.crc32(columns[name].view(np.uint8), check)
             if stated != b"%08x" % check or file.read(1):
                 return None
-        return SavedIndex(
-            Index(columns, head["texts"], {name: KnownTable(**table) for name, table in head["tables"].items()}),
-            tuple(IndexedPart(**each) for each in head["coverage"]),
-            tuple(Damage(**each) for each in head["damage"]),
-        )
+        index = Index(columns, head["texts"], {name: KnownTable(**table) for name, table in head["tables"].items()})
+        return index, [IndexedPart(**each) for each in head["coverage"]], [Damage(**each) for each in head["damage"]]
     except (OSError, ValueError, KeyError, TypeError, IndexError, AttributeError, MemoryError, RecursionError):
         return None

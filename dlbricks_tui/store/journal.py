@@ -1,8 +1,7 @@
-"""A TinyDB storage that never loses what it acknowledged: changes are appended to a journal, durably and under a lock.
+"""The storage of the database, which loses nothing that it acknowledged: a journal, durable and under a lock.
 
-TinyDB's own storage rewrites the whole file at each change, in place and without a lock. This one keeps TinyDB's
-contract, `read` and `write`, and adds the finer operations of a table with an index: it appends changes, and reads one
-document at its place.
+TinyDB's own storage rewrites the whole file at each change, in place and without a lock. This one has the finer
+operations of a table with an index: it appends changes, and reads one document at its place.
 """
 
 import fcntl
@@ -13,17 +12,13 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from tinydb.storages import Storage
-
 from dlbricks_tui.files import DRAFT_SUFFIX, replace_file
 from dlbricks_tui.store.documents import SCHEMA, TABLES, StoreBusyError, StoreError, cannot_write
 from dlbricks_tui.store.files import (
     HEAD,
     MIGRATIONS,
-    EntryKind,
     JournalEntry,
     Migration,
-    NumberedDocument,
     append,
     base_name,
     head_of,
@@ -78,29 +73,23 @@ def _lock(file: int, path: Path, patience_seconds: float) -> None:
             raise cannot_write(path, error) from error
 
 
-Tables = dict[str, dict[str, Any]]
-
 # A writer saves the index when a tenth of it is new: the next process opens quickly, and a result costs next to
 # nothing.
 _SHARE_WORTH_SAVING = 0.1
 _LEAST_WORTH_SAVING = 1000
 
 
-class JournalStorage(Storage):
+class JournalStorage:
     """A store folder, which is created with the first document. Use it from one thread at a time."""
 
     def __init__(
         self, folder: Path, schema: int = SCHEMA, migrations: Mapping[int, Migration] = MIGRATIONS, **_: Any
     ) -> None:
-        super().__init__()
         self.folder = Path(folder)
         self._schema = schema
         self._migrations = migrations
         self._is_locked = False
         self._generation: Generation | None = None
-        # The tables and documents that `read` returned: `write` stores the differences to them.
-        self._returned_tables: set[str] = set()
-        self._returned: dict[tuple[str, int], bytes] = {}
 
     def encode(self, entry: JournalEntry) -> bytes:
         """Return an entry as a line of the journal."""
@@ -163,42 +152,6 @@ class JournalStorage(Storage):
         self.generation.save_index()
         return path
 
-    def read(self) -> Tables | None:
-        """Return all tables; None if there are none, as TinyDB expects."""
-        self.refresh()
-        index = self.generation.index
-        tables: Tables = {name: {} for name in index.tables}
-        self._returned_tables, self._returned = set(tables), {}
-        for row in self.generation.readable(index.rows_of(*tables).tolist()):
-            entry = self.generation.entry(row)
-            tables[entry.table][str(entry.doc_id)] = entry.document
-            self._returned[entry.table, entry.doc_id] = self.generation.line(row)
-        return tables or None
-
-    def write(self, data: Tables) -> None:
-        """Store the differences to the last `read`; documents that others have added meanwhile stay."""
-        with self.locked() as generation:
-            index, before = generation.index, self._returned
-            # TinyDB drops all tables without reading them first.
-            known = self._returned_tables if data else index.tables
-            entries = [JournalEntry(EntryKind.DROP, name) for name in sorted((known & index.tables) - data.keys())]
-            entries += [
-                JournalEntry(EntryKind.CLEAR, name) for name in data if not data[name] and name not in index.tables
-            ]
-            removed = (key for key in before if key[0] in data and str(key[1]) not in data[key[0]])
-            entries += [JournalEntry(EntryKind.REMOVE, *key) for key in removed]
-            after: dict[tuple[str, int], bytes] = {}
-            for table, documents in data.items():
-                for number, document in documents.items():
-                    entry = JournalEntry(EntryKind.PUT, table, int(number), dict(document))
-                    if (key := entry[1:3]) not in before and index.row_of(*key) is not None:
-                        raise StoreError(f"document {number} of {table} was added by another writer; repeat the change")
-                    after[key] = line_of(entry)
-                    if after[key] != before.get(key):
-                        entries.append(entry)
-            self.append(entries)
-            self._returned_tables, self._returned = set(data), after
-
     def close(self) -> None:
         """Save the index, close the files and free the memory."""
         if self._generation is not None:
@@ -219,12 +172,12 @@ class JournalStorage(Storage):
         head = head_of(documents=sum(map(len, rows.values())), empty_tables=sorted(empty))
         aside = [b"%s\n%s\n" % (str(each).encode(), generation.damaged_bytes(each)) for each in generation.damage]
 
-        def documents() -> Iterator[NumberedDocument]:
-            yield NumberedDocument(HEAD, 1, self.encode(head))
+        def documents() -> Iterator[tuple[str, int, bytes]]:
+            yield HEAD, 1, self.encode(head)
             for table in tables:
                 for row in rows[table]:
                     identity = int(generation.index.value("id", row))
-                    yield NumberedDocument(table, identity, sealed(generation.line(row), self._schema))
+                    yield table, identity, sealed(generation.line(row), self._schema)
 
         try:
             if aside:

@@ -1,15 +1,12 @@
 """The authors' times as results: a layer's as a measurement of its brick, a model's as end to end; their import."""
 
 import csv
-import hashlib
 import io
-import json
 import math
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -19,7 +16,7 @@ from dlbricks_tui.files import open_regular
 from dlbricks_tui.models.graph import LayerGraph, Level
 from dlbricks_tui.models.library import ModelSource
 from dlbricks_tui.store.database import ResultsDatabase
-from dlbricks_tui.store.documents import ExchangeError, StoreError
+from dlbricks_tui.store.documents import BrokenDocumentError, ExchangeError, hash_of
 from dlbricks_tui.store.records import (
     ANY_CONTEXT,
     PUBLISHED,
@@ -32,14 +29,13 @@ from dlbricks_tui.store.records import (
 )
 from dlbricks_tui.store.statistics import summarise
 
-_MODELS = Path("data", "mxnet_model")
-_LAYERS = Path("data", "mxnet_layer_sequence", "seq_0")
+# The columns that are read from the files in a folder: model and times, and the first and the last layer of a row.
+_COLUMNS: Mapping[Path, tuple[str, ...]] = {
+    Path("data", "mxnet_model"): ("name", "raw_time"),
+    Path("data", "mxnet_layer_sequence", "seq_0"): ("model_name", "raw_path_time", "start_name", "end_name"),
+}
 # The largest of the authors' files has less than 1 MB.
 _MOST_BYTES = 32 << 20
-
-
-class BrokenFileError(StoreError):
-    """A file that differs from the authors' format."""
 
 
 class Row(NamedTuple):
@@ -51,82 +47,47 @@ class Row(NamedTuple):
     times: str
 
 
-@dataclass(frozen=True, slots=True)
-class FileColumns:
-    """The names of the columns that are read from a kind of file."""
-
-    model: str
-    times: str
-    # The first and the last layer of a row.
-    layers: tuple[str, str] | None = None
-
-
-_MODEL_COLUMNS = FileColumns("name", "raw_time")
-_LAYER_COLUMNS = FileColumns("model_name", "raw_path_time", ("start_name", "end_name"))
-
-
-class TimesFile(NamedTuple):
-    """One file of a checkout."""
-
-    path: Path
-    columns: FileColumns
-
-    def rows(self) -> list[Row]:
-        """Return all rows; raise BrokenFileError if any part of the file cannot be read."""
-        try:
-            return list(self._rows())
-        except OSError as error:
-            raise BrokenFileError(f"cannot be read: {error.strerror}") from error
-        except UnicodeDecodeError as error:
-            raise BrokenFileError("is not text") from error
-        except csv.Error as error:
-            raise BrokenFileError(f"is not a table of comma-separated values: {error}") from error
-
-    def _rows(self) -> Iterator[Row]:
-        if self.path.stat().st_size > _MOST_BYTES:
-            raise BrokenFileError(f"is larger than {_MOST_BYTES >> 20} MiB, unlike all of the authors' files")
-        with io.TextIOWrapper(open_regular(self.path), encoding="utf-8-sig", newline="") as file:
-            # Strict: otherwise a file that ends within quotes would pass.
-            table, columns = csv.DictReader(file, strict=True), self.columns
-            names = (columns.model, *(columns.layers or ()), columns.times)
-            if missing := [name for name in names if name not in (table.fieldnames or ())]:
-                raise BrokenFileError(f"has no column {' and no '.join(missing)}")
-            for fields in table:
-                model, times = fields[columns.model], fields[columns.times]
-                if model is None or times is None:
-                    raise BrokenFileError(f"ends in the middle of line {table.line_num}")
-                first, last = (fields[name] or "" for name in columns.layers) if columns.layers else (None, None)
-                # A sequence of several layers gets a name that no layer has.
-                yield Row(table.line_num, model, first if first == last else f"{first} ... {last}", times)
-
-
-class SystemFiles(NamedTuple):
-    """The files of one system in a checkout."""
-
-    system: str
-    files: tuple[TimesFile, ...]
-
-
-def systems_of(checkout: Path) -> list[SystemFiles]:
-    """Return the files of a checkout by system."""
+def rows_of(path: Path, columns: Sequence[str]) -> list[Row]:
+    """Return all rows of a file; raise BrokenDocumentError if any part of it cannot be read."""
     try:
-        models, layers = _folders(checkout / _MODELS), _folders(checkout / _LAYERS)
-        names = sorted(models.keys() | layers.keys())
-        return [
-            SystemFiles(name, (*_files(models.get(name), _MODEL_COLUMNS), *_files(layers.get(name), _LAYER_COLUMNS)))
-            for name in names
-        ]
+        if path.stat().st_size > _MOST_BYTES:
+            raise BrokenDocumentError(f"is larger than {_MOST_BYTES >> 20} MiB, unlike all of the authors' files")
+        with io.TextIOWrapper(open_regular(path), encoding="utf-8-sig", newline="") as file:
+            # Strict: otherwise a file that ends within quotes would pass.
+            return list(_rows(csv.DictReader(file, strict=True), columns))
+    except OSError as error:
+        raise BrokenDocumentError(f"cannot be read: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise BrokenDocumentError("is not text") from error
+    except csv.Error as error:
+        raise BrokenDocumentError(f"is not a table of comma-separated values: {error}") from error
+
+
+def _rows(table: "csv.DictReader[str]", columns: Sequence[str]) -> Iterator[Row]:
+    if missing := [name for name in columns if name not in (table.fieldnames or ())]:
+        raise BrokenDocumentError(f"has no column {' and no '.join(missing)}")
+    for fields in table:
+        model, times, *layers = (fields[name] for name in columns)
+        if model is None or times is None:
+            raise BrokenDocumentError(f"ends in the middle of line {table.line_num}")
+        first, last = (name or "" for name in layers) if layers else (None, None)
+        # A sequence of several layers gets a name that no layer has.
+        yield Row(table.line_num, model, first if first == last else f"{first} ... {last}", times)
+
+
+def systems_of(checkout: Path) -> dict[str, list[tuple[Path, Sequence[str]]]]:
+    """Return the files of a checkout by system, each with its columns."""
+    found: dict[str, list[tuple[Path, Sequence[str]]]] = {}
+    try:
+        for place, columns in _COLUMNS.items():
+            parent = checkout / place
+            for folder in parent.iterdir() if parent.is_dir() else ():
+                if folder.is_dir():
+                    paths = sorted(it for it in folder.iterdir() if it.suffix == ".csv")
+                    found.setdefault(folder.name, []).extend((path, columns) for path in paths)
     except OSError as error:
         raise ExchangeError(f"cannot read {checkout}: {error.strerror}") from error
-
-
-def _folders(parent: Path) -> dict[str, Path]:
-    return {folder.name: folder for folder in parent.iterdir() if folder.is_dir()} if parent.is_dir() else {}
-
-
-def _files(folder: Path | None, columns: FileColumns) -> list[TimesFile]:
-    paths = sorted(folder.iterdir()) if folder else []
-    return [TimesFile(path, columns) for path in paths if path.suffix == ".csv"]
+    return dict(sorted(found.items()))
 
 
 # Models whose name in the files differs from the paper, with their number in Table 1.
@@ -185,28 +146,23 @@ def _layer_key(name: str) -> str:
 
 
 # The digits after a backtick are the precision of the number before it.
-_PLAIN = re.compile(r"[\d.,\s+-]+", re.ASCII)
 _NUMBER = re.compile(r"([+-]?(?:\d+\.?\d*|\.\d+))(?:`[\d.]*)?(?:\*\^([+-]?\d+))?", re.ASCII)
 
 
 def parse_numbers(text: str) -> tuple[float, ...]:
     """Return the numbers of a list as the Wolfram Language prints it, such as `{1., -2.5, 1.571141*^6}`.
 
-    Raise ValueError, whose message completes "the list ...", for anything else.
+    Raise BrokenDocumentError for anything else.
     """
     inside = text.strip()
     if not (inside.startswith("{") and inside.endswith("}")):
-        raise ValueError("is not in braces")
+        raise BrokenDocumentError("has times that cannot be read: the list is not in braces")
     inside = inside[1:-1].strip()
-    if _PLAIN.fullmatch(inside):
-        # Nearly all lists are plain; one with a fault is read again below, to name it.
-        with suppress(ValueError):
-            return tuple(map(float, inside.split(",")))
     found = []
     for item in inside.split(",") if inside else ():
         match = _NUMBER.fullmatch(item.strip())
         if not match:
-            raise ValueError(f"has {item.strip()[:40]!r} for a number")
+            raise BrokenDocumentError(f"has times that cannot be read: the list has {item.strip()[:40]!r} for a number")
         digits, exponent = match.groups()
         found.append(float(f"{digits}e{exponent}" if exponent else digits))
     return tuple(found)
@@ -217,35 +173,28 @@ _HASWELL = "Intel Xeon E5-2666 v3"
 _SKYLAKE = "Intel Xeon Platinum 8124M"
 
 
-class _Type(NamedTuple):
-    cpu: str
-    virtual_cpus: int
-    memory_gib: float
-
-
-# The instance types as Amazon describes them, with the processors of 2019.
+# Processor, virtual processors and GiB of the instance types as Amazon describes them, in 2019.
 _TYPES = {
-    "c4.xlarge": _Type(_HASWELL, 4, 7.5),
-    "c4.2xlarge": _Type(_HASWELL, 8, 15),
-    "c5.large": _Type(_SKYLAKE, 2, 4),
-    "c5.xlarge": _Type(_SKYLAKE, 4, 8),
-    "c5.2xlarge": _Type(_SKYLAKE, 8, 16),
-    "c5n.xlarge": _Type(_SKYLAKE, 4, 10.5),
+    "c4.xlarge": (_HASWELL, 4, 7.5),
+    "c4.2xlarge": (_HASWELL, 8, 15),
+    "c5.large": (_SKYLAKE, 2, 4),
+    "c5.xlarge": (_SKYLAKE, 4, 8),
+    "c5.2xlarge": (_SKYLAKE, 8, 16),
+    "c5n.xlarge": (_SKYLAKE, 4, 10.5),
 }
-_UNKNOWN = _Type("unknown", 0, 0)
 
 
 def system_of(name: str) -> System:
     """Return the system of a folder in the checkout; of an unknown instance type it has only the name."""
-    known = _TYPES.get(name, _UNKNOWN)
+    cpu, cores, memory_gib = _TYPES.get(name, ("unknown", 0, 0))
     return System(
         id=name,
         name=name,
-        cpu=known.cpu,
-        cores=known.virtual_cpus,
-        memory_bytes=int(known.memory_gib * _GIBIBYTE),
+        cpu=cpu,
+        cores=cores,
+        memory_bytes=int(memory_gib * _GIBIBYTE),
         instance_type=name,
-        facts=(("vendor", "Amazon EC2"),) if known is not _UNKNOWN else (),
+        facts=(("vendor", "Amazon EC2"),) if name in _TYPES else (),
     )
 
 
@@ -265,28 +214,20 @@ _MICROSECONDS_PER_MS = 1000.0
 _MOST_SAMPLES = 1000
 
 
-class UnusableRowError(Exception):
-    """A row that gives no result; the message completes "it ..."."""
+def result_of(row: Row, model: ImportedModel, system: str) -> tuple[Result, BrickForm | None]:
+    """Return a row as a result, and the form of its brick; raise BrokenDocumentError if it gives none.
 
-
-class RowResult(NamedTuple):
-    """The result of a row, and the form of its brick if it has one."""
-
-    result: Result
-    form: BrickForm | None = None
-
-
-def result_of(row: Row, model: ImportedModel, system: str) -> RowResult:
-    """Return a row as a result; every layer is a separate measurement, even if several are the same brick."""
+    Every layer is a separate measurement, even if several are the same brick.
+    """
     brick = None if row.layer is None else model.brick(row.layer)
     if row.layer is not None and brick is None:
-        raise UnusableRowError("is not a layer of it here")
+        raise BrokenDocumentError("is not a layer of it here")
     samples_ms = _samples_ms(row.times)
     # A hash of the row, so that importing again finds it. Without the statistics, which another machine may round
     # differently.
     row_is = [PUBLISHED, system, model.name, row.layer, model.key if brick is None else brick.key, samples_ms]
     common: dict[str, Any] = {
-        "uuid": hashlib.sha256(json.dumps(row_is).encode()).hexdigest()[:32],
+        "uuid": hash_of(row_is),
         "when": _WHEN,
         "system": system,
         "runtime": RUNTIME.id,
@@ -297,23 +238,20 @@ def result_of(row: Row, model: ImportedModel, system: str) -> RowResult:
         "samples_ms": samples_ms,
     }
     if brick is None:
-        return RowResult(EndToEnd(model=model.key, name=model.name, **common))
+        return EndToEnd(model=model.key, name=model.name, **common), None
     occurrence = (("model", model.name), ("layer", row.layer))
     measured = Measurement(brick=brick.key, context=ANY_CONTEXT, occurrence=occurrence, **common)
-    return RowResult(measured, BrickForm(key=brick.key, canonical=brick.canonical))
+    return measured, BrickForm(key=brick.key, canonical=brick.canonical)
 
 
 def _samples_ms(times: str) -> tuple[float, ...]:
-    try:
-        microseconds = parse_numbers(times)
-    except ValueError as error:
-        raise UnusableRowError(f"has times that cannot be read: the list {error}") from error
+    microseconds = parse_numbers(times)
     if not microseconds:
-        raise UnusableRowError("has no times")
+        raise BrokenDocumentError("has no times")
     if len(microseconds) > _MOST_SAMPLES:
-        raise UnusableRowError(f"has {len(microseconds)} times, more than the {_MOST_SAMPLES} that can be taken")
+        raise BrokenDocumentError(f"has {len(microseconds)} times, more than the {_MOST_SAMPLES} that can be taken")
     if not all(0 <= each < math.inf for each in microseconds):
-        raise UnusableRowError("has a negative or infinite time")
+        raise BrokenDocumentError("has a negative or infinite time")
     return tuple([each / _MICROSECONDS_PER_MS for each in microseconds])
 
 
@@ -360,27 +298,29 @@ def import_checkout(store: ResultsDatabase, checkout: Path, models: PublishedMod
             f"{checkout} has no folder data/mxnet_model/SYSTEM and no data/mxnet_layer_sequence/seq_0/SYSTEM: "
             "name a checkout of github.com/rai-project/synthetic_benchmark"
         )
-    for system, files in systems:
+    for system, files in systems.items():
         report = SystemReport(system)
         # All results of a file are stored at once.
-        for file in files:
-            name = str(file.path.relative_to(checkout))
+        for path, columns in files:
+            name = str(path.relative_to(checkout))
             try:
-                rows = file.rows()
-            except BrokenFileError as broken:
+                rows = rows_of(path, columns)
+            except BrokenDocumentError as broken:
                 report.broken.append(f"{name} {broken}")
                 continue
             if results := list(_results(rows, name, models, report)):
-                forms = dict.fromkeys(each.form for each in results if each.form is not None)
+                forms = dict.fromkeys(form for _, form in results if form is not None)
                 # Definitions first: a crash must not leave results that refer to nothing.
                 store.add(system_of(system), RUNTIME, *forms)
-                new = store.add(*(each.result for each in results))
+                new = store.add(*(result for result, _ in results))
                 report.new += new
                 report.known += len(results) - new
         yield report
 
 
-def _results(rows: Iterable[Row], file: str, models: PublishedModels, report: SystemReport) -> Iterator[RowResult]:
+def _results(
+    rows: Iterable[Row], file: str, models: PublishedModels, report: SystemReport
+) -> Iterator[tuple[Result, BrickForm | None]]:
     """Yield the results of the rows about models of Table 1; the others are reported."""
     for row in rows:
         model = models.find(row.model)
@@ -389,7 +329,7 @@ def _results(rows: Iterable[Row], file: str, models: PublishedModels, report: Sy
             continue
         try:
             found = result_of(row, model, report.system)
-        except UnusableRowError as error:
+        except BrokenDocumentError as error:
             layer = None if row.layer is None else row.layer[:_LONGEST_NAME]
             report.unmatched.append(UnmatchedRow(file, row.line, model.name, layer, str(error)))
             continue

@@ -2,7 +2,7 @@
 
 import operator
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, fields, replace
 from datetime import datetime, timedelta, timezone
@@ -17,6 +17,7 @@ from tinydb.queries import QueryInstance
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.store.columns import (
     COLUMNS,
+    COMPARISONS,
     Content,
     ResultFields,
     Summary,
@@ -143,11 +144,8 @@ class Selection(Sequence[Summary]):
     def values(self, column: str) -> list[Any]:
         """Return one column of all results."""
         found = values_of(self.generation.index, column, self.rows)
-        if self.parts and column in _MERGED:
-            name = "count" if column == "samples" else column
-            for place, row in enumerate(self.rows.tolist()):
-                if layers := self._layers(row):
-                    found[place] = getattr(self._mean(layers), name)
+        for place, mean in self._means() if column in _MERGED else ():
+            found[place] = getattr(mean, "count" if column == "samples" else column)
         return found
 
     def distinct(self, column: str) -> set[str]:
@@ -170,11 +168,9 @@ class Selection(Sequence[Summary]):
     def summaries(self) -> list[Summary]:
         """Return all results without samples."""
         found = summaries_of(self.generation.index, self.rows)
-        for place, row in enumerate(self.rows.tolist()) if self.parts else ():
-            if layers := self._layers(row):
-                mean = self._mean(layers)
-                latencies = {name: getattr(mean, name) for name in STATISTIC_COLUMNS}
-                found[place] = replace(found[place], **latencies, samples=mean.count)
+        for place, mean in self._means():
+            latencies = {name: getattr(mean, name) for name in STATISTIC_COLUMNS}
+            found[place] = replace(found[place], **latencies, samples=mean.count)
         return found
 
     def result(self, position: int) -> Result:
@@ -193,12 +189,14 @@ class Selection(Sequence[Summary]):
         is_mean = row in self.parts and index.value("brick", row) and not index.value("context", row)
         return self.parts[row].tolist() if is_mean else []
 
-    def _mean(self, layers: Sequence[int]) -> Statistics:
+    def _means(self) -> Iterator[tuple[int, Statistics]]:
+        """Yield the statistics of the results that are a mean of several records, each with its place."""
         value = self.generation.index.value
         names = {it.name: "samples" if it.name == "count" else it.name for it in fields(Statistics)}
-        return mean_statistics(
-            [Statistics(**{name: value(column, row).item() for name, column in names.items()}) for row in layers]
-        )
+        for place, row in enumerate(self.rows.tolist()) if self.parts else ():
+            if layers := self._layers(row):
+                stored = [{name: value(column, it).item() for name, column in names.items()} for it in layers]
+                yield place, mean_statistics([Statistics(**it) for it in stored])
 
 
 class Way(NamedTuple):
@@ -254,11 +252,6 @@ def checked_columns(names: Iterable[str]) -> tuple[str, ...]:
     return tuple(found)
 
 
-def select(generation: Generation, query: QueryInstance, orders: Sequence[SortOrder]) -> Selection:
-    """Return the results that match a query, sorted by the first order, equal ones by the next."""
-    return Selection(generation, matching_rows(query, ResultFields(generation))).sorted_by(orders)
-
-
 def by_id(described: Iterable[Described]) -> dict[str, Described]:
     """Return systems, runtimes or runs by their ids."""
     return {each.id: each for each in described}
@@ -300,12 +293,6 @@ def numbered(index: Index, columns: Sequence[str], rows: Rows) -> NDArray[np.int
 
 
 _WRITTEN = re.compile(r"(\w+)(==|!=|<=|>=|=|<|>|~)(.*)", re.DOTALL)
-_ORDERINGS: Mapping[str, Callable[[Any, Any], QueryInstance]] = {
-    "<": operator.lt,
-    "<=": operator.le,
-    ">": operator.gt,
-    ">=": operator.ge,
-}
 _FLAGS = {"yes": True, "true": True, "1": True, "no": False, "false": False, "0": False}
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
 _KEYS = re.compile(r"[0-9a-f,]*")
@@ -396,9 +383,10 @@ def _number_query(column: str, content: Content, comparison: str, values: list[s
         raise ValueError("needs yes or no" if content is Content.FLAG else "needs a number") from None
     if comparison in ("=", "=="):
         return where(column).one_of(numbers)
-    if comparison not in _ORDERINGS or len(numbers) != 1:
+    if comparison == "~" or len(numbers) != 1:
         raise ValueError("compares by =, !=, <, <=, > or >=")
-    return _ORDERINGS[comparison](where(column), numbers[0])
+    found: QueryInstance = COMPARISONS[comparison](where(column), numbers[0])
+    return found
 
 
 def _time_query(column: str, comparison: str, value: str) -> QueryInstance:

@@ -8,8 +8,15 @@ import numpy as np
 from tinydb.queries import QueryLike
 from tinydb.table import Document, Table
 
-from dlbricks_tui.store.columns import TableFields, columns_of_table, matches, matching_rows
-from dlbricks_tui.store.documents import BrokenDocumentError, DamagedResultError, StoreError, fields_of, record_of
+from dlbricks_tui.store.columns import TableFields, matches, matching_rows
+from dlbricks_tui.store.documents import (
+    TABLES,
+    BrokenDocumentError,
+    DamagedResultError,
+    StoreError,
+    fields_of,
+    record_of,
+)
 from dlbricks_tui.store.files import EntryKind, JournalEntry, line_of
 from dlbricks_tui.store.generation import Generation
 from dlbricks_tui.store.index import Rows
@@ -20,149 +27,79 @@ from dlbricks_tui.store.selections import noop
 Fields = Mapping[str, Any] | Callable[[MutableMapping[str, Any]], None]
 
 
-class TableContents(MutableMapping[Any, dict[str, Any]]):
-    """The documents of a table by number, read when asked for; changes are kept until they are stored.
-
-    It iterates over those documents only that a change may concern.
-    """
-
-    def __init__(self, generation: Generation, table: str, concerned: Sequence[int]) -> None:
-        self._generation = generation
-        self._table = table
-        self._concerned = concerned
-        self._cleared = False
-        # Documents that were read or set, None for removed ones.
-        self._open: dict[int, dict[str, Any] | None] = {}
-
-    def __contains__(self, key: object) -> bool:
-        number = _number(key)
-        if number is None:
-            return False
-        return self._open[number] is not None if number in self._open else self._row(number) is not None
-
-    def __getitem__(self, key: Any) -> dict[str, Any]:
-        number = _number(key)
-        if number is not None and number not in self._open:
-            row = self._row(number)
-            # The store reports damaged documents.
-            with suppress(DamagedResultError):
-                self._open[number] = None if row is None else self._generation.document(row)
-        document = None if number is None else self._open.get(number)
-        if document is None:
-            raise KeyError(key)
-        return document
-
-    def __setitem__(self, key: Any, document: dict[str, Any]) -> None:
-        self._open[int(key)] = document
-
-    def __delitem__(self, key: Any) -> None:
-        if key not in self:
-            raise KeyError(key)
-        self._open[int(key)] = None
-
-    def __iter__(self) -> Iterator[int]:
-        return iter(self._concerned)
-
-    def __len__(self) -> int:
-        return len(self._concerned)
-
-    def clear(self) -> None:
-        self._cleared, self._open = True, {}
-
-    def changes(self) -> Iterator[JournalEntry]:
-        """Yield the changes that were made."""
-        # A table without documents exists, too.
-        if self._cleared or not (self._open or self._table in self._generation.index.tables):
-            yield JournalEntry(EntryKind.CLEAR, self._table)
-        for number, document in self._open.items():
-            row = self._row(number)
-            if document is None:
-                if row is not None:
-                    yield JournalEntry(EntryKind.REMOVE, self._table, number)
-                continue
-            entry = JournalEntry(EntryKind.PUT, self._table, number, document)
-            if row is None or line_of(entry) != self._generation.line(row):
-                yield entry
-
-    def _row(self, number: int) -> int | None:
-        return None if self._cleared else self._generation.index.row_of(self._table, number)
-
-
-def _number(key: object) -> int | None:
-    """Return the number that a key of TinyDB stands for, None if it is none."""
-    try:
-        return int(str(key))
-    except ValueError:
-        return None
-
-
 class IndexedTable(Table):
-    """A table of any documents."""
+    """A table of records of dlbricks, one of `TABLES`, or of any other documents."""
 
-    def __init__(self, storage: Any, name: str, **options: Any) -> None:
-        self._seen: object = None
-        # The documents that the change in progress may concern.
-        self._concerned: list[int] = []
+    def __init__(self, storage: Any, name: str, persist_empty: bool = False, **options: Any) -> None:
         # The highest number after the last change by this table.
         self._last_id = 0
         super().__init__(storage, name, **options)
+        if persist_empty:
+            self.truncate()
 
     def insert(self, document: Mapping[str, Any]) -> int:
         """Insert a document and return its number, which no other writer takes."""
         with self.storage.locked():
-            return super().insert(document)
+            if isinstance(document, self.document_class):
+                # The number of the next document follows the highest one.
+                cast(Any, self)._next_id = None
+            return self.insert_multiple([document])[0]
 
     def insert_multiple(self, documents: Iterable[Mapping[str, Any]]) -> list[int]:
         """Insert documents in one durable step, and return their numbers."""
-        with self.storage.locked():
-            return super().insert_multiple(documents)
+        with self.storage.locked() as generation:
+            numbers: list[int] = []
+            added: dict[int, dict[str, Any]] = {}
+            for document in documents:
+                if not isinstance(document, Mapping):
+                    raise ValueError("Document is not a Mapping")
+                if isinstance(document, self.document_class):
+                    number = document.doc_id
+                    if number in added or generation.index.row_of(self.name, number) is not None:
+                        raise ValueError(f"Document with ID {number} already exists")
+                else:
+                    number = self.next_id()
+                numbers.append(number)
+                added[number] = dict(document)
+            self._store(JournalEntry(EntryKind.PUT, self.name, *it) for it in added.items())
+            return numbers
 
     def search(self, cond: QueryLike) -> list[Document]:
         """Return the documents that match a query."""
-        generation = self._latest()
-        known = self._query_cache.get(cond)
-        if known is not None:
-            return known[:]
-        found = list(self._documents(generation, cond))
-        if getattr(cond, "is_cacheable", lambda: True)():
-            self._query_cache[cond] = found[:]
-        return found
+        return list(self._matching(cond))
 
     def get(self, cond: QueryLike | None = None, doc_id: int | None = None, doc_ids: list[int] | None = None) -> Any:
         """Return the document with a number, the documents with several numbers, or the first that matches a query."""
-        generation = self._latest()
         if doc_id is not None:
-            return next(self._numbered(generation, [doc_id]), None)
+            return next(iter(self.get(doc_ids=[doc_id])), None)
         if doc_ids is not None:
-            return list(self._numbered(generation, doc_ids))
+            generation = self._latest()
+            rows = np.unique(np.array(self._rows_with(generation, doc_ids), dtype=np.intp))
+            return list(self._read(generation, TableFields(generation, self.name).in_order(rows).tolist()))
         if cond is not None:
-            return next(self._documents(generation, cond), None)
+            return next(self._matching(cond), None)
         raise RuntimeError("You have to pass either cond or doc_id or doc_ids")
 
     def count(self, cond: QueryLike) -> int:
         """Return the number of documents that match a query."""
-        if not columns_of_table(self.name):
-            # The documents have to be read, so the cache of TinyDB keeps them.
-            return super().count(cond)
         return len(self._rows(self._latest(), cond))
 
     def update(self, fields: Fields, cond: QueryLike | None = None, doc_ids: Iterable[int] | None = None) -> list[int]:
         """Change all documents, those that match a query, or those with these numbers; return their numbers."""
+        if doc_ids is None:
+            return self.update_multiple([(fields, noop() if cond is None else cond)])
         with self.storage.locked() as generation:
-            if doc_ids is None:
-                doc_ids = self._ids(generation, [noop() if cond is None else cond])
-            return super().update(fields, doc_ids=doc_ids)
+            return self._change(generation, self._rows_with(generation, doc_ids), [(fields, noop())])
 
     def update_multiple(self, updates: Iterable[tuple[Fields, QueryLike]]) -> list[int]:
         """Make each change to the documents that match its query; return their numbers."""
         updates = list(updates)
         with self.storage.locked() as generation:
             # A document that no query matches at first stays unchanged, so no query matches it later.
-            self._concerned = self._ids(generation, [cond for _, cond in updates])
-            try:
-                return super().update_multiple(updates)
-            finally:
-                self._concerned = []
+            found = [self._rows(generation, cond) for _, cond in updates]
+            rows = np.unique(np.concatenate([*found, np.zeros(0, np.intp)]))
+            in_order = TableFields(generation, self.name).in_order(rows)
+            return self._change(generation, generation.readable(in_order.tolist()), updates)
 
     def upsert(self, document: Mapping[str, Any], cond: QueryLike | None = None) -> list[int]:
         """Change the documents that match a query, or insert one if there are none; return their numbers."""
@@ -172,61 +109,59 @@ class IndexedTable(Table):
     def remove(self, cond: QueryLike | None = None, doc_ids: Iterable[int] | None = None) -> list[int]:
         """Remove the documents that match a query, or those with these numbers; return their numbers."""
         with self.storage.locked() as generation:
-            if cond is not None and doc_ids is None:
-                rows = self._rows(generation, cond)
-                return super().remove(doc_ids=generation.index.column("id")[rows].tolist())
-            return super().remove(cond, doc_ids)
+            if doc_ids is not None:
+                rows = self._rows_with(generation, doc_ids)
+            elif cond is not None:
+                rows = self._rows(generation, cond).tolist()
+            else:
+                raise RuntimeError("Use truncate() to remove all documents")
+            entries = [JournalEntry(EntryKind.REMOVE, *generation.key(row)) for row in rows]
+            self._store(entries)
+            return [it.doc_id for it in entries]
+
+    def truncate(self) -> None:
+        """Remove all documents."""
+        with self.storage.locked():
+            self._store([JournalEntry(EntryKind.CLEAR, self.name)])
+            cast(Any, self)._next_id = None
 
     def __len__(self) -> int:
         return len(self._latest().index.rows_of(self.name))
 
     def __iter__(self) -> Iterator[Document]:
         generation = self._latest()
-        for row in generation.index.rows_of(self.name).tolist():
-            with suppress(DamagedResultError):
-                yield self._document(generation, row)
+        return self._read(generation, generation.index.rows_of(self.name).tolist())
 
     @property
-    def storage(self) -> JournalStorage:
+    def storage(self) -> JournalStorage:  # type: ignore[override]
         """The storage."""
         return cast(JournalStorage, self._storage)
 
     def _latest(self) -> Generation:
-        """Return all documents of now; what others have changed is no longer in the cache of queries."""
+        """Return all documents of now."""
         self.storage.refresh()
-        generation = self.storage.generation
-        seen = (generation, generation.covered)
-        if self._seen != seen:
-            self.clear_cache()
-            self._seen = seen
-        return generation
-
-    def _fields(self, generation: Generation) -> TableFields:
-        return TableFields(generation, self.name)
+        return self.storage.generation
 
     def _rows(self, generation: Generation, cond: QueryLike) -> Rows:
-        return matching_rows(cond, self._fields(generation))
+        return matching_rows(cond, TableFields(generation, self.name))
 
-    def _documents(self, generation: Generation, cond: QueryLike) -> Iterator[Document]:
-        for match in matches(cond, self._fields(generation)):
+    def _rows_with(self, generation: Generation, numbers: Iterable[object]) -> list[int]:
+        """Return the rows of the documents with these numbers, as far as there are any."""
+        # Callers of TinyDB may ask for anything.
+        asked = (str(number) for number in numbers)
+        rows = (generation.index.row_of(self.name, int(it)) for it in asked if it.removeprefix("-").isdecimal())
+        return [row for row in rows if row is not None]
+
+    def _matching(self, cond: QueryLike) -> Iterator[Document]:
+        generation = self._latest()
+        return self._read(generation, matches(cond, TableFields(generation, self.name)))
+
+    def _read(self, generation: Generation, rows: Iterable[int]) -> Iterator[Document]:
+        for row in rows:
+            # The store reports damaged documents.
             with suppress(DamagedResultError):
-                yield self._document(generation, *match)
-
-    def _numbered(self, generation: Generation, numbers: Iterable[int]) -> Iterator[Document]:
-        rows = {generation.index.row_of(self.name, number) for key in numbers if (number := _number(key)) is not None}
-        for row in sorted(rows - {None}, key=lambda row: int(generation.index.value("order", cast(int, row)))):
-            with suppress(DamagedResultError):
-                yield self._document(generation, cast(int, row))
-
-    def _document(self, generation: Generation, row: int, known: dict[str, Any] | None = None) -> Document:
-        document = generation.document(row) if known is None else known
-        return self.document_class(document, self.document_id_class(_id_at(generation, row)))
-
-    def _ids(self, generation: Generation, conditions: Iterable[QueryLike]) -> list[int]:
-        """Return the numbers of the documents that match any of the queries and can be read, in their order."""
-        found = [self._rows(generation, cond) for cond in conditions]
-        rows = self._fields(generation).in_order(np.unique(np.concatenate(found))) if found else np.zeros(0, np.intp)
-        return [_id_at(generation, row) for row in generation.readable(rows.tolist())]
+                entry = generation.entry(row)
+                yield self.document_class(entry.document or {}, self.document_id_class(entry.doc_id))
 
     def next_id(self) -> int:
         """Return the number of the next document, and count on; the caller holds the lock."""
@@ -242,25 +177,37 @@ class IndexedTable(Table):
         cast(Any, self)._next_id = free + 1
         return free
 
-    _get_next_id = next_id
+    def _change(
+        self, generation: Generation, rows: Iterable[int], updates: Sequence[tuple[Fields, QueryLike]]
+    ) -> list[int]:
+        """Make each change to those of these documents that match its query; return their numbers."""
+        numbers: list[int] = []
+        changed: dict[int, JournalEntry] = {}
+        for row in rows:
+            entry = changed.setdefault(row, generation.entry(row))
+            document = cast(dict[str, Any], entry.document)
+            for fields, cond in updates:
+                if cond(document):
+                    numbers.append(entry.doc_id)
+                    if callable(fields):
+                        fields(document)
+                    else:
+                        document.update(fields)
+        self._store(it for row, it in changed.items() if line_of(it) != generation.line(row))
+        return numbers
 
-    def _update_table(self, updater: Callable[[Any], None]) -> None:
-        with self.storage.locked() as generation:
-            contents = TableContents(generation, self.name, self._concerned)
-            updater(contents)
-            self.storage.append([self._checked(entry) for entry in contents.changes()])
-            self._last_id = generation.index.last_id(self.name)
-        self.clear_cache()
+    def _store(self, entries: Iterable[JournalEntry]) -> None:
+        """Make changes durably; from then on the table exists, if only without documents."""
+        index = self.storage.generation.index
+        checked = [self._checked(entry) for entry in entries]
+        if not checked and self.name not in index.tables:
+            checked.append(JournalEntry(EntryKind.CLEAR, self.name))
+        self.storage.append(checked)
+        self._last_id = index.last_id(self.name)
 
     def _checked(self, entry: JournalEntry) -> JournalEntry:
-        return entry
-
-
-class RecordTable(IndexedTable):
-    """A table of records of dlbricks, one of `TABLES`: other documents are refused."""
-
-    def _checked(self, entry: JournalEntry) -> JournalEntry:
-        if entry.action is not EntryKind.PUT or entry.document is None:
+        """Return a change as it is stored; refuse what is no record in a table of dlbricks."""
+        if self.name not in TABLES or entry.document is None:
             return entry
         refused = f"document {entry.doc_id} of table {self.name} is not a record of dlbricks: it"
         try:
@@ -271,7 +218,3 @@ class RecordTable(IndexedTable):
         if row is not None and row != self.storage.generation.index.row_of(self.name, entry.doc_id):
             raise StoreError(f"{refused} has the uuid {document['uuid']}, which another document has")
         return entry._replace(document=document)
-
-
-def _id_at(generation: Generation, row: int) -> int:
-    return int(generation.index.value("id", row))

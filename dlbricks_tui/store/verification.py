@@ -8,7 +8,7 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, fields
 from datetime import datetime
 from pathlib import Path
 
@@ -35,7 +35,7 @@ from dlbricks_tui.store.records import (
     Timed,
     latest_date,
 )
-from dlbricks_tui.store.statistics import TRIM, quantile, unpack_latencies
+from dlbricks_tui.store.statistics import quantile, trimmed_mean, unpack_latencies
 
 
 def _another_machine(said: System, known: System) -> str:
@@ -77,10 +77,6 @@ class References:
             set(values_of(index, "runtime", index.rows_of("runtimes"))),
             known,
         )
-
-    def without_disputes(self) -> "References":
-        """Return the same for the next file."""
-        return replace(self, disputed=set())
 
     def take(self, record: Record) -> None:
         """Add the brick, system or runtime that a record describes."""
@@ -128,11 +124,11 @@ _LARGEST_COUNT = (1 << 31) - 1
 _TOLERANCE = 1e-6
 
 
-def check_plausible(record: Record) -> None:
+def check_plausible(record: Record, longest_text: int = _LONGEST_TEXT) -> None:
     """Raise BrokenDocumentError, whose message completes "it ...", if the record cannot come from a measurement."""
     if not isinstance(record, BrickForm):
         for name in _FIELDS_OF[type(record)]:
-            _check_value(getattr(record, name))
+            _check_value(getattr(record, name), longest_text)
         if any(getattr(record, name) < 0 for name in _COUNTS.get(type(record), ())):
             raise BrokenDocumentError("has a count below zero")
     if isinstance(record, DatedRecord):
@@ -186,7 +182,7 @@ def _check_proof(proof: Proof) -> None:
         raise BrokenDocumentError("has an impossible batch size")
     items = proof.batch_size / proof.changed_batch_size
     ratios = (items * after / before for before, after in zip(samples, changed, strict=True))
-    gain = 1 - math.exp(_trimmed_mean(list(map(math.log, ratios))))
+    gain = 1 - math.exp(trimmed_mean(list(map(math.log, ratios))))
     if not math.isclose(proof.gain, gain, rel_tol=_TOLERANCE, abs_tol=_TOLERANCE):
         raise BrokenDocumentError("has a gain that does not follow from its samples")
     if not proof.gain_low <= proof.gain <= proof.gain_high:
@@ -253,16 +249,11 @@ def _check_latencies(samples: Sequence[float]) -> None:
         raise BrokenDocumentError("has an impossible sample")
 
 
-def _trimmed_mean(samples: Sequence[float]) -> float:
-    kept = sorted(samples)[(dropped := int(len(samples) * TRIM)) : len(samples) - dropped]
-    return math.fsum(kept) / len(kept)
-
-
 def _check_statistics(samples: Sequence[float], stated: Statistics) -> None:
     """Raise BrokenDocumentError unless the statistics are those of the samples."""
     steady = sorted(samples)
     figures = {
-        "trimmed mean": (stated.trimmed_mean_ms, _trimmed_mean(steady)),
+        "trimmed mean": (stated.trimmed_mean_ms, trimmed_mean(steady)),
         "median": (stated.median_ms, quantile(steady, 0.5)),
         "minimum": (stated.minimum_ms, steady[0]),
         "spread": (stated.spread_ms, quantile(steady, 0.75) - quantile(steady, 0.25)),
@@ -286,16 +277,16 @@ _COUNTS: Mapping[type[Record], Sequence[str]] = {
 _FIELDS_OF = {kind: [it.name for it in fields(kind) if it.name not in SAMPLES] for kind in TABLE_OF}
 
 
-def _check_value(value: object) -> None:
+def _check_value(value: object, longest_text: int) -> None:
     if isinstance(value, str):
-        if len(value) > _LONGEST_TEXT:
+        if len(value) > longest_text:
             raise BrokenDocumentError(f"has a text of {len(value):,} letters")
     elif isinstance(value, int | float):
         if not abs(value) <= _LARGEST_NUMBER:
             raise BrokenDocumentError("has an impossibly large number")
     elif isinstance(value, tuple):
         for each in value:
-            _check_value(each)
+            _check_value(each, longest_text)
 
 
 @dataclass(frozen=True, slots=True)

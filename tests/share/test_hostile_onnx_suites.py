@@ -326,13 +326,13 @@ def refusal(path: Path) -> str:
 def brick_refusals(path: Path) -> list[str]:
     """Return the refusal of each brick; empty for those that can be read."""
     found = []
-    with open_suite(path) as suite:
-        for it in suite.manifest.bricks:
-            try:
-                suite.network(it)
-                found.append("")
-            except BrokenBrickError as refused:
-                found.append(str(refused))
+    suite = open_suite(path)
+    for it in suite.manifest.bricks:
+        try:
+            suite.network(it)
+            found.append("")
+        except BrokenBrickError as refused:
+            found.append(str(refused))
     assert not any("\n" in told for told in found)
     return found
 

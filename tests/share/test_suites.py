@@ -223,10 +223,10 @@ def test_a_suite_in_one_file_holds_the_same_as_a_folder(trio: Trio) -> None:
     for path in archives:
         write_assembled(assembled, path, path.with_suffix(".key"))
     assert archives[0].read_bytes() == archives[1].read_bytes()
-    with open_suite(trio.suite) as folder, open_suite(archives[0]) as archive:
-        assert (archive.manifest, archive.sha256) == (folder.manifest, folder.sha256)
-        for brick in folder.manifest.bricks:
-            assert archive.network(brick) == folder.network(brick)
+    folder, archive = open_suite(trio.suite), open_suite(archives[0])
+    assert (archive.manifest, archive.sha256) == (folder.manifest, folder.sha256)
+    for brick in folder.manifest.bricks:
+        assert archive.network(brick) == folder.network(brick)
 
 
 def test_equal_seeds_give_equal_suites_and_different_seeds_different_ones(trio: Trio, tmp_path: Path) -> None:

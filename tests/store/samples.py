@@ -9,7 +9,7 @@ from typing import Any
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.documents import SCHEMA, TABLE_OF, TABLES, Document, fields_of
-from dlbricks_tui.store.files import EntryKind, JournalEntry, NumberedDocument, line_of, sealed, write_tinydb_file
+from dlbricks_tui.store.files import EntryKind, JournalEntry, line_of, sealed, write_tinydb_file
 from dlbricks_tui.store.records import (
     BrickForm,
     EndToEnd,
@@ -150,10 +150,10 @@ def line_of_record(record: Record, schema: int = SCHEMA, doc_id: int = 1, **chan
 def write_file(path: Path, *documents: Document) -> Path:
     """Write documents that name their table and schema into a file like an export."""
 
-    def numbered(number: int, document: Document) -> NumberedDocument:
+    def numbered(number: int, document: Document) -> tuple[str, int, bytes]:
         content = {name: value for name, value in document.items() if name not in ("table", "schema")}
         line = line_of(JournalEntry(EntryKind.PUT, document["table"], number, content))
-        return NumberedDocument(document["table"], number, sealed(line, document["schema"]))
+        return document["table"], number, sealed(line, document["schema"])
 
     with path.open("wb") as file:
         write_tinydb_file(file, [numbered(number, each) for number, each in enumerate(documents, 1)])

@@ -328,7 +328,7 @@ def same(one: Index, other: Index) -> bool:
     return (
         all((one.column(name) == other.column(name)).all() for name in COLUMN_TYPES)
         and all(one.vocabularies[name].texts == other.vocabularies[name].texts for name in one.vocabularies)
-        and one.name_of_brick == other.name_of_brick
+        and (one.names_of("bricks", "brick") == other.names_of("bricks", "brick")).all()
         and list(one.rows_of_brick(brick(7))) == list(other.rows_of_brick(brick(7)))
     )
 

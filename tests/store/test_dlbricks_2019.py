@@ -15,16 +15,15 @@ from dlbricks_tui.models.library import Library, ModelSource
 from dlbricks_tui.models.loading import Loader
 from dlbricks_tui.store import published
 from dlbricks_tui.store.database import ResultsDatabase
-from dlbricks_tui.store.documents import ExchangeError
+from dlbricks_tui.store.documents import BrokenDocumentError, ExchangeError
 from dlbricks_tui.store.published import (
     RUNTIME,
-    BrokenFileError,
     PublishedModels,
     Row,
     SystemReport,
-    TimesFile,
     import_checkout,
     parse_numbers,
+    rows_of,
     systems_of,
 )
 from dlbricks_tui.store.records import BrickForm, EndToEnd, Measurement, RuntimeRecord
@@ -58,7 +57,10 @@ def test_a_checkout_has_a_folder_for_each_system_and_a_file_for_each_model(tmp_p
     time_model(tmp_path, "c9.xlarge", "Big Net", []).write_text('raw_time,extra,name\n"{7.}",,Big Net\n')
     several = time_layers(tmp_path, "m5.large", "Tiny Net", {"1": [1.0]})
     several.write_text(several.read_text().replace('"1","1","1"', '"1","3","1;3"'))
-    found = {it.system: {file.path.name: file.rows() for file in it.files} for it in systems_of(tmp_path)}
+    found = {
+        system: {path.name: rows_of(path, columns) for path, columns in files}
+        for system, files in systems_of(tmp_path).items()
+    }
     both = {
         "Big_Net.csv": [Row(2, "Big Net", None, "{2.5*^6}")],
         "Tiny_Net.csv": [Row(2, "Tiny Net", "a/conv", "{10., 11.}"), Row(3, "Tiny Net", "2", "{5.}")],
@@ -89,9 +91,9 @@ def test_a_file_in_another_layout_counts_as_broken(
 ) -> None:
     monkeypatch.setattr(published, "_MOST_BYTES", 500_000)
     time_model(tmp_path, "a", "Tiny Net", [1.0]).write_bytes(content)
-    ((_, (file,)),) = systems_of(tmp_path)
-    with pytest.raises(BrokenFileError, match=complaint):
-        file.rows()
+    ((file,),) = systems_of(tmp_path).values()
+    with pytest.raises(BrokenDocumentError, match=complaint):
+        rows_of(*file)
 
 
 def test_a_pipe_is_refused_without_waiting(tmp_path: Path) -> None:
@@ -99,12 +101,12 @@ def test_a_pipe_is_refused_without_waiting(tmp_path: Path) -> None:
     os.mkfifo(folder / "pipe.csv")
     (folder / "folder.csv").mkdir()
     (folder / "gone.csv").symlink_to(folder / "nowhere")
-    files = systems_of(tmp_path)[0].files
+    (files,) = systems_of(tmp_path).values()
     assert len(files) == 4
-    for file in files:
-        if file.path.name != "Tiny_Net.csv":
-            with pytest.raises(BrokenFileError, match="cannot be read"):
-                file.rows()
+    for path, columns in files:
+        if path.name != "Tiny_Net.csv":
+            with pytest.raises(BrokenDocumentError, match="cannot be read"):
+                rows_of(path, columns)
 
 
 @given(st.binary() | st.text(alphabet='name,raw_time"\n\r{}.1 \x00').map(str.encode))
@@ -112,8 +114,8 @@ def test_any_bytes_give_rows_or_a_broken_file(tmp_path_factory: pytest.TempPathF
     path = tmp_path_factory.getbasetemp() / "any.csv"
     path.write_bytes(content)
     try:
-        assert all(row.line > 1 for row in TimesFile(path, published._MODEL_COLUMNS).rows())
-    except BrokenFileError as broken:
+        assert all(row.line > 1 for row in rows_of(path, ("name", "raw_time")))
+    except BrokenDocumentError as broken:
         assert str(broken)
 
 
@@ -142,7 +144,7 @@ def test_lists_are_read_as_wolfram_prints_them_and_others_refused(text: str, num
     if isinstance(numbers, tuple):
         assert parse_numbers(text) == numbers
     else:
-        with pytest.raises(ValueError, match=numbers):
+        with pytest.raises(BrokenDocumentError, match=numbers):
             parse_numbers(text)
 
 

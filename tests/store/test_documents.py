@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import Any, get_type_hints
 
 import pytest
-import tinydb
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.documents import (
     TABLE_OF,
     TABLES,
@@ -22,7 +22,6 @@ from dlbricks_tui.store.documents import (
 )
 from dlbricks_tui.store.files import EntryKind, JournalEntry, entry_on, line_of
 from dlbricks_tui.store.index import kind_of_label, label_of
-from dlbricks_tui.store.journal import JournalStorage
 from dlbricks_tui.store.records import Constants, Facts, Record, Statistics
 from tests.store.samples import end_to_end, failure, form, measurement, run, runtime, system
 
@@ -161,15 +160,15 @@ def test_a_label_tells_the_kind_of_its_brick(label: str, kind: str) -> None:
     assert kind_of_label(label).value == kind
 
 
-def older(folder: Path) -> tinydb.TinyDB:
-    return tinydb.TinyDB(folder, storage=JournalStorage)
+def older(folder: Path) -> ResultsDatabase:
+    return ResultsDatabase(folder)
 
 
-def newer(folder: Path) -> tinydb.TinyDB:
+def newer(folder: Path) -> ResultsDatabase:
     def rename_age(line: bytes) -> bytes:
         return line.replace(b'"age"', b'"years"')
 
-    return tinydb.TinyDB(folder, storage=JournalStorage, schema=2, migrations={1: rename_age})
+    return ResultsDatabase(folder, schema=2, migrations={1: rename_age})
 
 
 def test_documents_of_an_older_schema_are_migrated_as_they_are_read(tmp_path: Path) -> None:
@@ -183,12 +182,12 @@ def test_documents_of_an_older_schema_are_migrated_as_they_are_read(tmp_path: Pa
         assert database.all() == [{"years": 7}, {"years": 8}]
     assert b'"age"' not in (tmp_path / "results-1.json").read_bytes()
     with pytest.raises(OtherVersionError, match="newer dlbricks"):
-        older(tmp_path).all()
+        older(tmp_path)
 
 
 def test_a_schema_without_a_migration_is_damage(tmp_path: Path) -> None:
     with older(tmp_path) as database:
         database.insert({"age": 7})
-    with tinydb.TinyDB(tmp_path, storage=JournalStorage, schema=2) as database:
+    with ResultsDatabase(tmp_path, schema=2) as database:
         assert database.all() == []
     assert [each.reason for each in database.storage.generation.damage] == ["has the unknown schema 1"] * 2

@@ -1,7 +1,7 @@
 """The store is a TinyDB database: TinyDB's calls give TinyDB's answers, its tables take any documents."""
 
 import tempfile
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, MutableMapping
 from pathlib import Path
 from typing import Any, NamedTuple, cast
 
@@ -20,7 +20,6 @@ from dlbricks_tui.store.database import ResultsDatabase, open_results
 from dlbricks_tui.store.documents import EXCHANGED, TABLE_OF, TABLES, StoreError, fields_of
 from dlbricks_tui.store.exchange import export_all
 from dlbricks_tui.store.files import HEAD
-from dlbricks_tui.store.journal import JournalStorage
 from dlbricks_tui.store.records import Measurement, Record, System
 from dlbricks_tui.store.verification import verify
 from tests.store.samples import (
@@ -363,40 +362,27 @@ def test_a_store_keeps_the_constants_of_an_earlier_version_and_hands_them_to_nob
         assert exported.tables() == {HEAD, *EXCHANGED}
 
 
-def opened(folder: Path) -> tinydb.TinyDB:
-    return tinydb.TinyDB(folder, storage=JournalStorage)
-
-
-def change_inside(document: dict[str, dict[str, int]]) -> None:
+def change_inside(document: MutableMapping[str, Any]) -> None:
     document["deep"]["number"] += 1
 
 
 def test_changes_of_tinydb_are_read_by_the_next_database(tmp_path: Path) -> None:
-    with opened(tmp_path) as database:
+    with ResultsDatabase(tmp_path) as database:
         table = database.table("mine")
         table.insert_multiple({"deep": {"number": number}} for number in range(3))
         table.update(change_inside, where("deep").number == 1)
         table.remove(doc_ids=[1])
         database.table("other").insert({})
         database.drop_table("other")
-    with opened(tmp_path) as database:
+    with ResultsDatabase(tmp_path) as database:
         assert database.tables() == {"mine"}
         assert {it.doc_id: it["deep"]["number"] for it in database.table("mine")} == {2: 2, 3: 2}
 
 
-def test_documents_of_another_writer_are_kept_and_never_overwritten(tmp_path: Path) -> None:
-    with opened(tmp_path / "none") as database:
-        assert database.storage.read() is None
+def test_two_writers_never_take_one_number_and_a_reader_creates_no_folder(tmp_path: Path) -> None:
+    with ResultsDatabase(tmp_path / "none") as database:
         assert database.tables() == set()
     assert not (tmp_path / "none").exists()
-    with opened(tmp_path) as one, opened(tmp_path) as other:
-        one.insert({"by": "one"})
-        read = one.storage.read() or {}
-        other.table("other").insert({"by": "other"})
-        one.storage.write(read)
-        assert one.tables() == {"_default", "other"}
-        read = one.storage.read() or {}
-        other.insert({"by": "other"})
-        with pytest.raises(StoreError, match="document 2 of _default was added by another writer; repeat the change"):
-            one.storage.write({**read, "_default": {"2": {"by": "one"}}})
-        assert one.all() == [{"by": "one"}, {"by": "other"}]
+    with ResultsDatabase(tmp_path) as one, ResultsDatabase(tmp_path) as other:
+        assert [it.insert({"by": name}) for it, name in ((one, "one"), (other, "other"), (one, "one"))] == [1, 2, 3]
+        assert one.all() == other.all() == [{"by": "one"}, {"by": "other"}, {"by": "one"}]

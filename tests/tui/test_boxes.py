@@ -520,8 +520,7 @@ async def test_the_open_model_or_marked_ones_are_exported_and_the_key_stays_here
     _, job = JobFolders(new.jobs).folders()
     assert len(EXPORT.request_of(job).sources) == 2
     assert stat.S_IMODE(job.path.stat().st_mode) == 0o700
-    with open_suite(file) as suite:
-        manifest = suite.manifest
+    manifest = open_suite(file).manifest
     (key_file,) = (new.path / "suites").iterdir()
     key = read_key(key_path(new, manifest.suite))
     assert key_file == key_path(new, manifest.suite) and stat.S_IMODE(key_file.stat().st_mode) == 0o600
