@@ -404,10 +404,6 @@ class AnalysisScreen(WorkScreen[None, ProofJob]):
     def _show_change(self) -> None:
         self._change.show(self._what_ifs.selected, self.job, self._failures)
 
-    @on(WhatIfsPanel.Opened, "#what-ifs")
-    def _what_if_opened(self) -> None:
-        self.go_to(self._change)
-
     def look(self) -> None:
         if self.says_under_way():
             return

@@ -7,7 +7,6 @@ from functools import lru_cache, partial
 from operator import attrgetter
 from typing import TYPE_CHECKING, ClassVar
 
-from textual import on
 from textual.app import ComposeResult
 
 from dlbricks_tui.api.model_reading import ComparedModels, compare_models, find_accuracies
@@ -83,8 +82,6 @@ class UniquenessPanel(TablePanel[CountedLayers]):
         noun = "model" if len(self.items) == 1 else "models"
         self.show_title(f" in {counts_text(len(self.found), len(self.items))} {noun}" if self.items else "")
         self.border_subtitle = self.order if self.items else ""
-
-    action_show_likeness = TablePanel.action_open
 
 
 class KindsPanel(TablePanel["RepeatedType"]):
@@ -362,8 +359,7 @@ class CorpusScreen(AnswerScreen[None]):
         find = partial(find_accuracies, self._session, specs, is_wanted, measuring=self._measuring)
         self.run_in_thread(find, "accuracy", self._granularities.show)
 
-    @on(UniquenessPanel.Opened, "#uniqueness")
-    def _model_chosen(self) -> None:
+    def action_show_likeness(self) -> None:
         if self._uniqueness.selected is not None and self._uniqueness.selected.number is not None:
             self._likeness.go_to_model(self._uniqueness.selected.number - 1)
             self.go_to(self._likeness)

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import partial
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from textual import on
-from textual.message import Message
 
 from dlbricks_tui.api.fleets import (
     FleetEstimate,
@@ -77,13 +75,6 @@ class HostsPanel(TablePanel["HostChanged"]):
         "impossible: nothing of that is stored."
     )
 
-    @dataclass
-    class Told(Message):
-        """The user wants something of the selected host: `pause` or `cancel`."""
-
-        host: HostChanged
-        what: str
-
     def columns(self) -> tuple[Column[HostChanged], ...]:
         return host_columns(self.items, in_panel=True)
 
@@ -92,10 +83,6 @@ class HostsPanel(TablePanel["HostChanged"]):
 
     def copied(self) -> str | None:
         return self.selected.message if self.selected else None
-
-    def action_tell(self, what: str) -> None:
-        if self.selected is not None:
-            self.post_message(self.Told(self.selected, what))
 
 
 class FleetModelsPanel(TablePanel[FleetModel]):
@@ -361,9 +348,9 @@ class FleetScreen(WorkScreen[None, Any]):
     def action_add(self) -> None:
         self.ask(HostsFileScreen(), lambda path: self._tell(lambda fleet: fleet.add_hosts(path)))
 
-    @on(HostsPanel.Told)
-    def _host_told(self, event: HostsPanel.Told) -> None:
-        self._tell(lambda fleet: fleet.control_host(event.host, event.what))
+    def action_tell_host(self, what: str) -> None:
+        if (host := self._hosts.selected) is not None:
+            self._tell(lambda fleet: fleet.control_host(host, what))
 
     def _tell(self, what: Callable[[FleetJob], object]) -> None:
         """Tell the driver something; errors are shown."""

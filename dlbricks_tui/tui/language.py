@@ -427,14 +427,9 @@ class LanguageScreen(WorkScreen[None, LanguageJob]):
             self._what_ifs.show_items(answers[0].what_ifs)
             self._executions = answers[1:]
 
-    @on(LanguageWhatIfsPanel.Opened, "#language-what-ifs")
-    def _what_if_opened(self) -> None:
+    def action_tell_how(self) -> None:
         if chosen := self._what_ifs.selected:
             self.notify(what_if_line(chosen))
-
-    @on(LanguageModelsPanel.Opened, "#language-models")
-    def _model_opened(self) -> None:
-        self.go_to(self._answer)
 
     def action_show_load(self) -> None:
         if (answer := self._models.selected) is None:

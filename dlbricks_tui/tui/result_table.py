@@ -332,9 +332,6 @@ class ResultsPanel(Panel):
 
         result: Selection
 
-    class Opened(Message):
-        """The user wants to read about the selected result."""
-
     def __init__(self) -> None:
         self._list = ResultRows()
         super().__init__(self._list)
@@ -451,10 +448,6 @@ class ResultsPanel(Panel):
 
     def copied(self) -> str | None:
         return self.under_cursor.summaries()[0].key if self.under_cursor else None
-
-    def action_open(self) -> None:
-        if self.under_cursor is not None:
-            self.post_message(self.Opened())
 
     def action_only_this(self) -> None:
         if self.under_cursor is not None:

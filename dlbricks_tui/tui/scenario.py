@@ -295,8 +295,7 @@ class ScenarioScreen(WorkScreen[None, LoadJob]):
     def _chosen(self, event: SettingsPanel.Chosen) -> None:
         self._take(event.settings)
 
-    @on(LoadTestsPanel.Opened, "#load-tests")
-    def _test_taken(self) -> None:
+    def action_take_test(self) -> None:
         if self._tests.selected is not None:
             self._take(self._settings.like(self._tests.selected))
 

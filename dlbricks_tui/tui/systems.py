@@ -53,16 +53,8 @@ class SystemsPanel(TablePanel[KnownSystem]):
         "data folder."
     )
 
-    def __init__(self, *, is_taken: bool) -> None:
-        """`is_taken` is False where no estimates are taken from a system."""
-        super().__init__()
-        self._is_taken = is_taken
-
     def columns(self) -> tuple[Column[KnownSystem], ...]:
         return system_columns(self.items)
-
-    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        return (action != "take" or self._is_taken) and super().check_action(action, parameters)
 
     def searched(self, item: KnownSystem) -> str:
         system = item.system
@@ -144,9 +136,6 @@ class LanguageMachinesPanel(TablePanel[LanguageOnSystem]):
     def columns(self) -> tuple[Column[LanguageOnSystem], ...]:
         return language_systems_columns(self.items)
 
-    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        return action != "take" and super().check_action(action, parameters)
-
     def show_counts(self) -> None:
         self.show_title()
 
@@ -184,7 +173,7 @@ class SystemsScreen(AnswerScreen[TakenSystem]):
     def __init__(
         self, session: WorkbenchSession, asked: Callable[[], Asked] | None, language: AskedLanguageModel | None = None
     ) -> None:
-        self._systems = SystemsPanel(is_taken=language is None)
+        self._systems = SystemsPanel()
         self._system = SystemPanel()
         self._language = language
         self._model = asked().spec.source.name if asked else language.model if language else ""
@@ -238,16 +227,19 @@ class SystemsScreen(AnswerScreen[TakenSystem]):
             hint = Hint("On the workbench, {workbench.start_run} runs a model's bricks.", "muted")
             self._system.show_parts([*system_parts(known, self._runtimes), *[hint] * (not known.ways)], known.system.id)
 
-    @on(SystemsPanel.Opened, "#systems")
-    def _system_taken(self) -> None:
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        # No estimates of language models are taken from a system.
+        is_taken = self._language is None or action not in ("take_system", "take_machine")
+        return is_taken and super().check_action(action, parameters)
+
+    def action_take_system(self) -> None:
         if (known := self._systems.selected) is not None and known.ways:
             self.dismiss(TakenSystem(known.system.id, known.ways[0].level))
         else:
             self.notify("Nothing was measured on it yet.")
 
-    @on(MachinesPanel.Opened, "#machines")
-    def _machine_taken(self) -> None:
-        if self._language is None and (machine := self._machines.selected) is not None:
+    def action_take_machine(self) -> None:
+        if (machine := self._machines.selected) is not None:
             self.dismiss(TakenSystem(machine.estimate.way.system, machine.estimate.way.level))
 
     def look(self) -> None:

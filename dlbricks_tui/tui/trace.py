@@ -169,9 +169,6 @@ class TimelinePanel(Panel):
     class Selected(Message):
         """Another span or row is selected."""
 
-    class ShownInTree(Message):
-        """The user wants to see the layer of the selected span in the decomposition."""
-
     def __init__(self) -> None:
         self._list = TimelineRows()
         super().__init__(self._list)
@@ -238,9 +235,6 @@ class TimelinePanel(Panel):
 
     def action_fit_span(self) -> None:
         self._change(lambda state, row, width: state.fit_span(row, width))
-
-    def action_show_in_tree(self) -> None:
-        self.post_message(self.ShownInTree())
 
     def copied(self) -> str | None:
         return None if self.state is None else self.state.brick_key(self.row)
@@ -449,10 +443,10 @@ class TraceScreen(WorkScreen[LayerPlace, TraceJob]):
             self._wanted = ""
             self._open_selected()
 
-    @on(TracesPanel.Opened, "#traces")
-    def _trace_wanted(self) -> None:
-        self.go_to(self._timeline)
-        self._open_selected()
+    def action_open_trace(self) -> None:
+        if self._traces.selected is not None:
+            self.go_to(self._timeline)
+            self._open_selected()
 
     def _open_selected(self) -> None:
         if self._traces.selected is not None:
@@ -519,8 +513,7 @@ class TraceScreen(WorkScreen[LayerPlace, TraceJob]):
     def controls(self) -> Mapping[str, bool]:
         return {**super().controls(), "write": self._timeline.state is not None}
 
-    @on(TimelinePanel.ShownInTree)
-    def _show_in_tree(self) -> None:
+    def action_show_in_tree(self) -> None:
         opened, layer = self._timeline.state, self._timeline.selected_layer
         if opened is None or layer is None:
             self.notify("Select a span of a layer to see it in the decomposition.")

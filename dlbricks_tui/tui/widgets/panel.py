@@ -282,8 +282,8 @@ class ItemPanel(Panel, Generic[Item]):
     # Tells an item apart from others, also when the items are replaced; without it an item is compared as a whole.
     IDENTITY: ClassVar[attrgetter[Any] | None] = None
 
-    class OfPanel(Message):
-        """A message about the selected row."""
+    class Settled(Message):
+        """The cursor has settled on a row, or the rows have changed."""
 
         def __init__(self, panel: ItemPanel[Any]) -> None:
             super().__init__()
@@ -293,12 +293,6 @@ class ItemPanel(Panel, Generic[Item]):
         def control(self) -> ItemPanel[Any]:
             """The panel, which handlers select by its id."""
             return self.panel
-
-    class Settled(OfPanel):
-        """The cursor has settled on a row, or the rows have changed."""
-
-    class Opened(OfPanel):
-        """The user wants to read about the selected row, or to use it."""
 
     def __init__(self, rows: ItemRows[Item]) -> None:
         super().__init__(rows)
@@ -381,12 +375,6 @@ class ItemPanel(Panel, Generic[Item]):
         """Show in the title how many items there are, and their order."""
         order = f", {self.order}" if self.order and len(self.items) > 1 else ""
         self.show_title(f" {counts_text(len(self.found), len(self.items))}{order}")
-
-    def action_open(self) -> None:
-        if self.selected is not None:
-            self.post_message(self.Opened(self))
-
-    action_take = action_show = action_open
 
     def action_mark_all(self) -> None:
         """Mark all items that the search finds, or none of them."""

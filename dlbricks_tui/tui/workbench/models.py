@@ -185,11 +185,8 @@ class ModelsPanel(ItemPanel["ModelSource"]):
         "measurement in an estimate."
     )
 
-    class ShapesAsked(ItemPanel.OfPanel):
-        """The user wants to set the shapes of the selected model's inputs."""
-
-    class RemovalAsked(ItemPanel.OfPanel):
-        """The user wants to remove the selected model from the list."""
+    class Opened(Message):
+        """The user wants to open the selected model."""
 
     class ViewChanged(Message):
         """The user has changed the order, the columns, or which groups are unfolded."""
@@ -340,8 +337,8 @@ class ModelsPanel(ItemPanel["ModelSource"]):
             self.post_message(self.LanguageAsked())
         elif group is not None:
             self._fold(group, self._open ^ {group})
-        else:
-            super().action_open()
+        elif self.selected is not None:
+            self.post_message(self.Opened())
 
     def action_unfold(self) -> None:
         if self._group_here in self._open:
@@ -364,14 +361,6 @@ class ModelsPanel(ItemPanel["ModelSource"]):
         self._remake()
         self._model_rows.select_group(group)
         self.post_message(self.ViewChanged())
-
-    def action_give_shapes(self) -> None:
-        if self.selected is not None:
-            self.post_message(self.ShapesAsked(self))
-
-    def action_remove(self) -> None:
-        if self.selected is not None:
-            self.post_message(self.RemovalAsked(self))
 
     def action_sort(self) -> None:
         self.sorted_by = next_of(tuple(ModelOrder), self.sorted_by, 1)

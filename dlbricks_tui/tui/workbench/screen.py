@@ -150,13 +150,12 @@ class WorkbenchScreen(ViewsScreen):
 
     # Messages of panels
 
-    @on(ModelsPanel.Opened, "#models")
+    @on(ModelsPanel.Opened)
     def _model_wanted(self) -> None:
         if self._models.selected is not None:
             self._open_in_front(self._models.selected)
 
-    @on(ModelsPanel.ShapesAsked)
-    def _shapes_wanted(self) -> None:
+    def action_give_shapes(self) -> None:
         source = self._models.selected
         if source is None:
             return
@@ -171,8 +170,7 @@ class WorkbenchScreen(ViewsScreen):
             spec = self._library.spec(source, self.choices)
             self._show_shapes(source, lambda: self.session.reader.inputs(spec))
 
-    @on(ModelsPanel.RemovalAsked)
-    def _removal_wanted(self) -> None:
+    def action_remove_model(self) -> None:
         if (source := self._models.selected) is not None:
             again = key("workbench.open_path")
             told = f"{source.name} was removed; its file stays. {again} adds it again."
