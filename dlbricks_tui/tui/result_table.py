@@ -29,7 +29,7 @@ from dlbricks_tui.tui.dialogs.paths import ANY_FILE, NewFileScreen, PathScreen
 from dlbricks_tui.tui.keys import scopes
 from dlbricks_tui.tui.keys.keymap import Hint
 from dlbricks_tui.tui.widgets.panel import Copyable, DocumentPanel, Panel, TablePanel, counts_text, marks_text
-from dlbricks_tui.tui.widgets.rows import MARK, CheckedRows, RowsView, place_of
+from dlbricks_tui.tui.widgets.rows import MARK, CheckedRows, RowsView
 from dlbricks_tui.wording.numbers import counted
 from dlbricks_tui.wording.plain_text import TextTable
 
@@ -216,10 +216,8 @@ class ColumnsScreen(SearchedDialog[tuple[str, ...]]):
         self._find()
 
     def show_found(self, words: Sequence[str]) -> None:
-        here = self._list.selected
         self._words = words
         self._find()
-        self._list.move_to(place_of(here, self._list.items))
 
     def action_use(self) -> None:
         if self._list.chosen:
@@ -240,11 +238,10 @@ class ColumnsScreen(SearchedDialog[tuple[str, ...]]):
         if 0 <= there < len(self._order):
             self._order[here], self._order[there] = self._order[there], self._order[here]
             self._find()
-            self._list.cursor = self._list.items.index(name)
 
     def _find(self) -> None:
         described = {name: f"{name} {it.title} {it.about}" for name, it in RESULT_COLUMNS.items()}
-        self._list.show(name for name in self._order if contains_all(described[name], self._words))
+        self._list.show_items(name for name in self._order if contains_all(described[name], self._words))
 
 
 RESTORED = "+"

@@ -225,12 +225,10 @@ class CopyScreen(Dialog[CopiedForm]):
 
     def __init__(self, panel: str, last: CopiedForm | None) -> None:
         self._last = last or CopiedForm.MARKDOWN
-        self._list: DrawnRows[CopiedForm] = DrawnRows(lambda index, _: self._list.items[index].line)
-        self._list.items = tuple(CopiedForm)
+        self._list: DrawnRows[CopiedForm] = DrawnRows(lambda index, _: self._list.items[index].line, CopiedForm)
         super().__init__(self._list, heading=f"Copy: {panel}")
 
     def on_mount(self) -> None:
-        self._list.rows_changed()
         self._list.move_to(self._list.items.index(self._last))
 
     def action_copy(self) -> None:

@@ -14,7 +14,7 @@ from dlbricks_tui.settings.setting import Setting, ValueKind, next_of, with_own
 from dlbricks_tui.settings.variant import RUNTIME, runtime_in_words
 from dlbricks_tui.tui.dialogs.dialog import Dialog
 from dlbricks_tui.tui.widgets.panel import Panel
-from dlbricks_tui.tui.widgets.rows import ItemRows, place_of
+from dlbricks_tui.tui.widgets.rows import ItemRows
 from dlbricks_tui.wording.numbers import capitalised
 
 # The widths of names, and of values in panels and in boxes.
@@ -107,20 +107,9 @@ class FormRows(ItemRows[FormRow]):
         self._changed = changed
         self._name_width = max(_NAME, *(len(row.name) + 1 for row in rows))
 
-    def on_mount(self) -> None:
-        self.rows_changed()
-
     def show(self, form: Any) -> None:
         self.form = form
         self.refresh()
-
-    def show_rows(self, rows: Sequence[FormRow]) -> None:
-        """Show these rows only; the cursor stays on its setting."""
-        before = self.selected
-        self.items = tuple(rows)
-        self.rows_changed()
-        if before is not None:
-            self.move_to(place_of(before, self.items))
 
     def row(self, index: int, width: int) -> Line:
         row = self.items[index]

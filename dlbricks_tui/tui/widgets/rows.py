@@ -238,12 +238,23 @@ class ItemRows(RowsView, Generic[Item]):
     def selected(self) -> Item | None:
         return self.items[self.cursor] if self.cursor < len(self.items) else None
 
+    def on_mount(self) -> None:
+        self.rows_changed()
+
+    def show_items(self, items: Iterable[Item], identity: Callable[[Item], Any] = lambda it: it) -> None:
+        """Show other items; the cursor stays on its item by what this keeps, or goes to the first one."""
+        here = None if self.selected is None else identity(self.selected)
+        self.items = tuple(items)
+        self.rows_changed()
+        self.move_to(place_of(here, [identity(item) for item in self.items]))
+
 
 class DrawnRows(ItemRows[Item]):
     """A list of items whose rows a function draws: it gets the index and the width of a row."""
 
-    def __init__(self, draw: Callable[[int, int], Line]) -> None:
+    def __init__(self, draw: Callable[[int, int], Line], items: Iterable[Item] = ()) -> None:
         super().__init__()
+        self.items = tuple(items)
         self._draw = draw
 
     def row(self, index: int, width: int) -> Line:
@@ -258,10 +269,6 @@ class CheckedRows(ItemRows[str]):
         self.chosen = set(shown)
         self._about = about
         self._title_width = title_width
-
-    def show(self, names: Iterable[str]) -> None:
-        self.items = tuple(names)
-        self.rows_changed()
 
     def row(self, index: int, width: int) -> Line:
         name = self.items[index]
