@@ -207,17 +207,16 @@ class ColumnsScreen(SearchedDialog[tuple[str, ...]]):
         super().__init__(self._list)
         # All columns, whether they are found and chosen or not.
         self._order = [*shown, *(name for name in RESULT_COLUMNS if name not in shown)]
-        self._words: Sequence[str] = ()
         self._list.show_placeholder(
             line("No column contains all of these words."), Hint("{find.clear} shows all columns again.", "muted")
         )
 
     def on_mount(self) -> None:
-        self._find()
+        self.search_changed()
 
-    def show_found(self, words: Sequence[str]) -> None:
-        self._words = words
-        self._find()
+    def search_changed(self) -> None:
+        described = {name: f"{name} {it.title} {it.about}" for name, it in RESULT_COLUMNS.items()}
+        self._list.show_items(name for name in self._order if contains_all(described[name], self.words))
 
     def action_use(self) -> None:
         if self._list.chosen:
@@ -237,11 +236,7 @@ class ColumnsScreen(SearchedDialog[tuple[str, ...]]):
         there = here + step
         if 0 <= there < len(self._order):
             self._order[here], self._order[there] = self._order[there], self._order[here]
-            self._find()
-
-    def _find(self) -> None:
-        described = {name: f"{name} {it.title} {it.about}" for name, it in RESULT_COLUMNS.items()}
-        self._list.show_items(name for name in self._order if contains_all(described[name], self._words))
+            self.search_changed()
 
 
 RESTORED = "+"

@@ -28,19 +28,17 @@ class HelpScreen(SearchedDialog[None]):
         super().__init__(self._text)
         self._about = about
         self._actions = tuple(actions)
-        self._words: tuple[str, ...] = ()
 
-    def show_found(self, words: Sequence[str]) -> None:
-        self._words = tuple(words)
+    def search_changed(self) -> None:
         self._text.remake()
 
     def _lines(self, _: int) -> Iterable[Line]:
         found = [
             action
             for action in self._actions
-            if contains_all(f"{key_labels(keys_of(action))} {action.label} {action.help}", self._words)
+            if contains_all(f"{key_labels(keys_of(action))} {action.label} {action.help}", self.words)
         ]
-        if not self._words:
+        if not self.words:
             for paragraph in self._about:
                 yield line(paragraph)
                 yield BLANK

@@ -49,8 +49,6 @@ from dlbricks_tui.wording.numbers import ago, capitalised, counted, duration, na
 from dlbricks_tui.wording.runs import Done, how_far_in_line, named_counts
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from dlbricks_tui.api.new_runs import RunPreview
     from dlbricks_tui.folders import DataFolder
     from dlbricks_tui.host.queue import Place
@@ -99,7 +97,7 @@ class AllJobsScreen(SearchedDialog[None]):
             how = Hint("{dialog.close} goes back; {workbench.start_run} on the workbench starts the first.")
             told = line("There are no jobs yet."), how
         self._list.show_placeholder(*told)
-        self.show_found(self.search_line.value.casefold().split())
+        self.search_changed()
         self.refresh_bindings()
         if found.unreadable:
             # One is named, and the others are counted.
@@ -107,8 +105,9 @@ class AllJobsScreen(SearchedDialog[None]):
             more = f"; {counted(len(others), 'other')} cannot be read either" if others else ""
             self.notify(f"{first}{more}", severity="warning")
 
-    def show_found(self, words: Sequence[str]) -> None:
-        self._list.show_items((it for it in self._states if contains_all(_searched(it), words)), attrgetter("run"))
+    def search_changed(self) -> None:
+        found = (it for it in self._states if contains_all(_searched(it), self.words))
+        self._list.show_items(found, attrgetter("run"))
 
     def action_show(self) -> None:
         if self._list.selected is not None:

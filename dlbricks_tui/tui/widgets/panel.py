@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from operator import attrgetter
 from typing import Any, ClassVar, Generic, NamedTuple
 
@@ -13,6 +12,7 @@ from textual import on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
+from textual.dom import DOMNode
 from textual.message import Message
 from textual.strip import Strip
 from textual.widget import Widget
@@ -59,11 +59,8 @@ class SearchLine(HelpPlace, Field):
 
     scope = scopes.SEARCH
 
-    @dataclass
     class TextChanged(Message):
-        """The search text has changed; empty when the search has ended."""
-
-        text: str
+        """The search text has changed."""
 
     def __init__(self, hint: str, searched: Widget) -> None:
         super().__init__(hint=hint)
@@ -93,7 +90,7 @@ class SearchLine(HelpPlace, Field):
 
     def on_input_changed(self, event: Input.Changed) -> None:
         event.stop()
-        self.post_message(self.TextChanged(self.value.strip()))
+        self.post_message(self.TextChanged())
         # The key that ends a search is offered only while there is one.
         self.screen.refresh_bindings()
 
@@ -109,7 +106,32 @@ class SearchLine(HelpPlace, Field):
             self.screen.set_focus(self._searched)
 
 
-class Panel(HelpPlace, Vertical, NamesKeys, can_focus=False):
+class SearchedPlace(DOMNode):
+    """A place with a search line at its foot; subclasses show what a search finds."""
+
+    search_line: SearchLine
+
+    @property
+    def words(self) -> list[str]:
+        """The lower-case words of the search."""
+        return self.search_line.value.casefold().split()
+
+    def search_changed(self) -> None:
+        """Show what the search finds; by default do nothing."""
+
+    @on(SearchLine.TextChanged)
+    def _search_changed(self) -> None:
+        self.search_changed()
+
+    def action_clear(self) -> None:
+        self.search_line.end()
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Offer the key that ends a search only while there is one; otherwise the key may leave the place."""
+        return self.search_line.has_text if action == "clear" else super().check_action(action, parameters)
+
+
+class Panel(HelpPlace, Vertical, SearchedPlace, NamesKeys, can_focus=False):
     """A panel with one list, which takes the focus."""
 
     # The key that ends a search also works in the list.
@@ -184,18 +206,6 @@ class Panel(HelpPlace, Vertical, NamesKeys, can_focus=False):
         event.stop()
         self.cursor_settled()
 
-    @property
-    def words(self) -> list[str]:
-        """The lower-case words of the search."""
-        return self.search_line.value.casefold().split()
-
-    def search_changed(self) -> None:
-        """Show what the search finds; by default do nothing."""
-
-    @on(SearchLine.TextChanged)
-    def _search_changed(self) -> None:
-        self.search_changed()
-
     def on_click(self) -> None:
         self.take_focus()
 
@@ -220,13 +230,6 @@ class Panel(HelpPlace, Vertical, NamesKeys, can_focus=False):
             self.app.copy_to_clipboard(text)
         else:
             self.notify(self.NOTHING_TO_COPY)
-
-    def action_clear(self) -> None:
-        self.search_line.end()
-
-    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Offer the key that ends a search only while there is one; otherwise the key may leave the screen."""
-        return self.search_line.has_text if action == "clear" else super().check_action(action, parameters)
 
 
 class Copyable(NamedTuple):
