@@ -61,7 +61,6 @@ class BoundsPanel(DocumentPanel):
     scope = scopes.BOUNDS
     ID = "bounds"
     TITLE = "Bounds"
-    REACHED_BY = "analysis.go_to_bounds"
     PICTURED = True
     NOTHING_TO_COPY = "This line has no command."
     ABOUT = (
@@ -95,7 +94,6 @@ class LayersPanel(TablePanel["GroupTimes"]):
     scope = scopes.LAYERS
     ID = "layers"
     TITLE = "Layers"
-    REACHED_BY = "analysis.go_to_layers"
     PICTURED = True
     SEARCH_HINT = "layer or execution"
     PLACEHOLDER = (Hint("No layers to compare: not all of them were measured."),)
@@ -140,7 +138,6 @@ class WhatIfsPanel(TablePanel["ShownWhatIf"]):
     scope = scopes.WHAT_IFS
     ID = "what-ifs"
     TITLE = "What-ifs"
-    REACHED_BY = "analysis.go_to_what_ifs"
     PICTURED = True
     SEARCH_HINT = "kind, name, setting or layer"
     NOUN = "what-if"
@@ -189,7 +186,6 @@ class ChangePanel(DocumentPanel):
     scope = scopes.CHANGE
     ID = "change"
     TITLE = "The change"
-    REACHED_BY = "analysis.go_to_change"
     PLACEHOLDER = (Hint("Select a what-if to read how it is done.", "muted"),)
     NOTHING_TO_COPY = "Select a what-if first."
     ABOUT = "The selected what-if. {change.copy} copies the command or setting that makes the change."

@@ -37,7 +37,6 @@ class PartsPanel(TablePanel["ComparedPart"]):
     scope = scopes.PAIRS
     ID = "parts"
     TITLE = "Differences"
-    REACHED_BY = "marked.go_to_parts"
     SEARCH_HINT = "operator, shape, model, or: slower"
     PICTURED = True
     ORDERS: ClassVar[Orders] = {
@@ -84,7 +83,6 @@ class CircumstancesPanel(DocumentPanel):
 
     ID = "circumstances"
     TITLE = "What else differs"
-    REACHED_BY = "marked.go_to_circumstances"
     ABOUT = (
         "A and B with their latencies, 95 % intervals and ages, the circumstances in which they differ, such as the "
         "version of the runtime, and what to know before you trust the comparison."

@@ -47,7 +47,6 @@ class UniquenessPanel(TablePanel[CountedLayers]):
     scope = scopes.UNIQUENESS
     ID = "uniqueness"
     TITLE = "Unique layers"
-    REACHED_BY = "corpus.go_to_uniqueness"
     SEARCH_HINT = "name of a model"
     NOUN = "model"
     IDENTITY = attrgetter("number")
@@ -89,7 +88,6 @@ class KindsPanel(TablePanel["RepeatedType"]):
 
     ID = "kinds"
     TITLE = "Repeated kinds"
-    REACHED_BY = "corpus.go_to_kinds"
     ABOUT = (
         "For each kind of layer: the number of layers (or sequences), the number of those that occur more than once in"
         " their model, and their share of all repeated ones."
@@ -120,7 +118,6 @@ class GranularitiesPanel(TablePanel["GroupAccuracy"]):
     ID = "granularities"
     TITLE = "Speed-up and accuracy"
     PLACEHOLDER = (Hint("Reading the store.", "muted"),)
-    REACHED_BY = "corpus.go_to_granularities"
     ABOUT = (
         "For each granularity that was run, over all models measured both end to end and brick by brick: the time of "
         "the whole models over the time of their unique bricks (the paper's speed-up), the mean absolute error of the "
@@ -217,7 +214,6 @@ class LikenessPanel(ItemPanel[int]):
     scope = scopes.LIKENESS
     ID = "likeness"
     TITLE = "Likeness"
-    REACHED_BY = "corpus.go_to_likeness"
     SEARCH_HINT = "name of a model, among the rows"
     HEADED = True
     ABOUT = (

@@ -60,7 +60,6 @@ class HostsPanel(TablePanel["HostChanged"]):
     scope = scopes.FLEET_HOSTS
     ID = "fleet-hosts"
     TITLE = "Hosts"
-    REACHED_BY = "fleet.go_to_hosts"
     SEARCH_HINT = "name, state or system"
     PLACEHOLDER = (
         Hint("There is no fleet run yet."),
@@ -88,7 +87,6 @@ class HostsPanel(TablePanel["HostChanged"]):
 class FleetModelsPanel(TablePanel[FleetModel]):
     ID = "fleet-models"
     TITLE = "Models"
-    REACHED_BY = "fleet.go_to_models"
     SEARCH_HINT = "model, runtime or host"
     PLACEHOLDER = (Hint("No host has an estimate yet.", "muted"),)
     NOUN = "model"
@@ -126,7 +124,6 @@ class RankingPanel(TablePanel[FleetEstimate]):
     scope = scopes.FLEET_RANKING
     ID = "fleet-ranking"
     TITLE = "Ranking"
-    REACHED_BY = "fleet.go_to_ranking"
     PICTURED = True
     ABOUT = (
         "The estimates of the selected model on each host. Latencies are in milliseconds. The price is that "

@@ -70,7 +70,6 @@ class LanguageModelsPanel(TablePanel[LanguageAnswer]):
     scope = scopes.LANGUAGE_MODELS
     ID = "language-models"
     TITLE = "Language models"
-    REACHED_BY = "language.go_to_models"
     SEARCH_HINT = "name"
     PLACEHOLDER = (Hint("Predicting the models of the library.", "muted"),)
     NOUN = "model"
@@ -143,7 +142,6 @@ class LanguageModelsPanel(TablePanel[LanguageAnswer]):
 class LanguageAnswerPanel(DocumentPanel):
     ID = "language-answer"
     TITLE = "Answer"
-    REACHED_BY = "language.go_to_answer"
     ABOUT = "All figures of the model, where its time goes, its memory, and other ways to execute it."
 
     def show(self, best_for: LanguagePhase, *answers: LanguageAnswer) -> None:
@@ -158,7 +156,6 @@ class LanguageWhatIfsPanel(TablePanel[LanguageWhatIf]):
     scope = scopes.LANGUAGE_WHAT_IFS
     ID = "language-what-ifs"
     TITLE = "What could be faster"
-    REACHED_BY = "language.go_to_what_ifs"
     SEARCH_HINT = "change or setting"
     PLACEHOLDER = (Hint("Predicting what changes of the execution would gain.", "muted"),)
     NOUN = "what-if"
@@ -208,7 +205,6 @@ class CompareLanguageScreen(ConfirmingScreen):
 class LanguageCurvesPanel(DocumentPanel):
     ID = "language-curves"
     TITLE = "Speed by length"
-    REACHED_BY = "language.go_to_curves"
     ABOUT = (
         "Left: tokens per second after so many tokens, and what the bandwidth of the memory allows. Right: the time "
         "until the first token after a prompt of so many tokens. o is measured, ~ is predicted."
@@ -258,7 +254,6 @@ class LanguageSettingsPanel(FormPanel):
     scope = scopes.LANGUAGE_SETTINGS
     ID = "language-settings"
     TITLE = "Settings"
-    REACHED_BY = "language.go_to_settings"
     ROWS = (
         FormRow(setting=PROMPT, words=lambda it: f"{it.prompt:,}"),
         FormRow(setting=GENERATE, words=lambda it: f"{it.generate:,}"),

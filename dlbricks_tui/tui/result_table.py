@@ -47,7 +47,6 @@ class RecordPanel(DocumentPanel):
     scope = scopes.RESULT
     ID = "result"
     TITLE = "Result"
-    REACHED_BY = "results.go_to_result"
     PLACEHOLDER = (Hint("Select a result to read about it.", "muted"),)
     NOTHING_TO_COPY = NO_RESULT
     ABOUT = (
@@ -69,7 +68,6 @@ class HistoryPanel(TablePanel["Summary"]):
     scope = scopes.HISTORY
     ID = "history"
     TITLE = "History"
-    REACHED_BY = "results.go_to_history"
     PLACEHOLDER = (Hint("Select a result to see its history.", "muted"),)
     NOTHING_TO_COPY = NO_RESULT
     ABOUT = (
@@ -304,7 +302,6 @@ class ResultsPanel(Panel):
     scope = scopes.RESULT_TABLE
     ID = "result-table"
     TITLE = "Results"
-    REACHED_BY = "results.go_to_results"
     SEARCH_HINT = "words, a model, or filters: system~c5 kind=convolution ms>5"
     HEADED = True
     PLACEHOLDER = (Hint("Reading the store.", "muted"),)

@@ -68,7 +68,6 @@ class SettingsPanel(FormPanel):
     scope = scopes.LOAD_SETTINGS
     ID = "load-settings"
     TITLE = "Scenario"
-    REACHED_BY = "scenario.go_to_settings"
     ROWS = SCENARIO_ROWS
     ABOUT = (
         "How requests arrive and how they are served; the prediction follows each change. The default bound of a "
@@ -81,7 +80,6 @@ class SettingsPanel(FormPanel):
 class LoadPanel(DocumentPanel):
     ID = "load"
     TITLE = "Load"
-    REACHED_BY = "scenario.go_to_load"
     PICTURED = True
     PLACEHOLDER = (Hint("Looking up what a request takes.", "muted"),)
     ABOUT = (
@@ -115,7 +113,6 @@ class LoadTestsPanel(TablePanel["LoadTest"]):
     scope = scopes.LOAD_TESTS
     ID = "load-tests"
     TITLE = "Load tests"
-    REACHED_BY = "scenario.go_to_tests"
     SEARCH_HINT = "scenario, runtime, verdict or date"
     PLACEHOLDER = (
         Hint("No load test of this model is stored."),
@@ -142,7 +139,6 @@ class LatenciesPanel(DocumentPanel):
     scope = scopes.LATENCIES
     ID = "latencies"
     TITLE = "Latencies"
-    REACHED_BY = "scenario.go_to_latencies"
     PICTURED = True
     PLACEHOLDER = (_HOW_TO_MEASURE,)
     NOTHING_TO_COPY = "There are no logs to copy."

@@ -43,7 +43,6 @@ class SystemsPanel(TablePanel[KnownSystem]):
     scope = scopes.SYSTEM_LIST
     ID = "systems"
     TITLE = "Systems"
-    REACHED_BY = "systems.go_to_systems"
     SEARCH_HINT = "name, processor or instance type"
     PLACEHOLDER = (Hint("Reading the store.", "muted"),)
     NOUN = "system"
@@ -70,7 +69,6 @@ class SystemsPanel(TablePanel[KnownSystem]):
 class SystemPanel(DocumentPanel):
     ID = "system"
     TITLE = "System"
-    REACHED_BY = "systems.go_to_system"
     ABOUT = "The facts about the system, and its measurements by runtime, level and method."
 
 
@@ -78,7 +76,6 @@ class DoctorPanel(DocumentPanel):
     scope = scopes.DOCTOR
     ID = "doctor"
     TITLE = "Doctor"
-    REACHED_BY = "systems.go_to_doctor"
     PLACEHOLDER = (Hint("Examining this host.", "muted"),)
     NOTHING_TO_COPY = "This line has no cure."
     ABOUT = "The sources of noise on this host, as in `dlbricks doctor`, the worst first. {doctor.copy} copies a cure."
@@ -88,7 +85,6 @@ class MachinesPanel(TablePanel["Candidate"]):
     scope = scopes.MACHINES
     ID = "machines"
     TITLE = "Which machine"
-    REACHED_BY = "systems.go_to_machines"
     IDENTITY = attrgetter("estimate.way.system")
     ABOUT = (
         "The answer of the open model on each system, with its combination, and the cost of a million inferences one"
@@ -121,7 +117,6 @@ class LanguageMachinesPanel(TablePanel[LanguageOnSystem]):
     scope = scopes.MACHINES
     ID = "machines"
     TITLE = "Which machine"
-    REACHED_BY = "systems.go_to_machines"
     PLACEHOLDER = (Hint("Predicting.", "muted"),)
     IDENTITY = attrgetter("system")
     ABOUT = (

@@ -154,7 +154,6 @@ class TimelinePanel(Panel):
     scope = scopes.TIMELINE
     ID = "timeline"
     TITLE = "Timeline"
-    REACHED_BY = "trace.go_to_timeline"
     HEADED = True
     PLACEHOLDER = (Hint("Looking for traces of this model.", "muted"),)
     NOTHING_TO_COPY = NO_LAYER
@@ -270,7 +269,6 @@ class SpanPanel(DocumentPanel):
     scope = scopes.SPAN
     ID = "span"
     TITLE = "Span"
-    REACHED_BY = "trace.go_to_span"
     PLACEHOLDER = (Hint("Select a span in the timeline", "muted"), Hint("to see its details here.", "muted"))
     NOTHING_TO_COPY = NO_LAYER
     ABOUT = (
@@ -302,7 +300,6 @@ class TracesPanel(TablePanel["StoredTrace"]):
     scope = scopes.TRACES
     ID = "traces"
     TITLE = "Traces"
-    REACHED_BY = "trace.go_to_traces"
     SEARCH_HINT = "runtime, date or id"
     PLACEHOLDER = (Hint("No trace of this model is stored."), Hint("{trace.measure} traces the model.", "muted"))
     NOUN = "trace"

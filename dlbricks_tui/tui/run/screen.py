@@ -113,7 +113,6 @@ _NO_BRICKS = Hint("Bricks appear here when the run measures them.", "muted")
 class BricksPanel(Panel):
     ID = "run-bricks"
     TITLE = "Bricks"
-    REACHED_BY = "run.go_to_bricks"
     SEARCH_HINT = "operator, shape, model, or: failed"
     HEADED = True
     PLACEHOLDER = (_NO_BRICKS,)
@@ -217,7 +216,6 @@ class EstimatesPanel(Panel):
 
     ID = "run-estimates"
     TITLE = "Estimates"
-    REACHED_BY = "run.go_to_estimates"
     HEADED = True
     PLACEHOLDER = (Hint("Estimates come with the first samples.", "muted"),)
     ABOUT = (
@@ -249,7 +247,6 @@ class NotesPanel(Panel):
 
     ID = "run-notes"
     TITLE = "Notes"
-    REACHED_BY = "run.go_to_notes"
     PLACEHOLDER = (Hint("No events yet.", "muted"),)
     ABOUT = (
         "The events of the run: failures and their reasons, changes of the host's speed, and other runs that measure."

@@ -138,8 +138,6 @@ class Panel(HelpPlace, Vertical, SearchedPlace, NamesKeys, can_focus=False):
     BINDINGS: ClassVar[list[BindingType]] = [BY_ID["find.clear"].binding]
     ID: ClassVar[str]
     TITLE: ClassVar[str] = ""
-    # The action that leads to the panel; its key is shown before the title.
-    REACHED_BY: ClassVar[str] = ""
     # The things to search for; empty if the panel has no search.
     SEARCH_HINT: ClassVar[str] = ""
     # True if `heading` is shown above the list.
@@ -158,6 +156,8 @@ class Panel(HelpPlace, Vertical, SearchedPlace, NamesKeys, can_focus=False):
         self.search_line = SearchLine(self.SEARCH_HINT, rows)
         self._heading = TextLines(lambda width: (self.heading(width),))
         self.picture = PictureView()
+        # The action that leads to the panel; its key is shown before the title. Its screen tells it.
+        self.reached_by = ""
         self._more = ""
         self.show_title()
 
@@ -174,7 +174,7 @@ class Panel(HelpPlace, Vertical, SearchedPlace, NamesKeys, can_focus=False):
     def show_title(self, more: str = "") -> None:
         """Show the key, the title and more in the frame."""
         self._more = more
-        way = f"{key(self.REACHED_BY)} " if self.REACHED_BY else ""
+        way = f"{key(self.reached_by)} " if self.reached_by else ""
         self.border_title = Text(printable(f"{way}{self.TITLE}{more}"))
 
     def keys_changed(self) -> None:

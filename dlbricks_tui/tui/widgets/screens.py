@@ -178,6 +178,11 @@ class PanelledScreen(ThreadedScreen[Result], Generic[Result]):
 
     def on_mount(self) -> None:
         self.make_current(self.query(Panel).first())
+        # The actions of the screen lead to its panels in their order.
+        ways = (it.id for it in (self.scope.actions if self.scope else ()) if it.method.startswith("go_to_"))
+        for panel, way in zip(self.query(Panel), ways, strict=False):
+            panel.reached_by = way
+            panel.keys_changed()
 
     @property
     def shows_one_panel(self) -> bool:
@@ -211,7 +216,7 @@ class PanelledScreen(ThreadedScreen[Result], Generic[Result]):
         return False
 
     def action_go_to(self, action: str) -> None:
-        self.go_to(next(panel for panel in self.query(Panel) if action == panel.REACHED_BY))
+        self.go_to(next(panel for panel in self.query(Panel) if action == panel.reached_by))
 
     def action_leave(self) -> None:
         self.dismiss(None)

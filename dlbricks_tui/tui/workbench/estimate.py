@@ -350,7 +350,6 @@ class EstimatePanel(Panel):
     scope = scopes.ESTIMATE
     ID = "estimate"
     TITLE = "Estimate"
-    REACHED_BY = "workbench.go_to_estimate"
     ABOUT = (
         "Sequential is the sum over all sequences, as frameworks run one layer after another. Parallel is the critical"
         " path, as if independent layers ran at the same time. The range beside the sequential estimate is a 95 % "

@@ -171,7 +171,6 @@ class ModelsPanel(ItemPanel["ModelSource"]):
     scope = scopes.MODELS
     ID = "models"
     TITLE = "Models"
-    REACHED_BY = "workbench.go_to_models"
     SEARCH_HINT = "name, task, table1:14 or path"
     HEADED = True
     PLACEHOLDER = (Hint("Reading the library.", "muted"),)

@@ -95,7 +95,6 @@ class TreePanel(Panel):
     scope = scopes.TREE
     ID = "tree"
     TITLE = "Decomposition"
-    REACHED_BY = "workbench.go_to_tree"
     SEARCH_HINT = "operator, kind or name"
     HEADED = True
     PLACEHOLDER = CHOOSE_A_MODEL
@@ -389,7 +388,6 @@ class DetailsPanel(DocumentPanel):
     scope = scopes.DETAILS
     ID = "details"
     TITLE = "Details"
-    REACHED_BY = "workbench.go_to_details"
     ABOUT = (
         "The part of the model that is selected in the decomposition: its latency, its brick and context, the other "
         "models with that brick, the distribution of its samples, and its layers."
