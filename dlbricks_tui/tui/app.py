@@ -143,9 +143,6 @@ class DlbricksApp(HelpPlace, App[None], inherit_bindings=False):
         self._runs.watch.close()
         self._session.close()
 
-    def on_watch_told(self, event: messages.WatchTold) -> None:
-        self._runs.take(event.news)
-
     def on_run_end_seen(self, event: messages.RunEndSeen) -> None:
         self._runs.take_end_seen(event.run)
 

@@ -63,6 +63,8 @@ class ThreadedScreen(HelpPlace, Screen[Result], Generic[Result], inherit_binding
 
     def __init__(self) -> None:
         super().__init__()
+        # True if there are results that the screen was not told of; a new one has just read the store.
+        self.lacks_results = False
         # The newest worker of each group.
         self._newest: dict[str, Worker[None]] = {}
 
