@@ -359,7 +359,7 @@ class LanguageScreen(WorkScreen[None, LanguageJob]):
         self._answer = LanguageAnswerPanel()
         self._what_ifs = LanguageWhatIfsPanel()
         self._curves = LanguageCurvesPanel()
-        self._form = LanguageSettingsPanel(self._settings)
+        self._form = LanguageSettingsPanel(self._settings, self._take)
         super().__init__(self._models, self._answer, self._what_ifs, self._curves, self._form)
         self._session = session
         self._data = session.data
@@ -474,10 +474,9 @@ class LanguageScreen(WorkScreen[None, LanguageJob]):
         self._settings = replace(self._settings, registered=runtimes)
         self._form.show(self._settings)
 
-    @on(LanguageSettingsPanel.Chosen)
-    def _chosen(self, event: LanguageSettingsPanel.Chosen) -> None:
-        self._settings = event.settings
-        self._form.show(self._settings)
+    def _take(self, settings: LanguageSettings) -> None:
+        self._settings = settings
+        self._form.show(settings)
         self.look()
 
     # What is shown

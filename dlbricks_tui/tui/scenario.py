@@ -254,7 +254,7 @@ class ScenarioScreen(WorkScreen[None, LoadJob]):
         runtimes = runtimes_for((spec.source,), session.data)
         self._settings = ScenarioSettings(runtimes=runtimes, batch_sizes=batch_sizes)
         self._load = LoadPanel()
-        self._form = SettingsPanel(self._settings)
+        self._form = SettingsPanel(self._settings, self._take)
         self._latencies = LatenciesPanel()
         self._tests = LoadTestsPanel()
         super().__init__(self._load, self._form, self._latencies, self._tests)
@@ -286,10 +286,6 @@ class ScenarioScreen(WorkScreen[None, LoadJob]):
             self.look()
         else:
             self._is_outdated = True
-
-    @on(SettingsPanel.Chosen)
-    def _chosen(self, event: SettingsPanel.Chosen) -> None:
-        self._take(event.settings)
 
     def action_take_test(self) -> None:
         if self._tests.selected is not None:

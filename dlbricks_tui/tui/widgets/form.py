@@ -6,7 +6,6 @@ from functools import partial
 from typing import Any, ClassVar, TypeVar
 
 from rich.cells import cell_len
-from textual.message import Message
 from textual.widget import Widget
 
 from dlbricks_tui.documents.lines import Line, Span, column
@@ -151,14 +150,8 @@ class FormPanel(Panel):
 
     ROWS: ClassVar[tuple[FormRow, ...]]
 
-    @dataclass
-    class Chosen(Message):
-        """The user has changed a setting."""
-
-        settings: Any
-
-    def __init__(self, settings: Any) -> None:
-        self._list = FormRows(self.ROWS, settings, lambda form: self.post_message(self.Chosen(form)))
+    def __init__(self, settings: Any, changed: Callable[[Any], object]) -> None:
+        self._list = FormRows(self.ROWS, settings, changed)
         super().__init__(self._list)
 
     def show(self, settings: Any) -> None:

@@ -90,7 +90,7 @@ class WorkbenchScreen(ViewsScreen):
         self._is_empty = False
         self._headline = TextLines(self._headline_lines, classes="headline")
         self._details = DetailsPanel()
-        self._estimate = EstimatePanel()
+        self._estimate = EstimatePanel(self.choose, self._show_slow_layer)
 
     def compose(self) -> ComposeResult:
         yield self._headline
@@ -180,13 +180,8 @@ class WorkbenchScreen(ViewsScreen):
     def _part_selected(self) -> None:
         self._show_details()
 
-    @on(EstimatePanel.Chosen)
-    def _chosen(self, event: EstimatePanel.Chosen) -> None:
-        self.choose(event.choices)
-
-    @on(EstimatePanel.LayerChosen)
-    def _slow_layer_chosen(self, event: EstimatePanel.LayerChosen) -> None:
-        self._tree.show_layer(event.layer)
+    def _show_slow_layer(self, layer: int) -> None:
+        self._tree.show_layer(layer)
         self.go_to(self._tree)
 
     def open(self, source: ModelSource) -> None:
