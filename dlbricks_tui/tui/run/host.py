@@ -7,6 +7,7 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
+from textual import events, on
 from textual.screen import ModalScreen
 
 from dlbricks_tui.api.open_models import ListedModels, id_of
@@ -61,11 +62,6 @@ class RunHostScreen(PanelledScreen[None]):
     def run_has_stopped(self) -> None:
         """Do the work that waited for the run to pause or end."""
 
-    @property
-    def is_expert(self) -> bool:
-        """Return whether expert settings are shown."""
-        return self.view.expert
-
     def show_expert(self, expert: bool) -> None:
         """Show expert settings, or hide them, and remember it."""
         self.view = replace(self.view, expert=expert)
@@ -98,7 +94,7 @@ class RunHostScreen(PanelledScreen[None]):
         names, preview = tuple(source.name for source in sources), partial(self._preview_run, sources)
         # The box of the first run is in front.
         for settings in reversed(each):
-            box = StartRunScreen(names, settings, preview, expert=self.is_expert, show_expert=self.show_expert)
+            box = StartRunScreen(names, settings, preview, expert=self.view.expert, show_expert=self.show_expert)
             self.ask(box, begin)
 
     def start_default_run(self, sources: Sequence[ModelSource]) -> None:
@@ -117,7 +113,8 @@ class RunHostScreen(PanelledScreen[None]):
             return self.status.now.run is not None and not self.status.now.run.active
         return super().check_action(action, parameters)
 
-    def on_status_line_opened(self) -> None:
+    @on(events.Click, "#status")
+    def _status_clicked(self) -> None:
         if self.status.now.run is not None:
             self.action_show_run()
         elif self.status.now.places:

@@ -414,7 +414,7 @@ class WorkbenchScreen(ViewsScreen):
             None if document is None else document.one,
             document is not None and document.is_chosen,
             self._progress,
-            self.is_expert,
+            self.view.expert,
             self._is_empty,
         )
         return (headline.line(width),)
@@ -444,7 +444,7 @@ class WorkbenchScreen(ViewsScreen):
         self.ask(OpenPathScreen(recent), lambda path: self._change_library(partial(work.add_path, path=path)))
 
     def action_expert(self) -> None:
-        self.show_expert(not self.is_expert)
+        self.show_expert(not self.view.expert)
 
     def show_expert(self, expert: bool) -> None:
         super().show_expert(expert)
