@@ -241,7 +241,7 @@ class DlbricksApp(HelpPlace, App[None], inherit_bindings=False):
     def _row_here(self) -> ComparableRow | None:
         """Return what the selected row stands for."""
         here = self.screen.focused
-        return here.comparable_row(here.cursor) if isinstance(here, RowsView) and here.row_count else None
+        return here.stands_for(here.cursor) if isinstance(here, RowsView) and here.row_count else None
 
     def action_compare_marked(self) -> None:
         """Compare the two marked rows, or the marked one with the selected one."""

@@ -81,8 +81,8 @@ class RowsView(LineWidget, ScrollView, can_focus=True, inherit_bindings=False):
         super().__init__()
         self._said: tuple[Line | Hint, ...] = ()
         self._settling: asyncio.TimerHandle | None = None
-        # Set by a panel whose rows can be compared.
-        self.stands_for: Callable[[int], ComparableRow | None] | None = None
+        # Tells what a row stands for when it is compared. Set by a panel whose rows can be; None for those that cannot.
+        self.stands_for: Callable[[int], ComparableRow | None] = lambda _: None
 
     @property
     def is_settling(self) -> bool:
@@ -101,10 +101,6 @@ class RowsView(LineWidget, ScrollView, can_focus=True, inherit_bindings=False):
     def row(self, index: int, width: int) -> Line:
         """Return the content of a row in at most `width` cells."""
         raise NotImplementedError
-
-    def comparable_row(self, index: int) -> ComparableRow | None:
-        """Return what a row stands for when it is compared; None for rows that cannot be."""
-        return None if self.stands_for is None else self.stands_for(index)
 
     def all_rows(self, width: int) -> list[Line]:
         """Return all rows, also those out of view, as if the list were so wide."""
@@ -159,7 +155,7 @@ class RowsView(LineWidget, ScrollView, can_focus=True, inherit_bindings=False):
             return self.strip_of((), width)
         here = self.has_cursor and index == self.cursor
         # Without marks, nothing is asked of the rows.
-        marked = bool((marks := marks_of(self.app)).rows) and marks.has(self.comparable_row(index))
+        marked = bool((marks := marks_of(self.app)).rows) and marks.has(self.stands_for(index))
         sign = Span(MARK, "mark") if marked else Span(CURSOR_SIGN if here else " ", "accent")
         ground = (CURSOR if self.has_focus else CURSOR_ELSEWHERE) if here and self.COLOURS_CURSOR else OWN_GROUND
         return self.strip_of((sign, *self.row(index, width - 1)), width, ground)
