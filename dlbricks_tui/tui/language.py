@@ -553,7 +553,3 @@ class LanguageScreen(WorkScreen[None, LanguageJob]):
         self._what_ifs.show_proving("")
         self.head_changed()
         self.look()
-
-    def action_cancel(self) -> None:
-        super().action_cancel()
-        self.head_changed()

@@ -397,6 +397,7 @@ class WorkScreen(AnswerScreen[Result], Generic[Result, Job]):
         def cancel(_: bool) -> None:
             if self.job is not None:
                 self.job.cancel()
+                self.head_changed()
 
         if self.ASKS_TO_CANCEL is None:
             cancel(True)
