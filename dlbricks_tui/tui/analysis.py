@@ -59,7 +59,6 @@ if TYPE_CHECKING:
 
 class BoundsPanel(DocumentPanel):
     scope = scopes.BOUNDS
-    ID = "bounds"
     TITLE = "Bounds"
     PICTURED = True
     NOTHING_TO_COPY = "This line has no command."
@@ -92,7 +91,6 @@ def _found_parts(document: AnalysisDocument) -> Iterator[Part]:
 
 class LayersPanel(TablePanel["GroupTimes"]):
     scope = scopes.LAYERS
-    ID = "layers"
     TITLE = "Layers"
     PICTURED = True
     SEARCH_HINT = "layer or execution"
@@ -136,7 +134,6 @@ class LayersPanel(TablePanel["GroupTimes"]):
 
 class WhatIfsPanel(TablePanel["ShownWhatIf"]):
     scope = scopes.WHAT_IFS
-    ID = "what-ifs"
     TITLE = "What-ifs"
     PICTURED = True
     SEARCH_HINT = "kind, name, setting or layer"
@@ -184,7 +181,6 @@ class WhatIfsPanel(TablePanel["ShownWhatIf"]):
 
 class ChangePanel(DocumentPanel):
     scope = scopes.CHANGE
-    ID = "change"
     TITLE = "The change"
     PLACEHOLDER = (Hint("Select a what-if to read how it is done.", "muted"),)
     NOTHING_TO_COPY = "Select a what-if first."
@@ -396,7 +392,7 @@ class AnalysisScreen(WorkScreen[None, ProofJob]):
         if self.job is None and not (self._measuring and self._has_looked):
             self.look()
 
-    @on(WhatIfsPanel.Settled, "#what-ifs")
+    @on(WhatIfsPanel.Settled, "WhatIfsPanel")
     def _show_change(self) -> None:
         self._change.show(self._what_ifs.selected, self.job, self._failures)
 

@@ -35,7 +35,6 @@ class PartsPanel(TablePanel["ComparedPart"]):
     """The parts of both, the largest difference first, below both latencies as a picture."""
 
     scope = scopes.PAIRS
-    ID = "parts"
     TITLE = "Differences"
     SEARCH_HINT = "operator, shape, model, or: slower"
     PICTURED = True
@@ -81,7 +80,6 @@ class PartsPanel(TablePanel["ComparedPart"]):
 class CircumstancesPanel(DocumentPanel):
     """Both sides, what else differs between them, and remarks."""
 
-    ID = "circumstances"
     TITLE = "What else differs"
     ABOUT = (
         "A and B with their latencies, 95 % intervals and ages, the circumstances in which they differ, such as the "

@@ -45,7 +45,6 @@ class UniquenessPanel(TablePanel[CountedLayers]):
     """The share of unique layers in each model (figure 5 of the paper), and in all of them together."""
 
     scope = scopes.UNIQUENESS
-    ID = "uniqueness"
     TITLE = "Unique layers"
     SEARCH_HINT = "name of a model"
     NOUN = "model"
@@ -86,7 +85,6 @@ class UniquenessPanel(TablePanel[CountedLayers]):
 class KindsPanel(TablePanel["RepeatedType"]):
     """The kinds of layers that repeat, the most repeated first (figure 6 of the paper)."""
 
-    ID = "kinds"
     TITLE = "Repeated kinds"
     ABOUT = (
         "For each kind of layer: the number of layers (or sequences), the number of those that occur more than once in"
@@ -115,7 +113,6 @@ class GranularitiesPanel(TablePanel["GroupAccuracy"]):
     One row per granularity, for each system and way of measuring.
     """
 
-    ID = "granularities"
     TITLE = "Speed-up and accuracy"
     PLACEHOLDER = (Hint("Reading the store.", "muted"),)
     ABOUT = (
@@ -212,7 +209,6 @@ class LikenessPanel(ItemPanel[int]):
     """The similarity of each pair of models (figure 7 of the paper)."""
 
     scope = scopes.LIKENESS
-    ID = "likeness"
     TITLE = "Likeness"
     SEARCH_HINT = "name of a model, among the rows"
     HEADED = True

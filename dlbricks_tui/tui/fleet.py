@@ -58,7 +58,6 @@ if TYPE_CHECKING:
 
 class HostsPanel(TablePanel["HostChanged"]):
     scope = scopes.FLEET_HOSTS
-    ID = "fleet-hosts"
     TITLE = "Hosts"
     SEARCH_HINT = "name, state or system"
     PLACEHOLDER = (
@@ -85,7 +84,6 @@ class HostsPanel(TablePanel["HostChanged"]):
 
 
 class FleetModelsPanel(TablePanel[FleetModel]):
-    ID = "fleet-models"
     TITLE = "Models"
     SEARCH_HINT = "model, runtime or host"
     PLACEHOLDER = (Hint("No host has an estimate yet.", "muted"),)
@@ -122,7 +120,6 @@ class RankingPanel(TablePanel[FleetEstimate]):
     """The hosts of the selected model as bars, with interval, throughput and cost."""
 
     scope = scopes.FLEET_RANKING
-    ID = "fleet-ranking"
     TITLE = "Ranking"
     PICTURED = True
     ABOUT = (
@@ -201,7 +198,7 @@ class FleetScreen(WorkScreen[None, Any]):
     scope = scopes.FLEET
     CSS = """
     FleetScreen.-medium .panels, FleetScreen.-wide .panels { grid-rows: 2fr 3fr; }
-    FleetScreen.-medium #fleet-hosts, FleetScreen.-wide #fleet-hosts { column-span: 2; }
+    FleetScreen.-medium HostsPanel, FleetScreen.-wide HostsPanel { column-span: 2; }
     """
     ABOUT = (
         "Many hosts that measure for you: the models stay here, and only their layers travel. {fleet.start} starts a "
@@ -259,7 +256,7 @@ class FleetScreen(WorkScreen[None, Any]):
             self._models.show_items(view.result.models)
             self.head_changed()
 
-    @on(FleetModelsPanel.Settled, "#fleet-models")
+    @on(FleetModelsPanel.Settled, "FleetModelsPanel")
     def _model_selected(self) -> None:
         self._ranking.show(self._models.selected)
 

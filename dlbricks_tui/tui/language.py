@@ -68,7 +68,6 @@ _FILTERS = "{language_models.only_fitting} and {language_models.at_least}"
 
 class LanguageModelsPanel(TablePanel[LanguageAnswer]):
     scope = scopes.LANGUAGE_MODELS
-    ID = "language-models"
     TITLE = "Language models"
     SEARCH_HINT = "name"
     PLACEHOLDER = (Hint("Predicting the models of the library.", "muted"),)
@@ -140,7 +139,6 @@ class LanguageModelsPanel(TablePanel[LanguageAnswer]):
 
 
 class LanguageAnswerPanel(DocumentPanel):
-    ID = "language-answer"
     TITLE = "Answer"
     ABOUT = "All figures of the model, where its time goes, its memory, and other ways to execute it."
 
@@ -154,7 +152,6 @@ class LanguageAnswerPanel(DocumentPanel):
 
 class LanguageWhatIfsPanel(TablePanel[LanguageWhatIf]):
     scope = scopes.LANGUAGE_WHAT_IFS
-    ID = "language-what-ifs"
     TITLE = "What could be faster"
     SEARCH_HINT = "change or setting"
     PLACEHOLDER = (Hint("Predicting what changes of the execution would gain.", "muted"),)
@@ -203,7 +200,6 @@ class CompareLanguageScreen(ConfirmingScreen):
 
 
 class LanguageCurvesPanel(DocumentPanel):
-    ID = "language-curves"
     TITLE = "Speed by length"
     ABOUT = (
         "Left: tokens per second after so many tokens, and what the bandwidth of the memory allows. Right: the time "
@@ -252,7 +248,6 @@ class LanguageSettings(LanguageOptions):
 
 class LanguageSettingsPanel(FormPanel):
     scope = scopes.LANGUAGE_SETTINGS
-    ID = "language-settings"
     TITLE = "Settings"
     ROWS = (
         FormRow(setting=PROMPT, words=lambda it: f"{it.prompt:,}"),
@@ -336,16 +331,15 @@ class LanguageScreen(WorkScreen[None, LanguageJob]):
     CSS = """
     /* At the left the models above their curves, at the right the answer above what-ifs and settings. */
     LanguageScreen.-medium .panels, LanguageScreen.-wide .panels { grid-size: 2 9; grid-columns: 13fr 7fr; }
-    #language-models { row-span: 5; }
-    #language-answer { row-span: 4; }
-    #language-what-ifs { row-span: 3; }
-    #language-curves { row-span: 4; }
-    #language-settings { row-span: 2; }
+    LanguageModelsPanel { row-span: 5; }
+    LanguageAnswerPanel { row-span: 4; }
+    LanguageWhatIfsPanel { row-span: 3; }
+    LanguageCurvesPanel { row-span: 4; }
+    LanguageSettingsPanel { row-span: 2; }
     /* The pictures stand side by side above the rows. */
     LanguageCurvesPanel .pictures { height: 5fr; }
     LanguageCurvesPanel .picture { height: 100%; }
     """
-    AUTO_FOCUS = "#language-models RowsView"
     ABOUT = (
         "How fast language models run on this host, and whether they fit into its memory, before you download them. "
         "{language.measure} measures the selected model, {language.cancel} cancels. It goes on when you leave."
@@ -403,7 +397,7 @@ class LanguageScreen(WorkScreen[None, LanguageJob]):
             self._models.select(self._wanted)
             self._wanted = ""
 
-    @on(LanguageModelsPanel.Settled, "#language-models")
+    @on(LanguageModelsPanel.Settled, "LanguageModelsPanel")
     def _model_selected(self) -> None:
         answer = self._models.selected
         self._answer.show(self._settings.best_for, *([] if answer is None else [answer]))

@@ -45,7 +45,6 @@ NO_RESULT = "No result is selected."
 
 class RecordPanel(DocumentPanel):
     scope = scopes.RESULT
-    ID = "result"
     TITLE = "Result"
     PLACEHOLDER = (Hint("Select a result to read about it.", "muted"),)
     NOTHING_TO_COPY = NO_RESULT
@@ -66,7 +65,6 @@ def result_row(summary: Summary) -> ComparableRow:
 
 class HistoryPanel(TablePanel["Summary"]):
     scope = scopes.HISTORY
-    ID = "history"
     TITLE = "History"
     PLACEHOLDER = (Hint("Select a result to see its history.", "muted"),)
     NOTHING_TO_COPY = NO_RESULT
@@ -300,7 +298,6 @@ class ResultRows(RowsView):
 
 class ResultsPanel(Panel):
     scope = scopes.RESULT_TABLE
-    ID = "result-table"
     TITLE = "Results"
     SEARCH_HINT = "words, a model, or filters: system~c5 kind=convolution ms>5"
     HEADED = True

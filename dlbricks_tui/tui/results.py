@@ -50,7 +50,7 @@ class ResultsScreen(AnswerScreen[None]):
 
     scope = scopes.RESULTS
     CSS = """
-    #result-table { row-span: 2; }
+    ResultsPanel { row-span: 2; }
     ResultsScreen.-medium .panels { grid-columns: 1fr 40; grid-rows: 3fr 2fr; }
     ResultsScreen.-wide .panels { grid-columns: 1fr 60; grid-rows: 3fr 2fr; }
     """

@@ -66,7 +66,6 @@ SCENARIO_ROWS = (
 
 class SettingsPanel(FormPanel):
     scope = scopes.LOAD_SETTINGS
-    ID = "load-settings"
     TITLE = "Scenario"
     ROWS = SCENARIO_ROWS
     ABOUT = (
@@ -78,7 +77,6 @@ class SettingsPanel(FormPanel):
 
 
 class LoadPanel(DocumentPanel):
-    ID = "load"
     TITLE = "Load"
     PICTURED = True
     PLACEHOLDER = (Hint("Looking up what a request takes.", "muted"),)
@@ -111,7 +109,6 @@ def _nothing_yet(found: ScenarioOfModel) -> Iterator[Part]:
 
 class LoadTestsPanel(TablePanel["LoadTest"]):
     scope = scopes.LOAD_TESTS
-    ID = "load-tests"
     TITLE = "Load tests"
     SEARCH_HINT = "scenario, runtime, verdict or date"
     PLACEHOLDER = (
@@ -137,7 +134,6 @@ _HOW_TO_MEASURE = Hint("{scenario.measure} measures the scenario with MLPerf Loa
 
 class LatenciesPanel(DocumentPanel):
     scope = scopes.LATENCIES
-    ID = "latencies"
     TITLE = "Latencies"
     PICTURED = True
     PLACEHOLDER = (_HOW_TO_MEASURE,)
@@ -233,7 +229,7 @@ class ScenarioScreen(WorkScreen[None, LoadJob]):
     CSS = """
     ScenarioScreen.-medium .panels, ScenarioScreen.-wide .panels { grid-columns: 3fr 2fr; }
     /* The figures of a test matter as much as its picture. */
-    #latencies .picture { height: 1fr; }
+    LatenciesPanel .picture { height: 1fr; }
     """
     WRAPS_STATE = True
     WANTS_NEW_RESULTS = True
@@ -321,7 +317,7 @@ class ScenarioScreen(WorkScreen[None, LoadJob]):
 
     # What is shown
 
-    @on(LoadTestsPanel.Settled, "#load-tests")
+    @on(LoadTestsPanel.Settled, "LoadTestsPanel")
     def _test_selected(self) -> None:
         if self.job is None:
             self.job_changed()

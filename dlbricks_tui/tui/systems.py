@@ -41,7 +41,6 @@ if TYPE_CHECKING:
 
 class SystemsPanel(TablePanel[KnownSystem]):
     scope = scopes.SYSTEM_LIST
-    ID = "systems"
     TITLE = "Systems"
     SEARCH_HINT = "name, processor or instance type"
     PLACEHOLDER = (Hint("Reading the store.", "muted"),)
@@ -67,14 +66,12 @@ class SystemsPanel(TablePanel[KnownSystem]):
 
 
 class SystemPanel(DocumentPanel):
-    ID = "system"
     TITLE = "System"
     ABOUT = "The facts about the system, and its measurements by runtime, level and method."
 
 
 class DoctorPanel(DocumentPanel):
     scope = scopes.DOCTOR
-    ID = "doctor"
     TITLE = "Doctor"
     PLACEHOLDER = (Hint("Examining this host.", "muted"),)
     NOTHING_TO_COPY = "This line has no cure."
@@ -83,7 +80,6 @@ class DoctorPanel(DocumentPanel):
 
 class MachinesPanel(TablePanel["Candidate"]):
     scope = scopes.MACHINES
-    ID = "machines"
     TITLE = "Which machine"
     IDENTITY = attrgetter("estimate.way.system")
     ABOUT = (
@@ -115,7 +111,6 @@ class MachinesPanel(TablePanel["Candidate"]):
 
 class LanguageMachinesPanel(TablePanel[LanguageOnSystem]):
     scope = scopes.MACHINES
-    ID = "machines"
     TITLE = "Which machine"
     PLACEHOLDER = (Hint("Predicting.", "muted"),)
     IDENTITY = attrgetter("system")
@@ -157,7 +152,6 @@ class SystemsScreen(AnswerScreen[TakenSystem]):
     SystemsScreen.-medium .panels { grid-columns: 3fr 2fr; grid-rows: 4fr 5fr; }
     SystemsScreen.-wide .panels { grid-columns: 1fr 1fr; grid-rows: 4fr 5fr; }
     """
-    AUTO_FOCUS = "#systems RowsView"
     WANTS_NEW_RESULTS = True
     WAITS_FOR_RUN = True
     ABOUT = (
@@ -216,7 +210,7 @@ class SystemsScreen(AnswerScreen[TakenSystem]):
             how = Hint("to see its latency and cost on every system.", "muted")
             self._machines.show_placeholder(Hint("Open a model on the workbench"), how)
 
-    @on(SystemsPanel.Settled, "#systems")
+    @on(SystemsPanel.Settled, "SystemsPanel")
     def _system_selected(self) -> None:
         if (known := self._systems.selected) is not None:
             hint = Hint("On the workbench, {workbench.start_run} runs a model's bricks.", "muted")

@@ -152,7 +152,6 @@ class TimelinePanel(Panel):
     """The timeline of a trace with the time axis above it."""
 
     scope = scopes.TIMELINE
-    ID = "timeline"
     TITLE = "Timeline"
     HEADED = True
     PLACEHOLDER = (Hint("Looking for traces of this model.", "muted"),)
@@ -267,7 +266,6 @@ class TimelinePanel(Panel):
 
 class SpanPanel(DocumentPanel):
     scope = scopes.SPAN
-    ID = "span"
     TITLE = "Span"
     PLACEHOLDER = (Hint("Select a span in the timeline", "muted"), Hint("to see its details here.", "muted"))
     NOTHING_TO_COPY = NO_LAYER
@@ -298,7 +296,6 @@ def _parts(state: TimelineState, index: int) -> Iterator[Part]:
 
 class TracesPanel(TablePanel["StoredTrace"]):
     scope = scopes.TRACES
-    ID = "traces"
     TITLE = "Traces"
     SEARCH_HINT = "runtime, date or id"
     PLACEHOLDER = (Hint("No trace of this model is stored."), Hint("{trace.measure} traces the model.", "muted"))
@@ -394,7 +391,7 @@ class TraceScreen(WorkScreen[LayerPlace, TraceJob]):
     scope = scopes.TRACE
     CSS = """
     TraceScreen.-medium .panels, TraceScreen.-wide .panels { grid-columns: 3fr 2fr; grid-rows: 3fr 2fr; }
-    TraceScreen.-medium #timeline, TraceScreen.-wide #timeline { column-span: 2; }
+    TraceScreen.-medium TimelinePanel, TraceScreen.-wide TimelinePanel { column-span: 2; }
     """
     ABOUT = (
         "Where the time of the open model goes. A trace runs it at rising levels of detail, each by itself, so that "

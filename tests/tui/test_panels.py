@@ -67,23 +67,23 @@ from tests.tui.traces import store_trace
 
 # The key that opens each screen, and its panels in their order.
 SCREENS = {
-    "results": ("R", ("result-table", "result", "history")),
+    "results": ("R", ("results", "result", "history")),
     "corpus": ("U", ("uniqueness", "kinds", "likeness", "granularities")),
     "systems": ("S", ("systems", "system", "machines", "doctor")),
 }
 # The screens of the open model, and their panels.
 OF_A_MODEL: dict[str, tuple[Callable[[WorkbenchSession], Screen[Any]], tuple[str, ...]]] = {
-    "analysis": (analysis_of, ("bounds", "what-ifs", "change", "layers")),
-    "scenario": (scenario_of, ("load", "load-settings", "latencies", "load-tests")),
+    "analysis": (analysis_of, ("bounds", "what_ifs", "change", "layers")),
+    "scenario": (scenario_of, ("load", "settings", "latencies", "tests")),
     "trace": (trace_of_model, ("timeline", "span", "traces")),
 }
 
 
-def with_focus(pilot: Pilot[None]) -> str | None:
-    (panel,) = [panel.id for panel in pilot.app.screen.query(Panel) if panel.has_focus_within]
+def with_focus(pilot: Pilot[None]) -> str:
+    (panel,) = [panel for panel in pilot.app.screen.query(Panel) if panel.has_focus_within]
     # A narrow terminal shows this panel only.
-    assert [each.id for each in pilot.app.screen.query(Panel) if each.display] == [panel]
-    return panel
+    assert [each for each in pilot.app.screen.query(Panel) if each.display] == [panel]
+    return panel.reached_by.partition(".go_to_")[2]
 
 
 async def visit(pilot: Pilot[None], panels: tuple[str, ...]) -> None:
@@ -272,7 +272,7 @@ async def test_opening_another_model_ends_searches_and_keeps_the_focus(measured:
         await press(pilot, "enter", "2", *find("conv"), "1", "j", "enter")
         focused = pilot.app.screen.focused
         assert isinstance(focused, RowsView) and focused in models(pilot).query(RowsView)
-        assert not pilot.app.screen.query_one("#tree SearchLine").display
+        assert not pilot.app.screen.query_one("TreePanel SearchLine").display
         # A path ends a search that hides its model.
         await press(pilot, *find("vgg16"), "o", f'"{path}"', "enter")
         assert under_cursor(pilot) == "squeezenet1.1" and len(shown(pilot)) >= len(LIBRARY)

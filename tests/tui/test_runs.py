@@ -200,10 +200,10 @@ async def test_the_run_screen_shows_a_run_from_its_wait_to_failures_in_panels_th
         seen = []
         for key in ("1", "2", "tab", "tab", "shift+tab"):
             await press(pilot, key)
-            (panel,) = [panel.id for panel in pilot.app.screen.query(Panel) if panel.has_focus_within]
-            assert [each.id for each in pilot.app.screen.query(Panel) if each.display] == [panel]
-            seen.append(panel)
-        assert seen == [f"run-{name}" for name in ("bricks", "estimates", "notes", "bricks", "notes")]
+            (panel,) = [panel for panel in pilot.app.screen.query(Panel) if panel.has_focus_within]
+            assert [each for each in pilot.app.screen.query(Panel) if each.display] == [panel]
+            seen.append(panel.reached_by)
+        assert seen == [f"run.go_to_{name}" for name in ("bricks", "estimates", "notes", "bricks", "notes")]
 
 
 async def test_all_runs_are_listed_opened_paused_and_resumed_and_a_damaged_one_is_named(known: DataFolder) -> None:

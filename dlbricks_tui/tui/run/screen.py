@@ -111,7 +111,6 @@ _NO_BRICKS = Hint("Bricks appear here when the run measures them.", "muted")
 
 
 class BricksPanel(Panel):
-    ID = "run-bricks"
     TITLE = "Bricks"
     SEARCH_HINT = "operator, shape, model, or: failed"
     HEADED = True
@@ -214,7 +213,6 @@ def model_heading(width: int) -> Line:
 class EstimatesPanel(Panel):
     """One row per model."""
 
-    ID = "run-estimates"
     TITLE = "Estimates"
     HEADED = True
     PLACEHOLDER = (Hint("Estimates come with the first samples.", "muted"),)
@@ -245,7 +243,6 @@ class EstimatesPanel(Panel):
 class NotesPanel(Panel):
     """Notes, each wrapped into as many rows as it needs."""
 
-    ID = "run-notes"
     TITLE = "Notes"
     PLACEHOLDER = (Hint("No events yet.", "muted"),)
     ABOUT = (
@@ -310,7 +307,7 @@ class RunScreen(WorkScreen[None, Any]):
 
     scope = scopes.RUN
     CSS = """
-    #run-bricks { row-span: 2; }
+    BricksPanel { row-span: 2; }
     RunScreen.-medium .panels { grid-columns: 3fr 2fr; grid-rows: 1fr 2fr; }
     RunScreen.-wide .panels { grid-columns: 5fr 3fr; grid-rows: 1fr 1fr; }
     .run-brick { height: 2; }

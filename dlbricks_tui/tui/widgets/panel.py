@@ -136,7 +136,6 @@ class Panel(HelpPlace, Vertical, SearchedPlace, NamesKeys, can_focus=False):
 
     # The key that ends a search also works in the list.
     BINDINGS: ClassVar[list[BindingType]] = [BY_ID["find.clear"].binding]
-    ID: ClassVar[str]
     TITLE: ClassVar[str] = ""
     # The things to search for; empty if the panel has no search.
     SEARCH_HINT: ClassVar[str] = ""
@@ -150,7 +149,7 @@ class Panel(HelpPlace, Vertical, SearchedPlace, NamesKeys, can_focus=False):
     NOTHING_TO_COPY: ClassVar[str] = ""
 
     def __init__(self, rows: RowsView) -> None:
-        super().__init__(id=self.ID)
+        super().__init__()
         self.rows = rows
         rows.show_placeholder(*self.PLACEHOLDER)
         self.search_line = SearchLine(self.SEARCH_HINT, rows)
@@ -294,7 +293,7 @@ class ItemPanel(Panel, Generic[Item]):
 
         @property
         def control(self) -> ItemPanel[Any]:
-            """The panel, which handlers select by its id."""
+            """The panel, which handlers select by its class."""
             return self.panel
 
     def __init__(self, rows: ItemRows[Item]) -> None:

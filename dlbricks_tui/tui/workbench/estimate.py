@@ -346,7 +346,6 @@ class EstimateRows(RowsView, NamesKeys):
 
 class EstimatePanel(Panel):
     scope = scopes.ESTIMATE
-    ID = "estimate"
     TITLE = "Estimate"
     ABOUT = (
         "Sequential is the sum over all sequences, as frameworks run one layer after another. Parallel is the critical"

@@ -169,7 +169,6 @@ def _is_same(row: ListedModel, other: ListedModel | None) -> bool:
 
 class ModelsPanel(ItemPanel["ModelSource"]):
     scope = scopes.MODELS
-    ID = "models"
     TITLE = "Models"
     SEARCH_HINT = "name, task, table1:14 or path"
     HEADED = True

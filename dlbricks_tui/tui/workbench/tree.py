@@ -93,7 +93,6 @@ class TreeRows(RowsView):
 
 class TreePanel(Panel):
     scope = scopes.TREE
-    ID = "tree"
     TITLE = "Decomposition"
     SEARCH_HINT = "operator, kind or name"
     HEADED = True
@@ -386,7 +385,6 @@ def _cell(which: _Column, room: int, row: TreeRow) -> Line:
 
 class DetailsPanel(DocumentPanel):
     scope = scopes.DETAILS
-    ID = "details"
     TITLE = "Details"
     ABOUT = (
         "The part of the model that is selected in the decomposition: its latency, its brick and context, the other "
