@@ -139,6 +139,7 @@ class WhatIfsPanel(TablePanel["ShownWhatIf"]):
     SEARCH_HINT = "kind, name, setting or layer"
     NOUN = "what-if"
     IDENTITY = attrgetter("what_if.id")
+    COPIES = attrgetter("what_if.how")
     NOTHING_TO_COPY = "There is no what-if to copy."
     ABOUT = (
         "Changes of the way in which the model is executed. The gain is the share of the latency that a change is "
@@ -171,9 +172,6 @@ class WhatIfsPanel(TablePanel["ShownWhatIf"]):
     def searched(self, item: ShownWhatIf) -> str:
         found = item.what_if
         return f"{found.id} {item.words} {found.how} {' '.join(found.layers)}"
-
-    def copied(self) -> str | None:
-        return self.selected.what_if.how if self.selected else None
 
     def comparable(self, item: ShownWhatIf) -> ComparableRow:
         return ComparableRow(WHAT_IF, item.what_if.id, item.words, item.what_if.id)

@@ -66,6 +66,7 @@ class HostsPanel(TablePanel["HostChanged"]):
     )
     NOUN = "host"
     IDENTITY = attrgetter("host")
+    COPIES = attrgetter("message")
     NOTHING_TO_COPY = "This host reports nothing."
     ABOUT = (
         "The hosts of the fleet run. Bricks with a result here are counted, of all that are wanted. Disturbed rounds "
@@ -78,9 +79,6 @@ class HostsPanel(TablePanel["HostChanged"]):
 
     def searched(self, item: HostChanged) -> str:
         return f"{item.host} {item.state.value} {item.system} {item.system_name} {item.message}"
-
-    def copied(self) -> str | None:
-        return self.selected.message if self.selected else None
 
 
 class FleetModelsPanel(TablePanel[FleetModel]):

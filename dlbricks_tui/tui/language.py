@@ -157,6 +157,7 @@ class LanguageWhatIfsPanel(TablePanel[LanguageWhatIf]):
     PLACEHOLDER = (Hint("Predicting what changes of the execution would gain.", "muted"),)
     NOUN = "what-if"
     IDENTITY = attrgetter("id")
+    COPIES = attrgetter("how")
     NOTHING_TO_COPY = "There is no what-if to copy."
     ABOUT = (
         "Changes of the execution in the settings. The gain is the share of the time that a change saves, for the "
@@ -181,9 +182,6 @@ class LanguageWhatIfsPanel(TablePanel[LanguageWhatIf]):
 
     def searched(self, item: LanguageWhatIf) -> str:
         return f"{item.id} {what_if_words(item.id)} {item.how}"
-
-    def copied(self) -> str | None:
-        return self.selected.how if self.selected else None
 
     def show_counts(self) -> None:
         self.show_title(f" {counts_text(len(self.found), len(self.items))}, {self.order}" if self.items else "")

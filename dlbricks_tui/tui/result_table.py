@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -66,6 +67,7 @@ def result_row(summary: Summary) -> ComparableRow:
 class HistoryPanel(TablePanel["Summary"]):
     scope = scopes.HISTORY
     TITLE = "History"
+    COPIES = attrgetter("id")
     PLACEHOLDER = (Hint("Select a result to see its history.", "muted"),)
     NOTHING_TO_COPY = NO_RESULT
     ABOUT = (
@@ -89,9 +91,6 @@ class HistoryPanel(TablePanel["Summary"]):
 
     def comparable(self, item: Summary) -> ComparableRow:
         return result_row(item)
-
-    def copied(self) -> str | None:
-        return self.selected.id if self.selected else None
 
 
 _MOST_NAMED = 6

@@ -301,6 +301,7 @@ class TracesPanel(TablePanel["StoredTrace"]):
     PLACEHOLDER = (Hint("No trace of this model is stored."), Hint("{trace.measure} traces the model.", "muted"))
     NOUN = "trace"
     IDENTITY = attrgetter("header.id")
+    COPIES = attrgetter("header.id")
     NOTHING_TO_COPY = "There is no trace to copy the id of."
     ABOUT = (
         "The stored traces of the model, the newest first; * is the one in the timeline. {traces.open} shows another "
@@ -327,9 +328,6 @@ class TracesPanel(TablePanel["StoredTrace"]):
 
     def searched(self, item: StoredTrace) -> str:
         return f"{item.header.runtime} {runtime_words(item.header.runtime)} {item.header.when[:16]} {item.header.id}"
-
-    def copied(self) -> str | None:
-        return self.selected.header.id if self.selected else None
 
 
 _TOLD = (

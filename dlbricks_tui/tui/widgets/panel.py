@@ -283,6 +283,8 @@ class ItemPanel(Panel, Generic[Item]):
     NOUN: ClassVar[str] = "row"
     # Tells an item apart from others, also when the items are replaced; without it an item is compared as a whole.
     IDENTITY: ClassVar[attrgetter[Any] | None] = None
+    # What the key copies of the selected item.
+    COPIES: ClassVar[attrgetter[str] | None] = None
 
     class Settled(Message):
         """The cursor has settled on a row, or the rows have changed."""
@@ -319,6 +321,9 @@ class ItemPanel(Panel, Generic[Item]):
         marks = marks_of(self.app)
         marked = tuple(it for it in self.items if marks.rows and marks.has(self.comparable(it)))
         return marked or (() if self.selected is None else (self.selected,))
+
+    def copied(self) -> str | None:
+        return None if self.COPIES is None or self.selected is None else self.COPIES(self.selected)
 
     def searched(self, item: Item) -> str:
         """Return the text of an item that a search looks in."""
