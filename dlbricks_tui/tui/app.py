@@ -44,7 +44,7 @@ from dlbricks_tui.tui.saving import (
 )
 from dlbricks_tui.tui.widgets.panel import Panel
 from dlbricks_tui.tui.widgets.rows import MARKABLE, TWO, WHAT_IF, Marks, RowsView
-from dlbricks_tui.tui.widgets.screens import LAYOUTS, PanelledScreen, after_picture
+from dlbricks_tui.tui.widgets.screens import LAYOUTS, PanelledScreen, after_picture, ask
 from dlbricks_tui.tui.workbench.screen import WorkbenchScreen
 
 if TYPE_CHECKING:
@@ -194,7 +194,7 @@ class DlbricksApp(HelpPlace, App[None], inherit_bindings=False):
     def action_find_command(self) -> None:
         from dlbricks_tui.tui.dialogs.commands import PaletteScreen
 
-        self.push_screen(PaletteScreen(list(actions_on(self.screen))), self._command_found)
+        ask(self, PaletteScreen(list(actions_on(self.screen))), self._command_found)
 
     def action_search(self) -> None:
         if (panel := self._searched_panel) is not None:
@@ -299,9 +299,7 @@ class DlbricksApp(HelpPlace, App[None], inherit_bindings=False):
         """Show a message with the control codes in it escaped; brackets in it are no markup."""
         super().notify(printable(message), **{**options, "markup": False})
 
-    async def _command_found(self, command: Command | None) -> None:
-        if command is None:
-            return
+    async def _command_found(self, command: Command) -> None:
         action, node = command
         if isinstance(node, Panel):
             self._go_to(node)

@@ -44,7 +44,7 @@ from dlbricks_tui.tui.keys import scopes
 from dlbricks_tui.tui.keys.keymap import Hint
 from dlbricks_tui.tui.widgets.form import FormPanel, FormRow
 from dlbricks_tui.tui.widgets.panel import DocumentPanel, Orders, TablePanel, counts_text
-from dlbricks_tui.tui.widgets.screens import WorkScreen
+from dlbricks_tui.tui.widgets.screens import WorkScreen, ask
 from dlbricks_tui.tui.widgets.text import PictureView
 from dlbricks_tui.wording.answers import what_if_words
 from dlbricks_tui.wording.numbers import counted, duration
@@ -123,16 +123,14 @@ class LanguageModelsPanel(TablePanel[LanguageAnswer]):
             "Tokens per second; an empty line shows all models.",
             lambda text: AT_LEAST.kind.read(text) if text else 0.0,
         )
-        self.app.push_screen(box, self._show_at_least)
+        ask(self.app, box, self._show_at_least)
 
     def copied(self) -> str | None:
         return language_command(self.selected) if self.selected else None
 
-    def _show_at_least(self, rate: float | None) -> None:
-        # The box that is closed returns nothing.
-        if rate is not None:
-            self._at_least = rate
-            self.show(self.answers)
+    def _show_at_least(self, rate: float) -> None:
+        self._at_least = rate
+        self.show(self.answers)
 
     def _is_wanted(self, it: LanguageAnswer) -> bool:
         return it.decode_tokens_per_second >= self._at_least and (it.fits or not (self._only_fitting or self._at_least))

@@ -31,6 +31,7 @@ from dlbricks_tui.tui.keys import scopes
 from dlbricks_tui.tui.keys.keymap import Hint
 from dlbricks_tui.tui.widgets.panel import Copyable, DocumentPanel, Panel, TablePanel, counts_text, marks_text
 from dlbricks_tui.tui.widgets.rows import MARK, CheckedRows, RowsView
+from dlbricks_tui.tui.widgets.screens import ask
 from dlbricks_tui.wording.numbers import counted
 from dlbricks_tui.wording.plain_text import TextTable
 
@@ -409,12 +410,11 @@ class ResultsPanel(Panel):
         self.post_message(self.Asked())
 
     def action_choose_columns(self) -> None:
-        def chosen(columns: tuple[str, ...] | None) -> None:
-            if columns is not None:
-                self._list.columns = columns
-                self.action_move_column(0)
+        def chosen(columns: tuple[str, ...]) -> None:
+            self._list.columns = columns
+            self.action_move_column(0)
 
-        self.app.push_screen(ColumnsScreen(self._list.columns), chosen)
+        ask(self.app, ColumnsScreen(self._list.columns), chosen)
 
     def mark(self) -> bool:
         if self._row is not None:

@@ -16,6 +16,7 @@ from dlbricks_tui.tui.keys import scopes
 from dlbricks_tui.tui.keys.keymap import Hint, key
 from dlbricks_tui.tui.widgets.panel import Field
 from dlbricks_tui.tui.widgets.rows import DrawnRows
+from dlbricks_tui.tui.widgets.screens import ask
 from dlbricks_tui.wording.numbers import capitalised, counted
 from dlbricks_tui.wording.plain_text import TableFormat
 
@@ -79,15 +80,11 @@ def ask_which_marked(
 ) -> None:
     """Call `then` with the marked rows; first ask about those that a search hides."""
     hidden = len(everything) - len(in_view)
-    if not hidden:
+    if hidden:
+        box = HiddenMarksScreen(what, len(in_view), hidden)
+        ask(app, box, lambda hidden_too: then(everything if hidden_too else in_view))
+    else:
         then(everything)
-        return
-
-    def answered(hidden_too: bool | None) -> None:
-        if hidden_too is not None:
-            then(everything if hidden_too else in_view)
-
-    app.push_screen(HiddenMarksScreen(what, len(in_view), hidden), answered)
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,7 @@ from dlbricks_tui.settings.variant import RUNTIME, runtime_in_words
 from dlbricks_tui.tui.dialogs.dialog import Dialog
 from dlbricks_tui.tui.widgets.panel import Panel
 from dlbricks_tui.tui.widgets.rows import ItemRows
+from dlbricks_tui.tui.widgets.screens import ask
 from dlbricks_tui.wording.numbers import capitalised
 
 # The widths of names, and of values in panels and in boxes.
@@ -137,12 +138,7 @@ class FormRows(ItemRows[FormRow]):
             f"{capitalised(row.kind.allowed)}{empty}",
             partial(row.written, self.form),
         )
-        self.app.push_screen(box, self._take)
-
-    def _take(self, form: Any) -> None:
-        # A box that the user closes returns nothing.
-        if form is not None:
-            self._changed(form)
+        ask(self.app, box, self._changed)
 
 
 class FormPanel(Panel):

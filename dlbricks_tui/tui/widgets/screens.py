@@ -23,7 +23,7 @@ from dlbricks_tui.tui.widgets.text import LineBar, TextLines
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
-    from textual.app import ComposeResult
+    from textual.app import App, ComposeResult
     from textual.binding import BindingsMap
     from textual.dom import DOMNode
     from textual.message_pump import MessagePump
@@ -51,6 +51,15 @@ def after_picture(pump: MessagePump, work: Callable[[], object]) -> None:
 
     pump.call_after_refresh(do)
     pump.set_timer(SECONDS_TO_DRAW, do)
+
+
+def ask(app: App[Any], box: Screen[Found], then: Callable[[Found], object]) -> None:
+    """Open a box, and call `then` with its result, unless the user closes it."""
+
+    def answered(result: Found | None) -> Any:
+        return None if result is None else then(result)
+
+    app.push_screen(box, answered)
 
 
 class ThreadedScreen(HelpPlace, Screen[Result], Generic[Result], inherit_bindings=False):
@@ -136,13 +145,7 @@ class ThreadedScreen(HelpPlace, Screen[Result], Generic[Result], inherit_binding
         return newest is not None and not newest.is_finished
 
     def ask(self, box: Screen[Found], then: Callable[[Found], object]) -> None:
-        """Open a box, and call `then` with its result, unless the user closes it."""
-
-        def answered(result: Found | None) -> None:
-            if result is not None:
-                then(result)
-
-        self.app.push_screen(box, answered)
+        ask(self.app, box, then)
 
     def show_run(self, run: RunSnapshot) -> None:
         """Take the state of the followed run; by default do nothing."""

@@ -14,7 +14,7 @@ from dlbricks_tui.tui.keys.keymap import Hint
 from dlbricks_tui.tui.model_names import FAMILY_INDENT
 from dlbricks_tui.tui.widgets.panel import ItemPanel, counts_text, marks_text
 from dlbricks_tui.tui.widgets.rows import MARK, ItemRows
-from dlbricks_tui.tui.widgets.screens import WIDE
+from dlbricks_tui.tui.widgets.screens import WIDE, ask
 from dlbricks_tui.tui.workbench.model_columns import (
     FIRST_COLUMNS,
     ListedModel,
@@ -367,13 +367,12 @@ class ModelsPanel(ItemPanel["ModelSource"]):
         self.post_message(self.ViewChanged())
 
     def action_choose_columns(self) -> None:
-        def chosen(names: tuple[str, ...] | None) -> None:
-            if names is not None:
-                self.columns = columns_in(names)
-                self._remake()
-                self.post_message(self.ViewChanged())
+        def chosen(names: tuple[str, ...]) -> None:
+            self.columns = columns_in(names)
+            self._remake()
+            self.post_message(self.ViewChanged())
 
-        self.app.push_screen(ModelColumnsScreen(it.name for it in self.columns), chosen)
+        ask(self.app, ModelColumnsScreen(it.name for it in self.columns), chosen)
 
     def mark(self) -> bool:
         if self.selected is not None:
