@@ -393,20 +393,6 @@ async def test_few_colours_give_plain_signs(setting: str, new: DataFolder, monke
         assert "..." in shown and "##" in shown and "█" not in shown
 
 
-async def test_until_the_library_is_loaded_the_sentence_stands_alone(
-    new: DataFolder, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    loaded: list[bool] = []
-    monkeypatch.setattr(pictures, "is_loaded", lambda: bool(loaded))
-    monkeypatch.setattr(pictures, "load", lambda: loaded.append(True))
-    async with picture_of(new, 16) as (pilot, view):
-        view.show(ROOFS)
-        await settled(pilot)
-        assert screen_text(pilot).strip() == ROOFS.says
-        await settled(pilot)
-        assert loaded == [True] and "100┤" in screen_text(pilot)
-
-
 def test_the_program_starts_without_what_only_later_screens_need() -> None:
     late = ["numpy", "tinydb"]
     late += [f"dlbricks_tui.{name}" for name in ("store.database", "store.records", "models.library", "estimate")]
