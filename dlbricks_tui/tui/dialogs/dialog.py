@@ -78,9 +78,6 @@ class Dialog(ThreadedScreen[Result], ModalScreen[Result], Generic[Result]):
     def action_close(self) -> None:
         self.dismiss(None)
 
-    def action_leave(self) -> None:
-        self.app.exit()
-
 
 class SearchedDialog(Dialog[Result], SearchedPlace, Generic[Result]):
     """A box with a list and a search."""

@@ -131,7 +131,7 @@ LIST = Scope("""list: In every list
 DIALOG = Scope("""dialog: In this box
     close                    escape q  *close  Close the box without doing anything.
     show_help=app.show_help  f1 ?      help    List the keys that work here.
-    leave                    ctrl+c    quit    Quit dlbricks.
+    leave=app.quit           ctrl+c    quit    Quit dlbricks.
 """)
 
 SEARCH = Scope(
