@@ -16,7 +16,6 @@ from unittest.mock import patch
 from dlbricks_tui.api.demonstration import Demonstration, open_demonstration
 from dlbricks_tui.api.run_watch import Replayed
 from dlbricks_tui.api.session import WorkbenchSession
-from dlbricks_tui.documents import pictures
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.tui.app import DlbricksApp
 from dlbricks_tui.wording import numbers
@@ -106,13 +105,10 @@ def app_for(picture: Picture, found: Demonstration) -> DlbricksApp:
 
 def main() -> None:
     """Take the pictures of these names, or all."""
-    # Otherwise the first plots would be sentences only.
-    pictures.load()
     wanted = set(sys.argv[1:]) or {it.name for it in (WELCOME, *PICTURES)}
     if unknown := wanted.difference(it.name for it in (WELCOME, *PICTURES)):
         raise SystemExit(f"no picture is called {', '.join(sorted(unknown))}")
-    # Pictures with axes are drawn at once, and as where a terminal has many colours.
-    pictures.load()
+    # As where a terminal has many colours.
     os.environ["COLORTERM"] = "truecolor"
     if WELCOME.name in wanted:
         with tempfile.TemporaryDirectory() as folder:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import re
-import sys
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -175,16 +174,6 @@ _BELOW = 2
 _THICKEST_BAR = 3
 _WIDEST_NAME = 0.45
 _BETWEEN = "   "
-
-
-def is_loaded() -> bool:
-    """Return whether pictures can be drawn at once."""
-    return "plotext" in sys.modules
-
-
-def load() -> None:
-    """Load plotext."""
-    import plotext  # noqa: F401
 
 
 def drawn(picture: Picture, width: int, height: int, *, fine: bool, beside: Plot | None = None) -> tuple[Line, ...]:

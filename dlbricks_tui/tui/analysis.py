@@ -59,9 +59,7 @@ if TYPE_CHECKING:
 
 class BoundsPanel(DocumentPanel):
     scope = scopes.BOUNDS
-    ID = "bounds"
     TITLE = "Bounds"
-    REACHED_BY = "analysis.go_to_bounds"
     PICTURED = True
     NOTHING_TO_COPY = "This line has no command."
     ABOUT = (
@@ -93,9 +91,7 @@ def _found_parts(document: AnalysisDocument) -> Iterator[Part]:
 
 class LayersPanel(TablePanel["GroupTimes"]):
     scope = scopes.LAYERS
-    ID = "layers"
     TITLE = "Layers"
-    REACHED_BY = "analysis.go_to_layers"
     PICTURED = True
     SEARCH_HINT = "layer or execution"
     PLACEHOLDER = (Hint("No layers to compare: not all of them were measured."),)
@@ -138,13 +134,12 @@ class LayersPanel(TablePanel["GroupTimes"]):
 
 class WhatIfsPanel(TablePanel["ShownWhatIf"]):
     scope = scopes.WHAT_IFS
-    ID = "what-ifs"
     TITLE = "What-ifs"
-    REACHED_BY = "analysis.go_to_what_ifs"
     PICTURED = True
     SEARCH_HINT = "kind, name, setting or layer"
     NOUN = "what-if"
     IDENTITY = attrgetter("what_if.id")
+    COPIES = attrgetter("what_if.how")
     NOTHING_TO_COPY = "There is no what-if to copy."
     ABOUT = (
         "Changes of the way in which the model is executed. The gain is the share of the latency that a change is "
@@ -178,18 +173,13 @@ class WhatIfsPanel(TablePanel["ShownWhatIf"]):
         found = item.what_if
         return f"{found.id} {item.words} {found.how} {' '.join(found.layers)}"
 
-    def copied(self) -> str | None:
-        return self.selected.what_if.how if self.selected else None
-
     def comparable(self, item: ShownWhatIf) -> ComparableRow:
         return ComparableRow(WHAT_IF, item.what_if.id, item.words, item.what_if.id)
 
 
 class ChangePanel(DocumentPanel):
     scope = scopes.CHANGE
-    ID = "change"
     TITLE = "The change"
-    REACHED_BY = "analysis.go_to_change"
     PLACEHOLDER = (Hint("Select a what-if to read how it is done.", "muted"),)
     NOTHING_TO_COPY = "Select a what-if first."
     ABOUT = "The selected what-if. {change.copy} copies the command or setting that makes the change."
@@ -400,13 +390,9 @@ class AnalysisScreen(WorkScreen[None, ProofJob]):
         if self.job is None and not (self._measuring and self._has_looked):
             self.look()
 
-    @on(WhatIfsPanel.Settled, "#what-ifs")
+    @on(WhatIfsPanel.Settled, "WhatIfsPanel")
     def _show_change(self) -> None:
         self._change.show(self._what_ifs.selected, self.job, self._failures)
-
-    @on(WhatIfsPanel.Opened, "#what-ifs")
-    def _what_if_opened(self) -> None:
-        self.go_to(self._change)
 
     def look(self) -> None:
         if self.says_under_way():

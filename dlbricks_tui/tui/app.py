@@ -44,7 +44,7 @@ from dlbricks_tui.tui.saving import (
 )
 from dlbricks_tui.tui.widgets.panel import Panel
 from dlbricks_tui.tui.widgets.rows import MARKABLE, TWO, WHAT_IF, Marks, RowsView
-from dlbricks_tui.tui.widgets.screens import LAYOUTS, PanelledScreen, after_picture
+from dlbricks_tui.tui.widgets.screens import LAYOUTS, PanelledScreen, after_picture, ask
 from dlbricks_tui.tui.workbench.screen import WorkbenchScreen
 
 if TYPE_CHECKING:
@@ -143,9 +143,6 @@ class DlbricksApp(HelpPlace, App[None], inherit_bindings=False):
         self._runs.watch.close()
         self._session.close()
 
-    def on_watch_told(self, event: messages.WatchTold) -> None:
-        self._runs.take(event.news)
-
     def on_run_end_seen(self, event: messages.RunEndSeen) -> None:
         self._runs.take_end_seen(event.run)
 
@@ -197,7 +194,7 @@ class DlbricksApp(HelpPlace, App[None], inherit_bindings=False):
     def action_find_command(self) -> None:
         from dlbricks_tui.tui.dialogs.commands import PaletteScreen
 
-        self.push_screen(PaletteScreen(list(actions_on(self.screen))), self._command_found)
+        ask(self, PaletteScreen(list(actions_on(self.screen))), self._command_found)
 
     def action_search(self) -> None:
         if (panel := self._searched_panel) is not None:
@@ -244,7 +241,7 @@ class DlbricksApp(HelpPlace, App[None], inherit_bindings=False):
     def _row_here(self) -> ComparableRow | None:
         """Return what the selected row stands for."""
         here = self.screen.focused
-        return here.comparable_row(here.cursor) if isinstance(here, RowsView) and here.row_count else None
+        return here.stands_for(here.cursor) if isinstance(here, RowsView) and here.row_count else None
 
     def action_compare_marked(self) -> None:
         """Compare the two marked rows, or the marked one with the selected one."""
@@ -302,9 +299,7 @@ class DlbricksApp(HelpPlace, App[None], inherit_bindings=False):
         """Show a message with the control codes in it escaped; brackets in it are no markup."""
         super().notify(printable(message), **{**options, "markup": False})
 
-    async def _command_found(self, command: Command | None) -> None:
-        if command is None:
-            return
+    async def _command_found(self, command: Command) -> None:
         action, node = command
         if isinstance(node, Panel):
             self._go_to(node)

@@ -35,9 +35,7 @@ class PartsPanel(TablePanel["ComparedPart"]):
     """The parts of both, the largest difference first, below both latencies as a picture."""
 
     scope = scopes.PAIRS
-    ID = "parts"
     TITLE = "Differences"
-    REACHED_BY = "marked.go_to_parts"
     SEARCH_HINT = "operator, shape, model, or: slower"
     PICTURED = True
     ORDERS: ClassVar[Orders] = {
@@ -82,9 +80,7 @@ class PartsPanel(TablePanel["ComparedPart"]):
 class CircumstancesPanel(DocumentPanel):
     """Both sides, what else differs between them, and remarks."""
 
-    ID = "circumstances"
     TITLE = "What else differs"
-    REACHED_BY = "marked.go_to_circumstances"
     ABOUT = (
         "A and B with their latencies, 95 % intervals and ages, the circumstances in which they differ, such as the "
         "version of the runtime, and what to know before you trust the comparison."

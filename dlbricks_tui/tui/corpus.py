@@ -7,7 +7,6 @@ from functools import lru_cache, partial
 from operator import attrgetter
 from typing import TYPE_CHECKING, ClassVar
 
-from textual import on
 from textual.app import ComposeResult
 
 from dlbricks_tui.api.model_reading import ComparedModels, compare_models, find_accuracies
@@ -46,9 +45,7 @@ class UniquenessPanel(TablePanel[CountedLayers]):
     """The share of unique layers in each model (figure 5 of the paper), and in all of them together."""
 
     scope = scopes.UNIQUENESS
-    ID = "uniqueness"
     TITLE = "Unique layers"
-    REACHED_BY = "corpus.go_to_uniqueness"
     SEARCH_HINT = "name of a model"
     NOUN = "model"
     IDENTITY = attrgetter("number")
@@ -84,15 +81,11 @@ class UniquenessPanel(TablePanel[CountedLayers]):
         self.show_title(f" in {counts_text(len(self.found), len(self.items))} {noun}" if self.items else "")
         self.border_subtitle = self.order if self.items else ""
 
-    action_show_likeness = TablePanel.action_open
-
 
 class KindsPanel(TablePanel["RepeatedType"]):
     """The kinds of layers that repeat, the most repeated first (figure 6 of the paper)."""
 
-    ID = "kinds"
     TITLE = "Repeated kinds"
-    REACHED_BY = "corpus.go_to_kinds"
     ABOUT = (
         "For each kind of layer: the number of layers (or sequences), the number of those that occur more than once in"
         " their model, and their share of all repeated ones."
@@ -120,10 +113,8 @@ class GranularitiesPanel(TablePanel["GroupAccuracy"]):
     One row per granularity, for each system and way of measuring.
     """
 
-    ID = "granularities"
     TITLE = "Speed-up and accuracy"
     PLACEHOLDER = (Hint("Reading the store.", "muted"),)
-    REACHED_BY = "corpus.go_to_granularities"
     ABOUT = (
         "For each granularity that was run, over all models measured both end to end and brick by brick: the time of "
         "the whole models over the time of their unique bricks (the paper's speed-up), the mean absolute error of the "
@@ -218,9 +209,7 @@ class LikenessPanel(ItemPanel[int]):
     """The similarity of each pair of models (figure 7 of the paper)."""
 
     scope = scopes.LIKENESS
-    ID = "likeness"
     TITLE = "Likeness"
-    REACHED_BY = "corpus.go_to_likeness"
     SEARCH_HINT = "name of a model, among the rows"
     HEADED = True
     ABOUT = (
@@ -362,8 +351,7 @@ class CorpusScreen(AnswerScreen[None]):
         find = partial(find_accuracies, self._session, specs, is_wanted, measuring=self._measuring)
         self.run_in_thread(find, "accuracy", self._granularities.show)
 
-    @on(UniquenessPanel.Opened, "#uniqueness")
-    def _model_chosen(self) -> None:
+    def action_show_likeness(self) -> None:
         if self._uniqueness.selected is not None and self._uniqueness.selected.number is not None:
             self._likeness.go_to_model(self._uniqueness.selected.number - 1)
             self.go_to(self._likeness)

@@ -129,29 +129,26 @@ def redirect_hung_up_streams() -> None:
             os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
-def open_workbench(data: DataFolder, sources: Sources, model: ModelSource | Path | None = None) -> int:
-    """Run the application on the user's data until the user leaves, and return the exit status.
-
-    `model` is a model to open first, the path of one, or of a folder to add.
-    """
-    return _run(data, SAMPLE_MODELS, sources, model=model)
-
-
 def open_demonstration(demonstration: Demonstration, sources: Sources, speed: float) -> int:
     """Run the application on recorded results until the user leaves, and return the exit status."""
     from dlbricks_tui.api.run_watch import Replayed
 
     replayed = Replayed(demonstration.replayed, speed)
-    return _run(demonstration.data, demonstration.samples, sources, replayed)
+    return open_workbench(demonstration.data, sources, samples=demonstration.samples, replayed=replayed)
 
 
-def _run(
+def open_workbench(
     data: DataFolder,
-    samples: Path,
     sources: Sources,
-    replayed: Replayed | None = None,
     model: ModelSource | Path | None = None,
+    *,
+    samples: Path = SAMPLE_MODELS,
+    replayed: Replayed | None = None,
 ) -> int:
+    """Run the application on the user's data until the user leaves, and return the exit status.
+
+    `model` is a model to open first, the path of one, or of a folder to add; `replayed` is a run to replay.
+    """
     behaving = connection(sources.read(), sources.environment)
     # Textual reads this variable when it is imported.
     os.environ.setdefault("TEXTUAL_FPS", f"{behaving.repaints_per_second}")

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import partial
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from textual import on
-from textual.message import Message
 
 from dlbricks_tui.api.fleets import (
     FleetEstimate,
@@ -60,9 +58,7 @@ if TYPE_CHECKING:
 
 class HostsPanel(TablePanel["HostChanged"]):
     scope = scopes.FLEET_HOSTS
-    ID = "fleet-hosts"
     TITLE = "Hosts"
-    REACHED_BY = "fleet.go_to_hosts"
     SEARCH_HINT = "name, state or system"
     PLACEHOLDER = (
         Hint("There is no fleet run yet."),
@@ -70,6 +66,7 @@ class HostsPanel(TablePanel["HostChanged"]):
     )
     NOUN = "host"
     IDENTITY = attrgetter("host")
+    COPIES = attrgetter("message")
     NOTHING_TO_COPY = "This host reports nothing."
     ABOUT = (
         "The hosts of the fleet run. Bricks with a result here are counted, of all that are wanted. Disturbed rounds "
@@ -77,31 +74,15 @@ class HostsPanel(TablePanel["HostChanged"]):
         "impossible: nothing of that is stored."
     )
 
-    @dataclass
-    class Told(Message):
-        """The user wants something of the selected host: `pause` or `cancel`."""
-
-        host: HostChanged
-        what: str
-
     def columns(self) -> tuple[Column[HostChanged], ...]:
         return host_columns(self.items, in_panel=True)
 
     def searched(self, item: HostChanged) -> str:
         return f"{item.host} {item.state.value} {item.system} {item.system_name} {item.message}"
 
-    def copied(self) -> str | None:
-        return self.selected.message if self.selected else None
-
-    def action_tell(self, what: str) -> None:
-        if self.selected is not None:
-            self.post_message(self.Told(self.selected, what))
-
 
 class FleetModelsPanel(TablePanel[FleetModel]):
-    ID = "fleet-models"
     TITLE = "Models"
-    REACHED_BY = "fleet.go_to_models"
     SEARCH_HINT = "model, runtime or host"
     PLACEHOLDER = (Hint("No host has an estimate yet.", "muted"),)
     NOUN = "model"
@@ -137,9 +118,7 @@ class RankingPanel(TablePanel[FleetEstimate]):
     """The hosts of the selected model as bars, with interval, throughput and cost."""
 
     scope = scopes.FLEET_RANKING
-    ID = "fleet-ranking"
     TITLE = "Ranking"
-    REACHED_BY = "fleet.go_to_ranking"
     PICTURED = True
     ABOUT = (
         "The estimates of the selected model on each host. Latencies are in milliseconds. The price is that "
@@ -217,7 +196,7 @@ class FleetScreen(WorkScreen[None, Any]):
     scope = scopes.FLEET
     CSS = """
     FleetScreen.-medium .panels, FleetScreen.-wide .panels { grid-rows: 2fr 3fr; }
-    FleetScreen.-medium #fleet-hosts, FleetScreen.-wide #fleet-hosts { column-span: 2; }
+    FleetScreen.-medium HostsPanel, FleetScreen.-wide HostsPanel { column-span: 2; }
     """
     ABOUT = (
         "Many hosts that measure for you: the models stay here, and only their layers travel. {fleet.start} starts a "
@@ -275,7 +254,7 @@ class FleetScreen(WorkScreen[None, Any]):
             self._models.show_items(view.result.models)
             self.head_changed()
 
-    @on(FleetModelsPanel.Settled, "#fleet-models")
+    @on(FleetModelsPanel.Settled, "FleetModelsPanel")
     def _model_selected(self) -> None:
         self._ranking.show(self._models.selected)
 
@@ -361,9 +340,9 @@ class FleetScreen(WorkScreen[None, Any]):
     def action_add(self) -> None:
         self.ask(HostsFileScreen(), lambda path: self._tell(lambda fleet: fleet.add_hosts(path)))
 
-    @on(HostsPanel.Told)
-    def _host_told(self, event: HostsPanel.Told) -> None:
-        self._tell(lambda fleet: fleet.control_host(event.host, event.what))
+    def action_tell_host(self, what: str) -> None:
+        if (host := self._hosts.selected) is not None:
+            self._tell(lambda fleet: fleet.control_host(host, what))
 
     def _tell(self, what: Callable[[FleetJob], object]) -> None:
         """Tell the driver something; errors are shown."""

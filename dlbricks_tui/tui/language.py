@@ -44,7 +44,7 @@ from dlbricks_tui.tui.keys import scopes
 from dlbricks_tui.tui.keys.keymap import Hint
 from dlbricks_tui.tui.widgets.form import FormPanel, FormRow
 from dlbricks_tui.tui.widgets.panel import DocumentPanel, Orders, TablePanel, counts_text
-from dlbricks_tui.tui.widgets.screens import WorkScreen
+from dlbricks_tui.tui.widgets.screens import WorkScreen, ask
 from dlbricks_tui.tui.widgets.text import PictureView
 from dlbricks_tui.wording.answers import what_if_words
 from dlbricks_tui.wording.numbers import counted, duration
@@ -68,9 +68,7 @@ _FILTERS = "{language_models.only_fitting} and {language_models.at_least}"
 
 class LanguageModelsPanel(TablePanel[LanguageAnswer]):
     scope = scopes.LANGUAGE_MODELS
-    ID = "language-models"
     TITLE = "Language models"
-    REACHED_BY = "language.go_to_models"
     SEARCH_HINT = "name"
     PLACEHOLDER = (Hint("Predicting the models of the library.", "muted"),)
     NOUN = "model"
@@ -125,25 +123,21 @@ class LanguageModelsPanel(TablePanel[LanguageAnswer]):
             "Tokens per second; an empty line shows all models.",
             lambda text: AT_LEAST.kind.read(text) if text else 0.0,
         )
-        self.app.push_screen(box, self._show_at_least)
+        ask(self.app, box, self._show_at_least)
 
     def copied(self) -> str | None:
         return language_command(self.selected) if self.selected else None
 
-    def _show_at_least(self, rate: float | None) -> None:
-        # The box that is closed returns nothing.
-        if rate is not None:
-            self._at_least = rate
-            self.show(self.answers)
+    def _show_at_least(self, rate: float) -> None:
+        self._at_least = rate
+        self.show(self.answers)
 
     def _is_wanted(self, it: LanguageAnswer) -> bool:
         return it.decode_tokens_per_second >= self._at_least and (it.fits or not (self._only_fitting or self._at_least))
 
 
 class LanguageAnswerPanel(DocumentPanel):
-    ID = "language-answer"
     TITLE = "Answer"
-    REACHED_BY = "language.go_to_answer"
     ABOUT = "All figures of the model, where its time goes, its memory, and other ways to execute it."
 
     def show(self, best_for: LanguagePhase, *answers: LanguageAnswer) -> None:
@@ -156,13 +150,12 @@ class LanguageAnswerPanel(DocumentPanel):
 
 class LanguageWhatIfsPanel(TablePanel[LanguageWhatIf]):
     scope = scopes.LANGUAGE_WHAT_IFS
-    ID = "language-what-ifs"
     TITLE = "What could be faster"
-    REACHED_BY = "language.go_to_what_ifs"
     SEARCH_HINT = "change or setting"
     PLACEHOLDER = (Hint("Predicting what changes of the execution would gain.", "muted"),)
     NOUN = "what-if"
     IDENTITY = attrgetter("id")
+    COPIES = attrgetter("how")
     NOTHING_TO_COPY = "There is no what-if to copy."
     ABOUT = (
         "Changes of the execution in the settings. The gain is the share of the time that a change saves, for the "
@@ -188,9 +181,6 @@ class LanguageWhatIfsPanel(TablePanel[LanguageWhatIf]):
     def searched(self, item: LanguageWhatIf) -> str:
         return f"{item.id} {what_if_words(item.id)} {item.how}"
 
-    def copied(self) -> str | None:
-        return self.selected.how if self.selected else None
-
     def show_counts(self) -> None:
         self.show_title(f" {counts_text(len(self.found), len(self.items))}, {self.order}" if self.items else "")
 
@@ -206,9 +196,7 @@ class CompareLanguageScreen(ConfirmingScreen):
 
 
 class LanguageCurvesPanel(DocumentPanel):
-    ID = "language-curves"
     TITLE = "Speed by length"
-    REACHED_BY = "language.go_to_curves"
     ABOUT = (
         "Left: tokens per second after so many tokens, and what the bandwidth of the memory allows. Right: the time "
         "until the first token after a prompt of so many tokens. o is measured, ~ is predicted."
@@ -256,9 +244,7 @@ class LanguageSettings(LanguageOptions):
 
 class LanguageSettingsPanel(FormPanel):
     scope = scopes.LANGUAGE_SETTINGS
-    ID = "language-settings"
     TITLE = "Settings"
-    REACHED_BY = "language.go_to_settings"
     ROWS = (
         FormRow(setting=PROMPT, words=lambda it: f"{it.prompt:,}"),
         FormRow(setting=GENERATE, words=lambda it: f"{it.generate:,}"),
@@ -341,16 +327,15 @@ class LanguageScreen(WorkScreen[None, LanguageJob]):
     CSS = """
     /* At the left the models above their curves, at the right the answer above what-ifs and settings. */
     LanguageScreen.-medium .panels, LanguageScreen.-wide .panels { grid-size: 2 9; grid-columns: 13fr 7fr; }
-    #language-models { row-span: 5; }
-    #language-answer { row-span: 4; }
-    #language-what-ifs { row-span: 3; }
-    #language-curves { row-span: 4; }
-    #language-settings { row-span: 2; }
+    LanguageModelsPanel { row-span: 5; }
+    LanguageAnswerPanel { row-span: 4; }
+    LanguageWhatIfsPanel { row-span: 3; }
+    LanguageCurvesPanel { row-span: 4; }
+    LanguageSettingsPanel { row-span: 2; }
     /* The pictures stand side by side above the rows. */
     LanguageCurvesPanel .pictures { height: 5fr; }
     LanguageCurvesPanel .picture { height: 100%; }
     """
-    AUTO_FOCUS = "#language-models RowsView"
     ABOUT = (
         "How fast language models run on this host, and whether they fit into its memory, before you download them. "
         "{language.measure} measures the selected model, {language.cancel} cancels. It goes on when you leave."
@@ -364,7 +349,7 @@ class LanguageScreen(WorkScreen[None, LanguageJob]):
         self._answer = LanguageAnswerPanel()
         self._what_ifs = LanguageWhatIfsPanel()
         self._curves = LanguageCurvesPanel()
-        self._form = LanguageSettingsPanel(self._settings)
+        self._form = LanguageSettingsPanel(self._settings, self._take)
         super().__init__(self._models, self._answer, self._what_ifs, self._curves, self._form)
         self._session = session
         self._data = session.data
@@ -408,7 +393,7 @@ class LanguageScreen(WorkScreen[None, LanguageJob]):
             self._models.select(self._wanted)
             self._wanted = ""
 
-    @on(LanguageModelsPanel.Settled, "#language-models")
+    @on(LanguageModelsPanel.Settled, "LanguageModelsPanel")
     def _model_selected(self) -> None:
         answer = self._models.selected
         self._answer.show(self._settings.best_for, *([] if answer is None else [answer]))
@@ -427,14 +412,9 @@ class LanguageScreen(WorkScreen[None, LanguageJob]):
             self._what_ifs.show_items(answers[0].what_ifs)
             self._executions = answers[1:]
 
-    @on(LanguageWhatIfsPanel.Opened, "#language-what-ifs")
-    def _what_if_opened(self) -> None:
+    def action_tell_how(self) -> None:
         if chosen := self._what_ifs.selected:
             self.notify(what_if_line(chosen))
-
-    @on(LanguageModelsPanel.Opened, "#language-models")
-    def _model_opened(self) -> None:
-        self.go_to(self._answer)
 
     def action_show_load(self) -> None:
         if (answer := self._models.selected) is None:
@@ -484,10 +464,9 @@ class LanguageScreen(WorkScreen[None, LanguageJob]):
         self._settings = replace(self._settings, registered=runtimes)
         self._form.show(self._settings)
 
-    @on(LanguageSettingsPanel.Chosen)
-    def _chosen(self, event: LanguageSettingsPanel.Chosen) -> None:
-        self._settings = event.settings
-        self._form.show(self._settings)
+    def _take(self, settings: LanguageSettings) -> None:
+        self._settings = settings
+        self._form.show(settings)
         self.look()
 
     # What is shown
@@ -564,7 +543,3 @@ class LanguageScreen(WorkScreen[None, LanguageJob]):
         self._what_ifs.show_proving("")
         self.head_changed()
         self.look()
-
-    def action_cancel(self) -> None:
-        super().action_cancel()
-        self.head_changed()

@@ -12,14 +12,6 @@ if TYPE_CHECKING:
 
     from dlbricks_tui.api.followed_runs import ReplayChange
     from dlbricks_tui.api.open_models import ComparableRow
-    from dlbricks_tui.api.run_watch import News
-
-
-@dataclass
-class WatchTold(Message):
-    """News from the watch of runs and of this host."""
-
-    news: News
 
 
 @dataclass

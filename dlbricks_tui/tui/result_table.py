@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -29,7 +30,8 @@ from dlbricks_tui.tui.dialogs.paths import ANY_FILE, NewFileScreen, PathScreen
 from dlbricks_tui.tui.keys import scopes
 from dlbricks_tui.tui.keys.keymap import Hint
 from dlbricks_tui.tui.widgets.panel import Copyable, DocumentPanel, Panel, TablePanel, counts_text, marks_text
-from dlbricks_tui.tui.widgets.rows import MARK, CheckedRows, RowsView, place_of
+from dlbricks_tui.tui.widgets.rows import MARK, CheckedRows, RowsView
+from dlbricks_tui.tui.widgets.screens import ask
 from dlbricks_tui.wording.numbers import counted
 from dlbricks_tui.wording.plain_text import TextTable
 
@@ -45,9 +47,7 @@ NO_RESULT = "No result is selected."
 
 class RecordPanel(DocumentPanel):
     scope = scopes.RESULT
-    ID = "result"
     TITLE = "Result"
-    REACHED_BY = "results.go_to_result"
     PLACEHOLDER = (Hint("Select a result to read about it.", "muted"),)
     NOTHING_TO_COPY = NO_RESULT
     ABOUT = (
@@ -67,9 +67,8 @@ def result_row(summary: Summary) -> ComparableRow:
 
 class HistoryPanel(TablePanel["Summary"]):
     scope = scopes.HISTORY
-    ID = "history"
     TITLE = "History"
-    REACHED_BY = "results.go_to_history"
+    COPIES = attrgetter("id")
     PLACEHOLDER = (Hint("Select a result to see its history.", "muted"),)
     NOTHING_TO_COPY = NO_RESULT
     ABOUT = (
@@ -93,9 +92,6 @@ class HistoryPanel(TablePanel["Summary"]):
 
     def comparable(self, item: Summary) -> ComparableRow:
         return result_row(item)
-
-    def copied(self) -> str | None:
-        return self.selected.id if self.selected else None
 
 
 _MOST_NAMED = 6
@@ -207,19 +203,16 @@ class ColumnsScreen(SearchedDialog[tuple[str, ...]]):
         super().__init__(self._list)
         # All columns, whether they are found and chosen or not.
         self._order = [*shown, *(name for name in RESULT_COLUMNS if name not in shown)]
-        self._words: Sequence[str] = ()
         self._list.show_placeholder(
             line("No column contains all of these words."), Hint("{find.clear} shows all columns again.", "muted")
         )
 
     def on_mount(self) -> None:
-        self._find()
+        self.search_changed()
 
-    def show_found(self, words: Sequence[str]) -> None:
-        here = self._list.selected
-        self._words = words
-        self._find()
-        self._list.move_to(place_of(here, self._list.items))
+    def search_changed(self) -> None:
+        described = {name: f"{name} {it.title} {it.about}" for name, it in RESULT_COLUMNS.items()}
+        self._list.show_items(name for name in self._order if contains_all(described[name], self.words))
 
     def action_use(self) -> None:
         if self._list.chosen:
@@ -239,12 +232,7 @@ class ColumnsScreen(SearchedDialog[tuple[str, ...]]):
         there = here + step
         if 0 <= there < len(self._order):
             self._order[here], self._order[there] = self._order[there], self._order[here]
-            self._find()
-            self._list.cursor = self._list.items.index(name)
-
-    def _find(self) -> None:
-        described = {name: f"{name} {it.title} {it.about}" for name, it in RESULT_COLUMNS.items()}
-        self._list.show(name for name in self._order if contains_all(described[name], self._words))
+            self.search_changed()
 
 
 RESTORED = "+"
@@ -310,9 +298,7 @@ class ResultRows(RowsView):
 
 class ResultsPanel(Panel):
     scope = scopes.RESULT_TABLE
-    ID = "result-table"
     TITLE = "Results"
-    REACHED_BY = "results.go_to_results"
     SEARCH_HINT = "words, a model, or filters: system~c5 kind=convolution ms>5"
     HEADED = True
     PLACEHOLDER = (Hint("Reading the store.", "muted"),)
@@ -331,9 +317,6 @@ class ResultsPanel(Panel):
         """The cursor has settled on a result."""
 
         result: Selection
-
-    class Opened(Message):
-        """The user wants to read about the selected result."""
 
     def __init__(self) -> None:
         self._list = ResultRows()
@@ -427,12 +410,11 @@ class ResultsPanel(Panel):
         self.post_message(self.Asked())
 
     def action_choose_columns(self) -> None:
-        def chosen(columns: tuple[str, ...] | None) -> None:
-            if columns is not None:
-                self._list.columns = columns
-                self.action_move_column(0)
+        def chosen(columns: tuple[str, ...]) -> None:
+            self._list.columns = columns
+            self.action_move_column(0)
 
-        self.app.push_screen(ColumnsScreen(self._list.columns), chosen)
+        ask(self.app, ColumnsScreen(self._list.columns), chosen)
 
     def mark(self) -> bool:
         if self._row is not None:
@@ -451,10 +433,6 @@ class ResultsPanel(Panel):
 
     def copied(self) -> str | None:
         return self.under_cursor.summaries()[0].key if self.under_cursor else None
-
-    def action_open(self) -> None:
-        if self.under_cursor is not None:
-            self.post_message(self.Opened())
 
     def action_only_this(self) -> None:
         if self.under_cursor is not None:

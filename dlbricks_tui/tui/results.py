@@ -50,7 +50,7 @@ class ResultsScreen(AnswerScreen[None]):
 
     scope = scopes.RESULTS
     CSS = """
-    #result-table { row-span: 2; }
+    ResultsPanel { row-span: 2; }
     ResultsScreen.-medium .panels { grid-columns: 1fr 40; grid-rows: 3fr 2fr; }
     ResultsScreen.-wide .panels { grid-columns: 1fr 60; grid-rows: 3fr 2fr; }
     """
@@ -149,15 +149,14 @@ class ResultsScreen(AnswerScreen[None]):
             self._record.show(read)
             self._history.show(read.history)
 
-    @on(ResultsPanel.Opened)
-    def _opened(self) -> None:
+    def action_read_selected(self) -> None:
         if self._older is not None:
             self._older = None
             self._table.cursor_settled()
-        self.go_to(self._record)
+        if self._table.under_cursor is not None:
+            self.go_to(self._record)
 
-    @on(HistoryPanel.Opened, "#history")
-    def _older_opened(self) -> None:
+    def action_read_older(self) -> None:
         if self._history.selected is not None:
             self._older = self._history.selected
             read = partial(work.read_again, self._store, self._older)

@@ -66,9 +66,7 @@ SCENARIO_ROWS = (
 
 class SettingsPanel(FormPanel):
     scope = scopes.LOAD_SETTINGS
-    ID = "load-settings"
     TITLE = "Scenario"
-    REACHED_BY = "scenario.go_to_settings"
     ROWS = SCENARIO_ROWS
     ABOUT = (
         "How requests arrive and how they are served; the prediction follows each change. The default bound of a "
@@ -79,9 +77,7 @@ class SettingsPanel(FormPanel):
 
 
 class LoadPanel(DocumentPanel):
-    ID = "load"
     TITLE = "Load"
-    REACHED_BY = "scenario.go_to_load"
     PICTURED = True
     PLACEHOLDER = (Hint("Looking up what a request takes.", "muted"),)
     ABOUT = (
@@ -113,9 +109,7 @@ def _nothing_yet(found: ScenarioOfModel) -> Iterator[Part]:
 
 class LoadTestsPanel(TablePanel["LoadTest"]):
     scope = scopes.LOAD_TESTS
-    ID = "load-tests"
     TITLE = "Load tests"
-    REACHED_BY = "scenario.go_to_tests"
     SEARCH_HINT = "scenario, runtime, verdict or date"
     PLACEHOLDER = (
         Hint("No load test of this model is stored."),
@@ -140,9 +134,7 @@ _HOW_TO_MEASURE = Hint("{scenario.measure} measures the scenario with MLPerf Loa
 
 class LatenciesPanel(DocumentPanel):
     scope = scopes.LATENCIES
-    ID = "latencies"
     TITLE = "Latencies"
-    REACHED_BY = "scenario.go_to_latencies"
     PICTURED = True
     PLACEHOLDER = (_HOW_TO_MEASURE,)
     NOTHING_TO_COPY = "There are no logs to copy."
@@ -237,7 +229,7 @@ class ScenarioScreen(WorkScreen[None, LoadJob]):
     CSS = """
     ScenarioScreen.-medium .panels, ScenarioScreen.-wide .panels { grid-columns: 3fr 2fr; }
     /* The figures of a test matter as much as its picture. */
-    #latencies .picture { height: 1fr; }
+    LatenciesPanel .picture { height: 1fr; }
     """
     WRAPS_STATE = True
     WANTS_NEW_RESULTS = True
@@ -258,7 +250,7 @@ class ScenarioScreen(WorkScreen[None, LoadJob]):
         runtimes = runtimes_for((spec.source,), session.data)
         self._settings = ScenarioSettings(runtimes=runtimes, batch_sizes=batch_sizes)
         self._load = LoadPanel()
-        self._form = SettingsPanel(self._settings)
+        self._form = SettingsPanel(self._settings, self._take)
         self._latencies = LatenciesPanel()
         self._tests = LoadTestsPanel()
         super().__init__(self._load, self._form, self._latencies, self._tests)
@@ -291,12 +283,7 @@ class ScenarioScreen(WorkScreen[None, LoadJob]):
         else:
             self._is_outdated = True
 
-    @on(SettingsPanel.Chosen)
-    def _chosen(self, event: SettingsPanel.Chosen) -> None:
-        self._take(event.settings)
-
-    @on(LoadTestsPanel.Opened, "#load-tests")
-    def _test_taken(self) -> None:
+    def action_take_test(self) -> None:
         if self._tests.selected is not None:
             self._take(self._settings.like(self._tests.selected))
 
@@ -330,7 +317,7 @@ class ScenarioScreen(WorkScreen[None, LoadJob]):
 
     # What is shown
 
-    @on(LoadTestsPanel.Settled, "#load-tests")
+    @on(LoadTestsPanel.Settled, "LoadTestsPanel")
     def _test_selected(self) -> None:
         if self.job is None:
             self.job_changed()

@@ -41,9 +41,7 @@ if TYPE_CHECKING:
 
 class SystemsPanel(TablePanel[KnownSystem]):
     scope = scopes.SYSTEM_LIST
-    ID = "systems"
     TITLE = "Systems"
-    REACHED_BY = "systems.go_to_systems"
     SEARCH_HINT = "name, processor or instance type"
     PLACEHOLDER = (Hint("Reading the store.", "muted"),)
     NOUN = "system"
@@ -53,16 +51,8 @@ class SystemsPanel(TablePanel[KnownSystem]):
         "data folder."
     )
 
-    def __init__(self, *, is_taken: bool) -> None:
-        """`is_taken` is False where no estimates are taken from a system."""
-        super().__init__()
-        self._is_taken = is_taken
-
     def columns(self) -> tuple[Column[KnownSystem], ...]:
         return system_columns(self.items)
-
-    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        return (action != "take" or self._is_taken) and super().check_action(action, parameters)
 
     def searched(self, item: KnownSystem) -> str:
         system = item.system
@@ -76,17 +66,13 @@ class SystemsPanel(TablePanel[KnownSystem]):
 
 
 class SystemPanel(DocumentPanel):
-    ID = "system"
     TITLE = "System"
-    REACHED_BY = "systems.go_to_system"
     ABOUT = "The facts about the system, and its measurements by runtime, level and method."
 
 
 class DoctorPanel(DocumentPanel):
     scope = scopes.DOCTOR
-    ID = "doctor"
     TITLE = "Doctor"
-    REACHED_BY = "systems.go_to_doctor"
     PLACEHOLDER = (Hint("Examining this host.", "muted"),)
     NOTHING_TO_COPY = "This line has no cure."
     ABOUT = "The sources of noise on this host, as in `dlbricks doctor`, the worst first. {doctor.copy} copies a cure."
@@ -94,9 +80,7 @@ class DoctorPanel(DocumentPanel):
 
 class MachinesPanel(TablePanel["Candidate"]):
     scope = scopes.MACHINES
-    ID = "machines"
     TITLE = "Which machine"
-    REACHED_BY = "systems.go_to_machines"
     IDENTITY = attrgetter("estimate.way.system")
     ABOUT = (
         "The answer of the open model on each system, with its combination, and the cost of a million inferences one"
@@ -127,9 +111,7 @@ class MachinesPanel(TablePanel["Candidate"]):
 
 class LanguageMachinesPanel(TablePanel[LanguageOnSystem]):
     scope = scopes.MACHINES
-    ID = "machines"
     TITLE = "Which machine"
-    REACHED_BY = "systems.go_to_machines"
     PLACEHOLDER = (Hint("Predicting.", "muted"),)
     IDENTITY = attrgetter("system")
     ABOUT = (
@@ -143,9 +125,6 @@ class LanguageMachinesPanel(TablePanel[LanguageOnSystem]):
 
     def columns(self) -> tuple[Column[LanguageOnSystem], ...]:
         return language_systems_columns(self.items)
-
-    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        return action != "take" and super().check_action(action, parameters)
 
     def show_counts(self) -> None:
         self.show_title()
@@ -173,7 +152,6 @@ class SystemsScreen(AnswerScreen[TakenSystem]):
     SystemsScreen.-medium .panels { grid-columns: 3fr 2fr; grid-rows: 4fr 5fr; }
     SystemsScreen.-wide .panels { grid-columns: 1fr 1fr; grid-rows: 4fr 5fr; }
     """
-    AUTO_FOCUS = "#systems RowsView"
     WANTS_NEW_RESULTS = True
     WAITS_FOR_RUN = True
     ABOUT = (
@@ -184,7 +162,7 @@ class SystemsScreen(AnswerScreen[TakenSystem]):
     def __init__(
         self, session: WorkbenchSession, asked: Callable[[], Asked] | None, language: AskedLanguageModel | None = None
     ) -> None:
-        self._systems = SystemsPanel(is_taken=language is None)
+        self._systems = SystemsPanel()
         self._system = SystemPanel()
         self._language = language
         self._model = asked().spec.source.name if asked else language.model if language else ""
@@ -232,22 +210,25 @@ class SystemsScreen(AnswerScreen[TakenSystem]):
             how = Hint("to see its latency and cost on every system.", "muted")
             self._machines.show_placeholder(Hint("Open a model on the workbench"), how)
 
-    @on(SystemsPanel.Settled, "#systems")
+    @on(SystemsPanel.Settled, "SystemsPanel")
     def _system_selected(self) -> None:
         if (known := self._systems.selected) is not None:
             hint = Hint("On the workbench, {workbench.start_run} runs a model's bricks.", "muted")
             self._system.show_parts([*system_parts(known, self._runtimes), *[hint] * (not known.ways)], known.system.id)
 
-    @on(SystemsPanel.Opened, "#systems")
-    def _system_taken(self) -> None:
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        # No estimates of language models are taken from a system.
+        is_taken = self._language is None or action not in ("take_system", "take_machine")
+        return is_taken and super().check_action(action, parameters)
+
+    def action_take_system(self) -> None:
         if (known := self._systems.selected) is not None and known.ways:
             self.dismiss(TakenSystem(known.system.id, known.ways[0].level))
         else:
             self.notify("Nothing was measured on it yet.")
 
-    @on(MachinesPanel.Opened, "#machines")
-    def _machine_taken(self) -> None:
-        if self._language is None and (machine := self._machines.selected) is not None:
+    def action_take_machine(self) -> None:
+        if (machine := self._machines.selected) is not None:
             self.dismiss(TakenSystem(machine.estimate.way.system, machine.estimate.way.level))
 
     def look(self) -> None:

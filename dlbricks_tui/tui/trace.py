@@ -152,9 +152,7 @@ class TimelinePanel(Panel):
     """The timeline of a trace with the time axis above it."""
 
     scope = scopes.TIMELINE
-    ID = "timeline"
     TITLE = "Timeline"
-    REACHED_BY = "trace.go_to_timeline"
     HEADED = True
     PLACEHOLDER = (Hint("Looking for traces of this model.", "muted"),)
     NOTHING_TO_COPY = NO_LAYER
@@ -168,9 +166,6 @@ class TimelinePanel(Panel):
 
     class Selected(Message):
         """Another span or row is selected."""
-
-    class ShownInTree(Message):
-        """The user wants to see the layer of the selected span in the decomposition."""
 
     def __init__(self) -> None:
         self._list = TimelineRows()
@@ -239,9 +234,6 @@ class TimelinePanel(Panel):
     def action_fit_span(self) -> None:
         self._change(lambda state, row, width: state.fit_span(row, width))
 
-    def action_show_in_tree(self) -> None:
-        self.post_message(self.ShownInTree())
-
     def copied(self) -> str | None:
         return None if self.state is None else self.state.brick_key(self.row)
 
@@ -274,9 +266,7 @@ class TimelinePanel(Panel):
 
 class SpanPanel(DocumentPanel):
     scope = scopes.SPAN
-    ID = "span"
     TITLE = "Span"
-    REACHED_BY = "trace.go_to_span"
     PLACEHOLDER = (Hint("Select a span in the timeline", "muted"), Hint("to see its details here.", "muted"))
     NOTHING_TO_COPY = NO_LAYER
     ABOUT = (
@@ -306,13 +296,12 @@ def _parts(state: TimelineState, index: int) -> Iterator[Part]:
 
 class TracesPanel(TablePanel["StoredTrace"]):
     scope = scopes.TRACES
-    ID = "traces"
     TITLE = "Traces"
-    REACHED_BY = "trace.go_to_traces"
     SEARCH_HINT = "runtime, date or id"
     PLACEHOLDER = (Hint("No trace of this model is stored."), Hint("{trace.measure} traces the model.", "muted"))
     NOUN = "trace"
     IDENTITY = attrgetter("header.id")
+    COPIES = attrgetter("header.id")
     NOTHING_TO_COPY = "There is no trace to copy the id of."
     ABOUT = (
         "The stored traces of the model, the newest first; * is the one in the timeline. {traces.open} shows another "
@@ -339,9 +328,6 @@ class TracesPanel(TablePanel["StoredTrace"]):
 
     def searched(self, item: StoredTrace) -> str:
         return f"{item.header.runtime} {runtime_words(item.header.runtime)} {item.header.when[:16]} {item.header.id}"
-
-    def copied(self) -> str | None:
-        return self.selected.header.id if self.selected else None
 
 
 _TOLD = (
@@ -403,7 +389,7 @@ class TraceScreen(WorkScreen[LayerPlace, TraceJob]):
     scope = scopes.TRACE
     CSS = """
     TraceScreen.-medium .panels, TraceScreen.-wide .panels { grid-columns: 3fr 2fr; grid-rows: 3fr 2fr; }
-    TraceScreen.-medium #timeline, TraceScreen.-wide #timeline { column-span: 2; }
+    TraceScreen.-medium TimelinePanel, TraceScreen.-wide TimelinePanel { column-span: 2; }
     """
     ABOUT = (
         "Where the time of the open model goes. A trace runs it at rising levels of detail, each by itself, so that "
@@ -449,10 +435,10 @@ class TraceScreen(WorkScreen[LayerPlace, TraceJob]):
             self._wanted = ""
             self._open_selected()
 
-    @on(TracesPanel.Opened, "#traces")
-    def _trace_wanted(self) -> None:
-        self.go_to(self._timeline)
-        self._open_selected()
+    def action_open_trace(self) -> None:
+        if self._traces.selected is not None:
+            self.go_to(self._timeline)
+            self._open_selected()
 
     def _open_selected(self) -> None:
         if self._traces.selected is not None:
@@ -519,8 +505,7 @@ class TraceScreen(WorkScreen[LayerPlace, TraceJob]):
     def controls(self) -> Mapping[str, bool]:
         return {**super().controls(), "write": self._timeline.state is not None}
 
-    @on(TimelinePanel.ShownInTree)
-    def _show_in_tree(self) -> None:
+    def action_show_in_tree(self) -> None:
         opened, layer = self._timeline.state, self._timeline.selected_layer
         if opened is None or layer is None:
             self.notify("Select a span of a layer to see it in the decomposition.")

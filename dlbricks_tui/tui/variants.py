@@ -221,7 +221,6 @@ class _CellRows(TableRows[MatrixRow]):
 class VariantsPanel(TablePanel[MatrixRow]):
     """The matrix, the selected cell in words, and its row and its column as curves."""
 
-    ID = "variants"
     TITLE = "Variants"
     ROWS = _CellRows
     IDENTITY = attrgetter("key")

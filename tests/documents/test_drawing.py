@@ -45,7 +45,6 @@ BARS = Rows(
 
 
 def text_of(picture: Plot | Rows, width: int, height: int, *, fine: bool = False) -> list[str]:
-    pictures.load()
     return ["".join(text for text, _ in line) for line in pictures.drawn(picture, width, height, fine=fine)]
 
 
@@ -91,7 +90,6 @@ def test_rows_without_room_are_counted() -> None:
 
 @given(st.integers(30, 200), st.integers(4, 60), st.booleans(), st.sampled_from([ROOFS, BARS]))
 def test_a_picture_is_never_larger_than_its_area(width: int, height: int, fine: bool, picture: Plot | Rows) -> None:
-    pictures.load()
     lines = pictures.drawn(picture, width, height, fine=fine)
     assert len(lines) <= height and all(sum(len(text) for text, _ in each) <= width for each in lines)
 

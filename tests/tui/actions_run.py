@@ -43,7 +43,7 @@ def record(monkeypatch: pytest.MonkeyPatch) -> set[str]:
 
 
 def _ids(app: App[None], node: DOMNode, name: str, parameters: Any) -> set[str]:
-    # The keys of a box may run actions of the application.
-    places = {node, app.screen} if node is app and app.screen_stack else {node}
-    bindings = (it for place in places for kept in place._bindings.key_to_bindings.values() for it in kept)
+    # The keys of a panel or a box may run actions of the screen or of the application.
+    around = (app.screen.focused or app.screen).ancestors_with_self if app.screen_stack else [node]
+    bindings = (it for place in {node, *around} for kept in place._bindings.key_to_bindings.values() for it in kept)
     return {it.id for it in bindings if it.id is not None and parse(it.action)[1:] == (name, tuple(parameters))}

@@ -6,7 +6,6 @@ import inspect
 import math
 import shutil
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +21,6 @@ from dlbricks_tui.api.run_watch import RunWatch
 from dlbricks_tui.api.scenarios import ScenarioOfModel
 from dlbricks_tui.api.session import WorkbenchSession
 from dlbricks_tui.bricks.decomposition import decompose
-from dlbricks_tui.documents import pictures
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.jobs.folder import RunFolder
 from dlbricks_tui.models.cache import Cache
@@ -85,13 +83,6 @@ def _a_moment_after_all_results(monkeypatch: pytest.MonkeyPatch) -> None:
 def _host_of_unknown_load(monkeypatch: pytest.MonkeyPatch) -> None:
     # The host may be quiet or busy.
     monkeypatch.setattr(RunWatch, "_look_at_load", lambda _: None)
-
-
-@pytest.fixture(autouse=True, scope="session")
-def _pictures_at_once() -> None:
-    # Otherwise the first picture of a process would be a sentence at first. Only tests of pictures need the library.
-    with suppress(ModuleNotFoundError):
-        pictures.load()
 
 
 @pytest.fixture(autouse=True)

@@ -127,7 +127,7 @@ def check_layout(app: App[None]) -> None:
         assert len(panels) == (1 if screen.shows_one_panel else len(screen.query(Panel)))
         for panel in panels:
             assert _is_inside(panel.region, screen.region) and panel.rows.size.height > 1, panel
-            reached_by = f"{key(panel.REACHED_BY)} " if panel.REACHED_BY else ""
+            reached_by = f"{key(panel.reached_by)} " if panel.reached_by else ""
             # The end of a long title is cut off where the panel is narrow.
             assert f"{reached_by}{panel.TITLE}" in lines[panel.region.y], panel
         # While the user types into a search, only its own keys work.

@@ -40,7 +40,6 @@ from dlbricks_tui.tui.dialogs.paths import (
     OfferedPaths,
     OpenPathScreen,
     PathScreen,
-    common_beginning,
     completions,
 )
 from dlbricks_tui.tui.language import LanguageSettings, LanguageSettingsPanel
@@ -178,13 +177,6 @@ def test_a_link_in_a_circle_hides_no_other_name(folder: Path) -> None:
     (folder / "loop").symlink_to("loop")
     assert completions("", ANY_FILE) == ("deep/", "empty/", "loop", "notes.txt")
     assert completions("~nobody-of-this-name/x") == completions(f"{300 * 'x'}/") == completions("a\x00/b") == ()
-
-
-@pytest.mark.parametrize(
-    ("offered", "common"), [((), ""), (("nets/",), "nets/"), (("net-a", "net-b"), "net-"), (("net", "net-b"), "net")]
-)
-def test_a_path_is_completed_as_far_as_it_is_unambiguous(offered: tuple[str, ...], common: str) -> None:
-    assert common_beginning(offered) == common
 
 
 def model_of(inputs: Sequence[str], folder: Path) -> Path:

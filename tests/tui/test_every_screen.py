@@ -150,7 +150,8 @@ def test_every_offered_action_has_a_method() -> None:
     for action in ACTIONS:
         for node in doers[action.id]:
             namespace, name, _ = parse(action.call)
-            doer = DlbricksApp if namespace == "app" else node
+            around = [it for it in SCREENS if vars(it).get("scope") in action.scope.outer]
+            (doer,) = around if namespace == "screen" else [DlbricksApp if namespace == "app" else node]
             assert callable(getattr(doer, f"action_{name}", None)), f"{action.id} does nothing in {node}"
 
 

@@ -42,7 +42,7 @@ from tests.tui.test_panels import visit
 LIBRARY = {it.model: replace(it, measured_when=None, coverage=0.0) for it in library()}
 SMALL = "llama-3.2-1b"
 WHEN = "2026-11-21T08:30:00+00:00"
-PANELS = ("language-models", "language-answer", "language-what-ifs", "language-curves", "language-settings")
+PANELS = ("models", "answer", "what_ifs", "curves", "settings")
 VARIANT = "int4, 2 threads"
 BEGINS = LanguageMessage(f"{SMALL}, {VARIANT}: measuring")
 ROUND = LanguageRound(f"{SMALL}: round 3, about 20 s left")

@@ -67,23 +67,23 @@ from tests.tui.traces import store_trace
 
 # The key that opens each screen, and its panels in their order.
 SCREENS = {
-    "results": ("R", ("result-table", "result", "history")),
+    "results": ("R", ("results", "result", "history")),
     "corpus": ("U", ("uniqueness", "kinds", "likeness", "granularities")),
     "systems": ("S", ("systems", "system", "machines", "doctor")),
 }
 # The screens of the open model, and their panels.
 OF_A_MODEL: dict[str, tuple[Callable[[WorkbenchSession], Screen[Any]], tuple[str, ...]]] = {
-    "analysis": (analysis_of, ("bounds", "what-ifs", "change", "layers")),
-    "scenario": (scenario_of, ("load", "load-settings", "latencies", "load-tests")),
+    "analysis": (analysis_of, ("bounds", "what_ifs", "change", "layers")),
+    "scenario": (scenario_of, ("load", "settings", "latencies", "tests")),
     "trace": (trace_of_model, ("timeline", "span", "traces")),
 }
 
 
-def with_focus(pilot: Pilot[None]) -> str | None:
-    (panel,) = [panel.id for panel in pilot.app.screen.query(Panel) if panel.has_focus_within]
+def with_focus(pilot: Pilot[None]) -> str:
+    (panel,) = [panel for panel in pilot.app.screen.query(Panel) if panel.has_focus_within]
     # A narrow terminal shows this panel only.
-    assert [each.id for each in pilot.app.screen.query(Panel) if each.display] == [panel]
-    return panel
+    assert [each for each in pilot.app.screen.query(Panel) if each.display] == [panel]
+    return panel.reached_by.partition(".go_to_")[2]
 
 
 async def visit(pilot: Pilot[None], panels: tuple[str, ...]) -> None:
@@ -272,7 +272,7 @@ async def test_opening_another_model_ends_searches_and_keeps_the_focus(measured:
         await press(pilot, "enter", "2", *find("conv"), "1", "j", "enter")
         focused = pilot.app.screen.focused
         assert isinstance(focused, RowsView) and focused in models(pilot).query(RowsView)
-        assert not pilot.app.screen.query_one("#tree SearchLine").display
+        assert not pilot.app.screen.query_one("TreePanel SearchLine").display
         # A path ends a search that hides its model.
         await press(pilot, *find("vgg16"), "o", f'"{path}"', "enter")
         assert under_cursor(pilot) == "squeezenet1.1" and len(shown(pilot)) >= len(LIBRARY)
@@ -391,20 +391,6 @@ async def test_few_colours_give_plain_signs(setting: str, new: DataFolder, monke
         await settled(pilot)
         shown = screen_text(pilot)
         assert "..." in shown and "##" in shown and "█" not in shown
-
-
-async def test_until_the_library_is_loaded_the_sentence_stands_alone(
-    new: DataFolder, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    loaded: list[bool] = []
-    monkeypatch.setattr(pictures, "is_loaded", lambda: bool(loaded))
-    monkeypatch.setattr(pictures, "load", lambda: loaded.append(True))
-    async with picture_of(new, 16) as (pilot, view):
-        view.show(ROOFS)
-        await settled(pilot)
-        assert screen_text(pilot).strip() == ROOFS.says
-        await settled(pilot)
-        assert loaded == [True] and "100┤" in screen_text(pilot)
 
 
 def test_the_program_starts_without_what_only_later_screens_need() -> None:

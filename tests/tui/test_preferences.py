@@ -365,7 +365,7 @@ async def test_changed_keys_replace_the_default_keys(new: DataFolder) -> None:
         assert screen.choices.granularity == before.granularity + 1
         # A letter bound to an action can still be typed.
         await press(pilot, "slash", "O", "Q")
-        assert app.is_running and screen.query_one("#models SearchLine").value == "OQ"  # type: ignore[attr-defined]
+        assert app.is_running and screen.query_one("ModelsPanel SearchLine").value == "OQ"  # type: ignore[attr-defined]
         await press(pilot, "escape", "f5", "ctrl+c")
     assert not app.is_running, "ctrl+c always quits"
 

@@ -37,7 +37,6 @@ from dlbricks_tui.settings.variant import BATCH, INSTRUCTIONS, OPTIMISATION
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.tui.dialogs.commands import HelpScreen
 from dlbricks_tui.tui.dialogs.notices import ErrorScreen, WritingScreen
-from dlbricks_tui.tui.messages import WatchTold
 from dlbricks_tui.tui.run.boxes import (
     RUN_ROWS,
     AllJobsScreen,
@@ -157,8 +156,8 @@ async def test_a_run_is_followed_on_its_bar_and_its_screen_and_in_the_box_that_c
 
 
 async def test_escape_closes_the_bar_of_an_ended_run_until_another_run_starts(known: DataFolder) -> None:
-    folder = put_run(known, in_the_middle())
-    async with running(app_on(known)) as pilot:
+    folder, app = put_run(known, in_the_middle()), app_on(known)
+    async with running(app) as pilot:
         await shows(pilot, " running ")
         end(folder)
         await shows(pilot, " finished ")
@@ -170,7 +169,7 @@ async def test_escape_closes_the_bar_of_an_ended_run_until_another_run_starts(kn
         await press(pilot, "w", on=RunScreen, shows="finished")
         await press(pilot, "escape")
         other = SnapshotBuilder("another-run", ("vgg16",)).snapshot()
-        pilot.app.post_message(WatchTold(other))
+        app._runs.take(other)
         await shows(pilot, " vgg16")
 
 
@@ -201,10 +200,10 @@ async def test_the_run_screen_shows_a_run_from_its_wait_to_failures_in_panels_th
         seen = []
         for key in ("1", "2", "tab", "tab", "shift+tab"):
             await press(pilot, key)
-            (panel,) = [panel.id for panel in pilot.app.screen.query(Panel) if panel.has_focus_within]
-            assert [each.id for each in pilot.app.screen.query(Panel) if each.display] == [panel]
-            seen.append(panel)
-        assert seen == [f"run-{name}" for name in ("bricks", "estimates", "notes", "bricks", "notes")]
+            (panel,) = [panel for panel in pilot.app.screen.query(Panel) if panel.has_focus_within]
+            assert [each for each in pilot.app.screen.query(Panel) if each.display] == [panel]
+            seen.append(panel.reached_by)
+        assert seen == [f"run.go_to_{name}" for name in ("bricks", "estimates", "notes", "bricks", "notes")]
 
 
 async def test_all_runs_are_listed_opened_paused_and_resumed_and_a_damaged_one_is_named(known: DataFolder) -> None:
@@ -421,7 +420,7 @@ async def test_a_run_is_started_watched_paused_continued_cancelled_resumed_and_l
     (state,) = RunFolders(known.runs).states()
     assert state.active
     # What is told of the run when no screen is there any more is for nobody.
-    app.on_watch_told(WatchTold(SnapshotBuilder(state.run, ("alexnet",)).snapshot()))
+    app._runs.take(SnapshotBuilder(state.run, ("alexnet",)).snapshot())
 
 
 async def test_a_run_is_shown_before_the_watch_tells_of_it(

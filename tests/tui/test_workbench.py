@@ -40,8 +40,12 @@ RESNET = (*find("resnet18"), "enter")
 WELCOME = ("Welcome to dlbricks", "measure squeezenet1.1")
 
 
+def panels_of(pilot: Pilot[None]) -> dict[str, Panel]:
+    return {panel.reached_by.removeprefix("workbench.go_to_"): panel for panel in pilot.app.screen.query(Panel)}
+
+
 def panel_with_focus(pilot: Pilot[None]) -> str | None:
-    return next((panel.id for panel in pilot.app.screen.query(Panel) if panel.has_focus_within), None)
+    return next((name for name, panel in panels_of(pilot).items() if panel.has_focus_within), None)
 
 
 def marked(pilot: Pilot[None]) -> list[str]:
@@ -186,8 +190,7 @@ async def test_the_opened_model_shows_its_estimate_which_follows_the_settings(me
 
 async def test_a_narrow_terminal_shows_one_panel_and_the_opened_model(measured: DataFolder) -> None:
     async with running(app_on(measured), NARROW) as pilot:
-        screen = pilot.app.screen
-        panels = [panel.id for panel in screen.query(Panel)]
+        panels = list(panels_of(pilot))
         await press(pilot, "4", "slash", '"vgg"')
         assert "1 Models 1 of 7" in screen_text(pilot), "a panel without a search searches the models"
         await press(pilot, "escape", "4")
@@ -301,7 +304,7 @@ async def test_keys_change_the_settings(measured: DataFolder) -> None:
 async def test_the_help_and_the_palette_know_the_keys_of_the_panel(measured: DataFolder) -> None:
     app = app_on(measured)
     async with running(app, (120, 86)) as pilot:
-        panels = [panel.id for panel in pilot.app.screen.query(Panel)]
+        panels = list(panels_of(pilot))
         await press(pilot, "question_mark", on=HelpScreen)
         shown = screen_text(pilot)
         for words in ("In the list of models", "Mark all models in view", "In every list"):

@@ -11,7 +11,7 @@ from dlbricks_tui.tui.keys import scopes
 from dlbricks_tui.tui.keys.keymap import Hint, key_labels, keys_of
 from dlbricks_tui.tui.keys.scopes import Action
 from dlbricks_tui.tui.widgets.panel import Field
-from dlbricks_tui.tui.widgets.rows import ItemRows
+from dlbricks_tui.tui.widgets.rows import DrawnRows
 from dlbricks_tui.tui.widgets.text import TextView
 
 _KEYS = 16
@@ -28,19 +28,17 @@ class HelpScreen(SearchedDialog[None]):
         super().__init__(self._text)
         self._about = about
         self._actions = tuple(actions)
-        self._words: tuple[str, ...] = ()
 
-    def show_found(self, words: Sequence[str]) -> None:
-        self._words = tuple(words)
+    def search_changed(self) -> None:
         self._text.remake()
 
     def _lines(self, _: int) -> Iterable[Line]:
         found = [
             action
             for action in self._actions
-            if contains_all(f"{key_labels(keys_of(action))} {action.label} {action.help}", self._words)
+            if contains_all(f"{key_labels(keys_of(action))} {action.label} {action.help}", self.words)
         ]
-        if not self._words:
+        if not self.words:
             for paragraph in self._about:
                 yield line(paragraph)
                 yield BLANK
@@ -71,12 +69,16 @@ class PaletteScreen(Dialog[Command]):
 
     def __init__(self, commands: Sequence[Command]) -> None:
         self._commands = tuple(commands)
-        self._list = _CommandRows(self._commands)
+        self._list: DrawnRows[Command] = DrawnRows(self._row, self._commands)
+        # The keys go to the field.
+        self._list.can_focus = False
+        self._list.show_placeholder(line(Span("No command contains all of these words.", "muted")))
         super().__init__(Field(hint="command"), self._list)
 
     def on_input_changed(self, event: Input.Changed) -> None:
         words = event.value.casefold().split()
-        self._list.show([it for it in self._commands if contains_all(f"{it[0].label} {it[0].help}", words)])
+        self._list.show_items(it for it in self._commands if contains_all(f"{it[0].label} {it[0].help}", words))
+        self._list.move_to(0)
 
     def action_step(self, step: int) -> None:
         self._list.move_to(self._list.cursor + step)
@@ -85,22 +87,7 @@ class PaletteScreen(Dialog[Command]):
         if self._list.selected is not None:
             self.dismiss(self._list.selected)
 
-
-class _CommandRows(ItemRows[Command], can_focus=False):
-    def __init__(self, commands: Sequence[Command]) -> None:
-        super().__init__()
-        self.items = tuple(commands)
-        self.show_placeholder(line(Span("No command contains all of these words.", "muted")))
-
-    def row(self, index: int, width: int) -> Line:
-        action, _ = self.items[index]
+    def _row(self, index: int, width: int) -> Line:
+        action, _ = self._list.items[index]
         keys = line(Span(f" {key_labels(keys_of(action))} ", "accent"))
         return spread(line(column(action.label, 16, "strong"), action.help), keys, width)
-
-    def show(self, commands: Sequence[Command]) -> None:
-        self.items = tuple(commands)
-        self.cursor = 0
-        self.rows_changed()
-
-    def on_mount(self) -> None:
-        self.rows_changed()

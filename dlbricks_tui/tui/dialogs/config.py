@@ -13,7 +13,7 @@ from dlbricks_tui.tui.dialogs.dialog import Dialog
 from dlbricks_tui.tui.keys import scopes
 from dlbricks_tui.tui.messages import Failed
 from dlbricks_tui.tui.preferences import LivePreferences
-from dlbricks_tui.tui.widgets.rows import ItemRows
+from dlbricks_tui.tui.widgets.rows import DrawnRows
 from dlbricks_tui.tui.widgets.text import TextLines
 from dlbricks_tui.wording.numbers import capitalised
 
@@ -35,12 +35,9 @@ class ConfigScreen(Dialog[None]):
     def __init__(self, preferences: LivePreferences, data: DataFolder) -> None:
         self._preferences = preferences
         self._data = data
-        self._rows = _SettingRows(preferences, data)
+        self._rows: DrawnRows[Setting[Any]] = DrawnRows(self._row, CONFIGURED)
         self._below = TextLines(self._below_lines, classes="config-meaning")
         super().__init__(self._rows, self._below)
-
-    def on_mount(self) -> None:
-        self._rows.rows_changed()
 
     def on_rows_view_cursor_settled(self) -> None:
         self._below.refresh()
@@ -87,16 +84,8 @@ class ConfigScreen(Dialog[None]):
         said += [BLANK] * (_LINES_OF_MEANING - len(said))
         return (*said, BLANK, *wrapped(line(Span(f"{self._data.config}", "muted")), width))
 
-
-class _SettingRows(ItemRows["Setting[Any]"]):
-    def __init__(self, preferences: LivePreferences, data: DataFolder) -> None:
-        super().__init__()
-        self.items = CONFIGURED
-        self._preferences = preferences
-        self._data = data
-
-    def row(self, index: int, width: int) -> Line:
-        setting = self.items[index]
+    def _row(self, index: int, width: int) -> Line:
+        setting = CONFIGURED[index]
         given = self._preferences.config.given[setting.config]
         by_default = given.where == BY_DEFAULT
         value = column(in_file(given.value), _VALUE, "muted" if by_default else "strong")

@@ -1,6 +1,6 @@
 """The bases of all boxes in front of a screen."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import ClassVar, Generic, TypeVar
 
 from rich.text import Text
@@ -17,7 +17,7 @@ from dlbricks_tui.printable import printable
 from dlbricks_tui.tui.keys import scopes
 from dlbricks_tui.tui.keys.keymap import keys_of, shown, types_text
 from dlbricks_tui.tui.keys.scopes import BY_ID, Action, Scope
-from dlbricks_tui.tui.widgets.panel import SearchLine
+from dlbricks_tui.tui.widgets.panel import SearchedPlace, SearchLine
 from dlbricks_tui.tui.widgets.screens import ThreadedScreen
 from dlbricks_tui.tui.widgets.text import NamesKeys, TextLines, TextView
 
@@ -78,12 +78,9 @@ class Dialog(ThreadedScreen[Result], ModalScreen[Result], Generic[Result]):
     def action_close(self) -> None:
         self.dismiss(None)
 
-    def action_leave(self) -> None:
-        self.app.exit()
 
-
-class SearchedDialog(Dialog[Result], Generic[Result]):
-    """A box with a list and a search; subclasses show the rows that match."""
+class SearchedDialog(Dialog[Result], SearchedPlace, Generic[Result]):
+    """A box with a list and a search."""
 
     scope = scopes.BOX
     # While there is a search, escape ends it before it closes the box.
@@ -96,22 +93,8 @@ class SearchedDialog(Dialog[Result], Generic[Result]):
         self.search_line = SearchLine(self.SEARCH_HINT, searched)
         super().__init__(searched, self.search_line)
 
-    def show_found(self, words: Sequence[str]) -> None:
-        """Show the rows that contain all of these lower-case words; all rows if there are none."""
-        raise NotImplementedError
-
-    def on_search_line_text_changed(self, event: SearchLine.TextChanged) -> None:
-        self.show_found(event.text.casefold().split())
-
     def action_search(self) -> None:
         self.search_line.begin()
-
-    def action_clear(self) -> None:
-        self.search_line.end()
-
-    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Offer the key that ends a search only while there is one; otherwise the key closes the box."""
-        return self.search_line.has_text if action == "clear" else super().check_action(action, parameters)
 
 
 class TextDialog(Dialog[Result], Generic[Result]):

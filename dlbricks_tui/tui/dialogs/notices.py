@@ -16,6 +16,7 @@ from dlbricks_tui.tui.keys import scopes
 from dlbricks_tui.tui.keys.keymap import Hint, key
 from dlbricks_tui.tui.widgets.panel import Field
 from dlbricks_tui.tui.widgets.rows import DrawnRows
+from dlbricks_tui.tui.widgets.screens import ask
 from dlbricks_tui.wording.numbers import capitalised, counted
 from dlbricks_tui.wording.plain_text import TableFormat
 
@@ -79,15 +80,11 @@ def ask_which_marked(
 ) -> None:
     """Call `then` with the marked rows; first ask about those that a search hides."""
     hidden = len(everything) - len(in_view)
-    if not hidden:
+    if hidden:
+        box = HiddenMarksScreen(what, len(in_view), hidden)
+        ask(app, box, lambda hidden_too: then(everything if hidden_too else in_view))
+    else:
         then(everything)
-        return
-
-    def answered(hidden_too: bool | None) -> None:
-        if hidden_too is not None:
-            then(everything if hidden_too else in_view)
-
-    app.push_screen(HiddenMarksScreen(what, len(in_view), hidden), answered)
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,12 +222,10 @@ class CopyScreen(Dialog[CopiedForm]):
 
     def __init__(self, panel: str, last: CopiedForm | None) -> None:
         self._last = last or CopiedForm.MARKDOWN
-        self._list: DrawnRows[CopiedForm] = DrawnRows(lambda index, _: self._list.items[index].line)
-        self._list.items = tuple(CopiedForm)
+        self._list: DrawnRows[CopiedForm] = DrawnRows(lambda index, _: self._list.items[index].line, CopiedForm)
         super().__init__(self._list, heading=f"Copy: {panel}")
 
     def on_mount(self) -> None:
-        self._list.rows_changed()
         self._list.move_to(self._list.items.index(self._last))
 
     def action_copy(self) -> None:

@@ -3,6 +3,8 @@
 import os
 from collections.abc import Sequence
 from functools import partial
+from glob import escape, iglob
+from os.path import commonprefix
 from pathlib import Path
 from typing import ClassVar
 
@@ -26,28 +28,18 @@ UNUSABLE = (OSError, ValueError, RuntimeError)
 
 def completions(typed: str, endings: tuple[str, ...] = FILE_ENDINGS) -> tuple[str, ...]:
     """Return the folders, ending in a slash, and then the files that the typed text may become."""
-    folder, _, beginning = typed.rpartition("/")
-    head = typed[: len(typed) - len(beginning)]
-    folders, files = list[str](), list[str]()
+    head, slash, beginning = typed.rpartition("/")
     try:
-        with os.scandir(Path(f"{folder}/" if "/" in typed else ".").expanduser()) as found:
-            for entry in found:
-                if not entry.name.startswith(beginning) or (entry.name.startswith(".") and not beginning):
-                    continue
-                # Its own function fails where links lead in a circle.
-                if os.path.isdir(entry.path):  # noqa: PTH112 - as above
-                    folders.append(f"{head}{entry.name}/")
-                elif entry.name.endswith(endings):
-                    files.append(f"{head}{entry.name}")
+        folder = Path(f"{head}{slash}").expanduser()
+        # It leaves hidden names out, which that of a path does not.
+        found = sorted(iglob(f"{escape(beginning)}*", root_dir=folder))  # noqa: PTH207 - as above
+        # Unlike this function, that of a path fails where links lead in a circle.
+        is_folder = {name: os.path.isdir(folder / name) for name in found}  # noqa: PTH112 - as above
     except UNUSABLE:
-        # Most incomplete paths do not exist.
         return ()
-    return (*sorted(folders), *sorted(files))
-
-
-def common_beginning(offered: tuple[str, ...]) -> str:
-    first, last = min(offered, default=""), max(offered, default="")
-    return next((first[:place] for place, sign in enumerate(first) if last[place : place + 1] != sign), first)
+    folders = (f"{head}{slash}{name}/" for name in found if is_folder[name])
+    files = (f"{head}{slash}{name}" for name in found if not is_folder[name] and name.endswith(endings))
+    return (*folders, *files)
 
 
 class OfferedPaths(ItemRows[str], can_focus=False):
@@ -131,7 +123,9 @@ class PathScreen(AskingDialog[Path]):
         self._look()
 
     def action_complete(self) -> None:
-        self._type(self._list.chosen or common_beginning(self._list.items) or self._path.value)
+        # What they have in common may end within a name.
+        common = commonprefix(self._list.items)  # noqa: RUF071 - as above
+        self._type(self._list.chosen or common or self._path.value)
 
     def action_walk(self, step: int) -> None:
         self._list.walk(step)

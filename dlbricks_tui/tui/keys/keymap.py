@@ -273,11 +273,9 @@ def actions_on(screen: Screen[object]) -> Iterator[tuple[Action, DOMNode]]:
     nodes = {scope: node for node in everything if (scope := getattr(node, "scope", None)) is not None}
     for action in ACTIONS:
         node = nodes.get(action.scope)
-        if (
-            node is not None
-            and action.scope not in _NOT_IN_PALETTE
-            and node.check_action(action.call.partition("(")[0], ())
-        ):
+        if node is None or action.scope in _NOT_IN_PALETTE:
+            continue
+        if screen.app._check_action_state(action.call, node):
             yield action, node
 
 

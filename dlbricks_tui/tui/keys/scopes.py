@@ -56,7 +56,7 @@ class Scope:
         A row has the method, the keys with single blanks between them, the label and the help, with two blanks or more
         between them. Lines that are indented further continue it.
 
-        - `next=step(1)` is a method and the call that Textual runs in its place.
+        - `next=step(1)` is a method and the call that Textual runs in its place; `screen.` is the screen of a panel.
         - `*label` is shown in the key bar, and `!label` there before others.
         - `~label` works everywhere, also in front of boxes and while the user types.
 
@@ -131,7 +131,7 @@ LIST = Scope("""list: In every list
 DIALOG = Scope("""dialog: In this box
     close                    escape q  *close  Close the box without doing anything.
     show_help=app.show_help  f1 ?      help    List the keys that work here.
-    leave                    ctrl+c    quit    Quit dlbricks.
+    leave=app.quit           ctrl+c    quit    Quit dlbricks.
 """)
 
 SEARCH = Scope(
@@ -242,14 +242,14 @@ WORKBENCH = _screen("""workbench: On the workbench
 """)
 
 MODELS = WORKBENCH.panel("""models: In the list of models
-    open            enter     *open     Open the selected model; fold or unfold the selected group.
-    unfold          l right   unfold    Unfold the selected group; open the selected model.
-    fold            h left    fold      Fold the group around the selected row.
-    sort            s         sort      Sort by name, time, layers, age, or as in the library.
-    choose_columns  c         columns   Select the columns to show.
-    mark_all        a         mark all  Mark all models in view, or none of them.
-    remove          d delete  delete    Remove an added model from the list; its file stays.
-    give_shapes     i         shapes    Set the shapes of the model's inputs.
+    open                            enter     *open     Open the selected model; fold or unfold the selected group.
+    unfold                          l right   unfold    Unfold the selected group; open the selected model.
+    fold                            h left    fold      Fold the group around the selected row.
+    sort                            s         sort      Sort by name, time, layers, age, or as in the library.
+    choose_columns                  c         columns   Select the columns to show.
+    mark_all                        a         mark all  Mark all models in view, or none of them.
+    remove=screen.remove_model      d delete  delete    Remove an added model from the list; its file stays.
+    give_shapes=screen.give_shapes  i         shapes    Set the shapes of the model's inputs.
 """)
 
 MODEL_COLUMNS = _box("""model_columns: In the columns of the list of models
@@ -348,7 +348,7 @@ RESULTS = _screen("""results: On the screen of results
 """)
 
 RESULT_TABLE = RESULTS.panel("""result_table: In the table of results
-    open                         enter    *read            Read about the selected result.
+    open=screen.read_selected    enter    *read            Read about the selected result.
     sort                         s        *sort            Sort by the underlined column, or reverse the order.
     column_right=move_column(1)  l right  *next column     Go to the next column.
     column_left=move_column(-1)  h left   previous column  Go to the previous column.
@@ -363,8 +363,8 @@ RESULT = RESULTS.panel("""result: In the panel of one result
 """)
 
 HISTORY = RESULTS.panel("""history: In the history
-    open  enter  *read    Read about the selected measurement.
-    copy  y      copy id  Copy the id of the measurement, for `dlbricks results show`.
+    open=screen.read_older  enter  *read    Read about the selected measurement.
+    copy                    y      copy id  Copy the id of the measurement, for `dlbricks results show`.
 """)
 
 COLUMNS = _searched_box("""columns: In the list of columns
@@ -392,8 +392,8 @@ CORPUS = _screen("""corpus: On the corpus screen
 """)
 
 UNIQUENESS = CORPUS.panel("""uniqueness: In the models of the corpus
-    sort           s      *sort      Sort by name, by layers, or by the unique share.
-    show_likeness  enter  *likeness  Go to the model in the grid of likeness.
+    sort                                s      *sort      Sort by name, by layers, or by the unique share.
+    show_likeness=screen.show_likeness  enter  *likeness  Go to the model in the grid of likeness.
 """)
 
 LIKENESS = CORPUS.panel("""likeness: In the grid of likeness
@@ -414,12 +414,12 @@ SYSTEMS = _screen("""systems: On the systems screen
 """)
 
 SYSTEM_LIST = SYSTEMS.panel("""system_list: In the list of systems
-    take  enter  *use  Estimate from the results of this system.
+    take=screen.take_system  enter  *use  Estimate from the results of this system.
 """)
 
 MACHINES = SYSTEMS.panel("""machines: In the machines for the model
-    take  enter  *use   Estimate from the results of this system.
-    sort  s      *sort  Sort by latency, or by the cost of a million inferences.
+    take=screen.take_machine  enter  *use   Estimate from the results of this system.
+    sort                      s      *sort  Sort by latency, or by the cost of a million inferences.
 """)
 
 DOCTOR = SYSTEMS.panel("""doctor: In the findings of the doctor
@@ -447,10 +447,10 @@ BOUNDS = ANALYSIS.panel("""bounds: In the bounds
 """)
 
 WHAT_IFS = ANALYSIS.panel("""what_ifs: In the what-ifs
-    show      enter l right  *the change  Go to the selected change.
-    mark_all  a              mark all     Mark all what-ifs that the search finds, or none of them.
-    copy      y              *copy        Copy the command or setting of the selected what-if.
-    sort      s              *sort        Sort by kind, or by gain.
+    show=screen.go_to('analysis.go_to_change')  enter l right  *the change  Go to the selected change.
+    mark_all  a  mark all  Mark all what-ifs that the search finds, or none of them.
+    copy      y  *copy     Copy the command or setting of the selected what-if.
+    sort      s  *sort     Sort by kind, or by gain.
 """)
 
 CHANGE = ANALYSIS.panel("""change: In the change
@@ -505,7 +505,8 @@ LATENCIES = SCENARIO.panel("""latencies: In the latencies
 """)
 
 LOAD_TESTS = SCENARIO.panel("""load_tests: In the load tests
-    take  enter l right  *predict it  Take the settings of the selected load test, and predict its scenario.
+    take=screen.take_test  enter l right  *predict it  Take the settings of the selected load test, and predict its
+        scenario.
 """)
 
 CANCEL_LOAD = _box("""cancel_load: Before a measurement is cancelled
@@ -540,7 +541,7 @@ TIMELINE = TRACE.panel("""timeline: In the timeline
     fit                                    f        *fit              Show one inference from its start to its end.
     fit_everything                         F        fit all           Show all inferences.
     fit_span                               z        fit span          Show the selected span as wide as the row.
-    show_in_tree                           b        *decomposition    Go back to the workbench, with the layer of the
+    show_in_tree=screen.show_in_tree       b        *decomposition    Go back to the workbench, with the layer of the
         span selected in the decomposition.
     copy                                   y        copy key          Copy the key of the layer's brick, for `dlbricks
         results show`.
@@ -551,8 +552,8 @@ SPAN = TRACE.panel("""span: In the details of a span
 """)
 
 TRACES = TRACE.panel("""traces: In the stored traces
-    open  enter l right  *open    Show the selected trace.
-    copy  y              copy id  Copy the id of the selected trace.
+    open=screen.open_trace  enter l right  *open    Show the selected trace.
+    copy                    y              copy id  Copy the id of the selected trace.
 """)
 
 START_TRACE = _box("""start_trace: Before a model is traced
@@ -585,17 +586,17 @@ LANGUAGE = _screen("""language: On the screen of language models
 """)
 
 LANGUAGE_MODELS = LANGUAGE.panel("""language_models: In the list of language models
-    open          enter l right  answer        Go to the answer of the model.
-    sort          s              *sort         Sort by speed, memory, size or name.
-    only_fitting  f              *that fit     Show only models that fit, or all.
-    at_least      =              *at least     Show only models of so many tokens/s.
-    copy          y              copy command  Copy the command that measures the model.
+    open=screen.go_to('language.go_to_answer')  enter l right  answer  Go to the answer of the model.
+    sort          s  *sort         Sort by speed, memory, size or name.
+    only_fitting  f  *that fit     Show only models that fit, or all.
+    at_least      =  *at least     Show only models of so many tokens/s.
+    copy          y  copy command  Copy the command that measures the model.
 """)
 
 LANGUAGE_WHAT_IFS = LANGUAGE.panel("""language_what_ifs: In the what-ifs of a language model
-    open  enter l right  *how   Tell how the change is made, and what it brings to a whole answer.
-    copy  y              *copy  Copy the command or setting of the selected what-if.
-    sort  s              *sort  Sort by the gain in all, for the prompt or for each token.
+    open=screen.tell_how  enter l right  *how   Tell how the change is made, and what it brings to a whole answer.
+    copy                  y              *copy  Copy the command or setting of the selected what-if.
+    sort                  s              *sort  Sort by the gain in all, for the prompt or for each token.
 """)
 
 COMPARE_LANGUAGE = _box("""compare_language: Before the executions of a language model are measured
@@ -622,9 +623,9 @@ FLEET = _screen("""fleet: On the fleet screen
 """)
 
 FLEET_HOSTS = FLEET.panel("""fleet_hosts: In the hosts of a fleet
-    pause=tell('pause')    P  *pause host   Pause the selected host, or resume it.
-    cancel=tell('cancel')  X  *cancel host  End the work of the selected host.
-    copy                   y  copy message  Copy what the selected host reports.
+    pause=screen.tell_host('pause')    P  *pause host   Pause the selected host, or resume it.
+    cancel=screen.tell_host('cancel')  X  *cancel host  End the work of the selected host.
+    copy                               y  copy message  Copy what the selected host reports.
 """)
 
 FLEET_RANKING = FLEET.panel("""fleet_ranking: In the hosts of a model

@@ -43,14 +43,12 @@ from dlbricks_tui.tui.keys.keymap import Hint
 from dlbricks_tui.tui.messages import JobWanted
 from dlbricks_tui.tui.saving import show_message
 from dlbricks_tui.tui.widgets.form import FormDialog, FormRow
-from dlbricks_tui.tui.widgets.rows import DrawnRows, place_of
+from dlbricks_tui.tui.widgets.rows import DrawnRows
 from dlbricks_tui.tui.widgets.text import TextLines
 from dlbricks_tui.wording.numbers import ago, capitalised, counted, duration, names_of, percent
 from dlbricks_tui.wording.runs import Done, how_far_in_line, named_counts
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from dlbricks_tui.api.new_runs import RunPreview
     from dlbricks_tui.folders import DataFolder
     from dlbricks_tui.host.queue import Place
@@ -99,7 +97,7 @@ class AllJobsScreen(SearchedDialog[None]):
             how = Hint("{dialog.close} goes back; {workbench.start_run} on the workbench starts the first.")
             told = line("There are no jobs yet."), how
         self._list.show_placeholder(*told)
-        self.show_found(self.search_line.value.casefold().split())
+        self.search_changed()
         self.refresh_bindings()
         if found.unreadable:
             # One is named, and the others are counted.
@@ -107,11 +105,9 @@ class AllJobsScreen(SearchedDialog[None]):
             more = f"; {counted(len(others), 'other')} cannot be read either" if others else ""
             self.notify(f"{first}{more}", severity="warning")
 
-    def show_found(self, words: Sequence[str]) -> None:
-        here = self._list.selected.run if self._list.selected else None
-        self._list.items = tuple(it for it in self._states if contains_all(_searched(it), words))
-        self._list.rows_changed()
-        self._list.move_to(place_of(here, [state.run for state in self._list.items]))
+    def search_changed(self) -> None:
+        found = (it for it in self._states if contains_all(_searched(it), self.words))
+        self._list.show_items(found, attrgetter("run"))
 
     def action_show(self) -> None:
         if self._list.selected is not None:
@@ -272,21 +268,14 @@ class QueueScreen(Dialog["Place"]):
 
     def __init__(self, places: tuple[Place, ...], data: DataFolder) -> None:
         self._data = data
-        self._list: DrawnRows[Place] = DrawnRows(self._row)
-        self._list.items = places
+        self._list: DrawnRows[Place] = DrawnRows(self._row, places)
         self._list.show_placeholder(
             line("Nothing measures on this host now."), Hint("{dialog.close} goes back.", "muted")
         )
         super().__init__(self._list)
 
-    def on_mount(self) -> None:
-        self._list.rows_changed()
-
     def show_queue(self, places: tuple[Place, ...]) -> None:
-        here = self._list.selected.process if self._list.selected else None
-        self._list.items = places
-        self._list.rows_changed()
-        self._list.move_to(place_of(here, [place.process for place in places]))
+        self._list.show_items(places, attrgetter("process"))
 
     def action_follow(self) -> None:
         place = self._list.selected
@@ -426,7 +415,7 @@ class StartRunScreen(FormDialog[RunSettings]):
 
     def _fit(self) -> None:
         """Show the settings in a list as high as they are many, where the terminal has the room."""
-        self._rows.show_rows(shown_rows(self._rows.form, len(self._models), expert=self._expert))
+        self._rows.show_items(shown_rows(self._rows.form, len(self._models), expert=self._expert))
         self._rows.styles.height = max(1, min(len(self._rows.items), self.size.height - _AROUND))
 
     def _start_preview(self) -> None:

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
-from weakref import WeakKeyDictionary
 
+from textual import events, on
 from textual.screen import ModalScreen
 
 from dlbricks_tui.api.open_models import ListedModels, id_of
@@ -15,7 +15,7 @@ from dlbricks_tui.api.run_watch import LineSeen, LoadSeen, ResultsGrown, RunWatc
 from dlbricks_tui.errors import UserError
 from dlbricks_tui.recorded_host import recorded_host
 from dlbricks_tui.tui import messages
-from dlbricks_tui.tui.messages import Failed, NewResults, WatchTold
+from dlbricks_tui.tui.messages import Failed, NewResults
 from dlbricks_tui.tui.run.status import HostNow, StatusLine
 from dlbricks_tui.tui.view_state import read_view, write_view
 from dlbricks_tui.tui.widgets.screens import PanelledScreen, ThreadedScreen
@@ -62,11 +62,6 @@ class RunHostScreen(PanelledScreen[None]):
     def run_has_stopped(self) -> None:
         """Do the work that waited for the run to pause or end."""
 
-    @property
-    def is_expert(self) -> bool:
-        """Return whether expert settings are shown."""
-        return self.view.expert
-
     def show_expert(self, expert: bool) -> None:
         """Show expert settings, or hide them, and remember it."""
         self.view = replace(self.view, expert=expert)
@@ -99,7 +94,7 @@ class RunHostScreen(PanelledScreen[None]):
         names, preview = tuple(source.name for source in sources), partial(self._preview_run, sources)
         # The box of the first run is in front.
         for settings in reversed(each):
-            box = StartRunScreen(names, settings, preview, expert=self.is_expert, show_expert=self.show_expert)
+            box = StartRunScreen(names, settings, preview, expert=self.view.expert, show_expert=self.show_expert)
             self.ask(box, begin)
 
     def start_default_run(self, sources: Sequence[ModelSource]) -> None:
@@ -118,7 +113,8 @@ class RunHostScreen(PanelledScreen[None]):
             return self.status.now.run is not None and not self.status.now.run.active
         return super().check_action(action, parameters)
 
-    def on_status_line_opened(self) -> None:
+    @on(events.Click, "#status")
+    def _status_clicked(self) -> None:
         if self.status.now.run is not None:
             self.action_show_run()
         elif self.status.now.places:
@@ -201,14 +197,12 @@ class RunUpdates:
 
     def __init__(self, app: App[None], data: DataFolder, poll_factor: float) -> None:
         self._app = app
-        self.watch = RunWatch(data, lambda news: app.post_message(WatchTold(news)), poll_factor=poll_factor)
+        # It watches in a thread of its own.
+        self.watch = RunWatch(data, partial(app.call_later, self.take), poll_factor=poll_factor)
         self._run: RunSnapshot | None = None
         # What the status lines show, and the run whose end the user has seen.
         self._now = HostNow(load=RECORDED if recorded_host() is not None else "")
         self._seen = ""
-        # Counts the messages about new results, and which of them each screen knows.
-        self._news = 0
-        self._known: WeakKeyDictionary[Screen[object], int] = WeakKeyDictionary()
 
     def take(self, news: News) -> None:
         """Show what is new on the screens in sight."""
@@ -247,14 +241,15 @@ class RunUpdates:
 
     def take_results(self) -> None:
         """Note that there are new results, and tell the screen in front if it shows estimates."""
-        self._news += 1
+        for screen in self._app.screen_stack:
+            if isinstance(screen, ThreadedScreen):
+                screen.lacks_results = screen.WANTS_NEW_RESULTS
         for screen in self._app.screen_stack[-1:]:
             self._tell_of_results(screen)
 
     def catch_up(self, screen: Screen[object]) -> None:
         """Update a screen that has come to the front; a new one has just read the store."""
         self._show(screen)
-        self._known.setdefault(screen, self._news)
         self._tell_of_results(screen)
 
     @property
@@ -271,10 +266,10 @@ class RunUpdates:
         self._show_status(screen)
 
     def _tell_of_results(self, screen: Screen[object]) -> None:
-        if not isinstance(screen, ThreadedScreen) or not screen.WANTS_NEW_RESULTS:
+        if not isinstance(screen, ThreadedScreen):
             return
         # Reading them over and over would disturb the run.
         has_to_wait = screen.WAITS_FOR_RUN and self._run is not None and self._run.measures
-        if self._known.get(screen, 0) < self._news and not has_to_wait:
-            self._known[screen] = self._news
+        if screen.lacks_results and not has_to_wait:
+            screen.lacks_results = False
             screen.post_message(NewResults())

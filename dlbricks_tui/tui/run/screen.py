@@ -119,9 +119,7 @@ _NO_BRICKS = Hint("Bricks appear here when the run measures them.", "muted")
 
 
 class BricksPanel(Panel):
-    ID = "run-bricks"
     TITLE = "Bricks"
-    REACHED_BY = "run.go_to_bricks"
     SEARCH_HINT = "operator, shape, model, or: failed"
     HEADED = True
     PLACEHOLDER = (_NO_BRICKS,)
@@ -223,9 +221,7 @@ def model_heading(width: int) -> Line:
 class EstimatesPanel(Panel):
     """One row per model."""
 
-    ID = "run-estimates"
     TITLE = "Estimates"
-    REACHED_BY = "run.go_to_estimates"
     HEADED = True
     PLACEHOLDER = (Hint("Estimates come with the first samples.", "muted"),)
     ABOUT = (
@@ -255,9 +251,7 @@ class EstimatesPanel(Panel):
 class NotesPanel(Panel):
     """Notes, each wrapped into as many rows as it needs."""
 
-    ID = "run-notes"
     TITLE = "Notes"
-    REACHED_BY = "run.go_to_notes"
     PLACEHOLDER = (Hint("No events yet.", "muted"),)
     ABOUT = (
         "The events of the run: failures and their reasons, changes of the host's speed, and other runs that measure."
@@ -321,7 +315,7 @@ class RunScreen(WorkScreen[None, Any]):
 
     scope = scopes.RUN
     CSS = """
-    #run-bricks { row-span: 2; }
+    BricksPanel { row-span: 2; }
     RunScreen.-medium .panels { grid-columns: 3fr 2fr; grid-rows: 1fr 2fr; }
     RunScreen.-wide .panels { grid-columns: 5fr 3fr; grid-rows: 1fr 1fr; }
     .run-brick { height: 2; }

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from textual.message import Message
-
 from dlbricks_tui.documents.lines import Line, Span, bar, spread, width_of
 from dlbricks_tui.documents.run import how_far, load_of, state_of, what_now
 from dlbricks_tui.tui.keys.keymap import key
@@ -99,9 +97,6 @@ def _keys(now: HostNow) -> Line:
 class StatusLine(LineBar):
     """Tells what measures, also where the screen is about something else; only the workbench has its keys."""
 
-    class Opened(Message):
-        """The user wants to see more of it."""
-
     def __init__(self, *, has_keys: bool = False) -> None:
         super().__init__(id="status")
         self.now = HostNow()
@@ -119,6 +114,3 @@ class StatusLine(LineBar):
     def lines(self, width: int) -> tuple[Line, ...]:
         self._drawn = status_line(self.now, width, has_keys=self._has_keys)
         return (self._drawn,)
-
-    def on_click(self) -> None:
-        self.post_message(self.Opened())

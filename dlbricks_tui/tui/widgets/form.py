@@ -6,7 +6,6 @@ from functools import partial
 from typing import Any, ClassVar, TypeVar
 
 from rich.cells import cell_len
-from textual.message import Message
 from textual.widget import Widget
 
 from dlbricks_tui.documents.lines import Line, Span, column
@@ -14,7 +13,8 @@ from dlbricks_tui.settings.setting import Setting, ValueKind, next_of, with_own
 from dlbricks_tui.settings.variant import RUNTIME, runtime_in_words
 from dlbricks_tui.tui.dialogs.dialog import Dialog
 from dlbricks_tui.tui.widgets.panel import Panel
-from dlbricks_tui.tui.widgets.rows import ItemRows, place_of
+from dlbricks_tui.tui.widgets.rows import ItemRows
+from dlbricks_tui.tui.widgets.screens import ask
 from dlbricks_tui.wording.numbers import capitalised
 
 # The widths of names, and of values in panels and in boxes.
@@ -107,20 +107,9 @@ class FormRows(ItemRows[FormRow]):
         self._changed = changed
         self._name_width = max(_NAME, *(len(row.name) + 1 for row in rows))
 
-    def on_mount(self) -> None:
-        self.rows_changed()
-
     def show(self, form: Any) -> None:
         self.form = form
         self.refresh()
-
-    def show_rows(self, rows: Sequence[FormRow]) -> None:
-        """Show these rows only; the cursor stays on its setting."""
-        before = self.selected
-        self.items = tuple(rows)
-        self.rows_changed()
-        if before is not None:
-            self.move_to(place_of(before, self.items))
 
     def row(self, index: int, width: int) -> Line:
         row = self.items[index]
@@ -149,12 +138,7 @@ class FormRows(ItemRows[FormRow]):
             f"{capitalised(row.kind.allowed)}{empty}",
             partial(row.written, self.form),
         )
-        self.app.push_screen(box, self._take)
-
-    def _take(self, form: Any) -> None:
-        # A box that the user closes returns nothing.
-        if form is not None:
-            self._changed(form)
+        ask(self.app, box, self._changed)
 
 
 class FormPanel(Panel):
@@ -162,14 +146,8 @@ class FormPanel(Panel):
 
     ROWS: ClassVar[tuple[FormRow, ...]]
 
-    @dataclass
-    class Chosen(Message):
-        """The user has changed a setting."""
-
-        settings: Any
-
-    def __init__(self, settings: Any) -> None:
-        self._list = FormRows(self.ROWS, settings, lambda form: self.post_message(self.Chosen(form)))
+    def __init__(self, settings: Any, changed: Callable[[Any], object]) -> None:
+        self._list = FormRows(self.ROWS, settings, changed)
         super().__init__(self._list)
 
     def show(self, settings: Any) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from operator import attrgetter
 from typing import Any, ClassVar, Generic, NamedTuple
 
@@ -13,6 +12,7 @@ from textual import on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
+from textual.dom import DOMNode
 from textual.message import Message
 from textual.strip import Strip
 from textual.widget import Widget
@@ -59,11 +59,8 @@ class SearchLine(HelpPlace, Field):
 
     scope = scopes.SEARCH
 
-    @dataclass
     class TextChanged(Message):
-        """The search text has changed; empty when the search has ended."""
-
-        text: str
+        """The search text has changed."""
 
     def __init__(self, hint: str, searched: Widget) -> None:
         super().__init__(hint=hint)
@@ -93,7 +90,7 @@ class SearchLine(HelpPlace, Field):
 
     def on_input_changed(self, event: Input.Changed) -> None:
         event.stop()
-        self.post_message(self.TextChanged(self.value.strip()))
+        self.post_message(self.TextChanged())
         # The key that ends a search is offered only while there is one.
         self.screen.refresh_bindings()
 
@@ -109,15 +106,37 @@ class SearchLine(HelpPlace, Field):
             self.screen.set_focus(self._searched)
 
 
-class Panel(HelpPlace, Vertical, NamesKeys, can_focus=False):
+class SearchedPlace(DOMNode):
+    """A place with a search line at its foot; subclasses show what a search finds."""
+
+    search_line: SearchLine
+
+    @property
+    def words(self) -> list[str]:
+        """The lower-case words of the search."""
+        return self.search_line.value.casefold().split()
+
+    def search_changed(self) -> None:
+        """Show what the search finds; by default do nothing."""
+
+    @on(SearchLine.TextChanged)
+    def _search_changed(self) -> None:
+        self.search_changed()
+
+    def action_clear(self) -> None:
+        self.search_line.end()
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Offer the key that ends a search only while there is one; otherwise the key may leave the place."""
+        return self.search_line.has_text if action == "clear" else super().check_action(action, parameters)
+
+
+class Panel(HelpPlace, Vertical, SearchedPlace, NamesKeys, can_focus=False):
     """A panel with one list, which takes the focus."""
 
     # The key that ends a search also works in the list.
     BINDINGS: ClassVar[list[BindingType]] = [BY_ID["find.clear"].binding]
-    ID: ClassVar[str]
     TITLE: ClassVar[str] = ""
-    # The action that leads to the panel; its key is shown before the title.
-    REACHED_BY: ClassVar[str] = ""
     # The things to search for; empty if the panel has no search.
     SEARCH_HINT: ClassVar[str] = ""
     # True if `heading` is shown above the list.
@@ -130,12 +149,14 @@ class Panel(HelpPlace, Vertical, NamesKeys, can_focus=False):
     NOTHING_TO_COPY: ClassVar[str] = ""
 
     def __init__(self, rows: RowsView) -> None:
-        super().__init__(id=self.ID)
+        super().__init__()
         self.rows = rows
         rows.show_placeholder(*self.PLACEHOLDER)
         self.search_line = SearchLine(self.SEARCH_HINT, rows)
         self._heading = TextLines(lambda width: (self.heading(width),))
         self.picture = PictureView()
+        # The action that leads to the panel; its key is shown before the title. Its screen tells it.
+        self.reached_by = ""
         self._more = ""
         self.show_title()
 
@@ -152,7 +173,7 @@ class Panel(HelpPlace, Vertical, NamesKeys, can_focus=False):
     def show_title(self, more: str = "") -> None:
         """Show the key, the title and more in the frame."""
         self._more = more
-        way = f"{key(self.REACHED_BY)} " if self.REACHED_BY else ""
+        way = f"{key(self.reached_by)} " if self.reached_by else ""
         self.border_title = Text(printable(f"{way}{self.TITLE}{more}"))
 
     def keys_changed(self) -> None:
@@ -184,18 +205,6 @@ class Panel(HelpPlace, Vertical, NamesKeys, can_focus=False):
         event.stop()
         self.cursor_settled()
 
-    @property
-    def words(self) -> list[str]:
-        """The lower-case words of the search."""
-        return self.search_line.value.casefold().split()
-
-    def search_changed(self) -> None:
-        """Show what the search finds; by default do nothing."""
-
-    @on(SearchLine.TextChanged)
-    def _search_changed(self) -> None:
-        self.search_changed()
-
     def on_click(self) -> None:
         self.take_focus()
 
@@ -220,13 +229,6 @@ class Panel(HelpPlace, Vertical, NamesKeys, can_focus=False):
             self.app.copy_to_clipboard(text)
         else:
             self.notify(self.NOTHING_TO_COPY)
-
-    def action_clear(self) -> None:
-        self.search_line.end()
-
-    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Offer the key that ends a search only while there is one; otherwise the key may leave the screen."""
-        return self.search_line.has_text if action == "clear" else super().check_action(action, parameters)
 
 
 class Copyable(NamedTuple):
@@ -281,9 +283,11 @@ class ItemPanel(Panel, Generic[Item]):
     NOUN: ClassVar[str] = "row"
     # Tells an item apart from others, also when the items are replaced; without it an item is compared as a whole.
     IDENTITY: ClassVar[attrgetter[Any] | None] = None
+    # What the key copies of the selected item.
+    COPIES: ClassVar[attrgetter[str] | None] = None
 
-    class OfPanel(Message):
-        """A message about the selected row."""
+    class Settled(Message):
+        """The cursor has settled on a row, or the rows have changed."""
 
         def __init__(self, panel: ItemPanel[Any]) -> None:
             super().__init__()
@@ -291,14 +295,8 @@ class ItemPanel(Panel, Generic[Item]):
 
         @property
         def control(self) -> ItemPanel[Any]:
-            """The panel, which handlers select by its id."""
+            """The panel, which handlers select by its class."""
             return self.panel
-
-    class Settled(OfPanel):
-        """The cursor has settled on a row, or the rows have changed."""
-
-    class Opened(OfPanel):
-        """The user wants to read about the selected row, or to use it."""
 
     def __init__(self, rows: ItemRows[Item]) -> None:
         super().__init__(rows)
@@ -323,6 +321,9 @@ class ItemPanel(Panel, Generic[Item]):
         marks = marks_of(self.app)
         marked = tuple(it for it in self.items if marks.rows and marks.has(self.comparable(it)))
         return marked or (() if self.selected is None else (self.selected,))
+
+    def copied(self) -> str | None:
+        return None if self.COPIES is None or self.selected is None else self.COPIES(self.selected)
 
     def searched(self, item: Item) -> str:
         """Return the text of an item that a search looks in."""
@@ -381,12 +382,6 @@ class ItemPanel(Panel, Generic[Item]):
         """Show in the title how many items there are, and their order."""
         order = f", {self.order}" if self.order and len(self.items) > 1 else ""
         self.show_title(f" {counts_text(len(self.found), len(self.items))}{order}")
-
-    def action_open(self) -> None:
-        if self.selected is not None:
-            self.post_message(self.Opened(self))
-
-    action_take = action_show = action_open
 
     def action_mark_all(self) -> None:
         """Mark all items that the search finds, or none of them."""

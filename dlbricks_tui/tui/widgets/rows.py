@@ -81,8 +81,8 @@ class RowsView(LineWidget, ScrollView, can_focus=True, inherit_bindings=False):
         super().__init__()
         self._said: tuple[Line | Hint, ...] = ()
         self._settling: asyncio.TimerHandle | None = None
-        # Set by a panel whose rows can be compared.
-        self.stands_for: Callable[[int], ComparableRow | None] | None = None
+        # Tells what a row stands for when it is compared. Set by a panel whose rows can be; None for those that cannot.
+        self.stands_for: Callable[[int], ComparableRow | None] = lambda _: None
 
     @property
     def is_settling(self) -> bool:
@@ -101,10 +101,6 @@ class RowsView(LineWidget, ScrollView, can_focus=True, inherit_bindings=False):
     def row(self, index: int, width: int) -> Line:
         """Return the content of a row in at most `width` cells."""
         raise NotImplementedError
-
-    def comparable_row(self, index: int) -> ComparableRow | None:
-        """Return what a row stands for when it is compared; None for rows that cannot be."""
-        return None if self.stands_for is None else self.stands_for(index)
 
     def all_rows(self, width: int) -> list[Line]:
         """Return all rows, also those out of view, as if the list were so wide."""
@@ -159,7 +155,7 @@ class RowsView(LineWidget, ScrollView, can_focus=True, inherit_bindings=False):
             return self.strip_of((), width)
         here = self.has_cursor and index == self.cursor
         # Without marks, nothing is asked of the rows.
-        marked = bool((marks := marks_of(self.app)).rows) and marks.has(self.comparable_row(index))
+        marked = bool((marks := marks_of(self.app)).rows) and marks.has(self.stands_for(index))
         sign = Span(MARK, "mark") if marked else Span(CURSOR_SIGN if here else " ", "accent")
         ground = (CURSOR if self.has_focus else CURSOR_ELSEWHERE) if here and self.COLOURS_CURSOR else OWN_GROUND
         return self.strip_of((sign, *self.row(index, width - 1)), width, ground)
@@ -238,12 +234,23 @@ class ItemRows(RowsView, Generic[Item]):
     def selected(self) -> Item | None:
         return self.items[self.cursor] if self.cursor < len(self.items) else None
 
+    def on_mount(self) -> None:
+        self.rows_changed()
+
+    def show_items(self, items: Iterable[Item], identity: Callable[[Item], Any] = lambda it: it) -> None:
+        """Show other items; the cursor stays on its item by what this keeps, or goes to the first one."""
+        here = None if self.selected is None else identity(self.selected)
+        self.items = tuple(items)
+        self.rows_changed()
+        self.move_to(place_of(here, [identity(item) for item in self.items]))
+
 
 class DrawnRows(ItemRows[Item]):
     """A list of items whose rows a function draws: it gets the index and the width of a row."""
 
-    def __init__(self, draw: Callable[[int, int], Line]) -> None:
+    def __init__(self, draw: Callable[[int, int], Line], items: Iterable[Item] = ()) -> None:
         super().__init__()
+        self.items = tuple(items)
         self._draw = draw
 
     def row(self, index: int, width: int) -> Line:
@@ -258,10 +265,6 @@ class CheckedRows(ItemRows[str]):
         self.chosen = set(shown)
         self._about = about
         self._title_width = title_width
-
-    def show(self, names: Iterable[str]) -> None:
-        self.items = tuple(names)
-        self.rows_changed()
 
     def row(self, index: int, width: int) -> Line:
         name = self.items[index]

@@ -23,7 +23,7 @@ from dlbricks_tui.tui.widgets.text import LineBar, TextLines
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
-    from textual.app import ComposeResult
+    from textual.app import App, ComposeResult
     from textual.binding import BindingsMap
     from textual.dom import DOMNode
     from textual.message_pump import MessagePump
@@ -53,6 +53,15 @@ def after_picture(pump: MessagePump, work: Callable[[], object]) -> None:
     pump.set_timer(SECONDS_TO_DRAW, do)
 
 
+def ask(app: App[Any], box: Screen[Found], then: Callable[[Found], object]) -> None:
+    """Open a box, and call `then` with its result, unless the user closes it."""
+
+    def answered(result: Found | None) -> Any:
+        return None if result is None else then(result)
+
+    app.push_screen(box, answered)
+
+
 class ThreadedScreen(HelpPlace, Screen[Result], Generic[Result], inherit_bindings=False):
     """A screen that runs slow work in threads and reports its errors."""
 
@@ -63,6 +72,8 @@ class ThreadedScreen(HelpPlace, Screen[Result], Generic[Result], inherit_binding
 
     def __init__(self) -> None:
         super().__init__()
+        # True if there are results that the screen was not told of; a new one has just read the store.
+        self.lacks_results = False
         # The newest worker of each group.
         self._newest: dict[str, Worker[None]] = {}
 
@@ -134,13 +145,7 @@ class ThreadedScreen(HelpPlace, Screen[Result], Generic[Result], inherit_binding
         return newest is not None and not newest.is_finished
 
     def ask(self, box: Screen[Found], then: Callable[[Found], object]) -> None:
-        """Open a box, and call `then` with its result, unless the user closes it."""
-
-        def answered(result: Found | None) -> None:
-            if result is not None:
-                then(result)
-
-        self.app.push_screen(box, answered)
+        ask(self.app, box, then)
 
     def show_run(self, run: RunSnapshot) -> None:
         """Take the state of the followed run; by default do nothing."""
@@ -178,6 +183,11 @@ class PanelledScreen(ThreadedScreen[Result], Generic[Result]):
 
     def on_mount(self) -> None:
         self.make_current(self.query(Panel).first())
+        # The actions of the screen lead to its panels in their order.
+        ways = (it.id for it in (self.scope.actions if self.scope else ()) if it.method.startswith("go_to_"))
+        for panel, way in zip(self.query(Panel), ways, strict=False):
+            panel.reached_by = way
+            panel.keys_changed()
 
     @property
     def shows_one_panel(self) -> bool:
@@ -211,7 +221,7 @@ class PanelledScreen(ThreadedScreen[Result], Generic[Result]):
         return False
 
     def action_go_to(self, action: str) -> None:
-        self.go_to(next(panel for panel in self.query(Panel) if action == panel.REACHED_BY))
+        self.go_to(next(panel for panel in self.query(Panel) if action == panel.reached_by))
 
     def action_leave(self) -> None:
         self.dismiss(None)
@@ -390,6 +400,7 @@ class WorkScreen(AnswerScreen[Result], Generic[Result, Job]):
         def cancel(_: bool) -> None:
             if self.job is not None:
                 self.job.cancel()
+                self.head_changed()
 
         if self.ASKS_TO_CANCEL is None:
             cancel(True)

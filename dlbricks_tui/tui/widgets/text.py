@@ -188,13 +188,12 @@ SIXTEEN_COLOURS = "terminal"
 class PictureView(LineWidget):
     """Draws a picture in the area that it has, once it is visible; a small area shows the sentence alone."""
 
-    def __init__(self, *, id: str | None = None, classes: str = "picture") -> None:  # noqa: A002 - Textual's name
-        super().__init__(id=id, classes=classes)
+    def __init__(self) -> None:
+        super().__init__(classes="picture")
         self.picture: Picture | None = None
         self._lines: tuple[Line, ...] = ()
         # What the lines were drawn for.
         self._drawn_for: tuple[object, ...] = ()
-        self._is_loading = False
 
     def show(self, picture: Picture | None) -> None:
         """Show another picture; the same one is not drawn again."""
@@ -214,15 +213,14 @@ class PictureView(LineWidget):
         return not app.no_color and app.theme != SIXTEEN_COLOURS and app.console.color_system in _MANY_COLOURS
 
     def _drawn(self, width: int, height: int) -> tuple[Line, ...]:
-        from dlbricks_tui.documents import pictures
-
-        asked = (self.picture, width, height, self.is_fine, pictures.is_loaded())
+        asked = (self.picture, width, height, self.is_fine)
         if asked != self._drawn_for:
             self._drawn_for = asked
             self._lines = self._draw(width, height)
         return self._lines
 
     def _draw(self, width: int, height: int) -> tuple[Line, ...]:
+        # Loaded here: the first screen has no pictures.
         from dlbricks_tui.documents import pictures
 
         if self.picture is None or width < 1:
@@ -232,25 +230,7 @@ class PictureView(LineWidget):
         room = height - len(said)
         if width < pictures.LEAST_WIDTH or room < pictures.LEAST_HEIGHT:
             return _cut(wrapped(line(self.picture.says), width), height)
-        if not pictures.is_loaded():
-            self._load()
-            return said
         return (*pictures.drawn(self.picture, width, room, fine=self.is_fine), *said)
-
-    def _load(self) -> None:
-        from dlbricks_tui.documents import pictures
-
-        def load() -> None:
-            pictures.load()
-            self.call_later(loaded)
-
-        def loaded() -> None:
-            self._is_loading = False
-            self.refresh()
-
-        if not self._is_loading:
-            self._is_loading = True
-            self.call_later(self.run_worker, load, thread=True, exit_on_error=False)
 
 
 def _cut(lines: Sequence[Line], most: int) -> tuple[Line, ...]:

@@ -6,8 +6,6 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
-from textual.message import Message
-
 from dlbricks_tui.api.open_models import CHOSEN, NONE_AVAILABLE, Available, Choices, change_setting, shown_settings
 from dlbricks_tui.documents.layout import TableLayout, laid_out
 from dlbricks_tui.documents.lines import BLANK, Line, Span, column, cut, line, spread, width_of, wrapped_lines
@@ -26,7 +24,7 @@ from dlbricks_tui.wording.answers import bricks_words, combination_words, figure
 from dlbricks_tui.wording.numbers import counted, measured_ago, milliseconds
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from dlbricks_tui.api.estimating import KnownAlready
     from dlbricks_tui.documents.estimate import EstimateDocument
@@ -348,9 +346,7 @@ class EstimateRows(RowsView, NamesKeys):
 
 class EstimatePanel(Panel):
     scope = scopes.ESTIMATE
-    ID = "estimate"
     TITLE = "Estimate"
-    REACHED_BY = "workbench.go_to_estimate"
     ABOUT = (
         "Sequential is the sum over all sequences, as frameworks run one layer after another. Parallel is the critical"
         " path, as if independent layers ran at the same time. The range beside the sequential estimate is a 95 % "
@@ -358,21 +354,12 @@ class EstimatePanel(Panel):
         "all slower ones; {estimate.next} goes to it in the decomposition. Settings apply at once to all panels."
     )
 
-    @dataclass
-    class Chosen(Message):
-        """The user has changed a setting."""
-
-        choices: Choices
-
-    @dataclass
-    class LayerChosen(Message):
-        """The user wants to see a layer in the decomposition."""
-
-        layer: int
-
-    def __init__(self) -> None:
+    def __init__(self, choose: Callable[[Choices], object], show_layer: Callable[[int], object]) -> None:
+        """`choose` takes other settings, and `show_layer` shows a layer in the decomposition."""
         self._list = EstimateRows()
         super().__init__(self._list)
+        self._choose = choose
+        self._show_layer = show_layer
 
     def show_waiting(self) -> None:
         self._list.leave_layers()
@@ -409,7 +396,7 @@ class EstimatePanel(Panel):
 
     def action_next(self) -> None:
         if isinstance(here := self._list.here, LayerStop):
-            self.post_message(self.LayerChosen(here.layer))
+            self._show_layer(here.layer)
         else:
             self.action_step(1)
 
@@ -417,7 +404,7 @@ class EstimatePanel(Panel):
         if isinstance(here := self._list.here, Setting):
             choices = change_setting(here, self._list.choices, step, self._list.available)
             if choices != self._list.choices:
-                self.post_message(self.Chosen(choices))
+                self._choose(choices)
 
 
 # From these widths on the headline names the cut and the workers, and the host of a demonstration.

@@ -321,10 +321,8 @@ class ModelColumnsScreen(Dialog[tuple[str, ...]]):
     def __init__(self, shown: Iterable[str]) -> None:
         about = {it.name: (it.title, it.about) for it in COLUMNS}
         self._list = CheckedRows(shown, about.__getitem__, 12)
+        self._list.items = tuple(about)
         super().__init__(self._list)
-
-    def on_mount(self) -> None:
-        self._list.show(it.name for it in COLUMNS)
 
     def action_show_or_hide(self) -> None:
         self._list.check()

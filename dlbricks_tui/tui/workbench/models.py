@@ -14,7 +14,7 @@ from dlbricks_tui.tui.keys.keymap import Hint
 from dlbricks_tui.tui.model_names import FAMILY_INDENT
 from dlbricks_tui.tui.widgets.panel import ItemPanel, counts_text, marks_text
 from dlbricks_tui.tui.widgets.rows import MARK, ItemRows
-from dlbricks_tui.tui.widgets.screens import WIDE
+from dlbricks_tui.tui.widgets.screens import WIDE, ask
 from dlbricks_tui.tui.workbench.model_columns import (
     FIRST_COLUMNS,
     ListedModel,
@@ -169,9 +169,7 @@ def _is_same(row: ListedModel, other: ListedModel | None) -> bool:
 
 class ModelsPanel(ItemPanel["ModelSource"]):
     scope = scopes.MODELS
-    ID = "models"
     TITLE = "Models"
-    REACHED_BY = "workbench.go_to_models"
     SEARCH_HINT = "name, task, table1:14 or path"
     HEADED = True
     PLACEHOLDER = (Hint("Reading the library.", "muted"),)
@@ -185,11 +183,8 @@ class ModelsPanel(ItemPanel["ModelSource"]):
         "measurement in an estimate."
     )
 
-    class ShapesAsked(ItemPanel.OfPanel):
-        """The user wants to set the shapes of the selected model's inputs."""
-
-    class RemovalAsked(ItemPanel.OfPanel):
-        """The user wants to remove the selected model from the list."""
+    class Opened(Message):
+        """The user wants to open the selected model."""
 
     class ViewChanged(Message):
         """The user has changed the order, the columns, or which groups are unfolded."""
@@ -340,8 +335,8 @@ class ModelsPanel(ItemPanel["ModelSource"]):
             self.post_message(self.LanguageAsked())
         elif group is not None:
             self._fold(group, self._open ^ {group})
-        else:
-            super().action_open()
+        elif self.selected is not None:
+            self.post_message(self.Opened())
 
     def action_unfold(self) -> None:
         if self._group_here in self._open:
@@ -365,14 +360,6 @@ class ModelsPanel(ItemPanel["ModelSource"]):
         self._model_rows.select_group(group)
         self.post_message(self.ViewChanged())
 
-    def action_give_shapes(self) -> None:
-        if self.selected is not None:
-            self.post_message(self.ShapesAsked(self))
-
-    def action_remove(self) -> None:
-        if self.selected is not None:
-            self.post_message(self.RemovalAsked(self))
-
     def action_sort(self) -> None:
         self.sorted_by = next_of(tuple(ModelOrder), self.sorted_by, 1)
         self._show_found()
@@ -380,13 +367,12 @@ class ModelsPanel(ItemPanel["ModelSource"]):
         self.post_message(self.ViewChanged())
 
     def action_choose_columns(self) -> None:
-        def chosen(names: tuple[str, ...] | None) -> None:
-            if names is not None:
-                self.columns = columns_in(names)
-                self._remake()
-                self.post_message(self.ViewChanged())
+        def chosen(names: tuple[str, ...]) -> None:
+            self.columns = columns_in(names)
+            self._remake()
+            self.post_message(self.ViewChanged())
 
-        self.app.push_screen(ModelColumnsScreen(it.name for it in self.columns), chosen)
+        ask(self.app, ModelColumnsScreen(it.name for it in self.columns), chosen)
 
     def mark(self) -> bool:
         if self.selected is not None:

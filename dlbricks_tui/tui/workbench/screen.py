@@ -90,7 +90,7 @@ class WorkbenchScreen(ViewsScreen):
         self._is_empty = False
         self._headline = TextLines(self._headline_lines, classes="headline")
         self._details = DetailsPanel()
-        self._estimate = EstimatePanel()
+        self._estimate = EstimatePanel(self.choose, self._show_slow_layer)
 
     def compose(self) -> ComposeResult:
         yield self._headline
@@ -150,13 +150,12 @@ class WorkbenchScreen(ViewsScreen):
 
     # Messages of panels
 
-    @on(ModelsPanel.Opened, "#models")
+    @on(ModelsPanel.Opened)
     def _model_wanted(self) -> None:
         if self._models.selected is not None:
             self._open_in_front(self._models.selected)
 
-    @on(ModelsPanel.ShapesAsked)
-    def _shapes_wanted(self) -> None:
+    def action_give_shapes(self) -> None:
         source = self._models.selected
         if source is None:
             return
@@ -171,8 +170,7 @@ class WorkbenchScreen(ViewsScreen):
             spec = self._library.spec(source, self.choices)
             self._show_shapes(source, lambda: self.session.reader.inputs(spec))
 
-    @on(ModelsPanel.RemovalAsked)
-    def _removal_wanted(self) -> None:
+    def action_remove_model(self) -> None:
         if (source := self._models.selected) is not None:
             again = key("workbench.open_path")
             told = f"{source.name} was removed; its file stays. {again} adds it again."
@@ -182,13 +180,8 @@ class WorkbenchScreen(ViewsScreen):
     def _part_selected(self) -> None:
         self._show_details()
 
-    @on(EstimatePanel.Chosen)
-    def _chosen(self, event: EstimatePanel.Chosen) -> None:
-        self.choose(event.choices)
-
-    @on(EstimatePanel.LayerChosen)
-    def _slow_layer_chosen(self, event: EstimatePanel.LayerChosen) -> None:
-        self._tree.show_layer(event.layer)
+    def _show_slow_layer(self, layer: int) -> None:
+        self._tree.show_layer(layer)
         self.go_to(self._tree)
 
     def open(self, source: ModelSource) -> None:
@@ -421,7 +414,7 @@ class WorkbenchScreen(ViewsScreen):
             None if document is None else document.one,
             document is not None and document.is_chosen,
             self._progress,
-            self.is_expert,
+            self.view.expert,
             self._is_empty,
         )
         return (headline.line(width),)
@@ -451,7 +444,7 @@ class WorkbenchScreen(ViewsScreen):
         self.ask(OpenPathScreen(recent), lambda path: self._change_library(partial(work.add_path, path=path)))
 
     def action_expert(self) -> None:
-        self.show_expert(not self.is_expert)
+        self.show_expert(not self.view.expert)
 
     def show_expert(self, expert: bool) -> None:
         super().show_expert(expert)

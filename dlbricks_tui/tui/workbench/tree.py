@@ -93,9 +93,7 @@ class TreeRows(RowsView):
 
 class TreePanel(Panel):
     scope = scopes.TREE
-    ID = "tree"
     TITLE = "Decomposition"
-    REACHED_BY = "workbench.go_to_tree"
     SEARCH_HINT = "operator, kind or name"
     HEADED = True
     PLACEHOLDER = CHOOSE_A_MODEL
@@ -387,9 +385,7 @@ def _cell(which: _Column, room: int, row: TreeRow) -> Line:
 
 class DetailsPanel(DocumentPanel):
     scope = scopes.DETAILS
-    ID = "details"
     TITLE = "Details"
-    REACHED_BY = "workbench.go_to_details"
     ABOUT = (
         "The part of the model that is selected in the decomposition: its latency, its brick and context, the other "
         "models with that brick, the distribution of its samples, and its layers."

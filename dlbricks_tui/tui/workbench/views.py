@@ -86,9 +86,9 @@ class ViewsScreen(RunHostScreen):
     def _resize(self, change: Callable[[PanelSizes, str], PanelSizes]) -> None:
         layout = layout_of(self.size.width)
         panel = next((each for each in self.query(Panel) if each.has_class("-current")), None)
-        if layout not in USUAL or panel is None or self.shows_one_panel:
+        if layout not in USUAL or panel is None or panel.scope is None or self.shows_one_panel:
             return
-        sizes = fitted(change(self._sizes_in(layout), panel.id or ""), self.size.width)
+        sizes = fitted(change(self._sizes_in(layout), panel.scope.name), self.size.width)
         self.view = replace(self.view, sizes={**self.view.sizes, layout: sizes})
         self.apply_sizes()
         self.keep_view()
