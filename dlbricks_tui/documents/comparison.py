@@ -18,7 +18,6 @@ from dlbricks_tui.documents.parts import (
     Heading,
     Part,
     Sentence,
-    SideBySide,
     Table,
     name_column,
     word_column,
@@ -98,12 +97,19 @@ def difference_parts(found: ComparedTwo) -> Iterator[Part]:
     """Yield the circumstances that differ, and remarks."""
     yield Heading("What else differs")
     if found.differences:
-        yield SideBySide(tuple((name, one or "-", other or "-") for name, (one, other) in found.differences.items()))
+        yield Table(_DIFFERENCE_COLUMNS, list(found.differences.items()))
     else:
         yield Sentence("nothing that the store tells")
     if found.remarks:
         yield BLANK_LINE
         yield from map(Sentence, found.remarks)
+
+
+_DIFFERENCE_COLUMNS: tuple[Column[tuple[str, tuple[str, str]]], ...] = (
+    Column("", lambda it: it[0], CellKind.NAME, "muted"),
+    Column("A", lambda it: it[1][0] or "-", CellKind.SENTENCE),
+    Column("B", lambda it: it[1][1] or "-", CellKind.SENTENCE),
+)
 
 
 def part_columns(found: ComparedTwo) -> tuple[Column[ComparedPart], ...]:

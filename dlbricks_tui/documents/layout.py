@@ -33,7 +33,6 @@ from dlbricks_tui.documents.parts import (
     Names,
     Plots,
     Sentence,
-    SideBySide,
     Table,
 )
 from dlbricks_tui.wording.numbers import percent
@@ -319,8 +318,6 @@ def laid_out(parts: Iterable[Part], width: int, look: Look = PANEL) -> Iterator[
                 yield from _figure_lines(part, width, look)
             case Table():
                 yield from table_lines(part, width, look)
-            case SideBySide(values):
-                yield from _side_by_side(values, width)
             case Grid(names, shares):
                 yield from grid_lines(names, shares, width, look.shades)
             case Plots(plots, lines, sentence):
@@ -375,19 +372,6 @@ def _interval_bar(it: BarFigure, longest: float, width: int, look: Look) -> Line
         Span(look.above * (high - middle), "bar"),
         Span(" " * (width - high)),
     )
-
-
-def _side_by_side(rows: Sequence[tuple[str, str, str]], width: int) -> Iterator[Line]:
-    """Yield a line for each name with two values, or two lines where one is too short."""
-    names = max(len(name) for name, _, _ in rows)
-    first = min(max(len(one) for _, one, _ in rows), max(12, (width - names) // 2 - len(_GAP)))
-    for name, one, other in rows:
-        named = column(name, names + len(_GAP), "muted")
-        if len(one) <= first and names + first + len(other) + 2 * len(_GAP) <= width:
-            yield line(named, column(one, first + len(_GAP)), other)
-        else:
-            yield from wrapped(line(named, f"A {one}"), width)
-            yield from wrapped(line(named._replace(text=" " * len(named.text)), f"B {other}"), width)
 
 
 def table_lines(table: Table[Any], width: int, look: Look = PANEL) -> Iterator[Line]:
