@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -25,8 +26,8 @@ from dlbricks_tui.printable import printable
 from dlbricks_tui.runtime.traits import runtime_title
 from dlbricks_tui.runtime.variant import variant_in_words
 from dlbricks_tui.store.columns import COLUMNS, Content
-from dlbricks_tui.wording.numbers import ago, counted, in_ms, milliseconds, minute_of, signed_percent
-from dlbricks_tui.wording.plain_text import bins
+from dlbricks_tui.wording.numbers import ago, counted, in_ms, milliseconds, minute_of, percent, signed_percent
+from dlbricks_tui.wording.plain_text import bins, divided
 
 if TYPE_CHECKING:
     from dlbricks_tui.store.columns import Summary
@@ -44,11 +45,23 @@ def sample_parts(result: Result) -> Iterator[Part]:
     yield Fact("median", in_ms(it.median_ms))
     yield Fact("minimum", in_ms(it.minimum_ms))
     yield Fact("spread", in_ms(it.spread_ms), " between the quartiles")
-    if found := bins(result.samples_ms):
-        starts = [f"{'>= ' if each.tail else ''}{in_ms(each.low_ms)}" for each in found]
-        longest = max(map(len, starts))
-        rows = zip(starts, found, strict=True)
-        yield Figures(tuple(BarFigure(start.rjust(longest), f"{each.samples}", each.samples) for start, each in rows))
+    yield from histogram_parts(result.samples_ms)
+
+
+def histogram_parts(samples_ms: Sequence[float], bound_ms: float | None = None) -> Iterator[Part]:
+    """Yield how many samples took how long; a bound stands between those below and those above it."""
+    found = bins(samples_ms)
+    if not found:
+        return
+    if bound_ms is not None:
+        found = divided(found, samples_ms, bound_ms)
+    rows = [BarFigure(f"{'>= ' if it.tail else ''}{in_ms(it.low_ms)}", f"{it.samples}", it.samples) for it in found]
+    if bound_ms is not None:
+        slower = sum(it > bound_ms for it in samples_ms)
+        told = f"bound: {slower:,} of {len(samples_ms):,} above it, {percent(slower / len(samples_ms), 2)}"
+        rows.insert(sum(it.high_ms <= bound_ms for it in found), BarFigure(in_ms(bound_ms), "", remarks=(told,)))
+    longest = max(len(it.name) for it in rows)
+    yield Figures(tuple(replace(it, name=it.name.rjust(longest)) for it in rows))
 
 
 KEY_DIGITS = 12

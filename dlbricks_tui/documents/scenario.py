@@ -19,6 +19,7 @@ from dlbricks_tui.documents.load_pictures import (
 )
 from dlbricks_tui.documents.parts import BLANK_LINE, Column, Heading, MarkedSentence, Part, Sentence, Table, name_column
 from dlbricks_tui.documents.parts import CellKind as Holds
+from dlbricks_tui.documents.results import histogram_parts
 from dlbricks_tui.scenarios.kinds import ScenarioKind
 from dlbricks_tui.scenarios.scenario import (
     CONFIDENCE,
@@ -123,6 +124,13 @@ def load_test_parts(test: LoadTest) -> Iterator[Part]:
     yield outcome_table(scenario, None, test)
     yield BLANK_LINE
     yield from verdict_parts(test)
+
+
+def latency_parts(test: LoadTest) -> Iterator[Part]:
+    """Yield the latencies of a test; those of an offline one only say when its samples had their turn."""
+    if test.kind != ScenarioKind.OFFLINE.value:
+        yield BLANK_LINE
+        yield from histogram_parts(latencies_ms(test), test.bound_ms)
 
 
 def load_test_columns(scenario: Scenario | None = None) -> tuple[Column[LoadTest], ...]:
