@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -15,7 +15,6 @@ from dlbricks_tui.runtime.variant import (
     Kernels,
     Precision,
     batch_in_words,
-    kernels_in_words,
     remarks_on,
     threads_in_words,
 )
@@ -50,6 +49,36 @@ BATCH = key_column("batch", lambda it: str(it.batch_size))
 PRECISION = key_column("precision", lambda it: it.precision.value)
 INSTRUCTIONS = key_column("instructions", lambda it: it.kernels.instructions.value)
 OPTIMISATION = key_column("optimisation", lambda it: it.kernels.optimisation.value)
+LEVEL = key_column("level", lambda it: it.found.estimate.level.value)
+
+
+class VariantAxis(NamedTuple):
+    """A property of variants, shown as a column where they differ in it and in the heading where they do not."""
+
+    column: Column[Point]
+    # Empty for what is usual.
+    words: Callable[[Point], str]
+
+
+AXES = (
+    VariantAxis(RUNTIME, RUNTIME.cell),
+    VariantAxis(THREADS, lambda it: threads_in_words(it.threads)),
+    VariantAxis(BATCH, lambda it: batch_in_words(it.batch_size)),
+    VariantAxis(PRECISION, lambda it: it.precision.in_words),
+    VariantAxis(INSTRUCTIONS, lambda it: it.kernels.instructions_in_words),
+    VariantAxis(OPTIMISATION, lambda it: it.kernels.optimisation_in_words),
+    VariantAxis(LEVEL, lambda it: f"{it.found.estimate.level.value} layers"),
+)
+
+
+def differing(points: Sequence[Point]) -> list[VariantAxis]:
+    """Return what differs between variants."""
+    return [axis for axis in AXES if len({axis.column.cell(it) for it in points}) > 1]
+
+
+def words_of(axes: Iterable[VariantAxis], point: Point) -> str:
+    """Return these properties of a variant; one without limits of its kernels is told from those that have some."""
+    return ", ".join(filter(None, (axis.words(point) for axis in axes))) or "all kernels"
 
 
 def variants_parts(points: Sequence[Point]) -> Iterator[Part]:
@@ -68,11 +97,7 @@ def variant_remarks(points: Sequence[Point]) -> Iterator[Part]:
 
 def variant_columns(points: Sequence[Point]) -> tuple[Column[Point], ...]:
     """Return a column for everything that varies, and the figures."""
-    varying = [
-        column
-        for column in (RUNTIME, PRECISION, INSTRUCTIONS, OPTIMISATION, THREADS)
-        if len({column.cell(it) for it in points}) > 1
-    ]
+    varying = [axis.column for axis in differing(points) if axis.column is not BATCH]
     efficiency: Column[Point] = Column("efficiency", lambda it: or_dash(percent, scaling_efficiency(it, points)))
     return (
         *varying,
@@ -172,27 +197,17 @@ def _figures(point: Point) -> str:
     return f"{sign}{in_ms(point.latency_ms or 0.0)}, {sign}{milliseconds(point.per_second or 0.0)} per second"
 
 
-def _sign(point: Point) -> str:
+def _answer_sign(point: Point) -> str:
     """Return the mark of predictions, if the latency that counts has any."""
-    return "" if point.measured_ms is not None else _mark(point)
+    return _mark(point) if point.measured_ms is None else ""
 
 
 def _mark(point: Point) -> str:
     return PREDICTED if point.estimate_ms is not None and point.found.estimate.coverage.predicted else ""
 
 
-def _answer_sign(point: Point) -> str:
-    return _sign(point) if point.measured_ms is None else ""
-
-
 def _name(point: Point, points: Sequence[Point]) -> str:
-    several_threads = len({it.threads for it in points}) > 1
-    words = [] if several_threads and not varies_by_batch(points) else [batch_in_words(point.batch_size)]
-    words += [threads_in_words(point.threads)] if several_threads else []
-    words += [point.precision.value] if len({it.precision for it in points}) > 1 else []
-    words += kernels_in_words(point.kernels) if len({it.kernels for it in points}) > 1 else ()
-    words += [point.runtime] if len({it.runtime for it in points}) > 1 else []
-    return ", ".join(words)
+    return words_of(differing(points) or AXES[2:3], point)
 
 
 def estimate_text(point: Point) -> str:
@@ -238,21 +253,14 @@ def curve_series(points: Sequence[Point]) -> list[CurveSeries]:
     for it in points:
         groups.setdefault((it.runtime, it.precision, it.kernels, it.threads if by_batch else None), []).append(it)
     several = len(groups) > 1
+    named = [it for it in differing(points) if it.column is not BATCH and (by_batch or it.column is not THREADS)]
     found = []
     for letter, held in zip(_LETTERS, groups.values(), strict=False):
         marks = (letter, letter.upper()) if several else (_ESTIMATED, _MEASURED)
-        name = _series_name(held[0], points, by_batch=by_batch) if several else ""
+        name = words_of(named, held[0]) if several else ""
         placed = tuple((it.batch_size if by_batch else it.threads or 0, it) for it in held)
         found.append(CurveSeries(name, *marks, tuple((x, it) for x, it in placed if x)))
     return found
-
-
-def _series_name(point: Point, points: Sequence[Point], *, by_batch: bool) -> str:
-    words = [runtime_title(point.runtime or "default")] if len({it.runtime for it in points}) > 1 else []
-    words += [point.precision.value] if len({it.precision for it in points}) > 1 else []
-    words += kernels_in_words(point.kernels) if len({it.kernels for it in points}) > 1 else ()
-    words += [threads_in_words(point.threads)] if by_batch and len({it.threads for it in points}) > 1 else []
-    return ", ".join(words)
 
 
 def curve_pictures(points: Sequence[Point], bound_ms: float | None) -> tuple[Plot, Plot] | None:
