@@ -232,14 +232,6 @@ class CurveSeries(NamedTuple):
     measured_mark: str
     points: tuple[tuple[int, Point], ...]
 
-    def estimated(self) -> list[tuple[int, float]]:
-        """The estimates in milliseconds."""
-        return [(x, it.estimate_ms) for x, it in self.points if it.estimate_ms is not None]
-
-    def measured(self) -> list[tuple[int, float]]:
-        """The end-to-end latencies in milliseconds."""
-        return [(x, it.measured_ms) for x, it in self.points if it.measured_ms is not None]
-
 
 def varies_by_batch(points: Sequence[Point]) -> bool:
     """Return whether a curve is one over batch sizes; else it is one over threads."""
@@ -273,12 +265,14 @@ def curve_pictures(points: Sequence[Point], bound_ms: float | None) -> tuple[Plo
     across = Axis(axis[0] / _BESIDE, axis[-1] * _BESIDE, True, tuple((float(x), str(x)) for x in axis))
 
     def plot(title: str, value_of: Callable[[int, float], float], says: str, bound: float | None) -> Plot:
+        def placed(each: CurveSeries, latency_ms: Callable[[Point], float | None]) -> tuple[tuple[float, float], ...]:
+            known = ((x, it.batch_size, latency_ms(it)) for x, it in each.points)
+            return tuple((float(x), value_of(size, ms)) for x, size, ms in known if ms is not None)
+
         drawn: list[Series] = []
         for number, each in enumerate(series):
             style = _STYLES[number % len(_STYLES)]
-            sizes = {x: it.batch_size for x, it in each.points}
-            estimated = tuple((float(x), value_of(sizes[x], ms)) for x, ms in each.estimated())
-            measured = tuple((float(x), value_of(sizes[x], ms)) for x, ms in each.measured())
+            estimated, measured = placed(each, lambda it: it.estimate_ms), placed(each, lambda it: it.measured_ms)
             # Where nothing is estimated, the line joins what was measured.
             line, names = ("", ("estimated", "measured")) if estimated else (".", ("", "measured"))
             if each.name:
