@@ -183,7 +183,7 @@ def measure_shown(order: ScenarioOrder, session: Session, *, quiet: bool) -> Mea
 
 def _show(answer: ScenarioAnswer, measured: MeasuredTest | None, data: DataFolder, *, predicts: bool) -> None:
     # Loaded here: the JSON document needs no tables.
-    from dlbricks_tui.documents.load_pictures import predicted_plot
+    from dlbricks_tui.documents.load_pictures import server_plot
     from dlbricks_tui.documents.parts import BLANK_LINE, Plots
     from dlbricks_tui.documents.scenario import latency_parts, scenario_parts, stored_parts
 
@@ -192,7 +192,8 @@ def _show(answer: ScenarioAnswer, measured: MeasuredTest | None, data: DataFolde
     logs = None if test is None else data.scenarios / test.uuid
     told = str(logs) if logs is not None and logs.is_dir() else ""
     show_parts(scenario_parts(answer, prediction, test, is_new=measured is not None, logs=told))
-    plot = None if prediction is None else predicted_plot(answer, None if measured is None else measured.tests)
+    points = [] if prediction is None else [(it.rate, it.latency_ms.value) for it in answer.curve()]
+    plot = server_plot(answer, points, None if measured is None else measured.tests) if points else None
     if plot is not None:
         show_parts([BLANK_LINE, Plots((plot,), _PICTURE_LINES)], _WIDEST)
     if test is not None:

@@ -10,11 +10,10 @@ from typing import TYPE_CHECKING, NamedTuple
 from dlbricks_tui.documents.load_pictures import (
     FAILED,
     PASSED,
-    LoadCurve,
     histogram_plot,
-    load_plot,
     percentiles_plot,
     progress_plot,
+    server_plot,
     throughput_rows,
 )
 from dlbricks_tui.documents.parts import BLANK_LINE, Column, Heading, MarkedSentence, Part, Sentence, Table, name_column
@@ -61,14 +60,9 @@ from dlbricks_tui.wording.numbers import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from dlbricks_tui.api.followed_jobs import LoadJob
     from dlbricks_tui.api.scenarios import ScenarioAnswer, ScenarioOfModel
-    from dlbricks_tui.documents.parts import Part
     from dlbricks_tui.documents.pictures import Picture, Plot
-    from dlbricks_tui.scenarios.scenario import PredictedLoad, Scenario
-    from dlbricks_tui.store.records import LoadTest
 
 
 # Stored tests in a table.
@@ -327,8 +321,10 @@ def load_picture(found: ScenarioOfModel, job: LoadJob | None, test: LoadTest | N
     """Return a prediction with the tests of a measurement, or with a stored one; None if nothing is known."""
     answer = found.answer
     if answer.scenario.kind is ScenarioKind.SERVER:
-        curve = curve_of(found, job)
-        return load_plot(curve, answer.scenario) if curve.points else None
+        running = None
+        if job is not None and job.test is not None and job.test.rate is not None and job.ordered_ms:
+            running = (job.test.rate, percentile_of(job.ordered_ms, answer.scenario.percentile))
+        return server_plot(answer, found.curve, None if job is None else job.ended, running)
     if answer.scenario.kind is not ScenarioKind.OFFLINE:
         measured = None if test is None else measured_load(test)
         return percentiles_plot(answer.prediction, measured, answer.scenario.bound_ms)
@@ -338,14 +334,6 @@ def load_picture(found: ScenarioOfModel, job: LoadJob | None, test: LoadTest | N
     if test is not None:
         rates.setdefault(test.batch_size, test.per_second)
     return throughput_rows(sorted(answer.scenario.batch_sizes), expected, rates)
-
-
-def curve_of(found: ScenarioOfModel, job: LoadJob | None) -> LoadCurve:
-    """Return what is known about the latencies of a server: its prediction, and the tests of a measurement."""
-    running = None
-    if job is not None and job.test is not None and job.test.rate is not None and job.ordered_ms:
-        running = (job.test.rate, percentile_of(job.ordered_ms, found.answer.scenario.percentile))
-    return LoadCurve.of(found.answer, found.curve, None if job is None else job.ended, running)
 
 
 def load_parts(found: ScenarioOfModel, job: LoadJob | None) -> Iterator[Part]:
