@@ -8,8 +8,8 @@ from functools import cached_property, partial
 from operator import itemgetter
 from typing import TYPE_CHECKING, NamedTuple
 
-from dlbricks_tui.analysis.bounds import speed_difference
-from dlbricks_tui.analysis.what_if import WhatIfKind
+from dlbricks_tui.analysis.bounds import BestMeasured, GroupTimes, speed_difference
+from dlbricks_tui.analysis.what_if import MeasuredGain, WhatIfKind
 from dlbricks_tui.api.analyses import (
     by_execution,
     groups_by_loss,
@@ -33,7 +33,7 @@ from dlbricks_tui.documents.parts import (
     each_fit,
     name_column,
 )
-from dlbricks_tui.documents.pictures import Axis, BarRow, LegendSign, Piece, Rows
+from dlbricks_tui.documents.pictures import Axis, BarRow, LegendSign, Piece, Plot, Rows
 from dlbricks_tui.documents.what_ifs import ShownWhatIf, roofline_plot, what_ifs_parts
 from dlbricks_tui.estimate.compositions import milliseconds as from_picoseconds
 from dlbricks_tui.models.graph import Level
@@ -54,13 +54,10 @@ from dlbricks_tui.wording.numbers import (
 )
 
 if TYPE_CHECKING:
-    from dlbricks_tui.analysis.bounds import BestMeasured, GroupTimes
     from dlbricks_tui.analysis.groups import MeasuredExecution
     from dlbricks_tui.analysis.kernels import TimedKernel
-    from dlbricks_tui.analysis.what_if import MeasuredGain
     from dlbricks_tui.api.analyses import ModelAnalysis, ModelRow
     from dlbricks_tui.api.analysing import Analysis
-    from dlbricks_tui.documents.pictures import Plot
 
 BEST = LegendSign(".", "best measured", "bar", "█")
 GAP_PARTS = (

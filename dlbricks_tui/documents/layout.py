@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import zip_longest
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from dlbricks_tui.documents.lines import (
     BLANK,
@@ -25,21 +25,20 @@ from dlbricks_tui.documents.lines import (
 from dlbricks_tui.documents.parts import (
     BarFigure,
     CellKind,
+    Column,
     Fact,
     Figures,
     Grid,
     Heading,
     MarkedSentence,
     Names,
+    Part,
     Plots,
     Sentence,
     Table,
 )
 from dlbricks_tui.wording.numbers import percent
 from dlbricks_tui.wording.plain_text import bar
-
-if TYPE_CHECKING:
-    from dlbricks_tui.documents.parts import Column, Part
 
 
 class Look(NamedTuple):

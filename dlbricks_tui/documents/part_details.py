@@ -8,11 +8,11 @@ from operator import add
 from typing import TYPE_CHECKING
 
 from dlbricks_tui.documents.lines import Span
-from dlbricks_tui.documents.parts import Fact, Heading, Sentence
+from dlbricks_tui.documents.parts import Fact, Heading, Part, Sentence
 from dlbricks_tui.documents.results import sample_parts
 from dlbricks_tui.documents.tree import cutting_words
 from dlbricks_tui.estimate.compositions import milliseconds as from_picoseconds
-from dlbricks_tui.estimate.estimate import is_wide
+from dlbricks_tui.estimate.estimate import Estimate, is_wide
 from dlbricks_tui.estimate.parts import Standing
 from dlbricks_tui.models.neutral import plain_name
 from dlbricks_tui.models.onnx_layers import COMPILED, CONVERSION
@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from dlbricks_tui.api.estimating import Measurements
     from dlbricks_tui.bricks.regions import Region
     from dlbricks_tui.documents.outline import Outline, OutlineNode
-    from dlbricks_tui.documents.parts import Part
-    from dlbricks_tui.estimate.estimate import Estimate
     from dlbricks_tui.estimate.parts import Part as EstimatePart
     from dlbricks_tui.models.graph import Layer, TensorType
 

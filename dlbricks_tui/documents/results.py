@@ -25,12 +25,11 @@ from dlbricks_tui.documents.parts import (
 from dlbricks_tui.printable import printable
 from dlbricks_tui.runtime.traits import runtime_title
 from dlbricks_tui.runtime.variant import variant_in_words
-from dlbricks_tui.store.columns import COLUMNS, Content
+from dlbricks_tui.store.columns import COLUMNS, Content, Summary
 from dlbricks_tui.wording.numbers import ago, counted, in_ms, milliseconds, minute_of, percent, signed_percent
 from dlbricks_tui.wording.plain_text import bins, divided
 
 if TYPE_CHECKING:
-    from dlbricks_tui.store.columns import Summary
     from dlbricks_tui.store.records import Facts, Provenance, Result
     from dlbricks_tui.store.selections import Selection
 

@@ -24,7 +24,7 @@ from dlbricks_tui.documents.parts import (
 )
 from dlbricks_tui.estimate.comparison import Candidate, cheapest, quickest, remarks_on
 from dlbricks_tui.host.fingerprint import GIBIBYTE
-from dlbricks_tui.host.noise import NoiseVerdict
+from dlbricks_tui.host.noise import Finding, NoiseVerdict
 from dlbricks_tui.host.peaks import MEMORY
 from dlbricks_tui.runtime.traits import LLAMA_CPP, runtime_title
 from dlbricks_tui.runtime.variant import threads_in_words
@@ -53,7 +53,6 @@ if TYPE_CHECKING:
 
     from dlbricks_tui.api.doctor import DenormalCount, ExaminedSystem
     from dlbricks_tui.api.language_models import LanguageOnSystem
-    from dlbricks_tui.host.noise import Finding
     from dlbricks_tui.store.records import RuntimeRecord
 
 # Facts that have a name of their own.

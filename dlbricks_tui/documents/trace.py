@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate, count, groupby
 from statistics import median
@@ -40,8 +40,6 @@ from dlbricks_tui.wording.numbers import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from dlbricks_tui.traces.trace import Counter, MissingLevel, Trace, TracedLayer, TraceSpan, Track
 
 _BEGINS, _BODY = "▌", "─"

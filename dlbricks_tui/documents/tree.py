@@ -8,19 +8,16 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from dlbricks_tui.bricks.cutting import Cut, LayerOrder
-from dlbricks_tui.bricks.decomposition import decompose
+from dlbricks_tui.bricks.decomposition import Cutting, Decomposition, decompose
 from dlbricks_tui.bricks.regions import Leaf, Parallel, Repeat
 from dlbricks_tui.documents.lines import cut
-from dlbricks_tui.documents.outline import SMALLEST_MODULE, Outline, shape_of
-from dlbricks_tui.documents.parts import BLANK_LINE, CellKind, Column, Sentence, Table
+from dlbricks_tui.documents.outline import SMALLEST_MODULE, Outline, OutlineNode, shape_of
+from dlbricks_tui.documents.parts import BLANK_LINE, CellKind, Column, Part, Sentence, Table
 from dlbricks_tui.wording.answers import bricks_words, input_text, shape_text
 from dlbricks_tui.wording.numbers import PREDICTED, counted, milliseconds, percent
 
 if TYPE_CHECKING:
     from dlbricks_tui.api.analysing import Analysis
-    from dlbricks_tui.bricks.decomposition import Cutting, Decomposition
-    from dlbricks_tui.documents.outline import OutlineNode
-    from dlbricks_tui.documents.parts import Part
 
 # Longer trees are cut; the JSON document has everything.
 MOST_LINES = 1200
@@ -40,7 +37,7 @@ _MEANINGS = {
 }
 
 # Equal parts, of which the first is drawn.
-Copies = tuple["OutlineNode", ...]
+Copies = tuple[OutlineNode, ...]
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from dlbricks_tui.analysis.what_if import Doubt, WhatIfKind
+from dlbricks_tui.analysis.what_if import Doubt, Gain, MeasuredGain, WhatIf, WhatIfKind
 from dlbricks_tui.documents.parts import Column, Fact, Heading, Names, Part, Sentence, Table, word_column
 from dlbricks_tui.documents.pictures import Axis, BarRow, LegendSign, Mark, Piece, Plot, Rows, Series
 from dlbricks_tui.models.kinds import Kind
@@ -16,7 +16,6 @@ from dlbricks_tui.wording.numbers import counted, in_ms, milliseconds, percent, 
 if TYPE_CHECKING:
     from dlbricks_tui.analysis.bounds import LayerPoint, Roof
     from dlbricks_tui.analysis.groups import MeasuredExecution
-    from dlbricks_tui.analysis.what_if import Gain, MeasuredGain, WhatIf
 
 NO_WHAT_IFS = "none, as no other execution has results of all layers"
 # Where a proof and a prediction differ by more, the prediction is wrong. A proof with a wider interval cannot tell.

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from dlbricks_tui.folders import SAMPLE_MODELS
 from dlbricks_tui.measure.method import Method
-from dlbricks_tui.models.graph import GraphInput, Layer, Level, Shape, TensorType
+from dlbricks_tui.models.graph import GraphInput, Layer, LayerGraph, Level, Shape, TensorType
 from dlbricks_tui.models.input_shapes import listed
 from dlbricks_tui.models.kinds import Kind
 from dlbricks_tui.models.neutral import plain_name
@@ -50,7 +50,6 @@ if TYPE_CHECKING:
     from dlbricks_tui.estimate.explanation import Disagreement
     from dlbricks_tui.estimate.parts import Slowest, SlowPart
     from dlbricks_tui.estimate.system_estimate import SystemEstimate
-    from dlbricks_tui.models.graph import LayerGraph
     from dlbricks_tui.store.change import Verdict
     from dlbricks_tui.store.selections import Way
 

@@ -22,7 +22,7 @@ from dlbricks_tui.scenarios.scenario import (
     LoadTestStarted,
     Scenario,
 )
-from dlbricks_tui.share.exporting import SuiteWritten
+from dlbricks_tui.share.exporting import BricksChecked, ExportNoted, OmittedBrick, SuiteWritten
 from dlbricks_tui.store.records import LoadTest
 from dlbricks_tui.traces.trace import LevelDone, RoundStarted
 from dlbricks_tui.wording.answers import combination_words, execution_words, figure_text, what_if_words
@@ -39,7 +39,6 @@ from dlbricks_tui.wording.numbers import (
 
 if TYPE_CHECKING:
     from dlbricks_tui.analysis.proving import ProofOrder
-    from dlbricks_tui.share.exporting import OmittedBrick, SuiteWritten
     from dlbricks_tui.share.results_file import SuiteImport
 
 
@@ -67,9 +66,6 @@ def proof_line(event: Event, order: ProofOrder) -> str:
 
 def export_line(event: Event) -> str:
     """Return how far an export is, or its end."""
-    # Loaded here: other jobs need no networks.
-    from dlbricks_tui.share.exporting import BricksChecked, ExportNoted, SuiteWritten
-
     match event:
         case ExportNoted():
             return event.text
