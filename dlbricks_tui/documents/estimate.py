@@ -94,25 +94,20 @@ class EstimateDocument:
 
     def whole(self) -> Iterator[Part]:
         """Yield all of it."""
-        one, found = self.one, self.one.estimate
-        if found.obstacle or found.composed is not None or one.end_to_end is not None:
+        one, found, whole = self.one, self.one.estimate, self.one.end_to_end
+        is_known = found.composed is not None or whole is not None
+        if found.obstacle or is_known:
             yield from self.heading()
             yield BLANK_LINE
-        if not found.obstacle:
-            if found.composed is not None or one.end_to_end is not None:
-                yield Sentence(answer_words(one, chosen=self.is_chosen), "strong")
-                yield BLANK_LINE
-        else:
-            if one.figure is not None:
-                yield Sentence(answer_words(one, chosen=self.is_chosen), "strong")
-                yield BLANK_LINE
+        if is_known:
+            yield Sentence(answer_words(one, chosen=self.is_chosen), "strong")
+            yield BLANK_LINE
+        if found.obstacle:
             yield Sentence(f"no estimate is possible: {found.obstacle}")
-            if one.end_to_end is not None:
-                yield Sentence(
-                    f"end to end: {in_ms(one.end_to_end.value_ms)}, measured ({variant_in_words(one.variant)})"
-                )
+            if whole is not None:
+                yield Sentence(f"end to end: {in_ms(whole.value_ms)}, measured ({variant_in_words(one.variant)})")
                 yield from map(Sentence, engine_remarks([one]))
-        if found.composed is not None and not found.obstacle:
+        elif found.composed is not None:
             yield from self.compositions()
             yield from map(Sentence, engine_remarks([one]))
             yield from map(Sentence, filter(None, [assumption(self.graph.inputs)]))
