@@ -335,7 +335,7 @@ def stacked(parts: Sequence[tuple[LegendSign, float]]) -> tuple[Piece, ...]:
     pieces, low, high = [], 0.0, 0.0
     for sign, value in parts:
         begin = high if value > 0 else low + value
-        pieces.append(Piece(begin, begin + abs(value), sign.mark, sign.block, sign.style))
+        pieces.append(sign.piece(begin, begin + abs(value)))
         low, high = low + min(0.0, value), high + max(0.0, value)
     # The widest last, so that its neighbours do not hide a small part between them.
     return tuple(sorted(pieces, key=lambda it: it.low - it.high))

@@ -6,7 +6,7 @@ import math
 from bisect import bisect_right
 from typing import TYPE_CHECKING, NamedTuple
 
-from dlbricks_tui.documents.pictures import Axis, BarRow, LegendSign, Piece, Plot, Rows, Series, StraightLine
+from dlbricks_tui.documents.pictures import Axis, BarRow, LegendSign, Plot, Rows, Series, StraightLine
 from dlbricks_tui.scenarios.kinds import ScenarioKind
 from dlbricks_tui.scenarios.scenario import (
     LoadTestDone,
@@ -74,19 +74,17 @@ def percentiles_plot(
 
 def throughput_rows(sizes: Sequence[int], predicted: Mapping[int, float], measured: Mapping[int, float]) -> Rows | None:
     """Return the samples per second of each batch size as bars, measured ones where there are any."""
+    legend = (LegendSign("=", "measured", "bar", "█"), LegendSign(PREDICTED, "predicted", "accent", "░"))
     rows = []
     for size in sizes:
         is_measured = size in measured
         value = measured.get(size, predicted.get(size))
-        if value is None:
-            continue
-        mark, block, style = ("=", "█", "bar") if is_measured else (PREDICTED, "░", "accent")
-        text = f"{'' if is_measured else PREDICTED}{milliseconds(value)}"
-        rows.append(BarRow(f"batch {size}", (Piece(0.0, value, mark, block, style),), text=text))
+        if value is not None:
+            text = f"{'' if is_measured else PREDICTED}{milliseconds(value)}"
+            rows.append(BarRow(f"batch {size}", (legend[not is_measured].piece(0.0, value),), text=text))
     if not rows:
         return None
     told = "; ".join(f"{row.name}: {row.text}" for row in rows)
-    legend = (LegendSign("=", "measured", "bar", "█"), LegendSign(PREDICTED, "predicted", "accent", "░"))
     longest = max(row.pieces[0].high for row in rows)
     return Rows("Samples per second", f"{told} samples per second.", Axis(0.0, longest), tuple(rows), legend)
 

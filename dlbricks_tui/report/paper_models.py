@@ -24,7 +24,7 @@ from dlbricks_tui.report import drawing
 from dlbricks_tui.report.drawing import Ink
 from dlbricks_tui.report.graph_files import GraphLayout, lay_out
 from dlbricks_tui.report.page import CsvTable, Exhibit, Section
-from dlbricks_tui.report.paper import bar_from_zero, marked, run_command
+from dlbricks_tui.report.paper import marked, run_command
 from dlbricks_tui.wording.answers import layer_title
 from dlbricks_tui.wording.numbers import counted, in_ms, percent
 
@@ -41,7 +41,7 @@ def uniqueness_section(contents: ReportContents) -> Section:
     for reported, model, it in zip(contents.reported_models, corpus.models, theirs, strict=True):
         published = () if it is None else (marked(_PUBLISHED, 100 * it.unique_layers / it.layers),)
         told = f"{model.unique_layers:,} of {model.layers:,}"
-        drawn.append(BarRow(reported.label, (bar_from_zero(100 * model.share, _UNIQUE),), published, told))
+        drawn.append(BarRow(reported.label, (_UNIQUE.piece(0.0, 100 * model.share),), published, told))
     legend = (_PUBLISHED,) if any(theirs) else ()
     rows: list[tuple[Cell, ...]] = [
         (
@@ -77,7 +77,7 @@ def repetition_section(contents: ReportContents) -> Section:
     drawn = [
         BarRow(
             it.kind.value,
-            (bar_from_zero(it.layers, _OTHERS), bar_from_zero(it.repeated, _REPEATED)),
+            (_OTHERS.piece(0.0, it.layers), _REPEATED.piece(0.0, it.repeated)),
             text=percent(share(it.repeated), 1),
         )
         for it in found

@@ -37,7 +37,6 @@ from dlbricks_tui.printable import printable
 from dlbricks_tui.report.drawing import draw, series_meaning
 from dlbricks_tui.report.page import CsvTable, Exhibit, PageHeading, Report, Section, written
 from dlbricks_tui.report.paper import (
-    bar_from_zero,
     bricks_table,
     closeness_section,
     command,
@@ -145,7 +144,7 @@ def _bounds(group: _Executed) -> Exhibit:
     bounds = [[1.0 / it if it else None for it in held] for held in ratios]
     rows = []
     for label, (sequential, *others) in zip(group.labels, bounds, strict=True):
-        pieces = () if sequential is None else (bar_from_zero(sequential, _BOUNDS[0]),)
+        pieces = () if sequential is None else (_BOUNDS[0].piece(0.0, sequential),)
         marks = [marked(it, value) for it, value in zip(_BOUNDS[1:], others, strict=True) if value is not None]
         rows.append(BarRow(label, pieces, tuple(marks)))
     by_bound = dict(zip(_BOUNDS, zip(*bounds, strict=True), strict=True))
