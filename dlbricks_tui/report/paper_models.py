@@ -145,6 +145,7 @@ _LOOKS = {
     LegendSign("✚", "joining", "bad"): (Kind.COMBINE, Kind.CONCAT),
 }
 _OTHER = LegendSign("✖", "other", "muted")
+_SIGNS = {kind: sign for sign, kinds in _LOOKS.items() for kind in kinds}
 
 
 def graph_section(contents: ReportContents) -> Section:
@@ -212,7 +213,7 @@ def _drawn(
     graph: LayerGraph, layout: GraphLayout, critical: Sequence[int], latencies: Mapping[int, float]
 ) -> drawing.Drawn:
     """Return a graph line by line below its legend, and where it ends."""
-    signs = [sign_of_kind(it.kind) for it in graph.layers]
+    signs = [_SIGNS.get(it.kind, _OTHER) for it in graph.layers]
     meanings = [it for it in (*_LOOKS, _OTHER) if it in signs]
     path = [LegendSign("-", "critical path", "text")] if critical else []
     elements, top = drawing.svg_legend([*meanings, *path], _MARGIN, 0.0, _WIDTH - _MARGIN)
@@ -250,11 +251,6 @@ def _drawn(
 
 
 _Place = tuple[float, float]
-
-
-def sign_of_kind(kind: Kind) -> LegendSign:
-    """Return the sign of layers of a kind."""
-    return next((sign for sign, kinds in _LOOKS.items() if kind in kinds), _OTHER)
 
 
 def _within(points: Sequence[tuple[int, int]], begin: float, end: float) -> list[tuple[float, float]]:
