@@ -170,47 +170,35 @@ def load_answer(scenario: Scenario, tested: LoadTest | None, predicted: Predicte
     A tested figure comes first, with its age: `38.04 requests/s with p99 within 50 ms, measured 4 min ago`, `predicted
     ~48.63/s (40.12 to 55.20)`.
     """
+    name, phrases = percentile_name(scenario.percentile), list[str]()
+    if tested is not None:
+        reached = (tested.rate or 0.0) if scenario.seeks_rate else tested.per_second
+        latency = f"{name} {_latency(percentile_ms(tested))}"
+        told = _figure(scenario, reached, tested.batch_size, latency, is_met=is_positive(tested))
+        phrases.append(f"{told}, measured {ago(tested.when)}")
+    if predicted is None:
+        return phrases
+    found, size = predicted.at(scenario.percentile), predicted.batch_size
+    latency = f"median {_latency(predicted.p50_ms)}" if found is None else _latency(found)
     if tested is None:
-        return [] if predicted is None else [_predicted(scenario, predicted)]
-    name = percentile_name(scenario.percentile)
-    if scenario.seeks_rate:
-        told = f"{_rate(tested.rate or 0.0, ' requests/s')} with {name}{_bound(scenario)}"
-    elif scenario.kind is ScenarioKind.OFFLINE:
-        told = f"{_rate(tested.per_second, ' samples/s')} at batch size {tested.batch_size}"
-    else:
-        told = f"{name} {_latency(percentile_ms(tested))}{_verdict(scenario, is_met=is_positive(tested))}"
-    told += f", measured {ago(tested.when)}"
-    return [told] if predicted is None else [told, f"predicted {_second(scenario, tested, predicted)}"]
+        named = latency if found is None else f"{name} {latency}"
+        return [_figure(scenario, predicted.per_second, size, named, is_met=predicted.valid)]
+    if scenario.seeks_rate or scenario.kind is ScenarioKind.OFFLINE:
+        is_other = not scenario.seeks_rate and size != tested.batch_size
+        latency = _rate(predicted.per_second, "/s") + f" at batch size {size}" * is_other
+    return [*phrases, f"predicted {latency}"]
 
 
-def _second(scenario: Scenario, tested: LoadTest, predicted: PredictedLoad) -> str:
-    """Return the predicted figure that stands behind a tested one."""
+def _figure(scenario: Scenario, rate: Range | float, batch_size: int, latency: str, *, is_met: bool) -> str:
+    """Return the figure that answers a scenario: the highest rate, the throughput, or a latency and what it means."""
+    bound = "" if scenario.bound_ms is None else f" within {scenario.bound_ms:g} ms"
     if scenario.seeks_rate:
-        return _rate(predicted.per_second, "/s")
+        return f"{_rate(rate, ' requests/s')} with {percentile_name(scenario.percentile)}{bound}"
     if scenario.kind is ScenarioKind.OFFLINE:
-        size = predicted.batch_size
-        return _rate(predicted.per_second, "/s") + ("" if size == tested.batch_size else f" at batch size {size}")
-    found = predicted.at(scenario.percentile)
-    return f"median {_latency(predicted.p50_ms)}" if found is None else _latency(found)
-
-
-def _predicted(scenario: Scenario, found: PredictedLoad) -> str:
-    name = percentile_name(scenario.percentile)
-    if scenario.seeks_rate:
-        return f"{_rate(found.per_second, ' requests/s')} with {name}{_bound(scenario)}"
-    if scenario.kind is ScenarioKind.OFFLINE:
-        return f"{_rate(found.per_second, ' samples/s')} at batch size {found.batch_size}"
-    latency, verdict = found.at(scenario.percentile), _verdict(scenario, is_met=found.valid)
-    return f"median {_latency(found.p50_ms)}{verdict}" if latency is None else f"{name} {_latency(latency)}{verdict}"
-
-
-def _bound(scenario: Scenario) -> str:
-    return "" if scenario.bound_ms is None else f" within {scenario.bound_ms:g} ms"
-
-
-def _verdict(scenario: Scenario, *, is_met: bool) -> str:
+        return f"{_rate(rate, ' samples/s')} at batch size {batch_size}"
     at = "" if scenario.rate is None else f" at {rate_in_words(scenario.rate)}"
-    return at + ("" if scenario.bound_ms is None else f",{'' if is_met else ' not'}{_bound(scenario)}")
+    verdict = f",{'' if is_met else ' not'}{bound}" if bound else ""
+    return f"{latency}{at}{verdict}"
 
 
 def _rate(found: Range | float, unit: str) -> str:
