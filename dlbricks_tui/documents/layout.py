@@ -134,7 +134,8 @@ class TableLayout:
 
     def __init__(self, table: Table[Any], width: int, look: Look = PANEL) -> None:
         self._table, self._look, self._width = table, look, width
-        self._missing = [table.missing(row) for row in table.rows]
+        # Why a row has no figures, and the command that measures them.
+        self._missing = [(f"{_GAP}{it[0]}", it[1]) if (it := table.missing(row)) else None for row in table.rows]
         self._cells: list[Sequence[str]] = [
             tuple(
                 "" if missing and not it.is_key else str(it.cell(row))
@@ -181,12 +182,12 @@ class TableLayout:
     def row(self, index: int, words: Sequence[str] = ()) -> Line:
         """Return a row in one line, with these words highlighted in its names; it may be too long without figures."""
         cells = self._line(index, self._texts(index), words)
-        return (*cells, *(Span(text) for text in self._told(index)))
+        return (*cells, *(Span(text) for text in self._missing[index] or ()))
 
     def lines(self, index: int) -> Iterator[Line]:
         """Yield the lines of a row, more than one where a sentence wraps, or where its figures are missing."""
-        if self._missing[index] is not None:
-            cells, (reason, command) = self._line(index, self._texts(index)), self._told(index)
+        if (missing := self._missing[index]) is not None:
+            cells, (reason, command) = self._line(index, self._texts(index)), missing
             if width_of((*cells, Span(reason), Span(command))) <= self._width:
                 yield (*cells, Span(reason), Span(command))
                 return
@@ -203,11 +204,6 @@ class TableLayout:
             for it, text, width in columns
         ]
         yield from (self._line(index, each) for each in zip_longest(*texts, fillvalue=""))
-
-    def _told(self, index: int) -> tuple[str, ...]:
-        """Return why a row has no figures, and the command that measures them; nothing if it has them."""
-        missing = self._missing[index]
-        return () if missing is None else (f"{_GAP}{missing[0]}", missing[1])
 
     def _texts(self, index: int) -> list[str]:
         row, look = self._table.rows[index], self._look
@@ -319,14 +315,12 @@ def laid_out(parts: Iterable[Part], width: int, look: Look = PANEL) -> Iterator[
                 yield from table_lines(part, width, look)
             case Grid(names, shares):
                 yield from grid_lines(names, shares, width, look.shades)
-            case Plots(plots, lines, sentence):
+            case Plots(plots, lines):
                 # Loaded here: few documents have plots.
                 from dlbricks_tui.documents import pictures
 
-                said = wrapped(line(sentence), width) if sentence else []
                 room, beside = max(pictures.LEAST_WIDTH * len(plots), width), (*plots[1:], None)[0]
-                yield from pictures.drawn(plots[0], room, lines - len(said), fine=False, beside=beside)
-                yield from said
+                yield from pictures.drawn(plots[0], room, lines, fine=False, beside=beside)
             case _:
                 yield from wrapped(part.line, width)
         is_first = False

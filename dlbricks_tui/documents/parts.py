@@ -152,8 +152,6 @@ class Plots:
 
     plots: tuple[Plot, ...]
     lines: int
-    # Stands below them, in some of the lines.
-    sentence: str = ""
 
 
 class DoorSentence(Protocol):
