@@ -11,6 +11,7 @@ from dlbricks_tui.documents.load_pictures import (
     FAILED,
     PASSED,
     histogram_plot,
+    percentiles_of,
     percentiles_plot,
     progress_plot,
     server_plot,
@@ -250,22 +251,16 @@ def outcome_table(scenario: Scenario, predicted: PredictedLoad | None, test: Loa
         columns.append(Column("measured", lambda it: or_dash(it.written, it.measured)))
     if predicted is not None and test is not None:
         columns.append(Column("difference", difference))
-    measured = None if test is None else measured_load(test)
-
-    def row(name: str, field: str, is_latency: bool = True) -> _Row:
-        found = None if measured is None else getattr(measured, field)
-        return _Row(name, None if predicted is None else getattr(predicted, field), found, is_latency)
-
     throughput = "samples/s" if scenario.kind in (ScenarioKind.MULTI, ScenarioKind.OFFLINE) else "requests/s"
     if scenario.seeks_rate:
         throughput = "highest rate"
-    latencies = {
-        each: row(percentile_name(each), f"{percentile_name(each).replace('.', '')}_ms") for each in PERCENTILES
-    }
+    measured = None if test is None else measured_load(test)
+    reached = {} if measured is None else dict(zip(PERCENTILES, percentiles_of(measured), strict=True))
     if test is not None:
-        own = _Row(percentile_name(scenario.percentile), None, percentile_ms(test))
-        latencies.setdefault(scenario.percentile, own)
-    rows = [row(throughput, "per_second", is_latency=False), *(latencies[each] for each in sorted(latencies))]
+        reached.setdefault(scenario.percentile, percentile_ms(test))
+    rows = [_Row(throughput, predicted and predicted.per_second, measured and measured.per_second, is_latency=False)]
+    for each in sorted({*PERCENTILES, *reached}):
+        rows.append(_Row(percentile_name(each), predicted and predicted.at(each), reached.get(each)))
     return Table(tuple(columns), rows)
 
 
