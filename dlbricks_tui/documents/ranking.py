@@ -281,14 +281,10 @@ def cell_parts(ranking: Ranking, row: MatrixRow, batch_size: int, bound_ms: floa
     """Yield what is known of a cell: its measured and its estimated latency, and how it compares with the best."""
     it = row.cells.get(batch_size)
     yield Sentence(f"{words_of(_axes_of_rows(ranking), row.point)}, {batch_in_words(batch_size)}", "strong")
-    if not ranking.is_read and (it is None or it.comparable.latency is None):
-        yield Sentence("the model is being read in this combination")
-        return
     if it is None or it.comparable.latency is None:
         reason = None if it is None else missing_figures(it.point)
-        yield Sentence(
-            "; ".join(ranking.refusals) or "not measured" if reason is None else reason[0].removesuffix(": ")
-        )
+        told = "; ".join(ranking.refusals) or "not measured" if reason is None else reason[0].removesuffix(": ")
+        yield Sentence(told if ranking.is_read else "the model is being read in this combination")
         return
     point, found = it.point, it.point.found
     rate, age = f", {milliseconds(it.per_second or 0.0)} per second", age_words(found.measured_between)
