@@ -48,7 +48,6 @@ from dlbricks_tui.wording.answers import (
     name_of,
     named_in_commands,
     parallel_sentences,
-    sign_of_part,
     slowest_in_words,
     title_of,
 )
@@ -310,7 +309,7 @@ class EstimateDocument:
                 Column("name", lambda it: name_of(self.graph, it), CellKind.NAME, "muted", is_optional=True),
                 Column(
                     "latency",
-                    lambda it: f"{sign_of_part(it)}{in_ms(it.latency_ms)}",
+                    lambda it: f"{PREDICTED if it.part.predicted else ''}{in_ms(it.latency_ms)}",
                     style=lambda it: "warn" if it.part.predicted else "strong",
                 ),
                 Column("share", lambda it: percent(it.share, 1)),

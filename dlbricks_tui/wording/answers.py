@@ -271,11 +271,6 @@ def name_of(graph: LayerGraph, slow: SlowPart) -> str:
     return name if first == last else f"{name} .. {graph.layers[last].name}"
 
 
-def sign_of_part(slow: SlowPart) -> str:
-    """Return the mark of a predicted latency; nothing for a measured one."""
-    return PREDICTED if slow.part.predicted else ""
-
-
 def slowest_in_words(slow: Slowest) -> str:
     """Return the share that the slowest sequences take together."""
     if not slow.parts:
