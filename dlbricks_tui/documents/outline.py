@@ -233,7 +233,7 @@ class Outline:
 
     def name_module(self, region: Region) -> str:
         """Return the name of a region as a module, with a new letter if it has none."""
-        module = self.modules.setdefault(region.key, f"block {_letters(len(self.modules))}")
+        module = self.modules.setdefault(region.key, f"block {letters(len(self.modules))}")
         return _counted(module, self.times(region))
 
     def sequence_text(self, number: int) -> str:
@@ -303,7 +303,7 @@ def _repeated(region: Region) -> Region:
     return _alone(region.instances[0]) if isinstance(region, Repeat) else region
 
 
-def _letters(number: int) -> str:
+def letters(number: int) -> str:
     """Return A to Z, then AA, AB and so on, for 0, 1, 2."""
     around, place = divmod(number, len(ascii_uppercase))
-    return (_letters(around - 1) if around else "") + ascii_uppercase[place]
+    return (letters(around - 1) if around else "") + ascii_uppercase[place]
