@@ -17,6 +17,7 @@ from dlbricks_tui.wording.answers import bricks_words, input_text, shape_text
 from dlbricks_tui.wording.numbers import PREDICTED, counted, milliseconds, percent
 
 if TYPE_CHECKING:
+    from dlbricks_tui.analysis.whole_models import WrittenTime
     from dlbricks_tui.api.analysing import Analysis
 
 # Longer trees are cut; the JSON document has everything.
@@ -41,14 +42,6 @@ Copies = tuple[OutlineNode, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class SequenceTime:
-    """The time of a sequence in an inference, and True if some of it was shared by roofline."""
-
-    latency_ms: float
-    by_roofline: bool = False
-
-
-@dataclass(frozen=True, slots=True)
 class TreeLine:
     """A line of the tree: a part and its copies in a row. The heading of a part that is drawn below has no guides."""
 
@@ -62,8 +55,8 @@ class TreeLine:
         return self.copies[0] if self.copies and self.copies[0].sequence is not None else None
 
 
-def tree(decomposition: Decomposition, width: int, times: Sequence[SequenceTime] = ()) -> Iterator[Part]:
-    """Yield the totals, the tree, and the meaning of its signs; with the times of all sequences, also these."""
+def tree(decomposition: Decomposition, width: int, times: Sequence[WrittenTime] = ()) -> Iterator[Part]:
+    """Yield the totals, the tree, and the meaning of its signs; with the times of all layers, also these."""
     room = width // 2 - _WORDS_WIDTH
     lines = tree_lines(Outline(decomposition), deepest=max(3, min(_DEEPEST, room // len(_BRANCH))))
     yield from _totals(decomposition)
@@ -82,17 +75,8 @@ def tree(decomposition: Decomposition, width: int, times: Sequence[SequenceTime]
 
 def written_tree(found: Analysis, cutting: Cutting, width: int) -> Iterator[Part]:
     """Yield the tree of an analysed model's file, with the times of its layers."""
-    if found.written is None or found.times is None:
-        return
-    decomposition, layers = decompose(found.written, cutting), found.times.layers
-    spent = [
-        SequenceTime(
-            sum(layers[layer].latency_ms for layer in it.sequence.layers),
-            any(layers[layer].by_roofline for layer in it.sequence.layers),
-        )
-        for it in decomposition.occurrences
-    ]
-    yield from tree(decomposition, width, spent)
+    if found.written is not None and found.times is not None:
+        yield from tree(decompose(found.written, cutting), width, found.times.layers)
 
 
 def _totals(decomposition: Decomposition) -> Iterator[Part]:
@@ -115,13 +99,13 @@ def cutting_words(decomposition: Decomposition) -> str:
     return ", ".join([bricks_words(how.granularity), *cut, *order])
 
 
-def _columns(width: int, times: Sequence[SequenceTime]) -> tuple[Column[TreeLine], ...]:
+def _columns(width: int, times: Sequence[WrittenTime]) -> tuple[Column[TreeLine], ...]:
     whole_ms = sum(each.latency_ms for each in times) or 1.0
     with_names = width >= _WIDTH_WITH_NAMES
 
-    def spent(it: TreeLine) -> list[SequenceTime]:
+    def spent(it: TreeLine) -> list[WrittenTime]:
         """Return the times of all copies in a row."""
-        return [times[number] for copy in it.copies for number in copy.outline.numbers(copy.region)]
+        return [times[layer] for copy in it.copies for layer in copy.layers]
 
     def latency(it: TreeLine) -> str:
         sign = PREDICTED if any(each.by_roofline for each in spent(it)) else ""
