@@ -258,9 +258,10 @@ def outcome_table(scenario: Scenario, predicted: PredictedLoad | None, test: Loa
     reached = {} if measured is None else dict(zip(PERCENTILES, percentiles_of(measured), strict=True))
     if test is not None:
         reached.setdefault(scenario.percentile, percentile_ms(test))
-    rows = [_Row(throughput, predicted and predicted.per_second, measured and measured.per_second, is_latency=False)]
+    rate = None if predicted is None else predicted.per_second
+    rows = [_Row(throughput, rate, None if measured is None else measured.per_second, is_latency=False)]
     for each in sorted({*PERCENTILES, *reached}):
-        rows.append(_Row(percentile_name(each), predicted and predicted.at(each), reached.get(each)))
+        rows.append(_Row(percentile_name(each), None if predicted is None else predicted.at(each), reached.get(each)))
     return Table(tuple(columns), rows)
 
 
