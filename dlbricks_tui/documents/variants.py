@@ -161,18 +161,18 @@ def curve_sentences(points: Sequence[Point]) -> tuple[str, str]:
     """Return how the latency and the throughput change along a curve, for each of its series."""
     by_batch = varies_by_batch(points)
     latencies, throughputs = [], []
-    for each in curve_series(points):
-        known = [(x, it) for x, it in each.points if it.latency_ms]
+    for name, held in curve_series(points):
+        known = [(x, it) for x, it in held if it.latency_ms]
         if not known:
             continue
         (low, first), (high, last) = known[0], known[-1]
         in_words = batch_in_words if by_batch else threads_in_words
         if len(known) == 1:
-            name = ", ".join(filter(None, (each.name, in_words(low))))
+            name = ", ".join(filter(None, (name, in_words(low))))
             latencies.append(f"{name}: {in_ms(first.latency_ms or 0.0)}")
             throughputs.append(f"{name}: {milliseconds(first.per_second or 0.0)} per second")
             continue
-        name = each.name or f"{'batch' if by_batch else 'threads'} {low} to {high}"
+        name = name or f"{'batch' if by_batch else 'threads'} {low} to {high}"
         latencies.append(f"{name}: {milliseconds(first.latency_ms or 0.0)} to {in_ms(last.latency_ms or 0.0)}")
         rates = [milliseconds(it.per_second or 0.0) for it in (first, last)]
         throughputs.append(f"{name}: {rates[0]} to {rates[1]} per second")
@@ -223,67 +223,56 @@ def interval_text(point: Point) -> str:
     return " to ".join(milliseconds(it, precise=True) for it in (composed.interval.low_ms, composed.interval.high_ms))
 
 
-class CurveSeries(NamedTuple):
-    """The variants of a model that differ in one thing only, by batch size or by threads: `x` and `ms` of each."""
-
-    # Empty for the only series.
-    name: str
-    estimated_mark: str
-    measured_mark: str
-    points: tuple[tuple[int, Point], ...]
-
-
 def varies_by_batch(points: Sequence[Point]) -> bool:
     """Return whether a curve is one over batch sizes; else it is one over threads."""
     return len({it.batch_size for it in points}) > 1
 
 
-def curve_series(points: Sequence[Point]) -> list[CurveSeries]:
-    """Return the series of a curve over batch sizes, or over threads at a single batch size."""
+def curve_series(points: Sequence[Point]) -> list[tuple[str, list[tuple[int, Point]]]]:
+    """Return the variants that differ in their batch sizes only, or at a single one in their threads: each by that.
+
+    They are in groups with names; the name of an only group is empty.
+    """
     by_batch = varies_by_batch(points)
-    groups: dict[tuple[str, Precision, Kernels, int | None], list[Point]] = {}
+    groups: dict[tuple[str, Precision, Kernels, int | None], list[tuple[int, Point]]] = {}
     for it in points:
-        groups.setdefault((it.runtime, it.precision, it.kernels, it.threads if by_batch else None), []).append(it)
-    several = len(groups) > 1
+        alike = groups.setdefault((it.runtime, it.precision, it.kernels, it.threads if by_batch else None), [])
+        alike.append((it.batch_size if by_batch else it.threads or 0, it))
     named = [it for it in differing(points) if it.column is not BATCH and (by_batch or it.column is not THREADS)]
-    found = []
-    for letter, held in zip(_LETTERS, groups.values(), strict=False):
-        marks = (letter, letter.upper()) if several else (_ESTIMATED, _MEASURED)
-        name = words_of(named, held[0]) if several else ""
-        placed = tuple((it.batch_size if by_batch else it.threads or 0, it) for it in held)
-        found.append(CurveSeries(name, *marks, tuple((x, it) for x, it in placed if x)))
-    return found
+    names = [words_of(named, held[0][1]) if len(groups) > 1 else "" for held in groups.values()]
+    return [(name, [it for it in held if it[0]]) for name, held in zip(names, groups.values(), strict=True)]
 
 
 def curve_pictures(points: Sequence[Point], bound_ms: float | None) -> tuple[Plot, Plot] | None:
     """Return the latency and the throughput over batch sizes or threads; None with fewer than two points."""
-    series = curve_series(points)
-    axis = sorted({x for each in series for x, it in each.points if it.latency_ms})
+    series = curve_series(points)[: len(_LETTERS)]
+    axis = sorted({x for _, held in series for x, it in held if it.latency_ms})
     if len(axis) < 2:
         return None
     against = "batch size" if varies_by_batch(points) else "threads"
     across = Axis(axis[0] / _BESIDE, axis[-1] * _BESIDE, True, tuple((float(x), str(x)) for x in axis))
 
     def plot(title: str, value_of: Callable[[int, float], float], says: str, bound: float | None) -> Plot:
-        def placed(each: CurveSeries, latency_ms: Callable[[Point], float | None]) -> tuple[tuple[float, float], ...]:
-            known = ((x, it.batch_size, latency_ms(it)) for x, it in each.points)
+        def placed(known: Iterable[tuple[int, int, float | None]]) -> tuple[tuple[float, float], ...]:
             return tuple((float(x), value_of(size, ms)) for x, size, ms in known if ms is not None)
 
         drawn: list[Series] = []
-        for number, each in enumerate(series):
-            style = _STYLES[number % len(_STYLES)]
-            estimated, measured = placed(each, lambda it: it.estimate_ms), placed(each, lambda it: it.measured_ms)
+        for number, (name, held) in enumerate(series):
+            style, letter = _STYLES[number % len(_STYLES)], _LETTERS[number]
+            marks = (letter, letter.upper()) if name else (_ESTIMATED, _MEASURED)
+            estimated = placed((x, it.batch_size, it.estimate_ms) for x, it in held)
+            measured = placed((x, it.batch_size, it.measured_ms) for x, it in held)
             # Where nothing is estimated, the line joins what was measured.
             line, names = ("", ("estimated", "measured")) if estimated else (".", ("", "measured"))
-            if each.name:
-                names = (each.name, "" if estimated else each.name)
-            drawn.append(Series(names[0], each.estimated_mark, style, estimated, "."))
-            drawn.append(Series(names[1], each.measured_mark, "strong" if estimated else style, measured, line))
+            if name:
+                names = (name, "" if estimated else name)
+            drawn.append(Series(names[0], marks[0], style, estimated, "."))
+            drawn.append(Series(names[1], marks[1], "strong" if estimated else style, measured, line))
         drawn = [it for it in drawn if it.points]
         most = max(y for it in drawn for _, y in it.points)
         up = Axis(0.0, _ABOVE * max(most, bound if bound is not None and bound <= 2 * most else 0.0))
         levels = () if bound is None or bound > up.high else (StraightLine(f"bound {bound:g} ms", bound),)
-        legend = ("capitals: measured",) if any(it.name for it in series) else ()
+        legend = ("capitals: measured",) if any(name for name, _ in series) else ()
         return Plot(f"{title} by {against}", says, across, up, tuple(drawn), levels, legend=legend)
 
     of_latency, of_throughput = curve_sentences(points)
