@@ -36,7 +36,7 @@ class CsvTable:
     def csv(self) -> str:
         """Return the rows as comma-separated values; control codes in texts are spelled out."""
         rows = (["" if it is None else str(it) for it in row] for row in self.rows)
-        return plain_text.written(plain_text.TextTable(tuple(self.columns), rows), plain_text.TableFormat.CSV).text
+        return plain_text.written(plain_text.TextTable(tuple(self.columns), rows), plain_text.TableFormat.CSV)
 
 
 def cell_text(cell: Cell) -> str:

@@ -97,15 +97,7 @@ class TextTable:
     rows: Iterable[Sequence[str]]
 
 
-@dataclass(frozen=True, slots=True)
-class WrittenTable:
-    """A table as one text."""
-
-    text: str
-    rows: int
-
-
-def written(table: TextTable, how: TableFormat) -> WrittenTable:
+def written(table: TextTable, how: TableFormat) -> str:
     """Return the table in a format, with control codes escaped."""
     rows = [[printable(cell) for cell in row] for row in table.rows]
     titles: list[str] = []
@@ -117,12 +109,9 @@ def written(table: TextTable, how: TableFormat) -> WrittenTable:
         # `|` ends a cell, also in code spans.
         cells = [[cell.replace("\\", "\\\\").replace("|", "\\|") for cell in row] for row in (titles, *rows)]
         head, *body = (f"| {' | '.join(row)} |" for row in cells)
-        text = "\n".join([head, f"|{'---|' * len(titles)}", *body]) + "\n"
-    elif how is TableFormat.CSV:
-        file = io.StringIO()
-        csv.writer(file, lineterminator="\n").writerows([titles, *rows])
-        text = file.getvalue()
-    else:
-        named = [dict(zip(titles, row, strict=True)) for row in rows]
-        text = json.dumps(named, indent=2, ensure_ascii=False) + "\n"
-    return WrittenTable(text, len(rows))
+        return "\n".join([head, f"|{'---|' * len(titles)}", *body]) + "\n"
+    if how is TableFormat.JSON:
+        return json.dumps([dict(zip(titles, row, strict=True)) for row in rows], indent=2, ensure_ascii=False) + "\n"
+    file = io.StringIO()
+    csv.writer(file, lineterminator="\n").writerows([titles, *rows])
+    return file.getvalue()
