@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_right
+from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
 from dlbricks_tui.documents.pictures import Axis, BarRow, LegendSign, Plot, Rows, Series, StraightLine
@@ -13,6 +14,7 @@ from dlbricks_tui.scenarios.scenario import (
     MeasuredLoad,
     PredictedLoad,
     Scenario,
+    latencies_ms,
     percentile_ms,
     percentile_of,
 )
@@ -89,16 +91,17 @@ def throughput_rows(sizes: Sequence[int], predicted: Mapping[int, float], measur
     return Rows("Samples per second", f"{told} samples per second.", Axis(0.0, longest), tuple(rows), legend)
 
 
-def histogram_plot(test: LoadTest, latencies_ms: Sequence[float], predicted: PredictedLoad | None) -> Plot | None:
+@lru_cache(maxsize=8)
+def histogram_plot(test: LoadTest, predicted: PredictedLoad | None) -> Plot | None:
     """Return how many requests took how long, with the bound and the percentile, predicted and measured.
 
     Latencies of an offline test only say when its samples had their turn.
     """
-    if test.kind == ScenarioKind.OFFLINE.value or not latencies_ms:
+    ordered = sorted(latencies_ms(test))
+    if test.kind == ScenarioKind.OFFLINE.value or not ordered:
         return None
     import numpy as np
 
-    ordered = sorted(latencies_ms)
     at_ms, name = percentile_of(ordered, test.percentile), percentile_name(test.percentile)
     there = None if predicted is None else predicted.at(test.percentile)
     expected = None if there is None else there.value

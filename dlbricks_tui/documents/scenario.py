@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterator
-from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
 from dlbricks_tui.documents.load_pictures import (
     FAILED,
     PASSED,
-    histogram_plot,
     percentiles_of,
     percentiles_plot,
     progress_plot,
@@ -349,12 +347,6 @@ def progress_words(job: LoadJob) -> str:
     answered, bound_ms = job.ordered_ms, job.order.scenario.bound_ms
     slower = 0 if bound_ms is None else len(answered) - bisect_right(answered, bound_ms)
     return progress_line(job.test, job.order.scenario, len(answered), slower, job.seconds)
-
-
-@lru_cache(maxsize=8)
-def histogram(test: LoadTest, predicted: PredictedLoad | None) -> Plot | None:
-    """Return the latencies of a stored test."""
-    return histogram_plot(test, latencies_ms(test), predicted)
 
 
 def _ended(job: LoadJob, scenario: Scenario) -> Iterator[Part]:

@@ -129,6 +129,10 @@ MEASURED = MeasuredLoad(
 )
 
 
+def latencies(*in_ms: int) -> str:
+    return pack_latencies([1_000_000 * it for it in in_ms])
+
+
 def test_percentiles_and_throughputs_are_predicted_beside_measured() -> None:
     check(
         "load-pictures",
@@ -139,10 +143,10 @@ def test_percentiles_and_throughputs_are_predicted_beside_measured() -> None:
             "no percentiles": percentiles_plot(None, None, 16.0),
             "throughput": throughput_rows((1, 2, 4), {1: 60.0, 4: 90.0}, {1: 55.0}),
             "no throughput": throughput_rows((1, 2), {}, {}),
-            "histogram": histogram_plot(load_test(bound_ms=3.5), [1.0, 1.0, 2.0, 4.0], PREDICTED),
-            "histogram without a bound": histogram_plot(load_test(bound_ms=None), [1.0, 2.0], None),
-            "no histogram": histogram_plot(load_test(kind="offline"), [1.0], None),
-            "nothing in it": histogram_plot(load_test(), [], None),
+            "histogram": histogram_plot(load_test(bound_ms=3.5, latencies=latencies(1, 1, 2, 4)), PREDICTED),
+            "histogram without a bound": histogram_plot(load_test(bound_ms=None, latencies=latencies(1, 2)), None),
+            "no histogram": histogram_plot(load_test(kind="offline"), None),
+            "nothing in it": histogram_plot(load_test(latencies=latencies()), None),
             "in progress": progress_plot([1.0, 2.0, 2.0, 9.0], [1.0, 2.0, 2.0, 9.0], 8, SERVER),
             "in progress without a bound": progress_plot(
                 [1.0] * 3, [1.0] * 3, 1, Scenario(kind=ScenarioKind.SINGLE, percentile=90.0)
