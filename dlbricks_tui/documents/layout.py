@@ -9,7 +9,6 @@ from typing import Any, NamedTuple
 
 from dlbricks_tui.documents.lines import (
     BLANK,
-    NAME_WIDTH,
     Line,
     Span,
     column,
@@ -288,6 +287,8 @@ def _narrowed(
 
 
 _INDENT = "    "
+# The room of the name of a fact.
+_LEAST_FACT = 11
 
 
 def laid_out(parts: Iterable[Part], width: int, look: Look = PANEL) -> Iterator[Line]:
@@ -305,7 +306,7 @@ def laid_out(parts: Iterable[Part], width: int, look: Look = PANEL) -> Iterator[
                 first = [Span(subject, "strong")][: len(subject)]
                 yield from wrapped(line(Span(f"{mark} ", style), *first, text), width)
             case Fact(name, text, remark, style):
-                named = column(name, max(NAME_WIDTH, longest), "muted")
+                named = column(name, max(_LEAST_FACT, longest), "muted")
                 yield from wrapped(line(named, Span(text, style), *[Span(remark, "muted")][: len(remark)]), width)
             case Names(names):
                 yield line(names_in(names, width))

@@ -183,6 +183,3 @@ def sparkline(values: Sequence[float], width: int) -> str:
         return _BLOCKS[0] * len(shown)
     step = (len(_BLOCKS) - 1) / (most - least)
     return "".join(_BLOCKS[round((value - least) * step)] for value in shown)
-
-
-NAME_WIDTH = 11
