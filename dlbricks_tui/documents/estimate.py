@@ -350,14 +350,13 @@ class EstimateDocument:
 
 
 def _measured(one: SystemEstimate, whole: Latency, *, is_changing: bool) -> BarFigure:
-    error, coverage, ends = one.error, one.estimate.coverage, (whole.low_ms, whole.high_ms)
-    if error is None or not coverage.measured or (coverage.predicted and is_changing):
-        # A prediction is compared once its bricks are measured.
-        return BarFigure("end to end", in_ms(whole.value_ms), whole.value_ms, *ends, ("measured",))
-    told = f"error {signed_percent(error)}"
-    return BarFigure(
-        "end to end", in_ms(whole.value_ms), whole.value_ms, *ends, (f"measured, {told}", told), error_style(error)
-    )
+    error, coverage, style = one.error, one.estimate.coverage, "muted"
+    remarks: tuple[str, ...] = ("measured",)
+    # A prediction is compared once its bricks are measured.
+    if error is not None and coverage.measured and not (coverage.predicted and is_changing):
+        told = f"error {signed_percent(error)}"
+        remarks, style = (f"measured, {told}", told), error_style(error)
+    return BarFigure("end to end", in_ms(whole.value_ms), *whole, remarks, style)
 
 
 def _share_columns(

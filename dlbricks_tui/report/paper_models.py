@@ -101,15 +101,10 @@ def repetition_section(contents: ReportContents) -> Section:
 def similarity_section(contents: ReportContents) -> Section:
     """Figure 7: the similarity of every two models."""
     jaccard, reported_models, name = contents.corpus.jaccard, contents.reported_models, "figure-7"
-    count = len(reported_models)
+    count, heading = len(reported_models), "Figure 7: similarity of models"
     if count < 2:
-        return Section(
-            "Figure 7: similarity of models",
-            name,
-            "The share of their unique layers that two models have in common.",
-            missing=("Similarity needs two models: name several with `--models`.",),
-        )
-
+        about = "The share of their unique layers that two models have in common."
+        return Section(heading, name, about, missing=("Similarity needs two models: name several with `--models`.",))
     rows = [(it.table1_id, it.name, *jaccard[row]) for row, it in enumerate(reported_models)]
     pairs = [jaccard[one][other] for one, other in combinations(range(count), 2)]
     told = f"Of {len(pairs):,} pairs of models, {pairs.count(0):,} share no layer and {pairs.count(1):,} share all."
@@ -117,7 +112,7 @@ def similarity_section(contents: ReportContents) -> Section:
     svg = drawing.draw(name, "Similarity of every two models", grid, says=f"A grid of models by models. {told}")
     columns = ("table1_id", "model", *(it.table1_id or it.name for it in reported_models))
     return Section(
-        "Figure 7: similarity of models",
+        heading,
         name,
         "The share of their unique layers that every two models have in common (Jaccard similarity): darker is more on "
         "a light page, brighter is more on a dark one.",
