@@ -39,7 +39,7 @@ from dlbricks_tui.store.index import label_of
 from dlbricks_tui.wording.answers import (
     answer_words,
     assumption,
-    bricks_words,
+    cutting_words,
     doubt_in_short,
     doubts_about,
     engine_remarks,
@@ -383,7 +383,5 @@ def _of_them(layers: int) -> str:
 
 def way_words(one: SystemEstimate) -> str:
     """Return where and how a model was measured: the system, the runtime, the level and the cutting."""
-    cutting = one.estimate.cutting
-    cut = "" if cutting.cut.value == "chain" else f"{cutting.cut.value} cut"
     words = execution_words(one.way.runtime, one.estimate.level)
-    return ", ".join(filter(None, [one.way.system, words, bricks_words(cutting.granularity), cut]))
+    return f"{one.way.system}, {words}, {cutting_words(one.estimate.cutting)}"

@@ -7,13 +7,12 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from dlbricks_tui.bricks.cutting import Cut, LayerOrder
 from dlbricks_tui.bricks.decomposition import Cutting, Decomposition, decompose
 from dlbricks_tui.bricks.regions import Leaf, Parallel, Repeat
 from dlbricks_tui.documents.lines import cut
 from dlbricks_tui.documents.outline import SMALLEST_MODULE, Outline, OutlineNode, shape_of
 from dlbricks_tui.documents.parts import BLANK_LINE, CellKind, Column, Part, Sentence, Table
-from dlbricks_tui.wording.answers import bricks_words, input_text, shape_text
+from dlbricks_tui.wording.answers import cutting_words, input_text, shape_text
 from dlbricks_tui.wording.numbers import PREDICTED, counted, milliseconds, percent
 
 if TYPE_CHECKING:
@@ -86,17 +85,9 @@ def _totals(decomposition: Decomposition) -> Iterator[Part]:
     counts = f"{bricks:,} unique ({percent(bricks / sequences, 1)})"
     unique = f"{counts}, {len(decomposition.suite):,} together with their neighbours"
     yield Sentence(graph.name, "heading")
-    yield Sentence(f"{graph.level.value} layers, {cutting_words(decomposition)}")
+    yield Sentence(f"{graph.level.value} layers, {cutting_words(decomposition.cutting)}")
     yield Sentence(f"{held}: {unique}")
     yield from (Sentence(f"input {input_text(entry)} {shape_text(entry.type)}") for entry in graph.inputs)
-
-
-def cutting_words(decomposition: Decomposition) -> str:
-    """Return how a model was cut."""
-    how = decomposition.cutting
-    cut = [] if how.cut is Cut.CHAIN else [f"cut {how.cut.value}"]
-    order = [] if how.order is LayerOrder.BRANCH else [f"order {how.order.value}"]
-    return ", ".join([bricks_words(how.granularity), *cut, *order])
 
 
 def _columns(width: int, times: Sequence[WrittenTime]) -> tuple[Column[TreeLine], ...]:

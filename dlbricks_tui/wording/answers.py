@@ -259,6 +259,13 @@ def bricks_words(granularity: int) -> str:
     return f"bricks of {'up to ' * (granularity > 1)}{counted(granularity, 'layer')}"
 
 
+def cutting_words(cutting: Cutting) -> str:
+    """Return how a model was cut: `bricks of up to 3 layers, cut overlap`, and in which order if that is unusual."""
+    cut = [] if cutting.cut.value == "chain" else [f"cut {cutting.cut.value}"]
+    order = [] if cutting.order.value == "branch" else [f"order {cutting.order.value}"]
+    return ", ".join([bricks_words(cutting.granularity), *cut, *order])
+
+
 def title_of(graph: LayerGraph, slow: SlowPart) -> str:
     """Return the titles of its layers: `conv 3x3 64 > pool 2x2`."""
     return " > ".join(layer_title(graph.layers[index]) for index in slow.part.layers)
