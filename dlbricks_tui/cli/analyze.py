@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 _WIDEST = 120
 # The picture, its legend and its sentence fit on one screen of 24 lines.
-_PICTURE_LINES = 23
+_PICTURE_LINES = 21
 
 
 def register(parser: Parser) -> None:
@@ -149,8 +149,8 @@ def _show(args: Arguments, found: Sequence[Analysis], kernels: Sequence[Sequence
         if args.roofline:
             none = "no roofline: the peaks of the system are not known for this number of threads and precision"
             plot = one.roofline
-            shown = Sentence(none) if plot is None else Plots((plot,), _PICTURE_LINES, plot.says)
-            show_parts([BLANK_LINE, shown], _WIDEST)
+            drawn = () if plot is None else (Plots((plot,), _PICTURE_LINES),)
+            show_parts([BLANK_LINE, *drawn, Sentence(none if plot is None else plot.says)], _WIDEST)
         if args.tree:
             _show_written_tree(args, each)
 

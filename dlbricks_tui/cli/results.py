@@ -41,7 +41,6 @@ run (id or its beginning), or filters of `dlbricks results list`. Several in one
 have to hold: 'onnxruntime threads=1'. The newest good result of each brick and model counts.
 """
 _SHOWN_PAIRS = 20
-_HISTOGRAM_WIDTH = 72
 _OWN, _PUBLISHED = "dlbricks", "dlbricks-2019"
 
 
@@ -188,13 +187,10 @@ def _show(found: ShownResult) -> None:
         title_of,
     )
 
-    width = data_console().width
     if found.test is not None:
-        from dlbricks_tui.documents.scenario import load_test_parts
-        from dlbricks_tui.wording.jobs import histogram_below
+        from dlbricks_tui.documents.scenario import latency_parts, load_test_parts
 
-        show_parts(load_test_parts(found.test))
-        write_lines(histogram_below(found.test, min(_HISTOGRAM_WIDTH, width)))
+        show_parts([*load_test_parts(found.test), *latency_parts(found.test)])
         if found.origin is not None:
             show_parts([BLANK_LINE, *origin_parts(found.origin, found.test.model)])
     elif found.selection is not None and found.brick:
@@ -203,7 +199,7 @@ def _show(found: ShownResult) -> None:
         # Lines that are copied are not wrapped.
         form = [] if found.canonical is None else [f"canonical form  {printable(found.canonical)}"]
         write_lines([f"brick           {found.brick}", *form, ""])
-        write_lines(list_lines(found.selection, OF_A_BRICK, width, OF_A_BRICK_GIVES_WAY))
+        write_lines(list_lines(found.selection, OF_A_BRICK, data_console().width, OF_A_BRICK_GIVES_WAY))
         show_parts([BLANK_LINE, *sample_parts(found.selection.result(newest))])
     elif found.selection is not None:
         result = found.selection.result(0)

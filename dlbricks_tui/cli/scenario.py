@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from dlbricks_tui.cli.jobs import detach
 from dlbricks_tui.cli.options import USUAL_RUNTIME, add_models_argument, estimate_options_of, values_of
-from dlbricks_tui.cli.output import data_console, narrate, narrate_once, show_parts, write_json, write_lines
+from dlbricks_tui.cli.output import narrate, narrate_once, show_parts, write_json
 from dlbricks_tui.cli.parser import Arguments, Parser, Status, Typed, UsageError
 from dlbricks_tui.cli.progress import signals_interrupt
 from dlbricks_tui.errors import UserError
@@ -183,20 +183,20 @@ def measure_shown(order: ScenarioOrder, session: Session, *, quiet: bool) -> Mea
 
 def _show(answer: ScenarioAnswer, measured: MeasuredTest | None, data: DataFolder, *, predicts: bool) -> None:
     # Loaded here: the JSON document needs no tables.
-    from dlbricks_tui.documents.load_pictures import predicted_plot
+    from dlbricks_tui.documents.load_pictures import server_plot
     from dlbricks_tui.documents.parts import BLANK_LINE, Plots
-    from dlbricks_tui.documents.scenario import scenario_parts, stored_parts
-    from dlbricks_tui.wording.jobs import histogram_below
+    from dlbricks_tui.documents.scenario import latency_parts, scenario_parts, stored_parts
 
     test = measured.test if measured is not None else answer.best_test or next(iter(answer.load_tests), None)
     prediction = answer.prediction if predicts else None
     logs = None if test is None else data.scenarios / test.uuid
     told = str(logs) if logs is not None and logs.is_dir() else ""
     show_parts(scenario_parts(answer, prediction, test, is_new=measured is not None, logs=told))
-    plot = None if prediction is None else predicted_plot(answer, None if measured is None else measured.tests)
+    points = [] if prediction is None else [(it.rate, it.latency_ms.value) for it in answer.curve()]
+    plot = server_plot(answer, points, None if measured is None else measured.tests) if points else None
     if plot is not None:
         show_parts([BLANK_LINE, Plots((plot,), _PICTURE_LINES)], _WIDEST)
     if test is not None:
-        write_lines(histogram_below(test, data_console().width))
+        show_parts(latency_parts(test))
     if measured is None:
         show_parts(stored_parts(answer))

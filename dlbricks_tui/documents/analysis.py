@@ -8,8 +8,8 @@ from functools import cached_property, partial
 from operator import itemgetter
 from typing import TYPE_CHECKING, NamedTuple
 
-from dlbricks_tui.analysis.bounds import speed_difference
-from dlbricks_tui.analysis.what_if import WhatIfKind
+from dlbricks_tui.analysis.bounds import BestMeasured, GroupTimes, speed_difference
+from dlbricks_tui.analysis.what_if import MeasuredGain, WhatIfKind
 from dlbricks_tui.api.analyses import (
     by_execution,
     groups_by_loss,
@@ -33,7 +33,7 @@ from dlbricks_tui.documents.parts import (
     each_fit,
     name_column,
 )
-from dlbricks_tui.documents.pictures import Axis, BarRow, LegendSign, Piece, Rows
+from dlbricks_tui.documents.pictures import Axis, BarRow, LegendSign, Piece, Plot, Rows
 from dlbricks_tui.documents.what_ifs import ShownWhatIf, roofline_plot, what_ifs_parts
 from dlbricks_tui.estimate.compositions import milliseconds as from_picoseconds
 from dlbricks_tui.models.graph import Level
@@ -54,13 +54,10 @@ from dlbricks_tui.wording.numbers import (
 )
 
 if TYPE_CHECKING:
-    from dlbricks_tui.analysis.bounds import BestMeasured, GroupTimes
     from dlbricks_tui.analysis.groups import MeasuredExecution
     from dlbricks_tui.analysis.kernels import TimedKernel
-    from dlbricks_tui.analysis.what_if import MeasuredGain
     from dlbricks_tui.api.analyses import ModelAnalysis, ModelRow
     from dlbricks_tui.api.analysing import Analysis
-    from dlbricks_tui.documents.pictures import Plot
 
 BEST = LegendSign(".", "best measured", "bar", "█")
 GAP_PARTS = (
@@ -105,20 +102,6 @@ BOUNDS: tuple[Bound, ...] = (
     Bound("roofline", "ROOFLINE", "x ROOFLINE", lambda it: it.roofline_ms, "arithmetic and bytes over the peaks"),
 )
 _OF_BEST = ("best measured", "best, longest path")
-
-
-class GapPart(NamedTuple):
-    """A part of a gap."""
-
-    sign: LegendSign
-    latency_ms: float | None
-    # Of the best and all parts together; None if the part is unknown.
-    share: float | None
-
-    @property
-    def text(self) -> str:
-        """The latency with its unit, and a dash where it is unknown."""
-        return or_dash(in_ms, self.latency_ms)
 
 
 @dataclass(frozen=True, eq=False)
@@ -227,34 +210,31 @@ class AnalysisDocument:
                 yield Sentence(f"{_short_name(one)} was measured when {speed}: measure both in one run", "warn")
 
     @property
-    def gap_parts(self) -> tuple[GapPart, ...]:
-        """The parts of the gap above the best; none if the best is unknown."""
-        gap, best = self.found.gap, self.found.best
-        if gap is None or best is None:
+    def gap_parts(self) -> tuple[tuple[LegendSign, float | None], ...]:
+        """The latencies of the parts of the gap above the best, as far as they are known; none without a best."""
+        gap = self.found.gap
+        if gap is None or self.found.best is None:
             return ()
-        parts_ms = gap.slower_layers_ms, gap.conversions_ms, gap.unexplained_ms
-        whole_ms = best.latency_ms + sum(max(0.0, ms or 0.0) for ms in parts_ms)
-        return tuple(
-            GapPart(sign, ms, None if ms is None or not whole_ms else ms / whole_ms)
-            for sign, ms in zip(GAP_PARTS, parts_ms, strict=True)
-        )
+        return tuple(zip(GAP_PARTS, (gap.slower_layers_ms, gap.conversions_ms, gap.unexplained_ms), strict=True))
 
     def gap(self, *, with_bar: bool = False) -> Iterator[Part]:
         """Yield the size of the gap and its parts, with a bar where there is no picture of them."""
-        gap, parts = self.found.gap, self.gap_parts
+        gap, best, parts = self.found.gap, self.found.best, self.gap_parts
         if gap is None:
             return
         against = "the end-to-end latency"
         if gap.unexplained_ms is None:
             against = "the estimate, as nothing is timed end to end"
         yield Sentence(f"gap to the best: {in_ms(gap.total_ms)} of {against}", "heading")
+        # The shares are those of the best and all parts together.
+        whole_ms = (0.0 if best is None else best.latency_ms) + sum(max(0.0, ms or 0.0) for _, ms in parts)
         if with_bar:
-            bar = "".join(it.sign.mark * round(max(0.0, it.share or 0.0) * _BAR) for it in parts)
+            bar = "".join(sign.mark * round(max(0.0, ms or 0.0) / (whole_ms or 1.0) * _BAR) for sign, ms in parts)
             yield Sentence(f"[{bar.rjust(_BAR, BEST.mark)}]")
         rows = []
-        for it in parts:
-            remarks = () if it.share is None else (f"{signed_percent(it.share):>7}",)
-            rows.append(BarFigure(f"{it.sign.mark} {it.sign.name}", it.text, remarks=remarks, style=it.sign.style))
+        for sign, ms in parts:
+            remarks = () if ms is None or not whole_ms else (f"{signed_percent(ms / whole_ms):>7}",)
+            rows.append(BarFigure(f"{sign.mark} {sign.name}", or_dash(in_ms, ms), remarks=remarks, style=sign.style))
         yield Figures(tuple(rows))
 
     @property
@@ -262,7 +242,7 @@ class AnalysisDocument:
         """The best and the parts of the gap above it as a sentence."""
         if self.found.best is None:
             return "Not all layers were measured, so there is no best yet."
-        told = [f"{it.sign.name} {it.text}" for it in self.gap_parts if (it.latency_ms or 0.0) >= _LEAST_TOLD_MS]
+        told = [f"{sign.name} {in_ms(ms)}" for sign, ms in self.gap_parts if ms and ms >= _LEAST_TOLD_MS]
         above = f"above it are {', '.join(told)}" if told else "there is no gap above it"
         return f"The best measured takes {in_ms(self.found.best.latency_ms)}; {above}."
 
@@ -273,7 +253,7 @@ class AnalysisDocument:
         if not known:
             return None
         best = [] if self.found.best is None else [(BEST, self.found.best.latency_ms)]
-        parts = [*best, *((it.sign, it.latency_ms or 0.0) for it in self.gap_parts)]
+        parts = [*best, *((sign, ms or 0.0) for sign, ms in self.gap_parts)]
         told = [(sign, ms) for sign, ms in parts if ms > 0]
         rows = []
         for place, it in enumerate(known):
@@ -338,7 +318,7 @@ def stacked(parts: Sequence[tuple[LegendSign, float]]) -> tuple[Piece, ...]:
     pieces, low, high = [], 0.0, 0.0
     for sign, value in parts:
         begin = high if value > 0 else low + value
-        pieces.append(Piece(begin, begin + abs(value), sign.mark, sign.block, sign.style))
+        pieces.append(sign.piece(begin, begin + abs(value)))
         low, high = low + min(0.0, value), high + max(0.0, value)
     # The widest last, so that its neighbours do not hide a small part between them.
     return tuple(sorted(pieces, key=lambda it: it.low - it.high))

@@ -18,12 +18,11 @@ from dlbricks_tui.documents.parts import (
     Heading,
     Part,
     Sentence,
-    SideBySide,
     Table,
     name_column,
     word_column,
 )
-from dlbricks_tui.documents.pictures import Axis, BarRow, LegendSign, Mark, Piece, Rows
+from dlbricks_tui.documents.pictures import Axis, BarRow, LegendSign, Mark, Rows
 from dlbricks_tui.evaluations.evaluation import SHORT_HASH
 from dlbricks_tui.printable import printable
 from dlbricks_tui.runtime.traits import runtime_title
@@ -98,12 +97,19 @@ def difference_parts(found: ComparedTwo) -> Iterator[Part]:
     """Yield the circumstances that differ, and remarks."""
     yield Heading("What else differs")
     if found.differences:
-        yield SideBySide(tuple((name, one or "-", other or "-") for name, (one, other) in found.differences.items()))
+        yield Table(_DIFFERENCE_COLUMNS, list(found.differences.items()))
     else:
         yield Sentence("nothing that the store tells")
     if found.remarks:
         yield BLANK_LINE
         yield from map(Sentence, found.remarks)
+
+
+_DIFFERENCE_COLUMNS: tuple[Column[tuple[str, tuple[str, str]]], ...] = (
+    Column("", lambda it: it[0], CellKind.NAME, "muted"),
+    Column("A", lambda it: it[1][0] or "-", CellKind.SENTENCE),
+    Column("B", lambda it: it[1][1] or "-", CellKind.SENTENCE),
+)
 
 
 def part_columns(found: ComparedTwo) -> tuple[Column[ComparedPart], ...]:
@@ -187,10 +193,10 @@ def pair_columns(pairs: Sequence[ComparedPair]) -> tuple[Column[ComparedPair], .
     )
 
 
-_BAR, _BLOCK = "=", "█"
-_BOUND = "|"
-_MORE, _MORE_BLOCK = "+", "▓"
-_LESS, _LESS_BLOCK = "-", "░"
+_BAR = LegendSign("=", "", "bar", "█")
+_BOUND = LegendSign("|", "95 % interval", "strong")
+_MORE = LegendSign("+", "B takes longer", "bad", "▓")
+_LESS = LegendSign("-", "B takes less", "good", "░")
 # The largest differences; the others are one step.
 _MOST_STEPS = 7
 # Parts that make up all but this share of both latencies explain the difference.
@@ -206,8 +212,8 @@ def latencies_picture(found: ComparedTwo) -> Rows:
     rows = []
     for letter, side in sides:
         style = "good" if letter == faster else "bar"
-        bounds = tuple(Mark(bound, _BOUND, "strong") for bound in side.interval)
-        bar = (Piece(0.0, side.ms, _BAR, _BLOCK, style),)
+        bounds = tuple(Mark(bound, _BOUND.mark, _BOUND.style) for bound in side.interval)
+        bar = (_BAR.piece(0.0, side.ms, style),)
         rows.append(BarRow(f"{letter} {side.name}", bar, bounds, in_ms(side.ms), style if faster == letter else "text"))
     steps = _steps(found)
     rows += steps
@@ -215,12 +221,11 @@ def latencies_picture(found: ComparedTwo) -> Rows:
         *(max(side.ms, side.interval[1]) for _, side in sides), *(it.high for row in steps for it in row.pieces)
     )
     says = ", ".join(f"{letter} {in_ms(side.ms)} ({side.how})" for letter, side in sides)
-    meanings = [LegendSign(_BOUND, "95 % interval", "strong")]
-    if steps:
-        says += f", {_said(found)}" if faster else ""
-        meanings.append(LegendSign(_MORE, "B takes longer", "bad", _MORE_BLOCK))
-        meanings.append(LegendSign(_LESS, "B takes less", "good", _LESS_BLOCK))
-    return Rows("ms, shorter is better", f"{says}.", Axis(0.0, longest), tuple(rows), tuple(meanings))
+    meanings = (_BOUND, *((_MORE, _LESS) if steps else ()))
+    if steps and faster:
+        largest = max(found.parts, key=lambda it: abs(it.difference_ms))
+        says += f", most of all by {largest.name} ({signed_ms(largest.difference_ms)})"
+    return Rows("ms, shorter is better", f"{says}.", Axis(0.0, longest), tuple(rows), meanings)
 
 
 def _steps(found: ComparedTwo) -> list[BarRow]:
@@ -235,16 +240,11 @@ def _steps(found: ComparedTwo) -> list[BarRow]:
     for name, difference in [*named, ("all else", rest)]:
         end = begin + difference
         if abs(difference) > _SMALLEST:
-            sign, block, style = (_MORE, _MORE_BLOCK, "bad") if difference > 0 else (_LESS, _LESS_BLOCK, "good")
-            piece = Piece(max(0.0, min(begin, end)), max(0.0, begin, end), sign, block, style)
+            sign = _MORE if difference > 0 else _LESS
+            piece = sign.piece(max(0.0, min(begin, end)), max(0.0, begin, end))
             rows.append(BarRow(name, (piece,), text=signed_ms(difference), style="muted"))
         begin = end
     return rows
-
-
-def _said(found: ComparedTwo) -> str:
-    largest = max(found.parts, key=lambda it: abs(it.difference_ms))
-    return f"most of all by {largest.name} ({signed_ms(largest.difference_ms)})"
 
 
 def results_parts(result: EvaluationResult) -> Iterator[Part]:

@@ -20,7 +20,7 @@ from dlbricks_tui.documents.parts import (
 )
 from dlbricks_tui.runtime.traits import runtime_title
 from dlbricks_tui.runtime.variant import stated_kernels, stated_threads, threads_in_words
-from dlbricks_tui.wording.numbers import counted, percent, signed_percent, task_words
+from dlbricks_tui.wording.numbers import counted, or_dash, percent, signed_percent, task_words
 
 if TYPE_CHECKING:
     from dlbricks_tui.api.model_reading import GroupAccuracy
@@ -148,12 +148,9 @@ def granularity_columns(found: Sequence[GroupAccuracy]) -> tuple[Column[GroupAcc
     def where(it: GroupAccuracy) -> str:
         return ", ".join(word for word in (*_words_of(it.group.way), it.measured) if word and word not in common)
 
-    def speedup(it: GroupAccuracy) -> str:
-        return "-" if it.accuracy.speedup is None else f"{it.accuracy.speedup:.2f}x"
-
     return (
         Column("bricks of", lambda it: counted(it.group.granularity, "layer"), style="strong"),
-        Column("speed-up", speedup, style="strong"),
+        Column("speed-up", lambda it: or_dash("{:.2f}x".format, it.accuracy.speedup), style="strong"),
         bar_column(lambda it: (it.accuracy.speedup or 0.0) / most if most else 0.0),
         Column("error", lambda it: percent(it.accuracy.mean_absolute_error, 1), style="strong"),
         Column("worst", lambda it: signed_percent(it.accuracy.worst_error)),

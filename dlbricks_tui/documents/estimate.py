@@ -38,7 +38,7 @@ from dlbricks_tui.store.index import label_of
 from dlbricks_tui.wording.answers import (
     answer_words,
     assumption,
-    bricks_words,
+    cutting_words,
     doubt_in_short,
     doubts_about,
     engine_remarks,
@@ -47,7 +47,6 @@ from dlbricks_tui.wording.answers import (
     name_of,
     named_in_commands,
     parallel_sentences,
-    sign_of_part,
     slowest_in_words,
     title_of,
 )
@@ -93,25 +92,20 @@ class EstimateDocument:
 
     def whole(self) -> Iterator[Part]:
         """Yield all of it."""
-        one, found = self.one, self.one.estimate
-        if found.obstacle or found.composed is not None or one.end_to_end is not None:
+        one, found, whole = self.one, self.one.estimate, self.one.end_to_end
+        is_known = found.composed is not None or whole is not None
+        if found.obstacle or is_known:
             yield from self.heading()
             yield BLANK_LINE
-        if not found.obstacle:
-            if found.composed is not None or one.end_to_end is not None:
-                yield Sentence(answer_words(one, chosen=self.is_chosen), "strong")
-                yield BLANK_LINE
-        else:
-            if one.figure is not None:
-                yield Sentence(answer_words(one, chosen=self.is_chosen), "strong")
-                yield BLANK_LINE
+        if is_known:
+            yield Sentence(answer_words(one, chosen=self.is_chosen), "strong")
+            yield BLANK_LINE
+        if found.obstacle:
             yield Sentence(f"no estimate is possible: {found.obstacle}")
-            if one.end_to_end is not None:
-                yield Sentence(
-                    f"end to end: {in_ms(one.end_to_end.value_ms)}, measured ({variant_in_words(one.variant)})"
-                )
+            if whole is not None:
+                yield Sentence(f"end to end: {in_ms(whole.value_ms)}, measured ({variant_in_words(one.variant)})")
                 yield from map(Sentence, engine_remarks([one]))
-        if found.composed is not None and not found.obstacle:
+        elif found.composed is not None:
             yield from self.compositions()
             yield from map(Sentence, engine_remarks([one]))
             yield from map(Sentence, filter(None, [assumption(self.graph.inputs)]))
@@ -314,7 +308,7 @@ class EstimateDocument:
                 Column("name", lambda it: name_of(self.graph, it), CellKind.NAME, "muted", is_optional=True),
                 Column(
                     "latency",
-                    lambda it: f"{sign_of_part(it)}{in_ms(it.latency_ms)}",
+                    lambda it: f"{PREDICTED if it.part.predicted else ''}{in_ms(it.latency_ms)}",
                     style=lambda it: "warn" if it.part.predicted else "strong",
                 ),
                 Column("share", lambda it: percent(it.share, 1)),
@@ -355,14 +349,13 @@ class EstimateDocument:
 
 
 def _measured(one: SystemEstimate, whole: Latency, *, is_changing: bool) -> BarFigure:
-    error, coverage, ends = one.error, one.estimate.coverage, (whole.low_ms, whole.high_ms)
-    if error is None or not coverage.measured or (coverage.predicted and is_changing):
-        # A prediction is compared once its bricks are measured.
-        return BarFigure("end to end", in_ms(whole.value_ms), whole.value_ms, *ends, ("measured",))
-    told = f"error {signed_percent(error)}"
-    return BarFigure(
-        "end to end", in_ms(whole.value_ms), whole.value_ms, *ends, (f"measured, {told}", told), error_style(error)
-    )
+    error, coverage, style = one.error, one.estimate.coverage, "muted"
+    remarks: tuple[str, ...] = ("measured",)
+    # A prediction is compared once its bricks are measured.
+    if error is not None and coverage.measured and not (coverage.predicted and is_changing):
+        told = f"error {signed_percent(error)}"
+        remarks, style = (f"measured, {told}", told), error_style(error)
+    return BarFigure("end to end", in_ms(whole.value_ms), *whole, remarks, style)
 
 
 def _share_columns(
@@ -389,7 +382,5 @@ def _of_them(layers: int) -> str:
 
 def way_words(one: SystemEstimate) -> str:
     """Return where and how a model was measured: the system, the runtime, the level and the cutting."""
-    cutting = one.estimate.cutting
-    cut = "" if cutting.cut.value == "chain" else f"{cutting.cut.value} cut"
     words = execution_words(one.way.runtime, one.estimate.level)
-    return ", ".join(filter(None, [one.way.system, words, bricks_words(cutting.granularity), cut]))
+    return f"{one.way.system}, {words}, {cutting_words(one.estimate.cutting)}"

@@ -6,7 +6,7 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from dlbricks_tui.documents.parts import BLANK_LINE, CellKind, Column, Part, Sentence, Table, bar_column, name_column
-from dlbricks_tui.documents.pictures import Axis, BarRow, LegendSign, Mark, Piece, Rows
+from dlbricks_tui.documents.pictures import Axis, BarRow, LegendSign, Mark, Rows
 from dlbricks_tui.fleet.request import FleetHostState, HostChanged
 from dlbricks_tui.wording.answers import runtime_words
 from dlbricks_tui.wording.jobs import WORKING
@@ -236,7 +236,8 @@ def hosts_sentence(model: FleetModel) -> str:
     return f"{words}; the order is {'sure' if model.settled else 'not sure yet'}."
 
 
-_MEASURED, _PREDICTED = ("=", "█"), (PREDICTED, "░")
+_MEASURED = LegendSign("=", "measured", "bar", "█")
+_PREDICTED = LegendSign(PREDICTED, "predicted in part", "accent", "░")
 
 
 def hosts_picture(model: FleetModel) -> Rows | None:
@@ -246,16 +247,13 @@ def hosts_picture(model: FleetModel) -> Rows | None:
         return None
     fastest, rows = fastest_hosts(model), []
     for it in found:
-        (mark, block), usual = (_PREDICTED, "accent") if it.predicted_layers else (_MEASURED, "bar")
-        style, said = ("good", "good") if it.host in fastest else (usual, "text")
+        sign, style = _PREDICTED if it.predicted_layers else _MEASURED, "good" if it.host in fastest else ""
         ends = ((it.low_ms, "["), (it.high_ms, "]"))
-        marks = tuple(Mark(value, sign, "text") for value, sign in ends if value is not None)
+        marks = tuple(Mark(value, end, "text") for value, end in ends if value is not None)
         price = "" if it.dollars_per_million is None else f", {dollars(it)} a million"
-        bar = (Piece(0.0, it.sequential_ms or 0.0, mark, block, style),)
-        rows.append(BarRow(it.host, bar, marks, f"{latency_on(it)}{price}", said))
+        bar = (sign.piece(0.0, it.sequential_ms or 0.0, style),)
+        rows.append(BarRow(it.host, bar, marks, f"{latency_on(it)}{price}", style or "text"))
     longest_ms = max(it.high_ms or it.sequential_ms or 0.0 for it in found)
-    legend = [LegendSign(_MEASURED[0], "measured", "bar", _MEASURED[1])]
-    if any(it.predicted_layers for it in found):
-        legend.append(LegendSign(_PREDICTED[0], "predicted in part", "accent", _PREDICTED[1]))
-    legend.append(LegendSign("[ ]", "95 % interval", "text"))
-    return Rows("ms, shorter is better", hosts_sentence(model), Axis(0.0, longest_ms), tuple(rows), tuple(legend))
+    predicted = (_PREDICTED,) if any(it.predicted_layers for it in found) else ()
+    legend = (_MEASURED, *predicted, LegendSign("[ ]", "95 % interval", "text"))
+    return Rows("ms, shorter is better", hosts_sentence(model), Axis(0.0, longest_ms), tuple(rows), legend)

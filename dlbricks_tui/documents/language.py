@@ -62,7 +62,7 @@ if TYPE_CHECKING:
 
 # A smaller share of the time is not mentioned.
 _LEAST_COVERAGE = 0.005
-_PLOT_LINES = 14
+_PLOT_LINES = 12
 # The room above the highest point, and beside the first and the last one.
 _ABOVE, _BESIDE = 1.1, 1.3
 # Bounds and intervals that are higher would press all points to the ground.
@@ -94,7 +94,8 @@ def language_parts(answer: LanguageAnswer, *, on_screen: bool = False) -> Iterat
     yield from _figures_parts(answer)
     if not on_screen and (plots := language_plots(answer)):
         yield BLANK_LINE
-        yield Plots(plots, _PLOT_LINES, " ".join(it.says for it in plots))
+        yield Plots(plots, _PLOT_LINES)
+        yield Sentence(" ".join(it.says for it in plots))
     yield from _shares(answer)
 
 

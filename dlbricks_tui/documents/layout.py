@@ -5,11 +5,10 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import zip_longest
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from dlbricks_tui.documents.lines import (
     BLANK,
-    NAME_WIDTH,
     Line,
     Span,
     column,
@@ -25,22 +24,20 @@ from dlbricks_tui.documents.lines import (
 from dlbricks_tui.documents.parts import (
     BarFigure,
     CellKind,
+    Column,
     Fact,
     Figures,
     Grid,
     Heading,
     MarkedSentence,
     Names,
+    Part,
     Plots,
     Sentence,
-    SideBySide,
     Table,
 )
 from dlbricks_tui.wording.numbers import percent
 from dlbricks_tui.wording.plain_text import bar
-
-if TYPE_CHECKING:
-    from dlbricks_tui.documents.parts import Column, Part
 
 
 class Look(NamedTuple):
@@ -136,7 +133,8 @@ class TableLayout:
 
     def __init__(self, table: Table[Any], width: int, look: Look = PANEL) -> None:
         self._table, self._look, self._width = table, look, width
-        self._missing = [table.missing(row) for row in table.rows]
+        # Why a row has no figures, and the command that measures them.
+        self._missing = [(f"{_GAP}{it[0]}", it[1]) if (it := table.missing(row)) else None for row in table.rows]
         self._cells: list[Sequence[str]] = [
             tuple(
                 "" if missing and not it.is_key else str(it.cell(row))
@@ -183,12 +181,12 @@ class TableLayout:
     def row(self, index: int, words: Sequence[str] = ()) -> Line:
         """Return a row in one line, with these words highlighted in its names; it may be too long without figures."""
         cells = self._line(index, self._texts(index), words)
-        return (*cells, *(Span(text) for text in self._told(index)))
+        return (*cells, *(Span(text) for text in self._missing[index] or ()))
 
     def lines(self, index: int) -> Iterator[Line]:
         """Yield the lines of a row, more than one where a sentence wraps, or where its figures are missing."""
-        if self._missing[index] is not None:
-            cells, (reason, command) = self._line(index, self._texts(index)), self._told(index)
+        if (missing := self._missing[index]) is not None:
+            cells, (reason, command) = self._line(index, self._texts(index)), missing
             if width_of((*cells, Span(reason), Span(command))) <= self._width:
                 yield (*cells, Span(reason), Span(command))
                 return
@@ -205,11 +203,6 @@ class TableLayout:
             for it, text, width in columns
         ]
         yield from (self._line(index, each) for each in zip_longest(*texts, fillvalue=""))
-
-    def _told(self, index: int) -> tuple[str, ...]:
-        """Return why a row has no figures, and the command that measures them; nothing if it has them."""
-        missing = self._missing[index]
-        return () if missing is None else (f"{_GAP}{missing[0]}", missing[1])
 
     def _texts(self, index: int) -> list[str]:
         row, look = self._table.rows[index], self._look
@@ -294,6 +287,8 @@ def _narrowed(
 
 
 _INDENT = "    "
+# The room of the name of a fact.
+_LEAST_FACT = 11
 
 
 def laid_out(parts: Iterable[Part], width: int, look: Look = PANEL) -> Iterator[Line]:
@@ -311,7 +306,7 @@ def laid_out(parts: Iterable[Part], width: int, look: Look = PANEL) -> Iterator[
                 first = [Span(subject, "strong")][: len(subject)]
                 yield from wrapped(line(Span(f"{mark} ", style), *first, text), width)
             case Fact(name, text, remark, style):
-                named = column(name, max(NAME_WIDTH, longest), "muted")
+                named = column(name, max(_LEAST_FACT, longest), "muted")
                 yield from wrapped(line(named, Span(text, style), *[Span(remark, "muted")][: len(remark)]), width)
             case Names(names):
                 yield line(names_in(names, width))
@@ -319,18 +314,14 @@ def laid_out(parts: Iterable[Part], width: int, look: Look = PANEL) -> Iterator[
                 yield from _figure_lines(part, width, look)
             case Table():
                 yield from table_lines(part, width, look)
-            case SideBySide(values):
-                yield from _side_by_side(values, width)
             case Grid(names, shares):
                 yield from grid_lines(names, shares, width, look.shades)
-            case Plots(plots, lines, sentence):
+            case Plots(plots, lines):
                 # Loaded here: few documents have plots.
                 from dlbricks_tui.documents import pictures
 
-                said = wrapped(line(sentence), width) if sentence else []
                 room, beside = max(pictures.LEAST_WIDTH * len(plots), width), (*plots[1:], None)[0]
-                yield from pictures.drawn(plots[0], room, lines - len(said), fine=False, beside=beside)
-                yield from said
+                yield from pictures.drawn(plots[0], room, lines, fine=False, beside=beside)
             case _:
                 yield from wrapped(part.line, width)
         is_first = False
@@ -375,19 +366,6 @@ def _interval_bar(it: BarFigure, longest: float, width: int, look: Look) -> Line
         Span(look.above * (high - middle), "bar"),
         Span(" " * (width - high)),
     )
-
-
-def _side_by_side(rows: Sequence[tuple[str, str, str]], width: int) -> Iterator[Line]:
-    """Yield a line for each name with two values, or two lines where one is too short."""
-    names = max(len(name) for name, _, _ in rows)
-    first = min(max(len(one) for _, one, _ in rows), max(12, (width - names) // 2 - len(_GAP)))
-    for name, one, other in rows:
-        named = column(name, names + len(_GAP), "muted")
-        if len(one) <= first and names + first + len(other) + 2 * len(_GAP) <= width:
-            yield line(named, column(one, first + len(_GAP)), other)
-        else:
-            yield from wrapped(line(named, f"A {one}"), width)
-            yield from wrapped(line(named._replace(text=" " * len(named.text)), f"B {other}"), width)
 
 
 def table_lines(table: Table[Any], width: int, look: Look = PANEL) -> Iterator[Line]:

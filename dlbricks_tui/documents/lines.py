@@ -115,11 +115,6 @@ def number_column(text: str, width: int, style: str = "text") -> Span:
     return cell._replace(text=" " * min(1, width) + cell.text)
 
 
-def titles(*columns: tuple[str, int]) -> Line:
-    """Return the titles of right-aligned columns of these widths."""
-    return tuple(column(text, width, "muted", right=True) for text, width in columns)
-
-
 def bar(share: float, width: int, track: str = " ") -> Line:
     """Return a share as a bar, to an eighth of a cell; any positive share is visible."""
     drawn = bar_text(share, width)
@@ -188,11 +183,3 @@ def sparkline(values: Sequence[float], width: int) -> str:
         return _BLOCKS[0] * len(shown)
     step = (len(_BLOCKS) - 1) / (most - least)
     return "".join(_BLOCKS[round((value - least) * step)] for value in shown)
-
-
-NAME_WIDTH = 11
-
-
-def fact(name: str, *parts: str | Span) -> Line:
-    """Return a line with a name and a value; a long name takes more room."""
-    return line(column(name, max(NAME_WIDTH, cell_len(name) + 1), "muted"), *parts)

@@ -4,17 +4,24 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_right
-from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
-from dlbricks_tui.documents.pictures import Axis, BarRow, LegendSign, Piece, Plot, Rows, Series, StraightLine
+from dlbricks_tui.documents.pictures import Axis, BarRow, LegendSign, Plot, Rows, Series, StraightLine
 from dlbricks_tui.scenarios.kinds import ScenarioKind
-from dlbricks_tui.scenarios.scenario import percentile_ms, percentile_of
+from dlbricks_tui.scenarios.scenario import (
+    LoadTestDone,
+    PredictedLoad,
+    Scenario,
+    latencies_ms,
+    percentile_ms,
+    percentile_of,
+)
 from dlbricks_tui.wording.jobs import in_us, percentile_name, rate_in_words
 from dlbricks_tui.wording.numbers import PREDICTED, counted, milliseconds, percent
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from dlbricks_tui.api.scenarios import ScenarioAnswer
     from dlbricks_tui.scenarios.scenario import LoadFigures, LoadTestDone, PredictedLoad, Scenario
@@ -69,33 +76,32 @@ def percentiles_plot(
 
 def throughput_rows(sizes: Sequence[int], predicted: Mapping[int, float], measured: Mapping[int, float]) -> Rows | None:
     """Return the samples per second of each batch size as bars, measured ones where there are any."""
+    legend = (LegendSign("=", "measured", "bar", "█"), LegendSign(PREDICTED, "predicted", "accent", "░"))
     rows = []
     for size in sizes:
         is_measured = size in measured
         value = measured.get(size, predicted.get(size))
-        if value is None:
-            continue
-        mark, block, style = ("=", "█", "bar") if is_measured else (PREDICTED, "░", "accent")
-        text = f"{'' if is_measured else PREDICTED}{milliseconds(value)}"
-        rows.append(BarRow(f"batch {size}", (Piece(0.0, value, mark, block, style),), text=text))
+        if value is not None:
+            text = f"{'' if is_measured else PREDICTED}{milliseconds(value)}"
+            rows.append(BarRow(f"batch {size}", (legend[not is_measured].piece(0.0, value),), text=text))
     if not rows:
         return None
     told = "; ".join(f"{row.name}: {row.text}" for row in rows)
-    legend = (LegendSign("=", "measured", "bar", "█"), LegendSign(PREDICTED, "predicted", "accent", "░"))
     longest = max(row.pieces[0].high for row in rows)
     return Rows("Samples per second", f"{told} samples per second.", Axis(0.0, longest), tuple(rows), legend)
 
 
-def histogram_plot(test: LoadTest, latencies_ms: Sequence[float], predicted: PredictedLoad | None) -> Plot | None:
+@lru_cache(maxsize=8)
+def histogram_plot(test: LoadTest, predicted: PredictedLoad | None) -> Plot | None:
     """Return how many requests took how long, with the bound and the percentile, predicted and measured.
 
     Latencies of an offline test only say when its samples had their turn.
     """
-    if test.kind == ScenarioKind.OFFLINE.value or not latencies_ms:
+    ordered = sorted(latencies_ms(test))
+    if test.kind == ScenarioKind.OFFLINE.value or not ordered:
         return None
     import numpy as np
 
-    ordered = sorted(latencies_ms)
     at_ms, name = percentile_of(ordered, test.percentile), percentile_name(test.percentile)
     there = None if predicted is None else predicted.at(test.percentile)
     expected = None if there is None else there.value
@@ -181,101 +187,78 @@ class MeasuredRate(NamedTuple):
     passed: bool
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LoadCurve:
-    """Latencies of a server at different rates, predicted and measured."""
+def server_plot(
+    answer: ScenarioAnswer,
+    predicted: Sequence[LoadPoint],
+    ended: Sequence[LoadTestDone] | None = None,
+    running: LoadPoint | None = None,
+) -> Plot | None:
+    """Return the latency of a server by the rate, predicted and in tests; None for other kinds, or if nothing is known.
 
-    predicted: Sequence[LoadPoint] = ()
-    bound_ms: float | None = None
-    # The predicted highest rate within the bound, and the latency of the percentile there, if it is known.
-    highest: float | None = None
-    highest_ms: float | None = None
-    tests: Sequence[MeasuredRate] = ()
-    # The test in progress, with its latency so far.
-    running: LoadPoint | None = None
-
-    @classmethod
-    def of(
-        cls,
-        answer: ScenarioAnswer,
-        predicted: Sequence[LoadPoint],
-        ended: Sequence[LoadTestDone] | None = None,
-        running: LoadPoint | None = None,
-    ) -> LoadCurve:
-        """Return the predicted points, the bound and the highest rate of an answer, and tests.
-
-        These are the tests of a measurement that have ended; without one the stored ones.
-        """
-        if ended is None:
-            found = [(it.rate, percentile_ms(it), it.valid) for it in answer.stored_tests]
-        else:
-            found = [(it.rate, it.percentile_ms, it.passed) for it in ended]
-        scenario, expected = answer.scenario, answer.prediction
-        expected = expected if expected is not None and expected.valid and scenario.rate is None else None
-        there = None if expected is None else expected.at(scenario.percentile)
-        return cls(
-            predicted=predicted,
-            bound_ms=scenario.bound_ms,
-            highest=None if expected is None else expected.per_second.value,
-            highest_ms=None if there is None else there.value,
-            tests=[MeasuredRate(rate, latency_ms, passed) for rate, latency_ms, passed in found if rate is not None],
-            running=running,
-        )
-
-    @property
-    def points(self) -> Sequence[LoadPoint]:
-        """All points that are drawn."""
-        return [*self.predicted, *((it.rate, it.latency_ms) for it in self.tests), *filter(None, [self.running])]
-
-
-def predicted_plot(answer: ScenarioAnswer, ended: Sequence[LoadTestDone] | None) -> Plot | None:
-    """Return the predicted latency of a server against the rate, with tests; None for other kinds, or without any."""
-    points = answer.curve()
-    if answer.scenario.kind is not ScenarioKind.SERVER or not points:
+    These are the tests of a measurement that have ended, and the one in progress; without one the stored ones.
+    """
+    if ended is None:
+        found = [(it.rate, percentile_ms(it), it.valid) for it in answer.stored_tests]
+    else:
+        found = [(it.rate, it.percentile_ms, it.passed) for it in ended]
+    tests = [MeasuredRate(rate, latency_ms, passed) for rate, latency_ms, passed in found if rate is not None]
+    if answer.scenario.kind is not ScenarioKind.SERVER or not (predicted or tests or running):
         return None
-    return load_plot(LoadCurve.of(answer, [(it.rate, it.latency_ms.value) for it in points], ended), answer.scenario)
+    scenario, expected = answer.scenario, answer.prediction
+    is_sought = expected is not None and expected.valid and scenario.rate is None
+    return load_plot(scenario, predicted, expected if is_sought else None, tests, running)
 
 
-def load_plot(curve: LoadCurve, scenario: Scenario) -> Plot:
-    """Return the latency of a percentile by requests per second."""
+def load_plot(
+    scenario: Scenario,
+    predicted: Sequence[LoadPoint] = (),
+    expected: PredictedLoad | None = None,
+    tests: Sequence[MeasuredRate] = (),
+    running: LoadPoint | None = None,
+) -> Plot:
+    """Return the latency of a percentile by requests per second; `expected` has the highest rate within the bound."""
+    bound_ms, name = scenario.bound_ms, percentile_name(scenario.percentile)
+    measured = [*((it.rate, it.latency_ms) for it in tests), *filter(None, [running])]
+    highest = [] if expected is None else [expected.per_second.value]
     # Both axes begin where something is drawn.
-    least_ms = min(latency_ms for _, latency_ms in curve.points)
-    most_ms = max((curve.bound_ms or 0.0) * _OVER_BOUND, least_ms * _OVER_LEAST)
-    within = [rate for rate, latency_ms in curve.predicted if latency_ms <= most_ms]
-    running = curve.running[0] if curve.running else 0.0
-    most_rate = max([*within, *(it.rate for it in curve.tests), running, curve.highest or 0.0])
-    lowest_ms = min(least_ms, curve.bound_ms or least_ms) / _UNDER_LEAST
+    least_ms = min(latency_ms for _, latency_ms in (*predicted, *measured))
+    most_ms = max((bound_ms or 0.0) * _OVER_BOUND, least_ms * _OVER_LEAST)
+    within = [rate for rate, latency_ms in predicted if latency_ms <= most_ms]
+    most_rate = max([*within, *(rate for rate, _ in measured), *highest], default=0.0)
+    lowest_ms = min(least_ms, bound_ms or least_ms) / _UNDER_LEAST
     across, up = Axis(0.0, most_rate * _BEYOND_MOST or 1.0), Axis(lowest_ms, most_ms, is_log=True)
-    name = percentile_name(scenario.percentile)
     # The prediction leaves the picture at its upper edge; tests stay there.
-    predicted = tuple((rate, ms) for rate, ms in curve.predicted if ms <= up.high)
+    drawn = tuple((rate, ms) for rate, ms in predicted if ms <= up.high)
     series = (
-        Series(f"predicted {name}", PREDICTED, "accent", predicted, PREDICTED),
-        Series("failed", FAILED, "bad", tuple((it.rate, it.latency_ms) for it in curve.tests if not it.passed)),
-        Series("passed", PASSED, "good", tuple((it.rate, it.latency_ms) for it in curve.tests if it.passed)),
-        Series("now", _RUNNING, "strong", () if curve.running is None else (curve.running,)),
+        Series(f"predicted {name}", PREDICTED, "accent", drawn, PREDICTED),
+        Series("failed", FAILED, "bad", tuple((it.rate, it.latency_ms) for it in tests if not it.passed)),
+        Series("passed", PASSED, "good", tuple((it.rate, it.latency_ms) for it in tests if it.passed)),
+        Series("now", _RUNNING, "strong", () if running is None else (running,)),
     )
-    levels = () if curve.bound_ms is None else (StraightLine(f"bound {curve.bound_ms:g} ms", curve.bound_ms),)
-    highest = [] if curve.highest is None else [curve.highest]
+    levels = () if bound_ms is None else (StraightLine(f"bound {bound_ms:g} ms", bound_ms),)
     uprights = tuple(StraightLine(f"highest rate {PREDICTED}{milliseconds(it)}", it, "accent") for it in highest)
-    drawn = tuple(it for it in series if it.points)
-    return Plot("ms by requests per second", _sentence(curve, name), across, up, drawn, levels, uprights)
+    shown = tuple(it for it in series if it.points)
+    says = "; ".join(_sentences(scenario, predicted, expected, tests, running))
+    return Plot("ms by requests per second", f"{says}.", across, up, shown, levels, uprights)
 
 
-def _sentence(curve: LoadCurve, name: str) -> str:
-    """Return how the latency of a percentile grows with the rate, and how many tests have passed."""
-    words = []
-    if curve.predicted:
-        (low, first_ms), *_ = curve.predicted
-        words.append(f"{name} is {PREDICTED}{in_us(first_ms)} at {rate_in_words(low)}")
-        if curve.highest is not None:
-            there = "" if curve.highest_ms is None else f"{PREDICTED}{in_us(curve.highest_ms)} at "
-            words[-1] += (
-                f" and {there}the highest rate{',' if there else ' is'} {PREDICTED}{rate_in_words(curve.highest)}"
-            )
-    if curve.tests:
-        passed = sum(it.passed for it in curve.tests)
-        words.append(f"{passed} of {counted(len(curve.tests), 'test')} passed")
-    if curve.running is not None:
-        words.append(f"now {in_us(curve.running[1])} at {rate_in_words(curve.running[0])}")
-    return "; ".join(words) + "."
+def _sentences(
+    scenario: Scenario,
+    predicted: Sequence[LoadPoint],
+    expected: PredictedLoad | None,
+    tests: Sequence[MeasuredRate],
+    running: LoadPoint | None,
+) -> Iterator[str]:
+    """Yield how the latency of a percentile grows with the rate, and how many tests have passed."""
+    if predicted:
+        (low, first_ms), *_ = predicted
+        told = f"{percentile_name(scenario.percentile)} is {PREDICTED}{in_us(first_ms)} at {rate_in_words(low)}"
+        if expected is not None:
+            there, most = expected.at(scenario.percentile), f"{PREDICTED}{rate_in_words(expected.per_second.value)}"
+            at = "the highest rate is" if there is None else f"{PREDICTED}{in_us(there.value)} at the highest rate,"
+            told += f" and {at} {most}"
+        yield told
+    if tests:
+        yield f"{sum(it.passed for it in tests)} of {counted(len(tests), 'test')} passed"
+    if running is not None:
+        yield f"now {in_us(running[1])} at {rate_in_words(running[0])}"

@@ -233,7 +233,7 @@ class Outline:
 
     def name_module(self, region: Region) -> str:
         """Return the name of a region as a module, with a new letter if it has none."""
-        module = self.modules.setdefault(region.key, f"block {_letters(len(self.modules))}")
+        module = self.modules.setdefault(region.key, f"block {letters(len(self.modules))}")
         return _counted(module, self.times(region))
 
     def sequence_text(self, number: int) -> str:
@@ -243,30 +243,20 @@ class Outline:
 
     def found(self, words: Sequence[str]) -> list[int]:
         """Return the sequences whose operators, kinds or names contain every word."""
-        hits: list[int] = []
-        for numbers in self._numbers_by_brick.values():
-            # Sequences of one brick have the same operators and kinds.
-            indices = self.decomposition.occurrences[numbers[0]].sequence.layers
-            layers = [self.layers[index] for index in indices]
-            common = " ".join(f"{layer_title(it)} {it.op} {it.kind.value}" for it in layers).casefold()
-            found: Sequence[int] = numbers
-            for word in words:
-                if word not in common:
-                    found = [number for number in found if word in self._names[number]]
-            hits += found
-        return sorted(hits)
+        return [number for number, text in enumerate(self._texts) if all(word in text for word in words)]
 
     @cached_property
-    def _numbers_by_brick(self) -> dict[str, list[int]]:
-        numbers: dict[str, list[int]] = {}
-        for number, occurrence in enumerate(self.decomposition.occurrences):
-            numbers.setdefault(occurrence.brick.key, []).append(number)
-        return numbers
-
-    @cached_property
-    def _names(self) -> list[str]:
-        names = [layer.name.casefold() for layer in self.layers]
-        return [" ".join([names[index] for index in it.sequence.layers]) for it in self.decomposition.occurrences]
+    def _texts(self) -> list[str]:
+        """What a search looks at, of each sequence."""
+        # Sequences of one brick have the same operators and kinds.
+        titles: dict[str, str] = {}
+        texts = []
+        for it in self.decomposition.occurrences:
+            layers = [self.layers[index] for index in it.sequence.layers]
+            if it.brick.key not in titles:
+                titles[it.brick.key] = " ".join(f"{layer_title(each)} {each.op} {each.kind.value}" for each in layers)
+            texts.append(" ".join([titles[it.brick.key], *(each.name for each in layers)]).casefold())
+        return texts
 
     def _is_module(self, region: Region) -> bool:
         around = self._around.get(region)
@@ -313,7 +303,7 @@ def _repeated(region: Region) -> Region:
     return _alone(region.parts[0]) if isinstance(region, Repeat) else region
 
 
-def _letters(number: int) -> str:
+def letters(number: int) -> str:
     """Return A to Z, then AA, AB and so on, for 0, 1, 2."""
     around, place = divmod(number, len(ascii_uppercase))
-    return (_letters(around - 1) if around else "") + ascii_uppercase[place]
+    return (letters(around - 1) if around else "") + ascii_uppercase[place]

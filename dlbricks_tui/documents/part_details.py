@@ -8,15 +8,14 @@ from operator import add
 from typing import TYPE_CHECKING
 
 from dlbricks_tui.documents.lines import Span
-from dlbricks_tui.documents.parts import Fact, Heading, Sentence
+from dlbricks_tui.documents.parts import Fact, Heading, Part, Sentence
 from dlbricks_tui.documents.results import sample_parts
-from dlbricks_tui.documents.tree import cutting_words
 from dlbricks_tui.estimate.compositions import milliseconds as from_picoseconds
-from dlbricks_tui.estimate.estimate import is_wide
+from dlbricks_tui.estimate.estimate import Estimate, is_wide
 from dlbricks_tui.estimate.parts import Standing
 from dlbricks_tui.models.neutral import plain_name
 from dlbricks_tui.models.onnx_layers import COMPILED, CONVERSION
-from dlbricks_tui.wording.answers import input_text, layer_title, shape_text
+from dlbricks_tui.wording.answers import cutting_words, input_text, layer_title, shape_text
 from dlbricks_tui.wording.numbers import CANNOT, LEFT_OUT, UNKNOWN, WIDE, counted, milliseconds, percent, sign_of
 
 if TYPE_CHECKING:
@@ -25,8 +24,6 @@ if TYPE_CHECKING:
     from dlbricks_tui.api.estimating import Measurements
     from dlbricks_tui.bricks.regions import Region
     from dlbricks_tui.documents.outline import Outline, OutlineNode
-    from dlbricks_tui.documents.parts import Part
-    from dlbricks_tui.estimate.estimate import Estimate
     from dlbricks_tui.estimate.parts import Part as EstimatePart
     from dlbricks_tui.models.graph import Layer, TensorType
 
@@ -251,7 +248,7 @@ class PartDetails:
         if decomposition.cutting.granularity > 1:
             # Sequences are timed apart from each other, once for each surroundings.
             yield Fact("to run", counted(len(decomposition.suite), "brick"), ", each context of one counts")
-        yield Fact("level", f"{graph.level.value}, {cutting_words(decomposition)}")
+        yield Fact("level", f"{graph.level.value}, {cutting_words(decomposition.cutting)}")
         for entry in graph.inputs:
             yield Fact("input", f"{_types([entry.type])} ", input_text(entry))
         for head in graph.heads:

@@ -139,13 +139,6 @@ class Table(Generic[Row]):
 
 
 @dataclass(frozen=True, slots=True)
-class SideBySide:
-    """Names with two values: beside each other where there is room, else A above B."""
-
-    rows: tuple[tuple[str, str, str], ...]
-
-
-@dataclass(frozen=True, slots=True)
 class Grid:
     """A share for each two of these names, as a shade, and as a number where there is room."""
 
@@ -159,8 +152,6 @@ class Plots:
 
     plots: tuple[Plot, ...]
     lines: int
-    # Stands below them, in some of the lines.
-    sentence: str = ""
 
 
 class DoorSentence(Protocol):
@@ -171,9 +162,7 @@ class DoorSentence(Protocol):
         """The sentence as styled text."""
 
 
-Part = (
-    Heading | Sentence | MarkedSentence | Fact | Names | Figures | Table[Any] | SideBySide | Grid | Plots | DoorSentence
-)
+Part = Heading | Sentence | MarkedSentence | Fact | Names | Figures | Table[Any] | Grid | Plots | DoorSentence
 
 
 def error_style(error: float) -> str:

@@ -112,6 +112,10 @@ class LegendSign:
     style: str
     block: str = ""
 
+    def piece(self, low: float, high: float, style: str = "") -> Piece:
+        """Return a part of a bar with this sign."""
+        return Piece(low, high, self.mark, self.block, style or self.style)
+
 
 @dataclass(frozen=True, slots=True)
 class Rows:

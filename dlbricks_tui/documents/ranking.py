@@ -4,25 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
 
 from dlbricks_tui.documents.parts import BLANK_LINE, Column, Fact, Part, Sentence, Table
 from dlbricks_tui.documents.variants import (
+    AXES,
     BATCH,
-    INSTRUCTIONS,
-    OPTIMISATION,
-    PRECISION,
     RUNTIME,
     THREADS,
+    VariantAxis,
+    differing,
     estimate_text,
     interval_text,
-    key_column,
     missing_figures,
+    words_of,
 )
 from dlbricks_tui.estimate.ranking import Point, Ranked, Ranking
 from dlbricks_tui.printable import printable
-from dlbricks_tui.runtime.traits import runtime_title
-from dlbricks_tui.runtime.variant import batch_in_words, remarks_on, threads_in_words
+from dlbricks_tui.runtime.variant import batch_in_words, remarks_on
 from dlbricks_tui.store.change import Verdict
 from dlbricks_tui.wording.answers import verdict_counts
 from dlbricks_tui.wording.numbers import (
@@ -38,28 +36,6 @@ from dlbricks_tui.wording.numbers import (
 
 # Smaller differences get a decimal.
 _GREAT_DIFFERENCE = 0.1
-
-
-class VariantAxis(NamedTuple):
-    """A property of combinations, shown as a column where they differ in it and in the heading where they do not."""
-
-    column: Column[Point]
-    # Empty for what is usual.
-    words: Callable[[Point], str]
-
-
-AXES = (
-    VariantAxis(RUNTIME, lambda it: runtime_title(it.runtime)),
-    VariantAxis(THREADS, lambda it: threads_in_words(it.threads)),
-    VariantAxis(BATCH, lambda it: batch_in_words(it.batch_size)),
-    VariantAxis(PRECISION, lambda it: it.precision.in_words),
-    VariantAxis(INSTRUCTIONS, lambda it: it.kernels.instructions_in_words),
-    VariantAxis(OPTIMISATION, lambda it: it.kernels.optimisation_in_words),
-    VariantAxis(
-        key_column("level", lambda it: it.found.estimate.level.value),
-        lambda it: f"{it.found.estimate.level.value} layers",
-    ),
-)
 
 
 def ranking_parts(ranking: Ranking) -> Iterator[Part]:
@@ -85,7 +61,7 @@ def ranking_columns(ranking: Ranking) -> tuple[Column[Ranked], ...]:
     are_measured = all(it.point.measured_ms is not None for it in found if it.ratio is not None)
     against: Column[Ranked] = Column("against best", against_best, style=_style)
     return (
-        *(of_combination(axis.column) for axis in differing(found)),
+        *(of_combination(axis.column) for axis in _differing(found)),
         Column("estimate", lambda it: estimate_text(it.point), style=_style, is_optional=are_measured, goes_last=True),
         Column("95 %", _interval, style=_style, is_optional=True),
         Column("measured", lambda it: or_dash(in_ms, it.point.measured_ms), style=_style),
@@ -118,13 +94,13 @@ def ranking_heading(ranking: Ranking) -> str:
 def common_words(ranking: Ranking) -> str:
     """Return the system, and what all combinations have in common."""
     found = ranking.combinations
-    common = [axis.words(found[0].point) for axis in AXES if axis not in differing(found)]
+    common = [axis.words(found[0].point) for axis in AXES if axis not in _differing(found)]
     return ", ".join([ranking.system, *(words for words in common if words)])
 
 
 def combination_name(it: Ranked, found: Sequence[Ranked]) -> str:
     """Return everything in which a combination differs from the others: `OpenVINO, 2 threads, batch 4`."""
-    return ", ".join(words for words in (axis.words(it.point) for axis in differing(found)) if words)
+    return words_of(_differing(found), it.point)
 
 
 def ranking_answer(ranking: Ranking, bound_ms: float | None = None) -> str:
@@ -179,9 +155,9 @@ def _quicker_prediction(ranking: Ranking) -> str:
     return f" {combination_name(quicker, ranking.combinations)} is predicted to be faster: {_figures(quicker)}."
 
 
-def differing(found: Sequence[Ranked]) -> list[VariantAxis]:
+def _differing(found: Sequence[Ranked]) -> list[VariantAxis]:
     """Return what differs between the combinations; the runtime of a single one."""
-    return [axis for axis in AXES if len({axis.column.cell(it.point) for it in found}) > 1] or [AXES[0]]
+    return differing([it.point for it in found]) or [AXES[0]]
 
 
 def _interval(it: Ranked) -> str:
@@ -304,16 +280,11 @@ def cell_style(row: MatrixRow, batch_size: int) -> str:
 def cell_parts(ranking: Ranking, row: MatrixRow, batch_size: int, bound_ms: float | None = None) -> Iterator[Part]:
     """Yield what is known of a cell: its measured and its estimated latency, and how it compares with the best."""
     it = row.cells.get(batch_size)
-    words = [each for axis in _axes_of_rows(ranking) if (each := axis.words(row.point))]
-    yield Sentence(", ".join([*words, batch_in_words(batch_size)]), "strong")
-    if not ranking.is_read and (it is None or it.point.latency is None):
-        yield Sentence("the model is being read in this combination")
-        return
+    yield Sentence(f"{words_of(_axes_of_rows(ranking), row.point)}, {batch_in_words(batch_size)}", "strong")
     if it is None or it.point.latency is None:
         reason = None if it is None else missing_figures(it.point)
-        yield Sentence(
-            "; ".join(ranking.refusals) or "not measured" if reason is None else reason[0].removesuffix(": ")
-        )
+        told = "; ".join(ranking.refusals) or "not measured" if reason is None else reason[0].removesuffix(": ")
+        yield Sentence(told if ranking.is_read else "the model is being read in this combination")
         return
     point, found = it.point, it.point.found
     rate, age = f", {milliseconds(it.point.per_second or 0.0)} per second", age_words(found.measured_between)
@@ -351,5 +322,5 @@ def column_points(rows: Sequence[MatrixRow], batch_size: int) -> list[Point]:
 
 def _axes_of_rows(ranking: Ranking) -> list[VariantAxis]:
     """Return what tells rows apart: the runtime, the threads, and everything else that differs."""
-    differ = differing(ranking.combinations)
+    differ = _differing(ranking.combinations)
     return [it for it in _ROW_AXES if it in differ or it.column in (RUNTIME, THREADS)]

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -24,12 +25,11 @@ from dlbricks_tui.documents.parts import (
 from dlbricks_tui.printable import printable
 from dlbricks_tui.runtime.traits import runtime_title
 from dlbricks_tui.runtime.variant import variant_in_words
-from dlbricks_tui.store.columns import COLUMNS, Content
-from dlbricks_tui.wording.numbers import ago, counted, in_ms, milliseconds, minute_of, signed_percent
-from dlbricks_tui.wording.plain_text import bins
+from dlbricks_tui.store.columns import COLUMNS, Content, Summary
+from dlbricks_tui.wording.numbers import ago, counted, in_ms, milliseconds, minute_of, percent, signed_percent
+from dlbricks_tui.wording.plain_text import bins, divided
 
 if TYPE_CHECKING:
-    from dlbricks_tui.store.columns import Summary
     from dlbricks_tui.store.records import Facts, Provenance, Result
     from dlbricks_tui.store.selections import Selection
 
@@ -44,11 +44,23 @@ def sample_parts(result: Result) -> Iterator[Part]:
     yield Fact("median", in_ms(it.median_ms))
     yield Fact("minimum", in_ms(it.minimum_ms))
     yield Fact("spread", in_ms(it.spread_ms), " between the quartiles")
-    if found := bins(result.samples_ms):
-        starts = [f"{'>= ' if each.tail else ''}{in_ms(each.low_ms)}" for each in found]
-        longest = max(map(len, starts))
-        rows = zip(starts, found, strict=True)
-        yield Figures(tuple(BarFigure(start.rjust(longest), f"{each.samples}", each.samples) for start, each in rows))
+    yield from histogram_parts(result.samples_ms)
+
+
+def histogram_parts(samples_ms: Sequence[float], bound_ms: float | None = None) -> Iterator[Part]:
+    """Yield how many samples took how long; a bound stands between those below and those above it."""
+    found = bins(samples_ms)
+    if not found:
+        return
+    if bound_ms is not None:
+        found = divided(found, samples_ms, bound_ms)
+    rows = [BarFigure(f"{'>= ' if it.tail else ''}{in_ms(it.low_ms)}", f"{it.samples}", it.samples) for it in found]
+    if bound_ms is not None:
+        slower = sum(it > bound_ms for it in samples_ms)
+        told = f"bound: {slower:,} of {len(samples_ms):,} above it, {percent(slower / len(samples_ms), 2)}"
+        rows.insert(sum(it.high_ms <= bound_ms for it in found), BarFigure(in_ms(bound_ms), "", remarks=(told,)))
+    longest = max(len(it.name) for it in rows)
+    yield Figures(tuple(replace(it, name=it.name.rjust(longest)) for it in rows))
 
 
 KEY_DIGITS = 12
@@ -290,7 +302,6 @@ OF_A_BRICK = (
 )
 OF_A_BRICK_GIVES_WAY = ("protocol", "good", "context", "runtime")
 _BETWEEN = "  "
-# The ends of bricks' names matter, too.
 _NARROWEST_TEXT, _NARROWEST_NAME = 8, 18
 
 
@@ -319,55 +330,29 @@ def _lines(
     titles: Mapping[str, str],
     width: int,
 ) -> Iterator[str]:
-    def shown() -> dict[str, list[str]]:
-        return {column: [*map(printable, texts)] for column, texts in cells(kept).items()}
-
-    kept = list(columns)
-    found = shown()
-    for column in give_way:
-        widths = {it: _width(titles.get(it, it), texts) for it, texts in found.items()}
-        if _joined_width([min(each, _narrowest(it)) for it, each in widths.items()]) > width:
-            kept.remove(column)
-            found = shown()
-    return table_lines(tuple(found), tuple(found.values()), width, titles)
-
-
-def table_lines(
-    headers: Sequence[str], cells: Sequence[Sequence[str]], width: int, titles: Mapping[str, str] | None = None
-) -> Iterator[str]:
     """Yield the lines of a table; where columns are too wide, the widest texts are cut, names less than others."""
-    titled = [(titles or {}).get(it, it) for it in headers]
-    widths = [_width(title, column) for title, column in zip(titled, cells, strict=True)]
-    contents = [COLUMNS[header] for header in headers]
-    too_wide = _joined_width(widths) - width
-    while too_wide > 0:
-        long = [number for number, header in enumerate(headers) if widths[number] > _narrowest(header)]
-        if not long:
+
+    def least_width(it: str) -> int:
+        # Only texts are cut. The ends of bricks' names matter, too.
+        is_cut = COLUMNS[it] is Content.TEXT
+        return min(widths[it], (_NARROWEST_NAME if it == "name" else _NARROWEST_TEXT) if is_cut else sys.maxsize)
+
+    def needs(found: Iterable[int]) -> int:
+        return sum(found) + len(_BETWEEN) * (len(kept) - 1)
+
+    kept, leaving = list(dict.fromkeys(columns)), list(give_way)
+    while True:
+        shown = cells(kept)
+        texts = {it: [titles.get(it, it).upper(), *map(printable, shown[it])] for it in kept}
+        widths = {it: max(map(len, found)) for it, found in texts.items()}
+        if not leaving or needs(map(least_width, kept)) <= width:
             break
+        kept.remove(leaving.pop(0))
+    while needs(widths.values()) > width and (long := [it for it in kept if widths[it] > least_width(it)]):
         widths[max(long, key=widths.__getitem__)] -= 1
-        too_wide -= 1
-    for row in ([title.upper() for title in titled], *zip(*cells, strict=True)):
-        aligned = [
-            _cut(cell, each).rjust(each) if content is Content.NUMBER else _cut(cell, each).ljust(each)
-            for cell, each, content in zip(row, widths, contents, strict=True)
-        ]
-        yield _BETWEEN.join(aligned).rstrip()
-
-
-def _joined_width(widths: Sequence[int]) -> int:
-    return sum(widths) + len(_BETWEEN) * (len(widths) - 1)
-
-
-def _width(header: str, column: Sequence[str]) -> int:
-    return max(map(len, [header, *column]))
-
-
-def _narrowest(header: str) -> int:
-    """Return the least width of a column; only texts are cut."""
-    if COLUMNS[header] is not Content.TEXT:
-        return sys.maxsize
-    return _NARROWEST_NAME if header == "name" else _NARROWEST_TEXT
-
-
-def _cut(cell: str, width: int) -> str:
-    return cell if len(cell) <= width else cell[: width - 1] + "…"
+    places = [(widths[it], is_right(it)) for it in kept]
+    for row in zip(*texts.values(), strict=True):
+        roomed = zip(row, places, strict=True)
+        told = [it if len(it) <= room else f"{it[: room - 1]}…" for it, (room, _) in roomed]
+        pairs = zip(told, places, strict=True)
+        yield _BETWEEN.join(it.rjust(room) if right else it.ljust(room) for it, (room, right) in pairs).rstrip()

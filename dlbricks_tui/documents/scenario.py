@@ -4,21 +4,20 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterator
-from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
 from dlbricks_tui.documents.load_pictures import (
     FAILED,
     PASSED,
-    LoadCurve,
-    histogram_plot,
-    load_plot,
+    percentiles_of,
     percentiles_plot,
     progress_plot,
+    server_plot,
     throughput_rows,
 )
 from dlbricks_tui.documents.parts import BLANK_LINE, Column, Heading, MarkedSentence, Part, Sentence, Table, name_column
 from dlbricks_tui.documents.parts import CellKind as Holds
+from dlbricks_tui.documents.results import histogram_parts
 from dlbricks_tui.scenarios.kinds import ScenarioKind
 from dlbricks_tui.scenarios.scenario import (
     CONFIDENCE,
@@ -60,14 +59,9 @@ from dlbricks_tui.wording.numbers import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from dlbricks_tui.api.followed_jobs import LoadJob
     from dlbricks_tui.api.scenarios import ScenarioAnswer, ScenarioOfModel
-    from dlbricks_tui.documents.parts import Part
     from dlbricks_tui.documents.pictures import Picture, Plot
-    from dlbricks_tui.scenarios.scenario import PredictedLoad, Scenario
-    from dlbricks_tui.store.records import LoadTest
 
 
 # Stored tests in a table.
@@ -125,6 +119,13 @@ def load_test_parts(test: LoadTest) -> Iterator[Part]:
     yield from verdict_parts(test)
 
 
+def latency_parts(test: LoadTest) -> Iterator[Part]:
+    """Yield the latencies of a test; those of an offline one only say when its samples had their turn."""
+    if test.kind != ScenarioKind.OFFLINE.value:
+        yield BLANK_LINE
+        yield from histogram_parts(latencies_ms(test), test.bound_ms)
+
+
 def load_test_columns(scenario: Scenario | None = None) -> tuple[Column[LoadTest], ...]:
     """Return the columns of stored load tests: of one scenario, or of several."""
     own: tuple[Column[LoadTest], ...]
@@ -168,47 +169,35 @@ def load_answer(scenario: Scenario, tested: LoadTest | None, predicted: Predicte
     A tested figure comes first, with its age: `38.04 requests/s with p99 within 50 ms, measured 4 min ago`, `predicted
     ~48.63/s (40.12 to 55.20)`.
     """
+    name, phrases = percentile_name(scenario.percentile), list[str]()
+    if tested is not None:
+        reached = (tested.rate or 0.0) if scenario.seeks_rate else tested.per_second
+        latency = f"{name} {_latency(percentile_ms(tested))}"
+        told = _figure(scenario, reached, tested.batch_size, latency, is_met=is_positive(tested))
+        phrases.append(f"{told}, measured {ago(tested.when)}")
+    if predicted is None:
+        return phrases
+    found, size = predicted.at(scenario.percentile), predicted.batch_size
+    latency = f"median {_latency(predicted.p50_ms)}" if found is None else _latency(found)
     if tested is None:
-        return [] if predicted is None else [_predicted(scenario, predicted)]
-    name = percentile_name(scenario.percentile)
-    if scenario.seeks_rate:
-        told = f"{_rate(tested.rate or 0.0, ' requests/s')} with {name}{_bound(scenario)}"
-    elif scenario.kind is ScenarioKind.OFFLINE:
-        told = f"{_rate(tested.per_second, ' samples/s')} at batch size {tested.batch_size}"
-    else:
-        told = f"{name} {_latency(percentile_ms(tested))}{_verdict(scenario, is_met=is_positive(tested))}"
-    told += f", measured {ago(tested.when)}"
-    return [told] if predicted is None else [told, f"predicted {_second(scenario, tested, predicted)}"]
+        named = latency if found is None else f"{name} {latency}"
+        return [_figure(scenario, predicted.per_second, size, named, is_met=predicted.valid)]
+    if scenario.seeks_rate or scenario.kind is ScenarioKind.OFFLINE:
+        is_other = not scenario.seeks_rate and size != tested.batch_size
+        latency = _rate(predicted.per_second, "/s") + f" at batch size {size}" * is_other
+    return [*phrases, f"predicted {latency}"]
 
 
-def _second(scenario: Scenario, tested: LoadTest, predicted: PredictedLoad) -> str:
-    """Return the predicted figure that stands behind a tested one."""
+def _figure(scenario: Scenario, rate: Range | float, batch_size: int, latency: str, *, is_met: bool) -> str:
+    """Return the figure that answers a scenario: the highest rate, the throughput, or a latency and what it means."""
+    bound = "" if scenario.bound_ms is None else f" within {scenario.bound_ms:g} ms"
     if scenario.seeks_rate:
-        return _rate(predicted.per_second, "/s")
+        return f"{_rate(rate, ' requests/s')} with {percentile_name(scenario.percentile)}{bound}"
     if scenario.kind is ScenarioKind.OFFLINE:
-        size = predicted.batch_size
-        return _rate(predicted.per_second, "/s") + ("" if size == tested.batch_size else f" at batch size {size}")
-    found = predicted.at(scenario.percentile)
-    return f"median {_latency(predicted.p50_ms)}" if found is None else _latency(found)
-
-
-def _predicted(scenario: Scenario, found: PredictedLoad) -> str:
-    name = percentile_name(scenario.percentile)
-    if scenario.seeks_rate:
-        return f"{_rate(found.per_second, ' requests/s')} with {name}{_bound(scenario)}"
-    if scenario.kind is ScenarioKind.OFFLINE:
-        return f"{_rate(found.per_second, ' samples/s')} at batch size {found.batch_size}"
-    latency, verdict = found.at(scenario.percentile), _verdict(scenario, is_met=found.valid)
-    return f"median {_latency(found.p50_ms)}{verdict}" if latency is None else f"{name} {_latency(latency)}{verdict}"
-
-
-def _bound(scenario: Scenario) -> str:
-    return "" if scenario.bound_ms is None else f" within {scenario.bound_ms:g} ms"
-
-
-def _verdict(scenario: Scenario, *, is_met: bool) -> str:
+        return f"{_rate(rate, ' samples/s')} at batch size {batch_size}"
     at = "" if scenario.rate is None else f" at {rate_in_words(scenario.rate)}"
-    return at + ("" if scenario.bound_ms is None else f",{'' if is_met else ' not'}{_bound(scenario)}")
+    verdict = f",{'' if is_met else ' not'}{bound}" if bound else ""
+    return f"{latency}{at}{verdict}"
 
 
 def _rate(found: Range | float, unit: str) -> str:
@@ -260,22 +249,17 @@ def outcome_table(scenario: Scenario, predicted: PredictedLoad | None, test: Loa
         columns.append(Column("measured", lambda it: or_dash(it.written, it.measured)))
     if predicted is not None and test is not None:
         columns.append(Column("difference", difference))
-    measured = None if test is None else measured_load(test)
-
-    def row(name: str, field: str, is_latency: bool = True) -> _Row:
-        found = None if measured is None else getattr(measured, field)
-        return _Row(name, None if predicted is None else getattr(predicted, field), found, is_latency)
-
     throughput = "samples/s" if scenario.kind in (ScenarioKind.MULTI, ScenarioKind.OFFLINE) else "requests/s"
     if scenario.seeks_rate:
         throughput = "highest rate"
-    latencies = {
-        each: row(percentile_name(each), f"{percentile_name(each).replace('.', '')}_ms") for each in PERCENTILES
-    }
+    measured = None if test is None else measured_load(test)
+    reached = {} if measured is None else dict(zip(PERCENTILES, percentiles_of(measured), strict=True))
     if test is not None:
-        own = _Row(percentile_name(scenario.percentile), None, percentile_ms(test))
-        latencies.setdefault(scenario.percentile, own)
-    rows = [row(throughput, "per_second", is_latency=False), *(latencies[each] for each in sorted(latencies))]
+        reached.setdefault(scenario.percentile, percentile_ms(test))
+    rate = None if predicted is None else predicted.per_second
+    rows = [_Row(throughput, rate, None if measured is None else measured.per_second, is_latency=False)]
+    for each in sorted({*PERCENTILES, *reached}):
+        rows.append(_Row(percentile_name(each), None if predicted is None else predicted.at(each), reached.get(each)))
     return Table(tuple(columns), rows)
 
 
@@ -319,8 +303,10 @@ def load_picture(found: ScenarioOfModel, job: LoadJob | None, test: LoadTest | N
     """Return a prediction with the tests of a measurement, or with a stored one; None if nothing is known."""
     answer = found.answer
     if answer.scenario.kind is ScenarioKind.SERVER:
-        curve = curve_of(found, job)
-        return load_plot(curve, answer.scenario) if curve.points else None
+        running = None
+        if job is not None and job.test is not None and job.test.rate is not None and job.ordered_ms:
+            running = (job.test.rate, percentile_of(job.ordered_ms, answer.scenario.percentile))
+        return server_plot(answer, found.curve, None if job is None else job.ended, running)
     if answer.scenario.kind is not ScenarioKind.OFFLINE:
         measured = None if test is None else measured_load(test)
         return percentiles_plot(answer.prediction, measured, answer.scenario.bound_ms)
@@ -330,14 +316,6 @@ def load_picture(found: ScenarioOfModel, job: LoadJob | None, test: LoadTest | N
     if test is not None:
         rates.setdefault(test.batch_size, test.per_second)
     return throughput_rows(sorted(answer.scenario.batch_sizes), expected, rates)
-
-
-def curve_of(found: ScenarioOfModel, job: LoadJob | None) -> LoadCurve:
-    """Return what is known about the latencies of a server: its prediction, and the tests of a measurement."""
-    running = None
-    if job is not None and job.test is not None and job.test.rate is not None and job.ordered_ms:
-        running = (job.test.rate, percentile_of(job.ordered_ms, found.answer.scenario.percentile))
-    return LoadCurve.of(found.answer, found.curve, None if job is None else job.ended, running)
 
 
 def load_parts(found: ScenarioOfModel, job: LoadJob | None) -> Iterator[Part]:
@@ -369,12 +347,6 @@ def progress_words(job: LoadJob) -> str:
     answered, bound_ms = job.ordered_ms, job.order.scenario.bound_ms
     slower = 0 if bound_ms is None else len(answered) - bisect_right(answered, bound_ms)
     return progress_line(job.test, job.order.scenario, len(answered), slower, job.seconds)
-
-
-@lru_cache(maxsize=8)
-def histogram(test: LoadTest, predicted: PredictedLoad | None) -> Plot | None:
-    """Return the latencies of a stored test."""
-    return histogram_plot(test, latencies_ms(test), predicted)
 
 
 def _ended(job: LoadJob, scenario: Scenario) -> Iterator[Part]:

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import groupby
+from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from dlbricks_tui.api.store_contents import KnownSystem
@@ -24,7 +25,7 @@ from dlbricks_tui.documents.parts import (
 )
 from dlbricks_tui.estimate.comparison import Candidate, cheapest, quickest, remarks_on
 from dlbricks_tui.host.fingerprint import GIBIBYTE
-from dlbricks_tui.host.noise import NoiseVerdict
+from dlbricks_tui.host.noise import Finding, NoiseVerdict
 from dlbricks_tui.host.peaks import MEMORY
 from dlbricks_tui.runtime.traits import LLAMA_CPP, runtime_title
 from dlbricks_tui.runtime.variant import threads_in_words
@@ -53,7 +54,6 @@ if TYPE_CHECKING:
 
     from dlbricks_tui.api.doctor import DenormalCount, ExaminedSystem
     from dlbricks_tui.api.language_models import LanguageOnSystem
-    from dlbricks_tui.host.noise import Finding
     from dlbricks_tui.store.records import RuntimeRecord
 
 # Facts that have a name of their own.
@@ -144,6 +144,7 @@ def comparison_parts(ranked: Mapping[str, Sequence[Candidate]]) -> Iterator[Part
         everything = sorted((it for found in ranked.values() for it in found), key=lambda it: it.latency_ms)
         yield Table(machine_columns("model", everything), everything)
     else:
+        system_of = attrgetter("estimate.way.system")
 
         def on(system: str, row: tuple[str, Sequence[Candidate]]) -> str:
             return next((latency_text(it) for it in row[1] if it.estimate.way.system == system), "-")
@@ -151,8 +152,8 @@ def comparison_parts(ranked: Mapping[str, Sequence[Candidate]]) -> Iterator[Part
         columns: tuple[Column[tuple[str, Sequence[Candidate]]], ...] = (
             name_column("model", lambda row: row[0]),
             *(Column(system, partial(on, system), is_named=True) for system in compared),
-            name_column("quickest", lambda row: _system_of(quickest(row[1]))),
-            name_column("cheapest", lambda row: _system_of(cheapest(row[1]))),
+            name_column("quickest", lambda row: or_dash(system_of, quickest(row[1]))),
+            name_column("cheapest", lambda row: or_dash(system_of, cheapest(row[1]))),
         )
         yield Table(columns, list(ranked.items()))
 
@@ -161,10 +162,6 @@ def latency_text(it: Candidate) -> str:
     """Return the answer of a model on a system, or the sum of the layers that were measured there."""
     predicted = it.estimate.estimate.coverage.predicted > 0
     return figure_text(it.estimate) or partly(it.latency_ms, part=True, predicted=predicted)
-
-
-def _system_of(found: Candidate | None) -> str:
-    return "-" if found is None else found.estimate.way.system
 
 
 # The kernel settings of a recorded host were not examined.

@@ -29,7 +29,8 @@ class TimedTrack:
         self.spans: tuple[TraceSpan, ...] = ()
         self.counter: Counter | None = None
         if isinstance(content, Track):
-            self.kind, self.spans, self.times = content.kind, content.spans, SpanTimes.of_track(content)
+            self.kind, self.spans = content.kind, content.spans
+            self.times = SpanTimes([it.start_ns for it in self.spans], [it.duration_ns for it in self.spans])
         else:
             self.counter, self.times = content, SpanTimes.of_counter(content)
 
@@ -94,7 +95,6 @@ class TimelineState:
         self.slowest = max(self.times.values(), key=attrgetter("in_model_ms"), default=None)
         self._open = {it.level for it in self.levels if it.level not in _CLOSED_AT_FIRST}
         self._rows = {it: (TraceRow(it), *(TraceRow(it, track) for track in it.tracks)) for it in self.levels}
-        self.rows: tuple[TraceRow, ...] = ()
         self.anchor = 0
         # None: as much as the anchor takes.
         self._window: TimeWindow | None = None
@@ -102,9 +102,14 @@ class TimelineState:
         # The time that the user looks at, from the start of the anchor, and the span that a key has selected.
         self._focus_ns = 0
         self._selection: tuple[TraceRow, int] | None = None
-        self._list_rows()
 
     # Rows
+
+    @property
+    def rows(self) -> tuple[TraceRow, ...]:
+        """The levels, and the tracks and counters of those that are open."""
+        shown = [self._rows[it] if it.level in self._open else self._rows[it][:1] for it in self.levels]
+        return tuple(row for rows in shown for row in rows)
 
     def is_open(self, row: TraceRow) -> bool:
         return row.level.level in self._open
@@ -113,7 +118,6 @@ class TimelineState:
         """Open the level of a row, or close it, and return the row of the level."""
         level = self.rows[index].level
         (self._open.add if is_open else self._open.discard)(level.level)
-        self._list_rows()
         return self.rows.index(self._rows[level][0])
 
     def first_row(self) -> int:
@@ -123,10 +127,6 @@ class TimelineState:
                 if row.track is not None and (row.level.level, row.track.kind) == wanted:
                     return place
         return 0
-
-    def _list_rows(self) -> None:
-        shown = [self._rows[it] if it.level in self._open else self._rows[it][:1] for it in self.levels]
-        self.rows = tuple(row for rows in shown for row in rows)
 
     # The times in view
 
@@ -253,7 +253,6 @@ class TimelineState:
                 found = [number for number, it in enumerate(spans) if it.layer == layer]
                 if found:
                     self._open.add(level.level)
-                    self._list_rows()
                     index = self.rows.index(row)
                     here = (number for number in found if spans[number].inference == self.anchor)
                     self.select(index, next(here, found[0]), width)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate, count, groupby
 from statistics import median
@@ -40,9 +40,7 @@ from dlbricks_tui.wording.numbers import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from dlbricks_tui.traces.trace import Counter, MissingLevel, Trace, TracedLayer, TraceSpan, Track
+    from dlbricks_tui.traces.trace import Counter, MissingLevel, Trace, TracedLayer, TraceSpan
 
 _BEGINS, _BODY = "▌", "─"
 _SELECTED_BEGINS, _SELECTED_BODY = "█", "═"
@@ -127,10 +125,6 @@ class SpanTimes:
         self.ends = list(accumulate(shown, max))
         lengths = (max(0, end - start) for start, end in zip(starts_ns, self.ends, strict=True))
         self._covered = list(accumulate(lengths, initial=0))
-
-    @classmethod
-    def of_track(cls, track: Track) -> SpanTimes:
-        return cls([it.start_ns for it in track.spans], [it.duration_ns for it in track.spans])
 
     @classmethod
     def of_counter(cls, counter: Counter) -> SpanTimes:
@@ -234,15 +228,8 @@ def counter_row(
         yield Span("".join(it.text for it in alike), style)
 
 
-class TimeAxis(NamedTuple):
-    """The axis above a timeline: its unit, and its cells."""
-
-    unit: str
-    cells: str
-
-
-def axis(window: TimeWindow, width: int) -> TimeAxis:
-    """Return the axis of a window, with as many labelled times as have room."""
+def axis(window: TimeWindow, width: int) -> tuple[str, str]:
+    """Return the unit of the axis above a timeline, and its cells with as many labelled times as have room."""
     ends = window.start_ns, window.time(width)
     unit, unit_ns = next((it for it in _UNITS if max(map(abs, ends)) >= it[1]), _UNITS[-1])
     steps = (digit * 10**power for power in count() for digit in (1, 2, 5))
@@ -254,7 +241,7 @@ def axis(window: TimeWindow, width: int) -> TimeAxis:
         text, place = f"{_TICK}{_label(time_ns, unit_ns, step_ns)}", window.cell(time_ns)
         if place + len(text) <= width:
             cells[place : place + len(text)] = text
-    return TimeAxis(unit, "".join(cells))
+    return unit, "".join(cells)
 
 
 def _label(time_ns: int, unit_ns: int, step_ns: int) -> str:

@@ -7,20 +7,17 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from dlbricks_tui.bricks.cutting import Cut, LayerOrder
-from dlbricks_tui.bricks.decomposition import decompose
+from dlbricks_tui.bricks.decomposition import Cutting, Decomposition, decompose
 from dlbricks_tui.bricks.regions import Leaf, Parallel, Repeat
 from dlbricks_tui.documents.lines import cut
-from dlbricks_tui.documents.outline import SMALLEST_MODULE, Outline, shape_of
-from dlbricks_tui.documents.parts import BLANK_LINE, CellKind, Column, Sentence, Table
-from dlbricks_tui.wording.answers import bricks_words, input_text, shape_text
+from dlbricks_tui.documents.outline import SMALLEST_MODULE, Outline, OutlineNode, shape_of
+from dlbricks_tui.documents.parts import BLANK_LINE, CellKind, Column, Part, Sentence, Table
+from dlbricks_tui.wording.answers import cutting_words, input_text, shape_text
 from dlbricks_tui.wording.numbers import PREDICTED, counted, milliseconds, percent
 
 if TYPE_CHECKING:
+    from dlbricks_tui.analysis.whole_models import WrittenTime
     from dlbricks_tui.api.analysing import Analysis
-    from dlbricks_tui.bricks.decomposition import Cutting, Decomposition
-    from dlbricks_tui.documents.outline import OutlineNode
-    from dlbricks_tui.documents.parts import Part
 
 # Longer trees are cut; the JSON document has everything.
 MOST_LINES = 1200
@@ -40,15 +37,7 @@ _MEANINGS = {
 }
 
 # Equal parts, of which the first is drawn.
-Copies = tuple["OutlineNode", ...]
-
-
-@dataclass(frozen=True, slots=True)
-class SequenceTime:
-    """The time of a sequence in an inference, and True if some of it was shared by roofline."""
-
-    latency_ms: float
-    by_roofline: bool = False
+Copies = tuple[OutlineNode, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,8 +54,8 @@ class TreeLine:
         return self.copies[0] if self.copies and self.copies[0].sequence is not None else None
 
 
-def tree(decomposition: Decomposition, width: int, times: Sequence[SequenceTime] = ()) -> Iterator[Part]:
-    """Yield the totals, the tree, and the meaning of its signs; with the times of all sequences, also these."""
+def tree(decomposition: Decomposition, width: int, times: Sequence[WrittenTime] = ()) -> Iterator[Part]:
+    """Yield the totals, the tree, and the meaning of its signs; with the times of all layers, also these."""
     room = width // 2 - _WORDS_WIDTH
     lines = tree_lines(Outline(decomposition), deepest=max(3, min(_DEEPEST, room // len(_BRANCH))))
     yield from _totals(decomposition)
@@ -85,17 +74,8 @@ def tree(decomposition: Decomposition, width: int, times: Sequence[SequenceTime]
 
 def written_tree(found: Analysis, cutting: Cutting, width: int) -> Iterator[Part]:
     """Yield the tree of an analysed model's file, with the times of its layers."""
-    if found.written is None or found.times is None:
-        return
-    decomposition, layers = decompose(found.written, cutting), found.times.layers
-    spent = [
-        SequenceTime(
-            sum(layers[layer].latency_ms for layer in it.sequence.layers),
-            any(layers[layer].by_roofline for layer in it.sequence.layers),
-        )
-        for it in decomposition.occurrences
-    ]
-    yield from tree(decomposition, width, spent)
+    if found.written is not None and found.times is not None:
+        yield from tree(decompose(found.written, cutting), width, found.times.layers)
 
 
 def _totals(decomposition: Decomposition) -> Iterator[Part]:
@@ -105,26 +85,18 @@ def _totals(decomposition: Decomposition) -> Iterator[Part]:
     counts = f"{bricks:,} unique ({percent(bricks / sequences, 1)})"
     unique = f"{counts}, {len(decomposition.suite):,} together with their neighbours"
     yield Sentence(graph.name, "heading")
-    yield Sentence(f"{graph.level.value} layers, {cutting_words(decomposition)}")
+    yield Sentence(f"{graph.level.value} layers, {cutting_words(decomposition.cutting)}")
     yield Sentence(f"{held}: {unique}")
     yield from (Sentence(f"input {input_text(entry)} {shape_text(entry.type)}") for entry in graph.inputs)
 
 
-def cutting_words(decomposition: Decomposition) -> str:
-    """Return how a model was cut."""
-    how = decomposition.cutting
-    cut = [] if how.cut is Cut.CHAIN else [f"cut {how.cut.value}"]
-    order = [] if how.order is LayerOrder.BRANCH else [f"order {how.order.value}"]
-    return ", ".join([bricks_words(how.granularity), *cut, *order])
-
-
-def _columns(width: int, times: Sequence[SequenceTime]) -> tuple[Column[TreeLine], ...]:
+def _columns(width: int, times: Sequence[WrittenTime]) -> tuple[Column[TreeLine], ...]:
     whole_ms = sum(each.latency_ms for each in times) or 1.0
     with_names = width >= _WIDTH_WITH_NAMES
 
-    def spent(it: TreeLine) -> list[SequenceTime]:
+    def spent(it: TreeLine) -> list[WrittenTime]:
         """Return the times of all copies in a row."""
-        return [times[number] for copy in it.copies for number in copy.outline.numbers(copy.region)]
+        return [times[layer] for copy in it.copies for layer in copy.layers]
 
     def latency(it: TreeLine) -> str:
         sign = PREDICTED if any(each.by_roofline for each in spent(it)) else ""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -15,7 +15,6 @@ from dlbricks_tui.runtime.variant import (
     Kernels,
     Precision,
     batch_in_words,
-    kernels_in_words,
     remarks_on,
     threads_in_words,
 )
@@ -50,6 +49,36 @@ BATCH = key_column("batch", lambda it: str(it.batch_size))
 PRECISION = key_column("precision", lambda it: it.precision.value)
 INSTRUCTIONS = key_column("instructions", lambda it: it.kernels.instructions.value)
 OPTIMISATION = key_column("optimisation", lambda it: it.kernels.optimisation.value)
+LEVEL = key_column("level", lambda it: it.found.estimate.level.value)
+
+
+class VariantAxis(NamedTuple):
+    """A property of variants, shown as a column where they differ in it and in the heading where they do not."""
+
+    column: Column[Point]
+    # Empty for what is usual.
+    words: Callable[[Point], str]
+
+
+AXES = (
+    VariantAxis(RUNTIME, RUNTIME.cell),
+    VariantAxis(THREADS, lambda it: threads_in_words(it.threads)),
+    VariantAxis(BATCH, lambda it: batch_in_words(it.batch_size)),
+    VariantAxis(PRECISION, lambda it: it.precision.in_words),
+    VariantAxis(INSTRUCTIONS, lambda it: it.kernels.instructions_in_words),
+    VariantAxis(OPTIMISATION, lambda it: it.kernels.optimisation_in_words),
+    VariantAxis(LEVEL, lambda it: f"{it.found.estimate.level.value} layers"),
+)
+
+
+def differing(points: Sequence[Point]) -> list[VariantAxis]:
+    """Return what differs between variants."""
+    return [axis for axis in AXES if len({axis.column.cell(it) for it in points}) > 1]
+
+
+def words_of(axes: Iterable[VariantAxis], point: Point) -> str:
+    """Return these properties of a variant; one without limits of its kernels is told from those that have some."""
+    return ", ".join(filter(None, (axis.words(point) for axis in axes))) or "all kernels"
 
 
 def variants_parts(points: Sequence[Point]) -> Iterator[Part]:
@@ -68,11 +97,7 @@ def variant_remarks(points: Sequence[Point]) -> Iterator[Part]:
 
 def variant_columns(points: Sequence[Point]) -> tuple[Column[Point], ...]:
     """Return a column for everything that varies, and the figures."""
-    varying = [
-        column
-        for column in (RUNTIME, PRECISION, INSTRUCTIONS, OPTIMISATION, THREADS)
-        if len({column.cell(it) for it in points}) > 1
-    ]
+    varying = [axis.column for axis in differing(points) if axis.column is not BATCH]
     efficiency: Column[Point] = Column("efficiency", lambda it: or_dash(percent, scaling_efficiency(it, points)))
     return (
         *varying,
@@ -136,18 +161,18 @@ def curve_sentences(points: Sequence[Point]) -> tuple[str, str]:
     """Return how the latency and the throughput change along a curve, for each of its series."""
     by_batch = varies_by_batch(points)
     latencies, throughputs = [], []
-    for each in curve_series(points):
-        known = [(x, it) for x, it in each.points if it.latency_ms]
+    for name, held in curve_series(points):
+        known = [(x, it) for x, it in held if it.latency_ms]
         if not known:
             continue
         (low, first), (high, last) = known[0], known[-1]
         in_words = batch_in_words if by_batch else threads_in_words
         if len(known) == 1:
-            name = ", ".join(filter(None, (each.name, in_words(low))))
+            name = ", ".join(filter(None, (name, in_words(low))))
             latencies.append(f"{name}: {in_ms(first.latency_ms or 0.0)}")
             throughputs.append(f"{name}: {milliseconds(first.per_second or 0.0)} per second")
             continue
-        name = each.name or f"{'batch' if by_batch else 'threads'} {low} to {high}"
+        name = name or f"{'batch' if by_batch else 'threads'} {low} to {high}"
         latencies.append(f"{name}: {milliseconds(first.latency_ms or 0.0)} to {in_ms(last.latency_ms or 0.0)}")
         rates = [milliseconds(it.per_second or 0.0) for it in (first, last)]
         throughputs.append(f"{name}: {rates[0]} to {rates[1]} per second")
@@ -172,27 +197,17 @@ def _figures(point: Point) -> str:
     return f"{sign}{in_ms(point.latency_ms or 0.0)}, {sign}{milliseconds(point.per_second or 0.0)} per second"
 
 
-def _sign(point: Point) -> str:
+def _answer_sign(point: Point) -> str:
     """Return the mark of predictions, if the latency that counts has any."""
-    return "" if point.measured_ms is not None else _mark(point)
+    return _mark(point) if point.measured_ms is None else ""
 
 
 def _mark(point: Point) -> str:
     return PREDICTED if point.estimate_ms is not None and point.found.estimate.coverage.predicted else ""
 
 
-def _answer_sign(point: Point) -> str:
-    return _sign(point) if point.measured_ms is None else ""
-
-
 def _name(point: Point, points: Sequence[Point]) -> str:
-    several_threads = len({it.threads for it in points}) > 1
-    words = [] if several_threads and not varies_by_batch(points) else [batch_in_words(point.batch_size)]
-    words += [threads_in_words(point.threads)] if several_threads else []
-    words += [point.precision.value] if len({it.precision for it in points}) > 1 else []
-    words += kernels_in_words(point.kernels) if len({it.kernels for it in points}) > 1 else ()
-    words += [point.runtime] if len({it.runtime for it in points}) > 1 else []
-    return ", ".join(words)
+    return words_of(differing(points) or AXES[2:3], point)
 
 
 def estimate_text(point: Point) -> str:
@@ -208,80 +223,56 @@ def interval_text(point: Point) -> str:
     return " to ".join(milliseconds(it, precise=True) for it in (composed.latency.low_ms, composed.latency.high_ms))
 
 
-class CurveSeries(NamedTuple):
-    """The variants of a model that differ in one thing only, by batch size or by threads: `x` and `ms` of each."""
-
-    # Empty for the only series.
-    name: str
-    estimated_mark: str
-    measured_mark: str
-    points: tuple[tuple[int, Point], ...]
-
-    def estimated(self) -> list[tuple[int, float]]:
-        """The estimates in milliseconds."""
-        return [(x, it.estimate_ms) for x, it in self.points if it.estimate_ms is not None]
-
-    def measured(self) -> list[tuple[int, float]]:
-        """The end-to-end latencies in milliseconds."""
-        return [(x, it.measured_ms) for x, it in self.points if it.measured_ms is not None]
-
-
 def varies_by_batch(points: Sequence[Point]) -> bool:
     """Return whether a curve is one over batch sizes; else it is one over threads."""
     return len({it.batch_size for it in points}) > 1
 
 
-def curve_series(points: Sequence[Point]) -> list[CurveSeries]:
-    """Return the series of a curve over batch sizes, or over threads at a single batch size."""
+def curve_series(points: Sequence[Point]) -> list[tuple[str, list[tuple[int, Point]]]]:
+    """Return the variants that differ in their batch sizes only, or at a single one in their threads: each by that.
+
+    They are in groups with names; the name of an only group is empty.
+    """
     by_batch = varies_by_batch(points)
-    groups: dict[tuple[str, Precision, Kernels, int | None], list[Point]] = {}
+    groups: dict[tuple[str, Precision, Kernels, int | None], list[tuple[int, Point]]] = {}
     for it in points:
-        groups.setdefault((it.runtime, it.precision, it.kernels, it.threads if by_batch else None), []).append(it)
-    several = len(groups) > 1
-    found = []
-    for letter, held in zip(_LETTERS, groups.values(), strict=False):
-        marks = (letter, letter.upper()) if several else (_ESTIMATED, _MEASURED)
-        name = _series_name(held[0], points, by_batch=by_batch) if several else ""
-        placed = tuple((it.batch_size if by_batch else it.threads or 0, it) for it in held)
-        found.append(CurveSeries(name, *marks, tuple((x, it) for x, it in placed if x)))
-    return found
-
-
-def _series_name(point: Point, points: Sequence[Point], *, by_batch: bool) -> str:
-    words = [runtime_title(point.runtime or "default")] if len({it.runtime for it in points}) > 1 else []
-    words += [point.precision.value] if len({it.precision for it in points}) > 1 else []
-    words += kernels_in_words(point.kernels) if len({it.kernels for it in points}) > 1 else ()
-    words += [threads_in_words(point.threads)] if by_batch and len({it.threads for it in points}) > 1 else []
-    return ", ".join(words)
+        alike = groups.setdefault((it.runtime, it.precision, it.kernels, it.threads if by_batch else None), [])
+        alike.append((it.batch_size if by_batch else it.threads or 0, it))
+    named = [it for it in differing(points) if it.column is not BATCH and (by_batch or it.column is not THREADS)]
+    names = [words_of(named, held[0][1]) if len(groups) > 1 else "" for held in groups.values()]
+    return [(name, [it for it in held if it[0]]) for name, held in zip(names, groups.values(), strict=True)]
 
 
 def curve_pictures(points: Sequence[Point], bound_ms: float | None) -> tuple[Plot, Plot] | None:
     """Return the latency and the throughput over batch sizes or threads; None with fewer than two points."""
-    series = curve_series(points)
-    axis = sorted({x for each in series for x, it in each.points if it.latency_ms})
+    series = curve_series(points)[: len(_LETTERS)]
+    axis = sorted({x for _, held in series for x, it in held if it.latency_ms})
     if len(axis) < 2:
         return None
     against = "batch size" if varies_by_batch(points) else "threads"
     across = Axis(axis[0] / _BESIDE, axis[-1] * _BESIDE, True, tuple((float(x), str(x)) for x in axis))
 
     def plot(title: str, value_of: Callable[[int, float], float], says: str, bound: float | None) -> Plot:
+        def placed(known: Iterable[tuple[int, int, float | None]]) -> tuple[tuple[float, float], ...]:
+            return tuple((float(x), value_of(size, ms)) for x, size, ms in known if ms is not None)
+
         drawn: list[Series] = []
-        for number, each in enumerate(series):
-            style = _STYLES[number % len(_STYLES)]
-            sizes = {x: it.batch_size for x, it in each.points}
-            estimated = tuple((float(x), value_of(sizes[x], ms)) for x, ms in each.estimated())
-            measured = tuple((float(x), value_of(sizes[x], ms)) for x, ms in each.measured())
+        for number, (name, held) in enumerate(series):
+            style, letter = _STYLES[number % len(_STYLES)], _LETTERS[number]
+            marks = (letter, letter.upper()) if name else (_ESTIMATED, _MEASURED)
+            estimated = placed((x, it.batch_size, it.estimate_ms) for x, it in held)
+            measured = placed((x, it.batch_size, it.measured_ms) for x, it in held)
             # Where nothing is estimated, the line joins what was measured.
             line, names = ("", ("estimated", "measured")) if estimated else (".", ("", "measured"))
-            if each.name:
-                names = (each.name, "" if estimated else each.name)
-            drawn.append(Series(names[0], each.estimated_mark, style, estimated, "."))
-            drawn.append(Series(names[1], each.measured_mark, "strong" if estimated else style, measured, line))
+            if name:
+                names = (name, "" if estimated else name)
+            drawn.append(Series(names[0], marks[0], style, estimated, "."))
+            drawn.append(Series(names[1], marks[1], "strong" if estimated else style, measured, line))
         drawn = [it for it in drawn if it.points]
         most = max(y for it in drawn for _, y in it.points)
         up = Axis(0.0, _ABOVE * max(most, bound if bound is not None and bound <= 2 * most else 0.0))
         levels = () if bound is None or bound > up.high else (StraightLine(f"bound {bound:g} ms", bound),)
-        legend = ("capitals: measured",) if any(it.name for it in series) else ()
+        legend = ("capitals: measured",) if any(name for name, _ in series) else ()
         return Plot(f"{title} by {against}", says, across, up, tuple(drawn), levels, legend=legend)
 
     of_latency, of_throughput = curve_sentences(points)

@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from dlbricks_tui.analysis.what_if import Doubt, WhatIfKind
+from dlbricks_tui.analysis.what_if import Doubt, Gain, MeasuredGain, WhatIf, WhatIfKind
 from dlbricks_tui.documents.parts import Column, Fact, Heading, Names, Part, Sentence, Table, word_column
 from dlbricks_tui.documents.pictures import Axis, BarRow, LegendSign, Mark, Piece, Plot, Rows, Series
 from dlbricks_tui.models.kinds import Kind
@@ -16,7 +16,6 @@ from dlbricks_tui.wording.numbers import counted, in_ms, milliseconds, percent, 
 if TYPE_CHECKING:
     from dlbricks_tui.analysis.bounds import LayerPoint, Roof
     from dlbricks_tui.analysis.groups import MeasuredExecution
-    from dlbricks_tui.analysis.what_if import Gain, MeasuredGain, WhatIf
 
 NO_WHAT_IFS = "none, as no other execution has results of all layers"
 # Where a proof and a prediction differ by more, the prediction is wrong. A proof with a wider interval cannot tell.
@@ -240,36 +239,22 @@ def proof_sentence(predicted: Gain, proof: Gain) -> str:
     return f"The proof {judged} the prediction: they differ by {counted(round(100 * points), 'point')}."
 
 
-# The letter of each kind of layer; a capital letter takes a large share of the time.
-_LETTERS: Mapping[Kind, str] = {
-    Kind.CONVOLUTION: "c",
-    Kind.DECONVOLUTION: "d",
-    Kind.LINEAR: "m",
-    Kind.RECURRENT: "r",
-    Kind.ATTENTION: "a",
-    Kind.POOLING: "p",
-    Kind.BATCHNORM: "n",
-    Kind.NORM: "n",
-    Kind.LRN: "n",
-    Kind.ELEMENTWISE: "e",
-    Kind.COMBINE: "s",
-    Kind.CONCAT: "j",
-    Kind.SOFTMAX: "x",
+# The letter of each kind of layer, in the order of the legend; a capital letter takes a large share of the time.
+_LETTERS: Mapping[str, tuple[str, tuple[Kind, ...]]] = {
+    "c": ("convolution", (Kind.CONVOLUTION,)),
+    "d": ("deconvolution", (Kind.DECONVOLUTION,)),
+    "m": ("matrix product", (Kind.LINEAR,)),
+    "r": ("recurrent", (Kind.RECURRENT,)),
+    "a": ("attention", (Kind.ATTENTION,)),
+    "p": ("pooling", (Kind.POOLING,)),
+    "n": ("normalisation", (Kind.BATCHNORM, Kind.NORM, Kind.LRN)),
+    "e": ("elementwise", (Kind.ELEMENTWISE,)),
+    "s": ("sum", (Kind.COMBINE,)),
+    "j": ("concat", (Kind.CONCAT,)),
+    "x": ("softmax", (Kind.SOFTMAX,)),
+    "o": ("other", ()),
 }
-_LETTER_NAMES = {
-    "c": "convolution",
-    "d": "deconvolution",
-    "m": "matrix product",
-    "r": "recurrent",
-    "a": "attention",
-    "p": "pooling",
-    "n": "normalisation",
-    "e": "elementwise",
-    "s": "sum",
-    "j": "concat",
-    "x": "softmax",
-    "o": "other",
-}
+_BY_KIND = {kind: letter for letter, (_, kinds) in _LETTERS.items() for kind in kinds}
 _LARGE_SHARE = 0.05
 _MEMORY, _CACHE, _ARITHMETIC = ".", ":", "-"
 # Slower layers stand at the lower edge, ones of less intensity at the left one.
@@ -283,7 +268,7 @@ def roofline_plot(points: Sequence[LayerPoint], roof: Roof) -> Plot:
     total_ms = sum(it.times * it.latency_ms for it in points) or 1.0
     placed: defaultdict[str, list[tuple[float, float]]] = defaultdict(list)
     for it in sorted(drawn, key=lambda each: each.times * each.latency_ms):
-        letter = next((_LETTERS[kind] for kind in it.kinds if kind in _LETTERS), "o")
+        letter = next((_BY_KIND[kind] for kind in it.kinds if kind in _BY_KIND), "o")
         is_large = it.times * it.latency_ms >= _LARGE_SHARE * total_ms
         placed[letter.upper() if is_large else letter].append((it.work.intensity, it.billions_per_second))
     series = [*_roofs(roof, across, up)]
@@ -291,7 +276,7 @@ def roofline_plot(points: Sequence[LayerPoint], roof: Roof) -> Plot:
     for letter in sorted(placed, key=str.isupper):
         series.append(Series("", letter, "strong" if letter.isupper() else "accent", tuple(placed[letter])))
     letters = {letter.lower() for letter in placed}
-    named = [f"{letter} {name}" for letter, name in _LETTER_NAMES.items() if letter in letters]
+    named = [f"{letter} {name}" for letter, (name, _) in _LETTERS.items() if letter in letters]
     legend = (*named, f"capital: {percent(_LARGE_SHARE)} of the time or more")
     return Plot("GFLOP/s by FLOP/byte", _sentence(points, roof), across, up, tuple(series), legend=legend)
 

@@ -21,6 +21,7 @@ from dlbricks_tui.api.changes import (
 )
 from dlbricks_tui.api.sides import Side, SideFact, value_in_words
 from dlbricks_tui.documents.comparison import VERDICT_STYLES
+from dlbricks_tui.documents.outline import letters
 from dlbricks_tui.documents.pictures import Axis, BarRow, LegendSign, Rows, round_ticks
 from dlbricks_tui.printable import printable
 from dlbricks_tui.report.drawing import draw, series_meaning
@@ -65,11 +66,6 @@ def make_comparison(compared: ComparedSides, folder: Path) -> Report:
     lead = " · ".join(it.name for it in compared.sides)
     about = "Rows of changes have the ids of the results behind them; `dlbricks results show ID` shows a result."
     return written(folder, PageHeading("Results side by side", (lead,), about), None, sections)
-
-
-def letters(number: int) -> str:
-    """Return the letter of a side: A, B, ... Z, and numbers after them."""
-    return chr(ord("A") + number) if number < 26 else str(number + 1)
 
 
 def sides_section(sides: Sequence[Side], facts: Sequence[SideFact]) -> Section:

@@ -24,13 +24,12 @@ from dlbricks_tui.runtime.traits import Format
 from dlbricks_tui.wording.answers import layer_title, shape_text
 
 if TYPE_CHECKING:
-    import networkx
     from onnx import ModelProto, StringStringEntryProto
 
 Facts = dict[str, str | int | float | bool]
 
 
-def drawable_digraph(decomposition: Decomposition, found: SystemEstimate | None) -> "networkx.DiGraph":
+def drawable_digraph(decomposition: Decomposition, found: SystemEstimate | None) -> nx.DiGraph:
     """Return the layer graph with plain attributes: facts of layers, their latencies if known, and shapes on edges."""
     digraph = layer_digraph(decomposition.graph)
     latencies = {} if found is None else layer_latencies(found.estimate)
@@ -54,7 +53,7 @@ def drawable_digraph(decomposition: Decomposition, found: SystemEstimate | None)
     return digraph
 
 
-def written_digraph(written: LayerGraph, times: WrittenTimes, cutting: Cutting) -> "networkx.DiGraph":
+def written_digraph(written: LayerGraph, times: WrittenTimes, cutting: Cutting) -> nx.DiGraph:
     """Return the digraph of a file in an execution, with the time of each layer and where the time comes from."""
     digraph = drawable_digraph(decompose(written, cutting), None)
     for index, found in enumerate(times.layers):
@@ -62,7 +61,7 @@ def written_digraph(written: LayerGraph, times: WrittenTimes, cutting: Cutting) 
     return digraph
 
 
-def write_digraph(digraph: "networkx.DiGraph", graphml: Path | None, dot: Path | None) -> None:
+def write_digraph(digraph: nx.DiGraph, graphml: Path | None, dot: Path | None) -> None:
     """Write a digraph to the files that are named."""
     if graphml:
         write_graphml(graphml, digraph)
@@ -70,16 +69,14 @@ def write_digraph(digraph: "networkx.DiGraph", graphml: Path | None, dot: Path |
         write_dot(dot, digraph)
 
 
-def write_graphml(path: Path, digraph: "networkx.DiGraph") -> None:
+def write_graphml(path: Path, digraph: nx.DiGraph) -> None:
     """Write a digraph as GraphML."""
-    import networkx as nx
-
     content = BytesIO()
     nx.write_graphml_xml(digraph, content)
     _write(path, content.getvalue())
 
 
-def write_dot(path: Path, digraph: "networkx.DiGraph") -> None:
+def write_dot(path: Path, digraph: nx.DiGraph) -> None:
     """Write a digraph in the language of Graphviz; thick lines surround the layers of the critical path."""
     lines = [f"digraph {_quoted(digraph.graph['name'])} {{", '  node [shape=box, fontname="sans-serif"];']
     for index, facts in digraph.nodes(data=True):

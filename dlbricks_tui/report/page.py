@@ -1,7 +1,5 @@
 """The page: one HTML document that loads nothing else, with figures and their numbers, written into a folder."""
 
-import csv
-import io
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -14,8 +12,8 @@ from dlbricks_tui import __version__
 from dlbricks_tui.api.analyses import Cell
 from dlbricks_tui.documents.parts import CellKind, Table
 from dlbricks_tui.errors import UserError
-from dlbricks_tui.printable import printable
 from dlbricks_tui.report.drawing import escaped, for_pages, style_sheet
+from dlbricks_tui.wording import plain_text
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,11 +35,8 @@ class CsvTable:
 
     def csv(self) -> str:
         """Return the rows as comma-separated values; control codes in texts are spelled out."""
-        text = io.StringIO()
-        writer = csv.writer(text, lineterminator="\n")
-        for row in (self.columns, *self.rows):
-            writer.writerow(["" if it is None else printable(it) if isinstance(it, str) else it for it in row])
-        return text.getvalue()
+        rows = (["" if it is None else str(it) for it in row] for row in self.rows)
+        return plain_text.written(plain_text.TextTable(tuple(self.columns), rows), plain_text.TableFormat.CSV)
 
 
 def cell_text(cell: Cell) -> str:

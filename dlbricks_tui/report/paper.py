@@ -56,10 +56,6 @@ def marked(meaning: LegendSign, value: float, most: float = float("inf")) -> Mar
     return Mark(min(value, most), meaning.mark if value <= most else "▶", meaning.style)
 
 
-def bar_from_zero(high: float, meaning: LegendSign) -> Piece:
-    return Piece(0.0, high, meaning.mark, meaning.block, meaning.style)
-
-
 def thin_line(one: float, other: float, style: str) -> Piece:
     """Return a line between two values, such as the ends of an interval."""
     return Piece(min(one, other), max(one, other), "-", "─", style)
@@ -154,7 +150,7 @@ def _end_to_end(contents: ReportContents, timed: Sequence[tuple[ReportedSeries, 
         if published is not None:
             of_paper = published.end_to_end_ms.values()
             ends += of_paper
-            pieces = (Piece(min(of_paper), max(of_paper), _PAPER.mark, _PAPER.block, _PAPER.style),)
+            pieces = (_PAPER.piece(min(of_paper), max(of_paper)),)
         rows.append(BarRow(reported.label, pieces, tuple(marked(*it) for it in latencies[reported])))
     legend = (*meanings, *((_PAPER,) if any(it.pieces for it in rows) else ()))
     says = "A row for each model, with a mark for each way in which it was measured."

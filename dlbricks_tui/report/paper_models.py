@@ -24,7 +24,7 @@ from dlbricks_tui.report import drawing
 from dlbricks_tui.report.drawing import Ink
 from dlbricks_tui.report.graph_files import GraphLayout, lay_out
 from dlbricks_tui.report.page import CsvTable, Exhibit, Section
-from dlbricks_tui.report.paper import bar_from_zero, marked, run_command
+from dlbricks_tui.report.paper import marked, run_command
 from dlbricks_tui.wording.answers import layer_title
 from dlbricks_tui.wording.numbers import counted, in_ms, percent
 
@@ -41,7 +41,7 @@ def uniqueness_section(contents: ReportContents) -> Section:
     for reported, model, it in zip(contents.reported_models, corpus.models, theirs, strict=True):
         published = () if it is None else (marked(_PUBLISHED, 100 * it.unique_layers / it.layers),)
         told = f"{model.unique_layers:,} of {model.layers:,}"
-        drawn.append(BarRow(reported.label, (bar_from_zero(100 * model.share, _UNIQUE),), published, told))
+        drawn.append(BarRow(reported.label, (_UNIQUE.piece(0.0, 100 * model.share),), published, told))
     legend = (_PUBLISHED,) if any(theirs) else ()
     rows: list[tuple[Cell, ...]] = [
         (
@@ -77,7 +77,7 @@ def repetition_section(contents: ReportContents) -> Section:
     drawn = [
         BarRow(
             it.kind.value,
-            (bar_from_zero(it.layers, _OTHERS), bar_from_zero(it.repeated, _REPEATED)),
+            (_OTHERS.piece(0.0, it.layers), _REPEATED.piece(0.0, it.repeated)),
             text=percent(share(it.repeated), 1),
         )
         for it in found
@@ -101,15 +101,10 @@ def repetition_section(contents: ReportContents) -> Section:
 def similarity_section(contents: ReportContents) -> Section:
     """Figure 7: the similarity of every two models."""
     jaccard, reported_models, name = contents.corpus.jaccard, contents.reported_models, "figure-7"
-    count = len(reported_models)
+    count, heading = len(reported_models), "Figure 7: similarity of models"
     if count < 2:
-        return Section(
-            "Figure 7: similarity of models",
-            name,
-            "The share of their unique layers that two models have in common.",
-            missing=("Similarity needs two models: name several with `--models`.",),
-        )
-
+        about = "The share of their unique layers that two models have in common."
+        return Section(heading, name, about, missing=("Similarity needs two models: name several with `--models`.",))
     rows = [(it.table1_id, it.name, *jaccard[row]) for row, it in enumerate(reported_models)]
     pairs = [jaccard[one][other] for one, other in combinations(range(count), 2)]
     told = f"Of {len(pairs):,} pairs of models, {pairs.count(0):,} share no layer and {pairs.count(1):,} share all."
@@ -117,7 +112,7 @@ def similarity_section(contents: ReportContents) -> Section:
     svg = drawing.draw(name, "Similarity of every two models", grid, says=f"A grid of models by models. {told}")
     columns = ("table1_id", "model", *(it.table1_id or it.name for it in reported_models))
     return Section(
-        "Figure 7: similarity of models",
+        heading,
         name,
         "The share of their unique layers that every two models have in common (Jaccard similarity): darker is more on "
         "a light page, brighter is more on a dark one.",
@@ -145,6 +140,7 @@ _LOOKS = {
     LegendSign("✚", "joining", "bad"): (Kind.COMBINE, Kind.CONCAT),
 }
 _OTHER = LegendSign("✖", "other", "muted")
+_SIGNS = {kind: sign for sign, kinds in _LOOKS.items() for kind in kinds}
 
 
 def graph_section(contents: ReportContents) -> Section:
@@ -212,7 +208,7 @@ def _drawn(
     graph: LayerGraph, layout: GraphLayout, critical: Sequence[int], latencies: Mapping[int, float]
 ) -> drawing.Drawn:
     """Return a graph line by line below its legend, and where it ends."""
-    signs = [sign_of_kind(it.kind) for it in graph.layers]
+    signs = [_SIGNS.get(it.kind, _OTHER) for it in graph.layers]
     meanings = [it for it in (*_LOOKS, _OTHER) if it in signs]
     path = [LegendSign("-", "critical path", "text")] if critical else []
     elements, top = drawing.svg_legend([*meanings, *path], _MARGIN, 0.0, _WIDTH - _MARGIN)
@@ -250,11 +246,6 @@ def _drawn(
 
 
 _Place = tuple[float, float]
-
-
-def sign_of_kind(kind: Kind) -> LegendSign:
-    """Return the sign of layers of a kind."""
-    return next((sign for sign, kinds in _LOOKS.items() if kind in kinds), _OTHER)
 
 
 def _within(points: Sequence[tuple[int, int]], begin: float, end: float) -> list[tuple[float, float]]:

@@ -37,7 +37,6 @@ from dlbricks_tui.printable import printable
 from dlbricks_tui.report.drawing import draw, series_meaning
 from dlbricks_tui.report.page import CsvTable, Exhibit, PageHeading, Report, Section, written
 from dlbricks_tui.report.paper import (
-    bar_from_zero,
     bricks_table,
     closeness_section,
     command,
@@ -53,7 +52,7 @@ from dlbricks_tui.report.paper import (
 from dlbricks_tui.report.paper_models import graph_section, repetition_section, similarity_section, uniqueness_section
 from dlbricks_tui.runtime.traits import TRAITS
 from dlbricks_tui.runtime.variant import stated_threads, threads_in_words
-from dlbricks_tui.scenarios.scenario import latencies_ms, measured_load, meets_bound, percentile_ms
+from dlbricks_tui.scenarios.scenario import measured_load, meets_bound, percentile_ms
 from dlbricks_tui.store.records import LoadTest, Provenance
 from dlbricks_tui.wording.answers import way_line
 from dlbricks_tui.wording.jobs import percentile_name, scenario_line, scenario_of
@@ -145,7 +144,7 @@ def _bounds(group: _Executed) -> Exhibit:
     bounds = [[1.0 / it if it else None for it in held] for held in ratios]
     rows = []
     for label, (sequential, *others) in zip(group.labels, bounds, strict=True):
-        pieces = () if sequential is None else (bar_from_zero(sequential, _BOUNDS[0]),)
+        pieces = () if sequential is None else (_BOUNDS[0].piece(0.0, sequential),)
         marks = [marked(it, value) for it, value in zip(_BOUNDS[1:], others, strict=True) if value is not None]
         rows.append(BarRow(label, pieces, tuple(marks)))
     by_bound = dict(zip(_BOUNDS, zip(*bounds, strict=True), strict=True))
@@ -298,7 +297,7 @@ def scenarios_section(contents: ReportContents, tests: Sequence[LoadTest]) -> Se
     shown = sorted(last.values(), key=lambda it: (it.name, it.system, it.runtime, it.kind, it.instances, it.when))
     by_system: dict[str, list[tuple[LoadTest, Plot]]] = {}
     for it in shown:
-        plot = histogram_plot(it, latencies_ms(it), None)
+        plot = histogram_plot(it, None)
         if plot is not None:
             by_system.setdefault(it.system, []).append((it, plot))
     histograms = [_histograms(system, found, ids) for system, found in by_system.items()]

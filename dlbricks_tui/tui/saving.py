@@ -101,9 +101,10 @@ def show_message(app: App[None], text: str, *, warning: bool = False) -> None:
 
 def copy_table(table: TextTable, how: TableFormat, label: str, data: DataFolder) -> SavedCopy:
     """Save a table in the data folder, or in the current folder if that fails."""
-    found = written(table, how)
+    rows = list(table.rows)
     files = (data.copied.with_suffix(f".{how.value}"), Path.cwd() / f"dlbricks-copied.{how.value}")
-    return _saved_copy(found.text, f"{counted(found.rows, 'row')} as {label}", *files)
+    text = written(TextTable(table.titles, rows), how)
+    return _saved_copy(text, f"{counted(len(rows), 'row')} as {label}", *files)
 
 
 def copy_picture(svg: str, what: str, data: DataFolder) -> SavedCopy:

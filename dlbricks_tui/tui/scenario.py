@@ -14,9 +14,9 @@ from dlbricks_tui.api.new_runs import runtimes_for
 from dlbricks_tui.api.scenarios import ScenarioOfModel, ScenarioSettings, predicted_scenario
 from dlbricks_tui.api.session import options_of
 from dlbricks_tui.documents.lines import Line, Span, line
+from dlbricks_tui.documents.load_pictures import histogram_plot
 from dlbricks_tui.documents.parts import BLANK_LINE, Heading, Sentence
 from dlbricks_tui.documents.scenario import (
-    histogram,
     load_answer,
     load_parts,
     load_picture,
@@ -171,7 +171,7 @@ class LatenciesPanel(DocumentPanel):
         self.show_placeholder(_HOW_TO_MEASURE)
         self._logs = logs
         self.show_title("" if test is None else f" of {minute_of(test.when)}")
-        self.show_picture(None if test is None else histogram(test, predicted))
+        self.show_picture(None if test is None else histogram_plot(test, predicted))
         tested = () if test is None else _tested_parts(found, test, predicted, logs, warnings)
         self.show_parts([*tested, *(() if found is None else _predicted_parts(found, test))], test)
 

@@ -190,10 +190,10 @@ class TimelinePanel(Panel):
         if self.state is None:
             return ()
         names, times = self._list.name_width, self._list.time_width
-        drawn = axis(self.state.window(times), times)
+        unit, cells = axis(self.state.window(times), times)
         named = f"inference {self.state.anchor + 1:,}/{self.state.inferences:,}"
-        unit = Span(f"{drawn.unit} ", "muted")
-        return (Span(" "), column(named, names - cell_len(unit.text), "muted"), unit, Span(drawn.cells, "muted"))
+        of_axis = Span(f"{unit} ", "muted")
+        return (Span(" "), column(named, names - cell_len(of_axis.text), "muted"), of_axis, Span(cells, "muted"))
 
     def show(self, state: TimelineState, layer: int | None = None) -> None:
         """Show a trace, with a layer selected if it has that layer."""

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from dlbricks_tui.folders import SAMPLE_MODELS
 from dlbricks_tui.measure.method import Method
-from dlbricks_tui.models.graph import GraphInput, Layer, Level, Shape, TensorType
+from dlbricks_tui.models.graph import GraphInput, Layer, LayerGraph, Level, Shape, TensorType
 from dlbricks_tui.models.input_shapes import listed
 from dlbricks_tui.models.kinds import Kind
 from dlbricks_tui.models.neutral import plain_name
@@ -50,7 +50,6 @@ if TYPE_CHECKING:
     from dlbricks_tui.estimate.explanation import Disagreement
     from dlbricks_tui.estimate.parts import Slowest, SlowPart
     from dlbricks_tui.estimate.system_estimate import SystemEstimate
-    from dlbricks_tui.models.graph import LayerGraph
     from dlbricks_tui.store.change import Verdict
     from dlbricks_tui.store.selections import Way
 
@@ -260,6 +259,13 @@ def bricks_words(granularity: int) -> str:
     return f"bricks of {'up to ' * (granularity > 1)}{counted(granularity, 'layer')}"
 
 
+def cutting_words(cutting: Cutting) -> str:
+    """Return how a model was cut: `bricks of up to 3 layers, cut overlap`, and in which order if that is unusual."""
+    cut = [] if cutting.cut.value == "chain" else [f"cut {cutting.cut.value}"]
+    order = [] if cutting.order.value == "branch" else [f"order {cutting.order.value}"]
+    return ", ".join([bricks_words(cutting.granularity), *cut, *order])
+
+
 def title_of(graph: LayerGraph, slow: SlowPart) -> str:
     """Return the titles of its layers: `conv 3x3 64 > pool 2x2`."""
     return " > ".join(layer_title(graph.layers[index]) for index in slow.part.layers)
@@ -270,11 +276,6 @@ def name_of(graph: LayerGraph, slow: SlowPart) -> str:
     first, last = slow.part.layers[0], slow.part.layers[-1]
     name = graph.layers[first].name
     return name if first == last else f"{name} .. {graph.layers[last].name}"
-
-
-def sign_of_part(slow: SlowPart) -> str:
-    """Return the mark of a predicted latency; nothing for a measured one."""
-    return PREDICTED if slow.part.predicted else ""
 
 
 def slowest_in_words(slow: Slowest) -> str:

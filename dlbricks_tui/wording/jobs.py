@@ -21,9 +21,8 @@ from dlbricks_tui.scenarios.scenario import (
     LoadTestsKept,
     LoadTestStarted,
     Scenario,
-    latencies_ms,
 )
-from dlbricks_tui.share.exporting import SuiteWritten
+from dlbricks_tui.share.exporting import BricksChecked, ExportNoted, OmittedBrick, SuiteWritten
 from dlbricks_tui.store.records import LoadTest
 from dlbricks_tui.traces.trace import LevelDone, RoundStarted
 from dlbricks_tui.wording.answers import combination_words, execution_words, figure_text, what_if_words
@@ -37,11 +36,9 @@ from dlbricks_tui.wording.numbers import (
     signed_ms,
     signed_percent,
 )
-from dlbricks_tui.wording.plain_text import histogram_lines
 
 if TYPE_CHECKING:
     from dlbricks_tui.analysis.proving import ProofOrder
-    from dlbricks_tui.share.exporting import OmittedBrick, SuiteWritten
     from dlbricks_tui.share.results_file import SuiteImport
 
 
@@ -69,9 +66,6 @@ def proof_line(event: Event, order: ProofOrder) -> str:
 
 def export_line(event: Event) -> str:
     """Return how far an export is, or its end."""
-    # Loaded here: other jobs need no networks.
-    from dlbricks_tui.share.exporting import BricksChecked, ExportNoted, SuiteWritten
-
     match event:
         case ExportNoted():
             return event.text
@@ -199,7 +193,6 @@ def import_outcome(found: SuiteImport) -> str:
     return f"{told}; {found.failed} failed there, {found.missing} not measured"
 
 
-_WIDEST_HISTOGRAM = 100
 _KINDS = {
     ScenarioKind.SINGLE: "single stream",
     ScenarioKind.MULTI: f"multi stream, {SAMPLES_PER_QUERY} samples a request",
@@ -269,16 +262,6 @@ def scenario_of(test: LoadTest) -> Scenario:
         batch_sizes=(test.batch_size,),
         instances=test.instances,
     )
-
-
-def histogram_below(test: LoadTest, width: int) -> list[str]:
-    """Return a blank line, and latencies as a histogram with the bound as a line; nothing for offline tests.
-
-    Latencies of an offline test only say when its samples had their turn.
-    """
-    if test.kind == ScenarioKind.OFFLINE.value:
-        return []
-    return ["", *histogram_lines(latencies_ms(test), min(width, _WIDEST_HISTOGRAM), bound_ms=test.bound_ms)]
 
 
 def message_line(message: Event, scenario: Scenario) -> str:

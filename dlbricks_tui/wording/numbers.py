@@ -7,7 +7,7 @@ import re
 import time
 from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from dlbricks_tui.host_files import cores_within
 from dlbricks_tui.printable import printable
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from dlbricks_tui.estimate.system_estimate import SystemEstimate
     from dlbricks_tui.store.records import Peaks
 
+_Value = TypeVar("_Value")
 # Stands before a sum that leaves layers out: such a sum bounds the latency neither from above nor from below.
 PARTLY = "part "
 # Stands before a latency that is predicted, in full or in part.
@@ -218,8 +219,8 @@ def capitalised(text: str) -> str:
     return text[:1].upper() + text[1:]
 
 
-def or_dash(written: Callable[[float], str], value: float | None) -> str:
-    """Return a number as a cell; a dash if there is none."""
+def or_dash(written: Callable[[_Value], str], value: _Value | None) -> str:
+    """Return a value as a cell; a dash if there is none."""
     return "-" if value is None else written(value)
 
 

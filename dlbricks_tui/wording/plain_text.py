@@ -1,4 +1,4 @@
-"""Bars and histograms as text, and tables as Markdown, CSV and JSON."""
+"""Bars as text, the bins of histograms, and tables as Markdown, CSV and JSON."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from enum import Enum
 from typing import NamedTuple
 
 from dlbricks_tui.printable import printable
-from dlbricks_tui.wording.numbers import in_ms, percent
 
 # Parts of a cell, so that a bar ends where its number says.
 _PARTS = "▏▎▍▌▋▊▉"
@@ -81,36 +80,6 @@ def divided(found: Sequence[Bin], samples_ms: Sequence[float], bound_ms: float) 
     return tuple(parts)
 
 
-def histogram_lines(
-    samples_ms: Sequence[float], width: int = 60, most: int = 12, bound_ms: float | None = None
-) -> list[str]:
-    """Return a line per bin: its start, a bar, its number of samples; `>=` marks the tail.
-
-    A bound is a line of its own, with the number of samples above it.
-    """
-    found = bins(samples_ms, most)
-    if not found:
-        return []
-    if bound_ms is not None:
-        found = divided(found, samples_ms, bound_ms)
-    tallest = max(each.samples for each in found)
-    starts = [(">= " if each.tail else "") + in_ms(each.low_ms) for each in found]
-    counts = [str(each.samples) for each in found]
-    bound = "" if bound_ms is None else in_ms(bound_ms)
-    start_width, count_width = max(map(len, (*starts, bound))), max(map(len, counts))
-    room = max(1, width - start_width - count_width - 2)
-    lines = [
-        f"{start:>{start_width}} {bar(each.samples / tallest, room):<{room}} {count:>{count_width}}"
-        for start, count, each in zip(starts, counts, found, strict=True)
-    ]
-    if bound_ms is not None:
-        slower = sum(it > bound_ms for it in samples_ms)
-        told = f"--- bound: {slower:,} of {len(samples_ms):,} above it, {percent(slower / len(samples_ms), 2)} "
-        place = sum(each.high_ms <= bound_ms for each in found)
-        lines.insert(place, f"{bound:>{start_width}} {told:-<{room + count_width + 1}}")
-    return lines
-
-
 class TableFormat(Enum):
     """The formats in which a table is copied; the value ends the names of files."""
 
@@ -128,15 +97,7 @@ class TextTable:
     rows: Iterable[Sequence[str]]
 
 
-@dataclass(frozen=True, slots=True)
-class WrittenTable:
-    """A table as one text."""
-
-    text: str
-    rows: int
-
-
-def written(table: TextTable, how: TableFormat) -> WrittenTable:
+def written(table: TextTable, how: TableFormat) -> str:
     """Return the table in a format, with control codes escaped."""
     rows = [[printable(cell) for cell in row] for row in table.rows]
     titles: list[str] = []
@@ -148,12 +109,9 @@ def written(table: TextTable, how: TableFormat) -> WrittenTable:
         # `|` ends a cell, also in code spans.
         cells = [[cell.replace("\\", "\\\\").replace("|", "\\|") for cell in row] for row in (titles, *rows)]
         head, *body = (f"| {' | '.join(row)} |" for row in cells)
-        text = "\n".join([head, f"|{'---|' * len(titles)}", *body]) + "\n"
-    elif how is TableFormat.CSV:
-        file = io.StringIO()
-        csv.writer(file, lineterminator="\n").writerows([titles, *rows])
-        text = file.getvalue()
-    else:
-        named = [dict(zip(titles, row, strict=True)) for row in rows]
-        text = json.dumps(named, indent=2, ensure_ascii=False) + "\n"
-    return WrittenTable(text, len(rows))
+        return "\n".join([head, f"|{'---|' * len(titles)}", *body]) + "\n"
+    if how is TableFormat.JSON:
+        return json.dumps([dict(zip(titles, row, strict=True)) for row in rows], indent=2, ensure_ascii=False) + "\n"
+    file = io.StringIO()
+    csv.writer(file, lineterminator="\n").writerows([titles, *rows])
+    return file.getvalue()

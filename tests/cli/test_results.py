@@ -188,7 +188,7 @@ def test_a_load_test_is_shown_with_its_verdict_and_the_bound_in_a_histogram(resu
         store.add(test)
     status, out, _ = results("show", "1d1d")
     assert status == 0 and "server: the highest rate with p99 within 20 ms" in out
-    assert "--- bound: 0 of 700 above it" in out
+    assert "bound: 0 of 700 above it" in out
     assert document(results("show", "1d1d", "--json")) == {**to_document(test), "provenance": None}
     with ResultsDatabase(data / "store") as store:
         store.add(provenance(run=test.uuid))

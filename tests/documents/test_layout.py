@@ -37,7 +37,6 @@ from dlbricks_tui.documents.parts import (
     Part,
     Plots,
     Sentence,
-    SideBySide,
     Table,
     bar_column,
     each_fit,
@@ -119,7 +118,6 @@ LAYOUTS: dict[str, tuple[Part | list[Part], tuple[int, ...]]] = {
         (80, 20),
     ),
     "a mark": (MarkedSentence("!", "warn", "lacks layers"), (80,)),
-    "two values beside each other": (SideBySide((("cores", "4", "2"), ("processor", "x" * 12, "y" * 10))), (37, 34)),
     "as many names as fit": (Names(["one", "two", "three"]), (14, 13)),
     "three names": (Names(["one", "two", "six"]), (15,)),
     "a long name": (Names(["stage1/block2/convolution"]), (16,)),
@@ -148,11 +146,11 @@ def test_rows_are_as_wide_as_their_titles_and_fit(rows: list[tuple[str, str, flo
     assert len(widths) == 1 and widths.pop() <= width
 
 
-def test_plots_are_drawn_beside_each_other_with_their_sentence_below() -> None:
+def test_plots_are_drawn_beside_each_other() -> None:
     axis = Axis(0.0, 10.0)
     plot = Plot("Title", "It rises.", axis, axis, (Series("one", "o", "accent", ((1.0, 2.0), (9.0, 8.0))),))
-    lines = texts(70, Plots((plot,), 8, "What it says."))
-    assert len(lines) == 8 and lines[0] == "Title   o one" and lines[-1] == "What it says."
+    lines = texts(70, Plots((plot,), 8))
+    assert len(lines) == 8 and lines[0] == "Title   o one"
     lines = texts(70, Plots((plot, replace(plot, title="Other")), 9))
     assert lines[0].split() == ["Title", "Other"] and lines[-1] == "o one" and len(lines) == 10
     assert max(map(len, texts(20, Plots((plot, plot), 9)))) > 50

@@ -16,6 +16,7 @@ from dlbricks_tui.documents.parts import Part, Table
 from dlbricks_tui.documents.results import (
     RESULT_COLUMNS,
     cell,
+    histogram_parts,
     history_columns,
     result_parts,
     results_answer,
@@ -163,3 +164,11 @@ def test_granularities_tell_what_differs_and_in_common_is_the_rest() -> None:
     assert common_words(found) == ("2 threads", "fused", "ONNX Runtime 1.23.0") and not common_words(found[:1])
     cases = {"several": found, "one without a speed-up": found[1:2], "none": []}
     check("granularities", {name: [Table(granularity_columns(each), each)] for name, each in cases.items()}, width=80)
+
+
+def test_a_histogram_shows_the_bound_and_how_many_samples_are_above_it() -> None:
+    samples = [*[1.0] * 8, 5.0, 6.0]
+    bounds = {"a bound": 5.5, "one below all": 0.5, "one above all": 9.0}
+    cases = {name: histogram_parts(samples, bound) for name, bound in bounds.items()}
+    cases |= {"no bound": histogram_parts(samples), "no samples": histogram_parts([], 1.0)}
+    check("histogram", cases, width=80)

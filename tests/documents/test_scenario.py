@@ -9,7 +9,6 @@ import pytest
 
 from dlbricks_tui.api.scenarios import ScenarioAnswer
 from dlbricks_tui.documents.load_pictures import (
-    LoadCurve,
     MeasuredRate,
     histogram_plot,
     load_plot,
@@ -128,6 +127,10 @@ def test_load_tests_have_figures_verdicts_and_rows() -> None:
 MEASURED = LoadFigures(p50_ms=10.0, p90_ms=12.0, p99_ms=15.0, p999_ms=20.0, per_second=50.0)
 
 
+def latencies(*in_ms: int) -> str:
+    return pack_latencies([1_000_000 * it for it in in_ms])
+
+
 def test_percentiles_and_throughputs_are_predicted_beside_measured() -> None:
     check(
         "load-pictures",
@@ -138,10 +141,10 @@ def test_percentiles_and_throughputs_are_predicted_beside_measured() -> None:
             "no percentiles": percentiles_plot(None, None, 16.0),
             "throughput": throughput_rows((1, 2, 4), {1: 60.0, 4: 90.0}, {1: 55.0}),
             "no throughput": throughput_rows((1, 2), {}, {}),
-            "histogram": histogram_plot(load_test(bound_ms=3.5), [1.0, 1.0, 2.0, 4.0], PREDICTED),
-            "histogram without a bound": histogram_plot(load_test(bound_ms=None), [1.0, 2.0], None),
-            "no histogram": histogram_plot(load_test(kind="offline"), [1.0], None),
-            "nothing in it": histogram_plot(load_test(), [], None),
+            "histogram": histogram_plot(load_test(bound_ms=3.5, latencies=latencies(1, 1, 2, 4)), PREDICTED),
+            "histogram without a bound": histogram_plot(load_test(bound_ms=None, latencies=latencies(1, 2)), None),
+            "no histogram": histogram_plot(load_test(kind="offline"), None),
+            "nothing in it": histogram_plot(load_test(latencies=latencies()), None),
             "in progress": progress_plot([1.0, 2.0, 2.0, 9.0], [1.0, 2.0, 2.0, 9.0], 8, SERVER),
             "in progress without a bound": progress_plot(
                 [1.0] * 3, [1.0] * 3, 1, Scenario(kind=ScenarioKind.SINGLE, percentile=90.0)
@@ -171,21 +174,23 @@ def test_slow_requests_stand_above_the_bound_and_crowds_have_other_signs() -> No
 # A queue that serves at most 90 requests per second.
 CURVE = tuple((float(rate), 20.0 / (1.0 - rate / 90.0)) for rate in range(5, 90, 5))
 TESTS = (MeasuredRate(50.0, 40.0, True), MeasuredRate(70.0, 95.0, False))
-LOAD = LoadCurve(predicted=CURVE, bound_ms=50.0, highest=54.0, highest_ms=50.0, tests=TESTS, running=(57.0, 30.0))
+EXPECTED = replace(PREDICTED, per_second=Range(54.0, 50.0, 58.0), p99_ms=Range(50.0, 45.0, 55.0))
+RUNNING = (57.0, 30.0)
 
 
 def test_tests_that_passed_and_failed_and_the_one_in_progress_differ_by_shape() -> None:
+    everything, unbound = load_plot(SERVER, CURVE, EXPECTED, TESTS, RUNNING), replace(SERVER, bound_ms=None)
     cases = {
-        "all": LOAD,
-        "no test in progress": replace(LOAD, running=None),
-        "no latency at the highest rate": replace(LOAD, highest_ms=None, tests=()),
-        "no highest rate": replace(LOAD, highest=None, highest_ms=None, bound_ms=None),
-        "tests alone": LoadCurve(tests=TESTS),
-        "a test in progress alone": LoadCurve(running=(57.0, 30.0), bound_ms=5.0),
-        "an impossible bound": LoadCurve(predicted=CURVE, bound_ms=2.0),
+        "all": everything,
+        "no test in progress": load_plot(SERVER, CURVE, EXPECTED, TESTS),
+        "no latency at the highest rate": load_plot(replace(SERVER, percentile=95.0), CURVE, EXPECTED, (), RUNNING),
+        "no highest rate": load_plot(unbound, CURVE, None, TESTS, RUNNING),
+        "tests alone": load_plot(unbound, tests=TESTS),
+        "a test in progress alone": load_plot(replace(SERVER, bound_ms=5.0), running=RUNNING),
+        "an impossible bound": load_plot(replace(SERVER, bound_ms=2.0), CURVE),
     }
-    check("load-curve", {name: load_plot(curve, SERVER) for name, curve in cases.items()})
-    text = "   ".join(line.strip() for line in text_of(load_plot(LOAD, SERVER), 80, 14)[:2])
+    check("load-curve", cases)
+    text = "   ".join(line.strip() for line in text_of(everything, 80, 14)[:2])
     assert text == (
         "ms by requests per second   ~ predicted p99   x failed   o passed   ? now   ─ bound 50 ms   "
         "│ highest rate ~54.00"
@@ -193,6 +198,6 @@ def test_tests_that_passed_and_failed_and_the_one_in_progress_differ_by_shape() 
 
 
 def test_tests_beyond_the_picture_stand_at_its_upper_edge() -> None:
-    slow = LoadCurve(predicted=CURVE, bound_ms=50.0, tests=[MeasuredRate(80.0, 90_000.0, False)])
-    _, first, *others = text_of(load_plot(slow, SERVER), 80, 14)
+    slow = load_plot(SERVER, CURVE, tests=[MeasuredRate(80.0, 90_000.0, False)])
+    _, first, *others = text_of(slow, 80, 14)
     assert "x" in first and not any("x" in line for line in others)

@@ -278,7 +278,7 @@ def test_each_label_of_the_axis_stands_at_its_time(start: int, cell_ns: int, wid
 
 def test_times_have_a_unit_that_suits_them_and_four_digits() -> None:
     assert axis(TimeWindow(0, 50_000), 60) == ("ms", "|0.0      |0.5      |1.0      |1.5      |2.0      |2.5      ")
-    units = [axis(TimeWindow(0, cell_ns), width).unit for cell_ns, width in ((2_000, 60), (1, 40), (10**8, 40))]
+    units = [axis(TimeWindow(0, cell_ns), width)[0] for cell_ns, width in ((2_000, 60), (1, 40), (10**8, 40))]
     assert units == ["µs", "ns", "s"]
     times = (0, 870, 12_340, 3_412_000, 1_500_000_000, 123_456, -2_500)
     told = "0 ns, 870 ns, 12.34 µs, 3.412 ms, 1.500 s, 123.5 µs, -2.500 µs"

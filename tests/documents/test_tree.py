@@ -7,12 +7,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
+from dlbricks_tui.analysis.whole_models import Basis, WrittenTime
 from dlbricks_tui.bricks.cutting import Cut, LayerOrder
 from dlbricks_tui.bricks.decomposition import Cutting, decompose
 from dlbricks_tui.bricks.regions import Repeat
 from dlbricks_tui.documents.layout import TEXT, laid_out
 from dlbricks_tui.documents.outline import OutlineNode
-from dlbricks_tui.documents.tree import SequenceTime, tree, tree_lines
+from dlbricks_tui.documents.tree import tree, tree_lines
 from dlbricks_tui.models.graph import LayerGraph
 from tests.bricks.graphs import DATA, Branch, Spec, after, built, chain, random_graphs
 from tests.bricks.graphs import laid_out as model_of
@@ -66,16 +67,20 @@ def test_every_brick_is_drawn_at_least_once(graph: LayerGraph, how: Cutting, dee
     assert {it.brick.key for it in shown if it is not None} == outline.decomposition.bricks
 
 
+def spent(latency_ms: float, *, by_roofline: bool = False) -> WrittenTime:
+    return WrittenTime(round(latency_ms * 1e9), Basis.ROOFLINE if by_roofline else Basis.WHOLE)
+
+
 def test_a_tree_has_its_totals_its_parts_and_the_meaning_of_its_signs() -> None:
     branches: Branch = (("add", (("conv", "relu"), ())), "pool")
     graph = unable(model_of((*branches * 3, "relu", ("concat", (("conv",), ("pool", "pool"))))), 13)
     often = built([Spec("conv", DATA, times=2), Spec("relu", after(0))])
-    times = [SequenceTime(float(it + 1), by_roofline=it == 3) for it in range(len(graph.layers))]
+    times = [spent(float(it + 1), by_roofline=it == 3) for it in range(len(graph.layers))]
     # Equal modules in a row may have their branches in another order.
     one = [Spec("relu", after(0)), Spec("conv", after(1)), Spec("pool", after(0)), Spec("add", after(2, 3))]
     other = [Spec("pool", after(4)), Spec("relu", after(4)), Spec("conv", after(6)), Spec("add", after(7, 5))]
     swapped = decompose(built([Spec("conv", DATA), *one, *other]), Cutting(order=LayerOrder.PAPER))
-    copies = [SequenceTime(it, by_roofline=it == 2.0) for it in (5.0, 1.0, 2.0, 1.0, 1.0)]
+    copies = [spent(it, by_roofline=it == 2.0) for it in (5.0, 1.0, 2.0, 1.0, 1.0)]
     check(
         "tree",
         {
@@ -84,7 +89,7 @@ def test_a_tree_has_its_totals_its_parts_and_the_meaning_of_its_signs() -> None:
             "in sequences": tree(decompose(graph, Cutting(3)), 80),
             "a layer that runs twice": tree(decompose(often), 80),
             "the time of all copies in a row": tree(decompose(chain("conv", *["relu"] * 3, "pool")), 80, copies),
-            "branches in another order": tree(swapped, 80, [SequenceTime(2.0**it) for it in range(9)]),
+            "branches in another order": tree(swapped, 80, [spent(2.0**it) for it in range(9)]),
         },
         width=80,
     )

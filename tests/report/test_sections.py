@@ -15,6 +15,7 @@ from dlbricks_tui.api.reported import ReportContents, ReportedModel
 from dlbricks_tui.api.sides import facts_of, side_of
 from dlbricks_tui.bricks.decomposition import compare as compare_models
 from dlbricks_tui.documents.analysis import analyses_parts
+from dlbricks_tui.documents.outline import letters
 from dlbricks_tui.documents.parts import Table
 from dlbricks_tui.documents.pictures import LegendSign
 from dlbricks_tui.models.kinds import Kind
@@ -22,7 +23,6 @@ from dlbricks_tui.report.comparison import (
     DrawnRatio,
     changes_section,
     hosts_section,
-    letters,
     ratio_axis,
     ratio_rows,
     ratios_shown,
@@ -194,4 +194,4 @@ def test_limits_and_sides_of_a_comparison_are_named() -> None:
             "hosts of other models": told(hosts_section(hosts_of(other_system[1], lambda _: None))),
         },
     )
-    assert [letters(it) for it in (0, 1, 25, 26)] == ["A", "B", "Z", "27"]
+    assert [letters(it) for it in (0, 1, 25, 26)] == ["A", "B", "Z", "AA"]

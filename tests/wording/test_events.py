@@ -42,7 +42,6 @@ from dlbricks_tui.wording.events import (
 from dlbricks_tui.wording.events import measured as timed
 from dlbricks_tui.wording.jobs import (
     fleet_line,
-    histogram_below,
     host_line,
     in_us,
     message_line,
@@ -57,7 +56,6 @@ from dlbricks_tui.wording.numbers import signed_ms
 from dlbricks_tui.wording.runs import NONE_DONE, Done, host_in_words, how_far, line_of_work, load_in_words
 from tests.documents.snapshots import check
 from tests.runs.live_runs import at, estimate, in_the_middle, loaded, measured, planned, round_done
-from tests.store.samples import load_test
 
 ABOUT: dict[str, Any] = {"program": 0, "brick": "b" * 64, "context": "plain", "model": "", "label": "conv"}
 NO_COUNTS: dict[str, Any] = dict.fromkeys(
@@ -261,8 +259,6 @@ def test_scenarios_and_load_tests_are_told() -> None:
                 progress_line(search, SERVER, 0, 0, 0.0),
                 progress_line(started, offline, 100, 0, 3.0),
             ],
-            "a histogram with its bound": histogram_below(load_test(bound_ms=10.0), 80),
         },
         width=140,
     )
-    assert histogram_below(load_test(kind="offline", rate=None, sought=False), 80) == []

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dlbricks_tui.printable import printable
-from dlbricks_tui.wording.plain_text import TableFormat, TextTable, bar, bins, divided, histogram_lines, written
+from dlbricks_tui.wording.plain_text import TableFormat, TextTable, bar, bins, divided, written
 
 samples_ms = st.lists(st.floats(1e-4, 1e4), min_size=1, max_size=200)
 
@@ -33,20 +33,6 @@ def test_one_slow_run_does_not_flatten_the_histogram() -> None:
     assert len(found) > 5
 
 
-@given(samples_ms, st.integers(20, 120))
-def test_no_line_exceeds_its_width(samples: list[float], width: int) -> None:
-    lines = histogram_lines(samples, width)
-    assert max(map(len, lines)) <= max(width, len(">= 10000 ms") + 7)
-    assert len(lines) == len(bins(samples))
-
-
-def test_a_histogram_shows_where_bins_begin_and_how_many_samples_they_hold() -> None:
-    assert histogram_lines([*[1.0] * 8, 5.0, 6.0], width=30) == [
-        "   1.000 ms ████████████████ 8",
-        ">= 5.000 ms ████             2",
-    ]
-
-
 @given(samples_ms, st.integers(2, 20), st.floats(1e-4, 1e4))
 def test_each_bin_is_on_one_side_of_the_bound(samples: list[float], most: int, bound_ms: float) -> None:
     found = divided(bins(samples, most), samples, bound_ms)
@@ -54,22 +40,6 @@ def test_each_bin_is_on_one_side_of_the_bound(samples: list[float], most: int, b
     above = [each for each in found if each.high_ms > bound_ms]
     assert sum(each.samples for each in above) == sum(it > bound_ms for it in samples)
     assert found[len(found) - len(above) :] == tuple(above)
-
-
-def test_a_histogram_shows_the_bound_and_how_many_samples_are_above_it() -> None:
-    assert histogram_lines([*[1.0] * 8, 5.0, 6.0], width=60, bound_ms=5.5) == [
-        "   1.000 ms ██████████████████████████████████████████████ 8",
-        ">= 5.000 ms █████▊                                         1",
-        "   5.500 ms --- bound: 1 of 10 above it, 10.00 % -----------",
-        ">= 6.000 ms █████▊                                         1",
-    ]
-
-
-def test_a_bound_that_no_sample_reaches_is_shown_too() -> None:
-    for bound_ms, place in ((0.5, 0), (9.0, 2)):
-        lines = histogram_lines([*[1.0] * 8, 5.0, 6.0], bound_ms=bound_ms)
-        assert "bound" in lines[place] and len(lines) == 3
-    assert bins([]) == () and histogram_lines([]) == []
 
 
 def test_the_longest_bar_fills_its_width_and_zero_has_no_bar() -> None:
@@ -80,7 +50,7 @@ TABLE = TextTable(("model", "est. ms"), (("resnet18_v1", "12.50"), ('a|b, \\ and
 
 
 def test_markdown_has_a_line_for_each_row_and_no_cell_ends_early() -> None:
-    assert written(TABLE, TableFormat.MARKDOWN).text.splitlines() == [
+    assert written(TABLE, TableFormat.MARKDOWN).splitlines() == [
         "| model | est. ms |",
         "|---|---|",
         "| resnet18_v1 | 12.50 |",
@@ -93,18 +63,17 @@ def test_csv_and_json_give_every_cell_back_with_control_codes_spelled_out(rows: 
     table = TextTable(TABLE.titles, rows)
     cells = [[printable(cell) for cell in row] for row in rows]
     found = written(table, TableFormat.CSV)
-    assert list(csv.reader(found.text.splitlines())) == [list(TABLE.titles), *cells]
-    assert found.rows == len(rows)
-    document = json.loads(written(table, TableFormat.JSON).text)
+    assert list(csv.reader(found.splitlines())) == [list(TABLE.titles), *cells]
+    document = json.loads(written(table, TableFormat.JSON))
     assert [list(row.values()) for row in document] == cells
 
 
 @pytest.mark.parametrize("how", TableFormat)
 def test_a_table_without_rows_is_a_whole_document(how: TableFormat) -> None:
     found = written(TextTable(("model",), ()), how)
-    assert found.rows == 0 and found.text.splitlines()[0] in ("| model |", "model", "[]")
+    assert found.splitlines()[0] in ("| model |", "model", "[]")
 
 
 def test_json_keeps_the_cells_of_columns_with_one_title() -> None:
-    text = written(TextTable(("ms", "ms", "ms"), (("1", "2", "3"),)), TableFormat.JSON).text
+    text = written(TextTable(("ms", "ms", "ms"), (("1", "2", "3"),)), TableFormat.JSON)
     assert json.loads(text) == [{"ms": "1", "ms 2": "2", "ms 3": "3"}]
