@@ -138,11 +138,11 @@ _CURES = {
 
 def parsed(text: str, file: str) -> dict[str, Any]:
     """Return the document in a text; raise EvaluationError with line and column. `file` names it in messages."""
+    if sum(text.count(sign) for sign in ",=[{") > MOST_VALUES:
+        raise EvaluationError(f"{file} holds more than {MOST_VALUES:,} values; leave samples out, or split it")
     found = excess(text)
     if found is not None:
         raise error_at(file, position_at(text, found.offset), found.message)
-    if sum(text.count(sign) for sign in ",=[{") > MOST_VALUES:
-        raise EvaluationError(f"{file} holds more than {MOST_VALUES:,} values; leave samples out, or split it")
     try:
         return tomllib.loads(text)
     except RecursionError:
