@@ -19,18 +19,6 @@ _TOKEN = re.compile(r"[\"'\[\]{}.,=\n]|#[^\n]*|[\w+-]+")
 _ESCAPE_OR_END = {'"': re.compile(r'\\.|"', re.DOTALL), '"""': re.compile(r'\\.|"""', re.DOTALL)}
 
 
-class Position(NamedTuple):
-    """A line and a column, both from 1; a column is a character."""
-
-    line: int
-    column: int
-
-    @property
-    def in_words(self) -> str:
-        """The position as messages show it."""
-        return f"line {self.line}, column {self.column}"
-
-
 class Excess(NamedTuple):
     """A place where a text is too much for parsers, and the message about it."""
 
@@ -38,9 +26,15 @@ class Excess(NamedTuple):
     message: str
 
 
-def position_at(text: str, offset: int) -> Position:
-    """Return the position of a character."""
-    return Position(text.count("\n", 0, offset) + 1, offset - text.rfind("\n", 0, offset))
+def line_at(text: str, offset: int) -> int:
+    """Return the line of a character, from 1."""
+    return text.count("\n", 0, offset) + 1
+
+
+def position_at(text: str, offset: int) -> str:
+    """Return the line and the column of a character as messages show them, both from 1; a column is a character."""
+    column = offset - text.rfind("\n", 0, offset)
+    return f"line {line_at(text, offset)}, column {column}"
 
 
 def excess(text: str) -> Excess | None:
