@@ -145,8 +145,6 @@ def parsed(text: str, file: str) -> dict[str, Any]:
         raise error_at(file, position_at(text, found.offset), found.message)
     try:
         return tomllib.loads(text)
-    except RecursionError:
-        raise EvaluationError(f"{file}: the values nest too deep; write them flatter") from None
     except ValueError as error:
         raise _syntax_error(str(error), text, file) from None
 
@@ -187,11 +185,7 @@ def evaluation_of(text: str, sha256: str, file: str) -> Evaluation:
             f"format = {shown(found)} was written by a newer dlbricks, and this one reads format {FORMAT}; "
             "update dlbricks",
         )
-    try:
-        faults = faults_of(document) or list(islice(broken_rules(document), _MOST_FAULTS))
-    except RecursionError:
-        raise EvaluationError(f"{file}: the values nest too deep; write them flatter") from None
-    without_faults(faults, text, file)
+    without_faults(faults_of(document) or list(islice(broken_rules(document), _MOST_FAULTS)), text, file)
     tables = {it.field: loaded(it, document.get(name)) for name, it in TABLES.items() if name in document}
     return Evaluation(name=document["name"], about=document.get("about", ""), sha256=sha256, **tables)
 
