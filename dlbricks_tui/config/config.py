@@ -22,24 +22,8 @@ if sys.version_info >= (3, 11):
 else:
     import tomli as tomllib
 
-CONFIGURED: tuple[Setting[Any], ...] = (
-    THEME,
-    MOUSE,
-    REMOTE,
-    GRANULARITY,
-    CUT,
-    ORDER,
-    WORKERS,
-    PREDICTIONS,
-    RUNTIME,
-    THREADS,
-    TARGET_INTERVAL,
-    TIME_BUDGET,
-)
-BY_NAME = {it.config: it for it in CONFIGURED}
 # The section of key bindings, by action. Only the workbench knows which actions there are.
 KEYS = "keys"
-SECTIONS = (*dict.fromkeys(name.partition(".")[0] for name in BY_NAME), KEYS)
 BY_DEFAULT = "default"
 
 
@@ -80,10 +64,10 @@ class _Given(Generic[Value]):
     """A property of Config: the value of a setting that has a default."""
 
     def __init__(self, setting: Setting[Value]) -> None:
-        self._name = setting.config
+        self.setting = setting
 
     def __get__(self, config: Config, _: object) -> Value:
-        found: Value = config.given[self._name].value
+        found: Value = config.given[self.setting.config].value
         return found
 
 
@@ -108,16 +92,22 @@ class Config:
     cut = _Given(CUT)
     order = _Given(ORDER)
     workers = _GivenOrNone(WORKERS)
+    predictions = _Given(PREDICTIONS)
     runtime = _GivenOrNone(RUNTIME)
     threads = _GivenOrNone(THREADS)
     target_ci = _Given(TARGET_INTERVAL)
     time_budget = _GivenOrNone(TIME_BUDGET)
-    predictions = _Given(PREDICTIONS)
 
     @property
     def predicts(self) -> bool:
         """True if the latencies of bricks that were not measured are predicted."""
         return self.predictions is Switch.ON
+
+
+# In the order of the file.
+CONFIGURED: tuple[Setting[Any], ...] = tuple([it.setting for it in vars(Config).values() if isinstance(it, _Given)])
+BY_NAME = {it.config: it for it in CONFIGURED}
+SECTIONS = (*dict.fromkeys(name.partition(".")[0] for name in BY_NAME), KEYS)
 
 
 _PART = r"(?:[A-Za-z0-9_-]+|\"(?:[^\"\\]|\\.)*\"|'[^']*')"
