@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, Generic
 
 from dlbricks_tui.errors import UserError
+from dlbricks_tui.evaluations.faults import line_at, offset_of, offsets_of
 from dlbricks_tui.files import in_turn, read_text, write_atomically
 from dlbricks_tui.settings.cutting import CUT, GRANULARITY, ORDER, WORKERS
 from dlbricks_tui.settings.measuring import TARGET_INTERVAL, TIME_BUDGET
@@ -110,10 +111,6 @@ BY_NAME = {it.config: it for it in CONFIGURED}
 SECTIONS = (*dict.fromkeys(name.partition(".")[0] for name in BY_NAME), KEYS)
 
 
-_PART = r"(?:[A-Za-z0-9_-]+|\"(?:[^\"\\]|\\.)*\"|'[^']*')"
-_NAME = rf"{_PART}(?:\s*\.\s*{_PART})*"
-_TABLE = re.compile(rf"^\s*\[\[?\s*({_NAME})\s*\]\]?\s*(?:#.*)?$")
-_ASSIGNMENT = re.compile(rf"^\s*({_NAME})\s*=")
 _ERROR_LINE = re.compile(r"\(at line (\d+), column \d+\)$")
 
 
@@ -134,35 +131,19 @@ def statements(text: str, path: str) -> list[Statement]:
         line = _ERROR_LINE.search(str(error))
         where = f"{path}:{line[1]}" if line else path
         raise ConfigError(f"{where}: this is not TOML: {_ERROR_LINE.sub('', str(error)).strip()}") from None
-    # Neither tomllib nor tomlkit tells where a value stands.
-    lines, section = dict[str, int](), ""
-    for number, row in enumerate(text.split("\n"), 1):
-        if table := _TABLE.match(row):
-            section = f"{_plain(table[1])}."
-            lines[_plain(table[1])] = number
-        elif assignment := _ASSIGNMENT.match(row):
-            lines[section + _plain(assignment[1])] = number
-    found = []
-    for name, value in _flat(document, ""):
-        own = name
-        # A value in an inline table has the line of the table.
-        while own not in lines and "." in own:
-            own = own.rpartition(".")[0]
-        found.append(Statement(name, value, lines.get(own, 1)))
+    offsets, found = offsets_of(text), list[Statement]()
+    for place, value in _flat(document, ()):
+        found.append(Statement(".".join(place), value, line_at(text, offset_of(place, offsets))))
     return found
 
 
-def _flat(table: Mapping[str, object], before: str) -> Iterator[tuple[str, object]]:
+def _flat(table: Mapping[str, object], before: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], object]]:
     for key, value in table.items():
         # An empty section may still have a wrong name.
         if isinstance(value, dict) and value:
-            yield from _flat(value, f"{before}{key}.")
+            yield from _flat(value, (*before, key))
         else:
-            yield f"{before}{key}", value
-
-
-def _plain(name: str) -> str:
-    return ".".join(part.strip("\"'") for part in re.findall(_PART, name))
+            yield (*before, key), value
 
 
 COMMAND_LINE = "--set"
