@@ -47,18 +47,10 @@ def in_file(value: object) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """A value and where it was set: a line of the file, a variable, or the command line."""
+    """A value, or the keys of an action, and where it was set: a line of the file, a variable, or the command line."""
 
     value: Any
     where: str = BY_DEFAULT
-
-
-@dataclass(frozen=True, slots=True)
-class KeysGiven:
-    """The keys of an action and where they were set."""
-
-    keys: tuple[str, ...]
-    where: str
 
 
 class _Given(Generic[Value]):
@@ -84,7 +76,7 @@ class Config:
     """The values of all settings by full name, and the key bindings by action."""
 
     given: Mapping[str, Given] = field(default_factory=lambda: {it.config: Given(it.default) for it in CONFIGURED})
-    keys: Mapping[str, KeysGiven] = field(default_factory=dict)
+    keys: Mapping[str, Given] = field(default_factory=dict)
 
     theme = _Given(THEME)
     mouse = _Given(MOUSE)
@@ -177,9 +169,9 @@ class Sources:
             problems.append(error)
         return problems
 
-    def _of_file(self) -> tuple[dict[str, Given], dict[str, KeysGiven], list[ConfigError]]:
+    def _of_file(self) -> tuple[dict[str, Given], dict[str, Given], list[ConfigError]]:
         given: dict[str, Given] = {}
-        keys: dict[str, KeysGiven] = {}
+        keys: dict[str, Given] = {}
         problems: list[ConfigError] = []
         try:
             text = read_text(self.file)
@@ -201,7 +193,7 @@ class Sources:
                 problems.append(error)
         return given, keys, problems
 
-    def _with_overrides(self, in_file: Mapping[str, Given], keys: Mapping[str, KeysGiven]) -> Config:
+    def _with_overrides(self, in_file: Mapping[str, Given], keys: Mapping[str, Given]) -> Config:
         given = {**Config().given, **in_file}
         for it in CONFIGURED:
             # An empty variable counts as unset.
@@ -236,10 +228,10 @@ def _read(setting: Setting[Any], text: str, where: str) -> Any:
         raise ConfigError(f"{where}={text}: {setting.config} has to be {setting.kind.allowed}") from None
 
 
-def _keys(action: str, value: object, where: str) -> KeysGiven:
+def _keys(action: str, value: object, where: str) -> Given:
     keys = [value] if isinstance(value, str) else value
     if isinstance(keys, list) and keys and all(isinstance(key, str) and key for key in keys):
-        return KeysGiven(tuple(keys), where)
+        return Given(tuple(keys), where)
     raise ConfigError(
         f"{where}: {KEYS}.{action} = {_written(value)}: "
         'it has to be a key, such as "x" or "ctrl+x", or a list of at least one key'
