@@ -21,7 +21,6 @@ from dlbricks_tui.evaluations.matching import (
     Match,
     asked_for,
     host_matches,
-    host_state,
     is_possible,
     match_of,
     model_match,
@@ -132,7 +131,7 @@ def check_evaluation(evaluation: Evaluation, file: Path, data: DataFolder) -> Ch
     """Return what of this host matches an evaluation, and the runs for it. Nothing is measured."""
     instructions = instruction_sets(HostFiles())
     watched = disturbances() if evaluation.system.quiet else None
-    of_host = list(host_matches(evaluation.system, host_state(fingerprint(), instructions, watched)))
+    of_host = list(host_matches(evaluation.system, fingerprint(), instructions, watched))
     read = {traits_of(it.framework).format for it in evaluation.runtimes}
     models = [_located(it, file.absolute().parent, library(data), read) for it in evaluation.models]
     found = [it for it in models if isinstance(it, LocatedModel)]
