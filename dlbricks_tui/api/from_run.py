@@ -51,14 +51,6 @@ _LOG = "evaluations.log"
 _TELLING_SETS = (InstructionSet.AVX2, InstructionSet.AVX512_CORE, InstructionSet.AVX512_CORE_BF16)
 
 
-def written_evaluation(run: str, file: Path, data: DataFolder) -> Evaluation:
-    """Write the evaluation of a finished run to a file, with its results, and return it."""
-    # Loaded here: only files need a writer of TOML.
-    from dlbricks_tui.evaluations.file import write_evaluation
-
-    return write_evaluation(evaluation_of_run(run, file, data), file)
-
-
 def evaluation_of_run(wanted: str, file: Path, data: DataFolder) -> Evaluation:
     """Return the evaluation that repeats a finished run, to be written to a file, which gives it its name."""
     folder = RunFolders(data.runs).find(wanted)
