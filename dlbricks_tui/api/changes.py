@@ -10,7 +10,7 @@ from operator import attrgetter
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from dlbricks_tui.api.documents import document, taken
+from dlbricks_tui.api.documents import attributes_of, document, taken
 from dlbricks_tui.api.sides import (
     Corresponding,
     Found,
@@ -631,8 +631,7 @@ def _changed(pair: ResultPair) -> dict[str, Any]:
     subject, execution = pair.subject, pair.executions.second
     return {
         "name": pair.name,
-        "key": subject.key,
-        "context": subject.context,
+        **attributes_of(subject, "key", "context"),
         "system": execution.system,
         "execution": execution.in_words,
         "was": [it.id for it in pair.first],

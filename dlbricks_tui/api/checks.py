@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from dlbricks_tui import __version__
+from dlbricks_tui.api.documents import attributes_of
 from dlbricks_tui.api.measuring import MeasureOptions, request_of
 from dlbricks_tui.api.opening import InputOptions, ModelLoaders, files_for, library
 from dlbricks_tui.bricks.identity import end_to_end_keys
@@ -476,7 +477,7 @@ def verdict_of(change: Change | None, lacking: str) -> dict[str, Any]:
     """Return what a document says of a change; where nothing was compared, the verdict is unknown for that reason."""
     if change is None:
         return {"change": None, "interval": None, "significant": False, "verdict": Verdict.UNKNOWN, "reason": lacking}
-    return {name: getattr(change, name) for name in ("change", "interval", "significant", "verdict", "reason")}
+    return attributes_of(change, "change", "interval", "significant", "verdict", "reason")
 
 
 def _today(item: Item, results: Sequence[EndToEnd], store: ResultsDatabase) -> Baseline | None:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from dlbricks_tui.api.documents import attributes_of
 from dlbricks_tui.bricks.cutting import Cut, LayerOrder
 from dlbricks_tui.bricks.decomposition import (
     Corpus,
@@ -361,10 +362,8 @@ def tree_document(decomposition: Decomposition) -> dict[str, Any]:
     graph, how = decomposition.graph, decomposition.cutting
     return {
         "model": graph.name,
-        "level": graph.level.value,
-        "granularity": how.granularity,
-        "cut": how.cut.value,
-        "order": how.order.value,
+        "level": graph.level,
+        **attributes_of(how, "granularity", "cut", "order"),
         "layers": len(graph.layers),
         "unique_layers": len(decomposition.bricks),
         "contexts": len(decomposition.suite),
@@ -385,11 +384,7 @@ def _sequence(graph: LayerGraph, occurrence: Occurrence) -> dict[str, Any]:
 
 def _layer(layer: Layer) -> dict[str, Any]:
     return {
-        "index": layer.index,
-        "name": layer.name,
-        "op": layer.op,
-        "kind": layer.kind.value,
-        "times": layer.times,
+        **attributes_of(layer, "index", "name", "op", "kind", "times"),
         "in_shapes": [it.shape for it in layer.data],
         "out_shapes": [it.shape for it in layer.outputs],
         "unmeasurable": layer.unmeasurable,
@@ -422,22 +417,18 @@ def corpus_document(models: Sequence[ModelCut], corpus: Corpus, speedup: float |
     return {
         "layers": sum(layers),
         "sequences": corpus.layers,
-        "unique_layers": corpus.unique_layers,
-        "contexts": corpus.contexts,
+        **attributes_of(corpus, "unique_layers", "contexts"),
         "models": [
             {
                 "model": it.source.name,
                 "table1_id": it.source.table1_id,
                 "layers": count,
                 "sequences": model.layers,
-                "unique_layers": model.unique_layers,
-                "contexts": model.contexts,
-                "share": model.share,
+                **attributes_of(model, "unique_layers", "contexts", "share"),
             }
             for it, count, model in zip(models, layers, corpus.models, strict=True)
         ],
-        "jaccard": corpus.jaccard,
-        "repeated_types": corpus.repeated_types,
+        **attributes_of(corpus, "jaccard", "repeated_types"),
         "speedup": speedup,
     }
 
@@ -474,12 +465,7 @@ def forget_inputs(name: str, data: DataFolder) -> Iterator[str]:
 def model_document(source: ModelSource) -> dict[str, Any]:
     """Return a model of the library as a JSON document."""
     return {
-        "name": source.name,
-        "path": source.path,
-        "task": source.task,
-        "table1_id": source.table1_id,
-        "layers": source.layers,
-        "unique_layers": source.unique_layers,
+        **attributes_of(source, "name", "path", "task", "table1_id", "layers", "unique_layers"),
         "formats": [form.value for form in source.formats],
         "inputs": dict(source.inputs),
     }

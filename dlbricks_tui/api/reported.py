@@ -12,6 +12,7 @@ from typing import Any
 
 from dlbricks_tui.api.analyses import ModelRow, model_row
 from dlbricks_tui.api.analysing import Analyser
+from dlbricks_tui.api.documents import attributes_of
 from dlbricks_tui.api.estimating import measured_models, open_estimator
 from dlbricks_tui.api.opening import InputOptions, ModelLoaders, library
 from dlbricks_tui.api.scope import EstimateOptions, named_runtime
@@ -367,10 +368,7 @@ def series_documents(contents: ReportContents) -> list[dict[str, Any]]:
     return [
         {
             "title": series.title,
-            "system": series.way.system,
-            "runtime": series.way.runtime,
-            "level": series.way.level,
-            "protocol": series.way.protocol,
+            **attributes_of(series.way, "system", "runtime", "level", "protocol"),
             "granularities": series.granularities,
         }
         for series in contents.series
