@@ -39,7 +39,10 @@ class EvaluatedModel:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EvaluatedRuntime(AskedVariants):
-    """A framework with a version constraint, and its variants. Each combination of the values is measured."""
+    """A framework with a version constraint, and the variants in which it runs the models.
+
+    Each combination of the values of the variants is measured.
+    """
 
     framework: str
     # As in requirements of Python packages, such as `>=1.20,<2`; empty: any version.
@@ -50,10 +53,7 @@ class EvaluatedRuntime(AskedVariants):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measuring(HowMeasured):
-    """How the models are cut and timed.
-
-    None leaves the value to the program.
-    """
+    """How the models are cut and timed; None leaves the value to the program."""
 
     granularity: int = 1
     cut: Cut = Cut.CHAIN
@@ -64,17 +64,14 @@ class Measuring(HowMeasured):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EvaluatedScenario(AskedScenario):
-    """How requests arrive, and what is asked of their latencies."""
+    """A scenario that each model is measured in, by each runtime with its first variant."""
 
     batch: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Requirements:
-    """Requirements on the system. On another system `dlbricks evaluate` refuses, unless --anyway is given.
-
-    None and empty values require nothing.
-    """
+    """The requirements on the system; None and empty values require nothing."""
 
     # A number such as `4`, or a limit such as `>=4`.
     cores: str = ""
@@ -161,10 +158,10 @@ class Key:
 class FileTable:
     """A table of a file, and the class that it becomes."""
 
-    # Its documentation begins with that of the table.
     kind: type
     # Of an evaluation.
     field: str
+    about: str
     keys: Mapping[str, Key]
     # What tables of this name are together, and how many there may be; empty: there is one.
     together: str = ""
@@ -175,7 +172,7 @@ class FileTable:
         """The JSON schema of the table, or of all tables of this name."""
         optional = {it.name for it in fields(self.kind) if (it.default, it.default_factory) != (MISSING, MISSING)}
         found = {
-            "description": (self.kind.__doc__ or "").partition("\n")[0],
+            "description": self.about,
             "type": "object",
             "required": [name for name in self.keys if name not in optional],
             "additionalProperties": False,
@@ -259,6 +256,8 @@ TABLES: Mapping[str, FileTable] = {
     "model": FileTable(
         kind=EvaluatedModel,
         field="models",
+        about="A model by its content, and where to find it. A model with files of two formats is stated once for "
+        "each.",
         together="The models, one table for each.",
         most=1000,
         keys={
@@ -286,6 +285,7 @@ TABLES: Mapping[str, FileTable] = {
     "runtime": FileTable(
         kind=EvaluatedRuntime,
         field="runtimes",
+        about="A framework with a version constraint, and its variants. Each combination of the values is measured.",
         together="The frameworks with their variants, one table for each.",
         most=100,
         keys={
@@ -312,6 +312,7 @@ TABLES: Mapping[str, FileTable] = {
     "measure": FileTable(
         kind=Measuring,
         field="measuring",
+        about="How the models are cut and timed.",
         keys={
             **of_settings(LEVEL, *CUTTING, METHOD),
             "bricks": _own("Whether the bricks are timed.", _TRUTH),
@@ -321,6 +322,7 @@ TABLES: Mapping[str, FileTable] = {
     "scenario": FileTable(
         kind=EvaluatedScenario,
         field="scenarios",
+        about="How requests arrive, and what is asked of their latencies.",
         together="Scenarios that each model is measured in, by each runtime with its first variant.",
         most=100,
         keys={**of_settings(*ARRIVAL), "batch": _by(BATCHES.many, _about(BATCHES)), **of_settings(*SERVING)},
@@ -328,6 +330,7 @@ TABLES: Mapping[str, FileTable] = {
     "system": FileTable(
         kind=Requirements,
         field="system",
+        about="Requirements on the system. On another system `dlbricks evaluate` refuses, unless --anyway is given.",
         keys={
             "cores": _own('The usable cores: a number, or a limit such as ">=4".', _LIMIT, _limit),
             "memory_gib": _own('The memory in GiB: a number, or a limit such as ">=16".', _LIMIT, _limit),
@@ -346,6 +349,7 @@ TABLES: Mapping[str, FileTable] = {
     "result": FileTable(
         kind=RecordedResult,
         field="results",
+        about="A result of the run from which the evaluation was written: a whole model in one combination.",
         together="Results of an earlier run, which `--compare` compares with those of today.",
         most=5000,
         keys={
