@@ -197,11 +197,6 @@ class ModelRow:
         found = self.gains.get(kind)
         return None if found is None else found.predicted
 
-    def proof(self, kind: WhatIfKind) -> float | None:
-        """Return the measured gain of that change."""
-        found = self.gains.get(kind)
-        return None if found is None else found.proved
-
 
 def best_gains(found: Iterable[WhatIf], proved: Callable[[str], float | None]) -> dict[WhatIfKind, BestGain]:
     """Return the change of each kind that gains most; a bound only where no change that can be run gains anything."""
@@ -291,12 +286,9 @@ BOUND_COLUMNS = (
 )
 
 
-def gain_columns(kind: WhatIfKind) -> tuple[str, str, str]:
-    """Return the columns of a kind of changes: its best change, the predicted gain, and the measured one."""
-    return f"best_{kind.value}", f"{kind.value}_gain", f"{kind.value}_proved"
-
-
-GAIN_COLUMNS = tuple([name for kind in WhatIfKind for name in gain_columns(kind)])
+# Of each kind of changes its best change, the predicted gain, and the measured one.
+_OF_KIND = ("best_{}", "{}_gain", "{}_proved")
+GAIN_COLUMNS = tuple([name.format(kind.value) for kind in WhatIfKind for name in _OF_KIND])
 GAP_COLUMNS = (
     *("gap_ms", "slower_layers_ms", "conversions_ms", "unexplained_ms"),
     *("best_share", "slower_layers_share", "conversions_share", "unexplained_share"),
