@@ -29,7 +29,6 @@ from dlbricks_tui.measure.stopping import Adaptive, FixedRuns, StoppingRule
 from dlbricks_tui.measure.supervised_worker import TimeLimits
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.models.library import ModelSource, shared_formats
-from dlbricks_tui.runs.control import create_run
 from dlbricks_tui.runs.events import (
     FailedBefore,
     ModelLoading,
@@ -219,11 +218,6 @@ class RunJob:
     folder: RunFolder
     request: RunRequest
     data: DataFolder
-
-    @classmethod
-    def create(cls, request: RunRequest, data: DataFolder) -> "RunJob":
-        """Return a new run; refuse it where the store cannot be used."""
-        return cls(create_run(request, data), request, data)
 
     def execute(self, take: Callable[[Event], None] | None, spent_seconds: float = 0.0) -> RunOutcome:
         """Carry it out in this process; so many seconds of its time budget are spent."""

@@ -159,10 +159,11 @@ class Session:
             return compare(self.source(model), options, self.data, store, self.remarks, named=os.fspath(model))
 
     def new_run(self, request: RunRequest) -> RunJob:
-        """Return a new run, and warn of its threads and precisions."""
+        """Return a new run, and warn of its threads and precisions; refuse it where the store cannot be used."""
         from dlbricks_tui.api.measuring import RunJob, remarks_on_run
+        from dlbricks_tui.runs.control import create_run
 
-        run = RunJob.create(request, self.data)
+        run = RunJob(create_run(request, self.data), request, self.data)
         for remark in remarks_on_run(request):
             self.remarks.warn(remark)
         return run
