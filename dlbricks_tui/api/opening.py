@@ -146,12 +146,9 @@ def model_or_path(word: str, data: DataFolder, refusal: Callable[[str], UserErro
             raise refusal(f"{word}: no such file; `dlbricks models` lists the models of the library")
         return Path(word).absolute()
     try:
-        found = library(data).find(word)
-    except UnknownModelError as error:
+        return model_named(word, data)
+    except ModelError as error:
         raise refusal(str(error)) from None
-    if len(found) > 1:
-        raise refusal(f"{word} names {len(found)} models: name one of them, such as {word}:14")
-    return found[0]
 
 
 def runtime_named(name: str | None, data: DataFolder) -> Runtime | None:
