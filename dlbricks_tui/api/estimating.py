@@ -7,7 +7,7 @@ from functools import cached_property, partial
 from itertools import product
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
-from dlbricks_tui.api.opening import ModelLoaders, library, load_all, store_doubts
+from dlbricks_tui.api.opening import ModelLoaders, library, load_all, open_store
 from dlbricks_tui.api.scope import EstimateOptions, MeasuredRuntimes, MeasurementScope, named_runtime, usual_runtimes
 from dlbricks_tui.api.session import SILENT, Remarks
 from dlbricks_tui.bricks.decomposition import Decomposition, decompose
@@ -582,15 +582,13 @@ def open_estimator(options: EstimateOptions, data: DataFolder, remarks: Remarks 
     At the end, tell of the damage of the store.
     """
     compositions = options.compositions()
-    with ResultsDatabase(data.store) as store:
+    with open_store(data, remarks.tell) as store:
         runtimes = _runtimes_here(options, data, store)
         preferred = runtimes[0].traits.format if runtimes else Registry(data.path).preferred_format
         most_bytes = None if options.batch is None else options.memory_bytes_in(store)
         with ModelLoaders(data, remarks.inputs_used, *runtimes, most_bytes=most_bytes, tell=remarks.tell) as readers:
             predictors = Predictors(store, data.cache)
             yield Estimator(options, data, store, readers, remarks, compositions, preferred, predictors)
-        for line in store_doubts(store):
-            remarks.tell(line)
 
 
 def _runtimes_here(options: EstimateOptions, data: DataFolder, store: ResultsDatabase) -> list[Runtime]:

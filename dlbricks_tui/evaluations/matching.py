@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from packaging.specifiers import InvalidSpecifier, SpecifierSet
+from packaging.specifiers import SpecifierSet
 from packaging.version import InvalidVersion, Version
 
 from dlbricks_tui.evaluations.evaluation import SHORT_HASH, EvaluatedModel, EvaluatedRuntime, Requirements
@@ -213,11 +213,8 @@ def keeps_to(limit: str, value: float) -> bool:
 
 
 def version_fits(constraint: str, version: str) -> bool:
-    """Return whether a version keeps to a constraint of Python packages; raise ValueError for another constraint."""
-    try:
-        allowed = SpecifierSet(constraint)
-    except InvalidSpecifier as error:
-        raise ValueError(f"{constraint[:60]!r} is no constraint of versions, such as >=1.20,<2") from error
+    """Return whether a version keeps to a constraint of Python packages."""
+    allowed = SpecifierSet(constraint)
     if constraint.strip() == f"==={version}":
         return True
     plain = version
