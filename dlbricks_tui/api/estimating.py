@@ -265,10 +265,7 @@ class Estimator:
                 found.append(answer_of(choice, taken, those_read(taken, partial(self.inquiry, source))))
             except UNLOADABLE as refusal:
                 left_out.add(source, refusal)
-        if left_out.first is not None and not found:
-            raise left_out.first
-        for line in left_out.lines:
-            self.remarks.tell(f"left out: {line}")
+        left_out.conclude(found, self.remarks.tell)
         return found
 
     def inquiry(self, source: ModelSource, reading: ModelReading) -> Inquiry:
@@ -286,10 +283,9 @@ class Estimator:
         Models that cannot be loaded are left out, with a remark; where none can, the first refusal is raised.
         """
         taken = [source.in_format(form or self.preferred) for source in sources]
-        loaded = load_all(taken, lambda source: self._graph(source, level, self.loader), self.remarks.word_error)
-        for line in loaded.left_out:
-            self.remarks.tell(f"left out: {line}")
-        cut = ((it.source, decompose(it.graph, self.options.cutting, self.loader.cache)) for it in loaded.models)
+        told = self.remarks.word_error, self.remarks.tell
+        loaded = load_all(taken, lambda source: self._graph(source, level, self.loader), *told)
+        cut = ((it.source, decompose(it.graph, self.options.cutting, self.loader.cache)) for it in loaded)
         return [(source, Inquiry(self.store, found, self.compositions)) for source, found in cut]
 
     def scope_of(self, sources: Sequence[ModelSource]) -> MeasurementScope:

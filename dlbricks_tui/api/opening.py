@@ -89,13 +89,6 @@ class LoadedModel(NamedTuple):
     graph: LayerGraph
 
 
-class LoadedModels(NamedTuple):
-    """The models that could be loaded, and a line for each reason why others could not."""
-
-    models: tuple[LoadedModel, ...]
-    left_out: tuple[str, ...]
-
-
 class _UsersLibrary(Library):
     """The models of a user, which tells what to type for a model that `dlbricks llm` knows."""
 
@@ -262,8 +255,9 @@ def load_all(
     sources: Sequence[ModelSource],
     load: Callable[[ModelSource], LayerGraph],
     word_error: Callable[[UserError], str] = str,
-) -> LoadedModels:
-    """Load several models, and list those that cannot be loaded; raise the first refusal where none can."""
+    tell: Callable[[str], None] = lambda _: None,
+) -> list[LoadedModel]:
+    """Load several models, and tell of those that cannot be loaded; raise the first refusal where none can."""
     models: list[LoadedModel] = []
     left_out = UnloadedModels(word_error)
     # Some models of Table 1 are the same network, in one file.
@@ -277,9 +271,8 @@ def load_all(
         else:
             known[network] = graph
             models.append(LoadedModel(source, graph.named(source.name)))
-    if left_out.first is not None and not models:
-        raise left_out.first
-    return LoadedModels(tuple(models), tuple(left_out.lines))
+    left_out.conclude(models, tell)
+    return models
 
 
 def reference_to(source: ModelSource, *, has_name: bool) -> str:
@@ -323,11 +316,12 @@ def cut_all(
     Models that cannot be loaded are left out, with a remark; where none can, the first refusal is raised.
     """
     loaded = load_all(
-        sources, lambda it: loader.load(it, level, inputs["inputs"], inputs["values"]), lambda error: error.in_command
+        sources,
+        lambda it: loader.load(it, level, inputs["inputs"], inputs["values"]),
+        lambda error: error.in_command,
+        tell,
     )
-    for line in loaded.left_out:
-        tell(f"left out: {line}")
-    return [ModelCut(source, decompose(graph, cutting, loader.cache)) for source, graph in loaded.models]
+    return [ModelCut(source, decompose(graph, cutting, loader.cache)) for source, graph in loaded]
 
 
 def cut_model(
