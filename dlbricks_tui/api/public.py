@@ -8,6 +8,8 @@
 The names in `__all__` are stable. All other modules may change from one version to the next.
 """
 
+import typing as _typing
+
 from dlbricks_tui.api.checks import CheckedModel as CheckedModel
 from dlbricks_tui.api.checks import CheckOptions as CheckOptions
 from dlbricks_tui.api.combinations import CompareOptions as CompareOptions
@@ -112,5 +114,6 @@ from dlbricks_tui.traces.trace import TraceLevel as TraceLevel
 FleetQuestion = _Question
 Runtime = _RuntimeRecord
 
-# `Model` stands in annotations only.
-__all__ = [name for name in sorted(globals()) if not name.startswith("_") and name != "Model"]
+if not _typing.TYPE_CHECKING:
+    # Type checkers take no computed list: `as` tells them what is exported. `Model` stands in annotations only.
+    __all__ = [name for name in sorted(globals()) if not name.startswith("_") and name != "Model"]
