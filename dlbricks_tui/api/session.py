@@ -159,7 +159,7 @@ class Session:
             return compare(self.source(model), options, self.data, store, self.remarks, named=os.fspath(model))
 
     def new_run(self, request: RunRequest) -> RunJob:
-        """Return a new run, and warn of its threads and precisions; refuse it where the store cannot be used."""
+        """Return a new run, and warn of its threads and precisions."""
         from dlbricks_tui.api.measuring import RunJob, remarks_on_run
         from dlbricks_tui.runs.control import create_run
 
