@@ -285,7 +285,7 @@ class Estimator:
         taken = [source.in_format(form or self.preferred) for source in sources]
         told = self.remarks.word_error, self.remarks.tell
         loaded = load_all(taken, lambda source: self._graph(source, level, self.loader), *told)
-        cut = ((it.source, decompose(it.graph, self.options.cutting, self.loader.cache)) for it in loaded)
+        cut = ((source, decompose(graph, self.options.cutting, self.loader.cache)) for source, graph in loaded)
         return [(source, Inquiry(self.store, found, self.compositions)) for source, found in cut]
 
     def scope_of(self, sources: Sequence[ModelSource]) -> MeasurementScope:

@@ -82,13 +82,6 @@ class CutOptions(InputOptions):
 InputsUsed = Callable[[ModelSource, Mapping[str, Numbers]], None]
 
 
-class LoadedModel(NamedTuple):
-    """A model with its layer graph, which has the name of the model."""
-
-    source: ModelSource
-    graph: LayerGraph
-
-
 class _UsersLibrary(Library):
     """The models of a user, which tells what to type for a model that `dlbricks llm` knows."""
 
@@ -256,9 +249,12 @@ def load_all(
     load: Callable[[ModelSource], LayerGraph],
     word_error: Callable[[UserError], str] = str,
     tell: Callable[[str], None] = lambda _: None,
-) -> list[LoadedModel]:
-    """Load several models, and tell of those that cannot be loaded; raise the first refusal where none can."""
-    models: list[LoadedModel] = []
+) -> list[tuple[ModelSource, LayerGraph]]:
+    """Return several models with their layer graphs, which have the names of the models.
+
+    Tell of those that cannot be loaded; raise the first refusal where none can.
+    """
+    models: list[tuple[ModelSource, LayerGraph]] = []
     left_out = UnloadedModels(word_error)
     # Some models of Table 1 are the same network, in one file.
     known: dict[object, LayerGraph] = {}
@@ -270,7 +266,7 @@ def load_all(
             left_out.add(source, refusal)
         else:
             known[network] = graph
-            models.append(LoadedModel(source, graph.named(source.name)))
+            models.append((source, graph.named(source.name)))
     left_out.conclude(models, tell)
     return models
 
