@@ -53,7 +53,8 @@ from dlbricks_tui.runs.request import (
     usual_method,
     write_request,
 )
-from dlbricks_tui.runs.run import EstimatedModel, RunOutcome, read_outcome
+from dlbricks_tui.runs.run import EstimatedModel, RunOutcome
+from dlbricks_tui.runs.run import read_outcome as read_outcome
 from dlbricks_tui.runs.work import Workplace
 from dlbricks_tui.runtime.registry import Registry
 from dlbricks_tui.runtime.runtime import Runtime
@@ -252,11 +253,6 @@ def resumed_run(folder: RunFolder, data: DataFolder, budget: float | None = None
         raise JobError(f"run {folder.run} is {state.state.value}: cancel it before you resume it with another budget")
     folder.go_on()
     return None
-
-
-def outcome_of(folder: RunFolder, data: DataFolder) -> RunOutcome:
-    """Return the outcome of a run that has ended: its models are read again."""
-    return read_outcome(folder, data)
 
 
 def remarks_on_run(request: RunRequest) -> list[str]:

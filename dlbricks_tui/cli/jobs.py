@@ -232,7 +232,7 @@ def list_runs(args: Arguments) -> int:
 def watch_run(args: Arguments) -> int:
     """Show a run from its beginning to its end."""
     from dlbricks_tui.api.jobs import events_until_end, reader_of
-    from dlbricks_tui.api.measuring import outcome_of
+    from dlbricks_tui.api.measuring import read_outcome
     from dlbricks_tui.cli.progress import shown
     from dlbricks_tui.cli.run import conclude
 
@@ -240,7 +240,7 @@ def watch_run(args: Arguments) -> int:
     with shown(quiet=args.quiet) as display:
         for event in events_until_end(folder, reader_of(folder)):
             display.take(event)
-    return conclude(outcome_of(folder, args.session.data), display.run, as_json=args.json)
+    return conclude(read_outcome(folder, args.session.data), display.run, as_json=args.json)
 
 
 def replay_stored(args: Arguments) -> int:
