@@ -19,13 +19,6 @@ _TOKEN = re.compile(r"[\"'\[\]{}.,=\n]|#[^\n]*|[\w+-]+")
 _ESCAPE_OR_END = {'"': re.compile(r'\\.|"', re.DOTALL), '"""': re.compile(r'\\.|"""', re.DOTALL)}
 
 
-class Excess(NamedTuple):
-    """A place where a text is too much for parsers, and the message about it."""
-
-    offset: int
-    message: str
-
-
 def line_at(text: str, offset: int) -> int:
     """Return the line of a character, from 1."""
     return text.count("\n", 0, offset) + 1
@@ -37,10 +30,10 @@ def position_at(text: str, offset: int) -> str:
     return f"line {line_at(text, offset)}, column {column}"
 
 
-def excess(text: str) -> Excess | None:
-    """Return what is too much for parsers in a text: its nesting, or a word; None if nothing is.
+def excess(text: str) -> tuple[int, str] | None:
+    """Return the offset and the message of what is too much for parsers in a text: its nesting, or a word.
 
-    The text need not be valid.
+    None if nothing is. The text need not be valid.
     """
     levels = parts = 0
     for token, offset in _tokens(text):
@@ -53,9 +46,9 @@ def excess(text: str) -> Excess | None:
         elif token in "=,\n":
             parts = 0
         elif len(token) > LONGEST_WORD and token[0] not in _QUOTES:
-            return Excess(offset, f"a number or key has more than {LONGEST_WORD} characters: shorten it")
+            return offset, f"a number or key has more than {LONGEST_WORD} characters: shorten it"
         if levels > MOST_LEVELS or parts > MOST_LEVELS:
-            return Excess(offset, f"the values nest more than {MOST_LEVELS} levels deep: write them flatter")
+            return offset, f"the values nest more than {MOST_LEVELS} levels deep: write them flatter"
     return None
 
 
@@ -72,9 +65,7 @@ def _tokens(text: str) -> Iterator[tuple[str, int]]:
 
 def offsets_of(text: str) -> Mapping[Place, int]:
     """Return the offset of each key, and of each item of a list, in a valid text that does not nest too deep."""
-    scanner = _Scanner(text)
-    scanner.scan()
-    return scanner.offsets
+    return _Scanner(text).scan()
 
 
 def offset_of(place: Place, offsets: Mapping[Place, int]) -> int:
@@ -92,15 +83,15 @@ class _Scanner:
         self._at = 0
         # The number of tables so far of each array of tables.
         self._tables: dict[Place, int] = {}
-        self.offsets: dict[Place, int] = {}
+        self._offsets: dict[Place, int] = {}
 
     @property
     def _token(self) -> str:
         """The next token; empty at the end of the text."""
         return self._tokens[self._at][0]
 
-    def scan(self) -> None:
-        """Note the offsets of the whole text."""
+    def scan(self) -> Mapping[Place, int]:
+        """Return the offsets of the whole text."""
         table: Place = ()
         self._skip_lines()
         while self._token:
@@ -109,6 +100,7 @@ class _Scanner:
             else:
                 self._assignment(table)
             self._skip_lines()
+        return self._offsets
 
     def _skip_lines(self) -> None:
         while self._token == "\n":
@@ -141,7 +133,7 @@ class _Scanner:
         self._value(table)
 
     def _noted(self, place: Place, offset: int) -> Place:
-        self.offsets.setdefault(place, offset)
+        self._offsets.setdefault(place, offset)
         return place
 
     def _key(self) -> list[tuple[str, int]]:

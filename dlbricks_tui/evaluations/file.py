@@ -142,7 +142,7 @@ def parsed(text: str, file: str) -> dict[str, Any]:
         raise EvaluationError(f"{file} holds more than {MOST_VALUES:,} values; leave samples out, or split it")
     found = excess(text)
     if found is not None:
-        raise error_at(file, position_at(text, found.offset), found.message)
+        raise error_at(file, position_at(text, found[0]), found[1])
     try:
         return tomllib.loads(text)
     except ValueError as error:
