@@ -16,6 +16,7 @@ from dlbricks_tui.api.opening import library
 from dlbricks_tui.bricks.cutting import LayerOrder
 from dlbricks_tui.errors import UserError
 from dlbricks_tui.evaluations.evaluation import EvaluatedModel, EvaluatedRuntime, Evaluation
+from dlbricks_tui.evaluations.evaluation import schema as schema
 from dlbricks_tui.evaluations.matching import (
     QUIET,
     Match,
@@ -114,17 +115,10 @@ class CheckedEvaluation:
 
 def check_file(file: Path, data: DataFolder) -> CheckedEvaluation:
     """Return an evaluation with what of this host, its runtimes and models matches it."""
-    # Loaded here, as below: only files need a reader of TOML.
+    # Loaded here: only files need a reader of TOML.
     from dlbricks_tui.evaluations.file import read_evaluation
 
     return check_evaluation(read_evaluation(file), file, data)
-
-
-def schema_of_files() -> Mapping[str, Any]:
-    """Return the JSON schema of evaluation files."""
-    from dlbricks_tui.evaluations.evaluation import schema
-
-    return schema()
 
 
 def check_evaluation(evaluation: Evaluation, file: Path, data: DataFolder) -> CheckedEvaluation:
