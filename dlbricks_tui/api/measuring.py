@@ -23,7 +23,8 @@ from dlbricks_tui.host.queue import host_queue
 from dlbricks_tui.host_files import HostFiles
 from dlbricks_tui.jobs.errors import JobError
 from dlbricks_tui.jobs.events import Event
-from dlbricks_tui.jobs.folder import JobState, RunFolder, RunFolders, State, StoredJobs
+from dlbricks_tui.jobs.folder import JobState, RunFolder, State
+from dlbricks_tui.jobs.folder import RunFolders as RunFolders
 from dlbricks_tui.measure.method import Method
 from dlbricks_tui.measure.stopping import Adaptive, FixedRuns, StoppingRule
 from dlbricks_tui.measure.supervised_worker import TimeLimits
@@ -549,16 +550,6 @@ def _counts_of(state: JobState) -> dict[str, Any]:
         "end_to_end": whole,
         "unfinished": state.bricks.unfinished + state.whole_models.unfinished,
     }
-
-
-def stored_runs(data: DataFolder) -> StoredJobs:
-    """Return the states of all runs, and the runs whose state cannot be read."""
-    return RunFolders(data.runs).stored()
-
-
-def find_run(wanted: str, data: DataFolder) -> RunFolder:
-    """Find a run by its id, or by the beginning of its id if that is unique; `last` is the newest."""
-    return RunFolders(data.runs).find(wanted)
 
 
 class FollowedRun:
