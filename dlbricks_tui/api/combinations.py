@@ -196,14 +196,14 @@ class _Comparison:
                 self._inquiry(self._usual(runtime))
                 runtimes.append(runtime)
         found = {each: one for runtime in runtimes for each, one in self._with_results(runtime, go_on)}
-        complete = {each: one for each, one in found.items() if _has_latency(one)}
+        complete = {each: one for each, one in found.items() if one.figure is not None}
         wanted = self._wanted(runtimes, complete or found)
         known: list[Comparable] = []
         for each in wanted if go_on() else ():
             with self._refusals_kept():
                 one = found.get(each) or self._estimate(each)
-                command = "" if _has_latency(one) else self._command(named, each, one)
-                if not _has_latency(one) and not self._options.measured_only:
+                command = "" if one.figure is not None else self._command(named, each, one)
+                if one.figure is None and not self._options.measured_only:
                     one = self._estimate(each, self._predictors)
                 point = Point(self._label(each, wanted), each.variant.threads, one, command)
                 known.append(Comparable(point, self._inquiry(each).timing(one.way)))
@@ -338,8 +338,3 @@ class _Comparison:
             return ""
         _, *more = (next_step(one) or "run").split()
         return run_command(named, runtime, one.way.level, each.batch, self._options, *more)
-
-
-def _has_latency(one: SystemEstimate) -> bool:
-    """Return whether a model has an estimate of all of its layers, or an end-to-end latency."""
-    return one.end_to_end is not None or (one.sequential_ms is not None and not one.estimate.is_partial)
