@@ -388,9 +388,7 @@ def speedup_here(
     models: Sequence[ModelCut], data: DataFolder, runtime: str | None, threads: int | None
 ) -> float | None:
     """Return the time of models on this host over that of their unique bricks; None if either is unmeasured."""
-    if not data.store.exists():
-        return None
-    # Loaded here: models are compared without a store, too.
+    # Loaded here: other commands about models need no estimates.
     from dlbricks_tui.api.estimating import estimates_here
     from dlbricks_tui.estimate.comparison import speedup
 
