@@ -34,7 +34,7 @@ def load_and_cut_seconds(data: Path, sources: Sequence[ModelSource]) -> tuple[fl
     """Return the seconds to load these models, and to cut them."""
     start = time.perf_counter()
     with WorkerFramework(Registry(data).default(), data / "framework.log") as framework:
-        models = load_all(sources, Loader(data / "cache", framework).load).models
+        models = load_all(sources, Loader(data / "cache", framework).load)
     loaded = time.perf_counter()
     for _, graph in models:
         decompose(graph)

@@ -3,7 +3,6 @@
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import geometric_mean, median
-from typing import NamedTuple
 
 from dlbricks_tui.analysis.bounds import Gap, GroupTimes, LayerPoint, Roof, times_of_groups
 from dlbricks_tui.analysis.kernels import TimedKernel
@@ -156,16 +155,6 @@ class BestGain:
     is_bound: bool
 
 
-class GapShares(NamedTuple):
-    """The best and the parts of the gap as shares of the latency; they add up to 1."""
-
-    best: float
-    slower_layers: float
-    conversions: float
-    # 0 without an end-to-end latency.
-    unexplained: float
-
-
 @dataclass(frozen=True, slots=True)
 class ModelRow:
     """A model in one execution, as a row of the tables. Values are None where results are missing."""
@@ -194,23 +183,19 @@ class ModelRow:
         return None if self.latency_ms is None or not bound_ms else self.latency_ms / bound_ms
 
     @property
-    def shares(self) -> GapShares | None:
-        """The parts of the latency; None without a best."""
+    def shares(self) -> tuple[float, ...] | None:
+        """The best and the parts of the gap as shares of the latency, which add up to 1; None without a best."""
         gap, whole_ms, best_ms = self.gap, self.latency_ms, self.answer.best_ms
         if gap is None or best_ms is None or not whole_ms:
             return None
+        # Nothing is unexplained without an end-to-end latency.
         parts = (best_ms, gap.slower_layers_ms, gap.conversions_ms, gap.unexplained_ms or 0.0)
-        return GapShares(*(part / whole_ms for part in parts))
+        return tuple([part / whole_ms for part in parts])
 
     def gain(self, kind: WhatIfKind) -> float | None:
         """Return the best predicted gain of a kind of changes."""
         found = self.gains.get(kind)
         return None if found is None else found.predicted
-
-    def proof(self, kind: WhatIfKind) -> float | None:
-        """Return the measured gain of that change."""
-        found = self.gains.get(kind)
-        return None if found is None else found.proved
 
 
 def best_gains(found: Iterable[WhatIf], proved: Callable[[str], float | None]) -> dict[WhatIfKind, BestGain]:
@@ -301,12 +286,9 @@ BOUND_COLUMNS = (
 )
 
 
-def gain_columns(kind: WhatIfKind) -> tuple[str, str, str]:
-    """Return the columns of a kind of changes: its best change, the predicted gain, and the measured one."""
-    return f"best_{kind.value}", f"{kind.value}_gain", f"{kind.value}_proved"
-
-
-GAIN_COLUMNS = tuple([name for kind in WhatIfKind for name in gain_columns(kind)])
+# Of each kind of changes its best change, the predicted gain, and the measured one.
+_OF_KIND = ("best_{}", "{}_gain", "{}_proved")
+GAIN_COLUMNS = tuple([name.format(kind.value) for kind in WhatIfKind for name in _OF_KIND])
 GAP_COLUMNS = (
     *("gap_ms", "slower_layers_ms", "conversions_ms", "unexplained_ms"),
     *("best_share", "slower_layers_share", "conversions_share", "unexplained_share"),
@@ -341,9 +323,8 @@ def gap_cells(it: ModelRow) -> tuple[Cell, ...]:
     if gap is None or shares is None:
         return (None,) * len(GAP_COLUMNS)
     parts_ms = gap.slower_layers_ms, gap.conversions_ms, gap.unexplained_ms
-    unexplained = None if gap.unexplained_ms is None else shares.unexplained
-    parts = shares.best, shares.slower_layers, shares.conversions, unexplained
-    return gap.total_ms, *parts_ms, *parts
+    *parts, unexplained = shares
+    return gap.total_ms, *parts_ms, *parts, None if gap.unexplained_ms is None else unexplained
 
 
 def csv_rows(models: Sequence[ModelRow]) -> list[tuple[Cell, ...]]:

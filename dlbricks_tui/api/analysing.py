@@ -5,7 +5,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from dlbricks_tui.analysis.bounds import (
     BestMeasured,
@@ -24,7 +24,8 @@ from dlbricks_tui.analysis.bounds import (
 )
 from dlbricks_tui.analysis.groups import MeasuredExecution, groups_of
 from dlbricks_tui.analysis.kernels import KernelsError, TimedKernel, explain
-from dlbricks_tui.analysis.proving import PROOF, ProofDone, ProofOrder, carry_out_proofs, measure_peaks_of_host
+from dlbricks_tui.analysis.proving import PROOF, ProofDone, carry_out_proofs, measure_peaks_of_host
+from dlbricks_tui.analysis.proving import ProofOrder as ProofOrder
 from dlbricks_tui.analysis.what_if import (
     Execution,
     MeasuredGain,
@@ -411,11 +412,6 @@ class EndedProofs(NamedTuple):
     state: JobState
     proved: int
     failed: int
-
-
-def proof_order(asked: AskedProofs, inputs: dict[str, Any]) -> ProofOrder:
-    """Return the order to prove the what-ifs of a model; `inputs` are the fields of InputOptions."""
-    return ProofOrder(asked.found.source, asked.what_ifs, **inputs)
 
 
 def proof_job(

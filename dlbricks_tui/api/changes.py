@@ -10,7 +10,7 @@ from operator import attrgetter
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from dlbricks_tui.api.documents import taken
+from dlbricks_tui.api.documents import attributes_of, document, taken
 from dlbricks_tui.api.sides import (
     Corresponding,
     Found,
@@ -577,116 +577,67 @@ def require_comparable(sides: Sequence[Side]) -> None:
             )
 
 
-@dataclass(frozen=True, slots=True)
-class DescribedSide:
-    """A side: its name, the number of its good results, and the facts about it by their names."""
-
-    name: str
-    results: int
-    in_doubt: int
-    refused: tuple[str, ...]
-    facts: dict[str, str]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ChangedSubject(Change):
-    """The change of a model or brick in an execution, with the ids of the results behind it."""
-
-    name: str
-    key: str
-    context: str
-    system: str
-    execution: str
-    was: tuple[str, ...]
-    now: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Changes:
-    """The changes of all models, or of all bricks: slower ones first, of each verdict the largest change first."""
-
-    slower: int
-    faster: int
-    same: int
-    unknown: int
-    # The number of tests, and how many of the significant changes are expected to be chance, at most.
-    tested: int
-    false_alarms: float
-    # The geometric mean of the second latency over the first, and its 95 % interval; null without pairs.
-    ratio: float | None
-    interval: tuple[float, float] | None
-    changes: tuple[ChangedSubject, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class ChangesBetween:
-    """The changes from the first side to another one."""
-
-    first: str
-    second: str
-    models: Changes
-    bricks: Changes
-    not_compared: tuple[NotCompared, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class ComparisonDocument:
-    """The page of a comparison with its files, and everything on it."""
-
-    page: Path
-    sides: tuple[DescribedSide, ...]
-    # The circumstances that differ: a value of each side by the name.
-    differences: dict[str, tuple[str, ...]]
-    comparisons: tuple[ChangesBetween, ...]
-    hosts: Columns | None
-    versions: tuple[Columns, ...]
-    # What is missing or not compared, by the heading of the section.
-    missing: dict[str, tuple[str, ...]]
-    files: tuple[Path, ...]
-
-
 def comparison_document(
     compared: ComparedSides, page: Path, files: Sequence[Path], missing: Mapping[str, tuple[str, ...]]
-) -> ComparisonDocument:
-    """Return a comparison as plain values, with its page."""
-    return ComparisonDocument(
-        page=page,
-        sides=tuple([_side(compared, number) for number in range(len(compared.sides))]),
-        differences={it.name: it.values for it in compared.facts if it.differs},
-        comparisons=tuple(map(_between, compared.comparisons)),
-        hosts=compared.hosts,
-        versions=compared.versions,
-        missing=dict(missing),
-        files=tuple(files),
-    )
+) -> dict[str, Any]:
+    """Return a comparison, with its page, as a JSON document.
+
+    `missing` says what is missing or not compared, by the heading of the section.
+    """
+    return {
+        "page": page,
+        "sides": [
+            {
+                "name": side.name,
+                "results": len(side.results),
+                "in_doubt": side.in_doubt,
+                "refused": side.refused,
+                "facts": {it.name: it.values[number] for it in compared.facts},
+            }
+            for number, side in enumerate(compared.sides)
+        ],
+        # The circumstances that differ: a value of each side by the name.
+        "differences": {it.name: it.values for it in compared.facts if it.differs},
+        "comparisons": [
+            {
+                "first": it.first.name,
+                "second": it.second.name,
+                "models": _changes(it.models),
+                "bricks": _changes(it.bricks),
+                "not_compared": [*it.alone[0], *it.alone[1]],
+            }
+            for it in compared.comparisons
+        ],
+        "hosts": compared.hosts,
+        "versions": compared.versions,
+        "missing": missing,
+        "files": files,
+    }
 
 
-def _side(compared: ComparedSides, number: int) -> DescribedSide:
-    side = compared.sides[number]
-    return DescribedSide(
-        side.name, len(side.results), side.in_doubt, side.refused, {it.name: it.values[number] for it in compared.facts}
-    )
+def _changes(pairs: Sequence[ResultPair]) -> dict[str, Any]:
+    """Return the changes of all models, or of all bricks: slower ones first, of each verdict the largest change first.
+
+    The ratio is the geometric mean of the second latency over the first; null without pairs.
+    """
+    verdicts = _verdicts(pairs, overall(pairs))
+    ratio = {name: verdicts.pop(name) for name in ("ratio", "interval")}
+    tests = {"tested": number_tested(pairs), "false_alarms": false_alarms(pairs)}
+    return {**verdicts, **tests, **ratio, "changes": list(map(_changed, pairs))}
 
 
-def _between(found: GroupComparison) -> ChangesBetween:
-    alone = (*found.alone[0], *found.alone[1])
-    return ChangesBetween(found.first.name, found.second.name, _changes(found.models), _changes(found.bricks), alone)
-
-
-def _changes(pairs: Sequence[ResultPair]) -> Changes:
-    return Changes(
-        **_verdicts(pairs, overall(pairs)),
-        tested=number_tested(pairs),
-        false_alarms=false_alarms(pairs),
-        changes=tuple(map(_changed, pairs)),
-    )
-
-
-def _changed(pair: ResultPair) -> ChangedSubject:
-    execution = pair.executions.second
-    was, now = (tuple([it.id for it in held]) for held in (pair.first, pair.second))
-    how = {"name": pair.name, "execution": execution.in_words, "was": was, "now": now}
-    return taken(ChangedSubject, pair.change, pair.subject, execution, **how)
+def _changed(pair: ResultPair) -> dict[str, Any]:
+    """Return the change of a model or brick in an execution, with the ids of the results behind it."""
+    subject, execution = pair.subject, pair.executions.second
+    return {
+        "name": pair.name,
+        **attributes_of(subject, "key", "context"),
+        "system": execution.system,
+        "execution": execution.in_words,
+        "was": [it.id for it in pair.first],
+        "now": [it.id for it in pair.second],
+        **document(pair.change),
+    }
 
 
 class _Cut(NamedTuple):

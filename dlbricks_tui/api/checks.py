@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from dlbricks_tui import __version__
+from dlbricks_tui.api.documents import attributes_of
 from dlbricks_tui.api.measuring import MeasureOptions, request_of
 from dlbricks_tui.api.opening import InputOptions, ModelLoaders, files_for, library
 from dlbricks_tui.bricks.identity import end_to_end_keys
@@ -476,7 +477,7 @@ def verdict_of(change: Change | None, lacking: str) -> dict[str, Any]:
     """Return what a document says of a change; where nothing was compared, the verdict is unknown for that reason."""
     if change is None:
         return {"change": None, "interval": None, "significant": False, "verdict": Verdict.UNKNOWN, "reason": lacking}
-    return {name: getattr(change, name) for name in ("change", "interval", "significant", "verdict", "reason")}
+    return attributes_of(change, "change", "interval", "significant", "verdict", "reason")
 
 
 def _today(item: Item, results: Sequence[EndToEnd], store: ResultsDatabase) -> Baseline | None:
@@ -522,16 +523,6 @@ def checked(plan: CheckPlan, measured: Measured, data: DataFolder) -> tuple[Chec
 _SUITE, _PACKAGE = "dlbricks check", "dlbricks.check"
 
 
-@dataclass(frozen=True, slots=True)
-class Occasion:
-    """When and where a check took place, how long it took, and what it compared with."""
-
-    began: datetime
-    seconds: float
-    system: str
-    properties: tuple[tuple[str, str], ...] = ()
-
-
 def refuse_unwritable(path: Path) -> None:
     """Raise EvaluationError before anything is measured if the file of the verdicts cannot be written."""
     if path.is_dir():
@@ -543,16 +534,18 @@ def refuse_unwritable(path: Path) -> None:
 def write_junit(path: Path, checked: Sequence[CheckedModel], plan: CheckPlan, began: datetime) -> None:
     """Write the verdicts of a check that began then."""
     seconds = (datetime.now(timezone.utc) - began).total_seconds()
-    stated = (("against", str(plan.file)), ("by", f"{plan.options.by:g}"), ("dlbricks", __version__))
-    content = junit_xml(checked, Occasion(began, seconds, fingerprint().id, stated)).encode()
+    stated = {"against": str(plan.file), "by": f"{plan.options.by:g}", "dlbricks": __version__}
+    content = junit_xml(checked, began, seconds, fingerprint().id, stated).encode()
     try:
         write_named(path, lambda file: file.write(content))
     except OSError as error:
         raise EvaluationError(f"--junit {path} cannot be written: {error.strerror}; name another file") from error
 
 
-def junit_xml(checked: Sequence[CheckedModel], occasion: Occasion) -> str:
-    """Return a check as JUnit XML."""
+def junit_xml(
+    checked: Sequence[CheckedModel], began: datetime, seconds: float, system: str, stated: Mapping[str, str]
+) -> str:
+    """Return a check as JUnit XML, with what is stated of it."""
     root = ET.Element("testsuites")
     cases = [_case(one) for one in checked]
     suite = ET.SubElement(
@@ -565,13 +558,13 @@ def junit_xml(checked: Sequence[CheckedModel], occasion: Occasion) -> str:
         failures=str(_count(cases, "failure")),
         errors=str(_count(cases, "error")),
         skipped=str(_count(cases, "skipped")),
-        time=f"{occasion.seconds:.3f}",
+        time=f"{seconds:.3f}",
         # The schema has no time zone.
-        timestamp=occasion.began.strftime("%Y-%m-%dT%H:%M:%S"),
-        hostname=printable(occasion.system),
+        timestamp=began.strftime("%Y-%m-%dT%H:%M:%S"),
+        hostname=printable(system),
     )
     properties = ET.SubElement(suite, "properties")
-    for name, value in occasion.properties:
+    for name, value in stated.items():
         ET.SubElement(properties, "property", name=name, value=printable(value))
     suite.extend(cases)
     for name in ("system-out", "system-err"):

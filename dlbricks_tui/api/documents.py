@@ -38,6 +38,11 @@ def taken(kind: type[Kind], /, *sources: object, **others: Any) -> Kind:
     return kind(**{name: getattr(it[0], name) for name, it in held.items() if it}, **others)
 
 
+def attributes_of(source: object, *names: str) -> dict[str, Any]:
+    """Return attributes by their names, for a document."""
+    return {name: getattr(source, name) for name in names}
+
+
 @cache
 def told_fields(kind: type) -> "list[Field[Any]]":
     """Return the fields of a dataclass in the order of documents: its own ones first, then inherited ones."""

@@ -10,7 +10,7 @@ from datetime import datetime, timezone
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
-from dlbricks_tui.api.documents import document, taken
+from dlbricks_tui.api.documents import attributes_of, document, taken
 from dlbricks_tui.api.estimating import Answer, Estimator
 from dlbricks_tui.api.opening import reference_to
 from dlbricks_tui.api.scope import EstimateOptions, MeasurementScope
@@ -335,19 +335,19 @@ def slow_rows(one: ModelEstimate) -> list[dict[str, Any]]:
     return [row | {name: " ".join(map(str, row[name])) for name in ("layers", "names", "ops")} for row in rows]
 
 
+_OF_WAY = ("system", "runtime", "level", "protocol")
+
+
 def score_document(way: Way, score: Score) -> dict[str, Any]:
     """Return a score, and the way of measuring that it judges, as a JSON document."""
-    return {**_way_document(way), **document(score), "error": score.error, "holds": score.holds}
+    how = document(attributes_of(way, *_OF_WAY))
+    return {**how, **document(score), **attributes_of(score, "error", "holds")}
 
 
 def accuracy_document(group: SharedSettings, found: Accuracy) -> dict[str, Any]:
     """Return the agreement of estimates with measurements as a JSON document."""
-    cutting = {"granularity": group.granularity, "cut": group.cut.value}
-    return {**_way_document(group.way), **cutting, **document(found)}
-
-
-def _way_document(way: Way) -> dict[str, Any]:
-    return {"system": way.system, "runtime": way.runtime, "level": way.level.value, "protocol": way.protocol}
+    how = document({**attributes_of(group.way, *_OF_WAY), **attributes_of(group, "granularity", "cut")})
+    return {**how, **document(found)}
 
 
 # The gaps of more models share a line.

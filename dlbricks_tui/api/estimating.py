@@ -7,7 +7,7 @@ from functools import cached_property, partial
 from itertools import product
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
-from dlbricks_tui.api.opening import ModelLoaders, library, load_all, store_doubts
+from dlbricks_tui.api.opening import ModelLoaders, library, load_all, open_store
 from dlbricks_tui.api.scope import EstimateOptions, MeasuredRuntimes, MeasurementScope, named_runtime, usual_runtimes
 from dlbricks_tui.api.session import SILENT, Remarks
 from dlbricks_tui.bricks.decomposition import Decomposition, decompose
@@ -265,10 +265,7 @@ class Estimator:
                 found.append(answer_of(choice, taken, those_read(taken, partial(self.inquiry, source))))
             except UNLOADABLE as refusal:
                 left_out.add(source, refusal)
-        if left_out.first is not None and not found:
-            raise left_out.first
-        for line in left_out.lines:
-            self.remarks.tell(f"left out: {line}")
+        left_out.conclude(found, self.remarks.tell)
         return found
 
     def inquiry(self, source: ModelSource, reading: ModelReading) -> Inquiry:
@@ -286,10 +283,9 @@ class Estimator:
         Models that cannot be loaded are left out, with a remark; where none can, the first refusal is raised.
         """
         taken = [source.in_format(form or self.preferred) for source in sources]
-        loaded = load_all(taken, lambda source: self._graph(source, level, self.loader), self.remarks.word_error)
-        for line in loaded.left_out:
-            self.remarks.tell(f"left out: {line}")
-        cut = ((it.source, decompose(it.graph, self.options.cutting, self.loader.cache)) for it in loaded.models)
+        told = self.remarks.word_error, self.remarks.tell
+        loaded = load_all(taken, lambda source: self._graph(source, level, self.loader), *told)
+        cut = ((source, decompose(graph, self.options.cutting, self.loader.cache)) for source, graph in loaded)
         return [(source, Inquiry(self.store, found, self.compositions)) for source, found in cut]
 
     def scope_of(self, sources: Sequence[ModelSource]) -> MeasurementScope:
@@ -582,15 +578,13 @@ def open_estimator(options: EstimateOptions, data: DataFolder, remarks: Remarks 
     At the end, tell of the damage of the store.
     """
     compositions = options.compositions()
-    with ResultsDatabase(data.store) as store:
+    with open_store(data, remarks.tell) as store:
         runtimes = _runtimes_here(options, data, store)
         preferred = runtimes[0].traits.format if runtimes else Registry(data.path).preferred_format
         most_bytes = None if options.batch is None else options.memory_bytes_in(store)
         with ModelLoaders(data, remarks.inputs_used, *runtimes, most_bytes=most_bytes, tell=remarks.tell) as readers:
             predictors = Predictors(store, data.cache)
             yield Estimator(options, data, store, readers, remarks, compositions, preferred, predictors)
-        for line in store_doubts(store):
-            remarks.tell(line)
 
 
 def _runtimes_here(options: EstimateOptions, data: DataFolder, store: ResultsDatabase) -> list[Runtime]:

@@ -12,7 +12,7 @@ from dlbricks_tui.estimate.estimate import Options
 from dlbricks_tui.estimate.inquiry import Inquiry
 from dlbricks_tui.estimate.lookup import whole_latency
 from dlbricks_tui.estimate.system_estimate import SystemEstimate
-from dlbricks_tui.evaluations.baseline import facts_of_host, package_facts, tuning_variables
+from dlbricks_tui.evaluations.baseline import facts_of_host, is_told, package_facts, tuning_variables
 from dlbricks_tui.evaluations.evaluation import (
     EvaluatedModel,
     EvaluatedRuntime,
@@ -22,9 +22,9 @@ from dlbricks_tui.evaluations.evaluation import (
     RecordedResult,
     Requirements,
 )
-from dlbricks_tui.evaluations.matching import HostState, exact_constraint, host_state
+from dlbricks_tui.evaluations.matching import exact_constraint, switch_in
 from dlbricks_tui.folders import SAMPLE_MODELS, DataFolder
-from dlbricks_tui.host.fingerprint import UNKNOWN, fingerprint, instruction_sets
+from dlbricks_tui.host.fingerprint import fingerprint, instruction_sets
 from dlbricks_tui.host_files import HostFiles
 from dlbricks_tui.jobs.folder import JobState, RunFolders
 from dlbricks_tui.measure.jobs import CutModel
@@ -49,14 +49,6 @@ from dlbricks_tui.store.selections import LEAST_FIRST, Way, by_id, equal
 _LOG = "evaluations.log"
 # Such processors compute with other kernels than the others.
 _TELLING_SETS = (InstructionSet.AVX2, InstructionSet.AVX512_CORE, InstructionSet.AVX512_CORE_BF16)
-
-
-def written_evaluation(run: str, file: Path, data: DataFolder) -> Evaluation:
-    """Write the evaluation of a finished run to a file, with its results, and return it."""
-    # Loaded here: only files need a writer of TOML.
-    from dlbricks_tui.evaluations.file import write_evaluation
-
-    return write_evaluation(evaluation_of_run(run, file, data), file)
 
 
 def evaluation_of_run(wanted: str, file: Path, data: DataFolder) -> Evaluation:
@@ -101,7 +93,7 @@ def evaluation_of_run(wanted: str, file: Path, data: DataFolder) -> Evaluation:
         models=tuple(models.values()),
         runtimes=tuple(_runtimes(request)),
         measuring=_measuring(request),
-        system=_requirements(request, host_state(system, instruction_sets(HostFiles()))),
+        system=_requirements(request, system),
         results=tuple(results),
     )
 
@@ -183,18 +175,20 @@ def _measuring(request: RunRequest) -> Measuring:
     )
 
 
-def _requirements(request: RunRequest, host: HostState) -> Requirements:
+def _requirements(request: RunRequest, system: System) -> Requirements:
     """Return what another host needs to give comparable results, as far as this host tells.
 
     The name of the processor is left out, so that others can repeat the evaluation. A comparison names it.
     """
     most = max(part.runtime.settings.threads or 1 for part in request.parts)
+    facts, instructions = dict(system.facts), instruction_sets(HostFiles())
+    governor = facts.get("governor")
     return Requirements(
-        cores=f">={min(most, host.cores)}",
-        instructions=tuple([it for it in _TELLING_SETS if it in host.instructions]),
-        governor="" if host.governor == UNKNOWN else host.governor,
-        turbo=host.turbo,
-        hyper_threading=host.hyper_threading,
+        cores=f">={min(most, system.cores_to_use)}",
+        instructions=tuple([it for it in _TELLING_SETS if it in instructions]),
+        governor=str(governor) if is_told(governor) else "",
+        turbo=switch_in(facts, "turbo"),
+        hyper_threading=switch_in(facts, "hyper_threading"),
     )
 
 

@@ -23,13 +23,13 @@ from dlbricks_tui.host.queue import host_queue
 from dlbricks_tui.host_files import HostFiles
 from dlbricks_tui.jobs.errors import JobError
 from dlbricks_tui.jobs.events import Event
-from dlbricks_tui.jobs.folder import JobState, RunFolder, RunFolders, State, StoredJobs
+from dlbricks_tui.jobs.folder import JobState, RunFolder, State
+from dlbricks_tui.jobs.folder import RunFolders as RunFolders
 from dlbricks_tui.measure.method import Method
 from dlbricks_tui.measure.stopping import Adaptive, FixedRuns, StoppingRule
 from dlbricks_tui.measure.supervised_worker import TimeLimits
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.models.library import ModelSource, shared_formats
-from dlbricks_tui.runs.control import create_run
 from dlbricks_tui.runs.events import (
     FailedBefore,
     ModelLoading,
@@ -54,7 +54,8 @@ from dlbricks_tui.runs.request import (
     usual_method,
     write_request,
 )
-from dlbricks_tui.runs.run import EstimatedModel, RunOutcome, read_outcome
+from dlbricks_tui.runs.run import EstimatedModel, RunOutcome
+from dlbricks_tui.runs.run import read_outcome as read_outcome
 from dlbricks_tui.runs.work import Workplace
 from dlbricks_tui.runtime.registry import Registry
 from dlbricks_tui.runtime.runtime import Runtime
@@ -220,11 +221,6 @@ class RunJob:
     request: RunRequest
     data: DataFolder
 
-    @classmethod
-    def create(cls, request: RunRequest, data: DataFolder) -> "RunJob":
-        """Return a new run; refuse it where the store cannot be used."""
-        return cls(create_run(request, data), request, data)
-
     def execute(self, take: Callable[[Event], None] | None, spent_seconds: float = 0.0) -> RunOutcome:
         """Carry it out in this process; so many seconds of its time budget are spent."""
         # Loaded here: other runs need no suites.
@@ -258,11 +254,6 @@ def resumed_run(folder: RunFolder, data: DataFolder, budget: float | None = None
         raise JobError(f"run {folder.run} is {state.state.value}: cancel it before you resume it with another budget")
     folder.go_on()
     return None
-
-
-def outcome_of(folder: RunFolder, data: DataFolder) -> RunOutcome:
-    """Return the outcome of a run that has ended: its models are read again."""
-    return read_outcome(folder, data)
 
 
 def remarks_on_run(request: RunRequest) -> list[str]:
@@ -559,16 +550,6 @@ def _counts_of(state: JobState) -> dict[str, Any]:
         "end_to_end": whole,
         "unfinished": state.bricks.unfinished + state.whole_models.unfinished,
     }
-
-
-def stored_runs(data: DataFolder) -> StoredJobs:
-    """Return the states of all runs, and the runs whose state cannot be read."""
-    return RunFolders(data.runs).stored()
-
-
-def find_run(wanted: str, data: DataFolder) -> RunFolder:
-    """Find a run by its id, or by the beginning of its id if that is unique; `last` is the newest."""
-    return RunFolders(data.runs).find(wanted)
 
 
 class FollowedRun:

@@ -342,12 +342,8 @@ class LatencyCache:
 
     def _settings_files(self) -> list[tuple[str, int, int]]:
         """Return the files with runtimes and input shapes, with their times of change and sizes."""
-        found = []
-        for path in sorted(set(self._data.path.glob("*.json")) - {self._data.view}):
-            with suppress(OSError):
-                known = path.stat()
-                found.append((path.name, known.st_mtime_ns, known.st_size))
-        return found
+        files = sorted(set(self._data.path.glob("*.json")) - {self._data.view})
+        return [(path.name, *_facts_of(path)) for path in files]
 
 
 def _cache_key(spec: ModelSpec, choices: Choices) -> str:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from dlbricks_tui.api.documents import attributes_of
 from dlbricks_tui.bricks.cutting import Cut, LayerOrder
 from dlbricks_tui.bricks.decomposition import (
     Corpus,
@@ -81,20 +82,6 @@ class CutOptions(InputOptions):
 InputsUsed = Callable[[ModelSource, Mapping[str, Numbers]], None]
 
 
-class LoadedModel(NamedTuple):
-    """A model with its layer graph, which has the name of the model."""
-
-    source: ModelSource
-    graph: LayerGraph
-
-
-class LoadedModels(NamedTuple):
-    """The models that could be loaded, and a line for each reason why others could not."""
-
-    models: tuple[LoadedModel, ...]
-    left_out: tuple[str, ...]
-
-
 class _UsersLibrary(Library):
     """The models of a user, which tells what to type for a model that `dlbricks llm` knows."""
 
@@ -145,12 +132,9 @@ def model_or_path(word: str, data: DataFolder, refusal: Callable[[str], UserErro
             raise refusal(f"{word}: no such file; `dlbricks models` lists the models of the library")
         return Path(word).absolute()
     try:
-        found = library(data).find(word)
-    except UnknownModelError as error:
+        return model_named(word, data)
+    except ModelError as error:
         raise refusal(str(error)) from None
-    if len(found) > 1:
-        raise refusal(f"{word} names {len(found)} models: name one of them, such as {word}:14")
-    return found[0]
 
 
 def runtime_named(name: str | None, data: DataFolder) -> Runtime | None:
@@ -264,9 +248,13 @@ def load_all(
     sources: Sequence[ModelSource],
     load: Callable[[ModelSource], LayerGraph],
     word_error: Callable[[UserError], str] = str,
-) -> LoadedModels:
-    """Load several models, and list those that cannot be loaded; raise the first refusal where none can."""
-    models: list[LoadedModel] = []
+    tell: Callable[[str], None] = lambda _: None,
+) -> list[tuple[ModelSource, LayerGraph]]:
+    """Return several models with their layer graphs, which have the names of the models.
+
+    Tell of those that cannot be loaded; raise the first refusal where none can.
+    """
+    models: list[tuple[ModelSource, LayerGraph]] = []
     left_out = UnloadedModels(word_error)
     # Some models of Table 1 are the same network, in one file.
     known: dict[object, LayerGraph] = {}
@@ -278,10 +266,9 @@ def load_all(
             left_out.add(source, refusal)
         else:
             known[network] = graph
-            models.append(LoadedModel(source, graph.named(source.name)))
-    if left_out.first is not None and not models:
-        raise left_out.first
-    return LoadedModels(tuple(models), tuple(left_out.lines))
+            models.append((source, graph.named(source.name)))
+    left_out.conclude(models, tell)
+    return models
 
 
 def reference_to(source: ModelSource, *, has_name: bool) -> str:
@@ -325,11 +312,12 @@ def cut_all(
     Models that cannot be loaded are left out, with a remark; where none can, the first refusal is raised.
     """
     loaded = load_all(
-        sources, lambda it: loader.load(it, level, inputs["inputs"], inputs["values"]), lambda error: error.in_command
+        sources,
+        lambda it: loader.load(it, level, inputs["inputs"], inputs["values"]),
+        lambda error: error.in_command,
+        tell,
     )
-    for line in loaded.left_out:
-        tell(f"left out: {line}")
-    return [ModelCut(source, decompose(graph, cutting, loader.cache)) for source, graph in loaded.models]
+    return [ModelCut(source, decompose(graph, cutting, loader.cache)) for source, graph in loaded]
 
 
 def cut_model(
@@ -361,10 +349,8 @@ def tree_document(decomposition: Decomposition) -> dict[str, Any]:
     graph, how = decomposition.graph, decomposition.cutting
     return {
         "model": graph.name,
-        "level": graph.level.value,
-        "granularity": how.granularity,
-        "cut": how.cut.value,
-        "order": how.order.value,
+        "level": graph.level,
+        **attributes_of(how, "granularity", "cut", "order"),
         "layers": len(graph.layers),
         "unique_layers": len(decomposition.bricks),
         "contexts": len(decomposition.suite),
@@ -385,11 +371,7 @@ def _sequence(graph: LayerGraph, occurrence: Occurrence) -> dict[str, Any]:
 
 def _layer(layer: Layer) -> dict[str, Any]:
     return {
-        "index": layer.index,
-        "name": layer.name,
-        "op": layer.op,
-        "kind": layer.kind.value,
-        "times": layer.times,
+        **attributes_of(layer, "index", "name", "op", "kind", "times"),
         "in_shapes": [it.shape for it in layer.data],
         "out_shapes": [it.shape for it in layer.outputs],
         "unmeasurable": layer.unmeasurable,
@@ -406,9 +388,7 @@ def speedup_here(
     models: Sequence[ModelCut], data: DataFolder, runtime: str | None, threads: int | None
 ) -> float | None:
     """Return the time of models on this host over that of their unique bricks; None if either is unmeasured."""
-    if not data.store.exists():
-        return None
-    # Loaded here: models are compared without a store, too.
+    # Loaded here: other commands about models need no estimates.
     from dlbricks_tui.api.estimating import estimates_here
     from dlbricks_tui.estimate.comparison import speedup
 
@@ -422,22 +402,18 @@ def corpus_document(models: Sequence[ModelCut], corpus: Corpus, speedup: float |
     return {
         "layers": sum(layers),
         "sequences": corpus.layers,
-        "unique_layers": corpus.unique_layers,
-        "contexts": corpus.contexts,
+        **attributes_of(corpus, "unique_layers", "contexts"),
         "models": [
             {
                 "model": it.source.name,
                 "table1_id": it.source.table1_id,
                 "layers": count,
                 "sequences": model.layers,
-                "unique_layers": model.unique_layers,
-                "contexts": model.contexts,
-                "share": model.share,
+                **attributes_of(model, "unique_layers", "contexts", "share"),
             }
             for it, count, model in zip(models, layers, corpus.models, strict=True)
         ],
-        "jaccard": corpus.jaccard,
-        "repeated_types": corpus.repeated_types,
+        **attributes_of(corpus, "jaccard", "repeated_types"),
         "speedup": speedup,
     }
 
@@ -474,12 +450,7 @@ def forget_inputs(name: str, data: DataFolder) -> Iterator[str]:
 def model_document(source: ModelSource) -> dict[str, Any]:
     """Return a model of the library as a JSON document."""
     return {
-        "name": source.name,
-        "path": source.path,
-        "task": source.task,
-        "table1_id": source.table1_id,
-        "layers": source.layers,
-        "unique_layers": source.unique_layers,
+        **attributes_of(source, "name", "path", "task", "table1_id", "layers", "unique_layers"),
         "formats": [form.value for form in source.formats],
         "inputs": dict(source.inputs),
     }

@@ -16,12 +16,12 @@ from dlbricks_tui.api.opening import library
 from dlbricks_tui.bricks.cutting import LayerOrder
 from dlbricks_tui.errors import UserError
 from dlbricks_tui.evaluations.evaluation import EvaluatedModel, EvaluatedRuntime, Evaluation
+from dlbricks_tui.evaluations.evaluation import schema as schema
 from dlbricks_tui.evaluations.matching import (
     QUIET,
     Match,
     asked_for,
     host_matches,
-    host_state,
     is_possible,
     match_of,
     model_match,
@@ -115,24 +115,17 @@ class CheckedEvaluation:
 
 def check_file(file: Path, data: DataFolder) -> CheckedEvaluation:
     """Return an evaluation with what of this host, its runtimes and models matches it."""
-    # Loaded here, as below: only files need a reader of TOML.
+    # Loaded here: only files need a reader of TOML.
     from dlbricks_tui.evaluations.file import read_evaluation
 
     return check_evaluation(read_evaluation(file), file, data)
-
-
-def schema_of_files() -> Mapping[str, Any]:
-    """Return the JSON schema of evaluation files."""
-    from dlbricks_tui.evaluations.evaluation import schema
-
-    return schema()
 
 
 def check_evaluation(evaluation: Evaluation, file: Path, data: DataFolder) -> CheckedEvaluation:
     """Return what of this host matches an evaluation, and the runs for it. Nothing is measured."""
     instructions = instruction_sets(HostFiles())
     watched = disturbances() if evaluation.system.quiet else None
-    of_host = list(host_matches(evaluation.system, host_state(fingerprint(), instructions, watched)))
+    of_host = list(host_matches(evaluation.system, fingerprint(), instructions, watched))
     read = {traits_of(it.framework).format for it in evaluation.runtimes}
     models = [_located(it, file.absolute().parent, library(data), read) for it in evaluation.models]
     found = [it for it in models if isinstance(it, LocatedModel)]

@@ -18,7 +18,7 @@ from dlbricks_tui.api.estimates import Comparison, ModelEstimate, comparison, mo
 from dlbricks_tui.api.evaluating import EvaluateOptions, EvaluationResult, EvaluationSteps
 from dlbricks_tui.api.evaluating import evaluate as evaluation_result
 from dlbricks_tui.api.fleets import FleetJob, FleetOptions, FleetResult, fleet_request
-from dlbricks_tui.api.from_run import written_evaluation
+from dlbricks_tui.api.from_run import evaluation_of_run
 from dlbricks_tui.api.language_answers import LanguageAnswer, LanguageOptions
 from dlbricks_tui.api.loads import ScenarioResult, scenario_result
 from dlbricks_tui.api.measuring import MeasureOptions, ProbeOptions, ProbeResult, RunResult
@@ -331,7 +331,10 @@ def evaluate(
 
 def evaluation_of(run: str, file: os.PathLike[str] | str, *, data: Data = None) -> Evaluation:
     """Write the evaluation of a finished run to a file, with its results, and return it."""
-    return written_evaluation(run, Path(file), _session_at(data).data)
+    # Loaded here: only files need a writer of TOML.
+    from dlbricks_tui.evaluations.file import write_evaluation
+
+    return write_evaluation(evaluation_of_run(run, Path(file), _session_at(data).data), Path(file))
 
 
 def fleet(

@@ -8,10 +8,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cache
 from importlib.resources import files
-from typing import Any, NamedTuple
+from typing import Any
 
 from dlbricks_tui.api.analyses import ModelRow, model_row
 from dlbricks_tui.api.analysing import Analyser
+from dlbricks_tui.api.documents import attributes_of
 from dlbricks_tui.api.estimating import measured_models, open_estimator
 from dlbricks_tui.api.opening import InputOptions, ModelLoaders, library
 from dlbricks_tui.api.scope import EstimateOptions, named_runtime
@@ -188,6 +189,10 @@ class ReportContents:
     series: tuple[ReportedSeries, ...]
     # Models that cannot be read, each with the reason.
     left_out: tuple[str, ...]
+    # The measured scenarios of the models, oldest first.
+    load_tests: tuple[LoadTest, ...] = ()
+    # Where the results come from.
+    origins: tuple[Provenance, ...] = ()
 
 
 def _series(store: ResultsDatabase, found: Mapping[Way, Sequence[ModelResult]]) -> Iterator[ReportedSeries]:
@@ -268,8 +273,19 @@ def find_contents(
     series = tuple(_series(store, {way: found[way] for way in ways if found[way]}))
     bricks = ((it, written.cut(graph, Cutting())) for it, graph in written.by_reported_model.items())
     corpus = compare([replace(model_bricks(cut), name=reported.name) for reported, cut in bricks])
-    graphs = written.by_reported_model
-    return ReportContents(tuple(asked), tuple(graphs), graphs, corpus, series, tuple(left_out))
+    graphs, names = written.by_reported_model, {it.name for it in written.by_reported_model}
+    tests = (it for it in store.least_first(LoadTest) if it.name in names and (only is None or it.system in only))
+    measured = {(it.way.system, it.way.runtime) for it in series}
+    return ReportContents(
+        tuple(asked),
+        tuple(graphs),
+        graphs,
+        corpus,
+        series,
+        tuple(left_out),
+        tuple([it for it in tests if runtimes is None or it.runtime in runtimes]),
+        tuple([it for it in store.records(Provenance) if (it.system, it.runtime) in measured]),
+    )
 
 
 @contextmanager
@@ -301,15 +317,6 @@ class ReportOptions(InputOptions):
     runtime: str | None = None
 
 
-class ReportBasis(NamedTuple):
-    """The contents of a report, the measured scenarios of its models, and where its results come from."""
-
-    sources: tuple[ModelSource, ...]
-    contents: ReportContents
-    load_tests: list[LoadTest]
-    origins: list[Provenance]
-
-
 def reported(
     options: ReportOptions,
     asked: Sequence[str],
@@ -317,18 +324,14 @@ def reported(
     loader_of: LoaderOf,
     store: ResultsDatabase,
     tell: Callable[[str], None],
-) -> ReportBasis:
-    """Look up all that a report shows; `asked` are the words of the command that repeat it."""
+) -> tuple[ReportContents, tuple[ModelSource, ...]]:
+    """Look up all that a report shows, and the models; `asked` are the words of the command that repeat it."""
     named = None if options.runtime is None else named_runtime(options.runtime, data, store)
     sources = library(data, named and named.format).find_all(options.models)
     systems, runtimes = by_id(store.systems()), named and named.all_in(store)
     wanted = frozenset(find_system(name, systems) for name in options.systems) if options.systems else None
     host, given = fingerprint().id, (options.inputs, options.values)
-    contents = find_contents(store, loader_of, sources, asked, host, wanted, runtimes, *given, tell)
-    tests = load_tests_of(store, contents, wanted, runtimes)
-    ways = {(it.way.system, it.way.runtime) for it in contents.series}
-    origins = [it for it in store.records(Provenance) if (it.system, it.runtime) in ways]
-    return ReportBasis(sources, contents, tests, origins)
+    return find_contents(store, loader_of, sources, asked, host, wanted, runtimes, *given, tell), sources
 
 
 def analysed_on(
@@ -365,28 +368,10 @@ def series_documents(contents: ReportContents) -> list[dict[str, Any]]:
     return [
         {
             "title": series.title,
-            "system": series.way.system,
-            "runtime": series.way.runtime,
-            "level": series.way.level,
-            "protocol": series.way.protocol,
+            **attributes_of(series.way, "system", "runtime", "level", "protocol"),
             "granularities": series.granularities,
         }
         for series in contents.series
-    ]
-
-
-def load_tests_of(
-    store: ResultsDatabase,
-    contents: ReportContents,
-    only: Collection[str] | None = None,
-    runtimes: Collection[str] | None = None,
-) -> list[LoadTest]:
-    """Return the measured scenarios of the reported models, on all systems and runtimes or on these, oldest first."""
-    names = {it.name for it in contents.reported_models}
-    return [
-        it
-        for it in store.least_first(LoadTest)
-        if it.name in names and (only is None or it.system in only) and (runtimes is None or it.runtime in runtimes)
     ]
 
 

@@ -1,6 +1,5 @@
 """Options of estimates, and the system, runtimes and level whose measurements they select."""
 
-import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -225,9 +224,6 @@ class MeasuredRuntimes:
         return tuple(sorted({int(size) for size in found.tolist()}))
 
 
-_THREADS = re.compile(r"threads-(\d{1,4})\b")
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SelectionOptions(CutOptions):
     """Options that select measurements of models, beside the runtime. None: the stored results decide."""
@@ -327,9 +323,9 @@ class MeasurementScope:
         usual = self.usual.get(source.format)
         return None if usual is None else usual.identity
 
-    def threads_taken(self, source: ModelSource, runtime: str) -> str | None:
+    def threads_taken(self, source: ModelSource, runtime: str) -> int | None:
         """Return the number of threads by which a runtime differs from the usual one; None if that is not all."""
-        usual, found = self.usual.get(source.format), _THREADS.search(runtime)
-        if usual is None or found is None or runtime == usual.identity:
+        usual, threads = self.usual.get(source.format), stated_threads(runtime)
+        if usual is None or threads is None or runtime == usual.identity:
             return None
-        return found[1] if usual.with_threads(int(found[1])).identity == runtime else None
+        return threads if usual.with_threads(threads).identity == runtime else None

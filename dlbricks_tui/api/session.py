@@ -161,8 +161,9 @@ class Session:
     def new_run(self, request: RunRequest) -> RunJob:
         """Return a new run, and warn of its threads and precisions."""
         from dlbricks_tui.api.measuring import RunJob, remarks_on_run
+        from dlbricks_tui.runs.control import create_run
 
-        run = RunJob.create(request, self.data)
+        run = RunJob(create_run(request, self.data), request, self.data)
         for remark in remarks_on_run(request):
             self.remarks.warn(remark)
         return run

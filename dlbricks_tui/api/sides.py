@@ -18,7 +18,6 @@ from dlbricks_tui.evaluations.baseline import TITLES, facts_of_host, newest_by_i
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.models.content import without_cycle_search
 from dlbricks_tui.models.graph import Level
-from dlbricks_tui.recorded_host import processors_here
 from dlbricks_tui.runtime.traits import TRAITS, runtime_title
 from dlbricks_tui.runtime.variant import (
     Kernels,
@@ -320,8 +319,6 @@ def side_of(name: str, records: Iterable[Record], refused: Sequence[str] = (), s
 
 
 _ENDINGS = tuple(it.value for it in ExportFormat)
-# A process takes a third of a second to start.
-_LARGE_BYTES = 1 << 20
 
 
 def named_sides(names: Sequence[str], data: DataFolder) -> list[Side]:
@@ -366,21 +363,7 @@ def read_sides(paths: Sequence[Path]) -> list[Side]:
     for place, path in enumerate(paths):
         if any(path.exists() and other.exists() and path.samefile(other) for other in paths[:place]):
             raise NotComparableError(f"{path} is named twice: a comparison needs different files")
-    at_once = min(len(paths), processors_here().to_use)
-    if at_once < 2 or sum(map(_size_of, paths)) - max(map(_size_of, paths)) < _LARGE_BYTES:
-        return [read_side(path) for path in paths]
-    # Imported here, as multiprocessing takes long to load.
-    from concurrent.futures import ProcessPoolExecutor
-    from multiprocessing import get_context
-
-    # This process reads, too: the first file, while others read the rest.
-    with ProcessPoolExecutor(at_once - 1, mp_context=get_context("spawn")) as pool:
-        others = [pool.submit(read_side, path) for path in paths[1:]]
-        return [read_side(paths[0]), *(it.result() for it in others)]
-
-
-def _size_of(path: Path) -> int:
-    return path.stat().st_size if path.is_file() else 0
+    return list(map(read_side, paths))
 
 
 # Circumstances that are compared over all results, and those that are compared for each framework.

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from dlbricks_tui.api.doctor import peaks_document, system_document
-from dlbricks_tui.api.documents import taken
+from dlbricks_tui.api.documents import attributes_of, taken
 from dlbricks_tui.api.estimating import Estimator, open_estimator
 from dlbricks_tui.api.opening import library
 from dlbricks_tui.estimate.comparison import (
@@ -150,13 +150,7 @@ def known_system_document(known: KnownSystem) -> dict[str, Any]:
         "dollars_per_hour": known.dollars_per_hour,
         "peaks": [peaks_document(it) for it in known.peaks],
         "results": [
-            {
-                "runtime": it.runtime,
-                "level": it.level,
-                "protocol": it.protocol,
-                "bricks": it.pairs,
-                "models": it.models,
-            }
+            {**attributes_of(it, "runtime", "level", "protocol"), "bricks": it.pairs, "models": it.models}
             for it in known.ways
         ],
         "origins": known.origins,
@@ -172,17 +166,14 @@ def candidate_documents(found: Sequence[Candidate]) -> Iterator[dict[str, Any]]:
         interval = one.figure.latency[1:] if one.figure is not None else composed.latency[1:] if composed else None
         yield {
             "model": one.estimate.model,
-            "system": way.system,
-            "runtime": way.runtime,
-            "level": way.level,
+            **attributes_of(way, "system", "runtime", "level"),
             "granularity": one.estimate.cutting.granularity,
             "latency_ms": it.latency_ms,
             "interval_ms": interval,
             "complete": it.complete,
             "predicted_share": one.estimate.predicted_share,
             "measured_ms": one.end_to_end.value_ms if one.end_to_end else None,
-            "dollars_per_hour": it.dollars_per_hour,
-            "dollars_per_million": it.dollars_per_million,
+            **attributes_of(it, "dollars_per_hour", "dollars_per_million"),
             "quickest": it is best,
             # Against the quickest; null for that itself, and for a sum of some layers.
             "verdict": None if change is None else change.verdict.value,
@@ -404,9 +395,7 @@ class ImportedCheckout:
             "known": sum(report.known for report in self.reports),
             "systems": [
                 {
-                    "system": report.system,
-                    "new": report.new,
-                    "known": report.known,
+                    **attributes_of(report, "system", "new", "known"),
                     "by_layers": sorted(report.by_layers),
                     "end_to_end": sorted(report.end_to_end),
                     "unmatched": report.unmatched,

@@ -31,7 +31,8 @@ from dlbricks_tui.store.selections import (
     parse_filter,
     parse_order,
 )
-from dlbricks_tui.store.verification import Verification, verify
+from dlbricks_tui.store.verification import Verification
+from dlbricks_tui.store.verification import verify as verify
 from dlbricks_tui.wording.numbers import counted
 
 if TYPE_CHECKING:
@@ -373,11 +374,6 @@ def correct_dates(data: DataFolder) -> int:
     """Date records from the future like those stored before them, and return their number."""
     with ResultsDatabase(data.store) as store:
         return store.correct_dates()
-
-
-def verified_store(data: DataFolder) -> Verification:
-    """Read all results, and return the damaged ones."""
-    return verify(data.store)
 
 
 def verification_document(found: Verification) -> dict[str, Any]:

@@ -244,7 +244,7 @@ def _measure_lacking(args: Arguments, found: Sequence[Analysis]) -> Status:
 
 def _prove(args: Arguments, found: Sequence[Analysis]) -> Status:
     """Prove the what-ifs that are asked for, and narrate each gain; what is finished is kept if it is interrupted."""
-    from dlbricks_tui.api.analysing import asked_what_ifs, proof_order, prove_here, refuse_other_system
+    from dlbricks_tui.api.analysing import ProofOrder, asked_what_ifs, prove_here, refuse_other_system
     from dlbricks_tui.api.jobs import job_summaries, words_of
     from dlbricks_tui.cli.progress import JobNarration, live_console
     from dlbricks_tui.wording.answers import what_if_words
@@ -258,7 +258,7 @@ def _prove(args: Arguments, found: Sequence[Analysis]) -> Status:
             narrate(f"{model} has no what-if {what_if}")
         words = ", ".join(what_if_words(it.id) for it in asked.what_ifs) or "no what-if"
         narrate(f"proving for {model}: {words}; each takes a minute of rounds at most")
-        order = proof_order(asked, inputs_of(args))
+        order = ProofOrder(asked.found.source, asked.what_ifs, **inputs_of(args))
         if args.detach:
             started.append(detached("proof", order, [model], args))
             continue

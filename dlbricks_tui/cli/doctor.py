@@ -158,7 +158,7 @@ def list_settings(args: Arguments) -> int:
     config: Config = args.config
     if args.json:
         settings = {name: {"value": given.value, "from": given.where} for name, given in config.given.items()}
-        keys = {action: {"keys": given.keys, "from": given.where} for action, given in config.keys.items()}
+        keys = {action: {"keys": given.value, "from": given.where} for action, given in config.keys.items()}
         write_json({"settings": settings, "keys": keys})
         return Status.DONE
     from dlbricks_tui.config.config import BY_NAME, KEYS, in_file
@@ -171,7 +171,7 @@ def list_settings(args: Arguments) -> int:
         Column("meaning", lambda it: it[3], CellKind.SENTENCE),
     )
     rows = [(name, in_file(it.value), it.where, BY_NAME[name].about) for name, it in config.given.items()]
-    rows += [(f"{KEYS}.{action}", " ".join(it.keys), it.where, "") for action, it in config.keys.items()]
+    rows += [(f"{KEYS}.{action}", " ".join(it.value), it.where, "") for action, it in config.keys.items()]
     show_parts([Table(columns, rows)])
     return Status.DONE
 

@@ -85,9 +85,9 @@ def evaluate_file(args: Arguments) -> int:
     """Carry out an evaluation, or write one, or print the schema of the file."""
     if args.schema:
         # Loaded here, as all that follows: an error in the options is quick.
-        from dlbricks_tui.api.preparing import schema_of_files
+        from dlbricks_tui.api.preparing import schema
 
-        write(f"{json.dumps(schema_of_files(), indent=2)}\n")
+        write(f"{json.dumps(schema(), indent=2)}\n")
         return Status.DONE
     if args.run is not None:
         return _write_evaluation(args)

@@ -220,10 +220,10 @@ def _confirm(folder: JobFolder, what: str, args: Arguments) -> int:
 
 def list_runs(args: Arguments) -> int:
     """List all runs of the data folder."""
-    from dlbricks_tui.api.measuring import run_summary, stored_runs
+    from dlbricks_tui.api.measuring import RunFolders, run_summary
     from dlbricks_tui.documents.run import RUN_COLUMNS
 
-    stored = stored_runs(args.session.data)
+    stored = RunFolders(args.session.data.runs).stored()
     found = [run_summary(state) for state in stored.states]
     none = "no run yet: `dlbricks run MODEL` makes the first"
     return show_list(found, RUN_COLUMNS, stored.unreadable.values(), none, as_json=args.json)
@@ -232,7 +232,7 @@ def list_runs(args: Arguments) -> int:
 def watch_run(args: Arguments) -> int:
     """Show a run from its beginning to its end."""
     from dlbricks_tui.api.jobs import events_until_end, reader_of
-    from dlbricks_tui.api.measuring import outcome_of
+    from dlbricks_tui.api.measuring import read_outcome
     from dlbricks_tui.cli.progress import shown
     from dlbricks_tui.cli.run import conclude
 
@@ -240,7 +240,7 @@ def watch_run(args: Arguments) -> int:
     with shown(quiet=args.quiet) as display:
         for event in events_until_end(folder, reader_of(folder)):
             display.take(event)
-    return conclude(outcome_of(folder, args.session.data), display.run, as_json=args.json)
+    return conclude(read_outcome(folder, args.session.data), display.run, as_json=args.json)
 
 
 def replay_stored(args: Arguments) -> int:
@@ -305,9 +305,9 @@ def replay_run(folder: RunFolder, args: Arguments) -> int:
 
 
 def _folder(args: Arguments) -> RunFolder:
-    from dlbricks_tui.api.measuring import find_run
+    from dlbricks_tui.api.measuring import RunFolders
 
-    return find_run(args.run, args.session.data)
+    return RunFolders(args.session.data.runs).find(args.run)
 
 
 def _confirm_run(folder: RunFolder, what: str, args: Arguments) -> int:
@@ -322,7 +322,7 @@ def _confirm_run(folder: RunFolder, what: str, args: Arguments) -> int:
 def demonstrate(args: Arguments) -> int:
     """Open the workbench on recorded results; without a terminal, replay a run and print its estimates."""
     from dlbricks_tui.api.demonstration import open_demonstration
-    from dlbricks_tui.api.measuring import find_run
+    from dlbricks_tui.api.measuring import RunFolders
     from dlbricks_tui.config.config import Sources
 
     with open_demonstration() as found:
@@ -333,4 +333,4 @@ def demonstrate(args: Arguments) -> int:
             return status
         if not args.quiet:
             narrate(f"a demonstration: all numbers were {found.host.origin}")
-        return replay_run(find_run(found.replayed, found.data), args)
+        return replay_run(RunFolders(found.data.runs).find(found.replayed), args)

@@ -92,14 +92,14 @@ def report_models(args: Arguments) -> int:
     asked = [*models, *given_options(args), *(("--runtime", args.runtime) if args.runtime else ())]
     with args.session.open_store() as store, open_loaders(args.session.data, args.session.remarks) as loader_of:
         progress = _Progress(f"reporting on {names_of(models)}")
-        found = reported(options, asked, args.session.data, loader_of, store, progress.tell)
-    contents, usual = found.contents, estimate_options_of(args, RUNTIME)
+        contents, sources = reported(options, asked, args.session.data, loader_of, store, progress.tell)
+    usual = estimate_options_of(args, RUNTIME)
     systems = dict.fromkeys(series.way.system for series in contents.series)
-    analysed = analysed_on(systems, usual, options, found.sources, args.session.data, progress.tell, narrate)
+    analysed = analysed_on(systems, usual, options, sources, args.session.data, progress.tell, narrate)
     for left_out in contents.left_out:
         narrate(f"left out: {left_out}")
     progress.tell("drawing the figures")
-    page = make_report(contents, args.output, analysed, found.load_tests, found.origins)
+    page = make_report(contents, args.output, analysed)
     for section in page.sections:
         for missing in section.missing:
             narrate(f"{section.heading.partition(':')[0]}: {missing}")

@@ -341,11 +341,11 @@ def _confirmed(question: str) -> bool:
 
 def verify_store(args: Arguments) -> int:
     """Read everything and name what is damaged."""
-    from dlbricks_tui.api.stored_results import correct_dates, verification_document, verified_store
+    from dlbricks_tui.api.stored_results import correct_dates, verification_document, verify
 
     if args.correct_dates:
         narrate(f"{counted(correct_dates(args.session.data), 'date')} corrected")
-    found = verified_store(args.session.data)
+    found = verify(args.session.data.store)
     if args.json:
         write_json(verification_document(found))
     else:

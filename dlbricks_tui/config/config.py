@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, Generic
 
 from dlbricks_tui.errors import UserError
+from dlbricks_tui.evaluations.faults import line_at, offset_of, offsets_of
 from dlbricks_tui.files import in_turn, read_text, write_atomically
 from dlbricks_tui.settings.cutting import CUT, GRANULARITY, ORDER, WORKERS
 from dlbricks_tui.settings.measuring import TARGET_INTERVAL, TIME_BUDGET
@@ -22,24 +23,8 @@ if sys.version_info >= (3, 11):
 else:
     import tomli as tomllib
 
-CONFIGURED: tuple[Setting[Any], ...] = (
-    THEME,
-    MOUSE,
-    REMOTE,
-    GRANULARITY,
-    CUT,
-    ORDER,
-    WORKERS,
-    PREDICTIONS,
-    RUNTIME,
-    THREADS,
-    TARGET_INTERVAL,
-    TIME_BUDGET,
-)
-BY_NAME = {it.config: it for it in CONFIGURED}
 # The section of key bindings, by action. Only the workbench knows which actions there are.
 KEYS = "keys"
-SECTIONS = (*dict.fromkeys(name.partition(".")[0] for name in BY_NAME), KEYS)
 BY_DEFAULT = "default"
 
 
@@ -62,28 +47,20 @@ def in_file(value: object) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """A value and where it was set: a line of the file, a variable, or the command line."""
+    """A value, or the keys of an action, and where it was set: a line of the file, a variable, or the command line."""
 
     value: Any
     where: str = BY_DEFAULT
-
-
-@dataclass(frozen=True, slots=True)
-class KeysGiven:
-    """The keys of an action and where they were set."""
-
-    keys: tuple[str, ...]
-    where: str
 
 
 class _Given(Generic[Value]):
     """A property of Config: the value of a setting that has a default."""
 
     def __init__(self, setting: Setting[Value]) -> None:
-        self._name = setting.config
+        self.setting = setting
 
     def __get__(self, config: Config, _: object) -> Value:
-        found: Value = config.given[self._name].value
+        found: Value = config.given[self.setting.config].value
         return found
 
 
@@ -99,7 +76,7 @@ class Config:
     """The values of all settings by full name, and the key bindings by action."""
 
     given: Mapping[str, Given] = field(default_factory=lambda: {it.config: Given(it.default) for it in CONFIGURED})
-    keys: Mapping[str, KeysGiven] = field(default_factory=dict)
+    keys: Mapping[str, Given] = field(default_factory=dict)
 
     theme = _Given(THEME)
     mouse = _Given(MOUSE)
@@ -108,11 +85,11 @@ class Config:
     cut = _Given(CUT)
     order = _Given(ORDER)
     workers = _GivenOrNone(WORKERS)
+    predictions = _Given(PREDICTIONS)
     runtime = _GivenOrNone(RUNTIME)
     threads = _GivenOrNone(THREADS)
     target_ci = _Given(TARGET_INTERVAL)
     time_budget = _GivenOrNone(TIME_BUDGET)
-    predictions = _Given(PREDICTIONS)
 
     @property
     def predicts(self) -> bool:
@@ -120,10 +97,12 @@ class Config:
         return self.predictions is Switch.ON
 
 
-_PART = r"(?:[A-Za-z0-9_-]+|\"(?:[^\"\\]|\\.)*\"|'[^']*')"
-_NAME = rf"{_PART}(?:\s*\.\s*{_PART})*"
-_TABLE = re.compile(rf"^\s*\[\[?\s*({_NAME})\s*\]\]?\s*(?:#.*)?$")
-_ASSIGNMENT = re.compile(rf"^\s*({_NAME})\s*=")
+# In the order of the file.
+CONFIGURED: tuple[Setting[Any], ...] = tuple([it.setting for it in vars(Config).values() if isinstance(it, _Given)])
+BY_NAME = {it.config: it for it in CONFIGURED}
+SECTIONS = (*dict.fromkeys(name.partition(".")[0] for name in BY_NAME), KEYS)
+
+
 _ERROR_LINE = re.compile(r"\(at line (\d+), column \d+\)$")
 
 
@@ -144,35 +123,19 @@ def statements(text: str, path: str) -> list[Statement]:
         line = _ERROR_LINE.search(str(error))
         where = f"{path}:{line[1]}" if line else path
         raise ConfigError(f"{where}: this is not TOML: {_ERROR_LINE.sub('', str(error)).strip()}") from None
-    # Neither tomllib nor tomlkit tells where a value stands.
-    lines, section = dict[str, int](), ""
-    for number, row in enumerate(text.split("\n"), 1):
-        if table := _TABLE.match(row):
-            section = f"{_plain(table[1])}."
-            lines[_plain(table[1])] = number
-        elif assignment := _ASSIGNMENT.match(row):
-            lines[section + _plain(assignment[1])] = number
-    found = []
-    for name, value in _flat(document, ""):
-        own = name
-        # A value in an inline table has the line of the table.
-        while own not in lines and "." in own:
-            own = own.rpartition(".")[0]
-        found.append(Statement(name, value, lines.get(own, 1)))
+    offsets, found = offsets_of(text), list[Statement]()
+    for place, value in _flat(document, ()):
+        found.append(Statement(".".join(place), value, line_at(text, offset_of(place, offsets))))
     return found
 
 
-def _flat(table: Mapping[str, object], before: str) -> Iterator[tuple[str, object]]:
+def _flat(table: Mapping[str, object], before: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], object]]:
     for key, value in table.items():
         # An empty section may still have a wrong name.
         if isinstance(value, dict) and value:
-            yield from _flat(value, f"{before}{key}.")
+            yield from _flat(value, (*before, key))
         else:
-            yield f"{before}{key}", value
-
-
-def _plain(name: str) -> str:
-    return ".".join(part.strip("\"'") for part in re.findall(_PART, name))
+            yield (*before, key), value
 
 
 COMMAND_LINE = "--set"
@@ -206,9 +169,9 @@ class Sources:
             problems.append(error)
         return problems
 
-    def _of_file(self) -> tuple[dict[str, Given], dict[str, KeysGiven], list[ConfigError]]:
+    def _of_file(self) -> tuple[dict[str, Given], dict[str, Given], list[ConfigError]]:
         given: dict[str, Given] = {}
-        keys: dict[str, KeysGiven] = {}
+        keys: dict[str, Given] = {}
         problems: list[ConfigError] = []
         try:
             text = read_text(self.file)
@@ -230,7 +193,7 @@ class Sources:
                 problems.append(error)
         return given, keys, problems
 
-    def _with_overrides(self, in_file: Mapping[str, Given], keys: Mapping[str, KeysGiven]) -> Config:
+    def _with_overrides(self, in_file: Mapping[str, Given], keys: Mapping[str, Given]) -> Config:
         given = {**Config().given, **in_file}
         for it in CONFIGURED:
             # An empty variable counts as unset.
@@ -265,10 +228,10 @@ def _read(setting: Setting[Any], text: str, where: str) -> Any:
         raise ConfigError(f"{where}={text}: {setting.config} has to be {setting.kind.allowed}") from None
 
 
-def _keys(action: str, value: object, where: str) -> KeysGiven:
+def _keys(action: str, value: object, where: str) -> Given:
     keys = [value] if isinstance(value, str) else value
     if isinstance(keys, list) and keys and all(isinstance(key, str) and key for key in keys):
-        return KeysGiven(tuple(keys), where)
+        return Given(tuple(keys), where)
     raise ConfigError(
         f"{where}: {KEYS}.{action} = {_written(value)}: "
         'it has to be a key, such as "x" or "ctrl+x", or a list of at least one key'

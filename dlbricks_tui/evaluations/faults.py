@@ -1,7 +1,7 @@
 """Faults of an evaluation, and their messages in the words of the file."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from dlbricks_tui.printable import printable
@@ -14,71 +14,58 @@ MOST_LEVELS = 16
 # Characters of a number or a key without quotes. Parsers take long to read longer numbers.
 LONGEST_WORD = 200
 
-# A limited number of lines at once: longer repetitions take much memory.
-_BLANK = re.compile(r"(?:[ \t]*(?:#[^\n]*)?\n){1,500}|[ \t]+|#[^\n]*")
-_SPACE = re.compile(r"[ \t]*")
-_BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
-_SCALAR = re.compile(r"[^,\]}#\n]+")
-# Samples are most of a large file: numbers with commas are one token.
-_NUMBERS = r"(?:\s*[0-9]{1,20}(?:\.[0-9]{1,20})?,){1,500}"
-_TOKEN = re.compile(rf"{_NUMBERS}|[\"'\[\]{{}}.,=\n]|#[^\n]*\n?|[\w+-]+")
+_QUOTES = "\"'"
+_TOKEN = re.compile(r"[\"'\[\]{}.,=\n]|#[^\n]*|[\w+-]+")
 _ESCAPE_OR_END = {'"': re.compile(r'\\.|"', re.DOTALL), '"""': re.compile(r'\\.|"""', re.DOTALL)}
 
 
-class Position(NamedTuple):
-    """A line and a column, both from 1; a column is a character."""
-
-    line: int
-    column: int
-
-    @property
-    def in_words(self) -> str:
-        """The position as messages show it."""
-        return f"line {self.line}, column {self.column}"
+def line_at(text: str, offset: int) -> int:
+    """Return the line of a character, from 1."""
+    return text.count("\n", 0, offset) + 1
 
 
-class Excess(NamedTuple):
-    """A place where a text is too much for parsers, and the message about it."""
-
-    offset: int
-    message: str
-
-
-def position_at(text: str, offset: int) -> Position:
-    """Return the position of a character."""
-    return Position(text.count("\n", 0, offset) + 1, offset - text.rfind("\n", 0, offset))
+def position_at(text: str, offset: int) -> str:
+    """Return the line and the column of a character as messages show them, both from 1; a column is a character."""
+    column = offset - text.rfind("\n", 0, offset)
+    return f"line {line_at(text, offset)}, column {column}"
 
 
-def excess(text: str) -> Excess | None:
-    """Return what is too much for parsers in a text: its nesting, or a word; None if nothing is.
+def excess(text: str) -> tuple[int, str] | None:
+    """Return the offset and the message of what is too much for parsers in a text: its nesting, or a word.
 
-    The text need not be valid.
+    None if nothing is. The text need not be valid.
     """
-    levels = parts = at = 0
-    while found := _TOKEN.search(text, at):
-        token, at = found[0], found.end()
-        if token in "\"'":
-            at = _string_end(text, found.start())
-        elif token in "[{":
+    levels = parts = 0
+    for token, offset in _tokens(text):
+        if token in "[{":
             levels += 1
         elif token in "]}":
             levels -= 1
         elif token == ".":
             parts += 1
-        elif token in "=\n" or token[-1] == "," or token[0] == "#":
+        elif token in "=,\n":
             parts = 0
-        elif len(token) > LONGEST_WORD:
-            return Excess(found.start(), f"a number or key has more than {LONGEST_WORD} characters: shorten it")
+        elif len(token) > LONGEST_WORD and token[0] not in _QUOTES:
+            return offset, f"a number or key has more than {LONGEST_WORD} characters: shorten it"
         if levels > MOST_LEVELS or parts > MOST_LEVELS:
-            return Excess(found.start(), f"the values nest more than {MOST_LEVELS} levels deep: write them flatter")
+            return offset, f"the values nest more than {MOST_LEVELS} levels deep: write them flatter"
     return None
+
+
+def _tokens(text: str) -> Iterator[tuple[str, int]]:
+    """Yield the signs, words and strings of a text that need not be valid, without comments, with their offsets."""
+    at = 0
+    while found := _TOKEN.search(text, at):
+        begin, at = found.start(), found.end()
+        if found[0] in _QUOTES:
+            at = _string_end(text, begin)
+        if found[0][0] != "#":
+            yield text[begin:at], begin
 
 
 def offsets_of(text: str) -> Mapping[Place, int]:
     """Return the offset of each key, and of each item of a list, in a valid text that does not nest too deep."""
-    scanner = _Scanner(text)
-    scanner.scan()
-    return scanner.offsets
+    return _Scanner(text).scan()
 
 
 def offset_of(place: Place, offsets: Mapping[Place, int]) -> int:
@@ -88,135 +75,105 @@ def offset_of(place: Place, offsets: Mapping[Place, int]) -> int:
     return offsets.get(place, 0)
 
 
-class _Part(NamedTuple):
-    """A part of a dotted key."""
-
-    name: str
-    offset: int
-
-
 class _Scanner:
-    """One pass through a valid text."""
+    """One pass through the tokens of a valid text."""
 
     def __init__(self, text: str) -> None:
-        self._text = text
+        self._tokens = [*_tokens(text), ("", len(text))]
         self._at = 0
         # The number of tables so far of each array of tables.
         self._tables: dict[Place, int] = {}
-        self.offsets: dict[Place, int] = {}
+        self._offsets: dict[Place, int] = {}
 
-    def scan(self) -> None:
-        """Note the offsets of the whole text."""
+    @property
+    def _token(self) -> str:
+        """The next token; empty at the end of the text."""
+        return self._tokens[self._at][0]
+
+    def scan(self) -> Mapping[Place, int]:
+        """Return the offsets of the whole text."""
         table: Place = ()
-        self._skip_blanks()
-        while self._at < len(self._text):
-            if self._text[self._at] == "[":
+        self._skip_lines()
+        while self._token:
+            if self._token == "[":
                 table = self._header()
             else:
                 self._assignment(table)
-            self._skip_blanks()
+            self._skip_lines()
+        return self._offsets
 
-    def _skip_blanks(self) -> None:
-        """Skip spaces, line breaks and comments."""
-        while found := _BLANK.match(self._text, self._at):
-            self._at = found.end()
-
-    def _skip_spaces(self) -> None:
-        found = _SPACE.match(self._text, self._at)
-        self._at = self._at if found is None else found.end()
+    def _skip_lines(self) -> None:
+        while self._token == "\n":
+            self._at += 1
 
     def _header(self) -> Place:
         """Read `[name]` or `[[name]]`, and return the place of the table that begins."""
-        brackets = 2 if self._text.startswith("[[", self._at) else 1
+        brackets = 2 if self._tokens[self._at + 1][0] == "[" else 1
         self._at += brackets
         place: Place = ()
         parts = self._key()
-        for part in parts:
-            place = self._noted(place, part)
+        for number, (name, offset) in enumerate(parts, 1):
+            place = self._noted((*place, name), offset)
             # Further keys belong to the last table of an array.
-            if part is not parts[-1] and place in self._tables:
+            if number < len(parts) and place in self._tables:
                 place = (*place, self._tables[place] - 1)
         if brackets == 2:
             number = self._tables.get(place, 0)
             self._tables[place] = number + 1
-            place = (*place, number)
-            self.offsets[place] = parts[-1].offset
+            place = self._noted((*place, number), parts[-1][1])
         self._at += brackets
         return place
 
     def _assignment(self, table: Place) -> None:
         """Read `key = value`."""
-        place = table
-        for part in self._key():
-            place = self._noted(place, part)
+        for name, offset in self._key():
+            table = self._noted((*table, name), offset)
         # The equals sign.
         self._at += 1
-        self._skip_spaces()
-        self._value(place)
+        self._value(table)
 
-    def _noted(self, table: Place, part: _Part) -> Place:
-        place = (*table, part.name)
-        self.offsets.setdefault(place, part.offset)
+    def _noted(self, place: Place, offset: int) -> Place:
+        self._offsets.setdefault(place, offset)
         return place
 
-    def _key(self) -> list[_Part]:
-        """Read the parts of a key, and the spaces after it."""
-        parts = []
-        while True:
-            self._skip_spaces()
-            begin = self._at
-            self._at = _key_end(self._text, begin)
-            parts.append(_Part(_unquoted(self._text[begin : self._at]), begin))
-            self._skip_spaces()
-            if not self._text.startswith(".", self._at):
-                return parts
+    def _key(self) -> list[tuple[str, int]]:
+        """Read a key, and return its parts with their offsets."""
+        begin = self._at
+        while self._token not in ("=", "]"):
             self._at += 1
+        return [(_unquoted(token), offset) for token, offset in self._tokens[begin : self._at] if token != "."]
 
     def _value(self, place: Place) -> None:
-        sign = self._text[self._at]
-        if sign == "[":
+        if self._token == "[":
             number = 0
             while self._next_in_brackets("]"):
-                item = (*place, number)
-                self.offsets[item] = self._at
-                self._value(item)
+                self._value(self._noted((*place, number), self._tokens[self._at][1]))
                 number += 1
-        elif sign == "{":
+        elif self._token == "{":
             while self._next_in_brackets("}"):
                 self._assignment(place)
-        elif sign in "\"'":
-            self._at = _string_end(self._text, self._at)
-        elif found := _SCALAR.match(self._text, self._at):
-            self._at = found.end()
+        else:
+            while self._token not in (",", "]", "}", "\n", ""):
+                self._at += 1
 
     def _next_in_brackets(self, closing: str) -> bool:
-        """Skip the opening bracket or comma, and go to the next item; return False past the closing bracket."""
-        self._skip_blanks()
-        if self._text[self._at] != closing:
-            self._at += self._text[self._at] in "[{,"
-            self._skip_blanks()
-        if self._text[self._at] != closing:
+        """Skip the opening bracket or a comma, and go to the next item; return False past the closing bracket."""
+        self._skip_lines()
+        self._at += self._token in ("[", "{", ",")
+        self._skip_lines()
+        if self._token != closing:
             return True
         self._at += 1
         return False
 
 
-def _key_end(text: str, begin: int) -> int:
-    if text[begin] in "\"'":
-        return _string_end(text, begin)
-    found = _BARE_KEY.match(text, begin)
-    return begin if found is None else found.end()
-
-
 def _unquoted(key: str) -> str:
-    if key[0] == "'":
-        return key[1:-1]
-    if key[0] != '"':
+    if key[0] not in _QUOTES:
         return key
     # Loaded here: few keys have quotes.
     from tomlkit import parse
 
-    return str(parse(f"key = {key}")["key"]) if "\\" in key else key[1:-1]
+    return str(next(iter(parse(f"{key} = 0"))))
 
 
 def _string_end(text: str, begin: int) -> int:

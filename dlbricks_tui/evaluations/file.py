@@ -13,7 +13,7 @@ from typing import Any
 import tomlkit
 
 from dlbricks_tui.evaluations.evaluation import FORMAT, TABLES, Evaluation, EvaluationError, FileTable
-from dlbricks_tui.evaluations.faults import Fault, Position, excess, offset_of, offsets_of, position_at, shown
+from dlbricks_tui.evaluations.faults import Fault, excess, offset_of, offsets_of, position_at, shown
 from dlbricks_tui.evaluations.validation import broken_rules, faults_of
 from dlbricks_tui.files import NotRegularError, open_regular, write_named
 from dlbricks_tui.printable import printable
@@ -138,15 +138,13 @@ _CURES = {
 
 def parsed(text: str, file: str) -> dict[str, Any]:
     """Return the document in a text; raise EvaluationError with line and column. `file` names it in messages."""
-    found = excess(text)
-    if found is not None:
-        raise error_at(file, position_at(text, found.offset), found.message)
     if sum(text.count(sign) for sign in ",=[{") > MOST_VALUES:
         raise EvaluationError(f"{file} holds more than {MOST_VALUES:,} values; leave samples out, or split it")
+    found = excess(text)
+    if found is not None:
+        raise error_at(file, position_at(text, found[0]), found[1])
     try:
         return tomllib.loads(text)
-    except RecursionError:
-        raise EvaluationError(f"{file}: the values nest too deep; write them flatter") from None
     except ValueError as error:
         raise _syntax_error(str(error), text, file) from None
 
@@ -155,7 +153,7 @@ def _syntax_error(message: str, text: str, file: str) -> EvaluationError:
     """Return the parser's error in the form of all others."""
     found = _WHERE.search(message)
     known = found is not None and found[1] is not None
-    where = Position(int(found[1]), int(found[2])) if found is not None and known else position_at(text, len(text))
+    where = f"line {found[1]}, column {found[2]}" if found is not None and known else position_at(text, len(text))
     # Names are tuples in some messages.
     plain = _NAMES.sub(lambda names: names[1].replace("', '", "."), _WHERE.sub("", message))
     problem = printable(plain)
@@ -165,9 +163,9 @@ def _syntax_error(message: str, text: str, file: str) -> EvaluationError:
     )
 
 
-def error_at(file: str, where: Position, message: str) -> EvaluationError:
+def error_at(file: str, where: str, message: str) -> EvaluationError:
     """Return an error that tells where a fault is."""
-    return EvaluationError(f"{file}, {where.in_words}: {message}")
+    return EvaluationError(f"{file}, {where}: {message}")
 
 
 _MOST_FAULTS = 100
@@ -187,11 +185,7 @@ def evaluation_of(text: str, sha256: str, file: str) -> Evaluation:
             f"format = {shown(found)} was written by a newer dlbricks, and this one reads format {FORMAT}; "
             "update dlbricks",
         )
-    try:
-        faults = faults_of(document) or list(islice(broken_rules(document), _MOST_FAULTS))
-    except RecursionError:
-        raise EvaluationError(f"{file}: the values nest too deep; write them flatter") from None
-    without_faults(faults, text, file)
+    without_faults(faults_of(document) or list(islice(broken_rules(document), _MOST_FAULTS)), text, file)
     tables = {it.field: loaded(it, document.get(name)) for name, it in TABLES.items() if name in document}
     return Evaluation(name=document["name"], about=document.get("about", ""), sha256=sha256, **tables)
 
@@ -286,12 +280,12 @@ def content_of(path: Path, *, missing: str, wanted: str, too_large: str) -> byte
 def text_in(content: bytes, file: str) -> str:
     """Return the text of a file; a byte order mark of UTF-8 is left out."""
     if content.startswith(_OF_UTF16):
-        raise EvaluationError(f"{file}, line 1, column 1: this is UTF-16 text; save the file as UTF-8")
+        raise error_at(file, "line 1, column 1", "this is UTF-16 text; save the file as UTF-8")
     content = content.removeprefix(_BYTE_ORDER_MARK)
     try:
         return content.decode()
     except UnicodeDecodeError as error:
-        before = content[: error.start]
-        column = len(before.rpartition(b"\n")[2].decode(errors="replace")) + 1
-        where = Position(before.count(b"\n") + 1, column)
-        raise EvaluationError(f"{file}, {where.in_words}: this is not UTF-8 text; save the file as UTF-8") from None
+        before = content[: error.start].decode()
+        raise error_at(
+            file, position_at(before, len(before)), "this is not UTF-8 text; save the file as UTF-8"
+        ) from None

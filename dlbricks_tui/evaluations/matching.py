@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from packaging.specifiers import InvalidSpecifier, SpecifierSet
+from packaging.specifiers import SpecifierSet
 from packaging.version import InvalidVersion, Version
 
 from dlbricks_tui.evaluations.evaluation import SHORT_HASH, EvaluatedModel, EvaluatedRuntime, Requirements
@@ -24,7 +24,7 @@ from dlbricks_tui.runtime.variant import (
 )
 from dlbricks_tui.settings.setting import Setting
 from dlbricks_tui.settings.variant import INSTRUCTIONS, OPTIMISATION, PRECISION, THREADS
-from dlbricks_tui.store.records import System
+from dlbricks_tui.store.records import Fact, System
 
 QUIET = "quiet"
 NOT_SET = "not set"
@@ -65,70 +65,54 @@ class Match:
         return f"{self.in_words}; {self.cure}" if self.cure else self.in_words
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HostState:
-    """What evaluations may require of a host; None and `unknown` stand for what the host does not tell."""
+def host_matches(
+    wanted: Requirements,
+    system: System,
+    instructions: Sequence[InstructionSet],
+    disturbances: Sequence[str] | None = None,
+) -> Iterator[Match]:
+    """Yield each requirement on the system beside what the host is, which has these instruction sets.
 
-    cores: int
-    memory_bytes: int
-    cpu: str
-    instance_type: str
-    instructions: tuple[InstructionSet, ...]
-    governor: str
-    turbo: bool | None
-    hyper_threading: bool | None
-    # The disturbances by others, such as `the processors are 40% busy`; None: the host was not watched.
-    disturbances: tuple[str, ...] | None = None
-
-
-def host_state(
-    system: System, instructions: Sequence[InstructionSet], disturbances: tuple[str, ...] | None = None
-) -> HostState:
-    """Return what evaluations may require of a system."""
+    `disturbances` are those by others, such as `the processors are 40% busy`; None: the host was not watched.
+    """
     facts = dict(system.facts)
-    return HostState(
-        cores=system.cores_to_use,
-        memory_bytes=system.memory_bytes,
-        cpu=system.cpu,
-        instance_type=system.instance_type,
-        instructions=tuple(instructions),
-        governor=str(facts.get("governor") or UNKNOWN),
-        **{name: it if isinstance(it := facts.get(name), bool) else None for name in ("turbo", "hyper_threading")},
-        disturbances=disturbances,
-    )
-
-
-def host_matches(wanted: Requirements, host: HostState) -> Iterator[Match]:
-    """Yield each requirement on the system beside what the host is."""
     if wanted.cores:
-        yield match_of("cores", wanted.cores, str(host.cores), keeps_to(wanted.cores, host.cores), "use another host")
+        cores = system.cores_to_use
+        yield match_of("cores", wanted.cores, str(cores), keeps_to(wanted.cores, cores), "use another host")
     if wanted.memory_gib:
         # The firmware reserves a varying part of the memory.
-        memory = math.ceil(host.memory_bytes / GIBIBYTE)
+        memory = math.ceil(system.memory_bytes / GIBIBYTE)
         is_enough = keeps_to(wanted.memory_gib, memory)
         yield match_of("memory", f"{wanted.memory_gib} GiB", f"{memory} GiB", is_enough, "use another host")
     if wanted.cpu:
-        is_part = wanted.cpu.lower() in host.cpu.lower()
-        yield match_of("processor", wanted.cpu, host.cpu, is_part, "use another host")
+        is_part = wanted.cpu.lower() in system.cpu.lower()
+        yield match_of("processor", wanted.cpu, system.cpu, is_part, "use another host")
     if wanted.instance_type:
-        found = host.instance_type or "no cloud instance"
-        is_same = wanted.instance_type == host.instance_type
+        found = system.instance_type or "no cloud instance"
+        is_same = wanted.instance_type == system.instance_type
         yield match_of("instance type", wanted.instance_type, found, is_same, "use an instance of this type")
     for each in wanted.instructions:
-        has = each in host.instructions or each is InstructionSet.ALL
-        found = each.value if has else ", ".join(it.value for it in host.instructions[-3:]) or UNKNOWN
+        has = each in instructions or each is InstructionSet.ALL
+        found = each.value if has else ", ".join(it.value for it in instructions[-3:]) or UNKNOWN
         yield match_of("instruction set", each.value, found, has, "use a host whose processor has it")
     if wanted.governor:
         cure = f"sudo cpupower frequency-set -g {wanted.governor} (in a virtual machine: on its host)"
-        yield match_of("frequency governor", wanted.governor, host.governor, wanted.governor == host.governor, cure)
+        governor = str(facts.get("governor") or UNKNOWN)
+        yield match_of("frequency governor", wanted.governor, governor, wanted.governor == governor, cure)
     for name in ("turbo", "hyper_threading"):
-        asked, is_on = getattr(wanted, name), getattr(host, name)
+        asked, is_on = getattr(wanted, name), switch_in(facts, name)
         if asked is not None:
             cure = f"switch it {_switch(asked)}: see `dlbricks doctor`"
             yield match_of(name.replace("_", "-"), _switch(asked), _switch(is_on), asked == is_on, cure)
-    if wanted.quiet and host.disturbances is not None:
-        found = ", ".join(host.disturbances) or QUIET
-        yield match_of(QUIET, QUIET, found, not host.disturbances, "end what computes (see `top`), or wait")
+    if wanted.quiet and disturbances is not None:
+        found = ", ".join(disturbances) or QUIET
+        yield match_of(QUIET, QUIET, found, not disturbances, "end what computes (see `top`), or wait")
+
+
+def switch_in(facts: Mapping[str, Fact], name: str) -> bool | None:
+    """Return whether something of a host is on; None if the host does not tell."""
+    found = facts.get(name)
+    return found if isinstance(found, bool) else None
 
 
 def runtime_matches(
@@ -229,11 +213,8 @@ def keeps_to(limit: str, value: float) -> bool:
 
 
 def version_fits(constraint: str, version: str) -> bool:
-    """Return whether a version keeps to a constraint of Python packages; raise ValueError for another constraint."""
-    try:
-        allowed = SpecifierSet(constraint)
-    except InvalidSpecifier as error:
-        raise ValueError(f"{constraint[:60]!r} is no constraint of versions, such as >=1.20,<2") from error
+    """Return whether a version keeps to a constraint of Python packages."""
+    allowed = SpecifierSet(constraint)
     if constraint.strip() == f"==={version}":
         return True
     plain = version

@@ -1,6 +1,6 @@
 """From a model's source to its layer graph, in any format."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sized
 from dataclasses import replace
 from functools import cached_property
 from math import prod
@@ -304,6 +304,13 @@ class UnloadedModels:
             self._refusals.append(refusal)
         else:
             self._missing.setdefault(source.format, (refusal, []))[1].append(source.name)
+
+    def conclude(self, loaded: Sized, tell: Callable[[str], None]) -> None:
+        """Tell of these models beside those that were loaded; raise the first refusal where none was."""
+        if self.first is not None and not loaded:
+            raise self.first
+        for line in self.lines:
+            tell(f"left out: {line}")
 
     @property
     def lines(self) -> list[str]:

@@ -278,19 +278,19 @@ _LONGEST_TITLE = 56
 _MOST_HISTOGRAMS = 60
 
 
-def scenarios_section(contents: ReportContents, tests: Sequence[LoadTest]) -> Section:
+def scenarios_section(contents: ReportContents) -> Section:
     """Return the section of the load tests, the last of each scenario; without any it says how to measure them."""
     heading, explanation = (
         "Scenarios: how much load the models serve",
         "Requests that MLPerf LoadGen sent, and their latencies from when they were due to their answers. `valid` is "
         "LoadGen's verdict. Of several tests of one scenario, the newest counts.",
     )
-    if not tests:
+    if not contents.load_tests:
         how = command("scenario", "MODEL", "--kind", "server", "--bound-ms", "50")
         return Section(heading, "scenarios", explanation, missing=(f"No scenario was measured: {how} measures one.",))
     ids = {it.name: it.table1_id for it in contents.reported_models}
     last: dict[object, LoadTest] = {}
-    for it in tests:
+    for it in contents.load_tests:
         rate = None if it.sought else it.rate
         asked = (it.kind, it.percentile, it.bound_ms, rate, it.batch_size, it.instances)
         last[it.name, it.system, it.runtime, it.level, asked] = it
@@ -384,18 +384,8 @@ _BRICKS = "bricks.csv"
 _ABOUT_FILES = "`bricks.csv` there lists the stored results behind each latency; `dlbricks results show ID` shows them."
 
 
-def make_report(
-    contents: ReportContents,
-    folder: Path,
-    analysed: Sequence[ModelRow] = (),
-    load_tests: Sequence[LoadTest] = (),
-    origins: Sequence[Provenance] = (),
-) -> Report:
-    """Draw all figures and write the report into a folder.
-
-    `analysed` are the models in each analysed execution, `load_tests` their measured scenarios, and `origins` where the
-    results come from.
-    """
+def make_report(contents: ReportContents, folder: Path, analysed: Sequence[ModelRow] = ()) -> Report:
+    """Draw all figures and write the report into a folder; `analysed` are the models in each analysed execution."""
     found = judged(contents)
     sections = (
         table1_section(contents),
@@ -409,8 +399,8 @@ def make_report(
         closeness_section(contents, found),
         speedup_section(contents, found),
         *analysis_sections(analysed),
-        scenarios_section(contents, load_tests),
-        *origins_section(origins),
+        scenarios_section(contents),
+        *origins_section(contents.origins),
     )
     heading = PageHeading(_TITLE, _lead(contents), _ABOUT_FILES)
     bricks = {_BRICKS: bricks_table(contents).csv()}

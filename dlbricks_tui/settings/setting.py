@@ -71,10 +71,6 @@ class ValueKind(Generic[Value]):
         found: Value = value  # type: ignore[assignment]
         return found
 
-    def offering(self, *offered: Value) -> ValueKind[Value]:
-        """Return the kind with other values to step through."""
-        return replace(self, offered=offered)
-
 
 def whole(least: int, most: int, *offered: int, sign: str = "N") -> ValueKind[int]:
     """Allow the whole numbers from `least` to `most`."""

@@ -1,5 +1,7 @@
 """The settings of a variant: the runtime, and how it runs a model."""
 
+from dataclasses import replace
+
 from dlbricks_tui.recorded_host import processors_here
 from dlbricks_tui.runtime.runtime import MOST_THREADS
 from dlbricks_tui.runtime.traits import runtime_title
@@ -65,7 +67,7 @@ INSTRUCTIONS = Setting(
 OPTIMISATION = Setting(
     name="optimisation",
     # `all` is the usual one.
-    kind=one_of(*Optimisation).offering(Optimisation.EXTENDED, Optimisation.BASIC, Optimisation.NONE),
+    kind=replace(one_of(*Optimisation), offered=(Optimisation.EXTENDED, Optimisation.BASIC, Optimisation.NONE)),
     about="the level up to which ONNX Runtime optimises graphs: all, extended (without NCHWc), basic or none",
     meaning="of graphs in ONNX Runtime",
     usual="all",

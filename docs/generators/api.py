@@ -17,6 +17,7 @@ from docs.generators.markdown import MARK, plain, table
 _MARK, _INDENT = "\0", "\n    "
 _WIDTH = 100
 EXAMPLE = Path(__file__).with_name("api_example.py")
+_NAMES: list[str] = vars(public)["__all__"]
 HEAD = f"""{MARK}# Python API
 
 `dlbricks_tui.api` does from Python what the [commands](commands.md) do: load a model, estimate it from stored results,
@@ -39,7 +40,7 @@ version to the next.
 
 def page() -> str:
     """Return the text of the page."""
-    found = {name: getattr(api, name) for name in public.__all__}
+    found = {name: getattr(api, name) for name in _NAMES}
     errors = {name: it for name, it in found.items() if isinstance(it, type) and issubclass(it, Exception)}
     enums = {name: it for name, it in found.items() if isinstance(it, type) and issubclass(it, Enum)}
     classes = {name: it for name, it in found.items() if isinstance(it, type) and name not in {*errors, *enums}}
@@ -112,7 +113,7 @@ def _members(kind: type) -> Iterable[tuple[str, str]]:
         if not base.__module__.startswith("dlbricks_tui"):
             continue
         for name, member in vars(base).items():
-            if name.startswith("_") or name in public.__all__:
+            if name.startswith("_") or name in _NAMES:
                 continue
             if isinstance(member, property) and member.__doc__:
                 yield f"`{name}`", plain(sentence_of(member))

@@ -174,12 +174,7 @@ def test_a_change_of_an_estimated_brick_counts_from_one_percent_on_and_that_of_i
     assert (compared.verdict, {it.verdict for it in compared.parts}) == (Verdict.SAME, {Verdict.SLOWER})
 
 
-@pytest.mark.parametrize("is_large", [False, True], ids=["in this process", "in processes of their own"])
-def test_files_are_read_in_their_order_with_the_state_of_their_signatures(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, is_large: bool
-) -> None:
-    if is_large:
-        monkeypatch.setattr("dlbricks_tui.api.sides._LARGE_BYTES", 0)
+def test_files_are_read_in_their_order_with_the_state_of_their_signatures(tmp_path: Path) -> None:
     first, second = exported(tmp_path / "a.json", model("m", 1.0)), exported(tmp_path / "b.json.gz", layer(0, 1.0))
     (tmp_path / "b.json.gz.sig").write_text("a signature")
     sides = read_sides([second, first])

@@ -6,7 +6,7 @@ from dataclasses import replace
 from datetime import datetime, timezone
 from typing import Any
 
-from dlbricks_tui.api.checks import CheckedModel, Occasion, junit_xml
+from dlbricks_tui.api.checks import CheckedModel, junit_xml
 from dlbricks_tui.api.documents import taken
 from dlbricks_tui.api.evaluating import comparison
 from dlbricks_tui.evaluations.baseline import Difference
@@ -16,7 +16,7 @@ from dlbricks_tui.store.change import Verdict
 from tests.documents.snapshots import check
 from tests.evaluations.example import baseline
 
-OCCASION = Occasion(datetime(2026, 11, 27, 8, 0, 1, 5, timezone.utc), 12.5, "c5.xlarge", (("by", "0.03"),))
+OCCASION = datetime(2026, 11, 27, 8, 0, 1, 5, timezone.utc), 12.5, "c5.xlarge", {"by": "0.03"}
 (COMPARED,) = comparison([baseline(4.41, model="squeezenet1.1")], [baseline(4.4, model="squeezenet1.1")], 0.03)
 SAME = taken(
     CheckedModel,
@@ -61,7 +61,7 @@ ALLOWED_IN = {
 
 
 def written(*checked: CheckedModel) -> ET.Element:
-    root = ET.fromstring(junit_xml(checked, OCCASION))
+    root = ET.fromstring(junit_xml(checked, *OCCASION))
     assert root.tag == "testsuites" and not root.attrib
     for element in root.iter():
         assert REQUIRED.get(element.tag, set()) <= element.attrib.keys(), element.tag
@@ -75,7 +75,7 @@ def written(*checked: CheckedModel) -> ET.Element:
 
 def test_a_suite_has_its_occasion_and_each_verdict_its_element() -> None:
     checked = SAME, SLOWER, NOISY, UNMEASURED, replace(SAME, verdict=Verdict.FASTER)
-    check("junit", {"five models": junit_xml(checked, OCCASION)})
+    check("junit", {"five models": junit_xml(checked, *OCCASION)})
     assert len(written(*checked).findall("testcase")) == 5
 
 
@@ -84,5 +84,5 @@ def test_names_that_xml_cannot_hold_are_spelled_out() -> None:
     suite = written(hostile)
     (case,) = suite.findall("testcase")
     assert case.attrib["name"].startswith("a\\x1b[31m\\x00\\ud800\\uffff<&\"'\\nb (onnxruntime, 2 threads)")
-    text = junit_xml([hostile], OCCASION)
+    text = junit_xml([hostile], *OCCASION)
     assert text.encode("utf-8") and all(char.isprintable() or char == "\n" for char in text)

@@ -230,7 +230,7 @@ def test_what_is_to_be_measured_is_told_with_its_time_before_it_starts(
     def interrupted(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("dlbricks_tui.api.measuring.create_run", interrupted)
+    monkeypatch.setattr("dlbricks_tui.runs.control.create_run", interrupted)
     status, out, told = analyze_net("--measure", "--kinds", "batch,kernels")
     assert (status, out) == (130, "")
     # Its file has a batch size of 1 and no other.
@@ -244,7 +244,7 @@ def test_a_quantised_file_of_open_batch_size_lacks_other_batch_sizes_and_no_int8
     def interrupted(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("dlbricks_tui.api.measuring.create_run", interrupted)
+    monkeypatch.setattr("dlbricks_tui.runs.control.create_run", interrupted)
     net = written(
         """test (float[N,4] x) => (y) <int8[4,4] w = {1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1}> {
             a, s, z = DynamicQuantizeLinear (x)

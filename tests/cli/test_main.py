@@ -265,7 +265,7 @@ def test_a_wrong_option_behind_the_name_of_a_model_is_told_in_any_data_folder(
             "name that `dlbricks models` lists; `dlbricks --help` lists the commands",
         ),
         (["table1:51"], "no Table 1 model '51': the numbers go from 1 to 50"),
-        (["table1"], "table1 names 50 models: name one of them, such as table1:14"),
+        (["table1"], "table1 stands for 50 models; name one, such as table1:14"),
     ],
 )
 def test_a_word_that_names_no_command_and_no_model_is_one_line_with_what_is_close(

@@ -46,7 +46,10 @@ def test_a_share_may_be_written_in_percent_and_an_editor_may_mark_the_encoding(t
 )
 def test_keys_may_be_written_in_every_toml_notation(text: str, tmp_path: Path) -> None:
     keys = sources(tmp_path, text).read().keys
-    assert {action: given.keys for action, given in keys.items()} == {"tree.expand": ("x",), "models.sort": ("m", "f5")}
+    assert {action: given.value for action, given in keys.items()} == {
+        "tree.expand": ("x",),
+        "models.sort": ("m", "f5"),
+    }
 
 
 @pytest.mark.parametrize(

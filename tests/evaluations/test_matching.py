@@ -7,11 +7,9 @@ import pytest
 
 from dlbricks_tui.evaluations.evaluation import EvaluatedModel, EvaluatedRuntime, Requirements
 from dlbricks_tui.evaluations.matching import (
-    HostState,
     Match,
     exact_constraint,
     host_matches,
-    host_state,
     keeps_to,
     model_match,
     runtime_matches,
@@ -26,18 +24,12 @@ AVX2_HOST = (InstructionSet.SSE41, InstructionSet.AVX, InstructionSet.AVX2)
 ORT = Runtime("default-onnx", sys.executable, "onnxruntime", "1.23.2", "3.11.0")
 
 
-def host(**changes: Any) -> HostState:
+def of_host(wanted: Requirements, disturbances: tuple[str, ...] | None = None, **changes: Any) -> tuple[Match, ...]:
     usual: dict[str, Any] = {
-        "cores": 4,
-        "memory_bytes": 8 << 30,
         "cpu": "Intel(R) Xeon(R) Platinum 8124M CPU @ 3.00GHz",
-        "instance_type": "c5.xlarge",
-        "instructions": AVX2_HOST,
-        "governor": "performance",
-        "turbo": True,
-        "hyper_threading": False,
+        "facts": (("governor", "performance"), ("turbo", True), ("hyper_threading", False)),
     }
-    return HostState(**{**usual, **changes})
+    return tuple(host_matches(wanted, system(**{**usual, **changes}), AVX2_HOST, disturbances))
 
 
 def of_runtime(
@@ -63,9 +55,9 @@ def of_runtime(
 def test_a_requirement_matches_or_says_what_was_found_and_what_to_do(
     met: dict[str, Any], wanted: dict[str, Any], found: str
 ) -> None:
-    (match,) = host_matches(Requirements(**met), host())
+    (match,) = of_host(Requirements(**met))
     assert (match.matches, match.cure) == (True, "")
-    (match,) = host_matches(Requirements(**wanted), host())
+    (match,) = of_host(Requirements(**wanted))
     assert (match.matches, match.found) == (False, found)
     assert match.cure and match.cure in match.line
     assert f"wanted {match.wanted}, found {found}" in match.line
@@ -73,13 +65,13 @@ def test_a_requirement_matches_or_says_what_was_found_and_what_to_do(
 
 def test_small_memory_differences_and_a_quiet_host_match_and_what_a_host_does_not_tell_never_does() -> None:
     # The memory that the firmware takes is no difference.
-    (match,) = host_matches(Requirements(memory_gib="8"), host(memory_bytes=(8 << 30) - (300 << 20)))
+    (match,) = of_host(Requirements(memory_gib="8"), memory_bytes=(8 << 30) - (300 << 20))
     assert match.matches
     for disturbances in ((), ("the processors are 40% busy",)):
-        (match,) = host_matches(Requirements(quiet=True), host(disturbances=disturbances))
+        (match,) = of_host(Requirements(quiet=True), disturbances)
         assert match.matches == (not disturbances)
-    unknown = host_state(system(facts=(("governor", "unknown"), ("turbo", "unknown"))), ())
-    found = tuple(host_matches(Requirements(governor="performance", turbo=False), unknown))
+    unknown = (("governor", "unknown"), ("turbo", "unknown"))
+    found = of_host(Requirements(governor="performance", turbo=False), facts=unknown)
     assert [(it.matches, it.found) for it in found] == [(False, "unknown"), (False, "unknown")]
 
 

@@ -102,7 +102,7 @@ def test_the_last_test_of_each_scenario_has_a_row_and_each_system_has_histograms
     one = load_test(uuid="1d" * 16, runtime="mxnet-1.9.1 threads-1")
     two = load_test(runtime="onnxruntime-1.32.0 python-3.11 threads-2")
     nothing, several, equal, runtimes = (
-        scenarios_section(CONTENTS, tests)
+        scenarios_section(replace(CONTENTS, load_tests=tests))
         for tests in (
             (),
             (load_test(), newer, offline, replace(newer, system="m5.large")),

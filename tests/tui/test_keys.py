@@ -9,7 +9,7 @@ from textual.events import Key
 from textual.pilot import Pilot
 
 from dlbricks_tui.api.session import WorkbenchSession
-from dlbricks_tui.config.config import KeysGiven, Sources
+from dlbricks_tui.config.config import Given, Sources
 from dlbricks_tui.documents.lines import wrapped
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.jobs.folder import State
@@ -40,16 +40,16 @@ from tests.tui.application import MEASURED_ONLY, NARROW, WRITTEN, app_on, runnin
 from tests.tui.driving import find, press, screen_text, settled, shows
 
 
-def given(**keys: str | list[str]) -> dict[str, KeysGiven]:
+def given(**keys: str | list[str]) -> dict[str, Given]:
     """Return the keys of a config file; `models__sort="f5"` stands for `models.sort`."""
     return {
-        action.replace("__", "."): KeysGiven((each,) if isinstance(each, str) else tuple(each), "config.toml:7")
+        action.replace("__", "."): Given((each,) if isinstance(each, str) else tuple(each), "config.toml:7")
         for action, each in keys.items()
     }
 
 
 def test_keys_may_be_written_as_the_help_shows_them() -> None:
-    written = {it.id: KeysGiven(tuple(key_labels(it.keys).split(" ")), "config.toml:1") for it in ACTIONS}
+    written = {it.id: Given(tuple(key_labels(it.keys).split(" ")), "config.toml:1") for it in ACTIONS}
     keymap = keymap_of(written)
     for action in ACTIONS:
         assert set(map(parse_key, action.keys)) <= set(map(parse_key, keymap.keys_of(action))), action.id
@@ -99,7 +99,7 @@ def test_reserved_keys_are_refused_with_the_reason(letter: str) -> None:
         (given(app__save_picture="x"), "keys.app.save_picture: x types text here"),
     ],
 )
-def test_invalid_keys_are_refused_with_their_place_and_the_reason(keys: dict[str, KeysGiven], complaint: str) -> None:
+def test_invalid_keys_are_refused_with_their_place_and_the_reason(keys: dict[str, Given], complaint: str) -> None:
     with pytest.raises(KeymapError) as refused:
         keymap_of(keys)
     assert str(refused.value).startswith(f"config.toml:7: {complaint}")

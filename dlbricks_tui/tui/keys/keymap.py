@@ -12,7 +12,7 @@ from textual.dom import DOMNode
 from textual.keys import _character_to_key, key_to_character
 from textual.screen import Screen
 
-from dlbricks_tui.config.config import KeysGiven
+from dlbricks_tui.config.config import Given
 from dlbricks_tui.documents.lines import Line, Span
 from dlbricks_tui.errors import UserError
 from dlbricks_tui.tui.keys.scopes import (
@@ -147,7 +147,7 @@ def key(action: str) -> str:
     return shown(keys_of(BY_ID[action])[0])
 
 
-def keymap_of(wanted: Mapping[str, KeysGiven]) -> Keymap:
+def keymap_of(wanted: Mapping[str, Given]) -> Keymap:
     """Return the keymap of the config file; raise the first problem with it."""
     keymap = Keymap({action: _checked(action, given) for action, given in wanted.items()})
     for action, given in wanted.items():
@@ -159,7 +159,7 @@ def keymap_of(wanted: Mapping[str, KeysGiven]) -> Keymap:
     return keymap
 
 
-def wrong_keys(wanted: Mapping[str, KeysGiven]) -> str:
+def wrong_keys(wanted: Mapping[str, Given]) -> str:
     """Return the first problem with the keys of the config file; empty if there is none."""
     try:
         keymap_of(wanted)
@@ -168,14 +168,14 @@ def wrong_keys(wanted: Mapping[str, KeysGiven]) -> str:
     return ""
 
 
-def _checked(action: str, given: KeysGiven) -> tuple[str, ...]:
+def _checked(action: str, given: Given) -> tuple[str, ...]:
     found = BY_ID.get(action)
     where = f"{given.where}: keys.{action}"
     if found is None:
         close = difflib.get_close_matches(action, BY_ID, 1)
         perhaps = f"did you mean {close[0]}?" if close else "docs/reference/keys.md lists all names"
         raise KeymapError(f"{where}: no such action; {perhaps}")
-    keys = tuple(_parsed(each, where) for each in given.keys)
+    keys = tuple(_parsed(each, where) for each in given.value)
     for each in keys:
         if each in RESERVED_KEYS:
             raise KeymapError(f"{where}: {shown(each)} never arrives ({RESERVED_KEYS[each]}): choose another key")
