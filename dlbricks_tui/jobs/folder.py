@@ -172,7 +172,7 @@ class JobFolder:
     def pause(self) -> None:
         """Ask the job to pause."""
         # A process that begins lets its job go on.
-        process = self._require_active("pause").process
+        process = self._require_active("pause", to_end=True).process
         with _writing(self.pause_file):
             self.pause_file.touch()
         if not self.waits_while_paused:
@@ -196,7 +196,7 @@ class JobFolder:
 
     def cancel(self) -> None:
         """Ask the job to end; what it has stored is kept."""
-        state = self._require_active("cancel")
+        state = self._require_active("cancel", to_end=True)
         if not self.waits_while_paused:
             self.unpause()
             if not state.process.alive:
@@ -217,10 +217,10 @@ class JobFolder:
         with suppress(OSError):
             self.seen_file.touch()
 
-    def _require_active(self, what: str) -> JobState:
-        """Return the state of an active job, once the process that is to be stopped has begun."""
+    def _require_active(self, what: str, *, to_end: bool = False) -> JobState:
+        """Return the state of an active job; `to_end` waits until the process that is to be stopped has begun."""
         give_up = time.monotonic() + _SECONDS_TO_BEGIN
-        while (state := self.state()).state is State.STARTING and not self._has_begun(state):
+        while (state := self.state()).state is State.STARTING and to_end and not self._has_begun(state):
             # The process of its state is still the one that has created it, such as the workbench.
             if time.monotonic() > give_up:
                 raise JobError(f"{self.noun} {self.run} is still starting: {what} it later")
