@@ -39,7 +39,7 @@ def taken(kind: type[Kind], /, *sources: object, **others: Any) -> Kind:
 
 
 def attributes_of(source: object, *names: str) -> dict[str, Any]:
-    """Return attributes by their names, for a document."""
+    """Return these attributes of an object by their names."""
     return {name: getattr(source, name) for name in names}
 
 

@@ -305,10 +305,12 @@ def left_out(
 
 
 class _Asked(NamedTuple):
-    """Questions; the names of models, runtimes and precisions in some; and those of refused ones with the reasons."""
+    """The questions that options ask about models, and those that were refused."""
 
     questions: tuple[LanguageQuestion, ...]
+    # The names of the models, runtimes and precisions with a question.
     had: set[str]
+    # A model, a runtime and a precision, and why there is no question about them.
     refusals: Sequence[tuple[tuple[str, str, str], LanguageError]]
 
 

@@ -168,16 +168,18 @@ def _in_series(branches: Sequence[Stretch]) -> Stretch:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Region:
-    """A part of a model, with the number of its layers and the first of them; an empty part counts as behind all."""
+    """A part of a model; those with equal keys are equal."""
 
     key: int
+    # The number of its layers.
     size: int
+    # Its first layer; for an empty part, the number of all layers.
     layer: int
     parts: tuple["Region", ...] = field(default=(), repr=False)
 
 
 class Leaf(Region):
-    """One layer."""
+    """A region of a single layer."""
 
 
 class Chain(Region):

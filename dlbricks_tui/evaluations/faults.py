@@ -53,7 +53,7 @@ def excess(text: str) -> tuple[int, str] | None:
 
 
 def _tokens(text: str) -> Iterator[tuple[str, int]]:
-    """Yield the signs, words and strings of a text that need not be valid, without comments, with their offsets."""
+    """Yield the tokens of a TOML text, which may have mistakes, with their offsets; comments are left out."""
     at = 0
     while found := _TOKEN.search(text, at):
         begin, at = found.start(), found.end()

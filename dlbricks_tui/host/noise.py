@@ -198,7 +198,7 @@ _VERDICTS = {True: NoiseVerdict.NOISY, False: NoiseVerdict.QUIET, None: NoiseVer
 
 
 class SourceState(NamedTuple):
-    """The state of a source in words, and whether it is noisy; None if that cannot be told."""
+    """The state of a source of noise in words, and whether it is noisy; None where the host does not tell."""
 
     text: str
     noisy: bool | None
