@@ -227,7 +227,7 @@ def return_large_blocks() -> None:
 
 
 class Asked(NamedTuple):
-    """What a screen asks about: the open model, and the choices and the config of the moment."""
+    """A question of a screen: the open model, with the choices and the config of the moment."""
 
     spec: ModelSpec
     choices: Choices

@@ -247,7 +247,7 @@ class Outline:
 
     @cached_property
     def _texts(self) -> list[str]:
-        """What a search looks at, of each sequence."""
+        """The text of each sequence, in which words are searched."""
         # Sequences of one brick have the same operators and kinds.
         titles: dict[str, str] = {}
         texts = []

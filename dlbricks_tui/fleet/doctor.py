@@ -52,7 +52,7 @@ _MOST_IN_FACTS, _MOST_ENTRIES = 4096, 64
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostFacts:
-    """What the interpreter of a host tells about it and the environment there. Texts are empty if it cannot tell."""
+    """The facts that a host's interpreter tells about it and its environment. Texts are empty if it cannot tell."""
 
     python: str
     implementation: str

@@ -60,7 +60,7 @@ class ReadModel(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class GraphAnswer:
-    """What a framework tells about a graph: the types of all outputs of all nodes, and the nodes that it does not know.
+    """The answer of a framework about a graph: the types of all outputs of its nodes, and the nodes that are unknown.
 
     After fusing, `symbol` is the fused graph that the types belong to, and `parts` are the nodes of the model file
     behind each of its nodes. Without them the types are those of the model file.

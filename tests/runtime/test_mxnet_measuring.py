@@ -138,7 +138,8 @@ def test_programs_that_cannot_run_are_refused_in_one_line_and_the_worker_survive
 
 
 def test_infinite_values_count_where_they_are_not_checked(mxnet_worker: Worker) -> None:
-    mxnet_worker.ask(Load("it", NOT_FINITE, check_values=False), PATIENCE_SECONDS)
+    loaded = mxnet_worker.ask(Load("it", NOT_FINITE, check_values=False), PATIENCE_SECONDS)
+    assert loaded.first_run_seconds > 0.0
 
 
 def test_the_values_stay_finite_however_deep_the_network(mxnet_worker: Worker) -> None:
