@@ -22,6 +22,8 @@ _KERNEL, _STRIDE, _DILATION, _PADS = (
     ("dilation", "dilations"),
     ("pads",),
 )
+# ONNX Runtime's quantised convolutions and poolings have it; the axes of their weights stay as they are.
+_CHANNELS_LAST = "channels_last"
 # Parameters that the sizes contain, or that no latency depends on.
 _SILENT = frozenset(
     {*_KERNEL, *_STRIDE, *_PADS, "groups", "group", "epsilon", "alpha", "beta", "gamma", "lambd", "momentum", "shape"}
@@ -98,6 +100,8 @@ def features_anywhere(canonical: str) -> Features | None:
     kind = heaviest(kind_of(op) for op, _ in parts)
     head = next(place for place, (op, _) in enumerate(parts) if kind_of(op) is kind)
     op, params = parts[head]
+    if params.get(_CHANNELS_LAST):
+        data = [_with_channels_first(it) for it in data]
     try:
         sizes = _sizes(kind, op, params, _Operands(data, weights))
     except OverflowError:
@@ -107,6 +111,12 @@ def features_anywhere(canonical: str) -> Features | None:
         op = f"{DEPTHWISE}{op}"
     logarithms = tuple([math.log(max(1.0, size)) for size in sizes])
     return Features(op, kind, logarithms, frozenset(_traits(kind, sizes, parts, head, data)))
+
+
+def _with_channels_first(found: TensorType) -> TensorType:
+    """Return the type of an image whose channels are its last axis with its axes in the usual order."""
+    batch, *space = _shape(found) or (1,)
+    return found._replace(shape=(batch, *space[-1:], *space[:-1])) if len(space) > 1 else found
 
 
 def _read_in_full(form: Mapping[str, Any]) -> Iterator[Any]:

@@ -49,6 +49,13 @@ def test_the_spelling_of_onnx_gives_the_same_sizes() -> None:
     assert sizes(theirs) == sizes(neutral)
 
 
+@pytest.mark.parametrize(("op", "kernel"), [("QLinearConv", [[128, 64, 3, 3]]), ("QLinearAveragePool", [])])
+def test_the_channels_of_an_image_may_be_its_last_axis(op: str, kernel: list[list[int]]) -> None:
+    window = {"kernel_shape": [3, 3], "strides": [2, 2], "pads": [1, 1, 1, 1]}
+    last = form(f"onnx.com.microsoft.{op}", [2, 56, 56, 64], kernel, **window, channels_last=1)
+    assert sizes(last) == sizes(form(f"onnx.com.microsoft.{op}", [2, 64, 56, 56], kernel, **window))
+
+
 def test_a_depthwise_convolution_is_another_operator() -> None:
     found = of(form("conv", [1, 64, 28, 28], [[64, 1, 3, 3]], kernel=[3, 3], groups=64))
     assert (found.operator, found.kind) == ("depthwise conv", Kind.CONVOLUTION)
