@@ -255,8 +255,8 @@ def _text(number: int, content: bytes) -> bytes:
     return bytes([number << 3 | _BYTES, *groups, length]) + content
 
 
-# Before version 3 files did not declare their operator sets.
-_OLDEST_WITH_OPSETS = 3
+# Before version 3 files did not declare their operator sets, and before version 4 every weight was an input as well.
+_OLDEST_WITH_OPSETS, _OLDEST_WITH_CONSTANTS = 3, 4
 # Subgraphs within subgraphs: real files have three levels.
 DEEPEST_NESTING = 8
 # All nodes after functions are expanded. Functions that call functions multiply them.
@@ -279,6 +279,8 @@ class OnnxFile:
     metadata: Mapping[str, str] = field(default_factory=dict)
     # The functions, by domain and name, that stay nodes: onnx cannot convert them to the versions of these operators.
     functions: frozenset[tuple[str, str]] = frozenset()
+    # The weights that are inputs as well: a caller may replace them, so runtimes do not prepare them for their kernels.
+    replaceable: frozenset[str] = frozenset()
 
 
 def parse_onnx(content: bytes, where: str) -> OnnxFile:
@@ -289,9 +291,13 @@ def parse_onnx(content: bytes, where: str) -> OnnxFile:
         if model.functions:
             model = _without_functions(model)
         metadata = {it.key: it.value for it in model.metadata_props}
-        return replace(_graph(model.graph, opsets), metadata=metadata, functions=_functions_left(model))
+        found = replace(_graph(model.graph, opsets), metadata=metadata, functions=_functions_left(model))
     except FlawError as flaw:
         raise UnreadableModelError(f"{where}: {flaw}") from None
+    if model.ir_version < _OLDEST_WITH_CONSTANTS:
+        return found
+    inputs = {it.name for it in model.graph.input}
+    return replace(found, replaceable=frozenset(it.name for it in found.weights if it.name in inputs))
 
 
 def reads(node: "NodeProto") -> tuple[str, ...]:

@@ -39,7 +39,7 @@ from dlbricks_tui.models.onnx_arrays import array_of, dtype_name, value_of
 from dlbricks_tui.models.onnx_constants import INDEX_DTYPES, ZERO_POINTS, ConstantAnalysis, is_matrix
 from dlbricks_tui.models.onnx_file import OnnxFile, graphs_inside, outer_tensors, reads
 from dlbricks_tui.models.onnx_inputs import shape_places
-from dlbricks_tui.models.onnx_operators import OnnxSite, native_node, neutral_onnx, plain_native, text_of
+from dlbricks_tui.models.onnx_operators import REPLACEABLE, OnnxSite, native_node, neutral_onnx, plain_native, text_of
 from dlbricks_tui.runtime.traits import Traits
 
 if TYPE_CHECKING:
@@ -158,6 +158,7 @@ class OnnxGraphBuilder:
         stored: dict[int, str] = {}
         facts: dict[int, ParamValue] = {}
         wires: list[Wire] = []
+        replaceable: list[int] = []
         for place, name in enumerate(reads(node)):
             value = analysis.values.get(name)
             if not name:
@@ -169,6 +170,8 @@ class OnnxGraphBuilder:
                 stored[place], facts[place] = self._texts[name], fact
             elif name in analysis.constants:
                 wires.append(taken.weight(name, analysis.type_of(name)))
+                if name in self._found.file.replaceable and place < len(node.input):
+                    replaceable.append(place)
             else:
                 wires.append(taken.tensor(self._feed(name), analysis.type_of(name)))
         version = self._found.file.opsets[node.domain]
@@ -179,8 +182,10 @@ class OnnxGraphBuilder:
         places = [place for place in sorted(shape_places(node.op_type)) if place < len(node.input)]
         computed = [(f"computed{it}", analysis.numbers.get(node.input[it])) for it in places if it not in stored]
         params = (*neutral.params, *((name, numbers) for name, numbers in computed if numbers))
+        if replaceable:
+            params = (*params, (REPLACEABLE, tuple(replaceable)))
         inner = tuple([_canonical(graph, outer_tensors(node), self._forms) for graph in graphs_inside(node)])
-        native = native_node(node, stored, version)
+        native = native_node(node, stored, version, replaceable)
         return Operator(neutral.op, params, tuple(wires), outputs, native, inner, (neutral.op,))
 
     def _fact(self, node: "NodeProto", place: int, name: str, value: "TensorProto") -> ParamValue:

@@ -320,11 +320,15 @@ ONNX_TRANSLATIONS: Mapping[str, Translation] = {
 # The inputs of a stored node: omitted, a value stored with it, or a tensor from elsewhere.
 _LEFT_OUT, _STORED, _READ = "", "stored", "read"
 _NODE, _VERSION = "node", "version"
+# The places of weights that are inputs of the model as well. Without them, runtimes prepare weights for their kernels.
+REPLACEABLE = "replaceable"
 # Separates the domain of an operator, unless it is ONNX's own.
 _DOMAIN_END = "."
 
 
-def native_node(node: "NodeProto", stored: Mapping[int, str], version: int) -> NativeNode:
+def native_node(
+    node: "NodeProto", stored: Mapping[int, str], version: int, replaceable: Sequence[int] = ()
+) -> NativeNode:
     """Return the node to store; `stored` are the values of some inputs as text, by place."""
     from onnx import NodeProto
 
@@ -337,6 +341,8 @@ def native_node(node: "NodeProto", stored: Mapping[int, str], version: int) -> N
         rename_reads(graph, {name: f"outer{number}" for number, name in enumerate(outer)})
     attributes = [(_NODE, text_of(kept)), (_VERSION, str(version))]
     attributes += [(f"{_STORED}{place}", value) for place, value in sorted(stored.items())]
+    if replaceable:
+        attributes.append((REPLACEABLE, " ".join(map(str, replaceable))))
     return NativeNode(f"{node.domain}{_DOMAIN_END}{node.op_type}" if node.domain else node.op_type, tuple(attributes))
 
 
@@ -368,6 +374,7 @@ class NodeInPlace:
         self.node = NodeProto.FromString(b64decode(self._attributes[_NODE]))
         # The version of its operator set, None if it makes no difference.
         self.version = int(self._attributes[_VERSION]) if _VERSION in self._attributes else None
+        self.replaceable = [int(place) for place in self._attributes.get(REPLACEABLE, "").split()]
         # The number of outputs.
         self.results = sum(1 for what in self.node.output if what)
 

@@ -28,6 +28,7 @@ class OnnxSheet:
         self._graph = GraphProto(name="layers")
         self._names: list[str] = []
         self._opsets: dict[str, int] = {}
+        self._replaceable: set[str] = set()
         # The inputs of nodes that return the memory of their input.
         self._same_memory: dict[int, tuple[int, int]] = {}
 
@@ -56,6 +57,7 @@ class OnnxSheet:
         node, values = kept.written(f"node{number}", [self._name(*entry) for entry in inputs], results)
         self._graph.node.append(node)
         self._graph.initializer.extend(values)
+        self._replaceable.update(node.input[place] for place in kept.replaceable)
         if kept.version is not None:
             self._opsets[node.domain] = kept.version
         if not node.domain and node.op_type in _SAME_MEMORY:
@@ -84,6 +86,7 @@ class OnnxSheet:
     def text(self, heads: Sequence[tuple[int, int]]) -> str:
         """Return the model with these outputs, as text."""
         from onnx import NodeProto, ValueInfoProto
+        from onnx.helper import make_tensor_value_info
 
         for place, entry in enumerate(heads):
             name = self._name(*entry)
@@ -96,6 +99,9 @@ class OnnxSheet:
             # A branch that does not run may contradict the shapes of the inputs, and a runtime would refuse the model.
             for read in self._graph.input:
                 read.type.tensor_type.ClearField("shape")
+        for it in self._graph.initializer:
+            if it.name in self._replaceable:
+                self._graph.input.append(make_tensor_value_info(it.name, it.data_type, list(it.dims)))
         return _text(self._graph, self._opsets)
 
     def _name(self, node: int, output: int) -> str:

@@ -392,7 +392,7 @@ def onnx_network(file: OnnxFile, inputs: Mapping[str, GraphInput]) -> bytes:
     Raise UnsuitableLayersError for layers that cannot travel.
     """
     from onnx import GraphProto, ModelProto, ValueInfoProto
-    from onnx.helper import make_opsetid
+    from onnx.helper import make_opsetid, make_tensor_value_info
 
     opsets = {**file.opsets, "": _version_of(file.nodes, file.opsets.get("", 1))}
     tensors: dict[str, str] = {}
@@ -421,7 +421,7 @@ def onnx_network(file: OnnxFile, inputs: Mapping[str, GraphInput]) -> bytes:
                 arrays.append(as_it_is(array, tensors[name]))
             elif kept.is_zero_point(array):
                 arrays.append(zero_points(array, tensors[name]))
-            elif written_out:
+            elif written_out or name in file.replaceable:
                 arrays.append(weights.written_out(array, tensors[name]))
             else:
                 weights.fill(array, tensors[name], graph.node, arrays)
@@ -432,6 +432,10 @@ def onnx_network(file: OnnxFile, inputs: Mapping[str, GraphInput]) -> bytes:
         node.name = f"node{number}"
         graph.node.append(node)
     graph.initializer.extend(arrays)
+    replaceable = {tensors[name] for name in file.replaceable & used}
+    graph.input.extend(
+        make_tensor_value_info(it.name, it.data_type, list(it.dims)) for it in arrays if it.name in replaceable
+    )
     graph.output.extend(ValueInfoProto(name=tensors[name]) for name in file.outputs)
     domains = {node.domain for node in _all_nodes(graph.node)} | {""}
     model = ModelProto(

@@ -1,5 +1,6 @@
 """The layers of an ONNX model, and the branch of an `If` that runs, in place of the `If`."""
 
+from base64 import b64decode
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -10,6 +11,7 @@ from onnx.helper import make_graph, make_node, make_tensor, make_tensor_value_in
 from benchmarks.onnx_models import USUAL, encoder
 from dlbricks_tui.bricks.decomposition import Cutting, decompose
 from dlbricks_tui.bricks.identity import brick_of
+from dlbricks_tui.bricks.programs import model_program
 from dlbricks_tui.estimate.features import features_of
 from dlbricks_tui.models.errors import UnreadableModelError
 from dlbricks_tui.models.graph import Feed, LayerGraph, Level, Origin, TensorType, Wire
@@ -87,6 +89,22 @@ def test_only_values_that_set_shapes_are_part_of_a_brick(tmp_path: Path) -> None
 
     assert key(0.5, 1) == key(7.0, 1)
     assert key(0.5, 1) != key(0.5, 2)
+
+
+def test_a_weight_that_callers_may_replace_makes_another_brick_whose_network_prepares_no_weight_either(
+    tmp_path: Path,
+) -> None:
+    made = small()
+    constant = loaded(tmp_path, made)
+    made.graph.input.append(make_tensor_value_info("v", TensorProto.FLOAT, (10, 8)))
+    replaceable = loaded(tmp_path, made)
+    keys, others = ([brick_of(graph, (layer,)).key for layer in range(5)] for graph in (constant, replaceable))
+    assert keys[:4] == others[:4] and keys[4] != others[4]
+    network = ModelProto.FromString(b64decode(model_program(replaceable).network.symbol))
+    assert [it.name for it in network.graph.input] == ["data0", "weight2"]
+    # Before version 4 of the format all weights were inputs, and none could be replaced.
+    made.ir_version = 3
+    assert loaded(tmp_path, made) == constant
 
 
 def test_bounds_of_boxes_and_the_number_of_equal_parts_are_part_of_a_brick(tmp_path: Path) -> None:

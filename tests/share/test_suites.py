@@ -9,7 +9,8 @@ from pathlib import Path
 from shutil import copytree
 
 import pytest
-from onnx import ModelProto
+from onnx import ModelProto, TensorProto
+from onnx.helper import make_tensor_value_info
 from onnx.numpy_helper import to_array
 
 from dlbricks_tui.bricks.decomposition import Decomposition, decompose
@@ -516,6 +517,14 @@ def test_made_up_weights_keep_the_size_of_the_numbers_that_they_multiply(tmp_pat
     (weight,) = (filled[node.input[1]] for node in made.node if node.op_type == "Conv")
     # A result of the convolution is the sum of 27 products.
     assert 1 < weight * 27 < 2
+
+
+def test_a_weight_that_callers_may_replace_travels_as_one(tmp_path: Path) -> None:
+    made = small()
+    made.graph.input.append(make_tensor_value_info("w", TensorProto.FLOAT, (8, 3, 3, 3)))
+    graph = loaded(tmp_path, made)
+    content = next(OnnxExcerpts(graph, graph).around(1))
+    assert keys(loaded(tmp_path, read(tmp_path, content)))[0] == keys(graph)[0]
 
 
 def test_tensors_that_others_read_stay_outputs(tmp_path: Path) -> None:
