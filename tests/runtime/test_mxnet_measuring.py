@@ -67,6 +67,12 @@ def load(worker: Worker, program: Program, name: str = "it", limit: int | None =
     return worker.ask(Load(name, program, limit), PATIENCE_SECONDS)
 
 
+def load_with_output(worker: Worker, network: Network, shape: tuple[int, ...]) -> None:
+    """Load a network whose output feeds a copy of this shape: another output would be refused."""
+    copy = Network(one_operator("_copy").network.symbol, arrays({"data": shape}), {})
+    load(worker, Program(copy, producer=network))
+
+
 def refusal(worker: Worker, program: Program, limit: int | None = None) -> tuple[Reason, str]:
     with pytest.raises(WorkerRefusedError) as caught:
         load(worker, program, limit=limit)
@@ -79,6 +85,7 @@ def refusal(worker: Worker, program: Program, limit: int | None = None) -> tuple
 def test_loading_a_program_runs_it_once(mxnet_worker: Worker) -> None:
     loaded = load(mxnet_worker, small())
     assert loaded.first_run_seconds > 0
+    load_with_output(mxnet_worker, SMALL, IMAGE)
 
 
 def reading(op: str, shape: tuple[int, ...], /, **attributes: str) -> Program:
@@ -154,7 +161,7 @@ def test_the_values_stay_finite_however_deep_the_network(mxnet_worker: Worker) -
         weights |= batch_norm(f"n{block}") | batch_norm(f"m{block}")
     symbol = net.symbol(net.add("softmax", "classes", net.linear("fc", net.relu("last", stem))))
     weights |= {"fc_weight": (10, 3 * 32 * 32), "fc_bias": (10,)}
-    load(mxnet_worker, Program(Network(symbol, arrays({"data": IMAGE}), arrays(weights))))
+    load_with_output(mxnet_worker, Network(symbol, arrays({"data": IMAGE}), arrays(weights)), (1, 10))
 
 
 # What can be loaded.
@@ -163,7 +170,7 @@ def test_the_values_stay_finite_however_deep_the_network(mxnet_worker: Worker) -
 def test_a_fused_graph_runs(mxnet_worker: Worker) -> None:
     program = small()
     fused = mxnet_worker.ask(Fuse(program.network.symbol, {"data": IMAGE}, {}), PATIENCE_SECONDS)
-    load(mxnet_worker, Program(replace(program.network, symbol=fused.symbol)))
+    load_with_output(mxnet_worker, replace(program.network, symbol=fused.symbol), IMAGE)
     # Loading does not change what is fused.
     load(mxnet_worker, program)
     again = mxnet_worker.ask(Fuse(program.network.symbol, {"data": IMAGE}, {}), PATIENCE_SECONDS)
