@@ -130,24 +130,17 @@ class WorkerFramework:
 
     def fuse(self, symbol: str, shapes: Mapping[str, Shape]) -> GraphAnswer:
         """Return the graph that the framework would run."""
-        from dlbricks_tui.runtime.protocol import Fuse
+        from dlbricks_tui.runtime.protocol import ArrayType, Fuse, Network
 
-        answer = self._guarded(Fuse(symbol, shapes, {}), Format.MXNET)
+        inputs = {name: ArrayType(shape, TensorType(shape).dtype) for name, shape in shapes.items()}
+        answer = self._guarded(Fuse(Network(symbol, inputs, {})), Format.MXNET)
         return GraphAnswer(_types(answer.outputs), symbol=answer.symbol, parts=answer.parts)
 
-    def optimised(self, file: Path) -> str:
-        """Return the graph that the framework executes when it opens an ONNX file."""
-        from dlbricks_tui.runtime.protocol import Fuse
-
-        return self._guarded(Fuse("", {}, {}, str(file)), Format.ONNX).symbol
-
     def executed(self, network: Network) -> str:
-        """Return the nodes that the framework executes of an ONNX model."""
+        """Return what the framework executes of an ONNX model, or of the file that it names: a graph, or nodes."""
         from dlbricks_tui.runtime.protocol import Fuse
 
-        shapes = {name: found.shape for name, found in (*network.inputs.items(), *network.weights.items())}
-        dtypes = {name: found.dtype for name, found in network.weights.items()}
-        return self._guarded(Fuse(network.symbol, shapes, dtypes), Format.ONNX).symbol
+        return self._guarded(Fuse(network), Format.ONNX).symbol
 
     def output_types(self, model: str) -> tuple[TensorType, ...]:
         """Return the types of an ONNX model's outputs."""

@@ -366,8 +366,11 @@ class OnnxLoader:
 
     def _optimised(self, model: _Model, optimiser: "WorkerFramework") -> str:
         """Return the graph that the framework executes, which is the same for inputs of all shapes."""
+        from dlbricks_tui.runtime.protocol import Network
+
         key = answer_key(model.content, {}, "onnx", "optimised", optimiser.identity, host_name())
-        return self._symbol(key, optimiser, lambda: optimiser.optimised(model.path.absolute()))
+        network = Network("", {}, {}, str(model.path.absolute()))
+        return self._symbol(key, optimiser, lambda: optimiser.executed(network))
 
     def _symbol(self, key: str, framework: "WorkerFramework", ask: Callable[[], str]) -> str:
         """Return a graph that the framework tells, from the cache if it is known."""

@@ -303,15 +303,9 @@ class Infer(Request[Inferred]):
 
 @dataclass(frozen=True)
 class Fuse(Request[Fused]):
-    """Ask for the graph that the framework's optimiser makes of this one, or of a model file.
+    """Ask for the graph that the framework's optimiser makes of a network, or of the model file that it names."""
 
-    Of an ONNX model, `shapes` has those of inputs, in order, and of weights, whose types are in `dtypes`.
-    """
-
-    symbol: str
-    shapes: Mapping[str, tuple[int, ...]]
-    dtypes: Mapping[str, str]
-    file: str = ""
+    network: Network
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from dlbricks_tui.runtime import protocol
 from dlbricks_tui.runtime.errors import WorkerRefusedError
 from dlbricks_tui.runtime.process import Worker
 from dlbricks_tui.runtime.protocol import Fuse, Fused, Infer, Inferred, Reason, Tensor
@@ -163,7 +164,8 @@ def fusing_worker(mxnet_worker: Worker, with_onednn: None) -> Worker:
 
 
 def fuse(worker: Worker, symbol: str, shapes: Mapping[str, tuple[int, ...]]) -> Fused:
-    return worker.ask(Fuse(symbol, shapes, {}), PATIENCE_SECONDS)
+    inputs = {name: protocol.ArrayType(shape, "float32") for name, shape in shapes.items()}
+    return worker.ask(Fuse(protocol.Network(symbol, inputs, {})), PATIENCE_SECONDS)
 
 
 def parts_by_name(symbol: str, fused: Fused) -> dict[str, list[str]]:

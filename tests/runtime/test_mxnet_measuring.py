@@ -169,11 +169,11 @@ def test_the_values_stay_finite_however_deep_the_network(mxnet_worker: Worker) -
 
 def test_a_fused_graph_runs(mxnet_worker: Worker) -> None:
     program = small()
-    fused = mxnet_worker.ask(Fuse(program.network.symbol, {"data": IMAGE}, {}), PATIENCE_SECONDS)
+    fused = mxnet_worker.ask(Fuse(program.network), PATIENCE_SECONDS)
     load_with_output(mxnet_worker, replace(program.network, symbol=fused.symbol), IMAGE)
     # Loading does not change what is fused.
     load(mxnet_worker, program)
-    again = mxnet_worker.ask(Fuse(program.network.symbol, {"data": IMAGE}, {}), PATIENCE_SECONDS)
+    again = mxnet_worker.ask(Fuse(program.network), PATIENCE_SECONDS)
     assert again == fused
 
 
@@ -241,7 +241,8 @@ def fused_sum(mxnet: object) -> Network:
     net = symbols.Network()
     symbol = net.symbol(net.add("elemwise_add", "sum", net.convolution("conv", "data"), net.relu("copy", "other")))
     shapes = {"data": IMAGE, "other": IMAGE}
-    return Network(fuse(mxnet, Fuse(symbol, shapes, {})).symbol, arrays(shapes), arrays(convolution("conv")))
+    network = Network(symbol, arrays(shapes), arrays(convolution("conv")))
+    return replace(network, symbol=fuse(mxnet, Fuse(network)).symbol)
 
 
 def runs_again(mxnet: object) -> bool:
@@ -277,7 +278,7 @@ def test_a_graph_is_run_unchanged(telling: Telling) -> None:
     program = small()
     apart = [kind for kind in computed(telling, program) if kind != "reorder"]
     assert apart == ["convolution", "eltwise"]
-    fused = telling.worker.ask(Fuse(program.network.symbol, {"data": IMAGE}, {}), PATIENCE_SECONDS)
+    fused = telling.worker.ask(Fuse(program.network), PATIENCE_SECONDS)
     program = Program(replace(program.network, symbol=fused.symbol))
     joined = [kind for kind in computed(telling, program) if kind != "reorder"]
     assert joined == ["convolution"]

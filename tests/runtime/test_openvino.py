@@ -80,10 +80,7 @@ def form(kind: str, kernel: str, read: list[str], layout: str, dtype: str) -> st
 
 def executed_forms(worker: Worker, program: CarrierProgram) -> dict[int, list[str]]:
     """Return what OpenVINO executes for each layer of a network, except conversions of layouts."""
-    network = program.program.network
-    shapes = {name: found.shape for name, found in network.weights.items()}
-    dtypes = {name: found.dtype for name, found in network.weights.items()}
-    nodes = json.loads(worker.ask(protocol.Fuse(network.symbol, shapes, dtypes), SECONDS).symbol)
+    nodes = json.loads(worker.ask(protocol.Fuse(program.program.network), SECONDS).symbol)
     found: dict[int, list[str]] = defaultdict(list)
     for it in nodes:
         read = ["plain" if place is None else nodes[place]["layout"] for place in it["reads"]]

@@ -145,4 +145,4 @@ def test_requests_and_replies_are_distinguished() -> None:
 
 def test_each_request_has_a_reply_type() -> None:
     assert answers(Infer("", {}), Inferred((), ()))
-    assert not answers(Fuse("", {}, {}), Inferred((), ()))
+    assert not answers(Fuse(Network("", {}, {})), Inferred((), ()))

@@ -24,7 +24,8 @@ class FakeWorker(fake_worker.FakeWorker):
                 answer = framework.infer(request.symbol, request.shapes)
                 return Inferred(_outputs(answer), tuple(answer.unknown))
             if isinstance(request, Fuse):
-                answer = framework.fuse(request.symbol, request.shapes)
+                network = request.network
+                answer = framework.fuse(network.symbol, {name: it.shape for name, it in network.inputs.items()})
                 return Fused(answer.symbol or "", _outputs(answer), tuple(tuple(it) for it in answer.parts))
         except WorkerRefusedError as refused:
             return Refused(refused.reason, str(refused), refused.node)

@@ -120,18 +120,19 @@ def _elements(shape: tuple[int, ...]) -> int:
 
 def fuse(mxnet: Any, request: Fuse) -> Fused:
     """Return the graph that an executor of this MXNet would run; before 1.6 that is the given graph."""
-    file = SymbolNodes(request.symbol)
+    network = request.network
+    file, given = SymbolNodes(network.symbol), {name: it.shape for name, it in network.inputs.items()}
     refuse_unknown(mxnet, file)
-    outputs = infer_outputs(mxnet, file, request.shapes)
+    outputs = infer_outputs(mxnet, file, given)
     if not hasattr(mxnet.executor.Executor, "get_optimized_symbol"):
-        return Fused(request.symbol, outputs, tuple((index,) for index in range(len(file.names))))
+        return Fused(network.symbol, outputs, tuple((index,) for index in range(len(file.names))))
     # MXNet writes control characters unescaped.
     document = json.loads(_optimised(mxnet, file, outputs), strict=False)
     parts = _parts(document["nodes"], file)
     _restore_names(document["nodes"], file)
     text = json.dumps(document)
     fused = SymbolNodes(text)
-    shapes = {name: shape for name, shape in request.shapes.items() if name in fused.names}
+    shapes = {name: shape for name, shape in given.items() if name in fused.names}
     try:
         return Fused(text, infer_outputs(mxnet, fused, shapes), parts)
     except RefusalError as error:

@@ -232,14 +232,10 @@ class OpenVino(OnnxBackend):
         return protocol.Inferred(tuple(found), ())
 
     def fuse(self, request: protocol.Fuse) -> protocol.Fused:
-        """Return the nodes that OpenVINO executes, as a list in JSON.
-
-        The request has the shapes of inputs in order, and the shapes and data types of weights.
-        """
-        text = ModelText(request.symbol)
-        weights = {name: protocol.ArrayType(request.shapes[name], dtype) for name, dtype in request.dtypes.items()}
-        inputs = {name: shape for name, shape in request.shapes.items() if name not in weights}
-        model = text.read(self._core, inputs, weights, protocol.Reason.UNFUSABLE)
+        """Return the nodes that OpenVINO executes, as a list in JSON."""
+        network = request.network
+        text, shapes = ModelText(network.symbol), {name: it.shape for name, it in network.inputs.items()}
+        model = text.read(self._core, shapes, network.weights, protocol.Reason.UNFUSABLE)
         found = executed_nodes(compiled(self._core, model, protocol.Reason.UNFUSABLE), text.nodes)
         return protocol.Fused(json.dumps([asdict(it) for it in found]), (), ())
 

@@ -46,7 +46,7 @@ class OnnxRuntime(OnnxBackend):
             prefix = "session.optimized_model_external_initializers_"
             settings.add_session_config_entry(f"{prefix}file_name", "weights")
             settings.add_session_config_entry(f"{prefix}min_size_in_bytes", _LARGE_BYTES)
-            ort_session.session_of_file(self._ort, request.file, settings, protocol.Reason.UNFUSABLE)
+            ort_session.session_of_file(self._ort, request.network.file, settings, protocol.Reason.UNFUSABLE)
             return protocol.Fused(b64encode(path.read_bytes()).decode(), (), ())
 
     def array(self, found: protocol.ArrayType, filling: Filling) -> Any:
