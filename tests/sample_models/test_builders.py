@@ -1,10 +1,12 @@
 import json
+from ast import literal_eval
 from pathlib import Path
 from shutil import copytree
 from typing import Any
 
 import pytest
 
+from sample_models.builders import ssd
 from sample_models.builders.__main__ import SAMPLES, main
 from sample_models.builders.architecture import Architecture
 from sample_models.builders.catalogue import ARCHITECTURES, MANIFEST, path_of, sample_files
@@ -33,6 +35,26 @@ def test_a_network_is_built_as_it_is_committed_and_computes_nothing_that_is_not_
     # Every operator belongs to a layer, and a layer is of one kind.
     layers = {(it["attrs"]["__layer__"], it["attrs"]["__kind__"]) for it in nodes if it["op"] != "null"}
     assert len(layers) == len(dict(layers))
+
+
+@pytest.mark.parametrize(
+    ("architecture", "boxes", "classes"),
+    [(architecture, *facts) for architecture, facts in zip(ssd.ARCHITECTURES, ((8732, 20), (24564, 80)), strict=True)],
+    ids=["300", "512"],
+)
+def test_ssd_reads_all_boxes_of_all_its_scales(architecture: Architecture, boxes: int, classes: int) -> None:
+    reshapes = [node["attrs"] for node in json.loads(architecture.build())["nodes"] if node["op"] == "Reshape"]
+    shapes = {said["__layer__"]: literal_eval(said["shape"]) for said in reshapes}
+    offsets = [shape for name, shape in shapes.items() if name.endswith("multiboxLocs/reshape")]
+    scores = [shape for name, shape in shapes.items() if name.endswith("multiboxClasses/2")]
+
+    assert sum(per_place * height * width for _, per_place, _, height, width in offsets) == boxes
+    assert [(a, h, w) for _, a, _, h, w in offsets] == [(a, h, w) for _, a, _, h, w in scores]
+    assert {columns for _, _, columns, _, _ in offsets} == {4}
+    # The background is a class until the softmax is done.
+    assert {columns for _, _, columns, _, _ in scores} == {classes + 1}
+    assert shapes["2/reshapePoint"] == (0, boxes, 2, 2)
+    assert architecture.classes == classes
 
 
 @pytest.mark.parametrize("sample", ONNX_SAMPLES, ids=lambda it: it.name)
