@@ -1,21 +1,13 @@
 """Symbol files written node by node, invalid ones too."""
 
-import json
 from collections.abc import Sequence
-from typing import Any
 
-Node = dict[str, Any]
-
-
-def node(op: str, name: str, *inputs: tuple[int, int], **attributes: str) -> Node:
-    """Return one node of a symbol file, its inputs as (node, output)."""
-    return {"op": op, "name": name, "attrs": attributes, "inputs": [[*edge, 0] for edge in inputs]}
+from tests.models.symbols import Node, content, node
 
 
 def symbol_of(nodes: Sequence[Node], *heads: tuple[int, int]) -> str:
     """Return a symbol file of these nodes."""
-    versions = {"mxnet_version": ["int", 10901]}
-    return json.dumps({"nodes": nodes, "heads": [[*head, 0] for head in heads], "attrs": versions})
+    return content(nodes, *heads).decode()
 
 
 class Network:

@@ -10,7 +10,8 @@ from dlbricks_tui.runtime import protocol
 from dlbricks_tui.runtime.errors import WorkerRefusedError
 from dlbricks_tui.runtime.process import Worker
 from dlbricks_tui.runtime.protocol import Fuse, Fused, Infer, Inferred, Reason, Tensor
-from tests.runtime.symbols import Network, Node, node, symbol_of
+from tests.models.symbols import Node, node
+from tests.runtime.symbols import Network, symbol_of
 
 pytestmark = pytest.mark.mxnet
 

@@ -35,8 +35,9 @@ from dlbricks_tui.runtime.inside.values import (
     variances,
 )
 from dlbricks_tui.runtime.protocol import ArrayType, Network
+from tests.models.symbols import node
 from tests.runtime.symbols import Network as SymbolNetwork
-from tests.runtime.symbols import node, symbol_of
+from tests.runtime.symbols import symbol_of
 
 shapes = st.lists(st.integers(1, 9), min_size=1, max_size=4).map(tuple)
 kinds = st.sampled_from(("float16", "float32", "float64"))
