@@ -40,6 +40,10 @@ def test_the_fused_layers_are_the_nodes_that_an_end_to_end_run_of_the_file_execu
     executed = Counter(it["args"]["op_name"] for it in events if it["name"].endswith("_kernel_time"))
     assert Counter(layer.operators[0].native.op.rpartition(".")[2] for layer in graph.layers) == executed
     assert [layer.name for layer in graph.layers if layer.unmeasurable is not None] == []
+    written, fused = (
+        {node for layer in it.layers for node in layer.nodes} for it in (ort_loader.load(source_of(path)), graph)
+    )
+    assert written <= fused
 
 
 def sized_by_data() -> ModelProto:

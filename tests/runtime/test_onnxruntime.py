@@ -143,17 +143,6 @@ def test_a_model_and_each_of_its_layers_run_at_either_level(
     assert len(durations) == 3
 
 
-def test_at_level_fused_the_layers_are_those_of_onnx_runtime(ort_loader: Loader, tmp_path: Path) -> None:
-    source = source_of(saved(tmp_path, small()))
-    written, fused = ort_loader.load(source), ort_loader.load(source, Level.FUSED)
-    assert len(fused.layers) < len(written.layers) + 3
-    assert all(layer.unmeasurable is None for layer in fused.layers)
-    assert {node for layer in fused.layers for node in layer.nodes} == set(range(len(written.layers)))
-    assert not any(layer.op == "relu" for layer in fused.layers)
-    assert any(layer.op.endswith(("FusedConv", "nchwc.Conv")) for layer in fused.layers)
-    assert [it.name for it in fused.inputs] == ["x"]
-
-
 def test_a_fused_model_in_the_cache_needs_no_onnx_runtime(
     ort_runtime: Runtime, ort_worker: Worker, tmp_path: Path
 ) -> None:
@@ -240,11 +229,6 @@ def test_the_branch_that_runs_on_synthetic_inputs_takes_the_place_of_an_if_by_da
     assert operators(graph) == ["reduce_max", "onnx.Greater", "onnx.MatMul", "relu"]
 
 
-def test_without_a_framework_an_if_by_data_is_one_layer(tmp_path: Path) -> None:
-    loader = Loader(tmp_path / "cache", TableFramework())
-    assert operators(loader.load(source_of(saved(tmp_path, CASES["If by data"]()))))[-1] == "onnx.If"
-
-
 def test_a_model_that_fails_without_a_value_advises_to_give_one(
     ort_worker: Worker, ort_loader: Loader, tmp_path: Path
 ) -> None:
@@ -284,15 +268,6 @@ def op_types(made: ModelProto) -> Counter[str]:
     return Counter(node.op_type for node in made.graph.node)
 
 
-def products() -> ModelProto:
-    """Return two matrix products, as in a transformer."""
-    return network(
-        """(float[batch,16] x) => (y) <float[16,32] v, float[32,16] w> {
-            a = MatMul (x, v) r = Relu (a) y = MatMul (r, w)
-        }"""
-    )
-
-
 def test_a_convolutional_network_is_quantised_statically(worker: Worker, tmp_path: Path) -> None:
     found = quantised(worker, saved(tmp_path, small()), IMAGE)
     assert op_types(found)["QuantizeLinear"] >= 2
@@ -302,15 +277,16 @@ def test_a_convolutional_network_is_quantised_statically(worker: Worker, tmp_pat
     assert stored["x_zero_point"] == TensorProto.UINT8
 
 
-def test_matrix_products_are_quantised_dynamically_where_the_runtime_has_kernels_for_it(
+def test_matrix_products_are_quantised_dynamically_only_where_the_runtime_has_kernels_for_it(
     worker: Worker, tmp_path: Path
 ) -> None:
-    file, inputs = saved(tmp_path, products()), {"x": ArrayType((1, 16), "float32")}
+    made = network(
+        """(float[batch,16] x) => (y) <float[16,32] v, float[32,16] w> {
+            a = MatMul (x, v) r = Relu (a) y = MatMul (r, w)
+        }"""
+    )
+    file, inputs = saved(tmp_path, made), {"x": ArrayType((1, 16), "float32")}
     assert op_types(quantised(worker, file, inputs))["MatMulInteger"] == 2
-
-
-def test_matrix_products_are_quantised_statically_elsewhere(worker: Worker, tmp_path: Path) -> None:
-    file, inputs = saved(tmp_path, products()), {"x": ArrayType((1, 16), "float32")}
     found = quantised(worker, file, inputs, dynamically=False)
     assert "MatMulInteger" not in op_types(found)
     assert op_types(found)["QuantizeLinear"] >= 2
