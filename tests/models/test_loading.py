@@ -426,25 +426,3 @@ def test_a_fused_operator_keeps_copies_of_shared_weights(loader: Loader, tmp_pat
     once = 4 * (512 * 512 + 512)
     assert loader.load(source, given={"data": (1, 512)}).weight_bytes == once
     assert loader.load(source, Level.FUSED, {"data": (1, 512)}).weight_bytes == 2 * once
-
-
-CONVOLUTION = [variable("data"), variable("conv_weight"), variable("conv_bias")]
-
-
-@pytest.mark.mxnet
-@pytest.mark.parametrize(
-    "nodes",
-    [
-        [node("elemwise_add", "conv", 0, 0, 0)],
-        [node("Convolution", "conv", 0, 1, 2, kernel="(3, 3, 3)", num_filter="8")],
-        [node("Convolution", "conv", 0, 1, 2, kernel="(3, 3)", num_filter="8", precision="low")],
-        [node("FullyConnected", "conv", 0, 1, 2, num_hidden=str(10**12))],
-        [node("relu", "relu", 0), node("elemwise_add", "conv", 3, (3, 1))],
-    ],
-    ids=["too many inputs", "three axes", "an unknown parameter", "10^12 elements", "no such output"],
-)
-def test_refusals_of_mxnet_name_the_node_in_one_line(loader: Loader, tmp_path: Path, nodes: list[Node]) -> None:
-    source = saved(tmp_path, [*CONVOLUTION, *nodes])
-    message = refusal(lambda: loader.load(source, given=IMAGE))
-    assert message.startswith("net: ")
-    assert "conv" in message or "relu" in message

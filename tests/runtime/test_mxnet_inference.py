@@ -140,7 +140,9 @@ def reading_data(op: str = "relu", place: tuple[int, int] = (0, 0), /, **attribu
     [
         (reading_data("Convolution", kernel="(3, 3)", num_filter="8"), IMAGE, "inconsistent", "Input:"),
         (reading_data("Convolution", kernel="(3,", num_filter="8"), IMAGE, "inconsistent", "kernel"),
+        (reading_data("Convolution", kernel="(3, 3)", precision="low"), IMAGE, "inconsistent", "precision"),
         (reading_data("relu", (0, 7)), (1,), "malformed", "output 7 of data"),
+        ([*reading_data(), node("elemwise_add", "sum", (1, 0), (1, 1))], IMAGE, "malformed", "output 1 of it"),
         (reading_data(), (10**6, 10**6), "too large", "input data"),
         (reading_data(), (10**12,), "too large", "input data"),
         (reading_data(), (2, 0), "malformed", "input data"),
