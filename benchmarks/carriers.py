@@ -18,14 +18,13 @@ import sys
 import tempfile
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from statistics import fmean
 from typing import NamedTuple
 
 from dlbricks_tui.bricks.carriers import Carrier, carrier_of, whole
 from dlbricks_tui.bricks.identity import brick_of
-from dlbricks_tui.bricks.programs import carrier_program
+from dlbricks_tui.bricks.programs import model_program
 from dlbricks_tui.folders import SAMPLE_MODELS
 from dlbricks_tui.measure.carriers import corrected, in_proportion
 from dlbricks_tui.measure.jobs import untimed_runs
@@ -33,6 +32,7 @@ from dlbricks_tui.models.frameworks import WorkerFramework
 from dlbricks_tui.models.graph import LayerGraph, Level
 from dlbricks_tui.models.library import Library, ModelSource, source_of
 from dlbricks_tui.models.loading import Loader
+from dlbricks_tui.models.networks import whole_network
 from dlbricks_tui.runtime.process import Worker
 from dlbricks_tui.runtime.protocol import Load, Profile, Profiled, Program, Sample
 from dlbricks_tui.runtime.registry import Registry
@@ -93,9 +93,9 @@ def graph_of(source: ModelSource, level: Level, runtime: Runtime, folder: Path) 
 
 def _told(graph: LayerGraph, runtime: Runtime, folder: Path, rounds: int) -> Mapping[str, float]:
     carrier = carrier_of(graph) or whole(graph)
-    program, owners = carrier_program(carrier.graph)
-    program = replace(program, between_bytes=carrier.missing_bytes)
-    found = _rounds(carrier_program(graph).program, program, runtime, folder, rounds)
+    network, owners = whole_network(carrier.graph)
+    program = Program(network, between_bytes=carrier.missing_bytes)
+    found = _rounds(model_program(graph), program, runtime, folder, rounds)
     total_ms = sum(found.profiled_ms)
     each_ms = (found.carrier_ms - total_ms) / len(found.nodes)
     ways = {

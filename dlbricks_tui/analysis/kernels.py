@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import NamedTuple
 
 from dlbricks_tui.bricks.layouts import is_convolution
-from dlbricks_tui.bricks.programs import carrier_program
 from dlbricks_tui.errors import UserError
 from dlbricks_tui.host.fingerprint import instruction_sets
 from dlbricks_tui.host_files import HostFiles
 from dlbricks_tui.models.graph import Layer, LayerGraph
 from dlbricks_tui.models.kinds import Kind
+from dlbricks_tui.models.networks import whole_network
 from dlbricks_tui.models.onnx_layers import COMPILED
 from dlbricks_tui.runtime.process import INSIDE, Worker
 from dlbricks_tui.runtime.protocol import Explain, Said
@@ -125,10 +125,10 @@ def explain(
     lines: Sequence[Said] = ()
     owners: Mapping[int, int] = {}
     if runtime.traits.explaining_settings:
-        network, owners = carrier_program(graph)
+        network, owners = whole_network(graph)
         with Worker(runtime.for_explaining(), log, program) as worker:
             started(worker)
-            lines = worker.ask(Explain(network.network), _SECONDS).lines
+            lines = worker.ask(Explain(network), _SECONDS).lines
     return kernels_in(graph, lines, owners, runtime, widest_of(runtime))
 
 

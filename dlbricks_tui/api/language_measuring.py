@@ -12,7 +12,6 @@ from statistics import fmean
 from dlbricks_tui.analysis.whole_models import turn_on_host
 from dlbricks_tui.bricks.carriers import whole
 from dlbricks_tui.bricks.identity import brick_of
-from dlbricks_tui.bricks.programs import carrier_program
 from dlbricks_tui.host.fingerprint import fingerprint
 from dlbricks_tui.host.peaks import PeaksError, measure_peaks
 from dlbricks_tui.host.queue import HostQueue, WorkKind, arrival, host_queue, queued
@@ -54,9 +53,11 @@ from dlbricks_tui.measure.results import CarrierOccurrence, Recorder, ResultSink
 from dlbricks_tui.measure.stopping import Adaptive
 from dlbricks_tui.measure.supervised_worker import TimeLimits, memory_reference
 from dlbricks_tui.measure.time_left import Agenda, stages
+from dlbricks_tui.models.networks import whole_network
 from dlbricks_tui.runs.results import keep_provenance, provenance
 from dlbricks_tui.runs.work import Workplace, open_worker
 from dlbricks_tui.runtime.llama_bench import LlamaTest
+from dlbricks_tui.runtime.protocol import Program
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.records import Statistics, System, new_uuid
 from dlbricks_tui.wording.numbers import delay_text, duration, memory_text, rate_words
@@ -362,13 +363,13 @@ def _carriers(asked: LanguageQuestion, step: Step, is_probe: bool) -> Iterator[D
 
 def _carrier_job(number: int, carrier: Decoder, bricks: Mapping[int, Job]) -> CarrierJob:
     graph = carrier.graph
-    written = carrier_program(graph)
-    names = list(written.program.network.inputs)
+    network, owners = whole_network(graph)
+    names = list(network.inputs)
     in_place = {names[given]: place for given, place in carrier.in_place.items()}
-    network = replace(written.program.network, in_place=in_place, distinct=True)
+    network = replace(network, in_place=in_place, distinct=True)
     layers = zip(graph.layers, carrier.counts, strict=True)
     between = min(sum((count - 1) * work_of(layer).bytes_read for layer, count in layers), _MOST_BETWEEN_BYTES)
-    program = replace(written.program, network=network, between_bytes=between, only_reads=True)
+    program = Program(network, between_bytes=between, only_reads=True)
     expected = sum(expected_ms(brick_of(graph, (layer.index,)).canonical) for layer in graph.layers)
     is_heavy = graph.weight_bytes > _HEAVY_BYTES
-    return CarrierJob(f"step {number}", "", whole(graph), program, expected, written.owners, bricks, is_heavy=is_heavy)
+    return CarrierJob(f"step {number}", "", whole(graph), program, expected, owners, bricks, is_heavy=is_heavy)

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
 
 from dlbricks_tui.bricks.contexts import (
     expected_numbers,
@@ -50,13 +49,6 @@ _RELUS: Mapping[Format, Callable[[], NativeNode]] = {
 _NOTHING = TensorType((1,))
 
 
-class CarrierProgram(NamedTuple):
-    """A program, and the layer of each operator of its network, by the number of the operator."""
-
-    program: Program
-    owners: Mapping[int, int]
-
-
 def sequence_program(
     graph: LayerGraph,
     layers: Sequence[int],
@@ -93,13 +85,8 @@ def sequence_program(
 
 def model_program(graph: LayerGraph) -> Program:
     """Return a whole model as a program."""
-    return carrier_program(graph).program
-
-
-def carrier_program(graph: LayerGraph) -> CarrierProgram:
-    """Return a whole network as a program, with the layer of each operator."""
-    network, owners = whole_network(graph)
-    return CarrierProgram(Program(network), owners)
+    network, _ = whole_network(graph)
+    return Program(network)
 
 
 def file_program(graph: LayerGraph, file: Path) -> Program:

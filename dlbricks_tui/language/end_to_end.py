@@ -23,7 +23,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from dlbricks_tui.bricks.identity import whole_model
-from dlbricks_tui.bricks.programs import carrier_program
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.host.noise import wait_until_idle
 from dlbricks_tui.host_files import HostFiles
@@ -35,6 +34,7 @@ from dlbricks_tui.measure.noise import HostTrack, counting
 from dlbricks_tui.measure.results import runtime_record
 from dlbricks_tui.measure.stopping import Adaptive, FixedRuns, Samples, samples_of
 from dlbricks_tui.models.graph import Level
+from dlbricks_tui.models.networks import whole_network
 from dlbricks_tui.runtime.errors import FrameworkMissingError, WorkerDiedError, WorkerError, WorkerRefusedError
 from dlbricks_tui.runtime.process import INSIDE, Worker
 from dlbricks_tui.runtime.protocol import Answer, Generate, Generated, OpenEngine, Reason, Request, Serve, ServedAnswer
@@ -384,8 +384,8 @@ def whole_model_files(model: Architecture, precision: WeightPrecision, longest: 
     from onnx import ModelProto
 
     found = decoder(model, precision, Step.prefill(1, longest), traits, range(model.blocks), whole_table=True)
-    written = carrier_program(found.graph)
-    proto = ModelProto.FromString(b64decode(written.program.network.symbol))
+    network, _ = whole_network(found.graph)
+    proto = ModelProto.FromString(b64decode(network.symbol))
     _name_as_engine_does(proto, found)
     return WholeModelFiles(proto, _placed(proto), _config(model, longest))
 

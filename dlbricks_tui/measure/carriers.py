@@ -15,7 +15,7 @@ from statistics import median
 
 from dlbricks_tui.bricks.carriers import Carrier, cover
 from dlbricks_tui.bricks.identity import brick_of
-from dlbricks_tui.bricks.programs import carrier_program, file_program
+from dlbricks_tui.bricks.programs import file_program
 from dlbricks_tui.measure.jobs import CutModel, Job, expected_ms, memory_bytes, timed_runs, untimed_runs
 from dlbricks_tui.measure.noise import Counting, HostTrack, counting
 from dlbricks_tui.measure.stopping import (
@@ -26,6 +26,7 @@ from dlbricks_tui.measure.stopping import (
     samples_until_narrow,
 )
 from dlbricks_tui.models.graph import LayerGraph, Level
+from dlbricks_tui.models.networks import whole_network
 from dlbricks_tui.runtime.protocol import Profiled, Program
 from dlbricks_tui.store.statistics import trimmed_mean
 
@@ -152,9 +153,9 @@ def groups(carriers: Iterable[CarrierJob], most_bytes: int) -> Iterator[Sequence
 
 def _job(number: int, carrier: Carrier, needed: Mapping[str, Job], model: CutModel) -> CarrierJob:
     keys = {layer.index: brick_of(carrier.graph, (layer.index,)).key for layer in carrier.graph.layers}
-    written = carrier_program(carrier.graph)
+    network, owners = whole_network(carrier.graph)
     # As many weights as the model reads between two runs of a layer have to pass through the caches here, too.
-    program = replace(written.program, between_bytes=carrier.missing_bytes)
+    program = Program(network, between_bytes=carrier.missing_bytes)
     latency_ms = sum(_expected_ms(carrier.graph, index) for index in keys)
     return CarrierJob(
         f"carrier {number}",
@@ -162,7 +163,7 @@ def _job(number: int, carrier: Carrier, needed: Mapping[str, Job], model: CutMod
         carrier,
         program,
         latency_ms,
-        written.owners,
+        owners,
         {
             index: needed[key]
             for index, key in keys.items()

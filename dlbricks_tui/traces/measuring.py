@@ -11,13 +11,12 @@ overhead of its own.
 """
 
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from statistics import median
 
 from dlbricks_tui.analysis.whole_models import executed_model, execution_worker, job_of, load_whole, turn_on_host
-from dlbricks_tui.bricks.programs import CarrierProgram, carrier_program
 from dlbricks_tui.errors import UserError
 from dlbricks_tui.estimate.lookup import BrickResults
 from dlbricks_tui.host.fingerprint import fingerprint
@@ -28,9 +27,9 @@ from dlbricks_tui.jobs.process import JobAtWork, work_in_process
 from dlbricks_tui.measure.jobs import CutModel, Job, untimed_runs
 from dlbricks_tui.measure.method import Method
 from dlbricks_tui.measure.supervised_worker import SupervisedWorker, TimeLimits
-from dlbricks_tui.models.networks import ProgramError
+from dlbricks_tui.models.networks import ProgramError, whole_network
 from dlbricks_tui.runs.work import Workplace
-from dlbricks_tui.runtime.protocol import Program, TracedRuns
+from dlbricks_tui.runtime.protocol import Network, Program, TracedRuns
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.records import new_uuid, utc_now
 from dlbricks_tui.store.selections import Way
@@ -70,12 +69,12 @@ class _Model:
 
     cut: CutModel
     job: Job
-    layers: CarrierProgram | None
+    layers: tuple[Network, Mapping[int, int]] | None
     why_no_layers: str = ""
 
     @property
     def network(self) -> TracedNetwork:
-        return TracedNetwork(self.cut.decomposition.graph, {} if self.layers is None else self.layers.owners)
+        return TracedNetwork(self.cut.decomposition.graph, {} if self.layers is None else self.layers[1])
 
 
 @dataclass
@@ -150,7 +149,7 @@ class Tracing:
             reason = f"{from_file}: layer {unmeasurable.name} cannot be run apart: {unmeasurable.unmeasurable}"
         else:
             try:
-                return _Model(cut, job_of(cut), carrier_program(graph))
+                return _Model(cut, job_of(cut), whole_network(graph))
             except ProgramError as error:
                 reason = str(error)
         return _Model(cut, job_of(cut), None, reason)
@@ -262,7 +261,7 @@ class Tracing:
                 raise TraceError(_loss(worker))
 
         if instruments.profiler and model.layers is not None:
-            load(model.layers.program)
+            load(Program(model.layers[0]))
         else:
             load_whole(model.job, self.order.execution, load)
 

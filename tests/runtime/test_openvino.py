@@ -18,13 +18,14 @@ import pytest
 from dlbricks_tui.bricks.carriers import carrier_of
 from dlbricks_tui.bricks.decomposition import decompose
 from dlbricks_tui.bricks.identity import brick_of
-from dlbricks_tui.bricks.programs import CarrierProgram, carrier_program, file_program, model_program, sequence_program
+from dlbricks_tui.bricks.programs import file_program, model_program, sequence_program
 from dlbricks_tui.folders import SAMPLE_MODELS
 from dlbricks_tui.models.errors import FusionRefusedError
 from dlbricks_tui.models.graph import Layer, LayerGraph, Level, Shape
 from dlbricks_tui.models.kinds import Kind
 from dlbricks_tui.models.library import Library, ModelSource, source_of
 from dlbricks_tui.models.loading import Loader
+from dlbricks_tui.models.networks import whole_network
 from dlbricks_tui.runtime import protocol
 from dlbricks_tui.runtime.errors import FrameworkMissingError, WorkerRefusedError
 from dlbricks_tui.runtime.inside import openvino_models
@@ -78,15 +79,16 @@ def form(kind: str, kernel: str, read: list[str], layout: str, dtype: str) -> st
     return f"{kind} {kernel} {' '.join(read)} -> {layout} {dtype}"
 
 
-def executed_forms(worker: Worker, program: CarrierProgram) -> dict[int, list[str]]:
+def executed_forms(worker: Worker, graph: LayerGraph) -> dict[int, list[str]]:
     """Return what OpenVINO executes for each layer of a network, except conversions of layouts."""
-    nodes = json.loads(worker.ask(protocol.Fuse(program.program.network), SECONDS).symbol)
+    network, owners = whole_network(graph)
+    nodes = json.loads(worker.ask(protocol.Fuse(network), SECONDS).symbol)
     found: dict[int, list[str]] = defaultdict(list)
     for it in nodes:
         read = ["plain" if place is None else nodes[place]["layout"] for place in it["reads"]]
         if it["numbers"]:
             made = form(it["kind"], it["kernel"], read, it["layout"], it["dtype"])
-            found[program.owners[it["numbers"][0]]].append(made)
+            found[owners[it["numbers"][0]]].append(made)
     return {layer: sorted(forms) for layer, forms in found.items()}
 
 
@@ -96,7 +98,7 @@ def test_a_carrier_executes_the_kernels_and_layouts_of_its_model(graph: LayerGra
     assert carrier is not None
     layers = [layer for layer in carrier.graph.layers if layer.op != "openvino.Reorder"]
     expected = {layer.index: stored_forms(layer) for layer in layers}
-    assert executed_forms(openvino_worker, carrier_program(carrier.graph)) == expected
+    assert executed_forms(openvino_worker, carrier.graph) == expected
     bricks, carried = ({brick_of(it, (layer.index,)).key for layer in it.layers} for it in (graph, carrier.graph))
     assert bricks == carried
 
@@ -104,14 +106,14 @@ def test_a_carrier_executes_the_kernels_and_layouts_of_its_model(graph: LayerGra
 def test_the_profiler_times_all_executed_nodes_of_a_carrier(graph: LayerGraph, openvino_worker: Worker) -> None:
     carrier = carrier_of(graph)
     assert carrier is not None
-    program = carrier_program(carrier.graph)
-    openvino_worker.ask(protocol.Load("carrier", program.program), SECONDS)
+    network, owners = whole_network(carrier.graph)
+    openvino_worker.ask(protocol.Load("carrier", protocol.Program(network)), SECONDS)
     profile = openvino_worker.ask(protocol.Profile("carrier", 1, 2), SECONDS)
-    counted = Counter(program.owners[node] for node in profile.nodes if node in program.owners)
+    counted = Counter(owners[node] for node in profile.nodes if node in owners)
     for layer in carrier.graph.layers:
         assert counted[layer.index] >= sum(not it.startswith(PASSING) for it in stored_forms(layer)), layer.name
     assert all(duration > 0 for row in profile.durations_ns for duration in row)
-    strangers = [node for node in profile.nodes if node not in program.owners]
+    strangers = [node for node in profile.nodes if node not in owners]
     assert len(strangers) <= 2 * (not carrier.is_whole), "conversions where the carrier begins and ends"
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy
 import pytest
 
-from dlbricks_tui.bricks.programs import carrier_program
+from dlbricks_tui.bricks.programs import model_program
 from dlbricks_tui.language.architecture import WeightPrecision
 from dlbricks_tui.language.decoder import Step, decoder
 from dlbricks_tui.language.end_to_end import MODEL_FILE
@@ -109,10 +109,10 @@ def test_attention_is_one_operator_and_products_unpack_their_weights(openvino: A
 def carrier(openvino: Any, step: Step) -> Any:
     """Return the carrier of a step, ready to run."""
     found = decoder(LLAMA, WeightPrecision.INT4, step, TRAITS["openvino"])
-    program = carrier_program(found.graph).program
-    names = list(program.network.inputs)
+    network = model_program(found.graph).network
+    names = list(network.inputs)
     in_place = {names[given]: place for given, place in found.in_place.items()}
-    return OpenVino(openvino).bind(replace(program.network, in_place=in_place, distinct=True))
+    return OpenVino(openvino).bind(replace(network, in_place=in_place, distinct=True))
 
 
 def cached(bound: Any) -> int:
