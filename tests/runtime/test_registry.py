@@ -202,8 +202,6 @@ def test_models_of_each_format_have_a_default_runtime(registry: Registry, monkey
     with pytest.raises(RegistryError, match="choose models of one format"):
         registry.runtime_for(())
     only(monkeypatch)
-    with pytest.raises(RegistryError, match="no runtime here runs MXNet models: pip install mxnet, on Python"):
-        registry.runtime_for({Format.MXNET})
     with pytest.raises(RegistryError, match="no runtime here runs ONNX models: pip install onnxruntime"):
         registry.runtime_for({Format.ONNX})
 
@@ -221,14 +219,6 @@ def test_the_name_of_a_framework_stands_for_its_first_runtime(
         registry.find("onnxruntime")
     registry.remove("mxnet")
     assert registry.find("mxnet") == registry.default()
-
-
-@pytest.mark.openvino
-def test_two_frameworks_of_one_format_are_two_runtimes_and_the_usual_one_comes_first(registry: Registry) -> None:
-    found = registry.find(OPENVINO.own_runtime)
-    assert (found.traits, found.version) == (OPENVINO, metadata.version("openvino"))
-    assert registry.runtime_for({Format.ONNX}).traits is ONNX_RUNTIME
-    assert registry.one_of_each_format(found)[Format.ONNX] == found
 
 
 @pytest.mark.openvino
