@@ -182,7 +182,7 @@ def _read_models(data: DataFolder, cache: Path) -> None:
             library = Library(SAMPLE_MODELS, data.path, form)
             runtimes = {**registry.one_of_each_format(), form: runtime}
             with closing(Frameworks(runtimes, cache, data.log / "recording.log")) as frameworks:
-                loader = frameworks.loader()
+                loader = frameworks.loader
                 usual = registry.preferred_for(tuple(Format))
                 for name in MODELS if runtime == usual else MEASURED:
                     (source,) = library.find(name)

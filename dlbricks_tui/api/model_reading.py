@@ -144,7 +144,7 @@ class ModelReader:
         with self._lock:
             known = self._read.get(_key(spec))
             try:
-                graph = known or self._loaded(spec, self._workers_for(spec).loader_from_cache())
+                graph = known or self._loaded(spec, self._workers_for(spec).loader_from_cache)
             except ModelError:
                 return None
             return decompose(graph, spec.cutting, self._cache)
@@ -164,7 +164,7 @@ class ModelReader:
     def add_model(self, path: Path) -> ModelSource:
         """Add a file to the library; refuse one that is not a model."""
         with self._lock:
-            self._workers(Precision.F32).loader_from_cache().refuse_no_model(source_of(path))
+            self._workers(Precision.F32).loader_from_cache.refuse_no_model(source_of(path))
         return self.library.add_model(path)
 
     def close(self) -> None:
@@ -208,7 +208,7 @@ class ModelReader:
         key = _key(spec)
         found = self._read.get(key)
         if found is None:
-            found = self._read[key] = self._loaded(spec, self._workers_for(spec).loader())
+            found = self._read[key] = self._loaded(spec, self._workers_for(spec).loader)
             if len(self._read) > MOST_KEPT:
                 self._read.popitem(last=False)
         self._read.move_to_end(key)

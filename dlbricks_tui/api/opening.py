@@ -234,14 +234,14 @@ class ModelLoaders(ExitStack):
         if runtime not in self._loaders:
             taken = self.usual if runtime is None else {**self.usual, runtime.traits.format: runtime}
             opened = self.enter_context(closing(frameworks.Frameworks(taken, *self._how)))
-            self._loaders[runtime] = opened.loader()
+            self._loaders[runtime] = opened.loader
         return self._loaders[runtime]
 
 
 def loader_from_cache(data: DataFolder) -> Loader:
     """Return a loader that starts no framework; it refuses models that need one."""
     runtimes = Registry(data.path).one_of_each_format()
-    return frameworks.Frameworks(runtimes, data.cache, data.log / "framework.log").loader_from_cache()
+    return frameworks.Frameworks(runtimes, data.cache, data.log / "framework.log").loader_from_cache
 
 
 def load_all(

@@ -23,7 +23,6 @@ from dlbricks_tui.runtime.variant import Precision
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
-    from types import TracebackType
 
     from dlbricks_tui.runtime.process import Worker
     from dlbricks_tui.runtime.protocol import Held, Network, Reply, Request, Tensor
@@ -61,7 +60,6 @@ class WorkerFramework:
         self._log = log
         self._program = program
         self._may_start = may_start
-        self._open = ExitStack()
         self._worker: Worker | None = None
         self._interrupted = False
         # The message of the first failure to find the framework.
@@ -70,10 +68,9 @@ class WorkerFramework:
     def __enter__(self) -> WorkerFramework:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._open.close()
+    def __exit__(self, *_: object) -> None:
+        if self._worker is not None:
+            self._worker.end()
 
     def interrupt(self) -> None:
         """Kill the worker from another thread, so that the thread that waits for its answer gets an error."""
@@ -197,7 +194,7 @@ class WorkerFramework:
             )
         try:
             if self._worker is None or self._worker.pid is None:
-                self._worker = self._open.enter_context(self._worker_of(runtime))
+                self._worker = self._worker_of(runtime).__enter__()
             return self._worker.ask(question, most_seconds)
         except FrameworkMissingError as missing:
             self._missing = str(missing)
@@ -237,7 +234,8 @@ class Frameworks:
         """
         self._workers = {form: WorkerFramework(runtime, log, tell=tell) for form, runtime in runtimes.items()}
         resting = {form: WorkerFramework(runtime, log, may_start=False) for form, runtime in runtimes.items()}
-        self._loader, self._loader_from_cache = (
+        # They ask the frameworks for everything not in the cache, or raise NotInCacheError.
+        self.loader, self.loader_from_cache = (
             Loader(cache, them[Format.MXNET], them.get(Format.ONNX), memory, most_bytes)
             for them in (self._workers, resting)
         )
@@ -246,14 +244,6 @@ class Frameworks:
     def identities(self) -> tuple[str, ...]:
         """The frameworks with their versions and the settings that change what they fuse."""
         return tuple(worker.identity for worker in self._workers.values())
-
-    def loader(self) -> Loader:
-        """Return a loader that asks the frameworks for everything not in the cache."""
-        return self._loader
-
-    def loader_from_cache(self) -> Loader:
-        """Return a loader that starts no framework and raises NotInCacheError for everything not in the cache."""
-        return self._loader_from_cache
 
     def retry_missing(self) -> None:
         """Try again after a framework was missing."""
