@@ -6,6 +6,7 @@ import signal
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from datetime import datetime, timedelta, timezone
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -29,6 +30,7 @@ from dlbricks_tui.fleet.request import (
     OrderFound,
     ResultStored,
 )
+from dlbricks_tui.fleet.results import FleetResults
 from dlbricks_tui.fleet.workload import FleetPart, FleetWorkload
 from dlbricks_tui.folders import SAMPLE_MODELS
 from dlbricks_tui.jobs.events import Event
@@ -417,6 +419,16 @@ def test_a_host_that_lacks_something_or_reports_nonsense_gets_no_work(crowd: Fle
     assert row.state is state
     assert reason in row.message
     assert not crowd.engine.hosts[name].tasks
+
+
+def test_a_host_whose_clock_is_ahead_may_send_a_result_again(tmp_path: Path, small_workload: FleetWorkload) -> None:
+    jobs = small_workload.parts[0].jobs
+    ahead = (datetime.now(timezone.utc) + timedelta(minutes=5)).isoformat(timespec="microseconds")
+    sent = honest("one").result(next(iter(jobs)).brick, when=ahead)
+    with ResultsDatabase(tmp_path) as store:
+        store.add(honest("one").result("f" * 64))
+        results = FleetResults(store, "fleet", ())
+        assert results.keep("one", [sent], jobs) == results.keep("one", [sent], jobs)
 
 
 def test_a_full_disk_at_home_ends_in_a_line_and_the_run_goes_on_later(
