@@ -507,7 +507,7 @@ def test_a_fleet_run_whose_time_budget_was_spent_can_be_resumed(
     assert fleet.folder.is_complete and fleet.has_everything_once()
 
 
-def test_pauses_do_not_spend_a_time_budget(
+def test_a_pause_spends_no_time_budget_also_if_the_host_goes_away_in_it(
     tmp_path: Path, workload: FleetWorkload, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("dlbricks_tui.fleet.driver.TASK_SECONDS", 5.0)
@@ -516,7 +516,8 @@ def test_pauses_do_not_spend_a_time_budget(
     request = replace(request, run=replace(request.run, time_budget_seconds=60.0))
     fleet.folder = create_fleet(request, fleet.site.data)
     pause, unpause = (partial(fleet.folder.command_host, "one", what) for what in ("pause", "resume"))
-    fleet.at_step({1: pause, 400: unpause})
+    lose, return_again = (partial(it, "one") for it in (fleet.engine.lose, fleet.engine.bring_back))
+    fleet.at_step({1: pause, 300: lose, 301: return_again, 400: unpause})
     assert fleet.drive().state is State.FINISHED
     assert fleet.has_everything_once()
 
