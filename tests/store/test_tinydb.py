@@ -299,6 +299,8 @@ def test_a_changed_definition_gets_another_uuid_and_what_is_no_record_is_refused
         database.table("systems").update({"cores": 64})
         with pytest.raises(StoreError, match="of table measurements is not a record of dlbricks: it lacks 'when'"):
             database.table("measurements").insert({"note": "mine"})
+        with pytest.raises(StoreError, match="which another document has"):
+            database.table("measurements").insert_multiple([fields_of(measurement(uuid="a" * 32))] * 2)
         assert len(database.table("measurements")) == 3
     with ResultsDatabase(filled) as store:
         assert store.records(System) == [system(cores=64)]
