@@ -89,7 +89,7 @@ def test_a_deleted_record_stays_deleted_until_it_is_added_again(tmp_path: Path) 
 
 def test_deleted_records_come_back_as_they_were_even_after_compactions(tmp_path: Path) -> None:
     with ResultsDatabase(tmp_path) as store:
-        store.add(measurement(1.0), measurement(2.0, context="other"))
+        store.add(measurement(1.0), measurement(2.0, context="other", when="2999-01-01T00:00:00.000000+00:00"))
         before = store.select(order=OLDEST_FIRST)
         expected = [before.result(position) for position in range(2)]
         for compactions in (0, 2):
@@ -98,6 +98,8 @@ def test_deleted_records_come_back_as_they_were_even_after_compactions(tmp_path:
                 store.compact()
             assert store.restore(before) == 2
             assert store.restore(before) == 0
+            # It stays as it was stored.
+            assert len(store.from_the_future) == 1
     with ResultsDatabase(tmp_path) as store:
         after = store.select(order=OLDEST_FIRST)
         assert [after.result(position) for position in range(2)] == expected
