@@ -5,6 +5,7 @@ import os
 import random
 import signal
 import subprocess
+import sys
 import time
 from collections.abc import Callable
 from dataclasses import replace
@@ -36,7 +37,7 @@ from dlbricks_tui.store.records import (
 from dlbricks_tui.store.selections import OLDEST_FIRST, by_id
 from dlbricks_tui.store.verification import verify
 from tests.soak import TOLD
-from tests.store.processes import Acknowledged, keep_killing, run_python, start_writer
+from tests.store.processes import Acknowledged, run_python, start_writer
 from tests.store.samples import (
     brick,
     counts,
@@ -223,7 +224,39 @@ def test_a_date_from_the_future_is_that_of_the_record_before_until_it_is_correct
 
 
 def test_kills_at_random_moments_lose_no_acknowledged_result(tmp_path: Path) -> None:
-    keep_killing(tmp_path, 3)
+    chance, acknowledged = random.Random(3), Acknowledged()
+    for _ in range(3):
+        with start_writer(tmp_path, "churn") as writer:
+            output = cast(IO[bytes], writer.stdout)
+            # Killed after its first result at the earliest.
+            head = output.readline() + output.readline()
+            assert b"+" in head
+            time.sleep(chance.uniform(0, 0.1))
+            writer.kill()
+            acknowledged.take(head + output.read())
+        acknowledged.check(tmp_path)
+    # A line that was torn is named, and it is all that is ever lost.
+    reasons = [it.reason for it in verify(tmp_path).damage]
+    assert all("checksum" in it or "a line that dlbricks writes" in it for it in reasons)
+
+
+@pytest.mark.skipif(sys.platform == "darwin", reason="macOS has another call for it")
+def test_a_result_and_the_name_of_its_file_are_on_the_disk_before_it_is_acknowledged(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    flushed: list[tuple[int, int]] = []
+
+    def fsync(file: int) -> None:
+        found = os.fstat(file)
+        flushed.append((found.st_ino, found.st_size))
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    with ResultsDatabase(tmp_path) as store:
+        for _ in range(2):
+            store.add(measurement())
+            journal = (tmp_path / "journal-0.jsonl").stat()
+            assert (journal.st_ino, journal.st_size) in flushed
+        assert tmp_path.stat().st_ino in dict(flushed)
 
 
 def test_two_writers_at_once_lose_nothing(tmp_path: Path) -> None:
