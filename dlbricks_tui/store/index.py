@@ -198,7 +198,7 @@ class Index:
         # The dates without those in the future, once they are needed.
         self._past = np.zeros(0, np.int64)
         # The origins of the records that an import has announced and that come next, by their UUIDs.
-        self._announced: dict[str, int] = {}
+        self.announced: dict[str, int] = {}
 
     def column(self, name: str) -> Column:
         """Return a view of a column, without rows that are added later.
@@ -295,11 +295,11 @@ class Index:
         about |= {"part": part, "offset": offset, "length": length}
         if before is not None:
             about[ORIGIN_COLUMN] = self._columns[ORIGIN_COLUMN][before]
-        if table in TABLES and (announced := self._announced.pop(document["uuid"], None)) is not None:
+        if table in TABLES and (announced := self.announced.pop(document["uuid"], None)) is not None:
             about[ORIGIN_COLUMN] = announced
         elif table != "bricks":
             # The write of the import was torn: this document is of another one.
-            self._announced.clear()
+            self.announced.clear()
         for name, value in {**values, **about}.items():
             self._columns[name][row] = value
         if before is not None:
@@ -312,8 +312,8 @@ class Index:
             for uuid in document["records"]:
                 if (imported := self.row_of_uuid(uuid)) is not None:
                     self._columns[ORIGIN_COLUMN][imported] = code
-                else:
-                    self._announced[uuid] = code
+                elif before is None:
+                    self.announced[uuid] = code
 
     def remove(self, table: str, document_id: int) -> None:
         """Remove a document."""
