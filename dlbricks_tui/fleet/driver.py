@@ -215,8 +215,8 @@ class Driver:
     def _take(self, event: News) -> None:
         host = self._host(event.host)
         match event:
-            case HostJoined(fault=fault):
-                self._joined(host, fault)
+            case HostJoined():
+                self._joined(host)
             case HostAnswered(task="", text=text, error=error):
                 self._reported(host, text, error)
             case HostLeft(is_gone=is_gone):
@@ -227,15 +227,11 @@ class Driver:
                 state = FleetHostState.LOST if host.pools else FleetHostState.CONNECTING
                 self._change(host, FleetHostState.REFUSED if is_final else state, reason)
 
-    def _joined(self, host: HostWork, fault: str) -> None:
+    def _joined(self, host: HostWork) -> None:
         host.is_there = True
-        if host.is_over:
-            return
-        if fault:
-            self._change(host, FleetHostState.REFUSED, fault)
-            return
-        self._resume_task_before(host)
-        self.calls.report(host.name)
+        if not host.is_over:
+            self._resume_task_before(host)
+            self.calls.report(host.name)
 
     def _resume_task_before(self, host: HostWork) -> None:
         """Let the run of an earlier task go on, which may be paused. The next task waits for it."""
