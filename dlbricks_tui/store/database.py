@@ -161,7 +161,8 @@ class ResultsDatabase(TinyDB):
         if filters:
             return records.one_per_run().sorted_by(parsed_orders(order))
         length, before, found = self._everything or (-1, records, records)
-        if length != self.generation.index.rows or not records.has_rows_of(before):
+        is_same = before.generation is records.generation and np.array_equal(before.rows, records.rows)
+        if length != self.generation.index.rows or not is_same:
             found = records.one_per_run()
             self._everything = self.generation.index.rows, records, found
         return found.sorted_by(parsed_orders(order))
