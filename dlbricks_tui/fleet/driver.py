@@ -30,6 +30,7 @@ from dlbricks_tui.fleet.folder import FleetControl, FleetFolder, HostAdded, Host
 from dlbricks_tui.fleet.messages import HostMessage, HostReport, ResultFound, TaskProgress
 from dlbricks_tui.fleet.pools import (
     TASK_SECONDS,
+    WORKING,
     BrickPool,
     CurrentTask,
     HostWork,
@@ -321,15 +322,17 @@ class Driver:
         host.is_there = host.is_there and not is_gone
         host.ask_after = self.clock() + _SECONDS_TO_ASK_AGAIN
         if host.current is not None:
-            # One of the bricks may be the cause: the next task has half as many.
-            host.most_bricks = max(1, len(host.current.task.bricks) // 2)
             host.task_before = host.current.task.id
+        if host.state not in WORKING:
+            self._forget_task(host)
         ended = host.end_task()
         if not host.is_over:
             # One that never gets as far as its report is given up, too.
             state = FleetHostState.LOST if host.pools or not is_gone else FleetHostState.CONNECTING
             self._change(host, state, "its connection ended")
         if ended is not None:
+            # One of the bricks may be the cause: the next task has half as many.
+            host.most_bricks = max(1, len(ended.task.bricks) // 2)
             self._tell_failed(ended.pool, host, ended.pool.lose(host.name))
             self._wake(ended.pool)
 

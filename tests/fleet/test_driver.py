@@ -213,6 +213,20 @@ def test_a_brick_that_takes_its_host_away_is_given_up(fleet_of: FleetOf, small_w
     assert len(fleet.measured()) == fleet.bricks - 1
 
 
+def test_a_brick_is_no_cause_of_the_loss_of_a_paused_host(fleet_of: FleetOf) -> None:
+    fleet = fleet_of(honest("one"))
+    engine, command = fleet.engine, partial(fleet.folder.command_host, "one")
+
+    def pause() -> None:
+        engine.hosts["one"].is_paused = True
+        command("pause")
+
+    once = pause, partial(engine.lose, "one"), partial(engine.bring_back, "one"), partial(command, "resume")
+    fleet.at_step(dict(enumerate(once * 10)))
+    assert fleet.drive().bricks.failed == 0
+    assert fleet.has_everything_once()
+
+
 def test_a_brick_without_a_result_is_asked_for_twice(fleet_of: FleetOf, small_workload: FleetWorkload) -> None:
     lacking = min(key.brick for key in small_workload.parts[0].jobs)
     fleet = fleet_of(honest("one", unknown=frozenset([lacking])))
