@@ -208,19 +208,27 @@ def test_an_empty_store_can_be_compacted(tmp_path: Path) -> None:
     assert names(tmp_path) == {"results-1.json", "journal-1.jsonl", "results-2.json"}
 
 
-def test_a_date_from_the_future_is_that_of_the_record_before_until_it_is_corrected(tmp_path: Path) -> None:
-    first, second = "2026-11-20T08:00:00.000000+00:00", "2026-11-21T08:00:00.000000+00:00"
-    ahead = measurement(when="2999-01-01T00:00:00.000000+00:00")
+@pytest.mark.parametrize("compacting", [False, True])
+def test_a_date_from_the_future_is_that_of_the_record_before_until_it_is_corrected(
+    tmp_path: Path, compacting: bool
+) -> None:
+    first, second, ahead, far_ahead = (f"{year}-11-20T08:00:00.000000+00:00" for year in (2024, 2025, 2998, 2999))
+    added = [measurement(when=when) for when in (first, far_ahead, second, ahead)]
+    found = [replace(it, when=when) for it, when in zip(added, (first, first, second, second), strict=True)]
     with ResultsDatabase(tmp_path) as store:
-        store.add(measurement(when=first), ahead, measurement(when=second))
+        store.add(*added)
+        if compacting:
+            store.compact()
         store.refresh()
-        assert store.from_the_future == [ahead.when]
-        assert store.select(order=OLDEST_FIRST).values("when") == [first, first, second]
-        assert [it.when for it in store.records(Measurement)] == [first, first, second]
-        assert [store.correct_dates(), store.correct_dates()] == [1, 0]
+        assert store.from_the_future == [far_ahead, ahead]
+        listed = store.select(order=OLDEST_FIRST)
+        assert listed.values("id") == [it.uuid for it in added]
+        assert listed.values("when") == [it.when for it in listed] == [it.when for it in found]
+        assert store.records(Measurement) == found
+        assert [store.correct_dates(), store.correct_dates()] == [2, 0]
     with ResultsDatabase(tmp_path) as store:
         assert not store.from_the_future
-        assert store.records(Measurement)[1] == replace(ahead, when=first)
+        assert store.records(Measurement) == found
 
 
 def test_kills_at_random_moments_lose_no_acknowledged_result(tmp_path: Path) -> None:
