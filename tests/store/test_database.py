@@ -9,6 +9,7 @@ import sys
 import time
 from collections.abc import Callable
 from dataclasses import replace
+from datetime import datetime, timezone
 from pathlib import Path
 from typing import IO, Any, cast
 
@@ -16,6 +17,7 @@ import pytest
 import tinydb
 
 from dlbricks_tui.runtime.variant import stated_threads
+from dlbricks_tui.store import index
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.documents import TABLES, StoreBusyError, StoreError
 from dlbricks_tui.store.exchange import export_all, import_file, read_export
@@ -229,6 +231,26 @@ def test_a_date_from_the_future_is_that_of_the_record_before_until_it_is_correct
     with ResultsDatabase(tmp_path) as store:
         assert not store.from_the_future
         assert store.records(Measurement) == found
+
+
+def test_a_date_from_the_future_follows_deletions_and_the_clock(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, second, ahead, _ = whens = [f"{year}-11-20T08:00:00.000000+00:00" for year in (2024, 2025, 2998, 2999)]
+    with ResultsDatabase(tmp_path) as store:
+        store.add(*(measurement(when=when) for when in whens))
+        listed = store.select(order=OLDEST_FIRST)
+        assert listed.values("when") == [first, second, second, second]
+        store.delete(listed.values("id")[1:2])
+        assert store.select(order=OLDEST_FIRST).values("when") == [first, first, first]
+
+        class Later(datetime):
+            @classmethod
+            def now(cls, tz: object = None) -> "Later":
+                return cls(2999, 1, 1, tzinfo=timezone.utc)
+
+        monkeypatch.setattr(index, "datetime", Later)
+        assert store.select(order=OLDEST_FIRST).values("when") == [first, ahead, ahead]
 
 
 def test_kills_at_random_moments_lose_no_acknowledged_result(tmp_path: Path) -> None:
