@@ -21,7 +21,7 @@ from dlbricks_tui.models.graph import LayerGraph
 from dlbricks_tui.models.library import ModelSource
 from dlbricks_tui.runtime.runtime import MOST_THREADS, Runtime
 from dlbricks_tui.runtime.variant import remarks_on, stated_precision, stated_threads
-from dlbricks_tui.scenarios.kinds import ScenarioKind
+from dlbricks_tui.scenarios.kinds import AskedScenario, ScenarioKind
 from dlbricks_tui.scenarios.predicting import (
     BrickSamples,
     CurvePoint,
@@ -48,7 +48,7 @@ from dlbricks_tui.scenarios.scenario import (
     fewest_queries,
     usual_percentile,
 )
-from dlbricks_tui.settings.loads import BATCHES, BOUND, INSTANCES, PERCENTILE, RATE, AskedScenario
+from dlbricks_tui.settings.loads import BATCHES, BOUND, INSTANCES, PERCENTILE, RATE
 from dlbricks_tui.settings.setting import require_allowed
 from dlbricks_tui.store.records import LoadTest
 from dlbricks_tui.store.selections import by_id, equal

@@ -11,8 +11,9 @@ from dlbricks_tui.models.graph import Numbers, Shape
 from dlbricks_tui.runtime.runtime import TUNING_PREFIXES
 from dlbricks_tui.runtime.traits import TRAITS
 from dlbricks_tui.runtime.variant import AskedVariants, InstructionSet, Precision, Variant
+from dlbricks_tui.scenarios.kinds import AskedScenario
 from dlbricks_tui.settings.cutting import CUTTING, LEVEL
-from dlbricks_tui.settings.loads import ARRIVAL, BATCHES, SERVING, AskedScenario
+from dlbricks_tui.settings.loads import ARRIVAL, BATCHES, SERVING
 from dlbricks_tui.settings.measuring import END_TO_END, ENOUGH, METHOD, HowMeasured
 from dlbricks_tui.settings.setting import Setting, ValueKind, flag, one_of, several
 from dlbricks_tui.settings.variant import EXECUTION, PRECISION, THREADS

@@ -30,6 +30,7 @@ from dlbricks_tui.fleet.folder import FleetControl, FleetFolder, HostAdded, Host
 from dlbricks_tui.fleet.messages import HostMessage, HostReport, ResultFound, TaskProgress
 from dlbricks_tui.fleet.pools import (
     TASK_SECONDS,
+    WORKING,
     BrickPool,
     CurrentTask,
     HostWork,
@@ -215,8 +216,8 @@ class Driver:
     def _take(self, event: News) -> None:
         host = self._host(event.host)
         match event:
-            case HostJoined(fault=fault):
-                self._joined(host, fault)
+            case HostJoined():
+                self._joined(host)
             case HostAnswered(task="", text=text, error=error):
                 self._reported(host, text, error)
             case HostLeft(is_gone=is_gone):
@@ -227,15 +228,11 @@ class Driver:
                 state = FleetHostState.LOST if host.pools else FleetHostState.CONNECTING
                 self._change(host, FleetHostState.REFUSED if is_final else state, reason)
 
-    def _joined(self, host: HostWork, fault: str) -> None:
+    def _joined(self, host: HostWork) -> None:
         host.is_there = True
-        if host.is_over:
-            return
-        if fault:
-            self._change(host, FleetHostState.REFUSED, fault)
-            return
-        self._resume_task_before(host)
-        self.calls.report(host.name)
+        if not host.is_over:
+            self._resume_task_before(host)
+            self.calls.report(host.name)
 
     def _resume_task_before(self, host: HostWork) -> None:
         """Let the run of an earlier task go on, which may be paused. The next task waits for it."""
@@ -302,7 +299,7 @@ class Driver:
         if not error:
             with self._distrusting(host):
                 (ended,) = read_messages(host.meter, [text], TaskProgress)
-        current = host.end_task(self.clock())
+        current = host.end_task()
         if current is None:
             return
         is_finished = ended is not None and ended.state == "finished"
@@ -325,15 +322,17 @@ class Driver:
         host.is_there = host.is_there and not is_gone
         host.ask_after = self.clock() + _SECONDS_TO_ASK_AGAIN
         if host.current is not None:
-            # One of the bricks may be the cause: the next task has half as many.
-            host.most_bricks = max(1, len(host.current.task.bricks) // 2)
             host.task_before = host.current.task.id
-        ended = host.end_task(self.clock())
+        if host.state not in WORKING:
+            self._forget_task(host)
+        ended = host.end_task()
         if not host.is_over:
             # One that never gets as far as its report is given up, too.
             state = FleetHostState.LOST if host.pools or not is_gone else FleetHostState.CONNECTING
             self._change(host, state, "its connection ended")
         if ended is not None:
+            # One of the bricks may be the cause: the next task has half as many.
+            host.most_bricks = max(1, len(ended.task.bricks) // 2)
             self._tell_failed(ended.pool, host, ended.pool.lose(host.name))
             self._wake(ended.pool)
 
@@ -347,7 +346,7 @@ class Driver:
             self._forget_task(host)
 
     def _forget_task(self, host: HostWork) -> None:
-        current = host.end_task(self.clock())
+        current = host.end_task()
         if current is not None:
             current.pool.hand_back(host.name, is_complete=False)
             self._wake(current.pool)
@@ -397,10 +396,8 @@ class Driver:
         """Change and tell the state of a host."""
         if (state, message) != (host.state, host.message):
             if state is not host.state:
-                if host.current is not None and host.state in (FleetHostState.WAITING, FleetHostState.PAUSED):
-                    # As in a run, waiting for other work and pauses spend no time budget.
-                    host.current.began += self.clock() - host.since
-                host.since = self.clock()
+                now = self.clock()
+                host.worked_before, host.since = host.seconds_worked(now), now
             host.state, host.message = state, message
             self._tell_of(host)
 
@@ -457,8 +454,7 @@ class Driver:
     def _budget_left(self, host: HostWork) -> float | None:
         """Return the seconds left of the time budget of a host; None without one."""
         budget = self.request.run.time_budget_seconds
-        now = self.clock() - host.current.began if host.current else 0.0
-        return None if budget is None else max(0.0, budget - host.spent_seconds - now)
+        return None if budget is None else max(0.0, budget - host.seconds_worked(self.clock()))
 
     def _give(
         self, host: HostWork, pool: BrickPool, jobs: Sequence[Job], seconds_left: float | None, *, is_probe: bool
@@ -468,7 +464,7 @@ class Driver:
         pool.take(host.name, [job.key for job in jobs])
         levels = {job.key.brick: job.graph.level for job in jobs}
         host.meter.bricks += len(levels)
-        host.current = CurrentTask(task, pool, levels, is_probe, self.clock())
+        host.current = CurrentTask(task, pool, levels, is_probe)
         # A driver that resumes the fleet run ends what its predecessor has left behind.
         self.tell(TaskGiven(host=host.name, task=task.id))
         self.calls.carry_out(host.name, task, holding(pool, jobs))

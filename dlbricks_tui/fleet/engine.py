@@ -50,10 +50,9 @@ HEARTBEAT_SECONDS = 10.0
 
 @dataclass(frozen=True, slots=True)
 class HostJoined:
-    """A host is there; `fault` says why it can get no tasks, if it cannot."""
+    """A host is there."""
 
     host: str
-    fault: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +65,7 @@ class HostLeft:
 
 @dataclass(frozen=True, slots=True)
 class HostUnreachable:
-    """A host cannot be reached, for this reason. It is tried again later, unless that is final."""
+    """A host cannot be reached or used, for this reason. It is tried again later, unless that is final."""
 
     host: str
     reason: str
@@ -281,7 +280,8 @@ class Engine:
         new = {host: found[host] for host in found if host not in self._workers}
         for host, (address, worker) in new.items():
             self._workers[host] = address
-            self.events.put(HostJoined(host, fault_of(worker)))
+            fault = fault_of(worker)
+            self.events.put(HostUnreachable(host, fault, is_final=True) if fault else HostJoined(host))
         for nanny in (False, True):
             if calm_there := [address for address, worker in new.values() if worker.get("nanny") or not nanny]:
                 self._run_there(calm, workers=calm_there, nanny=nanny)

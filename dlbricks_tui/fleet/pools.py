@@ -33,6 +33,8 @@ _MOST_TIMES_ASKED = 2
 _MOST_LOSSES = 2
 # A host in one of these states gets no more work in this fleet run.
 FINAL = frozenset(FleetHostState(name) for name in ("done", "cancelled", "refused", "distrusted", "failed"))
+# The states that spend a time budget: as in a run, pauses and waiting for other work do not.
+WORKING = frozenset({FleetHostState.PROBING, FleetHostState.MEASURING})
 
 
 class BrickPool:
@@ -248,7 +250,6 @@ class CurrentTask:
     pool: BrickPool
     levels: Mapping[str, Level]
     is_probe: bool
-    began: float
     progress: TaskProgress | None = None
     # True once the host has returned a result or a failure of a brick.
     has_results: bool = False
@@ -278,7 +279,8 @@ class HostWork:
     most_bricks: int | None = None
     # Tasks that failed one after another without a result.
     failures: int = 0
-    spent_seconds: float = 0.0
+    # The time for which it has worked before it came into its state.
+    worked_before: float = 0.0
     disturbed_rounds: int = 0
     disturbed_seconds: float = 0.0
     # What was told of it.
@@ -323,14 +325,16 @@ class HostWork:
             disturbed_seconds=self.disturbed_seconds + (now.disturbed_seconds if now else 0.0),
         )
 
-    def end_task(self, now: float) -> CurrentTask | None:
+    def seconds_worked(self, now: float) -> float:
+        """Return the time for which it has worked until now."""
+        return self.worked_before + (now - self.since if self.state in WORKING else 0.0)
+
+    def end_task(self) -> CurrentTask | None:
         """Forget the current task, and return it."""
         ended, self.current = self.current, None
-        if ended is not None:
-            self.spent_seconds += now - ended.began
-            if ended.progress is not None:
-                self.disturbed_rounds += ended.progress.disturbed_rounds
-                self.disturbed_seconds += ended.progress.disturbed_seconds
+        if ended is not None and ended.progress is not None:
+            self.disturbed_rounds += ended.progress.disturbed_rounds
+            self.disturbed_seconds += ended.progress.disturbed_seconds
         return ended
 
 

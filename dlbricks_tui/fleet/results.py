@@ -209,7 +209,7 @@ class FleetResults:
         ImpossibleError if a result has the UUID of one of another system.
         """
         forms = {job.key.brick: job.canonical for job in jobs.values()}
-        index, record_of = self._store.generation.index, self._store.generation.record
+        generation = self._store.generation
         kept: list[Record] = []
         measured: dict[JobKey, list[Statistics]] = {}
         failed: dict[JobKey, str] = {}
@@ -221,8 +221,9 @@ class FleetResults:
             if isinstance(record, Failure):
                 failed[key] = f"{record.reason}: {record.message}" if record.message else record.reason
             else:
-                row = index.row_of_uuid(record.uuid)
-                known = None if row is None else record_of(row)
+                row = generation.index.row_of_uuid(record.uuid)
+                # As it was sent: a host's clock may be ahead.
+                known = None if row is None else generation.stored_record(row)
                 if known is not None and not (
                     isinstance(known, Measurement) and replace(known, run=record.run) == record
                 ):

@@ -1,5 +1,6 @@
-"""The kinds of scenarios and the most users, apart from the simulation: every command loads them with its settings."""
+"""What is asked of scenarios, apart from the simulation: every command loads it with its settings."""
 
+from dataclasses import dataclass
 from enum import Enum
 
 # More users than any search tries.
@@ -17,3 +18,20 @@ class ScenarioKind(str, Enum):
     SERVER = "server"
     # All samples are there from the start.
     OFFLINE = "offline"
+
+
+@dataclass(frozen=True, kw_only=True)
+class AskedScenario:
+    """How requests arrive and are served, beside the sizes of their batches."""
+
+    kind: ScenarioKind
+    # Of the latencies, in percent, such as 99; None: that of MLPerf.
+    percentile: float | None = None
+    # The bound of that percentile; a server needs one unless it has a rate.
+    bound_ms: float | None = None
+    # Requests per second of a server; None: the highest rate within the bound.
+    rate: float | None = None
+    # Copies of the model that serve at the same time, each in a worker with its own threads.
+    instances: int = 1
+    # MLPerf's durations in place of the fewest queries that decide.
+    full: bool = False

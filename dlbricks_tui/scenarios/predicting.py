@@ -333,12 +333,7 @@ class Simulation:
         arrivals = self.schedule / rates[..., np.newaxis]
         if self.sizes != (1,) or self.instances > 1:
             return _served_in_batches(arrivals, self.service, self.sizes, self.instances, self.wake_up_ms)
-        if self.wake_up_ms:
-            return _served_with_wake_ups(arrivals, self.service[0], self.wake_up_ms)
-        # The instance works without a pause since the last request that found it idle.
-        worked = np.cumsum(self.service[0], axis=-1)
-        found: Numbers = worked + np.maximum.accumulate(arrivals - (worked - self.service[0]), axis=-1) - arrivals
-        return found
+        return _served_alone(arrivals, self.service[0], self.wake_up_ms)
 
     def highest_rates(self, bound_ms: float, slower_allowed: int) -> Numbers:
         """Return for each test the highest rate, per millisecond, at which so few requests exceed the bound.
@@ -362,7 +357,7 @@ class Simulation:
         return np.where(slow_alone <= slower_allowed, lowest, 0.0)
 
 
-def _served_with_wake_ups(arrivals: Numbers, service: Numbers, wake_up_ms: float) -> Numbers:
+def _served_alone(arrivals: Numbers, service: Numbers, wake_up_ms: float) -> Numbers:
     """Return latencies of one instance that serves each request alone, which takes longer after a pause."""
     # All tests at all rates are at the same request, so memory is read in order.
     due, taking = (np.ascontiguousarray(np.moveaxis(times, -1, 0)) for times in (arrivals, service))

@@ -12,7 +12,7 @@ from dlbricks_tui.jobs.events import Event, event_kinds
 from dlbricks_tui.jobs.kinds import JobKind
 from dlbricks_tui.models.graph import Numbers, Shape
 from dlbricks_tui.models.library import ModelSource
-from dlbricks_tui.scenarios.kinds import ScenarioKind
+from dlbricks_tui.scenarios.kinds import AskedScenario, ScenarioKind
 from dlbricks_tui.store.records import LoadTest
 from dlbricks_tui.store.statistics import unpack_latencies
 
@@ -41,22 +41,12 @@ _LEAST_SECONDS = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Scenario:
+class Scenario(AskedScenario):
     """How requests arrive, and how the system serves them."""
 
-    kind: ScenarioKind
-    # Of the latencies, in percent, such as 99.
-    percentile: float
-    # The bound of that percentile; a server needs one unless it has a rate.
-    bound_ms: float | None = None
-    # Requests per second of a server; None: the highest rate within the bound is sought.
-    rate: float | None = None
+    percentile: float = field()
     # A server batches waiting requests up to the largest; offline, each size is tried and the best one counts.
     batch_sizes: tuple[int, ...] = (1,)
-    # Copies of the model that serve at the same time, each in a worker with its own threads.
-    instances: int = 1
-    # MLPerf's durations in place of the fewest queries that decide.
-    full: bool = False
 
     @property
     def seeks_rate(self) -> bool:

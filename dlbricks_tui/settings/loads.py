@@ -1,6 +1,6 @@
 """The settings of a scenario: how requests arrive, and how they are served."""
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import Enum
 
 from dlbricks_tui.language.architecture import WeightPrecision
@@ -129,17 +129,3 @@ TOKENS = (USERS, PROMPT, GENERATE, FIRST_TOKEN, PER_TOKEN, THINK)
 # How requests arrive, and how they are served beside their batches.
 ARRIVAL = (KIND, PERCENTILE, BOUND, RATE)
 SERVING = (INSTANCES, FULL)
-
-
-@dataclass(frozen=True, kw_only=True)
-class AskedScenario:
-    """How requests arrive and are served, beside the sizes of their batches."""
-
-    kind: ScenarioKind
-    # None: that of MLPerf.
-    percentile: float | None = None
-    bound_ms: float | None = None
-    # Requests per second of a server; None: the highest rate within the bound.
-    rate: float | None = None
-    instances: int = 1
-    full: bool = False

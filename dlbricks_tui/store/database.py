@@ -161,7 +161,8 @@ class ResultsDatabase(TinyDB):
         if filters:
             return records.one_per_run().sorted_by(parsed_orders(order))
         length, before, found = self._everything or (-1, records, records)
-        if length != self.generation.index.rows or not records.has_rows_of(before):
+        is_same = before.generation is records.generation and np.array_equal(before.rows, records.rows)
+        if length != self.generation.index.rows or not is_same:
             found = records.one_per_run()
             self._everything = self.generation.index.rows, records, found
         return found.sorted_by(parsed_orders(order))
@@ -313,16 +314,16 @@ class ResultsDatabase(TinyDB):
         return len(rows)
 
     def restore(self, deleted: Selection) -> int:
-        """Store deleted results again and return how many; damaged ones are left out.
+        """Store the records of deleted results again and return how many; damaged ones are left out.
 
         A deletion only marks a record. Its generation keeps its files open, even over a compaction.
         """
         known = {uuid: Source(it.file, it.signer) for it in self.records(Import) for uuid in it.records}
         found: dict[Source | None, list[Record]] = {}
-        for position, origin in enumerate(deleted.values(ORIGIN_COLUMN)):
+        for row, uuid, origin in zip(deleted.rows.tolist(), *map(deleted.values, ("id", ORIGIN_COLUMN)), strict=True):
             with suppress(DamagedResultError):
-                record = deleted.result(position)
-                source = None if origin == OWN else known.get(record.uuid, Source("", signer_of(origin)))
+                record = deleted.generation.stored_record(row)
+                source = None if origin == OWN else known.get(uuid, Source("", signer_of(origin)))
                 found.setdefault(source, []).append(record)
         return sum(self.add_imported(records, source) for source, records in found.items())
 
@@ -338,7 +339,7 @@ class ResultsDatabase(TinyDB):
             entries = []
             for it in unnumbered:
                 with suppress(DamagedResultError):
-                    (record,) = numbered([generation.record(it.row)], [systems[it.system]])
+                    (record,) = numbered([generation.stored_record(it.row)], [systems[it.system]])
                     entries.append(JournalEntry(EntryKind.PUT, *generation.key(it.row), fields_of(record)))
             self.storage.append(entries)
             left = self._by_default()

@@ -210,8 +210,11 @@ class Generation:
         return b"".join(os.pread(file, damage.length, damage.offset) for file in files)
 
     def save_index(self, worth_saving: int = 1) -> None:
-        """Save the index if it has at least `worth_saving` more lines than the saved one."""
-        if self._unsaved >= worth_saving:
+        """Save the index if it has at least `worth_saving` more lines than the saved one.
+
+        Not in the middle of an import: it would not say of the lines that follow that they are imported.
+        """
+        if self._unsaved >= worth_saving and not self.index.announced:
             coverage = [IndexedPart(it.path.name, it.covered, it.lines, it.size, it.modified_ns) for it in self._parts]
             save_index(self.folder, self.index, coverage, self.damage)
             self._unsaved = 0
@@ -279,7 +282,11 @@ class Generation:
                 self.damage.append(Damage(part.path.name, line.number, line.offset, len(line.text), str(error)))
             part.covered, part.lines = line.end, line.number
             ended = line.text == END
-        if part.path.suffix == ".json" and not ended:
+        if part.path.suffix != ".json":
+            return
+        # It has what was imported before: records that are missing there were deleted.
+        self.index.announced.clear()
+        if not ended:
             there = f"{part.documents} of {part.promised}" if part.promised else str(part.documents)
             why = f"is cut off ({there} documents come before it)"
             self.damage.append(Damage(part.path.name, part.lines + 1, part.covered, part.size - part.covered, why))

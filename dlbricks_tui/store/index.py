@@ -195,10 +195,10 @@ class Index:
         self._rows_of: dict[tuple[str, ...], Rows] = {}
         self._ids, self._uuids, self._bricks = _Finder(), _Finder(), _Finder()
         self._latest = int(self.stored("when").max(initial=0))
-        # The dates without those in the future, once they are needed.
-        self._past = np.zeros(0, np.int64)
+        # The dates without those in the future, and when the next of these is one no more; 0 after a change.
+        self._past, self._past_until = np.zeros(0, np.int64), 0
         # The origins of the records that an import has announced and that come next, by their UUIDs.
-        self._announced: dict[str, int] = {}
+        self.announced: dict[str, int] = {}
 
     def column(self, name: str) -> Column:
         """Return a view of a column, without rows that are added later.
@@ -284,7 +284,7 @@ class Index:
         values = _values_of(table, document, self.vocabularies) if table in TABLES else {}
         before = self.row_of(table, document_id)
         known = self._existing(table)
-        self._rows_of.clear()
+        self._note_change()
         row = self.rows
         if row == len(self._columns["table"]):
             for name, column in self._columns.items():
@@ -295,11 +295,11 @@ class Index:
         about |= {"part": part, "offset": offset, "length": length}
         if before is not None:
             about[ORIGIN_COLUMN] = self._columns[ORIGIN_COLUMN][before]
-        if table in TABLES and (announced := self._announced.pop(document["uuid"], None)) is not None:
+        if table in TABLES and (announced := self.announced.pop(document["uuid"], None)) is not None:
             about[ORIGIN_COLUMN] = announced
         elif table != "bricks":
             # The write of the import was torn: this document is of another one.
-            self._announced.clear()
+            self.announced.clear()
         for name, value in {**values, **about}.items():
             self._columns[name][row] = value
         if before is not None:
@@ -312,8 +312,8 @@ class Index:
             for uuid in document["records"]:
                 if (imported := self.row_of_uuid(uuid)) is not None:
                     self._columns[ORIGIN_COLUMN][imported] = code
-                else:
-                    self._announced[uuid] = code
+                elif before is None:
+                    self.announced[uuid] = code
 
     def remove(self, table: str, document_id: int) -> None:
         """Remove a document."""
@@ -325,7 +325,7 @@ class Index:
         """Remove all documents of a table."""
         known = self._existing(table)
         self._columns["alive"][self.rows_of(table)] = False
-        self._rows_of.clear()
+        self._note_change()
         known.last_id = 0
 
     def drop(self, table: str) -> None:
@@ -336,7 +336,7 @@ class Index:
     def forget(self, row: int) -> None:
         """Mark a row as removed."""
         self._columns["alive"][row] = False
-        self._rows_of.clear()
+        self._note_change()
 
     def trust(self, rows: Rows) -> NDArray[np.int64]:
         """Return a number for each row; records with a higher number count before those with a lower one."""
@@ -349,8 +349,9 @@ class Index:
         return [OWN, *self.vocabularies[ORIGIN_COLUMN].texts[1:]]
 
     def _dates_until(self, now: int) -> Column:
-        if len(self._past) != self.rows:
+        if now >= self._past_until:
             self._past = self.stored("when").copy()
+            self._past_until = int(np.min(self._past[self._past > now]))
             for table in self.known_tables:
                 # The documents of a table are in the order in which they were stored, also after a compaction.
                 rows = self.rows_of(table)
@@ -361,6 +362,10 @@ class Index:
                     # Records stored before the first credible date are dated just before the earliest one.
                     self._past[rows] = np.where(known, dates, np.where(before, before, np.min(dates[known]) - 1))
         return self._past
+
+    def _note_change(self) -> None:
+        self._rows_of.clear()
+        self._past_until = 0
 
     def _existing(self, table: str) -> KnownTable:
         known = self.known_tables.setdefault(table, KnownTable(len(self.known_tables)))

@@ -92,10 +92,6 @@ class Selection(Sequence[Summary]):
         """Return other rows of the same results."""
         return replace(self, rows=rows)
 
-    def has_rows_of(self, other: "Selection") -> bool:
-        """True if both select the same rows, in the same order."""
-        return self.generation is other.generation and np.array_equal(self.rows, other.rows)
-
     def matching(self, query: QueryInstance) -> "Selection":
         """Return the selected results that match a query, in the same order."""
         return self.of_rows(matching_rows(query, ResultFields(self.generation, self.rows)))

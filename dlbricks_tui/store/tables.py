@@ -199,13 +199,15 @@ class IndexedTable(Table):
     def _store(self, entries: Iterable[JournalEntry]) -> None:
         """Make changes durably; from then on the table exists, if only without documents."""
         index = self.storage.generation.index
-        checked = [self._checked(entry) for entry in entries]
+        # The numbers of the changed documents, by their UUIDs.
+        changed: dict[str, int] = {}
+        checked = [self._checked(entry, changed) for entry in entries]
         if not checked and self.name not in index.tables:
             checked.append(JournalEntry(EntryKind.CLEAR, self.name))
         self.storage.append(checked)
         self._last_id = index.last_id(self.name)
 
-    def _checked(self, entry: JournalEntry) -> JournalEntry:
+    def _checked(self, entry: JournalEntry, changed: dict[str, int]) -> JournalEntry:
         """Return a change as it is stored; refuse what is no record in a table of dlbricks."""
         if self.name not in TABLES or entry.document is None:
             return entry
@@ -214,7 +216,9 @@ class IndexedTable(Table):
             document = fields_of(record_of(self.name, {"uuid": new_uuid(), **entry.document}))
         except BrokenDocumentError as error:
             raise StoreError(f"{refused} {error}") from error
-        row = self.storage.generation.index.row_of_uuid(document["uuid"])
-        if row is not None and row != self.storage.generation.index.row_of(self.name, entry.doc_id):
-            raise StoreError(f"{refused} has the uuid {document['uuid']}, which another document has")
+        index, uuid = self.storage.generation.index, document["uuid"]
+        row = index.row_of_uuid(uuid)
+        is_of_another = row is not None and row != index.row_of(self.name, entry.doc_id)
+        if is_of_another or changed.setdefault(uuid, entry.doc_id) != entry.doc_id:
+            raise StoreError(f"{refused} has the uuid {uuid}, which another document has")
         return entry._replace(document=document)

@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dlbricks_tui.config.config import CONFIGURED, ConfigError, Sources, change, changed, statements
-from dlbricks_tui.settings.setting import plain
+from dlbricks_tui.config.config import ConfigError, Sources, change, changed, statements
 
 
 def sources(folder: Path, text: str, command_line: Sequence[str] = (), **environment: str) -> Sources:
@@ -122,13 +121,6 @@ def test_an_unreadable_file_is_reported(tmp_path: Path) -> None:
         Sources(tmp_path / "latin.toml", {}).read()
     with pytest.raises(ConfigError, match="cannot be read: it is a directory"):
         Sources(tmp_path, {}).read()
-
-
-def test_offered_and_default_values_are_allowed() -> None:
-    for setting in CONFIGURED:
-        for value in {setting.default, *setting.kind.offered} - {None}:
-            assert setting.kind.checked(value) == setting.kind.checked(plain(value)) == value
-            assert setting.kind.read(setting.kind.text(value)) == value
 
 
 MINE = """\

@@ -6,6 +6,7 @@ import signal
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from datetime import datetime, timedelta, timezone
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -29,6 +30,7 @@ from dlbricks_tui.fleet.request import (
     OrderFound,
     ResultStored,
 )
+from dlbricks_tui.fleet.results import FleetResults
 from dlbricks_tui.fleet.workload import FleetPart, FleetWorkload
 from dlbricks_tui.folders import SAMPLE_MODELS
 from dlbricks_tui.jobs.events import Event
@@ -81,12 +83,14 @@ def in_parts(workload: FleetWorkload) -> FleetWorkload:
 class Fleet:
     """A fleet run in a data folder, its hosts, and the events so far."""
 
-    def __init__(self, path: Path, workload: FleetWorkload, *hosts: FakeHost, **changes: Any) -> None:
+    def __init__(
+        self, path: Path, workload: FleetWorkload, *hosts: FakeHost, seconds: float | None = None, **changes: Any
+    ) -> None:
         path.mkdir(exist_ok=True)
         self.workload, self.engine, self.site = workload, FakeEngine(hosts), Site(path / "data")
         self.events: list[Event] = []
         self.watch: Callable[[Event], None] = lambda _: None
-        run = self.site.request(*MODELS, method=Method.INSIDE)
+        run = replace(self.site.request(*MODELS, method=Method.INSIDE), time_budget_seconds=seconds)
         names = tuple(HostEntry(name=host.name) for host in hosts)
         request = FleetRequest(run=run, hosts=names, probe_seconds=0.0)
         self.folder = create_fleet(replace(request, **changes), self.site.data)
@@ -139,6 +143,12 @@ FleetOf = Callable[..., Fleet]
 def fleet_of(tmp_path: Path, small_workload: FleetWorkload) -> FleetOf:
     """Return a function that makes the fleet run of a model with hosts."""
     return partial(Fleet, tmp_path, small_workload)
+
+
+@pytest.fixture
+def short_tasks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let tasks end after five seconds, so that hosts get several."""
+    monkeypatch.setattr("dlbricks_tui.fleet.driver.TASK_SECONDS", 5.0)
 
 
 def honest(name: str, **changes: Any) -> FakeHost:
@@ -201,6 +211,20 @@ def test_a_brick_that_takes_its_host_away_is_given_up(fleet_of: FleetOf, small_w
     assert "went away" in failed.reason
     assert state.bricks.failed == 1
     assert len(fleet.measured()) == fleet.bricks - 1
+
+
+def test_a_brick_is_no_cause_of_the_loss_of_a_paused_host(fleet_of: FleetOf) -> None:
+    fleet = fleet_of(honest("one"))
+    engine, command = fleet.engine, partial(fleet.folder.command_host, "one")
+
+    def pause() -> None:
+        engine.hosts["one"].is_paused = True
+        command("pause")
+
+    once = pause, partial(engine.lose, "one"), partial(engine.bring_back, "one"), partial(command, "resume")
+    fleet.at_step(dict(enumerate(once * 10)))
+    assert fleet.drive().bricks.failed == 0
+    assert fleet.has_everything_once()
 
 
 def test_a_brick_without_a_result_is_asked_for_twice(fleet_of: FleetOf, small_workload: FleetWorkload) -> None:
@@ -419,6 +443,16 @@ def test_a_host_that_lacks_something_or_reports_nonsense_gets_no_work(crowd: Fle
     assert not crowd.engine.hosts[name].tasks
 
 
+def test_a_host_whose_clock_is_ahead_may_send_a_result_again(tmp_path: Path, small_workload: FleetWorkload) -> None:
+    jobs = small_workload.parts[0].jobs
+    ahead = (datetime.now(timezone.utc) + timedelta(minutes=5)).isoformat(timespec="microseconds")
+    sent = honest("one").result(next(iter(jobs)).brick, when=ahead)
+    with ResultsDatabase(tmp_path) as store:
+        store.add(honest("one").result("f" * 64))
+        results = FleetResults(store, "fleet", ())
+        assert results.keep("one", [sent], jobs) == results.keep("one", [sent], jobs)
+
+
 def test_a_full_disk_at_home_ends_in_a_line_and_the_run_goes_on_later(
     fleet_of: FleetOf, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -471,48 +505,31 @@ def test_a_host_that_goes_away_before_each_report_is_given_up(
     assert "did not join within 10 minutes" in fleet.progress.hosts["one"].message
 
 
-def test_a_time_budget_is_that_of_each_host(fleet_of: FleetOf) -> None:
-    fleet = fleet_of(honest("one"))
-    request = read_fleet_request(fleet.folder.request_file)
-    request = replace(request, run=replace(request.run, time_budget_seconds=2.0))
-    fleet.folder = create_fleet(request, fleet.site.data)
+@pytest.mark.usefixtures("short_tasks")
+def test_a_fleet_run_whose_time_budget_was_spent_can_be_resumed(tmp_path: Path, workload: FleetWorkload) -> None:
+    fleet = Fleet(tmp_path, workload, honest("one"), seconds=1.0)
     assert fleet.drive().state is State.FINISHED
-    assert fleet.engine.hosts["one"].tasks[0].request.time_budget_seconds == 2.0
-
-
-def test_a_fleet_run_whose_time_budget_was_spent_can_be_resumed(
-    tmp_path: Path, workload: FleetWorkload, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("dlbricks_tui.fleet.driver.TASK_SECONDS", 5.0)
-    fleet = Fleet(tmp_path, workload, honest("one"))
-    request = read_fleet_request(fleet.folder.request_file)
-    request = replace(request, run=replace(request.run, time_budget_seconds=1.0))
-    fleet.folder = create_fleet(request, fleet.site.data)
-    assert fleet.drive().state is State.FINISHED
+    assert fleet.engine.hosts["one"].tasks[0].request.time_budget_seconds == 1.0
     assert fleet.progress.hosts["one"].message == "its time budget is spent"
     assert not fleet.folder.is_complete
     fleet.drive()
     assert fleet.folder.is_complete and fleet.has_everything_once()
 
 
-def test_pauses_do_not_spend_a_time_budget(
-    tmp_path: Path, workload: FleetWorkload, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.usefixtures("short_tasks")
+def test_a_pause_spends_no_time_budget_also_if_the_host_goes_away_in_it(
+    tmp_path: Path, workload: FleetWorkload
 ) -> None:
-    monkeypatch.setattr("dlbricks_tui.fleet.driver.TASK_SECONDS", 5.0)
-    fleet = Fleet(tmp_path, workload, honest("one"))
-    request = read_fleet_request(fleet.folder.request_file)
-    request = replace(request, run=replace(request.run, time_budget_seconds=60.0))
-    fleet.folder = create_fleet(request, fleet.site.data)
+    fleet = Fleet(tmp_path, workload, honest("one"), seconds=60.0)
     pause, unpause = (partial(fleet.folder.command_host, "one", what) for what in ("pause", "resume"))
-    fleet.at_step({1: pause, 400: unpause})
+    lose, return_again = (partial(it, "one") for it in (fleet.engine.lose, fleet.engine.bring_back))
+    fleet.at_step({1: pause, 300: lose, 301: return_again, 400: unpause})
     assert fleet.drive().state is State.FINISHED
     assert fleet.has_everything_once()
 
 
-def test_a_host_is_probed_before_it_measures_the_rest(
-    tmp_path: Path, workload: FleetWorkload, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("dlbricks_tui.fleet.driver.TASK_SECONDS", 5.0)
+@pytest.mark.usefixtures("short_tasks")
+def test_a_host_is_probed_before_it_measures_the_rest(tmp_path: Path, workload: FleetWorkload) -> None:
     fleet = Fleet(tmp_path, workload, honest("one"), probe_seconds=14.0)
     assert fleet.drive().state is State.FINISHED
     first, second, *_ = fleet.engine.hosts["one"].tasks

@@ -180,7 +180,7 @@ def test_a_host_that_dies_loses_its_task_once_and_is_found_again(
     assert capfd.readouterr() == ("", "")
 
 
-def test_a_worker_that_may_run_several_tasks_at_once_joins_with_a_fault() -> None:
+def test_a_worker_that_may_run_several_tasks_at_once_is_refused() -> None:
     assert fault_of({"name": "right", "nthreads": 1}) == ""
     assert "runs up to 8 tasks at once" in fault_of({"name": "wide", "nthreads": 8})
     assert fault_of({"nthreads": "\x1b[2J"}).isprintable()

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from dlbricks_tui.estimate.knowledge import Latency
@@ -288,15 +288,18 @@ def test_the_best_of_the_newest_batch_sizes_counts_offline() -> None:
     assert (found.batch_size, found.per_second) == (4, 204.6)
 
 
-def served(arrivals: Sequence[float], service: Numbers, sizes: Sequence[int], instances: int) -> list[float]:
+def served(
+    arrivals: Sequence[float], service: Numbers, sizes: Sequence[int], instances: int, wake_up_ms: float
+) -> list[float]:
     """The latencies of a queue, simulated request by request."""
-    free, latencies, first = [0.0] * instances, [], 0
+    free, latencies, first = [-math.inf] * instances, [], 0
     while first < len(arrivals):
         instance = free.index(min(free))
         start = max(free[instance], arrivals[first])
         waiting = sum(arrival <= start for arrival in arrivals[first:])
         size = max((it for it in sizes if it <= waiting), default=min(sizes))
-        free[instance] = start + float(service[list(sizes).index(size), first])
+        wake_up = wake_up_ms * (1.0 - math.exp((free[instance] - start) / 12.0))
+        free[instance] = start + float(service[list(sizes).index(size), first]) + wake_up
         taken = arrivals[first : first + size]
         latencies += [free[instance] - arrival for arrival in taken]
         first += len(taken)
@@ -309,18 +312,21 @@ def served(arrivals: Sequence[float], service: Numbers, sizes: Sequence[int], in
     st.sampled_from([(1,), (1, 2), (1, 2, 4), (1, 2, 4, 6), (2,)]),
     st.integers(1, 3),
     st.floats(0.5, 2.0),
+    st.sampled_from([0.0, 0.5]),
 )
+# One instance that serves each request alone, before, in and after pauses.
+@example([0.0, 0.5, 5.0, 5.0, 0.1], [1.0] * 25, (1,), 1, 1.0, 0.5)
 def test_many_tests_at_once_are_served_like_each_by_itself(
-    gaps: list[float], times: list[float], sizes: tuple[int, ...], instances: int, rate: float
+    gaps: list[float], times: list[float], sizes: tuple[int, ...], instances: int, rate: float, wake_up_ms: float
 ) -> None:
     schedule = np.cumsum(gaps)
     drawn = np.array(times[: len(gaps)])
     # Two tests, the second with a host of half the speed.
     service = np.stack([np.stack([drawn, 2 * drawn]) * size**0.5 for size in sizes])
     rates = np.array([[rate, rate], [2 * rate, rate / 2]])
-    found = Simulation(schedule, service, sizes, instances).latencies(rates)
+    found = Simulation(schedule, service, sizes, instances, wake_up_ms).latencies(rates)
     for row, test in ((0, 0), (0, 1), (1, 0), (1, 1)):
-        alone = served((schedule / rates[row, test]).tolist(), service[:, test], sizes, instances)
+        alone = served((schedule / rates[row, test]).tolist(), service[:, test], sizes, instances, wake_up_ms)
         assert found[row, test] == pytest.approx(alone)
 
 
@@ -340,20 +346,6 @@ def test_a_queue_with_constant_service_waits_as_the_formula_says(load: float) ->
     schedule = poisson(100, 4000)
     waiting = load / (2 * (1 - load))
     assert mean_latency(schedule, load, np.ones(schedule.shape)) == pytest.approx(1 + waiting, rel=0.05)
-
-
-@given(st.integers(0, 1000), st.floats(0.05, 3.0))
-def test_each_wake_up_depends_on_the_pause_before_it(seed: int, rate: float) -> None:
-    service, rates = np.random.default_rng(seed).uniform(0.5, 1.5, (1, 2, 40)), np.array([[rate, rate], [9.0, 0.01]])
-    arrivals, expected = poisson(2, 40, seed) / rates[..., np.newaxis], np.empty((2, 2, 40))
-    for place in np.ndindex(2, 2):
-        end = -math.inf
-        for request, due in enumerate(arrivals[place]):
-            pause = max(0.0, due - end)
-            end = max(due, end) + service[0, place[1], request] + 0.5 * (1.0 - math.exp(-pause / 12.0))
-            expected[place[0], place[1], request] = end - due
-    found = Simulation(poisson(2, 40, seed), service, wake_up_ms=0.5).latencies(rates)
-    assert found == pytest.approx(expected)
 
 
 @given(st.integers(0, 1000), st.floats(0.05, 3.0), st.floats(1.0, 2.0), st.integers(1, 3))

@@ -32,6 +32,7 @@ from dlbricks_tui.settings.setting import (
     number,
     one_of,
     options_in_words,
+    plain,
     require_allowed,
     several,
     share,
@@ -54,7 +55,8 @@ def test_declarations_are_whole_and_those_of_the_config_file_have_names_of_their
         assert setting.about and not setting.about.endswith(".")
         assert setting.kind.allowed
         for value in {*setting.kind.offered, setting.default} - {None}:
-            assert setting.kind.accepts(value), setting.option
+            assert setting.kind.checked(value) == setting.kind.checked(plain(value)) == value, setting.option
+            assert setting.kind.read(setting.kind.text(value)) == value, setting.option
         assert setting.default is None or setting.usual != "usual" or setting.config or setting.kind.is_flag
     names = [it.config for it in {id(it): it for it in DECLARED}.values() if it.config]
     assert len(names) == len(set(names)) == 12

@@ -295,7 +295,7 @@ def lines(content: bytes) -> Callable[[Path], object]:
     return lambda path: path.write_bytes(content)
 
 
-# `tests/store/test_importing.py` has more that no file may hold.
+# `tests/store/test_exchange.py` has more that no file may hold.
 HOSTILE: dict[str, tuple[Callable[[Path], object], str]] = {
     "this host as another machine": (records(to_document(ELSEWHERE)), "processor 'Another CPU' instead of"),
     "a known system as another machine": (

@@ -2,7 +2,6 @@
 
 import gzip
 import io
-import os
 import re
 import stat
 import zipfile
@@ -29,8 +28,8 @@ from dlbricks_tui.share.onnx_network import onnx_network
 from dlbricks_tui.share.suite_files import Manifest, SuiteBrick, open_suite, sha256, write_suite
 from tests.models.onnx_models import small
 from tests.models.table_framework import TableFramework
+from tests.share.trio import GIBIBYTE, grown, piped
 
-GIBIBYTE = 1 << 30
 Change = Callable[[ModelProto], object]
 
 
@@ -357,12 +356,6 @@ def updated(name: str, content: bytes) -> Callable[[Path], object]:
     return lambda path: rewritten(path, lambda files: files.update({name: content}))
 
 
-def holed(path: Path) -> None:
-    with path.open("r+b") as file:
-        # A hole in the file, so that no disk is filled.
-        file.truncate(1 << 40)
-
-
 def commented(path: Path) -> None:
     with zipfile.ZipFile(path, "a") as archive:
         archive.comment = b"unobtainium"
@@ -371,11 +364,6 @@ def commented(path: Path) -> None:
 def doubled_name(path: Path) -> None:
     with zipfile.ZipFile(path, "a") as archive:
         archive.writestr("suite.json", b"{}")
-
-
-def piped(path: Path) -> None:
-    path.unlink()
-    os.mkfifo(path)
 
 
 def linked(path: Path) -> None:
@@ -402,7 +390,7 @@ ZIPS: Mapping[str, tuple[Callable[[Path], object], str]] = {
         patched(b"PK\5\6", 12, (200 << 20).to_bytes(4, "little")),
         "list of contents of 209,715,200 bytes",
     ),
-    "a huge file": (holed, "holds more than 256 MiB"),
+    "a huge file": (grown, "holds more than 256 MiB"),
     "a comment": (commented, "another one than ours"),
     "something behind it": (lambda path: path.write_bytes(path.read_bytes() + b"more"), "another one than ours"),
     "a pipe": (piped, "not a folder"),

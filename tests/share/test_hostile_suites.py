@@ -19,7 +19,7 @@ from dlbricks_tui.share.mxnet_excerpts import MXNetReader
 from dlbricks_tui.share.results_file import read_results
 from dlbricks_tui.share.suite_files import SuiteFolder, network_name, read_manifest, sha256
 from tests.models.table_framework import TableFramework
-from tests.share.trio import GIBIBYTE, Trio
+from tests.share.trio import GIBIBYTE, Trio, grown, piped
 
 Document = dict[str, Any]
 HEAD = {"format": "dlbricks-suite", "schema": 2, "precision": "f32", "frameworks": ["mxnet"]}
@@ -80,17 +80,6 @@ def test_a_link_to_the_outside_is_refused(trio: Trio) -> None:
     assert "link" in refusal(trio)
 
 
-def piped(path: Path) -> None:
-    path.unlink()
-    os.mkfifo(path)
-
-
-def grown(path: Path) -> None:
-    with path.open("r+b") as file:
-        # A hole in the file, so that no disk is filled.
-        file.truncate(1 << 40)
-
-
 @pytest.mark.parametrize(
     ("change", "expected"),
     [
@@ -113,8 +102,7 @@ def test_a_gzip_bomb_is_not_unpacked(trio: Trio) -> None:
 
 
 def test_a_huge_manifest_is_refused_before_it_is_read(trio: Trio) -> None:
-    with (trio.suite / "suite.json").open("r+b") as file:
-        file.truncate((32 << 20) + 1)
+    os.truncate(trio.suite / "suite.json", (32 << 20) + 1)
     assert "33,554,433 bytes, and at most 33,554,432 are allowed" in refusal(trio)
 
 

@@ -1,5 +1,6 @@
 """The owner of private models, the vendor of a machine, and the files that they exchange."""
 
+import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -119,3 +120,14 @@ class Trio:
     def _site(self, who: str) -> Site:
         (self.path / who).mkdir(exist_ok=True)
         return Site(self.path / who, FAKE_WORKER)
+
+
+def piped(path: Path) -> None:
+    """Put a pipe in the place of a file."""
+    path.unlink()
+    os.mkfifo(path)
+
+
+def grown(path: Path) -> None:
+    """Let a file have a tebibyte: a hole, so that no disk is filled."""
+    os.truncate(path, 1 << 40)

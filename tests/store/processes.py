@@ -2,14 +2,11 @@
 
 import ctypes
 import os
-import random
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 from dlbricks_tui.store.database import ResultsDatabase
-from dlbricks_tui.store.verification import verify
 
 ROOT = Path(__file__).parents[2]
 
@@ -33,16 +30,6 @@ def run_python(code: str, *arguments: str) -> subprocess.CompletedProcess[str]:
         text=True,
         preexec_fn=_obey_permissions if os.getuid() == 0 and sys.platform == "linux" else None,
     )
-
-
-def kill_at_a_random_moment(folder: Path, chance: random.Random) -> bytes:
-    """Kill a writer at a random moment, and return what it has acknowledged."""
-    with start_writer(folder, "churn") as writer:
-        assert writer.stdout is not None
-        acknowledged = writer.stdout.readline()
-        time.sleep(chance.uniform(0, 0.1))
-        writer.kill()
-        return acknowledged + writer.stdout.read()
 
 
 class Acknowledged:
@@ -72,18 +59,6 @@ class Acknowledged:
         assert self.there <= stored
         self.there |= stored - self.perhaps_deleted
         self.perhaps_deleted &= stored
-
-
-def keep_killing(folder: Path, times: int) -> int:
-    """Kill writers of a store again and again, and return the number of acknowledged results: none may be lost."""
-    chance, acknowledged = random.Random(times), Acknowledged()
-    for _ in range(times):
-        acknowledged.take(kill_at_a_random_moment(folder, chance))
-        acknowledged.check(folder)
-    found = verify(folder)
-    # A line that was torn is named, and it is all that is ever lost.
-    assert all("checksum" in each.reason or "a line that dlbricks writes" in each.reason for each in found.damage)
-    return len(acknowledged.there)
 
 
 def _obey_permissions() -> None:

@@ -5,9 +5,11 @@ import os
 import random
 import signal
 import subprocess
+import sys
 import time
 from collections.abc import Callable
 from dataclasses import replace
+from datetime import datetime, timezone
 from pathlib import Path
 from typing import IO, Any, cast
 
@@ -15,6 +17,7 @@ import pytest
 import tinydb
 
 from dlbricks_tui.runtime.variant import stated_threads
+from dlbricks_tui.store import index
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.documents import TABLES, StoreBusyError, StoreError
 from dlbricks_tui.store.exchange import export_all, import_file, read_export
@@ -36,7 +39,7 @@ from dlbricks_tui.store.records import (
 from dlbricks_tui.store.selections import OLDEST_FIRST, by_id
 from dlbricks_tui.store.verification import verify
 from tests.soak import TOLD
-from tests.store.processes import Acknowledged, keep_killing, run_python, start_writer
+from tests.store.processes import Acknowledged, run_python, start_writer
 from tests.store.samples import (
     brick,
     counts,
@@ -89,7 +92,7 @@ def test_a_deleted_record_stays_deleted_until_it_is_added_again(tmp_path: Path) 
 
 def test_deleted_records_come_back_as_they_were_even_after_compactions(tmp_path: Path) -> None:
     with ResultsDatabase(tmp_path) as store:
-        store.add(measurement(1.0), measurement(2.0, context="other"))
+        store.add(measurement(1.0), measurement(2.0, context="other", when="2999-01-01T00:00:00.000000+00:00"))
         before = store.select(order=OLDEST_FIRST)
         expected = [before.result(position) for position in range(2)]
         for compactions in (0, 2):
@@ -98,6 +101,8 @@ def test_deleted_records_come_back_as_they_were_even_after_compactions(tmp_path:
                 store.compact()
             assert store.restore(before) == 2
             assert store.restore(before) == 0
+            # It stays as it was stored.
+            assert len(store.from_the_future) == 1
     with ResultsDatabase(tmp_path) as store:
         after = store.select(order=OLDEST_FIRST)
         assert [after.result(position) for position in range(2)] == expected
@@ -205,23 +210,83 @@ def test_an_empty_store_can_be_compacted(tmp_path: Path) -> None:
     assert names(tmp_path) == {"results-1.json", "journal-1.jsonl", "results-2.json"}
 
 
-def test_a_date_from_the_future_is_that_of_the_record_before_until_it_is_corrected(tmp_path: Path) -> None:
-    first, second = "2026-11-20T08:00:00.000000+00:00", "2026-11-21T08:00:00.000000+00:00"
-    ahead = measurement(when="2999-01-01T00:00:00.000000+00:00")
+@pytest.mark.parametrize("compacting", [False, True])
+def test_a_date_from_the_future_is_that_of_the_record_before_until_it_is_corrected(
+    tmp_path: Path, compacting: bool
+) -> None:
+    first, second, ahead, far_ahead = (f"{year}-11-20T08:00:00.000000+00:00" for year in (2024, 2025, 2998, 2999))
+    added = [measurement(when=when) for when in (first, far_ahead, second, ahead)]
+    found = [replace(it, when=when) for it, when in zip(added, (first, first, second, second), strict=True)]
     with ResultsDatabase(tmp_path) as store:
-        store.add(measurement(when=first), ahead, measurement(when=second))
+        store.add(*added)
+        if compacting:
+            store.compact()
         store.refresh()
-        assert store.from_the_future == [ahead.when]
-        assert store.select(order=OLDEST_FIRST).values("when") == [first, first, second]
-        assert [it.when for it in store.records(Measurement)] == [first, first, second]
-        assert [store.correct_dates(), store.correct_dates()] == [1, 0]
+        assert store.from_the_future == [far_ahead, ahead]
+        listed = store.select(order=OLDEST_FIRST)
+        assert listed.values("id") == [it.uuid for it in added]
+        assert listed.values("when") == [it.when for it in listed] == [it.when for it in found]
+        assert store.records(Measurement) == found
+        assert [store.correct_dates(), store.correct_dates()] == [2, 0]
     with ResultsDatabase(tmp_path) as store:
         assert not store.from_the_future
-        assert store.records(Measurement)[1] == replace(ahead, when=first)
+        assert store.records(Measurement) == found
+
+
+def test_a_date_from_the_future_follows_deletions_and_the_clock(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, second, ahead, _ = whens = [f"{year}-11-20T08:00:00.000000+00:00" for year in (2024, 2025, 2998, 2999)]
+    with ResultsDatabase(tmp_path) as store:
+        store.add(*(measurement(when=when) for when in whens))
+        listed = store.select(order=OLDEST_FIRST)
+        assert listed.values("when") == [first, second, second, second]
+        store.delete(listed.values("id")[1:2])
+        assert store.select(order=OLDEST_FIRST).values("when") == [first, first, first]
+
+        class Later(datetime):
+            @classmethod
+            def now(cls, tz: object = None) -> "Later":
+                return cls(2999, 1, 1, tzinfo=timezone.utc)
+
+        monkeypatch.setattr(index, "datetime", Later)
+        assert store.select(order=OLDEST_FIRST).values("when") == [first, ahead, ahead]
 
 
 def test_kills_at_random_moments_lose_no_acknowledged_result(tmp_path: Path) -> None:
-    keep_killing(tmp_path, 3)
+    chance, acknowledged = random.Random(3), Acknowledged()
+    for _ in range(3):
+        with start_writer(tmp_path, "churn") as writer:
+            output = cast(IO[bytes], writer.stdout)
+            # Killed after its first result at the earliest.
+            head = output.readline() + output.readline()
+            assert b"+" in head
+            time.sleep(chance.uniform(0, 0.1))
+            writer.kill()
+            acknowledged.take(head + output.read())
+        acknowledged.check(tmp_path)
+    # A line that was torn is named, and it is all that is ever lost.
+    reasons = [it.reason for it in verify(tmp_path).damage]
+    assert all("checksum" in it or "a line that dlbricks writes" in it for it in reasons)
+
+
+@pytest.mark.skipif(sys.platform == "darwin", reason="macOS has another call for it")
+def test_a_result_and_the_name_of_its_file_are_on_the_disk_before_it_is_acknowledged(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    flushed: list[tuple[int, int]] = []
+
+    def fsync(file: int) -> None:
+        found = os.fstat(file)
+        flushed.append((found.st_ino, found.st_size))
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    with ResultsDatabase(tmp_path) as store:
+        for _ in range(2):
+            store.add(measurement())
+            journal = (tmp_path / "journal-0.jsonl").stat()
+            assert (journal.st_ino, journal.st_size) in flushed
+        assert tmp_path.stat().st_ino in dict(flushed)
 
 
 def test_two_writers_at_once_lose_nothing(tmp_path: Path) -> None:
