@@ -35,6 +35,7 @@ from dlbricks_tui.measure.carriers import (
     FIRST_RUN_TELLS_MS,
     MOST_TIMES_LONGER,
     PROFILES_OF_HEAVY,
+    ROUNDS_TO_PREDICT,
     SECONDS_TO_COPY,
     SLOW_MS,
     CarrierJob,
@@ -418,7 +419,11 @@ class Inside:
         most = max(rounds.values(), default=0.0)
         if self._is_patient:
             # Its first rounds tell too little of the host.
-            known = {it.what.name for it in running if len(it.plain_ms) >= max(it.fewest_rounds, rounds[it.what.name])}
+            known = {
+                name
+                for it in running
+                if len(it.plain_ms) >= max(it.fewest_rounds, min(ROUNDS_TO_PREDICT, rounds[name := it.what.name]))
+            }
             guess = math.inf if self.agenda.wait_seconds else 0.0
             lacking = {it.what.name: it.quiet_rounds_lacking() if it.what.name in known else guess for it in running}
             # Those that lack quiet rounds stay in the rounds of the others.

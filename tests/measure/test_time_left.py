@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
+from random import Random
 from types import SimpleNamespace
 from typing import Any
 
@@ -14,12 +15,12 @@ from dlbricks_tui.host.noise import Contention
 from dlbricks_tui.jobs.events import Event, Waiting
 from dlbricks_tui.jobs.folder import JobState, State
 from dlbricks_tui.measure import inside
-from dlbricks_tui.measure.carriers import carrier_jobs
+from dlbricks_tui.measure.carriers import CarrierJob, TimedCarrier, carrier_jobs
 from dlbricks_tui.measure.events import BatchStarted, RoundDone, RoundRepeated
 from dlbricks_tui.measure.jobs import Job
 from dlbricks_tui.measure.known import Known
 from dlbricks_tui.measure.method import Method
-from dlbricks_tui.measure.noise import NoiseMonitor
+from dlbricks_tui.measure.noise import HostTrack, NoiseMonitor
 from dlbricks_tui.measure.plan import plan
 from dlbricks_tui.measure.rounds import BatchLimits
 from dlbricks_tui.measure.stopping import Adaptive, FixedRuns
@@ -276,6 +277,21 @@ def test_a_spent_budget_ends_a_run_that_waits_for_its_worker(site: Site, monkeyp
     state = site.run(site.request(time_budget_seconds=5000.0))
     assert (state.state, state.message) == (State.FINISHED, "its time budget of 5000 s is spent")
     assert signal.getitimer(signal.ITIMER_REAL) == (0.0, 0.0)
+
+
+def test_a_slow_carrier_whose_interval_is_far_too_wide_will_probably_take_all_of_its_time() -> None:
+    nothing: Any = None
+    chance = Random(1)
+    it = TimedCarrier(CarrierJob("it", "", nothing, nothing, 80.0, {}, {}), ("it",), 80.0, 15.0, HostTrack(0.05))
+    said: list[float] = []
+    while not it.is_done():
+        it.track.read(0.05)
+        it.plain_ms.append(80.0 * chance.lognormvariate(0, 0.3))
+        it.moments.append(it.track.now)
+        it.seconds += 0.64
+        said.append(len(it.plain_ms) + it.rounds_left())
+    assert len(said) == 24
+    assert all(24 / 1.1 < it < 24 * 1.1 for it in said[8:])
 
 
 class TimedHost(SimulatedHost):
