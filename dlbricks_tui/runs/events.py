@@ -16,7 +16,7 @@ from dlbricks_tui.jobs.events import (
     Waiting,
     event_kinds,
 )
-from dlbricks_tui.jobs.folder import State
+from dlbricks_tui.jobs.folder import State, Tally
 from dlbricks_tui.measure import events as measuring
 from dlbricks_tui.measure.events import (
     END_SECONDS,
@@ -383,6 +383,20 @@ class RunProgress:
     def done(self) -> int:
         """The number of bricks and whole models that need no more work."""
         return self.bricks_done + self.models_done if self.planned else 0
+
+    @property
+    def tallies(self) -> tuple[Tally, Tally]:
+        """The counts of bricks, and of whole models."""
+        planned = self.planned
+        if planned is None:
+            return Tally(), Tally()
+        unfinished = [it.whole for it in self.bricks.values() if it.state is BrickState.UNFINISHED]
+        bricks_failed = planned.bricks_failed_before + self.bricks_failed
+        models_failed = planned.models_failed_before + self.models_failed
+        return (
+            Tally(planned.bricks, self.bricks_measured, planned.bricks_reused, bricks_failed, unfinished.count(False)),
+            Tally(planned.models, self.models_measured, planned.models_reused, models_failed, unfinished.count(True)),
+        )
 
     @property
     def being_sampled(self) -> tuple[RunBrick, ...]:

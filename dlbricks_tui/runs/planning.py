@@ -4,7 +4,7 @@ import math
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import astuple, replace
+from dataclasses import replace
 from pathlib import Path
 from statistics import fmean
 from typing import NamedTuple, TypeVar
@@ -44,7 +44,6 @@ from dlbricks_tui.runs.events import (
     ShapesRemembered,
 )
 from dlbricks_tui.runs.request import RunRequest
-from dlbricks_tui.runs.results import RunCounts
 from dlbricks_tui.runs.work import KnownGraphs, RunSession
 from dlbricks_tui.runtime.errors import WorkerLostError
 from dlbricks_tui.runtime.variant import batch_in_words
@@ -214,11 +213,8 @@ def _informative(
     return tuple([job for job in jobs if job in chosen])
 
 
-def tell_plans(sessions: Sequence[RunSession], all_models: Sequence[Models], plans: Sequence[PlannedRun]) -> RunCounts:
-    """Tell what is known of each part and combination of a run, and what they are expected to take.
-
-    Return the counts of all parts together.
-    """
+def tell_plans(sessions: Sequence[RunSession], all_models: Sequence[Models], plans: Sequence[PlannedRun]) -> None:
+    """Tell what is known of each part and combination of a run, and what they are expected to take."""
     told: list[Planned] = []
     left = math.inf if sessions[0].control.seconds_left is None else sessions[0].control.seconds_left
     for session, models, planned in zip(sessions, all_models, plans, strict=True):
@@ -233,10 +229,7 @@ def tell_plans(sessions: Sequence[RunSession], all_models: Sequence[Models], pla
         told += _combinations(session, models, planned.found, seconds)
     for number, event in enumerate(told, start=1):
         sessions[0].tell(replace(event, number=number, of=len(told)))
-    tallies = zip(*[_counts(each.found, frozenset(_keys(each.found))) for each in plans], strict=True)
-    counts = RunCounts(*(Tally(*map(sum, zip(*map(astuple, those), strict=True))) for those in tallies))
-    sessions[0].control.count(*counts)
-    return counts
+    sessions[0].control.save_counts()
 
 
 def _combinations(session: RunSession, models: Models, found: Plan, seconds: float) -> Iterator[Planned]:
@@ -286,7 +279,7 @@ def _keys(found: Plan) -> Iterator[JobKey]:
     yield from (job.key for job in found.failed)
 
 
-def _counts(found: Plan, keys: Collection[JobKey]) -> RunCounts:
+def _counts(found: Plan, keys: Collection[JobKey]) -> tuple[Tally, Tally]:
     """Return the counts of some bricks and whole models, before any of them is measured."""
 
     def tally(*, whole: bool) -> Tally:
@@ -296,7 +289,7 @@ def _counts(found: Plan, keys: Collection[JobKey]) -> RunCounts:
         reused, failed = count(found.reused), count(job.key for job in found.failed)
         return Tally(count(job.key for job in found.jobs) + reused + failed, 0, reused, failed)
 
-    return RunCounts(tally(whole=False), tally(whole=True))
+    return tally(whole=False), tally(whole=True)
 
 
 # A step measures a part of the needed bricks. Then its results improve the predictions, and other bricks are needed.

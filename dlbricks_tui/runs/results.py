@@ -10,7 +10,7 @@ from dataclasses import replace
 from functools import partial
 from itertools import chain
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from dlbricks_tui import __version__
 from dlbricks_tui.errors import UserError
@@ -21,7 +21,6 @@ from dlbricks_tui.estimate.lookup import BrickResults
 from dlbricks_tui.files import read_text, write_atomically
 from dlbricks_tui.host.fingerprint import host_facts
 from dlbricks_tui.jobs.events import Event
-from dlbricks_tui.jobs.folder import Tally
 from dlbricks_tui.measure.events import Stop
 from dlbricks_tui.measure.jobs import CutModel, Job, JobKey
 from dlbricks_tui.measure.known import Conditions
@@ -165,15 +164,8 @@ class LiveEstimates:
         )
 
 
-class RunCounts(NamedTuple):
-    """The counts of bricks in their contexts, and of whole models."""
-
-    bricks: Tally
-    whole_models: Tally
-
-
 class RunResults(ResultSink):
-    """Stores results, counts them, updates the estimates, and tells all that as events, in this order."""
+    """Stores results, updates the estimates, and tells all that as events, in this order."""
 
     def __init__(
         self,
@@ -181,20 +173,18 @@ class RunResults(ResultSink):
         recorder: Recorder,
         estimates: LiveEstimates,
         tell: Callable[[Event], None],
-        counts: RunCounts,
-        save: Callable[[Tally, Tally], None],
+        save_counts: Callable[[], None],
     ) -> None:
         self._store = store
         self._recorder = recorder
         self._estimates = estimates
         self._tell = tell
-        self.counts = counts
-        self._save = save
+        self._save_counts = save_counts
         # The programs that are measured. When a worker is lost later, they lack further samples only.
         self._measured: set[Job] = set()
 
     def save_counts(self) -> None:
-        self._save(*self.counts)
+        self._save_counts()
 
     def loaded(
         self, job: Job, first_run_seconds: float, earlier_ms: Sequence[float], *, allocates: bool = False
@@ -213,7 +203,6 @@ class RunResults(ResultSink):
         self._store_all(finished, noise)
         self._measured.update(job for job, _ in finished)
         for job, samples in finished:
-            self._count(job, measured=int(not again))
             self._tell(_measured(job, samples.statistics, samples.stop, samples.warm_up, samples.outliers))
 
     def keep_occurrences(self, found: Mapping[Job, Sequence[CarrierOccurrence]], *, finished: bool) -> None:
@@ -225,7 +214,6 @@ class RunResults(ResultSink):
         doubtful = {job for job, places in found.items() if any(it.samples.flags for it in places)}
         self._estimates.learn({job.key: statistics for job, statistics in means.items() if job not in doubtful})
         for job, statistics in means.items():
-            self._count(job, measured=int(finished), unfinished=int(not finished))
             # Its carriers decided when to stop. The reason tells if this brick's interval became narrow by then.
             wide = is_wide(statistics.trimmed_mean_ms, half_width_ms(statistics))
             stop = Stop.MOST_SAMPLES if wide else Stop.NARROW
@@ -235,13 +223,10 @@ class RunResults(ResultSink):
     def keep_unfinished(self, stopped: Sequence[tuple[Job, Samples]], noise: Facts) -> None:
         self._store_all(stopped, noise)
         for job, samples in stopped:
-            self._count(job, unfinished=1)
             self._tell(ProgramUnfinished(**_figures(job, samples.statistics)))
 
     def reopen(self, jobs: Sequence[Job]) -> None:
         self._measured.difference_update(jobs)
-        for job in jobs:
-            self._count(job, measured=-1)
 
     def fail(self, job: Job, reason: str, message: str) -> None:
         if job in self._measured:
@@ -250,7 +235,6 @@ class RunResults(ResultSink):
             # A malformed request is a fault of dlbricks, and a full disk one of the host: the next run tries again.
             self._store.add(self._recorder.failed(job, reason, message))
         self._estimates.give_up(job.key, f"{reason}: {message}")
-        self._count(job, failed=1)
         self._tell(ProgramFailed(reason=reason, message=message, **job.about))
 
     def tell_estimates(self, provisional: Callable[[], Mapping[JobKey, Statistics]] | None = None) -> None:
@@ -262,11 +246,6 @@ class RunResults(ResultSink):
         if results:
             self._store.add(*[it for job, found in results for it in self._recorder.measured(job, found, noise)])
             self._estimates.learn({job.key: found.statistics for job, found in results if not found.flags})
-
-    def _count(self, job: Job, **more: int) -> None:
-        tally = self.counts.whole_models if job.whole else self.counts.bricks
-        counted = replace(tally, **{name: getattr(tally, name) + number for name, number in more.items()})
-        self.counts = self.counts._replace(**{"whole_models" if job.whole else "bricks": counted})
 
 
 def _measured(

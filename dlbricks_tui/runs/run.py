@@ -159,7 +159,7 @@ def _measure(sessions: Sequence[RunSession], all_models: Sequence[Models], store
     plans: list[PlannedRun] = []
     for session, models in zip(sessions, all_models, strict=True):
         plans.append(plan_run(session, models, store, sum(len(each.found.jobs) for each in plans)))
-    counts = tell_plans(sessions, all_models, plans)
+    tell_plans(sessions, all_models, plans)
     try:
         for number, (session, models, planned) in enumerate(zip(sessions, all_models, plans, strict=True), start=1):
             if len(sessions) > 1:
@@ -171,7 +171,7 @@ def _measure(sessions: Sequence[RunSession], all_models: Sequence[Models], store
                     )
                 )
             for jobs in steps(session, models, planned, store):
-                counts = measure(session, models, jobs, counts, store)
+                measure(session, models, jobs, store)
     except JobStopped as early:
         return early
     return None
