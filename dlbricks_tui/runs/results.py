@@ -199,11 +199,15 @@ class RunResults(ResultSink):
             )
         )
 
-    def keep(self, finished: Sequence[tuple[Job, Samples]], noise: Facts, *, again: bool = False) -> None:
-        self._store_all(finished, noise)
-        self._measured.update(job for job, _ in finished)
-        for job, samples in finished:
-            self._tell(_measured(job, samples.statistics, samples.stop, samples.warm_up, samples.outliers))
+    def keep(self, timed: Sequence[tuple[Job, Samples]], noise: Facts, *, finished: bool = True) -> None:
+        if not timed:
+            return
+        self._store.add(*[it for job, samples in timed for it in self._recorder.measured(job, samples, noise)])
+        self._estimates.learn({job.key: samples.statistics for job, samples in timed if not samples.flags})
+        self._measured.update(job for job, _ in timed if finished)
+        for job, samples in timed:
+            told = _measured(job, samples.statistics, samples.stop, samples.warm_up, samples.outliers)
+            self._tell(told if finished else ProgramUnfinished(**_figures(job, samples.statistics)))
 
     def keep_occurrences(self, found: Mapping[Job, Sequence[CarrierOccurrence]], *, finished: bool) -> None:
         if not found:
@@ -219,11 +223,6 @@ class RunResults(ResultSink):
             stop = Stop.MOST_SAMPLES if wide else Stop.NARROW
             told = _measured(job, statistics, stop) if finished else ProgramUnfinished(**_figures(job, statistics))
             self._tell(told)
-
-    def keep_unfinished(self, stopped: Sequence[tuple[Job, Samples]], noise: Facts) -> None:
-        self._store_all(stopped, noise)
-        for job, samples in stopped:
-            self._tell(ProgramUnfinished(**_figures(job, samples.statistics)))
 
     def reopen(self, jobs: Sequence[Job]) -> None:
         self._measured.difference_update(jobs)
@@ -241,11 +240,6 @@ class RunResults(ResultSink):
         """Tell the estimates that have changed; without provisional statistics they are final."""
         for event in self._estimates.changes(provisional):
             self._tell(event)
-
-    def _store_all(self, results: Sequence[tuple[Job, Samples]], noise: Facts) -> None:
-        if results:
-            self._store.add(*[it for job, found in results for it in self._recorder.measured(job, found, noise)])
-            self._estimates.learn({job.key: found.statistics for job, found in results if not found.flags})
 
 
 def _measured(
