@@ -131,22 +131,6 @@ def test_a_brick_with_a_result_has_not_failed() -> None:
     assert plan(models, Known({target: measured()}, {target: "it hung"}), RULE).reused == {target}
 
 
-def test_a_model_with_an_unmeasurable_layer_is_timed_end_to_end() -> None:
-    graph = chain("conv", "relu")
-    layers = (graph.layers[0], replace(graph.layers[1], unmeasurable="nobody knows it"))
-    found = plan(cut_models(replace(graph, layers=layers)), Known(), RULE, end_to_end=True)
-    assert [job.label for job in found.jobs if job.whole] == ["m0 end to end"]
-    assert [job.label.split()[0] for job in found.jobs if not job.whole] == ["conv"]
-
-
-def test_results_that_do_not_satisfy_the_rule_are_measured_again() -> None:
-    models = cut_models(chain("conv"))
-    target = keys_of(models)[0]
-    few = Known({target: measured(count=30)})
-    assert not plan(models, few, RULE).jobs
-    assert targets(plan(models, few, FixedRuns(100)).jobs) == [target]
-
-
 def test_a_model_whose_layers_do_not_tell_how_long_it_takes_is_timed_from_its_file() -> None:
     graph = chain("conv", "relu")
     unable = replace(graph, layers=(graph.layers[0], replace(graph.layers[1], unmeasurable="it reads a sequence")))
@@ -215,16 +199,6 @@ def test_batches_hold_every_job_once_and_keep_within_the_limits(
         assert [found[place].part for place in places] == list(range(1, len(places) + 1))
     shares = [sum(batch.portion(job).here for batch in found if job in batch.jobs) for job in jobs]
     assert all(abs(share - 1) < 1e-9 for share in shares)
-
-
-def test_a_model_is_timed_in_the_rounds_of_its_own_bricks() -> None:
-    models = cut_models(chain("conv", "relu"), chain("conv", "pool", "split"))
-    jobs = plan(models, Known(), RULE, end_to_end=True).jobs
-    found = batches(jobs, BatchLimits())
-    assert len(found) == 2
-    for batch in found:
-        (whole,) = batch.wholes
-        assert all(whole.uses[0].model in {use.model for use in job.uses} for job in batch.bricks)
 
 
 def test_models_that_share_half_of_their_bricks_are_timed_in_the_same_rounds() -> None:
@@ -306,24 +280,6 @@ def test_models_of_one_name_are_all_timed() -> None:
     timed = {job for batch in batches(jobs, BatchLimits()) for job in batch.jobs}
     assert timed == set(jobs)
     assert sum(job.whole for job in timed) == 2
-
-
-def test_the_time_left_of_a_batch_follows_its_rounds_so_far() -> None:
-    jobs = plan(cut_models(chain("conv", "relu", "pool")), Known(), RULE).jobs
-
-    def left(*rounds: tuple[Iterable[Job], float], loading: float = 9.0) -> float:
-        pace = Pace(RULE)
-        for job in jobs:
-            pace.loaded(job, loading)
-        for timed, seconds in rounds:
-            pace.sampled(timed, seconds)
-        return pace.seconds_for(dict.fromkeys(jobs, len(rounds)))
-
-    assert left((jobs, 20.0)) == pytest.approx(2 * left((jobs, 10.0)))
-    # A round that has to be repeated takes time, too.
-    assert left((jobs, 10.0), ([], 10.0)) == pytest.approx(2 * left((jobs, 10.0), ([], 0.0)))
-    # What is loaded already says nothing of rounds.
-    assert left((jobs, 10.0), loading=90.0) == left((jobs, 10.0))
 
 
 def test_the_time_left_corrects_expected_latencies_by_measured_ones() -> None:
