@@ -43,17 +43,9 @@ from dlbricks_tui.store.records import BrickForm
 from dlbricks_tui.store.selections import by_id, equal
 from dlbricks_tui.wording.events import note_of
 from tests.runs.fake_worker import operators_of
-from tests.runs.runs import BRICKS, FAKE, MODEL, Measured, Site
+from tests.runs.runs import BRICKS, FAKE, MODEL, Measured, Site, misbehaving
 
 AnEvent = TypeVar("AnEvent", bound=Event)
-
-
-def misbehaving(site: Site, monkeypatch: pytest.MonkeyPatch, **manners: str) -> Site:
-    """The site with programs of these operators behaving so."""
-    rude = replace(site, manners=manners)
-    for name, value in rude.environment.items():
-        monkeypatch.setenv(name, value)
-    return rude
 
 
 def execute_until_the_first_result(site: Site, folder: RunFolder, request: RunRequest) -> JobState:
