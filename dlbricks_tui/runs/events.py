@@ -28,10 +28,6 @@ from dlbricks_tui.measure.events import (
     Stop,
 )
 
-# In runs of earlier versions, rounds with other programs followed this event: those of networks for calibration.
-_CALIBRATING = b'{"event":"Calibrating"'
-_OF_ROUNDS = (BatchStarted, RoundDone, RoundRepeated, BatchRestarted, DriftNoted)
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunStarted(JobStarted):
@@ -245,17 +241,6 @@ class RunEvents(EventReader):
 
     def __init__(self, path: Path) -> None:
         super().__init__(path, EVENTS)
-        self._calibrates = False
-
-    def _read(self, line: bytes) -> Event | None:
-        event = super()._read(line)
-        if event is None:
-            self._calibrates = line.startswith(_CALIBRATING)
-        elif self._calibrates and isinstance(event, _OF_ROUNDS):
-            return None
-        else:
-            self._calibrates = False
-        return event
 
 
 # The events that estimate the time left.

@@ -1,9 +1,7 @@
 """Events of runs: as lines, and added up to progress."""
 
 import dataclasses
-import json
 from datetime import timezone
-from pathlib import Path
 from typing import Any, get_type_hints
 
 from hypothesis import given
@@ -18,8 +16,8 @@ from dlbricks_tui.jobs.events import (
 )
 from dlbricks_tui.jobs.folder import State
 from dlbricks_tui.measure.events import END_SECONDS, BatchStarted, RoundDone, RoundRepeated
-from dlbricks_tui.runs.events import EVENTS, PartStarted, ProgramLoaded, ProgramMeasured, RunEvents, RunProgress
-from tests.runs.live_runs import at, ended, loaded, measured, planned
+from dlbricks_tui.runs.events import EVENTS, PartStarted, ProgramLoaded, ProgramMeasured, RunProgress
+from tests.runs.live_runs import at, loaded, planned
 from tests.runs.runs import BRICKS, MODEL, Measured
 
 NUMBERS = st.floats(allow_nan=False, allow_infinity=False)
@@ -60,23 +58,6 @@ def test_every_event_survives_a_round_trip(event: Event) -> None:
 )
 def test_unknown_lines_are_ignored(line: bytes) -> None:
     assert not isinstance(from_line(line, EVENTS), Event)
-
-
-def test_the_calibration_of_an_earlier_version_is_left_out(tmp_path: Path) -> None:
-    path = tmp_path / "events.jsonl"
-    own = RoundDone(samples_ms=((1, (1.5,)),), null_call_ms=None, reference_ms=5.0, seconds_left=7.0)
-    of_network = dataclasses.replace(own, samples_ms=((1, (9.0,)),))
-    repeated = RoundRepeated(reason="noise", seconds=1.0, seconds_left=7.0)
-
-    def former(name: str, **about: object) -> bytes:
-        return json.dumps({"event": name, "when": own.when, **about}, separators=(",", ":")).encode() + b"\n"
-
-    told = (planned(), loaded(1), own, measured(1))
-    networks = [former("Calibrating", network=name, number=1, of=2) for name in ("small residual", "cold chain")]
-    calibration = b"".join(line + to_line(of_network) + to_line(repeated) for line in networks)
-    for end, after in ((former("Calibrated", error=0.01), (own, ended())), (b"", (ended(),))):
-        path.write_bytes(b"".join(map(to_line, told)) + calibration + end + b"".join(map(to_line, after)))
-        assert RunEvents(path).new() == (*told, *after)
 
 
 def test_events_give_the_progress_of_a_run_at_every_moment(measured: Measured) -> None:
