@@ -360,28 +360,17 @@ def test_a_quick_model_finishes_after_its_bricks_and_a_slow_one_may_finish_befor
     assert alone_at_the_end[200.0] > 40
 
 
-def test_a_model_has_most_samples_where_most_of_its_bricks_are() -> None:
-    first, second = {JOBS[MODEL]: Portion(0.9, 0.9)}, {JOBS[MODEL]: Portion(0.1, 1.0)}
-    rounds = rounds_of(FixedRuns(20), Batch((JOBS[LARGE],), (JOBS[MODEL],), 1, 2, first), MODEL, LARGE)
-    parts, _ = to_the_end(rounds, RESTLESS)
-    assert (sum(MODEL in names for names in parts), len(parts)) == (18, 20)
-    rounds.begin(Batch((JOBS[SMALL],), (JOBS[MODEL],), 2, 2, second))
+@pytest.mark.parametrize("first", [18, 20])
+def test_a_model_has_most_samples_where_most_of_its_bricks_are_and_none_where_none_is(first: int) -> None:
+    """Without bricks in its last batch it is done when those of others are."""
+    here, later = {JOBS[MODEL]: Portion(first / 20, first / 20)}, {JOBS[MODEL]: Portion(1 - first / 20, 1.0)}
+    rounds = rounds_of(FixedRuns(20), Batch((JOBS[LARGE],), (JOBS[MODEL],), 1, 2, here), MODEL, LARGE)
+    parts, done = to_the_end(rounds, RESTLESS)
+    assert (sum(MODEL in names for names in parts), len(parts), done) == (first, 20, {LARGE: 20})
+    rounds.begin(Batch((JOBS[SMALL],), (JOBS[MODEL],), 2, 2, later))
     rounds.add(JobSamples(JOBS[SMALL], 40.0))
     parts, done = to_the_end(rounds, RESTLESS)
-    assert (sum(MODEL in names for names in parts), len(parts)) == (2, 20)
-    assert MODEL in done
-
-
-def test_a_model_without_bricks_in_its_last_batch_is_done_when_these_are() -> None:
-    first, second = {JOBS[MODEL]: Portion(1.0, 1.0)}, {JOBS[MODEL]: Portion(0.0, 1.0)}
-    rounds = rounds_of(FixedRuns(20), Batch((JOBS[LARGE],), (JOBS[MODEL],), 1, 2, first), MODEL, LARGE)
-    parts, done = to_the_end(rounds, RESTLESS)
-    assert all(MODEL in names for names in parts)
-    assert done == {LARGE: 20}
-    rounds.begin(Batch((JOBS[SMALL],), (JOBS[MODEL],), 2, 2, second))
-    rounds.add(JobSamples(JOBS[SMALL], 40.0))
-    parts, done = to_the_end(rounds, RESTLESS)
-    assert not any(MODEL in names for names in parts)
+    assert (sum(MODEL in names for names in parts), len(parts)) == (20 - first, 20)
     assert MODEL in done
 
 
