@@ -106,8 +106,8 @@ class Control:
 
     def save_counts(self) -> None:
         """Store how far the run is by the events that it has told."""
-        bricks, whole_models = self._progress.tallies
-        self._state = replace(self._state, bricks=bricks, whole_models=whole_models, seconds=self.seconds)
+        bricks, models = self._progress.of_bricks, self._progress.of_models
+        self._state = replace(self._state, bricks=bricks, whole_models=models, seconds=self.seconds)
         self._folder.set_state(self._state)
 
     def end(self, state: State, message: str) -> JobState:

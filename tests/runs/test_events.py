@@ -14,7 +14,7 @@ from dlbricks_tui.jobs.events import (
     from_line,
     to_line,
 )
-from dlbricks_tui.jobs.folder import State
+from dlbricks_tui.jobs.folder import State, Tally
 from dlbricks_tui.measure.events import END_SECONDS, BatchStarted, RoundDone, RoundRepeated
 from dlbricks_tui.runs.events import EVENTS, PartStarted, ProgramLoaded, ProgramMeasured, RunProgress
 from tests.runs.live_runs import at, loaded, planned
@@ -74,7 +74,7 @@ def test_events_give_the_progress_of_a_run_at_every_moment(measured: Measured) -
     assert shares == sorted(shares)
     assert (shares[0], shares[-1]) == (0.0, 1.0)
     assert (progress.state, progress.total, progress.done) == (State.FINISHED, BRICKS + 1, BRICKS + 1)
-    assert (progress.bricks_measured, progress.models_measured, progress.bricks_failed) == (BRICKS, 1, 0)
+    assert (progress.of_bricks, progress.of_models) == (Tally(BRICKS, BRICKS), Tally(1, 1))
     assert progress.being_sampled == ()
     assert progress.estimates[MODEL].missing_layers == 0
     told = {it.program: it for it in measured.events if isinstance(it, ProgramMeasured)}

@@ -254,14 +254,14 @@ def test_bricks_that_failed_or_are_known_are_measured_again_only_on_request(
 
     failed = rude.run(rude.request(rule=rule), take).bricks.failed
     assert {it.label.split()[0] for it in of_kind(events, ProgramFailed)} == {"flatten", "dropout"}
-    assert progress.bricks_failed == failed
+    assert progress.failed == progress.of_bricks.failed == failed
     # A request that the worker did not understand is no failure of the brick.
     assert [it.reason for it in site.contents().failures] == ["crashed"]
     monkeypatch.setenv("FAKE_MANNERS", "{}")
     second = site.run(site.request(rule=rule), take).bricks
     assert second == Tally(BRICKS, measured=failed - 1, reused=BRICKS - failed, failed=1)
     # The progress of the next run starts again.
-    assert progress.bricks_failed == 0
+    assert (progress.failed, progress.of_bricks.failed) == (0, 1)
     assert [it.label.split()[0] for it in of_kind(events, FailedBefore)] == ["flatten"]
     assert (progress.total, progress.done) == (BRICKS, BRICKS)
     retried = site.run(site.request(rule=rule, retry_failed=True)).bricks
@@ -349,7 +349,7 @@ def test_a_batch_restarts_with_all_of_its_programs_when_the_speed_of_the_host_ch
     progress = RunProgress()
     for event in events:
         progress.take(event)
-    assert (progress.bricks_measured, progress.done) == (BRICKS, progress.total)
+    assert (progress.of_bricks.measured, progress.done) == (BRICKS, progress.total)
     found = sorted(site.contents().measurements, key=attrgetter("when"))
     newest = {(it.brick, it.context): it for it in found}
     assert len(newest) == BRICKS
