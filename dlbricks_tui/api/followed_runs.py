@@ -279,15 +279,8 @@ class SnapshotBuilder:
             self._noted = notes
 
     def _counts(self) -> RunTally:
-        progress, planned = self.progress, self.progress.planned
-        if planned is None:
-            return RunTally()
-        failed_before = planned.bricks_failed_before + planned.models_failed_before
-        return RunTally(
-            *counts_of(progress),
-            planned.bricks_reused + planned.models_reused,
-            progress.bricks_failed + progress.models_failed + failed_before,
-        )
+        bricks, models = self.progress.of_bricks, self.progress.of_models
+        return RunTally(*counts_of(self.progress), bricks.reused + models.reused, bricks.failed + models.failed)
 
     def _settings(self) -> tuple[str, ...]:
         started = self.progress.started

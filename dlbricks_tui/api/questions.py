@@ -91,7 +91,6 @@ def _reporter(run: str, progress: Callable[[Progress], None]) -> Callable[[Event
                 Progress,
                 folded,
                 run=run,
-                failed=folded.bricks_failed + folded.models_failed,
                 doing=doing_now(folded),
                 note=None if note is None else note.text,
             )

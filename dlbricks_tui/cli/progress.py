@@ -149,8 +149,7 @@ def _how_far(progress: RunProgress) -> str:
 
     if progress.message:
         return progress.message
-    failed = progress.bricks_failed + progress.models_failed
-    counts = how_far(*counts_of(progress), failed, progress.seconds_left, progress.at_limits)
+    counts = how_far(*counts_of(progress), progress.failed, progress.seconds_left, progress.at_limits)
     return "; ".join(filter(None, (", ".join(phrase.text for phrase in counts), doing_now(progress))))
 
 

@@ -61,6 +61,11 @@ class Tally:
     def is_complete(self) -> bool:
         return self.measured + self.reused == self.total
 
+    @property
+    def done(self) -> int:
+        """The number of those that need no more work."""
+        return self.measured + self.reused + self.failed
+
 
 @dataclass(frozen=True, slots=True)
 class JobState:

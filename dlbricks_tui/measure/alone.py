@@ -109,7 +109,7 @@ class Alone:
                         self._pace.learn(job, samples.statistics.trimmed_mean_ms)
                     self.results.tell_estimates(self._provisional)
         except Stopped:
-            self.results.keep_unfinished(self._rounds.added_to(), self._batch_noise.facts)
+            self.results.keep(self._rounds.added_to(), self._batch_noise.facts, finished=False)
             raise
         self.worker.clear(keep=self._rounds.unfinished)
         self._note_drift()

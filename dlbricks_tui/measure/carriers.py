@@ -48,10 +48,13 @@ _MOST_ADDED = 0.9
 # more runs, for about so long.
 PROFILES_OF_HEAVY = 2
 _MOST_PROFILED_OF_HEAVY, _PROFILED_MS_OF_HEAVY = 9, 2000.0
-# Before its rounds a carrier is expected to need a number between the fewest and the most, as logarithms.
-_SHARE_OF_THE_MOST = 0.35
+# Before its rounds a carrier is expected to need a number between the fewest and the most, as logarithms: from their
+# middle neither is far.
+_SHARE_OF_THE_MOST = 0.5
 # One that has so many and is still not known well enough is expected to need this many times as many.
-_MORE_OF_THE_SAME = 1.3
+_MORE_OF_THE_SAME = 1.1
+# From so many rounds on, only they tell how many it needs, and whether the host is quiet.
+ROUNDS_TO_PREDICT = 8
 # With fewer rounds an interval is too often narrow by chance, unless the rounds last long.
 _ROUNDS_TO_BE_SURE, _SECONDS_TO_BE_SURE = 24, 4.0
 # A carrier takes at most so many times the usual most rounds while it waits for a quiet host.
@@ -320,7 +323,7 @@ class TimedCarrier:
         if rounds >= self._sure_rounds(plain_ms):
             needed = max(needed, _MORE_OF_THE_SAME * rounds)
         # The interval of few samples is itself not well known.
-        trust = min(1.0, rounds / _ROUNDS_TO_BE_SURE)
+        trust = min(1.0, rounds / ROUNDS_TO_PREDICT)
         expected = most if found.doubt else min(usual ** (1 - trust) * needed**trust, most)
         return max(0.0, max(self.fewest_rounds, expected) - rounds)
 

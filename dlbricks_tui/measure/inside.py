@@ -35,6 +35,7 @@ from dlbricks_tui.measure.carriers import (
     FIRST_RUN_TELLS_MS,
     MOST_TIMES_LONGER,
     PROFILES_OF_HEAVY,
+    ROUNDS_TO_PREDICT,
     SECONDS_TO_COPY,
     SLOW_MS,
     CarrierJob,
@@ -219,7 +220,7 @@ class Inside:
             raise
         for whole in self._wholes:
             if len(whole.samples_ms) >= BEFORE_ROUNDS.runs:
-                self._keep_whole(whole, again=True)
+                self._keep_whole(whole)
         for it in started:
             if it.plain_ms:
                 self.agenda.learn(it.what.expected_ms, median(it.plain_ms))
@@ -418,7 +419,11 @@ class Inside:
         most = max(rounds.values(), default=0.0)
         if self._is_patient:
             # Its first rounds tell too little of the host.
-            known = {it.what.name for it in running if len(it.plain_ms) >= max(it.fewest_rounds, rounds[it.what.name])}
+            known = {
+                name
+                for it in running
+                if len(it.plain_ms) >= max(it.fewest_rounds, min(ROUNDS_TO_PREDICT, rounds[name := it.what.name]))
+            }
             guess = math.inf if self.agenda.wait_seconds else 0.0
             lacking = {it.what.name: it.quiet_rounds_lacking() if it.what.name in known else guess for it in running}
             # Those that lack quiet rounds stay in the rounds of the others.
@@ -492,13 +497,13 @@ class Inside:
                 found[job].append(samples_of(samples_ms[layer], self.rule).statistics)
         return {job.key: mean_statistics(those) for job, those in found.items()}
 
-    def _keep_whole(self, whole: _Whole, *, again: bool = False) -> None:
+    def _keep_whole(self, whole: _Whole) -> None:
         counted = counting(whole.samples_ms, whole.moments, self.track)
         samples_ms = counted.of(whole.samples_ms)
         facts = (*counted.facts(len(whole.samples_ms)), (SHARED_COLUMN, counted.doubt))
         found = CarrierOccurrence((), samples_of(samples_ms, self.rule), facts)
         (found,) = self._renewed(whole.job, [found])
-        self.results.keep([(whole.job, found.samples)], found.noise, again=again)
+        self.results.keep([(whole.job, found.samples)], found.noise)
 
     def _fail(self, job: Job) -> None:
         """Store why a whole model fails, unless it is to be tried once more."""

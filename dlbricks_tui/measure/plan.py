@@ -29,6 +29,8 @@ class Plan:
     failed: Mapping[Job, str]
     # The jobs that have a result to improve, and why.
     again: Mapping[JobKey, Why] = field(default_factory=dict)
+    # The expected time, without the limit of a time budget; 0 until it is known how.
+    seconds: float = 0.0
 
 
 def plan(

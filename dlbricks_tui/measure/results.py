@@ -143,14 +143,11 @@ class ResultSink:
         With `allocates`, each of its runs makes new arrays for the outputs.
         """
 
-    def keep(self, finished: Sequence[tuple[Job, Samples]], noise: Facts, *, again: bool = False) -> None:
-        """Take programs that have been timed often enough; `again` if they have more samples than at the last time."""
+    def keep(self, timed: Sequence[tuple[Job, Samples]], noise: Facts, *, finished: bool = True) -> None:
+        """Take programs that have been timed: often enough if `finished`, which may come again with more samples."""
 
     def keep_occurrences(self, found: Mapping[Job, Sequence[CarrierOccurrence]], *, finished: bool) -> None:
         """Take bricks that have been timed in all of their carriers, often enough if `finished`."""
-
-    def keep_unfinished(self, stopped: Sequence[tuple[Job, Samples]], noise: Facts) -> None:
-        """Take programs with too few samples because the run stops."""
 
     def reopen(self, jobs: Sequence[Job]) -> None:
         """Take back finished programs because the batch restarts. Their results stay until they are replaced."""

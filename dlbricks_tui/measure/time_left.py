@@ -93,13 +93,10 @@ class Pace:
         # The number of samples of each loaded program.
         self._taken = Counter[Job]()
         self._guesses = Guesses()
-        # A cache: every round needs these values.
-        self._latencies_ms: dict[Job, float] = {}
 
     def learn(self, job: Job, latency_ms: float) -> None:
         """Correct the expected latencies by a measured one."""
         self._guesses.learn(job.expected_ms, latency_ms)
-        self._latencies_ms.clear()
 
     def loaded(self, job: Job, seconds: float) -> None:
         """Note the time that a program took to load."""
@@ -159,9 +156,7 @@ class Pace:
         return samples * runs * latency_ms / 1000
 
     def _expected_ms(self, job: Job) -> float:
-        if job not in self._latencies_ms:
-            self._latencies_ms[job] = self._guesses.corrected_ms(job.expected_ms)
-        return self._latencies_ms[job]
+        return self._guesses.corrected_ms(job.expected_ms)
 
     def _samples_left(self, job: Job, taken: int) -> float:
         needed, most = self._bounds(job)

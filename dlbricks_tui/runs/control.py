@@ -10,9 +10,9 @@ from dlbricks_tui.host.queue import NAP_SECONDS, HostQueue, Place, Ticket, arriv
 from dlbricks_tui.jobs.control import JobStopped, StopSignals
 from dlbricks_tui.jobs.errors import JobError
 from dlbricks_tui.jobs.events import Event, Paused, Resumed, Waiting
-from dlbricks_tui.jobs.folder import JobState, RunFolder, RunFolders, State, Tally
+from dlbricks_tui.jobs.folder import JobState, RunFolder, RunFolders, State
 from dlbricks_tui.jobs.kinds import refuse_in_demonstration
-from dlbricks_tui.runs.events import PartStarted, Planned, RunEnded, TellsTimeLeft
+from dlbricks_tui.runs.events import RunEnded, RunProgress
 from dlbricks_tui.runs.request import RunRequest, write_request
 from dlbricks_tui.runtime.runtime import MOST_THREADS
 from dlbricks_tui.store.database import ResultsDatabase
@@ -39,9 +39,8 @@ class Control:
         self._arrived: int | None = arrival()
         # Its place in the line of the host; None before it joins, and while it is paused.
         self._ticket: Ticket | None = None
-        # What all parts of the run are expected to take, and those after the current one.
-        self._planned_seconds = self._later_seconds = 0.0
         self._tell = tell
+        self._progress = RunProgress()
         self._signals = signals
         self._budget_seconds = budget_seconds
         self._clock = clock
@@ -91,16 +90,10 @@ class Control:
     def tell(self, event: Event) -> None:
         """Tell an event, and how far the run is to other processes of the host."""
         self._tell(event)
-        left = None
-        if isinstance(event, Planned):
-            left = self._planned_seconds = self._planned_seconds + event.expected_seconds
-        elif isinstance(event, PartStarted):
-            self._later_seconds = event.later_seconds
-        elif isinstance(event, TellsTimeLeft) and event.seconds_left is not None:
-            left = event.seconds_left + self._later_seconds
-            left = left if self.seconds_left is None else min(left, self.seconds_left)
+        self._progress.take(event)
+        left = self._progress.seconds_left
         if left is not None and self._ticket is not None:
-            spent = self.seconds
+            left, spent = left if self.seconds_left is None else min(left, self.seconds_left), self.seconds
             self._ticket.progress(spent / (spent + left) if spent + left > 0 else None, left)
 
     def checkpoint(self) -> None:
@@ -111,9 +104,10 @@ class Control:
         if self._folder.pause_file.exists():
             self._pause()
 
-    def count(self, bricks: Tally, whole_models: Tally) -> None:
-        """Store how far the run is."""
-        self._state = replace(self._state, bricks=bricks, whole_models=whole_models, seconds=self.seconds)
+    def save_counts(self) -> None:
+        """Store how far the run is by the events that it has told."""
+        bricks, models = self._progress.of_bricks, self._progress.of_models
+        self._state = replace(self._state, bricks=bricks, whole_models=models, seconds=self.seconds)
         self._folder.set_state(self._state)
 
     def end(self, state: State, message: str) -> JobState:

@@ -16,7 +16,7 @@ from dlbricks_tui.jobs.events import (
     Waiting,
     event_kinds,
 )
-from dlbricks_tui.jobs.folder import State
+from dlbricks_tui.jobs.folder import State, Tally
 from dlbricks_tui.measure import events as measuring
 from dlbricks_tui.measure.events import (
     END_SECONDS,
@@ -27,10 +27,6 @@ from dlbricks_tui.measure.events import (
     RoundRepeated,
     Stop,
 )
-
-# In runs of earlier versions, rounds with other programs followed this event: those of networks for calibration.
-_CALIBRATING = b'{"event":"Calibrating"'
-_OF_ROUNDS = (BatchStarted, RoundDone, RoundRepeated, BatchRestarted, DriftNoted)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -245,17 +241,6 @@ class RunEvents(EventReader):
 
     def __init__(self, path: Path) -> None:
         super().__init__(path, EVENTS)
-        self._calibrates = False
-
-    def _read(self, line: bytes) -> Event | None:
-        event = super()._read(line)
-        if event is None:
-            self._calibrates = line.startswith(_CALIBRATING)
-        elif self._calibrates and isinstance(event, _OF_ROUNDS):
-            return None
-        else:
-            self._calibrates = False
-        return event
 
 
 # The events that estimate the time left.
@@ -347,10 +332,8 @@ class RunProgress:
     left_out: list[ModelLeftOut] = field(default_factory=list)
     # By model, in the order of their first events.
     estimates: dict[str, EstimateChanged] = field(default_factory=dict)
-    bricks_measured: int = 0
-    bricks_failed: int = 0
-    models_measured: int = 0
-    models_failed: int = 0
+    of_bricks: Tally = field(default_factory=Tally)
+    of_models: Tally = field(default_factory=Tally)
     # The last estimate of the time left, minus the time that passed between it and the newest event.
     seconds_left: float | None = None
     newest: datetime | None = field(default=None, compare=False)
@@ -361,28 +344,21 @@ class RunProgress:
     ended: RunEnded | None = None
 
     @property
-    def bricks_done(self) -> int:
-        """The number of bricks that need no more work."""
-        planned = self.planned
-        known = planned.bricks_reused + planned.bricks_failed_before if planned else 0
-        return known + self.bricks_measured + self.bricks_failed
-
-    @property
-    def models_done(self) -> int:
-        """The number of whole models that need no more work."""
-        planned = self.planned
-        known = planned.models_reused + planned.models_failed_before if planned else 0
-        return known + self.models_measured + self.models_failed
-
-    @property
     def total(self) -> int:
         """The number of bricks and whole models."""
-        return self.planned.bricks + self.planned.models if self.planned else 0
+        return self.of_bricks.total + self.of_models.total
 
     @property
     def done(self) -> int:
         """The number of bricks and whole models that need no more work."""
-        return self.bricks_done + self.models_done if self.planned else 0
+        return self.of_bricks.done + self.of_models.done
+
+    @property
+    def failed(self) -> int:
+        """The number of bricks and whole models that have failed in this run, and not in one before."""
+        planned = self.planned
+        before = planned.bricks_failed_before + planned.models_failed_before if planned else 0
+        return self.of_bricks.failed + self.of_models.failed - before
 
     @property
     def being_sampled(self) -> tuple[RunBrick, ...]:
@@ -439,9 +415,11 @@ class RunProgress:
                 self.left_out.append(event)
             case Planned():
                 self._run_on()
-                self.planned = event if self.planned is None else _together(self.planned, event)
+                self.planned = planned = event if self.planned is None else _together(self.planned, event)
+                self.of_bricks = Tally(planned.bricks, 0, planned.bricks_reused, planned.bricks_failed_before)
+                self.of_models = Tally(planned.models, 0, planned.models_reused, planned.models_failed_before)
                 self.runtimes.add(event.runtime)
-                self.loading, self.seconds_left = None, self.planned.expected_seconds
+                self.loading, self.seconds_left = None, planned.expected_seconds
             case PartStarted():
                 self.batch, self.later_seconds, self.budget_left = None, event.later_seconds, event.budget_seconds
             case BatchStarted():
@@ -454,7 +432,7 @@ class RunProgress:
             case BatchRestarted():
                 for brick, samples_ms in self._samples_of(event):
                     if brick.is_measured:
-                        self._count_measured(-1, is_whole=brick.whole)
+                        self._count(is_whole=brick.whole, measured=-1)
                         brick = RunBrick(brick.number, brick.label, brick.used_by, brick.whole)
                     self.bricks[brick.number] = replace(brick, samples_ms=samples_ms)
             case EstimateChanged():
@@ -482,25 +460,29 @@ class RunProgress:
                 )
             case ProgramMeasured():
                 if brick is None or not brick.is_measured:
-                    self._count_measured(1, is_whole=is_whole)
+                    self._count(is_whole=is_whole, measured=1)
                 if brick is not None and event.stop == Stop.MOST_SAMPLES.value:
                     reason = "its samples vary too much to be as precise as asked"
                     self.bricks[number] = _timed(brick, event, BrickState.AT_LIMIT, reason)
                 elif brick is not None:
                     self.bricks[number] = _timed(brick, event, BrickState.MEASURED)
             case ProgramUnfinished():
+                self._count(is_whole=is_whole, unfinished=1)
                 if brick is not None:
                     self.bricks[number] = _timed(brick, event, BrickState.UNFINISHED, STOPPED)
             case ProgramFailed():
-                self.bricks_failed += not is_whole
-                self.models_failed += is_whole
+                self._count(is_whole=is_whole, failed=1)
                 begun = brick or RunBrick(number, event.label, whole=is_whole)
                 reason = f"{event.reason}: {event.message}"
                 self.bricks[number] = replace(begun, state=BrickState.FAILED, reason=reason)
 
-    def _count_measured(self, more: int, *, is_whole: bool) -> None:
-        self.bricks_measured += 0 if is_whole else more
-        self.models_measured += more if is_whole else 0
+    def _count(self, *, is_whole: bool, **more: int) -> None:
+        tally = self.of_models if is_whole else self.of_bricks
+        counted = replace(tally, **{name: getattr(tally, name) + number for name, number in more.items()})
+        if is_whole:
+            self.of_models = counted
+        else:
+            self.of_bricks = counted
 
 
 def _timed(

@@ -4,10 +4,10 @@ import math
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import astuple, replace
+from dataclasses import replace
 from pathlib import Path
 from statistics import fmean
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
 
 from dlbricks_tui.bricks.carriers import Carrier, carrier_of, whole
 from dlbricks_tui.bricks.decomposition import decompose
@@ -44,7 +44,6 @@ from dlbricks_tui.runs.events import (
     ShapesRemembered,
 )
 from dlbricks_tui.runs.request import RunRequest
-from dlbricks_tui.runs.results import RunCounts
 from dlbricks_tui.runs.work import KnownGraphs, RunSession
 from dlbricks_tui.runtime.errors import WorkerLostError
 from dlbricks_tui.runtime.variant import batch_in_words
@@ -54,14 +53,6 @@ from dlbricks_tui.store.records import ANY_CONTEXT
 # The models of a run by one runtime, or networks of excerpts from private ones.
 Models = tuple[CutModel, ...]
 Part = TypeVar("Part")
-
-
-class PlannedRun(NamedTuple):
-    """The plan of a part of a run."""
-
-    found: Plan
-    # The expected time, without the limit of the time budget.
-    seconds: float
 
 
 def read_models(session: RunSession) -> Models:
@@ -169,7 +160,7 @@ def loaded_graph(
         return loaded(Level.WRITTEN)
 
 
-def plan_run(session: RunSession, models: Models, store: ResultsDatabase, first_number: int = 0) -> PlannedRun:
+def plan_run(session: RunSession, models: Models, store: ResultsDatabase, first_number: int = 0) -> Plan:
     """Return the jobs of models that have no results in the store; `first_number` is the number of the first."""
     request, conditions = session.request, session.conditions
     keys = keys_of(models, request.end_to_end, request.method)
@@ -188,16 +179,16 @@ def plan_run(session: RunSession, models: Models, store: ResultsDatabase, first_
     jobs = with_earlier(found.jobs, store, conditions, known)
     seconds = expected_seconds(request.method, request.rule, jobs, session.competing)
     store.add(session.system, runtime_record(request.runtime, session.system))
-    return PlannedRun(replace(found, jobs=jobs), seconds)
+    return replace(found, jobs=jobs, seconds=seconds)
 
 
 def _part(found: Plan, is_wanted: Callable[[JobKey], bool]) -> Plan:
     """Return the part of a plan that is about some bricks and models."""
-    return Plan(
-        tuple([job for job in found.jobs if is_wanted(job.key)]),
-        frozenset(filter(is_wanted, found.reused)),
-        {job: why for job, why in found.failed.items() if is_wanted(job.key)},
-        found.again,
+    return replace(
+        found,
+        jobs=tuple([job for job in found.jobs if is_wanted(job.key)]),
+        reused=frozenset(filter(is_wanted, found.reused)),
+        failed={job: why for job, why in found.failed.items() if is_wanted(job.key)},
     )
 
 
@@ -214,11 +205,8 @@ def _informative(
     return tuple([job for job in jobs if job in chosen])
 
 
-def tell_plans(sessions: Sequence[RunSession], all_models: Sequence[Models], plans: Sequence[PlannedRun]) -> RunCounts:
-    """Tell what is known of each part and combination of a run, and what they are expected to take.
-
-    Return the counts of all parts together.
-    """
+def tell_plans(sessions: Sequence[RunSession], all_models: Sequence[Models], plans: Sequence[Plan]) -> None:
+    """Tell what is known of each part and combination of a run, and what they are expected to take."""
     told: list[Planned] = []
     left = math.inf if sessions[0].control.seconds_left is None else sessions[0].control.seconds_left
     for session, models, planned in zip(sessions, all_models, plans, strict=True):
@@ -226,17 +214,14 @@ def tell_plans(sessions: Sequence[RunSession], all_models: Sequence[Models], pla
             for reason, layers in unmeasurable_layers(model.decomposition.graph).items():
                 named = listed([layer.name for layer in layers])
                 session.tell(LayerUnmeasurable(model=model.name, layer=named, reason=reason))
-        for job, reason in planned.found.failed.items():
+        for job, reason in planned.failed.items():
             session.tell(FailedBefore(label=job.label, reason=reason, **job.key._asdict()))
         seconds = min(planned.seconds, left)
         left -= seconds
-        told += _combinations(session, models, planned.found, seconds)
+        told += _combinations(session, models, planned, seconds)
     for number, event in enumerate(told, start=1):
         sessions[0].tell(replace(event, number=number, of=len(told)))
-    tallies = zip(*[_counts(each.found, frozenset(_keys(each.found))) for each in plans], strict=True)
-    counts = RunCounts(*(Tally(*map(sum, zip(*map(astuple, those), strict=True))) for those in tallies))
-    sessions[0].control.count(*counts)
-    return counts
+    sessions[0].control.save_counts()
 
 
 def _combinations(session: RunSession, models: Models, found: Plan, seconds: float) -> Iterator[Planned]:
@@ -286,7 +271,7 @@ def _keys(found: Plan) -> Iterator[JobKey]:
     yield from (job.key for job in found.failed)
 
 
-def _counts(found: Plan, keys: Collection[JobKey]) -> RunCounts:
+def _counts(found: Plan, keys: Collection[JobKey]) -> tuple[Tally, Tally]:
     """Return the counts of some bricks and whole models, before any of them is measured."""
 
     def tally(*, whole: bool) -> Tally:
@@ -296,25 +281,25 @@ def _counts(found: Plan, keys: Collection[JobKey]) -> RunCounts:
         reused, failed = count(found.reused), count(job.key for job in found.failed)
         return Tally(count(job.key for job in found.jobs) + reused + failed, 0, reused, failed)
 
-    return RunCounts(tally(whole=False), tally(whole=True))
+    return tally(whole=False), tally(whole=True)
 
 
 # A step measures a part of the needed bricks. Then its results improve the predictions, and other bricks are needed.
 _PART, _FEWEST = 1 / 3, 8
 
 
-def steps(session: RunSession, models: Models, planned: PlannedRun, store: ResultsDatabase) -> Iterator[Sequence[Job]]:
+def steps(session: RunSession, models: Models, planned: Plan, store: ResultsDatabase) -> Iterator[Sequence[Job]]:
     """Yield the jobs to measure: all at once, or in steps until the intervals of all estimates reach the target.
 
     Each step has those that narrow the intervals most by the predictions then, and the first one the whole models.
     """
     target = session.request.target
     if target is None or not models:
-        yield planned.found.jobs
+        yield planned.jobs
         return
     predictors, conditions = Predictors(store, session.place.data.cache), session.conditions
     # The bricks that were not needed so far.
-    left = [job for job in planned.found.jobs if not job.whole]
+    left = [job for job in planned.jobs if not job.whole]
 
     def needed() -> list[Job]:
         by_brick: dict[str, list[Job]] = {}
@@ -334,7 +319,7 @@ def steps(session: RunSession, models: Models, planned: PlannedRun, store: Resul
         return list(found)[: max(_FEWEST, math.ceil(len(found) * _PART))]
 
     step = needed()
-    yield [*step, *(job for job in planned.found.jobs if job.whole)]
+    yield [*step, *(job for job in planned.jobs if job.whole)]
     while step:
         taken = {job.key for job in step}
         left = [job for job in left if job.key not in taken]

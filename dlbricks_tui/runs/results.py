@@ -10,7 +10,7 @@ from dataclasses import replace
 from functools import partial
 from itertools import chain
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from dlbricks_tui import __version__
 from dlbricks_tui.errors import UserError
@@ -21,7 +21,6 @@ from dlbricks_tui.estimate.lookup import BrickResults
 from dlbricks_tui.files import read_text, write_atomically
 from dlbricks_tui.host.fingerprint import host_facts
 from dlbricks_tui.jobs.events import Event
-from dlbricks_tui.jobs.folder import Tally
 from dlbricks_tui.measure.events import Stop
 from dlbricks_tui.measure.jobs import CutModel, Job, JobKey
 from dlbricks_tui.measure.known import Conditions
@@ -64,17 +63,11 @@ class Remembered:
 
 
 class LiveEstimates:
-    """The models' estimates while their bricks are being measured; predicted before that, if there are predictors."""
+    """The models' estimates while their bricks are being measured; predicted before that."""
 
     def __init__(
-        self,
-        models: Sequence[CutModel],
-        store: ResultsDatabase,
-        conditions: Conditions,
-        predictors: Predictors | None = None,
-        clock: Callable[[], float] = time.monotonic,
+        self, models: Sequence[CutModel], store: ResultsDatabase, conditions: Conditions, predictors: Predictors
     ) -> None:
-        self._clock = clock
         predictor_of: dict[Way, Remembered] = {}
         self._decompositions = {model.name: model.decomposition for model in models}
         self._knowledge: dict[str, Knowledge] = {}
@@ -83,12 +76,10 @@ class LiveEstimates:
         self._contexts: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
         for name, decomposition in self._decompositions.items():
             way = conditions.at(decomposition.graph.level)
+            if way not in predictor_of:
+                predictor_of[way] = Remembered(predictors.of(way, decomposition.graph.traits))
             known = BrickResults(store, decomposition).knowledge(way)
-            if predictors is not None:
-                if way not in predictor_of:
-                    predictor_of[way] = Remembered(predictors.of(way, decomposition.graph.traits))
-                known = replace(known, predictor=partial(predictor_of.__getitem__, way))
-            self._knowledge[name] = known
+            self._knowledge[name] = replace(known, predictor=partial(predictor_of.__getitem__, way))
             for brick in decomposition.bricks:
                 self._users[JobKey(brick, ANY_CONTEXT)].append(name)
             for brick, context in decomposition.suite:
@@ -120,14 +111,14 @@ class LiveEstimates:
 
         Without provisional statistics these are the final estimates, which are always returned.
         """
-        begin = self._clock()
+        begin = time.monotonic()
         if provisional is not None and begin < self._not_before:
             return ()
         so_far = {} if provisional is None else self._by_model(provisional())
         changed = dict.fromkeys((*self._changed, *self._unsettled, *so_far))
         self._changed, self._unsettled = {}, tuple(so_far)
         found = tuple(self._told(model, so_far.get(model, {})) for model in changed)
-        end = self._clock()
+        end = time.monotonic()
         self._not_before = end + (end - begin) / _SHARE_OF_TIME
         return found
 
@@ -165,15 +156,8 @@ class LiveEstimates:
         )
 
 
-class RunCounts(NamedTuple):
-    """The counts of bricks in their contexts, and of whole models."""
-
-    bricks: Tally
-    whole_models: Tally
-
-
 class RunResults(ResultSink):
-    """Stores results, counts them, updates the estimates, and tells all that as events, in this order."""
+    """Stores results, updates the estimates, and tells all that as events, in this order."""
 
     def __init__(
         self,
@@ -181,20 +165,18 @@ class RunResults(ResultSink):
         recorder: Recorder,
         estimates: LiveEstimates,
         tell: Callable[[Event], None],
-        counts: RunCounts,
-        save: Callable[[Tally, Tally], None],
+        save_counts: Callable[[], None],
     ) -> None:
         self._store = store
         self._recorder = recorder
         self._estimates = estimates
         self._tell = tell
-        self.counts = counts
-        self._save = save
+        self._save_counts = save_counts
         # The programs that are measured. When a worker is lost later, they lack further samples only.
         self._measured: set[Job] = set()
 
     def save_counts(self) -> None:
-        self._save(*self.counts)
+        self._save_counts()
 
     def loaded(
         self, job: Job, first_run_seconds: float, earlier_ms: Sequence[float], *, allocates: bool = False
@@ -209,12 +191,15 @@ class RunResults(ResultSink):
             )
         )
 
-    def keep(self, finished: Sequence[tuple[Job, Samples]], noise: Facts, *, again: bool = False) -> None:
-        self._store_all(finished, noise)
-        self._measured.update(job for job, _ in finished)
-        for job, samples in finished:
-            self._count(job, measured=int(not again))
-            self._tell(_measured(job, samples.statistics, samples.stop, samples.warm_up, samples.outliers))
+    def keep(self, timed: Sequence[tuple[Job, Samples]], noise: Facts, *, finished: bool = True) -> None:
+        if not timed:
+            return
+        self._store.add(*[it for job, samples in timed for it in self._recorder.measured(job, samples, noise)])
+        self._estimates.learn({job.key: samples.statistics for job, samples in timed if not samples.flags})
+        self._measured.update(job for job, _ in timed if finished)
+        for job, samples in timed:
+            told = _measured(job, samples.statistics, samples.stop, samples.warm_up, samples.outliers)
+            self._tell(told if finished else ProgramUnfinished(**_figures(job, samples.statistics)))
 
     def keep_occurrences(self, found: Mapping[Job, Sequence[CarrierOccurrence]], *, finished: bool) -> None:
         if not found:
@@ -225,23 +210,14 @@ class RunResults(ResultSink):
         doubtful = {job for job, places in found.items() if any(it.samples.flags for it in places)}
         self._estimates.learn({job.key: statistics for job, statistics in means.items() if job not in doubtful})
         for job, statistics in means.items():
-            self._count(job, measured=int(finished), unfinished=int(not finished))
             # Its carriers decided when to stop. The reason tells if this brick's interval became narrow by then.
             wide = is_wide(statistics.trimmed_mean_ms, half_width_ms(statistics))
             stop = Stop.MOST_SAMPLES if wide else Stop.NARROW
             told = _measured(job, statistics, stop) if finished else ProgramUnfinished(**_figures(job, statistics))
             self._tell(told)
 
-    def keep_unfinished(self, stopped: Sequence[tuple[Job, Samples]], noise: Facts) -> None:
-        self._store_all(stopped, noise)
-        for job, samples in stopped:
-            self._count(job, unfinished=1)
-            self._tell(ProgramUnfinished(**_figures(job, samples.statistics)))
-
     def reopen(self, jobs: Sequence[Job]) -> None:
         self._measured.difference_update(jobs)
-        for job in jobs:
-            self._count(job, measured=-1)
 
     def fail(self, job: Job, reason: str, message: str) -> None:
         if job in self._measured:
@@ -250,23 +226,12 @@ class RunResults(ResultSink):
             # A malformed request is a fault of dlbricks, and a full disk one of the host: the next run tries again.
             self._store.add(self._recorder.failed(job, reason, message))
         self._estimates.give_up(job.key, f"{reason}: {message}")
-        self._count(job, failed=1)
         self._tell(ProgramFailed(reason=reason, message=message, **job.about))
 
     def tell_estimates(self, provisional: Callable[[], Mapping[JobKey, Statistics]] | None = None) -> None:
         """Tell the estimates that have changed; without provisional statistics they are final."""
         for event in self._estimates.changes(provisional):
             self._tell(event)
-
-    def _store_all(self, results: Sequence[tuple[Job, Samples]], noise: Facts) -> None:
-        if results:
-            self._store.add(*[it for job, found in results for it in self._recorder.measured(job, found, noise)])
-            self._estimates.learn({job.key: found.statistics for job, found in results if not found.flags})
-
-    def _count(self, job: Job, **more: int) -> None:
-        tally = self.counts.whole_models if job.whole else self.counts.bricks
-        counted = replace(tally, **{name: getattr(tally, name) + number for name, number in more.items()})
-        self.counts = self.counts._replace(**{"whole_models" if job.whole else "bricks": counted})
 
 
 def _measured(

@@ -19,13 +19,13 @@ from dlbricks_tui.jobs.events import Event, EventWriter
 from dlbricks_tui.jobs.folder import JobState, RunFolder, State
 from dlbricks_tui.measure.jobs import CutModel
 from dlbricks_tui.measure.noise import NoiseMonitor
+from dlbricks_tui.measure.plan import Plan
 from dlbricks_tui.models.cache import Cache
 from dlbricks_tui.models.library import Library
 from dlbricks_tui.runs.control import Control
 from dlbricks_tui.runs.events import PartStarted, RunStarted
 from dlbricks_tui.runs.planning import (
     Models,
-    PlannedRun,
     cut_models,
     plan_run,
     read_models,
@@ -156,10 +156,10 @@ def execute(
 
 def _measure(sessions: Sequence[RunSession], all_models: Sequence[Models], store: ResultsDatabase) -> JobStopped | None:
     """Measure and store what the store lacks; return the reason if the run was stopped early."""
-    plans: list[PlannedRun] = []
+    plans: list[Plan] = []
     for session, models in zip(sessions, all_models, strict=True):
-        plans.append(plan_run(session, models, store, sum(len(each.found.jobs) for each in plans)))
-    counts = tell_plans(sessions, all_models, plans)
+        plans.append(plan_run(session, models, store, sum(len(each.jobs) for each in plans)))
+    tell_plans(sessions, all_models, plans)
     try:
         for number, (session, models, planned) in enumerate(zip(sessions, all_models, plans, strict=True), start=1):
             if len(sessions) > 1:
@@ -171,7 +171,7 @@ def _measure(sessions: Sequence[RunSession], all_models: Sequence[Models], store
                     )
                 )
             for jobs in steps(session, models, planned, store):
-                counts = measure(session, models, jobs, counts, store)
+                measure(session, models, jobs, store)
     except JobStopped as early:
         return early
     return None

@@ -13,7 +13,7 @@ from dlbricks_tui.folders import SAMPLE_MODELS, DataFolder
 from dlbricks_tui.jobs.control import JobStopped, StopSignals
 from dlbricks_tui.jobs.errors import JobError
 from dlbricks_tui.jobs.events import Event
-from dlbricks_tui.jobs.folder import RunFolder, State, Tally
+from dlbricks_tui.jobs.folder import RunFolder, State
 from dlbricks_tui.measure.alone import Alone
 from dlbricks_tui.measure.carriers import carrier_jobs, groups
 from dlbricks_tui.measure.events import END_SECONDS
@@ -33,7 +33,6 @@ from dlbricks_tui.runs.events import WorkerReplaced
 from dlbricks_tui.runs.request import RunRequest, can_be_alone
 from dlbricks_tui.runs.results import (
     LiveEstimates,
-    RunCounts,
     RunResults,
     keep_provenance,
     model_digests,
@@ -204,13 +203,8 @@ def _measure_alone(session: RunSession, jobs: Sequence[Job], results: ResultSink
         alone.measure(jobs, session.batch_limits)
 
 
-def measure(
-    session: RunSession, models: Sequence[CutModel], jobs: Sequence[Job], counts: RunCounts, store: ResultsDatabase
-) -> RunCounts:
-    """Measure the jobs of a plan, and return the counts of the run after that.
-
-    If the run is stopped, the results until then are in the store.
-    """
+def measure(session: RunSession, models: Sequence[CutModel], jobs: Sequence[Job], store: ResultsDatabase) -> None:
+    """Measure the jobs of a plan. If the run is stopped, the results until then are in the store."""
     request = session.request
 
     def take_versions(described: Described) -> None:
@@ -221,7 +215,7 @@ def measure(
     told = () if request.suite is not None else models
     estimates = LiveEstimates(told, store, session.conditions, Predictors(store, session.place.data.cache))
     recorder = Recorder(session.folder.run, session.conditions)
-    results = RunResults(store, recorder, estimates, session.tell, counts, session.control.count)
+    results = RunResults(store, recorder, estimates, session.tell, session.control.save_counts)
     state = State.INTERRUPTED
     results.tell_estimates(dict)
     try:
@@ -235,9 +229,8 @@ def measure(
         raise
     finally:
         results.save_counts()
-        store.add(_record(session, state, results.counts.bricks))
+        store.add(_record(session, state))
         results.tell_estimates()
-    return results.counts
 
 
 def find_onednn(session: RunSession, store: ResultsDatabase) -> None:
@@ -316,8 +309,8 @@ def _provenance(session: RunSession, models: Sequence[CutModel], described: Desc
     return with_known_onednn(found, request.runtime, session.place.data.cache)
 
 
-def _record(session: RunSession, state: State, bricks: Tally) -> Run:
-    request = session.request
+def _record(session: RunSession, state: State) -> Run:
+    request, bricks = session.request, session.control.state.bricks
     return Run(
         id=session.folder.run,
         when=utc_now(),

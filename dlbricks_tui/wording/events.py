@@ -24,7 +24,7 @@ from dlbricks_tui.runs.events import (
     WorkerReplaced,
 )
 from dlbricks_tui.wording.numbers import PREDICTED, counted, duration, percent, slower_words, with_interval
-from dlbricks_tui.wording.runs import NONE_DONE, Done, Note, Phrase, Tone
+from dlbricks_tui.wording.runs import Done, Note, Phrase, Tone
 
 _NOISE_HINT = "close other programs, or measure when the host is quiet"
 
@@ -129,10 +129,8 @@ def reading(event: ModelLoading) -> str:
 
 def counts_of(progress: RunProgress) -> tuple[Done, Done]:
     """Return how many bricks and how many whole models need no more work; none before the plan is known."""
-    planned = progress.planned
-    if planned is None:
-        return NONE_DONE, NONE_DONE
-    return Done(progress.bricks_done, planned.bricks), Done(progress.models_done, planned.models)
+    bricks, models = progress.of_bricks, progress.of_models
+    return Done(bricks.done, bricks.total), Done(models.done, models.total)
 
 
 def doing_now(progress: RunProgress) -> str:

@@ -13,7 +13,7 @@ from dlbricks_tui.estimate.knowledge import Unmeasured
 from dlbricks_tui.estimate.nearest import Example
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.store.records import BrickForm, Record
-from tests.estimate.stored import timed
+from tests.estimate.stored import brick_records, timed
 from tests.store.samples import WAY, measurement, run, runtime, system
 
 # Milliseconds for a call, a multiplication and a byte, by operator.
@@ -122,12 +122,10 @@ def law_ms(canonical: str, context: str) -> float:
 
 def lawful_records(decomposition: Decomposition, hour: int = 0, **fields: Any) -> list[Record]:
     """The bricks of a model, and their results by the law, all measured by one run."""
-    graph, name = decomposition.graph, f"run {hour}"
-    found: list[Record] = [run(name, models=(graph.name,), when=moment(hour), started=moment(hour), **fields)]
-    for it in {(it.brick.key, it.context): it for it in decomposition.occurrences}.values():
-        if any(graph.layers[index].operators for index in it.sequence.layers):
-            taken = timed(law_ms(it.brick.canonical, it.context))
-            where: dict[str, Any] = {"brick": it.brick.key, "context": it.context, "level": graph.level}
-            found.append(BrickForm(key=it.brick.key, canonical=it.brick.canonical))
-            found.append(measurement(**{**where, "statistics": taken, "run": name, "when": moment(hour), **fields}))
-    return found
+    name, when = f"run {hour}", moment(hour)
+    results = brick_records(
+        decomposition,
+        taken_ms=lambda brick, context: law_ms(brick.canonical, context),
+        **{"run": name, "when": when, **fields},
+    )
+    return [run(name, models=(decomposition.graph.name,), when=when, started=when, **fields), *results]

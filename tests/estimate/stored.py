@@ -1,11 +1,11 @@
 """A decomposition's bricks as measurements in a store."""
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import Any
 
 from dlbricks_tui.bricks.decomposition import Decomposition
-from dlbricks_tui.bricks.identity import whole_model
+from dlbricks_tui.bricks.identity import Brick, whole_model
 from dlbricks_tui.estimate.knowledge import Pair
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.records import BrickForm, EndToEnd, Record, Statistics
@@ -26,7 +26,12 @@ def timed(value_ms: float, doubt: float = 0.01) -> Statistics:
     )
 
 
-def brick_records(decomposition: Decomposition, without: Collection[Pair] = (), **fields: Any) -> list[Record]:
+def brick_records(
+    decomposition: Decomposition,
+    without: Collection[Pair] = (),
+    taken_ms: Callable[[Brick, str], float] = lambda brick, context: latency_of((brick.key, context)).value_ms,
+    **fields: Any,
+) -> list[Record]:
     """Every brick measured once in each of its contexts, with its form."""
     graph = decomposition.graph
     found: dict[Pair, Record] = {}
@@ -36,7 +41,7 @@ def brick_records(decomposition: Decomposition, without: Collection[Pair] = (), 
         if pair not in without and any(graph.layers[index].operators for index in it.sequence.layers):
             forms[it.brick.key] = BrickForm(key=it.brick.key, canonical=it.brick.canonical)
             where: dict[str, Any] = {"brick": it.brick.key, "context": it.context, "level": graph.level}
-            found[pair] = measurement(**{**where, "statistics": timed(latency_of(pair).value_ms), **fields})
+            found[pair] = measurement(**{**where, "statistics": timed(taken_ms(it.brick, it.context)), **fields})
     return [*forms.values(), *found.values()]
 
 

@@ -214,10 +214,3 @@ def test_models_that_their_usual_runtime_has_not_measured_are_scored_by_another(
         assert scores_on(store, ON["system"], asked) == []
         found = scores_on(store, ON["system"], asked, others=True)
     assert [way.runtime for way, _ in found] == [ON["runtime"]] * 2
-
-
-@pytest.mark.parametrize(("measured_ms", "holds"), [(9.9, False), (10.0, True), (12.0, True), (12.1, False)])
-def test_an_interval_holds_a_latency_inside_of_it(measured_ms: float, holds: bool) -> None:
-    score = Score("a", PredictionBasis.HISTORY, 11.0, 10.0, 12.0, 0.5, measured_ms, 0.0)
-    assert score.holds is holds
-    assert score.error == pytest.approx(11.0 / measured_ms - 1)

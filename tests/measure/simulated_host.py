@@ -127,8 +127,8 @@ class Notes(ResultSink):
     events: list[Event] = field(default_factory=list)
     seconds_left: float | None = None
 
-    def keep(self, finished: Sequence[tuple[Job, Samples]], noise: Facts, *, again: bool = False) -> None:
-        for job, samples in finished:
+    def keep(self, timed: Sequence[tuple[Job, Samples]], noise: Facts, *, finished: bool = True) -> None:
+        for job, samples in timed:
             self.wholes[job.uses[0].model].append(len(samples.samples_ms))
 
     def keep_occurrences(self, found: Mapping[Job, Sequence[CarrierOccurrence]], *, finished: bool) -> None:

@@ -27,27 +27,28 @@ CONTENDED = a_round(1.0, 400, Contention(0.3, 1500), 0.5)
 SLOW = a_round(1.0, 400, Contention(0.0, 0), 0.7)
 
 
-def test_threads_that_share_the_remaining_cores_show_another_program() -> None:
-    shared = a_round(1.0, 404, Contention(0.09, 404), 0.5)
-    assert NoiseMonitor().disturbance(shared) == "others took the processor 404 times in 1.00 s"
-    assert NoiseMonitor().disturbance(replace(shared, contention=Contention(0.09, 150))) is None
-    assert NoiseMonitor().disturbance(replace(shared, contention=Contention(0.001, 404))) is None
-
-
-def test_threads_of_a_worker_that_preempt_one_another_disturb_no_round() -> None:
-    # Thirty-seven programs that take no time to speak of, each run four times.
-    own = a_round(0.015, 148, Contention(0.004, 148), 0.5)
-    assert NoiseMonitor().disturbance(own) is None
-    assert NoiseMonitor().disturbance(replace(own, seconds=0.15)) is not None
-
-
-@pytest.mark.parametrize(("seconds", "others_seconds"), [(1.0, 0.15), (0.06, 0.03)])
-def test_threads_that_share_a_core_on_an_idle_host_disturb_no_round(seconds: float, others_seconds: float) -> None:
-    alone = a_round(seconds, 200, Contention(0.05 * seconds, 190, others_seconds), 0.5)
-    assert NoiseMonitor().disturbance(alone) is None
-    # Another program uses all of the other core.
-    beside = replace(alone, contention=Contention(0.05 * seconds, 190, seconds))
-    assert NoiseMonitor().disturbance(beside) == f"others took the processor 190 times in {seconds:.2f} s"
+@pytest.mark.parametrize(
+    ("seconds", "runs", "counts", "is_disturbed"),
+    [
+        # Threads that share the remaining cores preempt one another about once per run.
+        (1.0, 404, Contention(0.09, 404), True),
+        (1.0, 404, Contention(0.09, 150), False),
+        (1.0, 404, Contention(0.001, 404), False),
+        # Thirty-seven programs that take no time to speak of, each run four times: the threads of a worker among them.
+        (0.015, 148, Contention(0.004, 148), False),
+        (0.15, 148, Contention(0.004, 148), True),
+        # Threads that share a core of an idle host, and beside a program that uses all of the other core.
+        (1.0, 200, Contention(0.05, 190, 0.15), False),
+        (0.06, 200, Contention(0.003, 190, 0.03), False),
+        (1.0, 200, Contention(0.05, 190, 1.0), True),
+        (0.06, 200, Contention(0.003, 190, 0.06), True),
+    ],
+)
+def test_preemptions_disturb_a_round_where_other_programs_take_the_processor(
+    seconds: float, runs: int, counts: Contention, is_disturbed: bool
+) -> None:
+    told = f"others took the processor {counts.preemptions} times in {seconds:.2f} s" if is_disturbed else None
+    assert NoiseMonitor().disturbance(a_round(seconds, runs, counts, 0.5)) == told
 
 
 def test_a_slow_reference_shows_noise_that_the_kernel_does_not_count() -> None:
@@ -145,10 +146,6 @@ def test_repeated_rounds_take_a_few_seconds_and_half_as_long_as_those_that_count
     assert (monitor.worth_repeating, monitor.most_repeated()) == (True, 5.0)
     monitor.repeat(6.0)
     assert (monitor.worth_repeating, monitor.most_repeated()) == (False, 0.0)
-
-
-def test_a_run_with_a_budget_repeats_no_more_than_its_part() -> None:
-    assert NoiseMonitor(most_seconds=2.0).most_repeated(1000.0) == 2.0
 
 
 CHANCE = random.Random(7)

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
@@ -29,6 +29,9 @@ from dlbricks_tui.runtime.runtime import Runtime, Settings
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.records import EndToEnd, Failure, Measurement, Run, new_uuid
 from tests.store.samples import system
+
+if TYPE_CHECKING:
+    import pytest
 
 ROOT = Path(__file__).parents[2]
 FAKE_WORKER = Path(__file__).parent / "fake_worker.py"
@@ -138,6 +141,14 @@ class Site:
     def events(self, folder: RunFolder) -> tuple[Event, ...]:
         """Return all events of a run."""
         return RunEvents(folder.events_file).new()
+
+
+def misbehaving(site: Site, monkeypatch: "pytest.MonkeyPatch", **manners: str) -> Site:
+    """The site with programs of these operators behaving so."""
+    rude = replace(site, manners=manners)
+    for name, value in rude.environment.items():
+        monkeypatch.setenv(name, value)
+    return rude
 
 
 @dataclass(frozen=True)

@@ -1,9 +1,7 @@
 """Events of runs: as lines, and added up to progress."""
 
 import dataclasses
-import json
 from datetime import timezone
-from pathlib import Path
 from typing import Any, get_type_hints
 
 from hypothesis import given
@@ -16,10 +14,10 @@ from dlbricks_tui.jobs.events import (
     from_line,
     to_line,
 )
-from dlbricks_tui.jobs.folder import State
+from dlbricks_tui.jobs.folder import State, Tally
 from dlbricks_tui.measure.events import END_SECONDS, BatchStarted, RoundDone, RoundRepeated
-from dlbricks_tui.runs.events import EVENTS, PartStarted, ProgramLoaded, ProgramMeasured, RunEvents, RunProgress
-from tests.runs.live_runs import at, ended, loaded, measured, planned
+from dlbricks_tui.runs.events import EVENTS, PartStarted, ProgramLoaded, ProgramMeasured, RunProgress
+from tests.runs.live_runs import at, loaded, planned
 from tests.runs.runs import BRICKS, MODEL, Measured
 
 NUMBERS = st.floats(allow_nan=False, allow_infinity=False)
@@ -62,23 +60,6 @@ def test_unknown_lines_are_ignored(line: bytes) -> None:
     assert not isinstance(from_line(line, EVENTS), Event)
 
 
-def test_the_calibration_of_an_earlier_version_is_left_out(tmp_path: Path) -> None:
-    path = tmp_path / "events.jsonl"
-    own = RoundDone(samples_ms=((1, (1.5,)),), null_call_ms=None, reference_ms=5.0, seconds_left=7.0)
-    of_network = dataclasses.replace(own, samples_ms=((1, (9.0,)),))
-    repeated = RoundRepeated(reason="noise", seconds=1.0, seconds_left=7.0)
-
-    def former(name: str, **about: object) -> bytes:
-        return json.dumps({"event": name, "when": own.when, **about}, separators=(",", ":")).encode() + b"\n"
-
-    told = (planned(), loaded(1), own, measured(1))
-    networks = [former("Calibrating", network=name, number=1, of=2) for name in ("small residual", "cold chain")]
-    calibration = b"".join(line + to_line(of_network) + to_line(repeated) for line in networks)
-    for end, after in ((former("Calibrated", error=0.01), (own, ended())), (b"", (ended(),))):
-        path.write_bytes(b"".join(map(to_line, told)) + calibration + end + b"".join(map(to_line, after)))
-        assert RunEvents(path).new() == (*told, *after)
-
-
 def test_events_give_the_progress_of_a_run_at_every_moment(measured: Measured) -> None:
     progress = RunProgress()
     shares: list[float] = []
@@ -93,7 +74,7 @@ def test_events_give_the_progress_of_a_run_at_every_moment(measured: Measured) -
     assert shares == sorted(shares)
     assert (shares[0], shares[-1]) == (0.0, 1.0)
     assert (progress.state, progress.total, progress.done) == (State.FINISHED, BRICKS + 1, BRICKS + 1)
-    assert (progress.bricks_measured, progress.models_measured, progress.bricks_failed) == (BRICKS, 1, 0)
+    assert (progress.of_bricks, progress.of_models) == (Tally(BRICKS, BRICKS), Tally(1, 1))
     assert progress.being_sampled == ()
     assert progress.estimates[MODEL].missing_layers == 0
     told = {it.program: it for it in measured.events if isinstance(it, ProgramMeasured)}

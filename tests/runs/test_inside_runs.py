@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +31,7 @@ from dlbricks_tui.runtime.protocol import Load, Profile, Request, Sample
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.records import Statistics
 from dlbricks_tui.store.statistics import mean_statistics
-from tests.runs.runs import BRICKS, FAKE, MODEL, Measured, Site
+from tests.runs.runs import BRICKS, FAKE, MODEL, Measured, Site, misbehaving
 
 INSIDE = {"method": Method.INSIDE, "end_to_end": True}
 
@@ -118,9 +119,7 @@ def test_a_brick_with_a_wide_interval_is_reported_although_its_carrier_is_known_
 
 
 def test_bricks_whose_carrier_does_not_run_are_timed_alone(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
-    rude = replace(site, manners={"Pooling": "garbage on profile"})
-    for name, value in rude.environment.items():
-        monkeypatch.setenv(name, value)
+    rude = misbehaving(site, monkeypatch, Pooling="garbage on profile")
     state = rude.run(rude.request(**INSIDE))
     assert state.bricks == Tally(BRICKS, measured=BRICKS)
     assert {it.occurrence for it in rude.contents().measurements} == {()}
@@ -129,34 +128,12 @@ def test_bricks_whose_carrier_does_not_run_are_timed_alone(site: Site, monkeypat
 def test_bricks_that_no_carrier_measures_fail_for_the_reason_of_their_carrier(
     site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    rude = replace(site, manners={"Pooling": "not finite"})
-    for name, value in rude.environment.items():
-        monkeypatch.setenv(name, value)
+    rude = misbehaving(site, monkeypatch, Pooling="not finite")
     monkeypatch.setattr("dlbricks_tui.runs.work.can_be_alone", lambda *_: False)
     events: list[Event] = []
     rude.run(rude.request(**INSIDE), events.append)
     failed = {(it.reason, it.message) for it in events if isinstance(it, ProgramFailed) and it.brick}
     assert failed == {("not finite", "no carrier of it runs: the operator is not finite")}
-
-
-def test_a_model_whose_worker_is_killed_in_later_rounds_stays_measured(
-    site: Site, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    sample, rounds = SupervisedWorker.sample, list[RoundDone]()
-
-    def killed(worker: SupervisedWorker, names: Sequence[str], *runs: int) -> dict[str, tuple[float, ...]]:
-        # Only whole models have such names here.
-        if rounds and names[0].isdecimal():
-            worker.interrupt()
-        return sample(worker, names, *runs)
-
-    def listen(event: Event) -> None:
-        if isinstance(event, RoundDone):
-            rounds.append(event)
-
-    monkeypatch.setattr(SupervisedWorker, "sample", killed)
-    state = site.run(site.request(**INSIDE), listen)
-    assert (state.bricks, state.whole_models) == (Tally(BRICKS, measured=BRICKS), Tally(1, measured=1))
 
 
 def killing(monkeypatch: pytest.MonkeyPatch, when: Callable[[Any], bool]) -> None:
@@ -169,6 +146,20 @@ def killing(monkeypatch: pytest.MonkeyPatch, when: Callable[[Any], bool]) -> Non
         return ask(worker, request, seconds)
 
     monkeypatch.setattr(SupervisedWorker, "_ask", asked)
+
+
+def samples_a_model(request: Request[Any]) -> bool:
+    """True if a whole model is to run: only these have such names here."""
+    return isinstance(request, Sample) and request.programs[0].isdecimal()
+
+
+def test_a_model_whose_worker_is_killed_in_later_rounds_stays_measured(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told: list[Event] = []
+    killing(monkeypatch, lambda request: samples_a_model(request) and any(isinstance(it, RoundDone) for it in told))
+    state = site.run(site.request(**INSIDE), told.append)
+    assert (state.bricks, state.whole_models) == (Tally(BRICKS, measured=BRICKS), Tally(1, measured=1))
 
 
 @pytest.mark.usefixtures("quick_inside")
@@ -200,18 +191,15 @@ def test_a_worker_that_is_killed_once_takes_no_model_and_no_brick_with_it(
 def test_a_worker_that_is_killed_while_the_reference_runs_costs_one_reading(
     site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    readings = 0
+    readings = count()
 
     def is_first(request: Request[Any]) -> bool:
-        nonlocal readings
-        is_reading = isinstance(request, Sample) and request.programs == ("reference",)
-        readings += is_reading
-        return is_reading and readings == 1
+        return isinstance(request, Sample) and request.programs == ("reference",) and next(readings) == 0
 
     killing(monkeypatch, is_first)
     site.run(site.request(**INSIDE))
     contents = site.contents()
-    assert readings > 2
+    assert next(readings) > 2
     assert all("reference_ms" in dict(it.noise) for it in (*contents.end_to_end, *contents.measurements))
 
 
@@ -223,9 +211,8 @@ def test_a_model_that_is_lost_twice_has_failed_and_was_not_measured(
 
     def is_second(request: Request[Any]) -> bool:
         nonlocal samples
-        is_whole = isinstance(request, Sample) and request.programs[0].isdecimal()
-        samples += is_whole
-        return is_whole and not samples % 2
+        samples += samples_a_model(request)
+        return samples_a_model(request) and not samples % 2
 
     killing(monkeypatch, is_second)
     state = site.run(site.request(**INSIDE))
@@ -239,16 +226,8 @@ def test_a_model_that_is_lost_twice_has_failed_and_was_not_measured(
 def test_a_model_whose_worker_is_killed_between_its_first_samples_counts_once(
     samples: int, site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    sample, taken = SupervisedWorker.sample, list[str]()
-
-    def killed(worker: SupervisedWorker, names: Sequence[str], *runs: int) -> dict[str, tuple[float, ...]]:
-        if names[0].isdecimal():
-            taken.extend(names)
-            if len(taken) == samples + 1:
-                worker.interrupt()
-        return sample(worker, names, *runs)
-
-    monkeypatch.setattr(SupervisedWorker, "sample", killed)
+    taken = count()
+    killing(monkeypatch, lambda request: samples_a_model(request) and next(taken) == samples)
     assert site.run(site.request(**INSIDE)).whole_models == Tally(1, measured=1)
 
 

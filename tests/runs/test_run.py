@@ -43,17 +43,9 @@ from dlbricks_tui.store.records import BrickForm
 from dlbricks_tui.store.selections import by_id, equal
 from dlbricks_tui.wording.events import note_of
 from tests.runs.fake_worker import operators_of
-from tests.runs.runs import BRICKS, FAKE, MODEL, Measured, Site
+from tests.runs.runs import BRICKS, FAKE, MODEL, Measured, Site, misbehaving
 
 AnEvent = TypeVar("AnEvent", bound=Event)
-
-
-def misbehaving(site: Site, monkeypatch: pytest.MonkeyPatch, **manners: str) -> Site:
-    """The site with programs of these operators behaving so."""
-    rude = replace(site, manners=manners)
-    for name, value in rude.environment.items():
-        monkeypatch.setenv(name, value)
-    return rude
 
 
 def execute_until_the_first_result(site: Site, folder: RunFolder, request: RunRequest) -> JobState:
@@ -262,14 +254,14 @@ def test_bricks_that_failed_or_are_known_are_measured_again_only_on_request(
 
     failed = rude.run(rude.request(rule=rule), take).bricks.failed
     assert {it.label.split()[0] for it in of_kind(events, ProgramFailed)} == {"flatten", "dropout"}
-    assert progress.bricks_failed == failed
+    assert progress.failed == progress.of_bricks.failed == failed
     # A request that the worker did not understand is no failure of the brick.
     assert [it.reason for it in site.contents().failures] == ["crashed"]
     monkeypatch.setenv("FAKE_MANNERS", "{}")
     second = site.run(site.request(rule=rule), take).bricks
     assert second == Tally(BRICKS, measured=failed - 1, reused=BRICKS - failed, failed=1)
     # The progress of the next run starts again.
-    assert progress.bricks_failed == 0
+    assert (progress.failed, progress.of_bricks.failed) == (0, 1)
     assert [it.label.split()[0] for it in of_kind(events, FailedBefore)] == ["flatten"]
     assert (progress.total, progress.done) == (BRICKS, BRICKS)
     retried = site.run(site.request(rule=rule, retry_failed=True)).bricks
@@ -357,7 +349,7 @@ def test_a_batch_restarts_with_all_of_its_programs_when_the_speed_of_the_host_ch
     progress = RunProgress()
     for event in events:
         progress.take(event)
-    assert (progress.bricks_measured, progress.done) == (BRICKS, progress.total)
+    assert (progress.of_bricks.measured, progress.done) == (BRICKS, progress.total)
     found = sorted(site.contents().measurements, key=attrgetter("when"))
     newest = {(it.brick, it.context): it for it in found}
     assert len(newest) == BRICKS
