@@ -167,6 +167,8 @@ class ModelRow:
     gains: Mapping[WhatIfKind, BestGain]
     # True if the latency of some layers is predicted.
     predicted: bool = False
+    # The interval of an estimate that is not measured throughout; None for other answers.
+    predicted_range_ms: tuple[float, float] | None = None
     # True if the estimate leaves layers out.
     partial: bool = False
     # The layers in the roofline, if the peaks of the system are known.
@@ -241,6 +243,7 @@ def model_row(found: Analysis) -> ModelRow:
     """Return an analysis as a row of the tables over many models."""
     baseline, best = found.baseline, found.best
     proofs = {name: proof.gain for name, proof in found.proofs.items()}
+    figure = baseline.found.figure
     return taken(
         ModelRow,
         found,
@@ -249,6 +252,7 @@ def model_row(found: Analysis) -> ModelRow:
         answer=model_analysis(found),
         gains=best_gains(found.what_ifs, proofs.get),
         predicted=baseline.estimate.predicted_share > 0 or (best is not None and best.is_predicted),
+        predicted_range_ms=None if figure is None or figure.is_measured else figure.latency[1:],
         partial=baseline.estimate.is_partial,
     )
 

@@ -38,17 +38,19 @@ from dlbricks_tui.documents.what_ifs import ShownWhatIf, roofline_plot, what_ifs
 from dlbricks_tui.estimate.compositions import milliseconds as from_picoseconds
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.runtime.variant import threads_in_words
-from dlbricks_tui.wording.answers import common_beginning, way_line
+from dlbricks_tui.wording.answers import common_beginning, figure_text, way_line
 from dlbricks_tui.wording.numbers import (
     PARTLY,
     PREDICTED,
     PREDICTED_LEGEND,
     counted,
+    ends_of,
     in_ms,
     milliseconds,
     model_label,
     or_dash,
     percent,
+    rough_range,
     sign_of,
     signed_percent,
 )
@@ -162,10 +164,10 @@ class AnalysisDocument:
     def headline(self) -> str:
         """The latency of the model, and how many times the best that is."""
         baseline, best, ratio = self.found.baseline, self.found.best, self.found.over_best
-        end_to_end, composed = baseline.found.end_to_end, baseline.estimate.composed
+        figure, composed = baseline.found.figure, baseline.estimate.composed
         name = self.found.source.name
-        if end_to_end is not None:
-            latency = f"{in_ms(end_to_end.value_ms)} measured"
+        if figure is not None:
+            latency = f"{figure_text(baseline.found)} {figure.basis.value}"
         elif composed is not None:
             latency = f"{_sign_of(baseline)}{in_ms(composed.sequential_ms)} estimated"
         else:
@@ -186,8 +188,10 @@ class AnalysisDocument:
         """The latencies of the model and the bounds below them, the highest first."""
         best, is_predicted = self.found.best, self.found.best is not None and self.found.best.is_predicted
         signs = {"estimate": _sign_of(self.found.baseline), **dict.fromkeys(_OF_BEST, PREDICTED * is_predicted)}
+        found, latency = self.found.baseline.found, self.found.baseline.estimate.latency
         notes = {"best measured": _shares(best)}
         notes |= {"roofline": _BUSY_PEAKS} if self.found.lacks_peaks else {}
+        notes |= {} if latency is None else {"estimate": f"95 %: {ends_of(*latency[1:])} ms"}
         rows = []
         for it in BOUNDS:
             latency_ms, note = it.value(self.answer), notes.get(it.name, it.note)
@@ -195,6 +199,9 @@ class AnalysisDocument:
                 rows.append(BarFigure(it.name, "-"))
             else:
                 text, style = f"{signs.get(it.name, '')}{in_ms(latency_ms)}", "warn" if note == _BUSY_PEAKS else "muted"
+                if it.name == "estimate" and found.figure is not None and not found.figure.is_measured:
+                    # Nothing but the range of a prediction is its answer.
+                    text, note = figure_text(found), ""
                 rows.append(BarFigure(it.name, text, latency_ms, remarks=(note,) * bool(note), style=style))
         return tuple(rows)
 
@@ -436,7 +443,9 @@ def bounds_table(models: Sequence[ModelRow]) -> Table[Sequence[str]]:
         value_ms = bound.value(it.answer)
         if bound.title == "MEASURED" and value_ms is None and it.answer.sequential_ms is not None:
             sign = sign_of(partial=it.partial, predicted=it.predicted)
-            return f"({sign}{milliseconds(it.answer.sequential_ms)})"
+            range_ms = it.predicted_range_ms
+            told = milliseconds(it.answer.sequential_ms) if range_ms is None else rough_range(*range_ms)
+            return f"({sign}{told})"
         sign = PREDICTED if bound.title == "BEST" and it.predicted else ""
         return or_dash(lambda ms: f"{sign}{milliseconds(ms)}", value_ms)
 

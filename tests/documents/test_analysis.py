@@ -13,6 +13,7 @@ from dlbricks_tui.analysis.kernels import LayerKernel, TimedKernel
 from dlbricks_tui.analysis.what_if import Correction, Gain, MeasuredGain, WhatIf, WhatIfKind
 from dlbricks_tui.analysis.what_ifs import what_ifs_of
 from dlbricks_tui.api.analyses import BestGain
+from dlbricks_tui.api.analyses import model_row as model_row_of
 from dlbricks_tui.api.analysing import Analysis
 from dlbricks_tui.documents.analysis import (
     AnalysisDocument,
@@ -42,6 +43,7 @@ from dlbricks_tui.estimate.parts import Standing
 from dlbricks_tui.models.kinds import Kind
 from dlbricks_tui.models.library import ModelSource
 from dlbricks_tui.runtime.variant import Variant
+from dlbricks_tui.wording.answers import figure_number, figure_text
 from tests.analysis.executions import analysed as model_row
 from tests.analysis.executions import executed, some_executions, with_nodes
 from tests.bricks.graphs import chain
@@ -132,6 +134,22 @@ def test_the_analysis_tells_latency_bounds_gap_and_what_ifs() -> None:
         },
     )
     assert not partial.groups and timed.roofline is None
+
+
+def test_a_prediction_is_the_range_that_the_estimate_shows() -> None:
+    found = executed(GRAPH).found
+    parts = [replace(it, standing=Standing.PREDICTED, measured=None) for it in found.estimate.parts]
+    coverage = replace(found.estimate.coverage, predicted=3, measured=0)
+    composed = found.estimate.composed
+    assert composed is not None
+    composed = composed._replace(latency=Latency(composed.sequential_ms, 3.0, 30.0))
+    predicted = replace(found.estimate, parts=tuple(parts), coverage=coverage, composed=composed)
+    one = replace(found, estimate=predicted)
+    document, told = without_best(replace(BASELINE, found=one)), figure_text(one)
+    assert "to" in told and document.headline == f"model: {told} predicted"
+    assert told in [it.text for it in document.bounds]
+    table = texts(80, *analyses_parts([model_row_of(document.found)]), look=TEXT)
+    assert any(f"({figure_number(one)})" in line for line in table)
 
 
 def test_a_new_proof_is_part_of_the_analysis() -> None:
