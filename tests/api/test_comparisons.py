@@ -345,6 +345,17 @@ def test_a_model_that_was_timed_on_a_busy_host_is_compared_with_that_doubt() -> 
     assert overall([doubted]) == doubted.change
 
 
+def test_a_brick_that_was_timed_on_a_busy_host_is_compared_with_that_doubt() -> None:
+    was, now = (in_three_runs(layer(1, latency_ms)) for latency_ms in (1.0, 1.08))
+    # The bricks of a carrier have something in common on a quiet host, too.
+    quiet, busy = ((("shared", 0.2), ("disturbed_rounds", rounds)) for rounds in (0, 3))
+    ((there,), (doubted,)) = (
+        compare(side("a", *was), side("b", *(replace(it, noise=noise) for it in now))).bricks for noise in (quiet, busy)
+    )
+    assert (there.change.verdict, doubted.change.verdict) == (Verdict.SLOWER, Verdict.UNKNOWN)
+    assert doubted.change.reason.endswith("; the host was busy: measure again when it is quiet")
+
+
 def test_one_in_twenty_significant_changes_is_expected_to_be_a_false_alarm() -> None:
     first = side("a", *(model(f"m{number}", 10.0) for number in range(20)))
     second = side("b", *(model(f"m{number}", 20.0) for number in range(20)))
