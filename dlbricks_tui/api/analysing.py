@@ -35,10 +35,10 @@ from dlbricks_tui.analysis.what_if import (
     measured_gain,
     newest_proofs,
 )
-from dlbricks_tui.analysis.what_ifs import Host, Lack, expected_seconds, lacks_of, requests_for, what_ifs_of
+from dlbricks_tui.analysis.what_ifs import Host, Lack, expected_seconds, lacks_of, what_ifs_of
 from dlbricks_tui.analysis.whole_models import WrittenTimes, written_times
 from dlbricks_tui.api.estimating import Answer, Estimator
-from dlbricks_tui.api.measuring import measured_batch_sizes
+from dlbricks_tui.api.measuring import MeasureOptions, measured_batch_sizes, request_by
 from dlbricks_tui.api.opening import loader_from_cache, reference_to, run_command
 from dlbricks_tui.api.scope import MeasuredRuntimes, MeasurementScope
 from dlbricks_tui.bricks.decomposition import decompose
@@ -59,12 +59,12 @@ from dlbricks_tui.jobs.process import work_on
 from dlbricks_tui.measure.method import Method
 from dlbricks_tui.models.content import without_cycle_search
 from dlbricks_tui.models.errors import MissingShapeError, ModelError, NotInCacheError
-from dlbricks_tui.models.graph import LayerGraph, Level, Numbers, Shape
+from dlbricks_tui.models.graph import LayerGraph, Level, Shape
 from dlbricks_tui.models.library import ModelSource
 from dlbricks_tui.models.loading import UNLOADABLE, Loader
 from dlbricks_tui.models.networks import ProgramError
 from dlbricks_tui.recorded_host import NOTHING_IS_MEASURED, recorded_host
-from dlbricks_tui.runs.request import InputShape, InputValue, RunRequest
+from dlbricks_tui.runs.request import RunRequest
 from dlbricks_tui.runtime.errors import FrameworkMissingError, WorkerError
 from dlbricks_tui.runtime.process import Worker
 from dlbricks_tui.runtime.registry import Registry
@@ -457,36 +457,50 @@ class MeasuringPlan:
         return not self.lacks and self.peaks_threads is None
 
 
-def plan_of(
-    found: Analysis,
-    kinds: Collection[WhatIfKind],
-    data: DataFolder,
-    inputs: Mapping[str, Shape],
-    values: Mapping[str, Numbers],
-) -> MeasuringPlan:
-    """Return what the what-ifs of these kinds lack on this host, and with all kinds the peaks for the roofline."""
+def plan_of(found: Analysis, kinds: Collection[WhatIfKind], data: DataFolder, options: MeasureOptions) -> MeasuringPlan:
+    """Return what the what-ifs of these kinds lack on this host, and with all kinds the peaks for the roofline.
+
+    `options` say of the runs how long they take, and what the inputs of the model are.
+    """
     baseline = found.baseline
     measured = [it.execution for it in found.executions if it.is_measured]
     measured += [it.change for it in found.what_ifs if it.change is not None]
     host = Host(fingerprint().cores_to_use, instruction_sets(HostFiles()), Registry(data.path).all())
     lacks = lacks_of(found.source, baseline.execution, measured, host, kinds)
     loader = loader_from_cache(data)
-    lacks = tuple([it for it in lacks if not _is_refused(found, it, loader, inputs, values)])
+    lacks = tuple([it for it in lacks if not _is_refused(found, it, loader, options)])
     end_to_end, composed = baseline.found.end_to_end, baseline.estimate.composed
     latency_ms = end_to_end.value_ms if end_to_end is not None else composed.sequential_ms if composed else 0.0
-    shapes = tuple(InputShape(name, shape) for name, shape in inputs.items())
-    numbers = tuple(InputValue(name, value) for name, value in values.items())
-    requests = tuple(replace(it, inputs=shapes, values=numbers) for it in requests_for(found.source, lacks))
+    requests = requests_for(found.source, lacks, options)
     seconds = sum(expected_seconds(it, latency_ms) for it in lacks)
+    if options.time_budget_seconds is not None:
+        seconds = min(seconds, len(requests) * options.time_budget_seconds)
     threads = _peaks_threads(found, lacks, data) if set(kinds) == set(WhatIfKind) else None
     if threads is not None:
         seconds += PEAKS_SECONDS
     return MeasuringPlan(found.source.name, lacks, requests, seconds, threads)
 
 
-def _is_refused(
-    found: Analysis, lack: Lack, loader: Loader, inputs: Mapping[str, Shape], values: Mapping[str, Numbers]
-) -> bool:
+def requests_for(source: ModelSource, lacks: Sequence[Lack], options: MeasureOptions) -> tuple[RunRequest, ...]:
+    """Return the runs that measure these executions.
+
+    A run measures one level; several batch sizes of one runtime are measured in one run.
+    """
+    groups: dict[tuple[Level, str, bool], list[Execution]] = {}
+    for lack in lacks:
+        execution = lack.execution
+        at_size = "" if execution.batch_size is None else execution.runtime.identity
+        groups.setdefault((execution.level, at_size, lack.bricks), []).append(execution)
+    requests = []
+    for (level, _, bricks), group in groups.items():
+        runtimes = list({it.runtime.identity: it.runtime for it in group}.values())
+        sizes = tuple([it.batch_size for it in group if it.batch_size is not None])
+        how = replace(options, level=level, batch=sizes, end_to_end=True)
+        requests.append(replace(request_by(runtimes, how, [source]), bricks=bricks))
+    return tuple(requests)
+
+
+def _is_refused(found: Analysis, lack: Lack, loader: Loader, options: MeasureOptions) -> bool:
     """Return whether a file runs in this way already, or cannot: most fix their batch size, and some are quantised."""
     execution, graph = lack.execution, found.baseline.graph
     if lack.kind is WhatIfKind.PRECISION and execution.runtime.settings.precision is Precision.INT8:
@@ -495,7 +509,7 @@ def _is_refused(
         return lack.kind is WhatIfKind.BATCH
     source = found.source.in_format(execution.runtime.traits.format)
     try:
-        loader.load(source, Level.WRITTEN, inputs, values, execution.batch_size)
+        loader.load(source, Level.WRITTEN, options.inputs, options.values, execution.batch_size)
     except (MissingShapeError, NotInCacheError, FrameworkMissingError):
         # Only a run can tell.
         return False
@@ -504,10 +518,10 @@ def _is_refused(
     return False
 
 
-def plan_here(found: Analysis, data: DataFolder, inputs: Mapping[str, Shape]) -> MeasuringPlan:
+def plan_here(found: Analysis, data: DataFolder, options: MeasureOptions) -> MeasuringPlan:
     """Return what all what-ifs of a model lack on this host; raise a UserError where nothing can be measured."""
     refuse_other_system([found], ".")
-    return plan_of(found, tuple(WhatIfKind), data, inputs, {})
+    return plan_of(found, tuple(WhatIfKind), data, options)
 
 
 def _peaks_threads(found: Analysis, lacks: Sequence[Lack], data: DataFolder) -> int | None:

@@ -14,6 +14,7 @@ from dlbricks_tui.api.estimates import TIME_WHOLE, ModelEstimate, model_estimate
 from dlbricks_tui.api.estimating import measured_models
 from dlbricks_tui.api.opening import CutOptions, InputOptions, RuntimeOptions
 from dlbricks_tui.bricks.identity import brick_in
+from dlbricks_tui.config.config import Config
 from dlbricks_tui.estimate.parts import Part
 from dlbricks_tui.estimate.predictors import ways_of_others
 from dlbricks_tui.estimate.ranking import Point
@@ -112,6 +113,11 @@ class MeasureOptions(RunLimits, HowMeasured, AskedVariants, CutOptions):
         if self.again and self.target is not None:
             # Stored results would count as near enough to the target, so that nothing was measured again.
             raise JobError("--again measures every brick, and --target only needed ones: leave one of them out")
+
+
+def measured_by_settings(config: Config, **given: Any) -> MeasureOptions:
+    """Return the options of runs that take as long as the settings say, with what else is given."""
+    return MeasureOptions(target_interval=config.target_ci, time_budget_seconds=config.time_budget, **given)
 
 
 def run_request(options: MeasureOptions, sources: Sequence[ModelSource], data: DataFolder) -> RunRequest:

@@ -211,10 +211,12 @@ def _measure_lacking(args: Arguments, found: Sequence[Analysis]) -> Status:
     """Measure what the analyses of these models lack, and narrate it before it starts."""
     # Loaded here, as below: stored results need no runs.
     from dlbricks_tui.api.analysing import lacks_in_words, measure_peaks, plan_of, refuse_other_system
+    from dlbricks_tui.api.measuring import measured_by_settings
     from dlbricks_tui.cli.run import execute_shown, tell_end
 
     refuse_other_system(found)
-    plans = [plan_of(each, args.kinds, args.session.data, **inputs_of(args)) for each in found]
+    options = measured_by_settings(args.config, **inputs_of(args))
+    plans = [plan_of(each, args.kinds, args.session.data, options) for each in found]
     plans = [plan for plan in plans if not plan.is_empty]
     if not plans:
         narrate("the what-ifs lack nothing that this host can measure")

@@ -12,6 +12,7 @@ from dlbricks_tui.api import analysing, jobs
 from dlbricks_tui.api.analysing import Analyser, Analysis, MeasuringPlan, lacks_in_words, plan_here, proof_job
 from dlbricks_tui.api.followed_jobs import PeaksJob, ProofJob, peaks_job
 from dlbricks_tui.api.followed_runs import RunSnapshot
+from dlbricks_tui.api.measuring import measured_by_settings
 from dlbricks_tui.api.open_models import Choices, ComparableRow, ModelSpec
 from dlbricks_tui.api.session import Asked, WorkbenchSession, options_of
 from dlbricks_tui.config.config import Config
@@ -474,7 +475,9 @@ class AnalysisScreen(WorkScreen[None, ProofJob]):
             measuring = "The peaks are measured" if self._peaks is not None else "A run is measuring"
             self.notify(f"{measuring}: what is missing can be measured once that has ended.")
         elif self._document is not None:
-            plan = partial(plan_here, self._document.found, self._data, self._asked().spec.shapes)
+            asked = self._asked()
+            options = measured_by_settings(asked.config, inputs=asked.spec.shapes)
+            plan = partial(plan_here, self._document.found, self._data, options)
             self.run_in_thread(plan, "plan", self._planned, self.notify)
 
     def _planned(self, plan: MeasuringPlan) -> None:

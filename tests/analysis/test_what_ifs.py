@@ -14,13 +14,16 @@ from dlbricks_tui.analysis.what_ifs import (
     Lack,
     expected_seconds,
     lacks_of,
-    requests_for,
     unfused,
     what_ifs_of,
 )
+from dlbricks_tui.api.analysing import requests_for
+from dlbricks_tui.api.measuring import MeasureOptions, measured_by_settings
+from dlbricks_tui.config.config import Config, Given
 from dlbricks_tui.estimate.knowledge import Latency
 from dlbricks_tui.estimate.parts import Standing
 from dlbricks_tui.measure.method import Method
+from dlbricks_tui.measure.stopping import Adaptive
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.models.kinds import Kind
 from dlbricks_tui.models.library import ModelSource
@@ -322,7 +325,7 @@ def test_known_executions_and_other_kinds_are_left_out() -> None:
 
 def test_a_run_measures_one_level_and_one_list_of_batch_sizes() -> None:
     lacks = lacks_of(BOTH, Execution(MXNET.with_threads(2), Level.FUSED), (), HOST)
-    usual, whole, written, batches = requests_for(BOTH, lacks)
+    usual, whole, written, batches = requests_for(BOTH, lacks, MeasureOptions())
     assert [part.runtime.framework for part in usual.parts] == ["mxnet"] * 4 + ["onnxruntime", "openvino", "mxnet"]
     files = {(part.runtime.framework, part.models[0].path.name) for part in usual.parts}
     assert files == {("mxnet", "net-symbol.json"), ("onnxruntime", "net.onnx"), ("openvino", "net.onnx")}
@@ -332,6 +335,15 @@ def test_a_run_measures_one_level_and_one_list_of_batch_sizes() -> None:
     assert [request.bricks for request in (usual, whole, written, batches)] == [True, False, True, True]
 
 
+def test_runs_take_as_long_as_the_settings_say() -> None:
+    config = Config()
+    config = replace(config, given={**config.given, "run.time_budget": Given(60.0), "run.target_ci": Given(0.05)})
+    lacks = lacks_of(BOTH, Execution(MXNET.with_threads(2), Level.FUSED), (), HOST)
+    for request in requests_for(BOTH, lacks, measured_by_settings(config)):
+        assert isinstance(request.rule, Adaptive)
+        assert (request.time_budget_seconds, request.rule.target) == (60.0, 0.05)
+
+
 def test_the_default_engine_is_timed_by_whole_models_and_only_with_several_threads() -> None:
     def lacks(threads: int, *known: Execution) -> list[Lack]:
         baseline = Execution(MXNET.with_threads(threads), Level.FUSED)
@@ -339,7 +351,7 @@ def test_the_default_engine_is_timed_by_whole_models_and_only_with_several_threa
 
     (found,) = lacks(2)
     assert found.execution.runtime.settings.environment == (("MXNET_ENGINE_TYPE", "ThreadedEnginePerDevice"),)
-    (request,) = requests_for(BOTH, [found])
+    (request,) = requests_for(BOTH, [found], MeasureOptions())
     assert (request.bricks, request.end_to_end, request.method) == (False, True, Method.INSIDE)
     assert expected_seconds(found, 5.0) < expected_seconds(Lack(found.execution, None), 5.0)
     assert lacks(2, found.execution) == lacks(1) == []
