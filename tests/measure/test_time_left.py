@@ -184,6 +184,9 @@ def test_the_first_guess_of_inside_includes_a_wait_for_a_quiet_host() -> None:
     quiet, busy = (expected_seconds(Method.INSIDE, Adaptive(), jobs, others) for others in (0.0, 1.0))
     assert quiet > WORKER_START_SECONDS + BEFORE_ROUNDS.seconds
     assert quiet + PATIENCE_SECONDS < busy < 2 * quiet + PATIENCE_SECONDS
+    # Models alone need few quiet samples.
+    whole = [job for job in jobs if job.whole]
+    assert expected_seconds(Method.INSIDE, Adaptive(), whole, others=1.0) < 10.0
 
 
 def test_the_time_left_never_exceeds_the_budget(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
