@@ -3,15 +3,12 @@
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
-from functools import cached_property
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from dlbricks_tui.analysis.bounds import (
     BestMeasured,
-    Gap,
     LayerPoint,
-    Ratio,
     Roof,
     applies_to,
     best_measured,
@@ -28,7 +25,6 @@ from dlbricks_tui.analysis.proving import PROOF, ProofDone, carry_out_proofs, me
 from dlbricks_tui.analysis.proving import ProofOrder as ProofOrder
 from dlbricks_tui.analysis.what_if import (
     Execution,
-    MeasuredGain,
     WhatIf,
     WhatIfKind,
     corrected,
@@ -36,7 +32,7 @@ from dlbricks_tui.analysis.what_if import (
     newest_proofs,
 )
 from dlbricks_tui.analysis.what_ifs import Host, Lack, expected_seconds, lacks_of, what_ifs_of
-from dlbricks_tui.analysis.whole_models import WrittenTimes, written_times
+from dlbricks_tui.api.analyses import Analysis, MissingPart
 from dlbricks_tui.api.estimating import Answer, Estimator
 from dlbricks_tui.api.measuring import MeasureOptions, measured_batch_sizes, request_by
 from dlbricks_tui.api.opening import loader_from_cache, reference_to, run_command
@@ -92,66 +88,6 @@ class _Reading(NamedTuple):
 # Layers that reach this many times the stored arithmetic show that the peaks were measured on a busy host. A smaller
 # excess is the noise of both.
 _DOUBTED_ABOVE = 1.05
-
-
-@dataclass(frozen=True, slots=True)
-class MissingPart:
-    """Something that an analysis lacks, and the command that measures it."""
-
-    what: str
-    command: str
-
-
-@dataclass(frozen=True)
-class Analysis:
-    """How fast a model is in one execution, how fast it could be, and what changes would gain.
-
-    The bounds and the gap are None if the estimate lacks layers.
-    """
-
-    source: ModelSource
-    system: str
-    baseline: MeasuredExecution
-    # All executions of the model with results, the baseline first.
-    executions: tuple[MeasuredExecution, ...]
-    best: BestMeasured | None
-    over_best: Ratio | None
-    gap: Gap | None
-    # None if the peaks of the system are not known at this number of threads, or do not apply.
-    roof: Roof | None
-    roofline_ms: float | None
-    points: tuple[LayerPoint, ...]
-    what_ifs: tuple[WhatIf, ...]
-    # The layers of the file.
-    written: LayerGraph | None
-    # The commands that measure what is missing, each with what it brings.
-    missing: tuple[MissingPart, ...]
-    # The newest proof of each what-if, by its id.
-    proofs: Mapping[str, MeasuredGain] = field(default_factory=dict)
-    # The most threads of the executions that count for the best, and whether the peaks with so many are missing, or are
-    # too low: then the roof has what layers have reached.
-    threads: int = 1
-    lacks_peaks: bool = False
-
-    @cached_property
-    def times(self) -> WrittenTimes | None:
-        """The time of each layer of the file; None without the layers of the file, or of the baseline."""
-        if self.written is None or self.best is None:
-            return None
-        return written_times(self.baseline, self.written, self._as_written, self.roof)
-
-    @property
-    def _as_written(self) -> MeasuredExecution | None:
-        """The file measured as written by the same runtime, of several by one with the same number of threads."""
-        runtime, threads = self.baseline.execution.runtime, self.baseline.found.variant.threads
-        found = [
-            it
-            for it in self.executions
-            if it.graph.level is Level.WRITTEN
-            and (it.file, it.graph.batch_size) == (self.baseline.file, self.baseline.graph.batch_size)
-            and it.execution.runtime.framework == runtime.framework
-        ]
-        return min(found, key=lambda it: it.found.variant.threads != threads, default=None)
 
 
 class Analyser:

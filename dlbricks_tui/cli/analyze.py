@@ -37,7 +37,7 @@ from dlbricks_tui.wording.numbers import counted, duration, in_ms, names_of
 
 if TYPE_CHECKING:
     from dlbricks_tui.analysis.kernels import TimedKernel
-    from dlbricks_tui.api.analysing import Analysis, MissingPart
+    from dlbricks_tui.api.analyses import Analysis, MissingPart
     from dlbricks_tui.jobs.folder import JobFolder
 
 _WIDEST = 120
@@ -96,7 +96,7 @@ def register(parser: Parser) -> None:
 def analyze_models(args: Arguments) -> int:
     """Analyse each model on each runtime, from stored results and what is to be measured before."""
     # Loaded here: the help needs no store.
-    from dlbricks_tui.api.analyses import csv_rows, model_analysis, model_row
+    from dlbricks_tui.api.analyses import csv_rows, model_analysis
     from dlbricks_tui.api.analysing import kernels_or_none
 
     found = list(_analyses(args))
@@ -113,7 +113,7 @@ def analyze_models(args: Arguments) -> int:
     if args.json:
         write_json([model_analysis(it, its) for it, its in zip(found, kernels, strict=True)])
     elif args.csv:
-        write_csv(csv_rows([model_row(it) for it in found]))
+        write_csv(csv_rows(found))
     else:
         _show(args, found, kernels)
     _narrate_missing(found)
@@ -133,12 +133,11 @@ def _analyses(args: Arguments) -> Iterator[Analysis]:
 
 def _show(args: Arguments, found: Sequence[Analysis], kernels: Sequence[Sequence[TimedKernel]]) -> None:
     # Loaded here: the other formats need no tables.
-    from dlbricks_tui.api.analyses import model_row
     from dlbricks_tui.documents.analysis import AnalysisDocument, analyses_parts, kernels_table
     from dlbricks_tui.documents.parts import BLANK_LINE, Plots, Sentence
 
     if len({it.source.name for it in found}) > 1 and not (args.layers or args.kernels or args.roofline or args.tree):
-        show_parts(analyses_parts([model_row(it) for it in found]), _WIDEST)
+        show_parts(analyses_parts(found), _WIDEST)
         return
     for place, each in enumerate(found):
         one = AnalysisDocument(each)

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, ClassVar
 from textual import on
 
 from dlbricks_tui.api import analysing, jobs
-from dlbricks_tui.api.analysing import Analyser, Analysis, MeasuringPlan, lacks_in_words, plan_here, proof_job
+from dlbricks_tui.api.analyses import Analysis
+from dlbricks_tui.api.analysing import Analyser, MeasuringPlan, lacks_in_words, plan_here, proof_job
 from dlbricks_tui.api.followed_jobs import PeaksJob, ProofJob, peaks_job
 from dlbricks_tui.api.followed_runs import RunSnapshot
 from dlbricks_tui.api.measuring import measured_by_settings

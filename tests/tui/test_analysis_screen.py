@@ -16,7 +16,7 @@ from dlbricks_tui.analysis.proving import ProofDone, RoundsDone
 from dlbricks_tui.analysis.what_if import Gain, MeasuredGain
 from dlbricks_tui.api import analysing as kernels
 from dlbricks_tui.api import analysing as lacking
-from dlbricks_tui.api.analysing import Analysis
+from dlbricks_tui.api.analyses import Analysis
 from dlbricks_tui.api.followed_runs import SnapshotBuilder
 from dlbricks_tui.api.open_models import ModelSpec
 from dlbricks_tui.api.session import Asked, WorkbenchSession
