@@ -300,8 +300,7 @@ def side_of(name: str, records: Iterable[Record], refused: Sequence[str] = (), s
             texts.setdefault(it.run, it.run),
             it.when,
             statistics,
-            # The statistics are those of the samples after the warm-up.
-            array("d", it.samples_ms[len(it.samples_ms) - it.statistics.count :]),
+            array("d", it.steady_ms),
             doubt > 0,
         )
 

@@ -180,6 +180,11 @@ class Timed(DatedRecord):
         """True if there is no reason for doubt."""
         return not self.flags
 
+    @property
+    def steady_ms(self) -> tuple[float, ...]:
+        """The samples after the warm-up, of which the statistics are."""
+        return self.samples_ms[len(self.samples_ms) - self.statistics.count :]
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measurement(Timed):

@@ -13,7 +13,6 @@ from dlbricks_tui.evaluations.baseline import (
     differences,
     facts_of_host,
     nearest,
-    steady_samples_ms,
     tuning_variables,
 )
 from dlbricks_tui.evaluations.evaluation import EvaluatedModel, EvaluatedRuntime, Evaluation
@@ -74,10 +73,8 @@ def test_doubtful_results_and_those_of_other_systems_do_not_count() -> None:
 
 
 def test_the_warm_up_is_left_out_of_the_samples() -> None:
-    result = timed(10.0, noise=(("warm_up", 3),))
-    assert steady_samples_ms(result) == result.samples_ms[3:]
-    (found,) = baselines(result)
-    assert found.timing is not None and len(found.timing.samples_ms) == 17
+    (found,) = baselines(timed(10.0, samples_ms=(90.0, 10.0, 10.1, 9.9), statistics=summarise((10.0, 10.1, 9.9))))
+    assert found.timing is not None and found.timing.samples_ms == (10.0, 10.1, 9.9)
 
 
 def test_the_origin_of_a_result_names_its_packages_and_the_kernel() -> None:
