@@ -28,7 +28,7 @@ from benchmarks.archive import committed
 from dlbricks_tui.api.changes import compare, overall
 from dlbricks_tui.api.evaluating import comparison
 from dlbricks_tui.api.sides import Found, ResultExecution, Side, Subject
-from dlbricks_tui.evaluations.baseline import baseline_of_one_process, steady_samples_ms
+from dlbricks_tui.evaluations.baseline import baseline_of_one_process
 from dlbricks_tui.evaluations.evaluation import RecordedResult
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.runtime.variant import Kernels, Precision
