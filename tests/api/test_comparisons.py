@@ -331,29 +331,22 @@ def test_corresponding_results_are_compared_and_what_is_not_is_named_with_the_re
     check("compared", {name: told(*each) for name, each in COMPARED.items()}, width=160)
 
 
-def test_a_model_that_was_timed_on_a_busy_host_is_compared_with_that_doubt() -> None:
-    was, quiet = models({"m": 10.0}), models({"m": 10.8})
-    busy = [replace(it, noise=(("shared", 0.2),)) for it in quiet if isinstance(it, EndToEnd)]
-    ((there,), (doubted,)) = (compare(side("a", *was), side("b", *now)).models for now in (quiet, busy))
-    assert (there.change.verdict, doubted.change.verdict) == (Verdict.SLOWER, Verdict.UNKNOWN)
-    assert doubted.change.reason.endswith("; the host was busy: measure again when it is quiet")
+def test_what_was_timed_on_a_busy_host_is_compared_with_that_doubt() -> None:
+    was, now = ([*in_three_runs(model("m", ms), layer(1, ms))] for ms in (10.0, 10.8))
+    # The bricks of a carrier have something in common on a quiet host, too.
+    calm, doubt = (("disturbed_rounds", 0),), (("shared", 0.2), ("disturbed_rounds", 3))
+    quiet = [replace(it, noise=calm if isinstance(it, EndToEnd) else (*calm, ("shared", 0.2))) for it in now]
+    busy = [replace(it, noise=doubt) for it in now]
+    there, doubted = (compare(side("a", *was), side("b", *each)) for each in (quiet, busy))
+    for (one,), (other,) in ((there.models, doubted.models), (there.bricks, doubted.bricks)):
+        assert (one.change.verdict, other.change.verdict) == (Verdict.SLOWER, Verdict.UNKNOWN)
+        assert other.change.reason.endswith("; the host was busy: measure again when it is quiet")
+        assert overall([other]) == other.change
     # `dlbricks check` reads the same.
     first, second = (
         baseline.timing_of_results([it for it in held if isinstance(it, EndToEnd)]) for held in (was, busy)
     )
-    assert compared(first, second).interval == doubted.change.interval
-    assert overall([doubted]) == doubted.change
-
-
-def test_a_brick_that_was_timed_on_a_busy_host_is_compared_with_that_doubt() -> None:
-    was, now = (in_three_runs(layer(1, latency_ms)) for latency_ms in (1.0, 1.08))
-    # The bricks of a carrier have something in common on a quiet host, too.
-    quiet, busy = ((("shared", 0.2), ("disturbed_rounds", rounds)) for rounds in (0, 3))
-    ((there,), (doubted,)) = (
-        compare(side("a", *was), side("b", *(replace(it, noise=noise) for it in now))).bricks for noise in (quiet, busy)
-    )
-    assert (there.change.verdict, doubted.change.verdict) == (Verdict.SLOWER, Verdict.UNKNOWN)
-    assert doubted.change.reason.endswith("; the host was busy: measure again when it is quiet")
+    assert compared(first, second).interval == doubted.models[0].change.interval
 
 
 def test_one_in_twenty_significant_changes_is_expected_to_be_a_false_alarm() -> None:
