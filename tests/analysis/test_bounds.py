@@ -15,7 +15,6 @@ from dlbricks_tui.analysis.bounds import (
     best_measured,
     fastest,
     gap_of,
-    over_best,
     points_of,
     ratio_of,
     roof_of,
