@@ -390,9 +390,11 @@ def _of_processes(finding: StoredFinding, results: Sequence[EndToEnd]) -> Baseli
     found = baseline_of_one_process(finding.result.recorded, finding.result.found.estimate.level)
     if not results:
         return found
-    timing = timing_of_results(results)
-    latency = {"measured_ms": timing.value_ms, "low_ms": timing.low_ms, "high_ms": timing.high_ms}
-    return replace(found, result=replace(found.result, **latency, samples_ms=timing.samples_ms), timing=timing)
+    it = timing_of_results(results)
+    recorded = replace(
+        found.result, measured_ms=it.value_ms, low_ms=it.low_ms, high_ms=it.high_ms, samples_ms=it.samples_ms
+    )
+    return replace(found, result=recorded, timing=it)
 
 
 def _failures(read: Sequence[ReadVariant], found: Sequence[StoredFinding], store: ResultsDatabase) -> Iterator[str]:
