@@ -7,7 +7,6 @@ from statistics import geometric_mean, median
 
 from dlbricks_tui.analysis.bounds import BestMeasured, Gap, GroupTimes, LayerPoint, Ratio, Roof, times_of_groups
 from dlbricks_tui.analysis.groups import MeasuredExecution
-from dlbricks_tui.analysis.kernels import TimedKernel
 from dlbricks_tui.analysis.what_if import MeasuredGain, WhatIf, WhatIfKind
 from dlbricks_tui.analysis.whole_models import WrittenTimes, written_times
 from dlbricks_tui.api.documents import taken
@@ -79,10 +78,10 @@ class ModelKernel:
     # Its vector instructions: `avx512`, `avx2` and so on; empty if they are not known.
     instructions: str
     # The layouts between which tensors are converted within the layer.
-    conversions: tuple[str, ...]
+    conversions: tuple[str, ...] = ()
     # The reasons against kernels that the runtime tries first; derived if the runtime does not tell them.
-    refusals: tuple[str, ...]
-    derived: bool
+    refusals: tuple[str, ...] = ()
+    derived: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,7 +204,7 @@ class Analysis:
         return self.baseline.estimate.predicted_share > 0 or (self.best is not None and self.best.is_predicted)
 
 
-def model_analysis(found: Analysis, kernels: Sequence[TimedKernel] = ()) -> ModelAnalysis:
+def model_analysis(found: Analysis, kernels: Sequence[ModelKernel] = ()) -> ModelAnalysis:
     """Return an analysis as a document."""
     baseline, best, ratio = found.baseline, found.best, found.over_best
     end_to_end, composed = baseline.found.end_to_end, baseline.estimate.composed
@@ -240,7 +239,7 @@ def model_analysis(found: Analysis, kernels: Sequence[TimedKernel] = ()) -> Mode
             for it in found.what_ifs
         ),
         best_layers=best_layers(found),
-        kernels=tuple(taken(ModelKernel, it, it.kernel, layer=it.name, derived=it.kernel.is_derived) for it in kernels),
+        kernels=tuple(kernels),
     )
 
 

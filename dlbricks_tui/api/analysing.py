@@ -20,7 +20,7 @@ from dlbricks_tui.analysis.bounds import (
     works_of,
 )
 from dlbricks_tui.analysis.groups import MeasuredExecution, groups_of
-from dlbricks_tui.analysis.kernels import KernelsError, TimedKernel, explain
+from dlbricks_tui.analysis.kernels import KernelsError, explain
 from dlbricks_tui.analysis.proving import PROOF, ProofDone, carry_out_proofs, measure_peaks_of_host
 from dlbricks_tui.analysis.proving import ProofOrder as ProofOrder
 from dlbricks_tui.analysis.what_if import (
@@ -32,7 +32,8 @@ from dlbricks_tui.analysis.what_if import (
     newest_proofs,
 )
 from dlbricks_tui.analysis.what_ifs import Host, Lack, expected_seconds, lacks_of, what_ifs_of
-from dlbricks_tui.api.analyses import Analysis, MissingPart
+from dlbricks_tui.api.analyses import Analysis, MissingPart, ModelKernel
+from dlbricks_tui.api.documents import taken
 from dlbricks_tui.api.estimating import Answer, Estimator
 from dlbricks_tui.api.measuring import MeasureOptions, measured_batch_sizes, request_by
 from dlbricks_tui.api.opening import loader_from_cache, reference_to, run_command
@@ -499,7 +500,7 @@ def kernels_of(
     tell_waiting: Callable[[str], None],
     check: Callable[[], None] = lambda: None,
     started: Callable[[Worker], None] = lambda _: None,
-) -> tuple[TimedKernel, ...]:
+) -> tuple[ModelKernel, ...]:
     """Return the kernel of each layer, with the time of the layer, once it is their turn on this host.
 
     `check` may raise to end the waiting. `started` takes the process that loads the model, and may interrupt it.
@@ -524,12 +525,13 @@ def kernels_of(
     finally:
         ticket.leave()
     times_ms, layers = layer_latencies(baseline.estimate), baseline.graph.layers
-    return tuple([TimedKernel(it, layers[it.layer].name, times_ms.get(it.layer, 0.0)) for it in kernels])
+    named = [(it, layers[it.layer].name, times_ms.get(it.layer, 0.0)) for it in kernels]
+    return tuple([taken(ModelKernel, it, layer=name, latency_ms=latency_ms) for it, name, latency_ms in named])
 
 
 def kernels_or_none(
     found: Analysis, data: DataFolder, tell_waiting: Callable[[str], None], tell: Callable[[str], None]
-) -> tuple[TimedKernel, ...]:
+) -> tuple[ModelKernel, ...]:
     """Return the kernels of a model's layers; none, with a remark, if the runtime does not tell them."""
     try:
         return kernels_of(found, data, tell_waiting)

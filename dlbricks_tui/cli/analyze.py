@@ -36,8 +36,7 @@ from dlbricks_tui.settings.variant import EXECUTION, RUNTIME, SYSTEM, THREADS
 from dlbricks_tui.wording.numbers import counted, duration, in_ms, names_of
 
 if TYPE_CHECKING:
-    from dlbricks_tui.analysis.kernels import TimedKernel
-    from dlbricks_tui.api.analyses import Analysis, MissingPart
+    from dlbricks_tui.api.analyses import Analysis, MissingPart, ModelKernel
     from dlbricks_tui.jobs.folder import JobFolder
 
 _WIDEST = 120
@@ -131,7 +130,7 @@ def _analyses(args: Arguments) -> Iterator[Analysis]:
             yield from Analyser(estimator, args.models).analyses(sources)
 
 
-def _show(args: Arguments, found: Sequence[Analysis], kernels: Sequence[Sequence[TimedKernel]]) -> None:
+def _show(args: Arguments, found: Sequence[Analysis], kernels: Sequence[Sequence[ModelKernel]]) -> None:
     # Loaded here: the other formats need no tables.
     from dlbricks_tui.documents.analysis import AnalysisDocument, analyses_parts, kernels_table
     from dlbricks_tui.documents.parts import BLANK_LINE, Plots, Sentence

@@ -55,8 +55,7 @@ from dlbricks_tui.wording.numbers import (
 
 if TYPE_CHECKING:
     from dlbricks_tui.analysis.groups import MeasuredExecution
-    from dlbricks_tui.analysis.kernels import TimedKernel
-    from dlbricks_tui.api.analyses import Analysis, ModelAnalysis
+    from dlbricks_tui.api.analyses import Analysis, ModelAnalysis, ModelKernel
 
 BEST = LegendSign(".", "best measured", "bar", "█")
 GAP_PARTS = (
@@ -343,46 +342,46 @@ def _shares(best: BestMeasured | None) -> str:
 _UNKNOWN = "(the runtime does not tell)"
 
 
-def kernels_table(found: Sequence[TimedKernel]) -> Table[Sequence[TimedKernel]]:
+def kernels_table(found: Sequence[ModelKernel]) -> Table[Sequence[ModelKernel]]:
     """Return a row for each kernel with its layers and their time, and the reasons against other kernels below it."""
-    held: dict[str, list[TimedKernel]] = {}
+    held: dict[str, list[ModelKernel]] = {}
     for it in found:
-        held.setdefault(it.kernel.implementation, []).append(it)
+        held.setdefault(it.implementation, []).append(it)
     whole_ms = _sum_ms(found)
-    columns: tuple[Column[Sequence[TimedKernel]], ...] = (
-        name_column("kernel", lambda its: its[0].kernel.implementation or _UNKNOWN),
+    columns: tuple[Column[Sequence[ModelKernel]], ...] = (
+        name_column("kernel", lambda its: its[0].implementation or _UNKNOWN),
         Column("layers", lambda its: str(len(its))),
-        Column("conversions", lambda its: str(sum(len(it.kernel.conversions) for it in its) or "-")),
+        Column("conversions", lambda its: str(sum(len(it.conversions) for it in its) or "-")),
         Column("ms", lambda its: milliseconds(_sum_ms(its))),
         Column("share", lambda its: percent(_sum_ms(its) / whole_ms) if whole_ms else "-"),
     )
     return Table(columns, sorted(held.values(), key=lambda its: -_sum_ms(its)), _reasons)
 
 
-def layer_kernels_table(found: Sequence[TimedKernel]) -> Table[TimedKernel]:
+def layer_kernels_table(found: Sequence[ModelKernel]) -> Table[ModelKernel]:
     """Return a row for each layer with its kernel and its conversions, the longest first."""
-    columns: tuple[Column[TimedKernel], ...] = (
+    columns: tuple[Column[ModelKernel], ...] = (
         # The ends of long names tell layers apart.
-        Column("layer", lambda it: it.name, CellKind.NAME, fit=each_fit(cut_start)),
+        Column("layer", lambda it: it.layer, CellKind.NAME, fit=each_fit(cut_start)),
         Column("ms", lambda it: milliseconds(it.latency_ms)),
-        name_column("kernel", lambda it: it.kernel.implementation or _UNKNOWN),
-        name_column("conversions", lambda it: ", ".join(it.kernel.conversions) or "-"),
+        name_column("kernel", lambda it: it.implementation or _UNKNOWN),
+        name_column("conversions", lambda it: ", ".join(it.conversions) or "-"),
     )
     return Table(columns, sorted(found, key=lambda it: -it.latency_ms))
 
 
-def _reasons(found: Sequence[TimedKernel]) -> Iterator[Part]:
+def _reasons(found: Sequence[ModelKernel]) -> Iterator[Part]:
     """Yield each reason once, with the number of its layers, or with the name of its only one."""
     layers: dict[tuple[str, bool], list[str]] = {}
     for it in found:
-        for reason in it.kernel.refusals:
-            layers.setdefault((reason, it.kernel.is_derived), []).append(it.name)
+        for reason in it.refusals:
+            layers.setdefault((reason, it.derived), []).append(it.layer)
     for (reason, is_derived), names in layers.items():
         where = names[0] if len(names) == 1 else counted(len(names), "layer")
         yield Sentence(f"{where}: {reason}{' (derived)' * is_derived}", "muted")
 
 
-def _sum_ms(found: Sequence[TimedKernel]) -> float:
+def _sum_ms(found: Sequence[ModelKernel]) -> float:
     return sum(it.latency_ms for it in found)
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, ClassVar
 from textual import on
 
 from dlbricks_tui.api import analysing, jobs
-from dlbricks_tui.api.analyses import Analysis
+from dlbricks_tui.api.analyses import Analysis, ModelKernel
 from dlbricks_tui.api.analysing import Analyser, MeasuringPlan, lacks_in_words, plan_here, proof_job
 from dlbricks_tui.api.followed_jobs import PeaksJob, ProofJob, peaks_job
 from dlbricks_tui.api.followed_runs import RunSnapshot
@@ -53,7 +53,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from dlbricks_tui.analysis.bounds import GroupTimes
-    from dlbricks_tui.analysis.kernels import TimedKernel
     from dlbricks_tui.documents.pictures import Plot
     from dlbricks_tui.folders import DataFolder
     from dlbricks_tui.runtime.process import Worker
@@ -253,7 +252,7 @@ class RooflineScreen(Dialog[None]):
         super().__init__(view, heading=f"Roofline of {model}")
 
 
-class KernelsScreen(TextDialog["Sequence[TimedKernel]"]):
+class KernelsScreen(TextDialog["Sequence[ModelKernel]"]):
     """Asks the runtime for the kernels in a thread, and returns them; closing the box ends the process of the runtime.
 
     Kernels that are known already are shown at once.
@@ -267,7 +266,7 @@ class KernelsScreen(TextDialog["Sequence[TimedKernel]"]):
     )
     BOX_CLASSES = "-tall"
 
-    def __init__(self, found: Analysis, data: DataFolder, known: Sequence[TimedKernel]) -> None:
+    def __init__(self, found: Analysis, data: DataFolder, known: Sequence[ModelKernel]) -> None:
         super().__init__(heading=f"Kernels of {found.source.name}")
         self._found = found
         self._data = data
@@ -315,7 +314,7 @@ class KernelsScreen(TextDialog["Sequence[TimedKernel]"]):
         else:
             yield from (kernels_table(self._kernels), BLANK_LINE, layer_kernels_table(self._kernels))
 
-    def _tell(self, kernels: Sequence[TimedKernel] = (), *, refusal: str = "", waits_for: str = "") -> None:
+    def _tell(self, kernels: Sequence[ModelKernel] = (), *, refusal: str = "", waits_for: str = "") -> None:
         self._kernels, self._refusal, self._waits_for = kernels, refusal, waits_for
         self.parts_changed()
 
@@ -352,7 +351,7 @@ class AnalysisScreen(WorkScreen[None, ProofJob]):
         # The reasons why proofs failed, by the ids of the what-ifs.
         self._failures: dict[str, str] = {}
         # The kernels of the layers, once the runtime has told them.
-        self._kernels: Sequence[TimedKernel] = ()
+        self._kernels: Sequence[ModelKernel] = ()
         # The peaks of this host while they are measured.
         self._peaks: PeaksJob | None = None
         self._run = run
@@ -415,7 +414,7 @@ class AnalysisScreen(WorkScreen[None, ProofJob]):
             self.notify(f"The peaks of the system are not known for this number of threads and precision{measures}.")
 
     def action_show_kernels(self) -> None:
-        def keep(found: Sequence[TimedKernel] | None) -> None:
+        def keep(found: Sequence[ModelKernel] | None) -> None:
             self._kernels = found or ()
 
         if not self.says_under_way() and self._document is not None:

@@ -69,7 +69,7 @@ def test_a_kernel_and_its_conversions_are_those_that_onednn_printed(tmp_path: Pa
         instructions="avx2",
         conversions=("acdb -> aBcd8b",),
         refusals=("24 output channels are no multiple of the 16 numbers in a register of avx512",),
-        is_derived=True,
+        derived=True,
     )
     assert wide == LayerKernel(1, "brgconv_1x1:avx512_core", "avx512")
 
@@ -77,7 +77,7 @@ def test_a_kernel_and_its_conversions_are_those_that_onednn_printed(tmp_path: Pa
 def test_a_kernel_as_wide_as_the_limit_has_no_reason_and_one_that_did_not_run_says_so(tmp_path: Path) -> None:
     graph, limited = convolutions(tmp_path, (96, 24, 56, 1, 1)), MXNET.with_kernels(Kernels(InstructionSet.AVX2))
     (kernel,) = kernels_in(graph, said(*NARROW, node=4), {4: 0}, limited, "avx2")
-    assert (kernel.instructions, kernel.refusals, kernel.is_derived) == ("avx2", (), False)
+    assert (kernel.instructions, kernel.refusals, kernel.derived) == ("avx2", (), False)
     (kernel,) = kernels_in(graph, (), {}, MXNET, "avx512")
     assert (kernel.implementation, kernel.refusals) == ("", ("oneDNN did not compute it",))
 
@@ -92,7 +92,7 @@ def test_refusals_belong_to_the_convolution_of_their_sizes_and_are_told_once(tmp
     data_type = "jit_brgemm_conv_utils: datatype configuration not supported on this isa"
     assert first.refusals == (depthwise, data_type, "jit_brgemm_conv_utils: bad flags")
     assert second.refusals == (depthwise, data_type)
-    assert not first.is_derived and other.refusals != first.refusals
+    assert not first.derived and other.refusals != first.refusals
 
 
 def test_onnx_runtime_tells_its_nodes_and_a_limit_explains_a_plain_layout(tmp_path: Path) -> None:
@@ -100,9 +100,9 @@ def test_onnx_runtime_tells_its_nodes_and_a_limit_explains_a_plain_layout(tmp_pa
     limited = kernels_in(graph, (), {}, ORT.with_kernels(Kernels(optimisation=Optimisation.EXTENDED)), "avx512")
     assert [it.implementation for it in limited] == ["Conv", "Conv"]
     assert limited[0].refusals == limited[1].refusals == ("optimisation extended leaves the NCHWc layout out",)
-    assert not limited[0].is_derived
+    assert not limited[0].derived
     narrow, wide = kernels_in(graph, (), {}, ORT, "avx512")
-    assert narrow.is_derived and "24 output channels" in narrow.refusals[0]
+    assert narrow.derived and "24 output channels" in narrow.refusals[0]
     assert wide.refusals == ()
 
 

@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 
 from dlbricks_tui.analysis.bounds import LayerPoint, Roof, Work
 from dlbricks_tui.analysis.groups import MeasuredExecution
-from dlbricks_tui.analysis.kernels import LayerKernel, TimedKernel
 from dlbricks_tui.analysis.what_if import Correction, Gain, MeasuredGain, WhatIf, WhatIfKind
 from dlbricks_tui.analysis.what_ifs import what_ifs_of
+from dlbricks_tui.api.analyses import ModelKernel
 from dlbricks_tui.documents.analysis import (
     AnalysisDocument,
     analyses_parts,
@@ -303,25 +303,22 @@ def test_each_kind_of_layer_has_a_letter_that_is_explained_at_80_columns() -> No
         assert any(name.startswith(f"{letter.lower()} ") for name in plot.legend)
 
 
-WIDE = [TimedKernel(LayerKernel(number, "brgconv:avx512_core", "avx512"), f"wide{number}", 1.0) for number in range(3)]
-NARROW = TimedKernel(
-    LayerKernel(3, "jit_1x1:avx2", "avx2", ("acdb -> aBcd8b",), ("24 output channels are too few",), is_derived=True),
-    "narrow",
-    5.0,
-)
-SILENT = TimedKernel(LayerKernel(4, "", ""), "silent", 0.0)
+WIDE = [ModelKernel(f"wide{number}", 1.0, "brgconv:avx512_core", "avx512") for number in range(3)]
+REFUSED = ("24 output channels are too few",)
+NARROW = ModelKernel("narrow", 5.0, "jit_1x1:avx2", "avx2", ("acdb -> aBcd8b",), REFUSED, derived=True)
+SILENT = ModelKernel("silent", 0.0, "", "")
 
 
 def test_kernels_and_layers_are_ordered_by_their_time_with_the_reasons_against_others() -> None:
     found = [*WIDE, NARROW, SILENT]
     # Reasons that several layers share are told once, and whole.
     reason = ("a long reason " * 9,)
-    shared = [TimedKernel(LayerKernel(number, "ref", "", (), reason), f"layer{number}", 1.0) for number in range(4)]
+    shared = [ModelKernel(f"layer{number}", 1.0, "ref", "", (), reason) for number in range(4)]
     tables: dict[str, Part] = {
         "by kernel": kernels_table(found),
         "by layer": layer_kernels_table(found),
         "silent": kernels_table([SILENT]),
         "a shared reason": kernels_table(shared),
     }
-    tables["a long name"] = layer_kernels_table([NARROW._replace(name=f"{'stage_' * 20}conv7")])
+    tables["a long name"] = layer_kernels_table([replace(NARROW, layer=f"{'stage_' * 20}conv7")])
     check("kernels", {name: [table] for name, table in tables.items()}, width=80)
