@@ -167,8 +167,42 @@ class Analysis:
 
     @cached_property
     def answer(self) -> ModelAnalysis:
-        """The analysis as plain values."""
-        return model_analysis(self)
+        """The analysis as plain values, without the kernels, which the runtime has to tell."""
+        baseline, best, ratio = self.baseline, self.best, self.over_best
+        end_to_end = baseline.found.end_to_end
+        return taken(
+            ModelAnalysis,
+            self,
+            baseline.found.variant,
+            baseline.estimate,
+            model=self.source.name,
+            runtime=baseline.found.way.runtime,
+            # `self` has the most threads of all executions.
+            threads=baseline.found.variant.threads,
+            level=baseline.graph.level,
+            batch=baseline.graph.batch_size,
+            measured_ms=None if end_to_end is None else end_to_end.value_ms,
+            sequential_ms=baseline.found.sequential_ms,
+            best_ms=None if best is None else best.latency_ms,
+            best_parallel_ms=None if best is None else milliseconds(best.parallel_ps),
+            best_interval_ms=None if best is None else (best.latency.low_ms, best.latency.high_ms),
+            over_best=None if ratio is None else ratio.value,
+            over_best_interval=None if ratio is None else (ratio.low, ratio.high),
+            gap=None if self.gap is None else taken(GapParts, self.gap, calls_ms=0.0),
+            what_ifs=tuple(
+                taken(
+                    ModelWhatIf,
+                    it,
+                    gain=it.gain.value,
+                    interval=(it.gain.low, it.gain.high),
+                    possible=it.change is not None,
+                    proof=self.proofs.get(it.id),
+                )
+                for it in self.what_ifs
+            ),
+            best_layers=best_layers(self),
+            kernels=(),
+        )
 
     @cached_property
     def gains(self) -> Mapping[WhatIfKind, ModelWhatIf]:
@@ -202,45 +236,6 @@ class Analysis:
     def is_predicted(self) -> bool:
         """True if the latency of some layers is predicted."""
         return self.baseline.estimate.predicted_share > 0 or (self.best is not None and self.best.is_predicted)
-
-
-def model_analysis(found: Analysis, kernels: Sequence[ModelKernel] = ()) -> ModelAnalysis:
-    """Return an analysis as a document."""
-    baseline, best, ratio = found.baseline, found.best, found.over_best
-    end_to_end, composed = baseline.found.end_to_end, baseline.estimate.composed
-    return taken(
-        ModelAnalysis,
-        found,
-        baseline.found.variant,
-        baseline.estimate,
-        model=found.source.name,
-        runtime=baseline.found.way.runtime,
-        # `found` has the most threads of all executions.
-        threads=baseline.found.variant.threads,
-        level=baseline.graph.level,
-        batch=baseline.graph.batch_size,
-        measured_ms=None if end_to_end is None else end_to_end.value_ms,
-        sequential_ms=None if composed is None else composed.sequential_ms,
-        best_ms=None if best is None else best.latency_ms,
-        best_parallel_ms=None if best is None else milliseconds(best.parallel_ps),
-        best_interval_ms=None if best is None else (best.latency.low_ms, best.latency.high_ms),
-        over_best=None if ratio is None else ratio.value,
-        over_best_interval=None if ratio is None else (ratio.low, ratio.high),
-        gap=None if found.gap is None else taken(GapParts, found.gap, calls_ms=0.0),
-        what_ifs=tuple(
-            taken(
-                ModelWhatIf,
-                it,
-                gain=it.gain.value,
-                interval=(it.gain.low, it.gain.high),
-                possible=it.change is not None,
-                proof=found.proofs.get(it.id),
-            )
-            for it in found.what_ifs
-        ),
-        best_layers=best_layers(found),
-        kernels=tuple(kernels),
-    )
 
 
 # A change that saves all of the latency has no geometric mean. No gain counts as more than this.

@@ -95,7 +95,7 @@ def register(parser: Parser) -> None:
 def analyze_models(args: Arguments) -> int:
     """Analyse each model on each runtime, from stored results and what is to be measured before."""
     # Loaded here: the help needs no store.
-    from dlbricks_tui.api.analyses import csv_rows, model_analysis
+    from dlbricks_tui.api.analyses import csv_rows
     from dlbricks_tui.api.analysing import kernels_or_none
 
     found = list(_analyses(args))
@@ -110,7 +110,7 @@ def analyze_models(args: Arguments) -> int:
     if args.graphml or args.dot or args.onnx:
         _write_graph_files(args, found)
     if args.json:
-        write_json([model_analysis(it, its) for it, its in zip(found, kernels, strict=True)])
+        write_json([replace(it.answer, kernels=its) for it, its in zip(found, kernels, strict=True)])
     elif args.csv:
         write_csv(csv_rows(found))
     else:
