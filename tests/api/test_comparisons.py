@@ -46,7 +46,6 @@ from dlbricks_tui.api.sides import (
     read_sides,
     select_named,
     side_of,
-    value_in_words,
 )
 from dlbricks_tui.bricks.decomposition import decompose
 from dlbricks_tui.documents.comparison import question_words
@@ -227,12 +226,7 @@ def test_executions_correspond_unless_several_values_differ(
         assert {name for name in it.differ if getattr(it.first, name) == getattr(it.second, name)} == set()
 
 
-def test_circumstances_have_words() -> None:
-    words = {"threads": "1 thread", "batch": "1", "precision": "f32", "variables": "none", "level": "fused"}
-    assert {name: value_in_words(name, USUAL) for name in words} == words
-
-
-def test_the_facts_of_each_side_are_shown_and_only_differences_are_repeated() -> None:
+def test_the_facts_of_each_side_are_shown_with_their_differences_and_signatures_if_any_is_known() -> None:
     packages = (("dlbricks", "0.2.0"), ("python", "3.11.7"), ("onnxruntime", "1.20"))
     host = (("kernel", "6.1.0"), ("turbo", True))
     first = side("a.json", model("m", 1.0), layer(0, 1.0), origin(packages=packages, host=host))
@@ -244,24 +238,15 @@ def test_the_facts_of_each_side_are_shown_and_only_differences_are_repeated() ->
             runtime=NEWER, packages=(("dlbricks", "0.3.0"), *packages[1:]), host=(("kernel", "6.1.0"), ("turbo", False))
         ),
     )
-    facts = {it.name: it for it in facts_of([first, second])}
-    assert facts["models"].values == ("1", "1")
-    assert facts["results in doubt"].values == ("0", "1")
-    assert facts["measured"].values == ("2026-11-21", "2026-11-22")
-    assert facts["framework"].values == ("ONNX Runtime 1.20", "ONNX Runtime 1.21")
-    assert {name: it.values for name, it in facts.items() if it.differs} == {
-        "framework": ("ONNX Runtime 1.20", "ONNX Runtime 1.21"),
-        "dlbricks": ("0.2.0", "0.3.0"),
-        "turbo": ("on", "off"),
-    }
-
-
-def test_what_one_side_does_not_tell_is_no_difference_and_signatures_are_shown_if_any_is_known() -> None:
-    facts = facts_of([side("a", model("m", 1.0)), side("b", model("n", 1.0), origin())])
-    assert not any(it.differs for it in facts)
+    # What one side does not tell is no difference.
+    silent = side("c", model("m", 1.0))
     signed = side_of("a", [*DEFINITIONS, model("m", 1.0)], signature="signed by ann")
-    known = {it.name: it for it in facts_of([signed, side("b", model("m", 1.0))])}
-    assert known["signature"].values == ("signed by ann", "not known")
+    cases = {"two": (first, second), "of a silent one": (silent, first), "signed": (signed, silent)}
+    told = {
+        name: [f"{it.name}: {' | '.join(it.values)}{' differs' * it.differs}" for it in facts_of(sides)]
+        for name, sides in cases.items()
+    }
+    check("facts", told)
 
 
 def test_results_in_doubt_are_left_out_and_a_side_without_good_results_is_one_line() -> None:
