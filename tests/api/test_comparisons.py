@@ -155,6 +155,9 @@ def test_parts_of_two_batch_sizes_are_those_of_an_item(tmp_path: Path) -> None:
         assert sum(ms or 0.0 for ms in held) == pytest.approx(it.ms)
 
 
+WHERE = ("here", "there", "busy")
+
+
 def test_a_change_of_an_estimated_brick_counts_from_one_percent_on_and_that_of_its_model_from_three(
     tmp_path: Path,
 ) -> None:
@@ -166,11 +169,14 @@ def test_a_change_of_an_estimated_brick_counts_from_one_percent_on_and_that_of_i
         for it in records
         if isinstance(it, Measurement)
     ]
-    with store_of(tmp_path / "store", *DEFINITIONS, *records, *slower) as store:
+    busy = [replace(it, system="busy", uuid=new_uuid(), noise=(("shared", 0.2),)) for it in slower]
+    with store_of(tmp_path / "store", *DEFINITIONS, *records, *slower, *busy) as store:
         inquiry = Inquiry(store, cut)
-        sides = [EstimatedSide(it, found) for it in ("here", "there") if (found := inquiry.on(it, ONE)) is not None]
-    compared = compare_estimates(PairKind.VARIANT, *sides)
+        here, *others = (EstimatedSide(it, found) for it in WHERE if (found := inquiry.on(it, ONE)) is not None)
+    compared, doubted = (compare_estimates(PairKind.VARIANT, here, it) for it in others)
     assert (compared.verdict, {it.verdict for it in compared.parts}) == (Verdict.SAME, {Verdict.SLOWER})
+    # A brick that was timed on a busy host is compared with that doubt.
+    assert {it.verdict for it in doubted.parts} == {Verdict.UNKNOWN}
 
 
 def test_files_are_read_in_their_order_with_the_state_of_their_signatures(tmp_path: Path) -> None:
