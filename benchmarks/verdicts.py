@@ -28,7 +28,7 @@ from benchmarks.archive import committed
 from dlbricks_tui.api.changes import compare, overall
 from dlbricks_tui.api.evaluating import comparison
 from dlbricks_tui.api.sides import Found, ResultExecution, Side, Subject
-from dlbricks_tui.evaluations.baseline import baseline_of_one_process, steady_samples_ms
+from dlbricks_tui.evaluations.baseline import baseline_of_one_process
 from dlbricks_tui.evaluations.evaluation import RecordedResult
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.runtime.variant import Kernels, Precision
@@ -68,7 +68,7 @@ def main() -> None:
     )
     arguments = parser.parse_args()
     results = [it for file in arguments.files or committed() for it in whole_models(file)]
-    shapes = [shape(it) for it in results if len(steady_samples_ms(it)) >= FEWEST_SAMPLES]
+    shapes = [shape(it) for it in results if len(it.steady_ms) >= FEWEST_SAMPLES]
     print(f"{len(results)} results of whole models, {len(results) - len(shapes)} with too few samples for a verdict")
     tell_simulated(shapes, arguments.apart or APART, arguments.times)
     if found := pairs(results):
@@ -92,15 +92,15 @@ def pairs(results: Sequence[EndToEnd]) -> list[Pair]:
 
 def timing(result: EndToEnd, longer: float = 0.0) -> Timing:
     """Return a result as a timing, with a real change if there is any."""
-    return timing_of([[sample * (1 + longer) for sample in steady_samples_ms(result)]])
+    return timing_of([[sample * (1 + longer) for sample in result.steady_ms]])
 
 
 def tell_pairs(found: Sequence[Pair]) -> None:
     """Print how far runs differ, and the verdicts on them."""
     hours = [apart.total_seconds() / 3600 for apart in (_time(b) - _time(a) for a, b in found)]
     ratios = sorted(abs(math.log(b.statistics.trimmed_mean_ms / a.statistics.trimmed_mean_ms)) for a, b in found)
-    samples = [len(steady_samples_ms(it)) for pair in found for it in pair]
-    few = sum(min(len(steady_samples_ms(it)) for it in pair) < FEWEST_SAMPLES for pair in found)
+    samples = [len(it.steady_ms) for pair in found for it in pair]
+    few = sum(min(len(it.steady_ms) for it in pair) < FEWEST_SAMPLES for pair in found)
     print(
         f"{len(found)} pairs of runs of {len({a.model for a, _ in found})} models, {median(hours):.1f} h apart (median)"
     )
@@ -214,7 +214,7 @@ def shares(verdicts: Counter[Verdict]) -> str:
 
 def shape(result: EndToEnd) -> list[float]:
     """Return the samples of a run over their mean."""
-    samples = steady_samples_ms(result)
+    samples = result.steady_ms
     middle = result.statistics.trimmed_mean_ms
     return [sample / middle for sample in samples]
 

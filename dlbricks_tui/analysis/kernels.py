@@ -5,7 +5,6 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import NamedTuple
 
 from dlbricks_tui.bricks.layouts import is_convolution
 from dlbricks_tui.errors import UserError
@@ -99,15 +98,7 @@ class LayerKernel:
     # The reasons why the runtime refused kernels that it tries first.
     refusals: tuple[str, ...] = ()
     # True if the reasons follow from the shapes, and the runtime does not tell them.
-    is_derived: bool = False
-
-
-class TimedKernel(NamedTuple):
-    """The kernel of a layer, the name of the layer, and its time in an inference."""
-
-    kernel: LayerKernel
-    name: str
-    latency_ms: float
+    derived: bool = False
 
 
 def explain(
@@ -253,7 +244,7 @@ def _narrowed(kernel: LayerKernel, layer: Layer, widest: str) -> LayerKernel:
     for name, what in (("oc", "output channels"), ("ic", "input channels")):
         if sizes[name] % most:
             reason = f"{sizes[name]} {what} are no multiple of the {most} numbers in a register of {widest}"
-            return replace(kernel, refusals=(reason,), is_derived=True)
+            return replace(kernel, refusals=(reason,), derived=True)
     return kernel
 
 
@@ -268,5 +259,5 @@ def _outside_of_blocks(kernel: LayerKernel, layer: Layer, optimisation: Optimisa
     block, sizes = _WIDTHS.get(widest, 0), _sizes(layer)
     if block and sizes and sizes["oc"] % block:
         reason = f"{sizes['oc']} output channels are no multiple of the block of {block} of the NCHWc layout"
-        return replace(kernel, refusals=(reason,), is_derived=True)
+        return replace(kernel, refusals=(reason,), derived=True)
     return kernel

@@ -24,12 +24,10 @@ from dlbricks_tui.analysis.groups import (
 from dlbricks_tui.analysis.what_if import Execution, WhatIf, WhatIfKind
 from dlbricks_tui.estimate.compositions import SequenceTask, milliseconds, schedule
 from dlbricks_tui.estimate.knowledge import Latency
-from dlbricks_tui.measure.stopping import Adaptive
 from dlbricks_tui.measure.time_left import PLAIN, WORKER_START_SECONDS, most_seconds_per_carrier
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.models.kinds import Kind
 from dlbricks_tui.models.library import ModelSource
-from dlbricks_tui.runs.request import RunRequest, RuntimeChoice, chosen, usual_method
 from dlbricks_tui.runtime.runtime import Runtime
 from dlbricks_tui.runtime.traits import runtime_title
 from dlbricks_tui.runtime.variant import (
@@ -449,35 +447,3 @@ def expected_seconds(lack: Lack, baseline_ms: float) -> float:
     timing = max(most_seconds_per_carrier(1), _RUNS_OF_A_SLOW_MODEL * latency_ms / 1000) if lack.bricks else 0.0
     # One worker reads the model, another one runs it.
     return 2 * WORKER_START_SECONDS + PLAIN.seconds + timing
-
-
-def requests_for(source: ModelSource, lacks: Sequence[Lack]) -> tuple[RunRequest, ...]:
-    """Return the runs that measure these executions.
-
-    A run measures one level; several batch sizes of one runtime are measured in one run.
-    """
-    groups: dict[tuple[Level, str, bool], list[Execution]] = {}
-    for lack in lacks:
-        execution = lack.execution
-        at_size = "" if execution.batch_size is None else execution.runtime.identity
-        groups.setdefault((execution.level, at_size, lack.bricks), []).append(execution)
-    rule, requests = Adaptive(), []
-    for (level, _, bricks), group in groups.items():
-        first, *others = (
-            RuntimeChoice(it, chosen([source.in_format(it.traits.format)]), usual_method(rule, it, level))
-            for it in {it.runtime.identity: it.runtime for it in group}.values()
-        )
-        requests.append(
-            RunRequest(
-                models=first.models,
-                runtime=first.runtime,
-                others=tuple(others),
-                method=first.method,
-                batch_sizes=tuple(dict.fromkeys(it.batch_size for it in group if it.batch_size is not None)),
-                level=level,
-                rule=rule,
-                end_to_end=True,
-                bricks=bricks,
-            )
-        )
-    return tuple(requests)

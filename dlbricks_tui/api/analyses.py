@@ -1,18 +1,27 @@
 """Analyses as plain values: the JSON documents of `dlbricks analyze`, and the rows of its tables."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
 from statistics import geometric_mean, median
 
-from dlbricks_tui.analysis.bounds import Gap, GroupTimes, LayerPoint, Roof, times_of_groups
-from dlbricks_tui.analysis.kernels import TimedKernel
+from dlbricks_tui.analysis.bounds import BestMeasured, Gap, GroupTimes, LayerPoint, Ratio, Roof, times_of_groups
+from dlbricks_tui.analysis.groups import MeasuredExecution
 from dlbricks_tui.analysis.what_if import MeasuredGain, WhatIf, WhatIfKind
-from dlbricks_tui.api.analysing import Analysis, MissingPart
+from dlbricks_tui.analysis.whole_models import WrittenTimes, written_times
 from dlbricks_tui.api.documents import taken
 from dlbricks_tui.estimate.compositions import milliseconds
-from dlbricks_tui.models.graph import Level
-from dlbricks_tui.runtime.variant import Precision, Variant
-from dlbricks_tui.store.selections import Way
+from dlbricks_tui.models.graph import LayerGraph, Level
+from dlbricks_tui.models.library import ModelSource
+from dlbricks_tui.runtime.variant import Precision
+
+
+@dataclass(frozen=True, slots=True)
+class MissingPart:
+    """Something that an analysis lacks, and the command that measures it."""
+
+    what: str
+    command: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +39,11 @@ class ModelWhatIf:
     # False for a bound that nobody can run.
     possible: bool
     proof: MeasuredGain | None
+
+    @property
+    def proved(self) -> float | None:
+        """The measured gain; None without a proof."""
+        return None if self.proof is None else self.proof.gain
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,10 +78,10 @@ class ModelKernel:
     # Its vector instructions: `avx512`, `avx2` and so on; empty if they are not known.
     instructions: str
     # The layouts between which tensors are converted within the layer.
-    conversions: tuple[str, ...]
+    conversions: tuple[str, ...] = ()
     # The reasons against kernels that the runtime tries first; derived if the runtime does not tell them.
-    refusals: tuple[str, ...]
-    derived: bool
+    refusals: tuple[str, ...] = ()
+    derived: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,85 +114,107 @@ class ModelAnalysis:
     kernels: tuple[ModelKernel, ...]
 
 
-def model_analysis(found: Analysis, kernels: Sequence[TimedKernel] = ()) -> ModelAnalysis:
-    """Return an analysis as a document."""
-    baseline, best, ratio = found.baseline, found.best, found.over_best
-    end_to_end, composed = baseline.found.end_to_end, baseline.estimate.composed
-    return taken(
-        ModelAnalysis,
-        found,
-        baseline.found.variant,
-        baseline.estimate,
-        model=found.source.name,
-        runtime=baseline.found.way.runtime,
-        # `found` has the most threads of all executions.
-        threads=baseline.found.variant.threads,
-        level=baseline.graph.level,
-        batch=baseline.graph.batch_size,
-        measured_ms=None if end_to_end is None else end_to_end.value_ms,
-        sequential_ms=None if composed is None else composed.sequential_ms,
-        best_ms=None if best is None else best.latency_ms,
-        best_parallel_ms=None if best is None else milliseconds(best.parallel_ps),
-        best_interval_ms=None if best is None else (best.latency.low_ms, best.latency.high_ms),
-        over_best=None if ratio is None else ratio.value,
-        over_best_interval=None if ratio is None else (ratio.low, ratio.high),
-        gap=None if found.gap is None else taken(GapParts, found.gap, calls_ms=0.0),
-        what_ifs=tuple(
-            taken(
-                ModelWhatIf,
-                it,
-                gain=it.gain.value,
-                interval=(it.gain.low, it.gain.high),
-                possible=it.change is not None,
-                proof=found.proofs.get(it.id),
-            )
-            for it in found.what_ifs
-        ),
-        best_layers=best_layers(found),
-        kernels=tuple(taken(ModelKernel, it, it.kernel, layer=it.name, derived=it.kernel.is_derived) for it in kernels),
-    )
+@dataclass(frozen=True)
+class Analysis:
+    """How fast a model is in one execution, how fast it could be, and what changes would gain.
 
+    The bounds and the gap are None if the estimate lacks layers.
+    """
 
-# A change that saves all of the latency has no geometric mean. No gain counts as more than this.
-_MOST_GAIN = 1.0 - 1e-9
-
-
-@dataclass(frozen=True, slots=True)
-class BestGain:
-    """The change of one kind that gains most, with its predicted gain, and the measured one if it was carried out."""
-
-    what_if: str
-    predicted: float
-    # None without a proof.
-    proved: float | None
-    # True for a bound that nobody can run.
-    is_bound: bool
-
-
-@dataclass(frozen=True, slots=True)
-class ModelRow:
-    """A model in one execution, as a row of the tables. Values are None where results are missing."""
-
-    answer: ModelAnalysis
-    table1_id: str | None
-    way: Way
-    variant: Variant
+    source: ModelSource
+    system: str
+    baseline: MeasuredExecution
+    # All executions of the model with results, the baseline first.
+    executions: tuple[MeasuredExecution, ...]
+    best: BestMeasured | None
+    over_best: Ratio | None
     gap: Gap | None
-    gains: Mapping[WhatIfKind, BestGain]
-    # True if the latency of some layers is predicted.
-    predicted: bool = False
-    # True if the estimate leaves layers out.
-    partial: bool = False
-    # The layers in the roofline, if the peaks of the system are known.
-    points: tuple[LayerPoint, ...] = ()
-    roof: Roof | None = None
+    # None if the peaks of the system are not known at this number of threads, or do not apply.
+    roof: Roof | None
+    roofline_ms: float | None
+    points: tuple[LayerPoint, ...]
+    what_ifs: tuple[WhatIf, ...]
+    # The layers of the file.
+    written: LayerGraph | None
+    # The commands that measure what is missing, each with what it brings.
+    missing: tuple[MissingPart, ...]
+    # The newest proof of each what-if, by its id.
+    proofs: Mapping[str, MeasuredGain] = field(default_factory=dict)
+    # The most threads of the executions that count for the best, and whether the peaks with so many are missing, or are
+    # too low: then the roof has what layers have reached.
+    threads: int = 1
+    lacks_peaks: bool = False
+
+    @cached_property
+    def times(self) -> WrittenTimes | None:
+        """The time of each layer of the file; None without the layers of the file, or of the baseline."""
+        if self.written is None or self.best is None:
+            return None
+        return written_times(self.baseline, self.written, self._as_written, self.roof)
+
+    @property
+    def _as_written(self) -> MeasuredExecution | None:
+        """The file measured as written by the same runtime, of several by one with the same number of threads."""
+        runtime, threads = self.baseline.execution.runtime, self.baseline.found.variant.threads
+        found = [
+            it
+            for it in self.executions
+            if it.graph.level is Level.WRITTEN
+            and (it.file, it.graph.batch_size) == (self.baseline.file, self.baseline.graph.batch_size)
+            and it.execution.runtime.framework == runtime.framework
+        ]
+        return min(found, key=lambda it: it.found.variant.threads != threads, default=None)
+
+    @cached_property
+    def answer(self) -> ModelAnalysis:
+        """The analysis as plain values, without the kernels, which the runtime has to tell."""
+        baseline, best, ratio = self.baseline, self.best, self.over_best
+        end_to_end = baseline.found.end_to_end
+        return taken(
+            ModelAnalysis,
+            self,
+            baseline.found.variant,
+            baseline.estimate,
+            model=self.source.name,
+            runtime=baseline.found.way.runtime,
+            # `self` has the most threads of all executions.
+            threads=baseline.found.variant.threads,
+            level=baseline.graph.level,
+            batch=baseline.graph.batch_size,
+            measured_ms=None if end_to_end is None else end_to_end.value_ms,
+            sequential_ms=baseline.found.sequential_ms,
+            best_ms=None if best is None else best.latency_ms,
+            best_parallel_ms=None if best is None else milliseconds(best.parallel_ps),
+            best_interval_ms=None if best is None else (best.latency.low_ms, best.latency.high_ms),
+            over_best=None if ratio is None else ratio.value,
+            over_best_interval=None if ratio is None else (ratio.low, ratio.high),
+            gap=None if self.gap is None else taken(GapParts, self.gap, calls_ms=0.0),
+            what_ifs=tuple(
+                taken(
+                    ModelWhatIf,
+                    it,
+                    gain=it.gain.value,
+                    interval=(it.gain.low, it.gain.high),
+                    possible=it.change is not None,
+                    proof=self.proofs.get(it.id),
+                )
+                for it in self.what_ifs
+            ),
+            best_layers=best_layers(self),
+            kernels=(),
+        )
+
+    @cached_property
+    def gains(self) -> Mapping[WhatIfKind, ModelWhatIf]:
+        """The change of each kind that gains most."""
+        return best_gains(self.answer.what_ifs)
 
     @property
     def latency_ms(self) -> float | None:
         """The end-to-end latency, or the estimate without one."""
         return self.answer.sequential_ms if self.answer.measured_ms is None else self.answer.measured_ms
 
-    def times(self, bound_ms: float | None) -> float | None:
+    def over(self, bound_ms: float | None) -> float | None:
         """Return the latency over a bound."""
         return None if self.latency_ms is None or not bound_ms else self.latency_ms / bound_ms
 
@@ -194,23 +230,31 @@ class ModelRow:
 
     def gain(self, kind: WhatIfKind) -> float | None:
         """Return the best predicted gain of a kind of changes."""
-        found = self.gains.get(kind)
-        return None if found is None else found.predicted
+        return self.gains[kind].gain if kind in self.gains else None
+
+    @property
+    def is_predicted(self) -> bool:
+        """True if the latency of some layers is predicted."""
+        return self.baseline.estimate.predicted_share > 0 or (self.best is not None and self.best.is_predicted)
 
 
-def best_gains(found: Iterable[WhatIf], proved: Callable[[str], float | None]) -> dict[WhatIfKind, BestGain]:
+# A change that saves all of the latency has no geometric mean. No gain counts as more than this.
+_MOST_GAIN = 1.0 - 1e-9
+
+
+def best_gains(what_ifs: Iterable[ModelWhatIf]) -> dict[WhatIfKind, ModelWhatIf]:
     """Return the change of each kind that gains most; a bound only where no change that can be run gains anything."""
-    ranked = sorted(found, key=lambda it: (it.change is not None and it.gain.value > 0, it.gain.value), reverse=True)
+    ranked = sorted(what_ifs, key=lambda it: (it.possible and it.gain > 0, it.gain), reverse=True)
     best = {it.kind: it for it in reversed(ranked)}
-    gains = ((kind, best[kind]) for kind in WhatIfKind if kind in best)
-    return {kind: BestGain(it.id, it.gain.value, proved(it.id), it.change is None) for kind, it in gains}
+    return {kind: best[kind] for kind in WhatIfKind if kind in best}
 
 
-def by_execution(models: Iterable[ModelRow]) -> list[list[ModelRow]]:
+def by_execution(models: Iterable[Analysis]) -> list[list[Analysis]]:
     """Return the models of each execution: only latencies of one system, runtime and variant have a common mean."""
-    found: dict[object, list[ModelRow]] = {}
+    found: dict[object, list[Analysis]] = {}
     for it in models:
-        found.setdefault((it.way.system, it.way.runtime, it.way.level, it.variant), []).append(it)
+        way = it.baseline.found.way
+        found.setdefault((way.system, way.runtime, way.level, it.baseline.found.variant), []).append(it)
     return list(found.values())
 
 
@@ -235,22 +279,6 @@ def middle(values: Iterable[float | None]) -> float | None:
     """Return the median; None without any values."""
     held = known(values)
     return median(held) if held else None
-
-
-def model_row(found: Analysis) -> ModelRow:
-    """Return an analysis as a row of the tables over many models."""
-    baseline, best = found.baseline, found.best
-    proofs = {name: proof.gain for name, proof in found.proofs.items()}
-    return taken(
-        ModelRow,
-        found,
-        found.source,
-        baseline.found,
-        answer=model_analysis(found),
-        gains=best_gains(found.what_ifs, proofs.get),
-        predicted=baseline.estimate.predicted_share > 0 or (best is not None and best.is_predicted),
-        partial=baseline.estimate.is_partial,
-    )
 
 
 def best_layers(found: Analysis) -> tuple[BestLayers, ...]:
@@ -295,29 +323,29 @@ GAP_COLUMNS = (
 )
 
 
-def model_cells(it: ModelRow) -> tuple[Cell, ...]:
+def model_cells(it: Analysis) -> tuple[Cell, ...]:
     """Return the model and its execution."""
-    way, variant = it.way, it.variant
+    way, variant = it.baseline.found.way, it.baseline.found.variant
     settings = variant.batch, variant.threads, variant.precision.value
-    return it.answer.model, way.system, way.runtime, way.level.value, *settings, "yes" if it.predicted else "no"
+    return it.answer.model, way.system, way.runtime, way.level.value, *settings, "yes" if it.is_predicted else "no"
 
 
-def bound_cells(it: ModelRow) -> tuple[Cell, ...]:
+def bound_cells(it: Analysis) -> tuple[Cell, ...]:
     """Return the latencies, the bounds and the ratios between them."""
     bounds_ms = it.answer.best_ms, it.answer.best_parallel_ms, it.answer.roofline_ms
-    return it.answer.measured_ms, it.answer.sequential_ms, *bounds_ms, *map(it.times, bounds_ms)
+    return it.answer.measured_ms, it.answer.sequential_ms, *bounds_ms, *map(it.over, bounds_ms)
 
 
-def gain_cells(it: ModelRow) -> tuple[Cell, ...]:
+def gain_cells(it: Analysis) -> tuple[Cell, ...]:
     """Return the best change of each kind with its predicted and its measured gain."""
     found = [it.gains.get(kind) for kind in WhatIfKind]
     held: list[tuple[Cell, ...]] = [
-        (None, None, None) if gain is None else (gain.what_if, gain.predicted, gain.proved) for gain in found
+        (None, None, None) if gain is None else (gain.id, gain.gain, gain.proved) for gain in found
     ]
     return tuple([cell for cells in held for cell in cells])
 
 
-def gap_cells(it: ModelRow) -> tuple[Cell, ...]:
+def gap_cells(it: Analysis) -> tuple[Cell, ...]:
     """Return the gap and its parts, in milliseconds and as shares of the latency."""
     gap, shares = it.gap, it.shares
     if gap is None or shares is None:
@@ -327,7 +355,7 @@ def gap_cells(it: ModelRow) -> tuple[Cell, ...]:
     return gap.total_ms, *parts_ms, *parts, None if gap.unexplained_ms is None else unexplained
 
 
-def csv_rows(models: Sequence[ModelRow]) -> list[tuple[Cell, ...]]:
+def csv_rows(models: Sequence[Analysis]) -> list[tuple[Cell, ...]]:
     """Return all tables side by side, with the names of the columns first."""
     columns = *MODEL_COLUMNS, *BOUND_COLUMNS, *GAIN_COLUMNS, *GAP_COLUMNS
     return [columns, *((*model_cells(it), *bound_cells(it), *gain_cells(it), *gap_cells(it)) for it in models)]

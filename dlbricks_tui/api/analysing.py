@@ -3,15 +3,12 @@
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
-from functools import cached_property
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from dlbricks_tui.analysis.bounds import (
     BestMeasured,
-    Gap,
     LayerPoint,
-    Ratio,
     Roof,
     applies_to,
     best_measured,
@@ -23,22 +20,22 @@ from dlbricks_tui.analysis.bounds import (
     works_of,
 )
 from dlbricks_tui.analysis.groups import MeasuredExecution, groups_of
-from dlbricks_tui.analysis.kernels import KernelsError, TimedKernel, explain
+from dlbricks_tui.analysis.kernels import KernelsError, explain
 from dlbricks_tui.analysis.proving import PROOF, ProofDone, carry_out_proofs, measure_peaks_of_host
 from dlbricks_tui.analysis.proving import ProofOrder as ProofOrder
 from dlbricks_tui.analysis.what_if import (
     Execution,
-    MeasuredGain,
     WhatIf,
     WhatIfKind,
     corrected,
     measured_gain,
     newest_proofs,
 )
-from dlbricks_tui.analysis.what_ifs import Host, Lack, expected_seconds, lacks_of, requests_for, what_ifs_of
-from dlbricks_tui.analysis.whole_models import WrittenTimes, written_times
+from dlbricks_tui.analysis.what_ifs import Host, Lack, expected_seconds, lacks_of, what_ifs_of
+from dlbricks_tui.api.analyses import Analysis, MissingPart, ModelKernel
+from dlbricks_tui.api.documents import taken
 from dlbricks_tui.api.estimating import Answer, Estimator
-from dlbricks_tui.api.measuring import measured_batch_sizes
+from dlbricks_tui.api.measuring import MeasureOptions, measured_batch_sizes, request_by
 from dlbricks_tui.api.opening import loader_from_cache, reference_to, run_command
 from dlbricks_tui.api.scope import MeasuredRuntimes, MeasurementScope
 from dlbricks_tui.bricks.decomposition import decompose
@@ -59,12 +56,12 @@ from dlbricks_tui.jobs.process import work_on
 from dlbricks_tui.measure.method import Method
 from dlbricks_tui.models.content import without_cycle_search
 from dlbricks_tui.models.errors import MissingShapeError, ModelError, NotInCacheError
-from dlbricks_tui.models.graph import LayerGraph, Level, Numbers, Shape
+from dlbricks_tui.models.graph import LayerGraph, Level, Shape
 from dlbricks_tui.models.library import ModelSource
 from dlbricks_tui.models.loading import UNLOADABLE, Loader
 from dlbricks_tui.models.networks import ProgramError
 from dlbricks_tui.recorded_host import NOTHING_IS_MEASURED, recorded_host
-from dlbricks_tui.runs.request import InputShape, InputValue, RunRequest
+from dlbricks_tui.runs.request import RunRequest
 from dlbricks_tui.runtime.errors import FrameworkMissingError, WorkerError
 from dlbricks_tui.runtime.process import Worker
 from dlbricks_tui.runtime.registry import Registry
@@ -92,66 +89,6 @@ class _Reading(NamedTuple):
 # Layers that reach this many times the stored arithmetic show that the peaks were measured on a busy host. A smaller
 # excess is the noise of both.
 _DOUBTED_ABOVE = 1.05
-
-
-@dataclass(frozen=True, slots=True)
-class MissingPart:
-    """Something that an analysis lacks, and the command that measures it."""
-
-    what: str
-    command: str
-
-
-@dataclass(frozen=True)
-class Analysis:
-    """How fast a model is in one execution, how fast it could be, and what changes would gain.
-
-    The bounds and the gap are None if the estimate lacks layers.
-    """
-
-    source: ModelSource
-    system: str
-    baseline: MeasuredExecution
-    # All executions of the model with results, the baseline first.
-    executions: tuple[MeasuredExecution, ...]
-    best: BestMeasured | None
-    over_best: Ratio | None
-    gap: Gap | None
-    # None if the peaks of the system are not known at this number of threads, or do not apply.
-    roof: Roof | None
-    roofline_ms: float | None
-    points: tuple[LayerPoint, ...]
-    what_ifs: tuple[WhatIf, ...]
-    # The layers of the file.
-    written: LayerGraph | None
-    # The commands that measure what is missing, each with what it brings.
-    missing: tuple[MissingPart, ...]
-    # The newest proof of each what-if, by its id.
-    proofs: Mapping[str, MeasuredGain] = field(default_factory=dict)
-    # The most threads of the executions that count for the best, and whether the peaks with so many are missing, or are
-    # too low: then the roof has what layers have reached.
-    threads: int = 1
-    lacks_peaks: bool = False
-
-    @cached_property
-    def times(self) -> WrittenTimes | None:
-        """The time of each layer of the file; None without the layers of the file, or of the baseline."""
-        if self.written is None or self.best is None:
-            return None
-        return written_times(self.baseline, self.written, self._as_written, self.roof)
-
-    @property
-    def _as_written(self) -> MeasuredExecution | None:
-        """The file measured as written by the same runtime, of several by one with the same number of threads."""
-        runtime, threads = self.baseline.execution.runtime, self.baseline.found.variant.threads
-        found = [
-            it
-            for it in self.executions
-            if it.graph.level is Level.WRITTEN
-            and (it.file, it.graph.batch_size) == (self.baseline.file, self.baseline.graph.batch_size)
-            and it.execution.runtime.framework == runtime.framework
-        ]
-        return min(found, key=lambda it: it.found.variant.threads != threads, default=None)
 
 
 class Analyser:
@@ -457,36 +394,50 @@ class MeasuringPlan:
         return not self.lacks and self.peaks_threads is None
 
 
-def plan_of(
-    found: Analysis,
-    kinds: Collection[WhatIfKind],
-    data: DataFolder,
-    inputs: Mapping[str, Shape],
-    values: Mapping[str, Numbers],
-) -> MeasuringPlan:
-    """Return what the what-ifs of these kinds lack on this host, and with all kinds the peaks for the roofline."""
+def plan_of(found: Analysis, kinds: Collection[WhatIfKind], data: DataFolder, options: MeasureOptions) -> MeasuringPlan:
+    """Return what the what-ifs of these kinds lack on this host, and with all kinds the peaks for the roofline.
+
+    `options` say of the runs how long they take, and what the inputs of the model are.
+    """
     baseline = found.baseline
     measured = [it.execution for it in found.executions if it.is_measured]
     measured += [it.change for it in found.what_ifs if it.change is not None]
     host = Host(fingerprint().cores_to_use, instruction_sets(HostFiles()), Registry(data.path).all())
     lacks = lacks_of(found.source, baseline.execution, measured, host, kinds)
     loader = loader_from_cache(data)
-    lacks = tuple([it for it in lacks if not _is_refused(found, it, loader, inputs, values)])
+    lacks = tuple([it for it in lacks if not _is_refused(found, it, loader, options)])
     end_to_end, composed = baseline.found.end_to_end, baseline.estimate.composed
     latency_ms = end_to_end.value_ms if end_to_end is not None else composed.sequential_ms if composed else 0.0
-    shapes = tuple(InputShape(name, shape) for name, shape in inputs.items())
-    numbers = tuple(InputValue(name, value) for name, value in values.items())
-    requests = tuple(replace(it, inputs=shapes, values=numbers) for it in requests_for(found.source, lacks))
+    requests = requests_for(found.source, lacks, options)
     seconds = sum(expected_seconds(it, latency_ms) for it in lacks)
+    if options.time_budget_seconds is not None:
+        seconds = min(seconds, len(requests) * options.time_budget_seconds)
     threads = _peaks_threads(found, lacks, data) if set(kinds) == set(WhatIfKind) else None
     if threads is not None:
         seconds += PEAKS_SECONDS
     return MeasuringPlan(found.source.name, lacks, requests, seconds, threads)
 
 
-def _is_refused(
-    found: Analysis, lack: Lack, loader: Loader, inputs: Mapping[str, Shape], values: Mapping[str, Numbers]
-) -> bool:
+def requests_for(source: ModelSource, lacks: Sequence[Lack], options: MeasureOptions) -> tuple[RunRequest, ...]:
+    """Return the runs that measure these executions.
+
+    A run measures one level; several batch sizes of one runtime are measured in one run.
+    """
+    groups: dict[tuple[Level, str, bool], list[Execution]] = {}
+    for lack in lacks:
+        execution = lack.execution
+        at_size = "" if execution.batch_size is None else execution.runtime.identity
+        groups.setdefault((execution.level, at_size, lack.bricks), []).append(execution)
+    requests = []
+    for (level, _, bricks), group in groups.items():
+        runtimes = list({it.runtime.identity: it.runtime for it in group}.values())
+        sizes = tuple([it.batch_size for it in group if it.batch_size is not None])
+        how = replace(options, level=level, batch=sizes, end_to_end=True)
+        requests.append(replace(request_by(runtimes, how, [source]), bricks=bricks))
+    return tuple(requests)
+
+
+def _is_refused(found: Analysis, lack: Lack, loader: Loader, options: MeasureOptions) -> bool:
     """Return whether a file runs in this way already, or cannot: most fix their batch size, and some are quantised."""
     execution, graph = lack.execution, found.baseline.graph
     if lack.kind is WhatIfKind.PRECISION and execution.runtime.settings.precision is Precision.INT8:
@@ -495,7 +446,7 @@ def _is_refused(
         return lack.kind is WhatIfKind.BATCH
     source = found.source.in_format(execution.runtime.traits.format)
     try:
-        loader.load(source, Level.WRITTEN, inputs, values, execution.batch_size)
+        loader.load(source, Level.WRITTEN, options.inputs, options.values, execution.batch_size)
     except (MissingShapeError, NotInCacheError, FrameworkMissingError):
         # Only a run can tell.
         return False
@@ -504,10 +455,10 @@ def _is_refused(
     return False
 
 
-def plan_here(found: Analysis, data: DataFolder, inputs: Mapping[str, Shape]) -> MeasuringPlan:
+def plan_here(found: Analysis, data: DataFolder, options: MeasureOptions) -> MeasuringPlan:
     """Return what all what-ifs of a model lack on this host; raise a UserError where nothing can be measured."""
     refuse_other_system([found], ".")
-    return plan_of(found, tuple(WhatIfKind), data, inputs, {})
+    return plan_of(found, tuple(WhatIfKind), data, options)
 
 
 def _peaks_threads(found: Analysis, lacks: Sequence[Lack], data: DataFolder) -> int | None:
@@ -549,7 +500,7 @@ def kernels_of(
     tell_waiting: Callable[[str], None],
     check: Callable[[], None] = lambda: None,
     started: Callable[[Worker], None] = lambda _: None,
-) -> tuple[TimedKernel, ...]:
+) -> tuple[ModelKernel, ...]:
     """Return the kernel of each layer, with the time of the layer, once it is their turn on this host.
 
     `check` may raise to end the waiting. `started` takes the process that loads the model, and may interrupt it.
@@ -574,12 +525,13 @@ def kernels_of(
     finally:
         ticket.leave()
     times_ms, layers = layer_latencies(baseline.estimate), baseline.graph.layers
-    return tuple([TimedKernel(it, layers[it.layer].name, times_ms.get(it.layer, 0.0)) for it in kernels])
+    named = [(it, layers[it.layer].name, times_ms.get(it.layer, 0.0)) for it in kernels]
+    return tuple([taken(ModelKernel, it, layer=name, latency_ms=latency_ms) for it, name, latency_ms in named])
 
 
 def kernels_or_none(
     found: Analysis, data: DataFolder, tell_waiting: Callable[[str], None], tell: Callable[[str], None]
-) -> tuple[TimedKernel, ...]:
+) -> tuple[ModelKernel, ...]:
     """Return the kernels of a model's layers; none, with a remark, if the runtime does not tell them."""
     try:
         return kernels_of(found, data, tell_waiting)

@@ -95,11 +95,6 @@ def examined_host(
     return ExaminedSystem(system, peaks, findings())
 
 
-def weights_of(paths: Sequence[Path]) -> dict[Path, tuple[DenormalCount, ...]]:
-    """Return the denormal numbers in files of weights."""
-    return {path: denormals_in(path) for path in paths}
-
-
 def examination_document(found: ExaminedSystem, weights: Mapping[Path, Sequence[DenormalCount]]) -> dict[str, Any]:
     """Return an examination as a JSON document."""
     return {

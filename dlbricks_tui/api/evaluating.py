@@ -348,7 +348,8 @@ def evaluate(
         today: list[Baseline] = []
         if options.compare:
             today = [_of_processes(it, measured.results[place]) for place, it in enumerate(found)]
-            found = [_of_all_processes(*both) for both in zip(found, today, strict=True)]
+            recorded = zip(found, (it.result for it in today), strict=True)
+            found = [replace(it, result=replace(it.result, recorded=now)) for it, now in recorded]
         failures = [*left_out, *_failures(read, found, store), *(it.failure for it in scenarios if it.failure)]
     return EvaluationResult(
         evaluation=EvaluationName(evaluation.name, evaluation.sha256, file),
@@ -387,18 +388,13 @@ def _earlier(evaluation: Evaluation, read: Sequence[ReadVariant], data: DataFold
 def _of_processes(finding: StoredFinding, results: Sequence[EndToEnd]) -> Baseline:
     """Return a result over all processes, if there are any: they vary more than the samples of one do."""
     found = baseline_of_one_process(finding.result.recorded, finding.result.found.estimate.level)
-    return replace(found, timing=timing_of_results(results)) if results else found
-
-
-def _of_all_processes(finding: StoredFinding, timed: Baseline) -> StoredFinding:
-    """Return a finding with the latency over all processes."""
-    it = timed.timing
-    if it is None or it.processes == 1:
-        return finding
+    if not results:
+        return found
+    it = timing_of_results(results)
     recorded = replace(
-        timed.result, measured_ms=it.value_ms, low_ms=it.low_ms, high_ms=it.high_ms, samples_ms=it.samples_ms
+        found.result, measured_ms=it.value_ms, low_ms=it.low_ms, high_ms=it.high_ms, samples_ms=it.samples_ms
     )
-    return replace(finding, result=replace(finding.result, recorded=recorded))
+    return replace(found, result=recorded, timing=it)
 
 
 def _failures(read: Sequence[ReadVariant], found: Sequence[StoredFinding], store: ResultsDatabase) -> Iterator[str]:

@@ -201,7 +201,6 @@ class SnapshotBuilder:
         # One note counts the disturbances in all processes of the run.
         self._disturbances = Disturbances()
         self._noise: Note | None = None
-        self._noted: tuple[Note, ...] = ()
         # What was done before the run was resumed, which counts until its new plan is known.
         self._before: RunSnapshot | None = None
         self._restart()
@@ -218,7 +217,6 @@ class SnapshotBuilder:
                 self._notes.append(replace(note, text=capitalised(note.text)))
             if self._disturbances.take(event):
                 self._noise = Note(event.when, Tone.DOUBT, capitalised(noise_note(self._disturbances)))
-        self._redo()
 
     def snapshot(self) -> RunSnapshot:
         progress, share, drift = self.progress, None, None
@@ -240,9 +238,9 @@ class SnapshotBuilder:
             seconds_spent=progress.ended.seconds if progress.ended else progress.seconds_spent,
             at_work=doing_now(progress),
             drift=drift,
-            bricks=self._made_bricks,
-            estimates=self._made_estimates,
-            notes=self._noted,
+            bricks=tuple(progress.bricks.values()),
+            estimates=tuple(self._estimates.values()),
+            notes=tuple(sorted(filter(None, (*self._notes, self._noise)), key=attrgetter("when"))),
         )
         done = self._before if progress.planned is None else None
         if done is None:
@@ -253,8 +251,6 @@ class SnapshotBuilder:
         # The store keeps what an interrupted process has measured; the next process reports it.
         self.progress = RunProgress()
         self._estimates: dict[str, RunModel] = {}
-        self._made_bricks: tuple[RunBrick, ...] = ()
-        self._made_estimates: tuple[RunModel, ...] = ()
         self._first_reference_ms: list[float] = []
         self._last_reference_ms: deque[float] = deque(maxlen=_ROUNDS_TO_COMPARE)
 
@@ -265,18 +261,6 @@ class SnapshotBuilder:
                 self._first_reference_ms.append(event.reference_ms)
         elif isinstance(event, EstimateChanged):
             self._estimates[event.model] = _model(event, self._estimates.get(event.model))
-            self._made_estimates = tuple(self._estimates.values())
-
-    def _redo(self) -> None:
-        # What has not changed stays the same object: screens draw only the rest.
-        bricks = tuple(self.progress.bricks.values())
-        if bricks != self._made_bricks:
-            self._made_bricks = bricks
-        notes = tuple(self._notes)
-        if self._noise is not None:
-            notes = tuple(sorted((*notes, self._noise), key=attrgetter("when")))
-        if notes != self._noted:
-            self._noted = notes
 
     def _counts(self) -> RunTally:
         bricks, models = self.progress.of_bricks, self.progress.of_models

@@ -14,6 +14,7 @@ from dlbricks_tui.api.estimates import TIME_WHOLE, ModelEstimate, model_estimate
 from dlbricks_tui.api.estimating import measured_models
 from dlbricks_tui.api.opening import CutOptions, InputOptions, RuntimeOptions
 from dlbricks_tui.bricks.identity import brick_in
+from dlbricks_tui.config.config import Config
 from dlbricks_tui.estimate.parts import Part
 from dlbricks_tui.estimate.predictors import ways_of_others
 from dlbricks_tui.estimate.ranking import Point
@@ -114,6 +115,11 @@ class MeasureOptions(RunLimits, HowMeasured, AskedVariants, CutOptions):
             raise JobError("--again measures every brick, and --target only needed ones: leave one of them out")
 
 
+def measured_by_settings(config: Config, **given: Any) -> MeasureOptions:
+    """Return the options of runs that take as long as the settings say, with what else is given."""
+    return MeasureOptions(target_interval=config.target_ci, time_budget_seconds=config.time_budget, **given)
+
+
 def run_request(options: MeasureOptions, sources: Sequence[ModelSource], data: DataFolder) -> RunRequest:
     """Return the request of a run that measures these models."""
     return request_by(_runtimes(options, shared_formats(sources), data), options, sources)
@@ -201,8 +207,8 @@ def _usual(options: MeasureOptions, formats: Collection[Format], registry: Regis
         if usual.traits.format in formats and usual in registry.all() and usual.can_have(asked):
             return usual
     return (
-        registry.first_for(formats, lambda it: it.can_have(asked))
-        or registry.preferred_for(formats, asked.precision)
+        registry.preferred_for(formats, asked)
+        or registry.preferred_for(formats, AskedVariant(precision=asked.precision))
         or registry.runtime_for(formats)
     )
 

@@ -40,10 +40,11 @@ from dlbricks_tui.api.sides import (
     side_of_selection,
 )
 from dlbricks_tui.estimate.compositions import milliseconds as in_milliseconds
+from dlbricks_tui.estimate.knowledge import MOST_SLOWER
 from dlbricks_tui.models.library import ModelSource
 from dlbricks_tui.printable import printable
 from dlbricks_tui.runtime.variant import kernels_in_words, stated_threads, threads_in_words
-from dlbricks_tui.store.change import BRICKS, MODELS, Change, Timing, Verdict, all_compared, compared
+from dlbricks_tui.store.change import BRICKS, MODELS, Change, Timing, Verdict, all_compared, compared, with_doubt
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.documents import DamagedResultError
 from dlbricks_tui.store.index import kind_of_label, label_of
@@ -351,12 +352,17 @@ def _paid_ps(parts: Iterable[Part]) -> int:
     return sum(part.paid_ps for part in parts)
 
 
+def _in_doubt(part: Part) -> tuple[float, float, float]:
+    """Return the latency of a part, in doubt if its host was clearly slower than a quiet one."""
+    shared = 0.0 if part.measured is None else part.measured.shared or 0.0
+    return with_doubt(part.latency, shared if shared >= MOST_SLOWER - 1 else 0.0)
+
+
 def _sum_of(parts: Sequence[Part]) -> Timing:
-    """Return the latency of all parts of a brick together."""
+    """Return the latency of all parts of a brick together, with the doubt that the host was not quiet."""
     value = sum(part.times * part.latency.value_ms for part in parts)
-    below, above = half_widths(
-        [(it.times * it.latency.value_ms, it.times * it.latency.low_ms, it.times * it.latency.high_ms) for it in parts]
-    )
+    doubted = [(part.times, *_in_doubt(part)) for part in parts]
+    below, above = half_widths([(times * ms, times * low, times * high) for times, ms, low, high in doubted])
     return Timing(value_ms=value, low_ms=max(0.0, value - below), high_ms=value + above)
 
 

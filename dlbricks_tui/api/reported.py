@@ -10,7 +10,7 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
-from dlbricks_tui.api.analyses import ModelRow, model_row
+from dlbricks_tui.api.analyses import Analysis
 from dlbricks_tui.api.analysing import Analyser
 from dlbricks_tui.api.documents import attributes_of
 from dlbricks_tui.api.estimating import measured_models, open_estimator
@@ -342,16 +342,16 @@ def analysed_on(
     data: DataFolder,
     tell: Callable[[str], None],
     refused: Callable[[str], None],
-) -> list[ModelRow]:
+) -> list[Analysis]:
     """Return the models as analysed on each system, in the runtime that the options name, or that counts there."""
-    found: list[ModelRow] = []
+    found: list[Analysis] = []
     for system in systems:
         try:
             # Models left out of the contents are told of by them.
             with open_estimator(replace(usual, system=system), data) as estimator:
                 for number, analysis in enumerate(Analyser(estimator, options.models).analyses(sources), start=1):
                     tell(f"analysed {number} of {counted(len(sources), 'model')} on {system}")
-                    found.append(model_row(analysis))
+                    found.append(analysis)
         except (EstimateError, *UNLOADABLE) as error:
             refused(f"no analysis on {system}: {error.in_command}")
     return found

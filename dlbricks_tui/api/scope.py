@@ -20,8 +20,9 @@ from dlbricks_tui.runtime.registry import Registry
 from dlbricks_tui.runtime.runtime import Runtime, Settings
 from dlbricks_tui.runtime.traits import TRAITS, Format, traits_of
 from dlbricks_tui.runtime.variant import (
+    ANY_VARIANT,
+    AskedVariant,
     Kernels,
-    Precision,
     Variant,
     stated_kernels,
     stated_precision,
@@ -85,11 +86,10 @@ def named_runtime(asked: str, data: DataFolder, store: ResultsDatabase) -> Named
     return NamedRuntime(asked, known[identity].framework, here, identity)
 
 
-def usual_runtimes(data: DataFolder, usual: str | None, precision: Precision | None = None) -> Mapping[Format, Runtime]:
-    """Return the runtime of this host for each format, by the settings, of those that have the precision."""
+def usual_runtimes(data: DataFolder, usual: str | None, asked: AskedVariant = ANY_VARIANT) -> Mapping[Format, Runtime]:
+    """Return the runtime of this host for each format, by the settings, of those that can have a variant."""
     registry = Registry(data.path)
-    named = registry.find(usual) if usual else None
-    return registry.one_of_each_format(named if named and named.computes_in(precision) else None, precision)
+    return registry.one_of_each_format(registry.find(usual) if usual else None, asked)
 
 
 @dataclass(frozen=True, slots=True)

@@ -212,7 +212,7 @@ class Found:
     runtime: str
     run: str
     when: str
-    # Of a whole model with the doubt that its host was not quiet.
+    # With the doubt that the host was not quiet.
     statistics: Statistics
     samples_ms: "array[float]"
     busy: bool = False
@@ -280,12 +280,12 @@ def side_of(name: str, records: Iterable[Record], refused: Sequence[str] = (), s
         return ResultExecution(system, it.framework, it.version, python, *variant, variables, level, method)
 
     def found(it: Result) -> Found:
-        statistics, busy = it.statistics, isinstance(it, EndToEnd) and it.busy > 0
+        statistics, doubt = it.statistics, it.busy
+        if doubt:
+            _, low_ms, high_ms = with_doubt(statistics.latency, doubt)
+            statistics = replace(statistics, low_ms=low_ms, high_ms=high_ms)
         if isinstance(it, EndToEnd):
             subject, title = Subject(True, it.model), it.name
-            if busy:
-                _, low_ms, high_ms = with_doubt(statistics.latency, it.busy)
-                statistics = replace(statistics, low_ms=low_ms, high_ms=high_ms)
         else:
             # With contexts, a brick is timed once for all layers.
             place = it.occurrence if it.context == ANY_CONTEXT else ()
@@ -300,9 +300,8 @@ def side_of(name: str, records: Iterable[Record], refused: Sequence[str] = (), s
             texts.setdefault(it.run, it.run),
             it.when,
             statistics,
-            # The statistics are those of the samples after the warm-up.
-            array("d", it.samples_ms[len(it.samples_ms) - it.statistics.count :]),
-            busy,
+            array("d", it.steady_ms),
+            doubt > 0,
         )
 
     return Side(

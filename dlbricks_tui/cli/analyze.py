@@ -36,8 +36,7 @@ from dlbricks_tui.settings.variant import EXECUTION, RUNTIME, SYSTEM, THREADS
 from dlbricks_tui.wording.numbers import counted, duration, in_ms, names_of
 
 if TYPE_CHECKING:
-    from dlbricks_tui.analysis.kernels import TimedKernel
-    from dlbricks_tui.api.analysing import Analysis, MissingPart
+    from dlbricks_tui.api.analyses import Analysis, MissingPart, ModelKernel
     from dlbricks_tui.jobs.folder import JobFolder
 
 _WIDEST = 120
@@ -96,7 +95,7 @@ def register(parser: Parser) -> None:
 def analyze_models(args: Arguments) -> int:
     """Analyse each model on each runtime, from stored results and what is to be measured before."""
     # Loaded here: the help needs no store.
-    from dlbricks_tui.api.analyses import csv_rows, model_analysis, model_row
+    from dlbricks_tui.api.analyses import csv_rows
     from dlbricks_tui.api.analysing import kernels_or_none
 
     found = list(_analyses(args))
@@ -111,9 +110,9 @@ def analyze_models(args: Arguments) -> int:
     if args.graphml or args.dot or args.onnx:
         _write_graph_files(args, found)
     if args.json:
-        write_json([model_analysis(it, its) for it, its in zip(found, kernels, strict=True)])
+        write_json([replace(it.answer, kernels=its) for it, its in zip(found, kernels, strict=True)])
     elif args.csv:
-        write_csv(csv_rows([model_row(it) for it in found]))
+        write_csv(csv_rows(found))
     else:
         _show(args, found, kernels)
     _narrate_missing(found)
@@ -131,14 +130,13 @@ def _analyses(args: Arguments) -> Iterator[Analysis]:
             yield from Analyser(estimator, args.models).analyses(sources)
 
 
-def _show(args: Arguments, found: Sequence[Analysis], kernels: Sequence[Sequence[TimedKernel]]) -> None:
+def _show(args: Arguments, found: Sequence[Analysis], kernels: Sequence[Sequence[ModelKernel]]) -> None:
     # Loaded here: the other formats need no tables.
-    from dlbricks_tui.api.analyses import model_row
     from dlbricks_tui.documents.analysis import AnalysisDocument, analyses_parts, kernels_table
     from dlbricks_tui.documents.parts import BLANK_LINE, Plots, Sentence
 
     if len({it.source.name for it in found}) > 1 and not (args.layers or args.kernels or args.roofline or args.tree):
-        show_parts(analyses_parts([model_row(it) for it in found]), _WIDEST)
+        show_parts(analyses_parts(found), _WIDEST)
         return
     for place, each in enumerate(found):
         one = AnalysisDocument(each)
@@ -211,10 +209,12 @@ def _measure_lacking(args: Arguments, found: Sequence[Analysis]) -> Status:
     """Measure what the analyses of these models lack, and narrate it before it starts."""
     # Loaded here, as below: stored results need no runs.
     from dlbricks_tui.api.analysing import lacks_in_words, measure_peaks, plan_of, refuse_other_system
+    from dlbricks_tui.api.measuring import measured_by_settings
     from dlbricks_tui.cli.run import execute_shown, tell_end
 
     refuse_other_system(found)
-    plans = [plan_of(each, args.kinds, args.session.data, **inputs_of(args)) for each in found]
+    options = measured_by_settings(args.config, **inputs_of(args))
+    plans = [plan_of(each, args.kinds, args.session.data, options) for each in found]
     plans = [plan for plan in plans if not plan.is_empty]
     if not plans:
         narrate("the what-ifs lack nothing that this host can measure")

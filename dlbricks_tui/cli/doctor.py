@@ -65,11 +65,11 @@ def register_config(parser: Parser) -> None:
 def examine(args: Arguments) -> int:
     """Examine the host, and the named files of weights."""
     # Loaded here: the other commands of this module measure nothing.
-    from dlbricks_tui.api.doctor import examination_document, examined_host, weights_of
+    from dlbricks_tui.api.doctor import denormals_in, examination_document, examined_host
     from dlbricks_tui.documents.systems import host_parts, weights_parts
 
     # Weights first, so that a mistyped path is refused at once.
-    weights = weights_of(args.params)
+    weights = {path: denormals_in(path) for path in args.params}
     found = examined_host(args.session.data, narrate_waiting, measures=args.peaks, threads=args.threads)
     if args.json:
         write_json(examination_document(found, weights))

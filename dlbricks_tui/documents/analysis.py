@@ -17,7 +17,6 @@ from dlbricks_tui.api.analyses import (
     mean_gain,
     mean_ratio,
     middle,
-    model_analysis,
 )
 from dlbricks_tui.documents.lines import cut_start, names_in
 from dlbricks_tui.documents.parts import (
@@ -38,12 +37,13 @@ from dlbricks_tui.documents.what_ifs import ShownWhatIf, roofline_plot, what_ifs
 from dlbricks_tui.estimate.compositions import milliseconds as from_picoseconds
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.runtime.variant import threads_in_words
-from dlbricks_tui.wording.answers import common_beginning, way_line
+from dlbricks_tui.wording.answers import common_beginning, figure_number, figure_text, way_line
 from dlbricks_tui.wording.numbers import (
     PARTLY,
     PREDICTED,
     PREDICTED_LEGEND,
     counted,
+    ends_of,
     in_ms,
     milliseconds,
     model_label,
@@ -55,9 +55,7 @@ from dlbricks_tui.wording.numbers import (
 
 if TYPE_CHECKING:
     from dlbricks_tui.analysis.groups import MeasuredExecution
-    from dlbricks_tui.analysis.kernels import TimedKernel
-    from dlbricks_tui.api.analyses import ModelAnalysis, ModelRow
-    from dlbricks_tui.api.analysing import Analysis
+    from dlbricks_tui.api.analyses import Analysis, ModelAnalysis, ModelKernel
 
 BEST = LegendSign(".", "best measured", "bar", "█")
 GAP_PARTS = (
@@ -112,12 +110,7 @@ class AnalysisDocument:
 
     def prepare(self) -> None:
         """Compute what takes long, so that drawing takes little."""
-        self.answer, self.groups, self.changes  # noqa: B018 - they are kept
-
-    @cached_property
-    def answer(self) -> ModelAnalysis:
-        """The analysis as plain values."""
-        return model_analysis(self.found)
+        self.found.answer, self.groups, self.changes  # noqa: B018 - they are kept
 
     @cached_property
     def groups(self) -> tuple[GroupTimes, ...]:
@@ -162,10 +155,10 @@ class AnalysisDocument:
     def headline(self) -> str:
         """The latency of the model, and how many times the best that is."""
         baseline, best, ratio = self.found.baseline, self.found.best, self.found.over_best
-        end_to_end, composed = baseline.found.end_to_end, baseline.estimate.composed
+        figure, composed = baseline.found.figure, baseline.estimate.composed
         name = self.found.source.name
-        if end_to_end is not None:
-            latency = f"{in_ms(end_to_end.value_ms)} measured"
+        if figure is not None:
+            latency = f"{figure_text(baseline.found)} {figure.basis.value}"
         elif composed is not None:
             latency = f"{_sign_of(baseline)}{in_ms(composed.sequential_ms)} estimated"
         else:
@@ -186,15 +179,20 @@ class AnalysisDocument:
         """The latencies of the model and the bounds below them, the highest first."""
         best, is_predicted = self.found.best, self.found.best is not None and self.found.best.is_predicted
         signs = {"estimate": _sign_of(self.found.baseline), **dict.fromkeys(_OF_BEST, PREDICTED * is_predicted)}
+        found, latency = self.found.baseline.found, self.found.baseline.estimate.latency
         notes = {"best measured": _shares(best)}
         notes |= {"roofline": _BUSY_PEAKS} if self.found.lacks_peaks else {}
+        notes |= {} if latency is None else {"estimate": f"95 %: {ends_of(*latency[1:])} ms"}
         rows = []
         for it in BOUNDS:
-            latency_ms, note = it.value(self.answer), notes.get(it.name, it.note)
+            latency_ms, note = it.value(self.found.answer), notes.get(it.name, it.note)
             if latency_ms is None:
                 rows.append(BarFigure(it.name, "-"))
             else:
                 text, style = f"{signs.get(it.name, '')}{in_ms(latency_ms)}", "warn" if note == _BUSY_PEAKS else "muted"
+                if it.name == "estimate" and found.figure is not None and not found.figure.is_measured:
+                    # Nothing but the range of a prediction is its answer.
+                    text, note = figure_text(found), ""
                 rows.append(BarFigure(it.name, text, latency_ms, remarks=(note,) * bool(note), style=style))
         return tuple(rows)
 
@@ -344,46 +342,46 @@ def _shares(best: BestMeasured | None) -> str:
 _UNKNOWN = "(the runtime does not tell)"
 
 
-def kernels_table(found: Sequence[TimedKernel]) -> Table[Sequence[TimedKernel]]:
+def kernels_table(found: Sequence[ModelKernel]) -> Table[Sequence[ModelKernel]]:
     """Return a row for each kernel with its layers and their time, and the reasons against other kernels below it."""
-    held: dict[str, list[TimedKernel]] = {}
+    held: dict[str, list[ModelKernel]] = {}
     for it in found:
-        held.setdefault(it.kernel.implementation, []).append(it)
+        held.setdefault(it.implementation, []).append(it)
     whole_ms = _sum_ms(found)
-    columns: tuple[Column[Sequence[TimedKernel]], ...] = (
-        name_column("kernel", lambda its: its[0].kernel.implementation or _UNKNOWN),
+    columns: tuple[Column[Sequence[ModelKernel]], ...] = (
+        name_column("kernel", lambda its: its[0].implementation or _UNKNOWN),
         Column("layers", lambda its: str(len(its))),
-        Column("conversions", lambda its: str(sum(len(it.kernel.conversions) for it in its) or "-")),
+        Column("conversions", lambda its: str(sum(len(it.conversions) for it in its) or "-")),
         Column("ms", lambda its: milliseconds(_sum_ms(its))),
         Column("share", lambda its: percent(_sum_ms(its) / whole_ms) if whole_ms else "-"),
     )
     return Table(columns, sorted(held.values(), key=lambda its: -_sum_ms(its)), _reasons)
 
 
-def layer_kernels_table(found: Sequence[TimedKernel]) -> Table[TimedKernel]:
+def layer_kernels_table(found: Sequence[ModelKernel]) -> Table[ModelKernel]:
     """Return a row for each layer with its kernel and its conversions, the longest first."""
-    columns: tuple[Column[TimedKernel], ...] = (
+    columns: tuple[Column[ModelKernel], ...] = (
         # The ends of long names tell layers apart.
-        Column("layer", lambda it: it.name, CellKind.NAME, fit=each_fit(cut_start)),
+        Column("layer", lambda it: it.layer, CellKind.NAME, fit=each_fit(cut_start)),
         Column("ms", lambda it: milliseconds(it.latency_ms)),
-        name_column("kernel", lambda it: it.kernel.implementation or _UNKNOWN),
-        name_column("conversions", lambda it: ", ".join(it.kernel.conversions) or "-"),
+        name_column("kernel", lambda it: it.implementation or _UNKNOWN),
+        name_column("conversions", lambda it: ", ".join(it.conversions) or "-"),
     )
     return Table(columns, sorted(found, key=lambda it: -it.latency_ms))
 
 
-def _reasons(found: Sequence[TimedKernel]) -> Iterator[Part]:
+def _reasons(found: Sequence[ModelKernel]) -> Iterator[Part]:
     """Yield each reason once, with the number of its layers, or with the name of its only one."""
     layers: dict[tuple[str, bool], list[str]] = {}
     for it in found:
-        for reason in it.kernel.refusals:
-            layers.setdefault((reason, it.kernel.is_derived), []).append(it.name)
+        for reason in it.refusals:
+            layers.setdefault((reason, it.derived), []).append(it.layer)
     for (reason, is_derived), names in layers.items():
         where = names[0] if len(names) == 1 else counted(len(names), "layer")
         yield Sentence(f"{where}: {reason}{' (derived)' * is_derived}", "muted")
 
 
-def _sum_ms(found: Sequence[TimedKernel]) -> float:
+def _sum_ms(found: Sequence[ModelKernel]) -> float:
     return sum(it.latency_ms for it in found)
 
 
@@ -397,13 +395,13 @@ class _Numbers:
     """A column of numbers: its title, the values of the models, how they are written, and their mean."""
 
     title: str
-    value: Callable[[ModelRow], float | None]
+    value: Callable[[Analysis], float | None]
     written: Callable[[float], str]
     mean: Callable[[Iterable[float | None]], float | None] | None = None
     # The cell of a model, if it says more than the value.
-    text: Callable[[ModelRow], str] | None = None
+    text: Callable[[Analysis], str] | None = None
 
-    def cells(self, models: Sequence[ModelRow]) -> list[str]:
+    def cells(self, models: Sequence[Analysis]) -> list[str]:
         """Return a cell for each model, the mean, and the number of models without a value."""
         values = [self.value(it) for it in models]
         texts = [or_dash(self.written, it) for it in values] if self.text is None else map(self.text, models)
@@ -411,10 +409,10 @@ class _Numbers:
         return [*texts, mean, str(len(values) - len(known(values)))]
 
 
-def analyses_parts(models: Sequence[ModelRow]) -> Iterator[Part]:
+def analyses_parts(models: Sequence[Analysis]) -> Iterator[Part]:
     """Yield the three tables of each execution, with a row for each model, and what the signs in them mean."""
     for alike in by_execution(models):
-        yield Sentence(f"{way_line(alike[0].way, alike[0].variant)}: {counted(len(alike), 'model')}")
+        yield Sentence(f"{AnalysisDocument(alike[0]).way}: {counted(len(alike), 'model')}")
         yield BLANK_LINE
         yield bounds_table(alike)
         yield from map(Sentence, bounds_remarks(alike))
@@ -429,28 +427,28 @@ def analyses_parts(models: Sequence[ModelRow]) -> Iterator[Part]:
     yield from map(Sentence, _notes(models))
 
 
-def bounds_table(models: Sequence[ModelRow]) -> Table[Sequence[str]]:
+def bounds_table(models: Sequence[Analysis]) -> Table[Sequence[str]]:
     """Return the latencies, the bounds below them, and the ratios between them."""
 
-    def text(bound: Bound, it: ModelRow) -> str:
+    def text(bound: Bound, it: Analysis) -> str:
         value_ms = bound.value(it.answer)
         if bound.title == "MEASURED" and value_ms is None and it.answer.sequential_ms is not None:
-            sign = sign_of(partial=it.partial, predicted=it.predicted)
-            return f"({sign}{milliseconds(it.answer.sequential_ms)})"
-        sign = PREDICTED if bound.title == "BEST" and it.predicted else ""
+            part = f"{_sign_of(it.baseline)}{milliseconds(it.answer.sequential_ms)}"
+            return f"({figure_number(it.baseline.found) or part})"
+        sign = PREDICTED if bound.title == "BEST" and it.is_predicted else ""
         return or_dash(lambda ms: f"{sign}{milliseconds(ms)}", value_ms)
 
     def values(bound: Bound) -> _Numbers:
         return _Numbers(bound.title, lambda it: bound.value(it.answer), milliseconds, text=lambda it: text(bound, it))
 
     def ratios(bound: Bound) -> _Numbers:
-        return _Numbers(bound.ratio, lambda it: it.times(bound.value(it.answer)), "{:.2f}".format, mean_ratio)
+        return _Numbers(bound.ratio, lambda it: it.over(bound.value(it.answer)), "{:.2f}".format, mean_ratio)
 
     columns = [*(values(it) for it in BOUNDS if it.title), *(ratios(it) for it in BOUNDS if it.ratio)]
     return _table("BOUNDS in ms", "geometric mean", columns, models)
 
 
-def bounds_remarks(models: Sequence[ModelRow]) -> Iterator[str]:
+def bounds_remarks(models: Sequence[Analysis]) -> Iterator[str]:
     """Yield the models without a best, and how to get it."""
     incomplete = dict.fromkeys(it.answer.model for it in models if it.answer.best_ms is None)
     if incomplete:
@@ -458,13 +456,13 @@ def bounds_remarks(models: Sequence[ModelRow]) -> Iterator[str]:
         yield f"no best of {', '.join(incomplete)}, as results of layers are missing: {how}"
 
 
-def gains_table(models: Sequence[ModelRow]) -> Table[Sequence[str]]:
+def gains_table(models: Sequence[Analysis]) -> Table[Sequence[str]]:
     """Return the gains of each kind of changes that has results."""
     kinds = [kind for kind in WhatIfKind if any(kind in it.gains for it in models)]
     return _table("GAINS in %", "geometric mean", [_gain(kind) for kind in kinds], models)
 
 
-def gains_remarks(models: Sequence[ModelRow]) -> Iterator[str]:
+def gains_remarks(models: Sequence[Analysis]) -> Iterator[str]:
     """Yield the kinds of changes without results, and how to get these."""
     lacking = [kind.value for kind in WhatIfKind if all(kind not in it.gains for it in models)]
     if lacking:
@@ -473,10 +471,10 @@ def gains_remarks(models: Sequence[ModelRow]) -> Iterator[str]:
         yield f"no model has results for these kinds of changes: {', '.join(lacking)}: {how}"
 
 
-def gaps_table(models: Sequence[ModelRow]) -> Table[Sequence[str]]:
+def gaps_table(models: Sequence[Analysis]) -> Table[Sequence[str]]:
     """Return the gap to the best, and the parts of the latency in percent."""
 
-    def share(title: str, it: ModelRow) -> float | None:
+    def share(title: str, it: Analysis) -> float | None:
         parts, gap = it.shares, it.gap
         if parts is None or gap is None or (title == "UNEXPLAINED" and gap.unexplained_ms is None):
             return None
@@ -489,39 +487,43 @@ def gaps_table(models: Sequence[ModelRow]) -> Table[Sequence[str]]:
     return _table("GAP in % of the latency", "median", columns, models)
 
 
-def _notes(models: Sequence[ModelRow]) -> list[str]:
+def _notes(models: Sequence[Analysis]) -> list[str]:
     """Return what columns and signs mean, of those that the tables have."""
     gains = [gain for it in models for gain in it.gains.values()]
-    answers = [it.answer for it in models]
+    answers, estimates = [it.answer for it in models], [it.baseline.estimate for it in models]
     is_untimed = any(it.measured_ms is None and it.sequential_ms is not None for it in answers)
     has_gaps = any(it.gap is not None for it in models)
     notes = {
         "x: the latency over the best, over the longest path through it, and over the roofline": True,
         "( ) estimate: the model was not timed end to end": is_untimed,
-        PREDICTED_LEGEND: any(it.predicted for it in models),
-        f"{PARTLY}before a latency: the estimate leaves layers out": any(it.partial for it in models),
+        PREDICTED_LEGEND: any(it.is_predicted for it in models),
+        f"{PARTLY}before a latency: the estimate leaves layers out": any(it.is_partial for it in estimates),
         "gains: the share of the latency that the best change of a kind saves, predicted/proved": bool(gains),
-        f"{_BOUND} a bound that nobody can run": any(gain.is_bound for gain in gains),
+        f"{_BOUND} a bound that nobody can run": not all(gain.possible for gain in gains),
         "best + slower layers + conversions + unexplained are the whole latency": has_gaps,
     }
     return [note for note, applies in notes.items() if applies]
 
 
-def _table(title: str, mean: str, numbers: Sequence[_Numbers], models: Sequence[ModelRow]) -> Table[Sequence[str]]:
+def _table(title: str, mean: str, numbers: Sequence[_Numbers], models: Sequence[Analysis]) -> Table[Sequence[str]]:
     """Return a row for each model, the mean over them, and the number of models without a value."""
-    names = [*(model_label(it.answer.model, it.table1_id, _LONGEST_NAME) for it in models), mean, "without value"]
+    names = [
+        *(model_label(it.answer.model, it.source.table1_id, _LONGEST_NAME) for it in models),
+        mean,
+        "without value",
+    ]
     columns: list[Column[Sequence[str]]] = [Column(title, itemgetter(0), CellKind.NAME, is_named=True)]
     columns += [Column(it.title, itemgetter(at), is_named=True) for at, it in enumerate(numbers, 1)]
     return Table(tuple(columns), list(zip(names, *(it.cells(models) for it in numbers), strict=True)))
 
 
 def _gain(kind: WhatIfKind) -> _Numbers:
-    def text(it: ModelRow) -> str:
+    def text(it: Analysis) -> str:
         found = it.gains.get(kind)
         if found is None:
             return "-"
         proved = "" if found.proved is None else f"/{_points(found.proved)}"
-        return f"{_BOUND if found.is_bound else ''}{_points(found.predicted)}{proved}"
+        return f"{'' if found.possible else _BOUND}{_points(found.gain)}{proved}"
 
     return _Numbers(kind.value.upper(), lambda it: it.gain(kind), _points, mean_gain, text)
 

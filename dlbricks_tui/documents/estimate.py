@@ -54,6 +54,7 @@ from dlbricks_tui.wording.numbers import (
     PREDICTED,
     PREDICTED_LEGEND,
     counted,
+    ends_of,
     in_ms,
     milliseconds,
     part_of,
@@ -327,14 +328,14 @@ class EstimateDocument:
 
     def _sequential(self, composed: Composed) -> BarFigure:
         low, high = composed.latency.low_ms, composed.latency.high_ms
-        ends = f"{milliseconds(low, precise=True)} to {in_ms(high)}"
+        ends = ends_of(low, high)
         coverage = self.one.estimate.coverage
         text, value_ms = self._sum(composed.sequential_ms), composed.sequential_ms
         if self.one.estimate.is_partial:
             # The interval of a part says nothing about the whole model.
             part = part_of(coverage.measured + coverage.predicted, coverage.layers)
             return BarFigure("sequential", text, value_ms, remarks=(f"only {part} of its layers", f"only {part}"))
-        return BarFigure("sequential", text, value_ms, low, high, (f"95 %: {ends}", ends.removesuffix(" ms")))
+        return BarFigure("sequential", text, value_ms, low, high, (f"95 %: {ends} ms", ends))
 
     def _sum(self, latency_ms: float) -> str:
         found = self.one.estimate

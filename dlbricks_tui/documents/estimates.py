@@ -28,6 +28,7 @@ from dlbricks_tui.wording.numbers import (
     PARTLY,
     PREDICTED_LEGEND,
     counted,
+    ends_of,
     in_ms,
     milliseconds,
     or_dash,
@@ -165,7 +166,7 @@ def _interval(it: SystemEstimate) -> str:
     composed = it.estimate.composed
     if composed is None:
         return "-"
-    return f"{milliseconds(composed.latency.low_ms, precise=True)} to {in_ms(composed.latency.high_ms)}"
+    return f"{ends_of(*composed.latency[1:])} ms"
 
 
 def _marks(estimates: Sequence[SystemEstimate]) -> Iterator[Part]:

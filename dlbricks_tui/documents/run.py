@@ -24,6 +24,7 @@ from dlbricks_tui.wording import runs as wording
 from dlbricks_tui.wording.numbers import (
     ago,
     duration,
+    ends_of,
     in_ms,
     milliseconds,
     names_of,
@@ -276,4 +277,4 @@ def _sum(it: ReplayedModel, latency_ms: float | None) -> str:
 def _interval(it: ReplayedModel) -> str:
     if it.low_ms is None or it.high_ms is None:
         return "-"
-    return f"{milliseconds(it.low_ms, precise=True)} to {in_ms(it.high_ms)}"
+    return f"{ends_of(it.low_ms, it.high_ms)} ms"

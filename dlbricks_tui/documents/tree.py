@@ -17,7 +17,7 @@ from dlbricks_tui.wording.numbers import PREDICTED, counted, milliseconds, perce
 
 if TYPE_CHECKING:
     from dlbricks_tui.analysis.whole_models import WrittenTime
-    from dlbricks_tui.api.analysing import Analysis
+    from dlbricks_tui.api.analyses import Analysis
 
 # Longer trees are cut; the JSON document has everything.
 MOST_LINES = 1200

@@ -146,7 +146,7 @@ def baseline_of(
 
 def timing_of_results(results: Sequence[EndToEnd]) -> Timing:
     """Return the latency of a whole model in several processes, each with a result."""
-    samples = [sample for it in results for sample in steady_samples_ms(it)]
+    samples = [sample for it in results for sample in it.steady_ms]
     latencies = [with_doubt(it.statistics.latency, it.busy) for it in results]
     return timing_by(latencies, samples, busy=any(it.busy for it in results))
 
@@ -154,12 +154,6 @@ def timing_of_results(results: Sequence[EndToEnd]) -> Timing:
 def newest_by_id(described: Iterable[Described]) -> Mapping[str, Described]:
     """Return systems or runtimes by their ids, each as described last."""
     return {it.id: it for it in described}
-
-
-def steady_samples_ms(result: EndToEnd) -> tuple[float, ...]:
-    """Return the samples of a whole model without its warm-up."""
-    warm_up = dict(result.noise).get("warm_up", 0)
-    return result.samples_ms[warm_up if isinstance(warm_up, int) else 0 :]
 
 
 def _newest_together(results: Sequence[EndToEnd]) -> list[EndToEnd]:

@@ -187,11 +187,14 @@ class Agenda:
         self._stages = deque(stages)
         self._others = others
         self._end_seconds = (1 + _END_SLOWED * others) * end_seconds
-        # How long the run will wait for a quiet host, as far as is known before its rounds. Until half of the
-        # processors are taken it has one of its own.
-        self.wait_seconds = min(1.0, max(0.0, 2 * others - 1)) * PATIENCE_SECONDS
+        has_rounds = any(it.carriers_ms for it in self._stages)
         self._most_seconds = most_seconds_per_carrier(sum(len(it.carriers_ms) for it in self._stages))
-        self._plain = BEFORE_ROUNDS if any(it.carriers_ms for it in self._stages) else PLAIN
+        self._plain = BEFORE_ROUNDS if has_rounds else PLAIN
+        # How long the run will wait for a quiet host, as far as is known before its rounds. Until half of the
+        # processors are taken it has one of its own. Without rounds a quarter of quiet samples is enough: models are
+        # timed about as long again.
+        longest_seconds = PATIENCE_SECONDS if has_rounds else min(PATIENCE_SECONDS, PLAIN.seconds * len(self._stages))
+        self.wait_seconds = min(1.0, max(0.0, 2 * others - 1)) * longest_seconds
         self._guesses = Guesses(_USUAL_SHARE_OF_GUESS)
         # What the stages that are over have taken, and what they were expected to take.
         self._spent_seconds = self._expected_seconds = 0.0

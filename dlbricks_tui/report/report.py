@@ -9,8 +9,8 @@ from dlbricks_tui.analysis.bounds import LayerPoint, Roof
 from dlbricks_tui.analysis.what_if import WhatIfKind
 from dlbricks_tui.api import analyses as results
 from dlbricks_tui.api.analyses import (
+    Analysis,
     Cell,
-    ModelRow,
     by_execution,
     known,
     mean_gain,
@@ -76,21 +76,21 @@ _LEAST_SHARE = 0.02
 class _Executed(NamedTuple):
     """The models of one execution, its name for people, and one for files."""
 
-    models: Sequence[ModelRow]
+    models: Sequence[Analysis]
     title: str
     slug: str
 
     @property
     def labels(self) -> list[str]:
         """The names of the models as figures show them."""
-        return [model_label(it.answer.model, it.table1_id, LONGEST_LABEL) for it in self.models]
+        return [model_label(it.answer.model, it.source.table1_id, LONGEST_LABEL) for it in self.models]
 
     @property
     def counted(self) -> str:
         return f"{counted(len(self.models), 'model')}."
 
 
-def analysis_sections(models: Sequence[ModelRow]) -> tuple[Section, ...]:
+def analysis_sections(models: Sequence[Analysis]) -> tuple[Section, ...]:
     """Return the sections of the analysis; one that says what to do if there is nothing to analyse."""
     shown = [it for it in models if it.answer.best_ms is not None or it.answer.measured_ms is not None]
     if not any(it.answer.best_ms is not None for it in shown):
@@ -100,11 +100,11 @@ def analysis_sections(models: Sequence[ModelRow]) -> tuple[Section, ...]:
         return (Section("Analysis", "analysis", about, missing=(line,)),)
     groups: list[_Executed] = []
     for alike in by_execution(shown):
-        way = alike[0].way
+        way, variant = alike[0].baseline.found.way, alike[0].baseline.found.variant
         slug = file_name(f"{way.system}-{way.runtime.partition('-')[0]}-{way.level.value}")
         beside = sum(it.slug == slug or it.slug.startswith(f"{slug}-no") for it in groups)
         slug = f"{slug}-no{beside + 1}" if beside else slug
-        groups.append(_Executed(alike, way_line(way, alike[0].variant), slug))
+        groups.append(_Executed(alike, way_line(way, variant), slug))
     bounds = Section(
         heading="Bounds: how fast the models could be",
         anchor="bounds",
@@ -140,7 +140,7 @@ def analysis_sections(models: Sequence[ModelRow]) -> tuple[Section, ...]:
 
 def _bounds(group: _Executed) -> Exhibit:
     answers = [(it, it.answer) for it in group.models]
-    ratios = [[*map(it.times, (own.best_ms, own.best_parallel_ms, own.roofline_ms))] for it, own in answers]
+    ratios = [[*map(it.over, (own.best_ms, own.best_parallel_ms, own.roofline_ms))] for it, own in answers]
     bounds = [[1.0 / it if it else None for it in held] for held in ratios]
     rows = []
     for label, (sequential, *others) in zip(group.labels, bounds, strict=True):
@@ -163,8 +163,8 @@ def _gains(group: _Executed) -> Exhibit:
     for label, it in zip(group.labels, group.models, strict=True):
         marks: list[Mark] = []
         for kind, gain in it.gains.items():
-            for meaning, share in ((_KINDS[kind], gain.predicted), (_PROVED, gain.proved)):
-                if share is not None and not gain.is_bound:
+            for meaning, share in ((_KINDS[kind], gain.gain), (_PROVED, gain.proved)):
+                if share is not None and gain.possible:
                     # An arrow at the edge stands for a loss beyond it.
                     sign = meaning.mark if 100 * share >= _MOST_LOSS else "◀"
                     marks.append(Mark(max(_MOST_LOSS, 100 * share), sign, _KINDS[kind].style))
@@ -177,7 +177,7 @@ def _gains(group: _Executed) -> Exhibit:
         if (held := known(it.gain(kind) for it in group.models))
     )
     gains = [gain for it in group.models for gain in it.gains.values()]
-    if any(gain.is_bound for gain in gains):
+    if not all(gain.possible for gain in gains):
         told += " Bounds that nobody can run are in the table only."
     legend = (*(_KINDS[kind] for kind in kinds), *((_PROVED,) if any(it.proved is not None for it in gains) else ()))
     room = 0.05 * (max(values) - min(values))
@@ -215,7 +215,7 @@ def _exhibit(
 ) -> Exhibit:
     name = f"figure-{what}-{group.slug}"
     models = zip(group.models, cells, strict=True)
-    rows = [(it.table1_id, it.answer.model, *held, *model_cells(it)[1:]) for it, held in models]
+    rows = [(it.source.table1_id, it.answer.model, *held, *model_cells(it)[1:]) for it, held in models]
     exact = CsvTable(("table1_id", "model", *columns, *_EXECUTION_COLUMNS), rows)
     return Exhibit(name, group.title, picture.says, exact, draw(name, group.title, picture), table)
 
@@ -245,7 +245,7 @@ def _roofline_section(groups: Sequence[_Executed]) -> Section:
     )
 
 
-def _roofline(group: _Executed, roof: Roof, models: Sequence[ModelRow]) -> Exhibit:
+def _roofline(group: _Executed, roof: Roof, models: Sequence[Analysis]) -> Exhibit:
     name = f"figure-roofline-{group.slug}-{roof.threads}"
     points: list[LayerPoint] = []
     rows: list[tuple[Cell, ...]] = []
@@ -255,7 +255,7 @@ def _roofline(group: _Executed, roof: Roof, models: Sequence[ModelRow]) -> Exhib
             work, share = point.work, point.times * point.latency_ms / total_ms
             if share >= _LEAST_SHARE and work.operations and work.bytes:
                 points.append(point)
-                of_layer = it.table1_id, it.answer.model, point.layers[0], len(point.layers), point.times
+                of_layer = it.source.table1_id, it.answer.model, point.layers[0], len(point.layers), point.times
                 moved = work.operations, work.tensor_bytes, work.weight_bytes, work.intensity
                 reached = point.billions_per_second, point.latency_ms, point.least_ms, share
                 rows.append((*of_layer, *moved, *reached, *model_cells(it)[1:]))
@@ -384,7 +384,7 @@ _BRICKS = "bricks.csv"
 _ABOUT_FILES = "`bricks.csv` there lists the stored results behind each latency; `dlbricks results show ID` shows them."
 
 
-def make_report(contents: ReportContents, folder: Path, analysed: Sequence[ModelRow] = ()) -> Report:
+def make_report(contents: ReportContents, folder: Path, analysed: Sequence[Analysis] = ()) -> Report:
     """Draw all figures and write the report into a folder; `analysed` are the models in each analysed execution."""
     found = judged(contents)
     sections = (

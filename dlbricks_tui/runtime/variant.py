@@ -148,6 +148,9 @@ class AskedVariant:
     optimisation: Optimisation | None = None
 
 
+ANY_VARIANT = AskedVariant()
+
+
 @dataclass(frozen=True, kw_only=True)
 class Variant(AskedVariant):
     """How a runtime runs a model. `threads` is None where it is not known."""

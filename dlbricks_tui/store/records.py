@@ -180,6 +180,11 @@ class Timed(DatedRecord):
         """True if there is no reason for doubt."""
         return not self.flags
 
+    @property
+    def steady_ms(self) -> tuple[float, ...]:
+        """The samples after the warm-up, of which the statistics are."""
+        return self.samples_ms[len(self.samples_ms) - self.statistics.count :]
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measurement(Timed):
@@ -193,6 +198,15 @@ class Measurement(Timed):
     kernel_variant: str = ""
     occurrence: Facts = ()
 
+    @property
+    def busy(self) -> float:
+        """The share by which its latency may be wrong, as the host was not quiet; 0 if it was, or is not known.
+
+        What the bricks of a carrier share on a quiet host, such as the places of its tensors, is no such doubt.
+        """
+        noise = dict(self.noise)
+        return _share_in(noise) if noise.get("disturbed_rounds") else 0.0
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EndToEnd(Timed):
@@ -204,8 +218,12 @@ class EndToEnd(Timed):
     @property
     def busy(self) -> float:
         """The share by which its latency may be wrong, as the host was not quiet; 0 if it was, or is not known."""
-        share = dict(self.noise).get("shared")
-        return max(0.0, share) if isinstance(share, float) else 0.0
+        return _share_in(dict(self.noise))
+
+
+def _share_in(noise: dict[str, Fact]) -> float:
+    share = noise.get("shared")
+    return max(0.0, share) if isinstance(share, float) else 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING, ClassVar
 from textual import on
 
 from dlbricks_tui.api import analysing, jobs
-from dlbricks_tui.api.analysing import Analyser, Analysis, MeasuringPlan, lacks_in_words, plan_here, proof_job
+from dlbricks_tui.api.analyses import Analysis, ModelKernel
+from dlbricks_tui.api.analysing import Analyser, MeasuringPlan, lacks_in_words, plan_here, proof_job
 from dlbricks_tui.api.followed_jobs import PeaksJob, ProofJob, peaks_job
 from dlbricks_tui.api.followed_runs import RunSnapshot
+from dlbricks_tui.api.measuring import measured_by_settings
 from dlbricks_tui.api.open_models import Choices, ComparableRow, ModelSpec
 from dlbricks_tui.api.session import Asked, WorkbenchSession, options_of
 from dlbricks_tui.config.config import Config
@@ -51,7 +53,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from dlbricks_tui.analysis.bounds import GroupTimes
-    from dlbricks_tui.analysis.kernels import TimedKernel
     from dlbricks_tui.documents.pictures import Plot
     from dlbricks_tui.folders import DataFolder
     from dlbricks_tui.runtime.process import Worker
@@ -251,7 +252,7 @@ class RooflineScreen(Dialog[None]):
         super().__init__(view, heading=f"Roofline of {model}")
 
 
-class KernelsScreen(TextDialog["Sequence[TimedKernel]"]):
+class KernelsScreen(TextDialog["Sequence[ModelKernel]"]):
     """Asks the runtime for the kernels in a thread, and returns them; closing the box ends the process of the runtime.
 
     Kernels that are known already are shown at once.
@@ -265,7 +266,7 @@ class KernelsScreen(TextDialog["Sequence[TimedKernel]"]):
     )
     BOX_CLASSES = "-tall"
 
-    def __init__(self, found: Analysis, data: DataFolder, known: Sequence[TimedKernel]) -> None:
+    def __init__(self, found: Analysis, data: DataFolder, known: Sequence[ModelKernel]) -> None:
         super().__init__(heading=f"Kernels of {found.source.name}")
         self._found = found
         self._data = data
@@ -313,7 +314,7 @@ class KernelsScreen(TextDialog["Sequence[TimedKernel]"]):
         else:
             yield from (kernels_table(self._kernels), BLANK_LINE, layer_kernels_table(self._kernels))
 
-    def _tell(self, kernels: Sequence[TimedKernel] = (), *, refusal: str = "", waits_for: str = "") -> None:
+    def _tell(self, kernels: Sequence[ModelKernel] = (), *, refusal: str = "", waits_for: str = "") -> None:
         self._kernels, self._refusal, self._waits_for = kernels, refusal, waits_for
         self.parts_changed()
 
@@ -350,7 +351,7 @@ class AnalysisScreen(WorkScreen[None, ProofJob]):
         # The reasons why proofs failed, by the ids of the what-ifs.
         self._failures: dict[str, str] = {}
         # The kernels of the layers, once the runtime has told them.
-        self._kernels: Sequence[TimedKernel] = ()
+        self._kernels: Sequence[ModelKernel] = ()
         # The peaks of this host while they are measured.
         self._peaks: PeaksJob | None = None
         self._run = run
@@ -413,7 +414,7 @@ class AnalysisScreen(WorkScreen[None, ProofJob]):
             self.notify(f"The peaks of the system are not known for this number of threads and precision{measures}.")
 
     def action_show_kernels(self) -> None:
-        def keep(found: Sequence[TimedKernel] | None) -> None:
+        def keep(found: Sequence[ModelKernel] | None) -> None:
             self._kernels = found or ()
 
         if not self.says_under_way() and self._document is not None:
@@ -474,7 +475,9 @@ class AnalysisScreen(WorkScreen[None, ProofJob]):
             measuring = "The peaks are measured" if self._peaks is not None else "A run is measuring"
             self.notify(f"{measuring}: what is missing can be measured once that has ended.")
         elif self._document is not None:
-            plan = partial(plan_here, self._document.found, self._data, self._asked().spec.shapes)
+            asked = self._asked()
+            options = measured_by_settings(asked.config, inputs=asked.spec.shapes)
+            plan = partial(plan_here, self._document.found, self._data, options)
             self.run_in_thread(plan, "plan", self._planned, self.notify)
 
     def _planned(self, plan: MeasuringPlan) -> None:

@@ -102,8 +102,12 @@ def partly(latency_ms: float, *, part: bool, predicted: bool = False) -> str:
 
 def with_interval(latency_ms: float, low_ms: float, high_ms: float, note: str = "") -> str:
     """Return a latency with its interval: `5.800 ms (5.600 to 5.900)`; the note follows inside of the brackets."""
-    bounds = f"{milliseconds(low_ms, precise=True)} to {milliseconds(high_ms, precise=True)}"
-    return f"{in_ms(latency_ms)} ({bounds}{note})"
+    return f"{in_ms(latency_ms)} ({ends_of(low_ms, high_ms)}{note})"
+
+
+def ends_of(low_ms: float, high_ms: float) -> str:
+    """Return the ends of an interval: `5.600 to 5.900`."""
+    return f"{milliseconds(low_ms, precise=True)} to {milliseconds(high_ms, precise=True)}"
 
 
 def percent(share: float, digits: int = 0) -> str:

@@ -7,20 +7,22 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from dlbricks_tui.analysis.bounds import Gap
+from dlbricks_tui.analysis.bounds import Gap, best_measured, gap_of, over_best
 from dlbricks_tui.analysis.groups import MeasuredExecution
-from dlbricks_tui.analysis.what_if import Execution, WhatIfKind
-from dlbricks_tui.api.analyses import BestGain, ModelAnalysis, ModelRow
+from dlbricks_tui.analysis.what_if import Execution, MeasuredGain, WhatIfKind
+from dlbricks_tui.analysis.what_ifs import what_ifs_of
+from dlbricks_tui.api.analyses import Analysis, ModelAnalysis, ModelWhatIf
 from dlbricks_tui.bricks.decomposition import Cutting, Decomposition, decompose
 from dlbricks_tui.estimate.estimate import estimate
 from dlbricks_tui.estimate.knowledge import Knowledge, Latency, MeasuredLatency
 from dlbricks_tui.estimate.system_estimate import SystemEstimate
-from dlbricks_tui.models.graph import Layer, LayerGraph, Level
+from dlbricks_tui.models.graph import Layer, LayerGraph
 from dlbricks_tui.models.kinds import Kind
+from dlbricks_tui.models.library import ModelSource
 from dlbricks_tui.runtime.runtime import Runtime, Settings
 from dlbricks_tui.runtime.variant import Variant
 from dlbricks_tui.store.selections import Way
-from tests.bricks.graphs import sound_graphs
+from tests.bricks.graphs import chain, sound_graphs
 from tests.estimate.knowledge_of import latency_of
 
 RUNTIME = Runtime("made-up", "python", "mxnet", "1.9.1", "3.11.7", Settings(1))
@@ -112,22 +114,51 @@ def some_executions(draw: st.DrawFn) -> list[MeasuredExecution]:
     return found
 
 
-def analysed(name: str = "net", **changed: Any) -> ModelRow:
-    """A model that takes 10 ms, of which 2 ms are in slower layers and 2 ms are unexplained."""
+def what_if(
+    name: str, kind: WhatIfKind, gain: float, proved: float | None = None, possible: bool = True
+) -> ModelWhatIf:
+    """A change with this gain."""
+    proof = None if proved is None else MeasuredGain(1.0, proved, (proved, proved), 1.0, "2026-11-27T00:00:00+00:00")
+    return ModelWhatIf(name, kind, 1.0, gain, (gain, gain), (), "", possible, proof)
+
+
+def analysis_of(baseline: MeasuredExecution, *others: MeasuredExecution, **changed: Any) -> Analysis:
+    """The analysis of a model, with the best of these executions."""
+    best = best_measured([baseline, *others])
     values: dict[str, Any] = {
-        "table1_id": None,
-        "way": Way("here", "mxnet-1.9.1 python-3.11 threads-1", Level.FUSED, "inside"),
-        "variant": Variant(threads=1),
+        "source": ModelSource("model", Path("model.onnx")),
+        "system": "here",
+        "baseline": baseline,
+        "executions": (baseline, *others),
+        "best": best,
+        "over_best": over_best(baseline, best),
+        "gap": gap_of(baseline, best),
+        "roof": None,
+        "roofline_ms": None,
+        "points": (),
+        "what_ifs": what_ifs_of(baseline, others),
+        "written": None,
+        "missing": (),
+    }
+    return Analysis(**(values | changed))
+
+
+def analysed(
+    name: str = "net", baseline: MeasuredExecution | None = None, table1_id: str | None = None, **changed: Any
+) -> Analysis:
+    """A model that takes 10 ms, of which 2 ms are in slower layers and 2 ms are unexplained, with a made-up answer."""
+    answer: dict[str, Any] = {
+        **dict.fromkeys(it.name for it in fields(ModelAnalysis)),
+        "model": name,
         "measured_ms": 10.0,
         "sequential_ms": 8.0,
         "best_ms": 6.0,
         "best_parallel_ms": 5.0,
-        "roofline_ms": None,
-        "gap": Gap(2.0, 0.0, 2.0, 4.0),
-        "gains": {WhatIfKind.RUNTIME: BestGain("runtime-other", 0.25, 0.24, False)},
+        "what_ifs": (what_if("runtime-other", WhatIfKind.RUNTIME, 0.25, 0.24),),
     }
-    values |= changed
-    told = dict.fromkeys([it.name for it in fields(ModelAnalysis)])
-    own = {it: values.pop(it) for it in told.keys() & values.keys() - {"gap"}}
-    answer = ModelAnalysis(**{**told, **own, "model": name})
-    return ModelRow(answer, **values)
+    told = {it: changed.pop(it) for it in changed.keys() & answer.keys() - {"gap"}}
+    source = ModelSource(name, Path(f"{name}.onnx"), table1_id=table1_id)
+    values = {"source": source, "gap": Gap(2.0, 0.0, 2.0, 4.0), **changed}
+    found = analysis_of(baseline or executed(with_nodes(chain("conv")), {0: 8.0}), **values)
+    vars(found)["answer"] = ModelAnalysis(**(answer | told))
+    return found

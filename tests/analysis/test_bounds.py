@@ -15,7 +15,6 @@ from dlbricks_tui.analysis.bounds import (
     best_measured,
     fastest,
     gap_of,
-    over_best,
     points_of,
     ratio_of,
     roof_of,
@@ -24,22 +23,22 @@ from dlbricks_tui.analysis.bounds import (
     works_of,
 )
 from dlbricks_tui.analysis.groups import MeasuredExecution, are_comparable, groups_of
-from dlbricks_tui.analysis.what_if import Execution, Gain, WhatIf, WhatIfKind
+from dlbricks_tui.analysis.what_if import WhatIfKind
 from dlbricks_tui.analysis.whole_models import Basis, written_times
 from dlbricks_tui.api.analyses import best_gains, by_execution, mean_gain, mean_ratio, middle
 from dlbricks_tui.estimate.compositions import milliseconds, picoseconds
 from dlbricks_tui.estimate.knowledge import Latency
-from dlbricks_tui.models.graph import LayerGraph, Level, TensorType
+from dlbricks_tui.models.graph import LayerGraph, TensorType
 from dlbricks_tui.models.kinds import Kind
 from dlbricks_tui.runtime.variant import Precision, Variant
 from dlbricks_tui.store.records import Peaks, System
 from tests.analysis.executions import (
-    RUNTIME,
     analysed,
     executed,
     in_file,
     renamed,
     some_executions,
+    what_if,
     with_conversion,
     with_nodes,
 )
@@ -62,15 +61,6 @@ def test_groups_that_wait_for_one_another_are_on_the_path_together() -> None:
     best = best_measured([executed(graph, {0: 1.0, 1: 2.0, 2: 1.0}), executed(joined, {0: 5.0, 1: 5.0})])
     assert [winner.nodes for winner in best.winners] == [(0, 2), (1,)]
     assert best.parallel_ps == picoseconds(4.0)
-
-
-def test_the_headline_is_the_end_to_end_latency_over_the_best() -> None:
-    graph = with_nodes(chain("conv", "relu"))
-    baseline = executed(graph, {0: 3.0, 1: 1.0}, end_to_end=Latency(6.0, 5.8, 6.2))
-    found = over_best(baseline, best_measured([baseline, executed(graph, {0: 2.0, 1: 1.0})]))
-    assert found is not None
-    assert found.value == pytest.approx(2.0)
-    assert 1.8 < found.low < 2.0 < found.high < 2.2
 
 
 def test_the_errors_of_a_ratio_are_independent() -> None:
@@ -262,22 +252,12 @@ def test_peaks_of_32_bit_numbers_bound_no_model_that_computes_with_others(precis
     assert applies_to(replace(found, variant=Variant(precision=precision))) is (precision is Precision.F32)
 
 
-EXECUTION = Execution(RUNTIME, Level.FUSED)
-
-
-def what_if(name: str, gain: float, kind: WhatIfKind = WhatIfKind.RUNTIME, possible: bool = True) -> WhatIf:
-    change = EXECUTION if possible else None
-    return WhatIf(name, kind, EXECUTION, change, 1.0, Gain(gain, gain - 0.1, gain + 0.1), (), "")
-
-
 def test_the_best_change_of_a_kind_is_the_one_that_can_be_run_and_gains_most_or_else_a_bound() -> None:
-    found = [what_if("small", 0.1), what_if("large", 0.3), what_if("mix", 0.5, possible=False)]
-    best = best_gains(found, {"large": 0.28}.get)[WhatIfKind.RUNTIME]
-    assert (best.what_if, best.predicted, best.proved, best.is_bound) == ("large", 0.3, 0.28, False)
-    best = best_gains([what_if("loss", -0.2), what_if("mix", 0.05, possible=False)], lambda _: None)[WhatIfKind.RUNTIME]
-    assert (best.what_if, best.is_bound) == ("mix", True)
-    gains = best_gains([what_if("off", -0.2, WhatIfKind.FUSION)], lambda _: None)
-    assert gains[WhatIfKind.FUSION].predicted == -0.2
+    kind = WhatIfKind.RUNTIME
+    large, mix = what_if("large", kind, 0.3, 0.28), what_if("mix", kind, 0.5, possible=False)
+    loss, off = what_if("loss", kind, -0.2), what_if("off", WhatIfKind.FUSION, -0.2)
+    assert best_gains([what_if("small", kind, 0.1), large, mix]) == {kind: large}
+    assert best_gains([loss, mix, off]) == {kind: mix, WhatIfKind.FUSION: off}
 
 
 def test_means_are_geometric_and_leave_missing_values_out() -> None:
@@ -294,11 +274,11 @@ def test_a_row_has_the_shares_of_its_latency_which_is_an_estimate_where_the_mode
     shares = analysed(measured_ms=10.0, best_ms=6.0, gap=Gap(1.0, 1.0, 2.0, 4.0)).shares
     assert shares == pytest.approx((0.6, 0.1, 0.1, 0.2))
     found = analysed(measured_ms=None, sequential_ms=9.0, best_ms=6.0, best_parallel_ms=3.0)
-    assert [found.times(it) for it in (6.0, 3.0, None)] == [1.5, 3.0, None]
+    assert [found.over(it) for it in (6.0, 3.0, None)] == [1.5, 3.0, None]
 
 
 def test_only_models_of_one_execution_are_together() -> None:
-    one, other, wide = analysed("a"), analysed("b"), analysed("c", variant=Variant(threads=2))
+    one, other, wide = analysed("a"), analysed("b"), analysed("c", executed(GRAPH, threads=2))
     assert by_execution([one, wide, other]) == [[one, other], [wide]]
 
 

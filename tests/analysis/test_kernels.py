@@ -26,6 +26,7 @@ from dlbricks_tui.runtime.inside.measuring import lines_in
 from dlbricks_tui.runtime.protocol import Said
 from dlbricks_tui.runtime.runtime import Runtime, Settings
 from dlbricks_tui.runtime.variant import InstructionSet, Kernels, Optimisation
+from tests.documents.snapshots import check
 from tests.models.onnx_models import floats, loaded, model, saved
 from tests.models.table_framework import TableFramework
 
@@ -59,51 +60,36 @@ def said(*lines: str, node: int | None = None) -> list[Said]:
     return [Said(line, node) for line in lines]
 
 
-def test_a_kernel_and_its_conversions_are_those_that_onednn_printed(tmp_path: Path) -> None:
-    graph = convolutions(tmp_path, (96, 24, 56, 1, 1), (24, 144, 56, 1, 1))
-    lines = [*said(*NARROW, node=4), *said(WIDE, node=9), *said(WIDE, node=7)]
-    narrow, wide = kernels_in(graph, lines, {4: 0, 9: 1}, MXNET, "avx512")
-    assert narrow == LayerKernel(
-        layer=0,
-        implementation="jit_1x1:avx2",
-        instructions="avx2",
-        conversions=("acdb -> aBcd8b",),
-        refusals=("24 output channels are no multiple of the 16 numbers in a register of avx512",),
-        is_derived=True,
+def told(kernels: Sequence[LayerKernel]) -> list[str]:
+    """The kernel of each layer with its conversions, and the reasons against others."""
+    lines = []
+    for it in kernels:
+        lines.append(f"{it.layer}: {it.implementation or 'not told'}, {it.instructions}, {', '.join(it.conversions)}")
+        lines += [f"  {reason}{' (derived)' * it.derived}" for reason in it.refusals]
+    return lines
+
+
+def test_kernels_are_those_that_onednn_printed_with_the_reasons_against_others(tmp_path: Path) -> None:
+    one = convolutions(tmp_path, (96, 24, 56, 1, 1))
+    two = convolutions(tmp_path, (96, 24, 56, 1, 1), (24, 144, 56, 1, 1))
+    three = convolutions(tmp_path, (3, 64, 224, 3, 2), (64, 16, 55, 1, 1), (64, 16, 54, 1, 1))
+    lines, avx2 = [*said(*NARROW, node=4), *said(WIDE, node=9), *said(WIDE, node=7)], Kernels(InstructionSet.AVX2)
+    extended = ORT.with_kernels(Kernels(optimisation=Optimisation.EXTENDED))
+    check(
+        "kernels-in",
+        {
+            "MXNet": told(kernels_in(two, lines, {4: 0, 9: 1}, MXNET, "avx512")),
+            "as wide as its limit": told(
+                kernels_in(one, said(*NARROW, node=4), {4: 0}, MXNET.with_kernels(avx2), "avx2")
+            ),
+            "that did not run": told(kernels_in(one, (), {}, MXNET, "avx512")),
+            # Refusals belong to the convolution of their sizes, and are told once.
+            "OpenVINO": told(kernels_in(three, said(*DISPATCHED), {}, OPENVINO, "amx")),
+            "ONNX Runtime": told(kernels_in(two, (), {}, ORT, "avx512")),
+            "ONNX Runtime with a limit": told(kernels_in(two, (), {}, extended, "avx512")),
+        },
+        width=160,
     )
-    assert wide == LayerKernel(1, "brgconv_1x1:avx512_core", "avx512")
-
-
-def test_a_kernel_as_wide_as_the_limit_has_no_reason_and_one_that_did_not_run_says_so(tmp_path: Path) -> None:
-    graph, limited = convolutions(tmp_path, (96, 24, 56, 1, 1)), MXNET.with_kernels(Kernels(InstructionSet.AVX2))
-    (kernel,) = kernels_in(graph, said(*NARROW, node=4), {4: 0}, limited, "avx2")
-    assert (kernel.instructions, kernel.refusals, kernel.is_derived) == ("avx2", (), False)
-    (kernel,) = kernels_in(graph, (), {}, MXNET, "avx512")
-    assert (kernel.implementation, kernel.refusals) == ("", ("oneDNN did not compute it",))
-
-
-def test_refusals_belong_to_the_convolution_of_their_sizes_and_are_told_once(tmp_path: Path) -> None:
-    graph = convolutions(tmp_path, (3, 64, 224, 3, 2), (64, 16, 55, 1, 1), (64, 16, 54, 1, 1))
-    first, second, other = kernels_in(graph, said(*DISPATCHED), {}, OPENVINO, "amx")
-    depthwise = (
-        "brdgmm_dw: unsupported feature for implementation: non-grouped convolution in depthwise convolution "
-        "implementation"
-    )
-    data_type = "jit_brgemm_conv_utils: datatype configuration not supported on this isa"
-    assert first.refusals == (depthwise, data_type, "jit_brgemm_conv_utils: bad flags")
-    assert second.refusals == (depthwise, data_type)
-    assert not first.is_derived and other.refusals != first.refusals
-
-
-def test_onnx_runtime_tells_its_nodes_and_a_limit_explains_a_plain_layout(tmp_path: Path) -> None:
-    graph = convolutions(tmp_path, (96, 24, 56, 1, 1), (24, 144, 56, 1, 1))
-    limited = kernels_in(graph, (), {}, ORT.with_kernels(Kernels(optimisation=Optimisation.EXTENDED)), "avx512")
-    assert [it.implementation for it in limited] == ["Conv", "Conv"]
-    assert limited[0].refusals == limited[1].refusals == ("optimisation extended leaves the NCHWc layout out",)
-    assert not limited[0].is_derived
-    narrow, wide = kernels_in(graph, (), {}, ORT, "avx512")
-    assert narrow.is_derived and "24 output channels" in narrow.refusals[0]
-    assert wide.refusals == ()
 
 
 def test_lines_belong_to_the_operator_whose_mark_follows() -> None:
@@ -167,16 +153,20 @@ REST = NARROW[0].partition("exec,")[2]
 RAN = RanPrimitive("reorder", "jit:uni", ("acdb", "aBcd8b"), "1x96x56x56", 0.380127)
 
 
-@pytest.mark.parametrize("version", ["dnnl_verbose", "mkldnn_verbose", "onednn_verbose,v1,primitive"])
-def test_a_line_of_any_version_tells_the_primitive_its_kernel_and_its_time(version: str) -> None:
-    assert ran_primitive(f"{version},exec,{REST}") == RAN
-
-
-@pytest.mark.parametrize("version", ["dnnl_verbose,AT", "onednn_verbose,v1,AT,primitive"])
-def test_a_line_with_a_time_tells_when_the_primitive_started(version: str) -> None:
-    found = ran_primitive(f"{version.replace('AT', '1700000000123.456055')},exec,{REST}")
-    assert found is not None
-    assert found.host_ns == pytest.approx(1_700_000_000_123_456_000, abs=1000)
+@pytest.mark.parametrize(
+    ("version", "host_ns"),
+    [
+        *((version, None) for version in ("dnnl_verbose", "mkldnn_verbose", "onednn_verbose,v1,primitive")),
+        ("dnnl_verbose,1700000000123.456055", 1_700_000_000_123_456_000),
+        ("onednn_verbose,v1,1700000000123.456055,primitive", 1_700_000_000_123_456_000),
+    ],
+)
+def test_a_line_of_any_version_tells_the_primitive_its_kernel_its_time_and_perhaps_its_start(
+    version: str, host_ns: int | None
+) -> None:
+    found = ran_primitive(f"{version},exec,{REST}")
+    assert found is not None and found.host_ns == pytest.approx(host_ns, abs=1000)
+    assert replace(found, host_ns=None) == RAN
 
 
 @pytest.mark.parametrize(

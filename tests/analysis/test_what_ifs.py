@@ -1,5 +1,6 @@
 """The what-ifs of an analysis, and the executions that they lack."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -7,21 +8,23 @@ from typing import Any
 import pytest
 
 from dlbricks_tui.analysis.bounds import by_layer_name, gain_between
-from dlbricks_tui.analysis.groups import MeasuredExecution, latency_of
+from dlbricks_tui.analysis.groups import MeasuredExecution
 from dlbricks_tui.analysis.what_if import Correction, Doubt, Execution, Gain, WhatIf, WhatIfKind, corrected
 from dlbricks_tui.analysis.what_ifs import (
     Host,
     Lack,
     expected_seconds,
     lacks_of,
-    requests_for,
-    unfused,
     what_ifs_of,
 )
+from dlbricks_tui.api.analysing import requests_for
+from dlbricks_tui.api.measuring import MeasureOptions, measured_by_settings
+from dlbricks_tui.config.config import Config, Given
 from dlbricks_tui.estimate.knowledge import Latency
 from dlbricks_tui.estimate.parts import Standing
 from dlbricks_tui.measure.method import Method
-from dlbricks_tui.models.graph import Level
+from dlbricks_tui.measure.stopping import Adaptive
+from dlbricks_tui.models.graph import LayerGraph, Level
 from dlbricks_tui.models.kinds import Kind
 from dlbricks_tui.models.library import ModelSource
 from dlbricks_tui.runtime.runtime import Runtime
@@ -29,6 +32,7 @@ from dlbricks_tui.runtime.variant import InstructionSet, Precision
 from dlbricks_tui.store.records import Proof
 from tests.analysis.executions import RUNTIME, executed, in_file, renamed, with_nodes
 from tests.bricks.graphs import DATA, Spec, after, built, chain
+from tests.documents.snapshots import check
 from tests.store.samples import WHEN, proof
 
 GRAPH = with_nodes(chain("conv", "relu", "pool"))
@@ -36,137 +40,32 @@ ONNX_RUNTIME = replace(RUNTIME, framework="onnxruntime", version="1.32.0")
 OPENVINO = replace(RUNTIME, framework="openvino", version="2026.4.1")
 
 
-def only(baseline: MeasuredExecution, *others: MeasuredExecution) -> WhatIf:
-    (found,) = what_ifs_of(baseline, others)
-    return found
+def execution_words(it: Execution) -> str:
+    runtime = it.runtime
+    told = [runtime.framework, f"{runtime.settings.threads} threads", runtime.settings.precision.value, it.level.value]
+    return ", ".join([*told, *[f"{runtime.at_once} at once"] * (runtime.at_once > 1)])
 
 
-def of_kind(kind: WhatIfKind, baseline: MeasuredExecution, *others: MeasuredExecution) -> list[WhatIf]:
-    return [it for it in what_ifs_of(baseline, others) if it.kind is kind]
+def told(baseline: MeasuredExecution, *others: MeasuredExecution, **known: Any) -> list[str]:
+    """The what-ifs with their gains, their layers, how to get them, and in what executions."""
+    return [
+        f"{it.id}: {it.estimate_ms:.4g} ms, {it.gain.value:+.1%} ({it.gain.low:+.1%} to {it.gain.high:+.1%}) in "
+        f"{', '.join(it.layers)}: {it.how} [{'a bound' if it.change is None else execution_words(it.change)}]"
+        for it in what_ifs_of(baseline, others, **known)
+    ]
 
 
-def test_more_threads_save_time_in_the_layers_that_become_faster() -> None:
-    baseline = executed(GRAPH, {0: 4.0, 1: 1.0, 2: 1.0})
-    found = only(baseline, executed(GRAPH, {0: 2.0, 1: 0.9, 2: 1.1}, threads=2))
-    how = "OMP_NUM_THREADS=2 MXNET_ENGINE_TYPE=NaiveEngine"
-    assert (found.id, found.kind, found.how) == ("threads-2", WhatIfKind.THREADS, how)
-    assert found.estimate_ms == pytest.approx(4.0)
-    assert found.gain.value == pytest.approx(1.0 - 4.0 / 6.0)
-    assert found.gain.low < found.gain.value < found.gain.high
-    assert found.layers == ("layer0", "layer1")
-    assert found.change is not None
-    assert found.change.runtime.settings.threads == 2
+def fork(*ops: str) -> LayerGraph:
+    """A layer that two others read, and the sum of these."""
+    one, two = ops
+    return with_nodes(built([Spec("conv", DATA), Spec(one, after(0)), Spec(two, after(0)), Spec("add", after(1, 2))]))
 
 
-def test_a_change_that_costs_time_names_the_layers_that_become_slower() -> None:
-    found = only(executed(GRAPH, {0: 1.0, 1: 1.0, 2: 1.0}), executed(GRAPH, {0: 3.0, 1: 0.5, 2: 1.5}, threads=2))
-    assert found.gain.value < 0
-    assert found.layers == ("layer0", "layer2")
-    # Of several thread counts the best is named.
-    times = {2: 2.0, 4: 1.0, 8: 3.0}
-    others = [executed(GRAPH, {0: ms, 1: 1.0, 2: 1.0}, threads=threads) for threads, ms in times.items()]
-    assert only(executed(GRAPH, {0: 4.0, 1: 1.0, 2: 1.0}), *others).id == "threads-4"
-
-
-def test_independent_layers_run_on_workers_with_a_share_of_the_threads() -> None:
-    fork = with_nodes(
-        built([Spec("conv", DATA), Spec("relu", after(0)), Spec("pool", after(0)), Spec("add", after(1, 2))])
-    )
-    baseline = executed(fork, {0: 1.0, 1: 2.0, 2: 2.0, 3: 1.0}, threads=2)
-    narrow = executed(fork, {0: 1.5, 1: 2.5, 2: 2.5, 3: 1.0}, threads=1)
-    (found,) = of_kind(WhatIfKind.PARALLEL, baseline, narrow)
-    assert found.id == "parallel-2"
-    assert found.estimate_ms == pytest.approx(5.0)
-    assert found.gain.value == pytest.approx(1.0 - 5.0 / 6.0)
-    assert set(found.layers) == {"layer1", "layer2"}
-    assert found.change is not None
-    assert found.change.runtime.at_once == 2
-    assert found.change.runtime.settings.threads == 1
-
-
-def test_parallel_layers_are_a_bound_where_the_runtime_has_no_setting_and_need_free_cores() -> None:
-    baseline, narrow = executed(GRAPH, runtime=OPENVINO, threads=2), executed(GRAPH, runtime=OPENVINO, threads=1)
-    (found,) = of_kind(WhatIfKind.PARALLEL, baseline, narrow)
-    assert found.change is None
-    assert not of_kind(WhatIfKind.PARALLEL, executed(GRAPH, threads=1), executed(GRAPH, threads=2))
-
-
-def test_other_kernels_are_named_by_their_setting_once_for_several_interpreters() -> None:
-    settings = replace(RUNTIME.settings, environment=(("DNNL_MAX_CPU_ISA", "AVX2"),))
-    runtimes = (replace(RUNTIME, settings=settings, python_version=it) for it in ("3.10.1", "3.11.7"))
-    others = [executed(GRAPH, {0: 2.0}, runtime=it) for it in runtimes]
-    for some in (others, others[:1]):
-        found = only(executed(GRAPH, {0: 1.0}), *some)
-        assert (found.id, found.how) == ("kernels-avx2", "DNNL_MAX_CPU_ISA=AVX2")
-
-
-def test_another_runtime_of_the_same_file_also_gives_the_best_mix_as_a_bound() -> None:
-    baseline = executed(GRAPH, {0: 3.0, 1: 1.0, 2: 1.0}, runtime=ONNX_RUNTIME)
-    other = executed(GRAPH, {0: 2.0, 1: 1.0, 2: 2.0}, runtime=OPENVINO)
-    whole, mix = what_ifs_of(baseline, [other])
-    assert (whole.id, mix.id, mix.change) == ("runtime-openvino", "runtime-mix", None)
-    assert (whole.estimate_ms, mix.estimate_ms) == pytest.approx((5.0, 4.0))
-    assert mix.layers == ("layer0",)
-
-
-def test_another_runtime_of_another_file_is_compared_layer_by_layer() -> None:
-    baseline = in_file(executed(GRAPH, {0: 3.0, 1: 1.0, 2: 1.0}), "one-symbol.json")
-    other = in_file(executed(GRAPH, {0: 2.0, 1: 1.0, 2: 3.0}, runtime=OPENVINO), "one.onnx")
-    whole, mix = what_ifs_of(baseline, [other])
-    assert (whole.id, whole.layers, mix.id, mix.layers) == ("runtime-openvino", ("layer2",), "runtime-mix", ("layer0",))
-    assert mix.estimate_ms == pytest.approx(4.0)
-
-
-def test_a_runtime_that_was_only_measured_on_other_threads_is_compared_with_the_fastest_of_them() -> None:
-    baseline = executed(GRAPH, {0: 4.0, 1: 1.0, 2: 1.0}, runtime=ONNX_RUNTIME, threads=1)
-    two, four = (executed(GRAPH, {0: ms}, runtime=OPENVINO, threads=threads) for threads, ms in ((2, 1.0), (4, 3.0)))
-    found = only(baseline, four, two)
-    assert found.id == "runtime-openvino" and found.estimate_ms == pytest.approx(latency_of(two).value_ms)
-    assert "OpenVINO 2026.4.1 on 2 threads" in found.how
-    assert found.change is not None and found.change.runtime.settings.threads == 2
-    # The same number of threads says more, however fast it is.
-    one = executed(GRAPH, {0: 5.0}, runtime=OPENVINO, threads=1)
-    (found,) = (it for it in what_ifs_of(baseline, [two, one]) if it.id == "runtime-openvino")
-    assert found.change is not None and found.change.runtime.settings.threads == 1
-    assert "threads" not in found.how
-
-
-def test_the_default_engine_costs_the_difference_between_whole_models() -> None:
-    baseline = executed(GRAPH, {0: 2.0, 1: 0.5, 2: 0.5}, threads=2, end_to_end=Latency(3.1, 3.0, 3.2))
-    runtime = baseline.execution.runtime.with_default_engine()
-    assert runtime is not None
-    change = replace(baseline.execution, runtime=runtime)
-    (found,) = what_ifs_of(baseline, [], by_default=(change, Latency(6.2, 6.1, 6.3)))
-    assert (found.id, found.kind, found.layers) == ("runtime-default-engine", WhatIfKind.RUNTIME, ())
-    assert found.how == "MXNET_ENGINE_TYPE=ThreadedEnginePerDevice, the default of MXNet"
-    assert found.change == change
-    assert found.estimate_ms == 6.2
-    assert found.gain.value == pytest.approx(-1.0)
-    assert found.gain.low < -1.0 < found.gain.high
-
-
-def test_fusing_written_layers_saves_the_time_of_those_that_go() -> None:
-    written = executed(replace(GRAPH, level=Level.WRITTEN), {0: 2.0, 1: 1.0, 2: 1.0})
-    fused = executed(replace(GRAPH, level=Level.FUSED), {0: 2.2, 2: 1.0}, granularity=2)
-    (found,) = of_kind(WhatIfKind.FUSION, written, fused)
-    assert (found.id, found.change) == ("fusion", fused.execution)
-    assert found.gain.value == pytest.approx(1.0 - 3.2 / 4.0)
-    assert found.layers == ("layer0",)
-    (back,) = of_kind(WhatIfKind.FUSION, fused, written)
-    assert (back.id, back.gain.value < 0) == ("fusion-off", True)
-
-
-def test_layers_that_could_have_been_fused_are_found_in_the_graph_that_ran() -> None:
-    ops = [("conv", DATA), ("relu", after(0)), ("conv", after(1)), ("add", after(2, 1)), ("pool", after(3))]
-    graph = built([*(Spec(op, feeds) for op, feeds in ops), Spec("relu", after(4))])
-    one = executed(with_nodes(replace(graph, level=Level.FUSED)), dict.fromkeys(range(6), 1.0))
-    assert unfused(one) == (1, 3)
-    found = only(one)
-    assert (found.id, found.change, found.layers) == ("fusion", None, ("layer1", "layer3"))
-    assert found.estimate_ms == pytest.approx(4.0)
-    # A layer whose input others read too is not missed.
-    graph = built([Spec("conv", DATA), Spec("relu", after(0)), Spec("pool", after(0)), Spec("add", after(1, 2))])
-    assert unfused(executed(with_nodes(replace(graph, level=Level.FUSED)), dict.fromkeys(range(4), 1.0))) == ()
+def lacking_a_layer(one: MeasuredExecution) -> MeasuredExecution:
+    part = replace(one.parts[0], standing=Standing.MISSING, measured=None)
+    coverage = replace(one.estimate.coverage, measured=2, missing=1)
+    estimate = replace(one.estimate, parts=(part, *one.parts[1:]), coverage=coverage)
+    return replace(one, found=replace(one.found, estimate=estimate))
 
 
 QUANTISED = replace(GRAPH.layers[2], kind=Kind.QUANTIZE, name="quantise")
@@ -178,17 +77,72 @@ COPY = executed(
 )
 
 
-def test_another_precision_counts_with_its_conversions_and_is_advised_against_without_instructions() -> None:
-    baseline = executed(GRAPH, {0: 1.9, 1: 1.4, 2: 1.0}, runtime=ONNX_RUNTIME)
-    (found,) = of_kind(WhatIfKind.PRECISION, baseline, COPY)
-    assert (found.id, found.layers) == ("precision-int8", ("layer0",))
-    assert found.estimate_ms == pytest.approx(4.0)
-    assert "1 of 2 layers gain" in found.how
-    assert "conversions take 1.5 ms" in found.how
+LIMITED = replace(RUNTIME, settings=replace(RUNTIME.settings, environment=(("DNNL_MAX_CPU_ISA", "AVX2"),)))
+
+
+def test_the_changes_of_one_choice_are_what_ifs_with_the_layers_that_gain_or_lose_most() -> None:
+    six, five = executed(GRAPH, {0: 4.0, 1: 1.0, 2: 1.0}), {0: 3.0, 1: 1.0, 2: 1.0}
+    costly, ort = executed(GRAPH, {0: 3.0, 1: 0.5, 2: 1.5}, threads=2), executed(GRAPH, five, runtime=ONNX_RUNTIME)
+    threads = [
+        executed(GRAPH, {0: ms, 1: 1.0, 2: 1.0}, threads=number) for number, ms in ((2, 2.0), (4, 1.0), (8, 3.0))
+    ]
+    kernels = [executed(GRAPH, {0: 2.0}, runtime=replace(LIMITED, python_version=it)) for it in ("3.10.1", "3.11.7")]
+    one, two, four = (
+        executed(GRAPH, {0: ms}, runtime=OPENVINO, threads=it) for it, ms in ((1, 5.0), (2, 1.0), (4, 3.0))
+    )
+    here, there = (
+        in_file(executed(GRAPH, five), "one.json"),
+        executed(GRAPH, {0: 2.0, 1: 1.0, 2: 3.0}, runtime=OPENVINO),
+    )
+    wide, narrow = (
+        executed(fork("relu", "pool"), dict(enumerate(ms)), threads=it)
+        for it, ms in ((2, (1.0, 2.0, 2.0, 1.0)), (1, (1.5, 2.5, 2.5, 1.0)))
+    )
+    written = executed(replace(GRAPH, level=Level.WRITTEN), {0: 2.0, 1: 1.0, 2: 1.0})
+    fused = executed(replace(GRAPH, level=Level.FUSED), {0: 2.2, 2: 1.0}, granularity=2)
+    ops = [("conv", DATA), ("relu", after(0)), ("conv", after(1)), ("add", after(2, 1)), ("pool", after(3))]
+    unfused = built([*(Spec(op, feeds) for op, feeds in ops), Spec("relu", after(4))])
+    missed, read_twice = (
+        executed(with_nodes(replace(it, level=Level.FUSED)), dict.fromkeys(range(6), 1.0))
+        for it in (unfused, fork("relu", "pool"))
+    )
+    whole = executed(GRAPH, {0: 2.0, 1: 0.5, 2: 0.5}, threads=2, end_to_end=Latency(3.1, 3.0, 3.2))
+    engine = whole.execution.runtime.with_default_engine()
+    assert engine is not None
+    by_default = replace(whole.execution, runtime=engine), Latency(6.2, 6.1, 6.3)
+    plain = executed(GRAPH, {0: 1.9, 1: 1.4, 2: 1.0}, runtime=ONNX_RUNTIME)
     unnamed = in_file(replace(COPY, graph=renamed(COPY.graph, range(3))), "copy.onnx")
-    assert "gain" not in of_kind(WhatIfKind.PRECISION, baseline, unnamed)[0].how
-    (found,) = what_ifs_of(baseline, [COPY], {Precision.INT8: "VNNI"})
-    assert found.how.startswith("do not: this processor has no VNNI instructions")
+    check(
+        "what-ifs-of",
+        {
+            "more threads": told(six, executed(GRAPH, {0: 2.0, 1: 0.9, 2: 1.1}, threads=2)),
+            "a change that costs time": told(executed(GRAPH, {0: 1.0, 1: 1.0, 2: 1.0}), costly),
+            "of several numbers of threads the best": told(six, *threads),
+            "independent layers on workers with a share of the threads": told(wide, narrow),
+            "parallel layers where the runtime has no setting": told(two, one),
+            "parallel layers without free cores": told(executed(GRAPH), executed(GRAPH, threads=2)),
+            "other kernels, once for several interpreters": told(executed(GRAPH, {0: 1.0}), *kernels),
+            "another runtime of the same file, and the best mix": told(
+                ort, executed(GRAPH, {0: 2.0, 1: 1.0, 2: 2.0}, runtime=OPENVINO)
+            ),
+            "another runtime of another file, layer by layer": told(here, there),
+            "another runtime on other threads only": told(ort, four, two),
+            # The same number of threads says more, however fast it is.
+            "another runtime on the same threads": told(ort, two, one),
+            "the default engine": told(whole, by_default=by_default),
+            "written layers that are fused": told(written, fused),
+            "fused layers as written": told(fused, written),
+            "layers that could have been fused": told(missed),
+            # A layer whose input others read too is not missed.
+            "layers that could not have been fused": told(read_twice),
+            "another precision with its conversions": told(plain, COPY),
+            "a quantised copy whose nodes have other names": told(plain, unnamed),
+            "a precision without instructions": told(plain, COPY, lacking={Precision.INT8: "VNNI"}),
+            "a batch, for an item": told(six, executed(replace(GRAPH, batch_size=4), {0: 8.0, 1: 2.0, 2: 2.0})),
+            "an execution with missing layers": told(six, lacking_a_layer(executed(GRAPH, {0: 1.0}, threads=2))),
+        },
+        width=200,
+    )
 
 
 def test_layers_of_a_quantised_copy_are_found_by_the_written_layers_behind_them() -> None:
@@ -277,52 +231,41 @@ BOTH = ModelSource("net", Path("net-symbol.json"), twin=ModelSource("net", Path(
 ONNX = ModelSource("net", Path("net.onnx"))
 
 
-def identities(lacks: tuple[Lack, ...], kind: WhatIfKind) -> list[str]:
-    return [lack.in_words for lack in lacks if lack.kind is kind]
+def lacking(
+    source: ModelSource, runtime: Runtime, measured: Sequence[Execution] = (), host: Host = HOST, **kinds: Any
+) -> list[str]:
+    """The executions that the what-ifs of a model lack, with their kinds."""
+    found = lacks_of(source, Execution(runtime, Level.FUSED), measured, host, **kinds)
+    return [f"{'baseline' if it.kind is None else it.kind.value}: {it.in_words}" for it in found]
 
 
-def test_every_kind_of_what_if_has_the_executions_that_it_compares() -> None:
-    baseline = Execution(MXNET.with_threads(4), Level.FUSED)
-    lacks = lacks_of(BOTH, baseline, (), HOST)
-    assert lacks[0] == Lack(baseline, None)
-    assert identities(lacks, WhatIfKind.PARALLEL) == ["MXNet, 2 threads", "MXNet, 1 thread"]
-    limited = ["MXNet, 4 threads, avx2 kernels", "MXNet, 4 threads, avx512_core kernels"]
-    assert identities(lacks, WhatIfKind.KERNELS) == limited
-    others = ["ONNX Runtime, 4 threads", "OpenVINO, 4 threads"]
-    assert identities(lacks, WhatIfKind.RUNTIME) == [*others, "MXNet, 4 threads, default engine"]
-    assert identities(lacks, WhatIfKind.FUSION) == ["MXNet, 4 threads, as written"]
-    assert identities(lacks, WhatIfKind.PRECISION) == []
-    # One and two threads serve the parallel what-ifs too.
-    assert identities(lacks, WhatIfKind.THREADS) == []
-    assert identities(lacks, WhatIfKind.BATCH) == [f"MXNet, 4 threads, batch {size}" for size in (2, 4, 8)]
-
-
-def test_a_runtime_lacks_only_what_it_can_do() -> None:
-    lacks = lacks_of(ONNX, Execution(INSTALLED.with_threads(1), Level.FUSED), (), HOST)
-    assert identities(lacks, WhatIfKind.FUSION) == []
-    assert identities(lacks, WhatIfKind.PARALLEL) == []
-    # This processor has no bf16 arithmetic.
-    assert identities(lacks, WhatIfKind.PRECISION) == ["OpenVINO, 1 thread, int8"]
-    assert identities(lacks, WhatIfKind.RUNTIME) == ["ONNX Runtime, 1 thread"]
-    assert [it.split(", ")[1] for it in identities(lacks, WhatIfKind.THREADS)] == ["2 threads", "4 threads"]
-    host = Host(1, (*SETS, InstructionSet.AVX512_CORE_BF16), HOST.runtimes)
-    lacks = lacks_of(ONNX, Execution(INSTALLED.with_threads(1), Level.FUSED), (), host)
-    assert "OpenVINO, 1 thread, bf16" in identities(lacks, WhatIfKind.PRECISION)
-
-
-def test_known_executions_and_other_kinds_are_left_out() -> None:
-    baseline = Execution(ORT.with_threads(2), Level.FUSED)
-    known = (baseline, Execution(ORT.with_threads(1), Level.FUSED), Execution(ORT.with_threads(2), Level.FUSED, 4))
-    lacks = lacks_of(ONNX, baseline, known, HOST, (WhatIfKind.THREADS, WhatIfKind.BATCH))
-    wanted = ["4 threads", "2 threads, batch 2", "2 threads, batch 8"]
-    assert [lack.in_words for lack in lacks] == [f"ONNX Runtime, {it}" for it in wanted]
-    # The baseline is what every what-if compares with.
-    assert lacks_of(ONNX, baseline, (), HOST, (WhatIfKind.PRECISION,))[0].kind is None
+def test_every_kind_of_what_if_lacks_the_executions_that_it_compares_and_that_are_possible() -> None:
+    bf16 = Host(1, (*SETS, InstructionSet.AVX512_CORE_BF16), HOST.runtimes)
+    two = ORT.with_threads(2)
+    known = (Execution(two, Level.FUSED), Execution(ORT.with_threads(1), Level.FUSED), Execution(two, Level.FUSED, 4))
+    some = (WhatIfKind.THREADS, WhatIfKind.BATCH)
+    check(
+        "lacks",
+        {
+            # One and two threads serve the parallel what-ifs too.
+            "of MXNet on four threads": lacking(BOTH, MXNET.with_threads(4)),
+            "of MXNet on one thread": lacking(BOTH, MXNET.with_threads(1)),
+            "of OpenVINO": lacking(ONNX, INSTALLED.with_threads(1)),
+            "of OpenVINO on a processor with bf16": lacking(ONNX, INSTALLED.with_threads(1), host=bf16),
+            "of ONNX Runtime, some of which is known, of two kinds": lacking(ONNX, two, known, kinds=some),
+            # The baseline is what every what-if compares with.
+            "of a kind without executions": lacking(ONNX, two, kinds=()),
+            # MXNet has no int8.
+            "of other runtimes in the precision of the baseline": lacking(
+                BOTH, two.with_precision(Precision.INT8), kinds=(WhatIfKind.RUNTIME,)
+            ),
+        },
+    )
 
 
 def test_a_run_measures_one_level_and_one_list_of_batch_sizes() -> None:
     lacks = lacks_of(BOTH, Execution(MXNET.with_threads(2), Level.FUSED), (), HOST)
-    usual, whole, written, batches = requests_for(BOTH, lacks)
+    usual, whole, written, batches = requests_for(BOTH, lacks, MeasureOptions())
     assert [part.runtime.framework for part in usual.parts] == ["mxnet"] * 4 + ["onnxruntime", "openvino", "mxnet"]
     files = {(part.runtime.framework, part.models[0].path.name) for part in usual.parts}
     assert files == {("mxnet", "net-symbol.json"), ("onnxruntime", "net.onnx"), ("openvino", "net.onnx")}
@@ -332,19 +275,22 @@ def test_a_run_measures_one_level_and_one_list_of_batch_sizes() -> None:
     assert [request.bricks for request in (usual, whole, written, batches)] == [True, False, True, True]
 
 
-def test_the_default_engine_is_timed_by_whole_models_and_only_with_several_threads() -> None:
-    def lacks(threads: int, *known: Execution) -> list[Lack]:
-        baseline = Execution(MXNET.with_threads(threads), Level.FUSED)
-        return [it for it in lacks_of(BOTH, baseline, known, HOST, (WhatIfKind.RUNTIME,)) if not it.bricks]
+def test_runs_take_as_long_as_the_settings_say() -> None:
+    config = Config()
+    config = replace(config, given={**config.given, "run.time_budget": Given(60.0), "run.target_ci": Given(0.05)})
+    lacks = lacks_of(BOTH, Execution(MXNET.with_threads(2), Level.FUSED), (), HOST)
+    for request in requests_for(BOTH, lacks, measured_by_settings(config)):
+        assert isinstance(request.rule, Adaptive)
+        assert (request.time_budget_seconds, request.rule.target) == (60.0, 0.05)
 
-    (found,) = lacks(2)
+
+def test_the_default_engine_is_timed_by_whole_models_only() -> None:
+    baseline = Execution(MXNET.with_threads(2), Level.FUSED)
+    (found,) = (it for it in lacks_of(BOTH, baseline, (), HOST, (WhatIfKind.RUNTIME,)) if not it.bricks)
     assert found.execution.runtime.settings.environment == (("MXNET_ENGINE_TYPE", "ThreadedEnginePerDevice"),)
-    (request,) = requests_for(BOTH, [found])
+    (request,) = requests_for(BOTH, [found], MeasureOptions())
     assert (request.bricks, request.end_to_end, request.method) == (False, True, Method.INSIDE)
     assert expected_seconds(found, 5.0) < expected_seconds(Lack(found.execution, None), 5.0)
-    assert lacks(2, found.execution) == lacks(1) == []
-    of_ort = lacks_of(ONNX, Execution(ORT.with_threads(2), Level.FUSED), (), HOST)
-    assert all(it.bricks for it in of_ort)
 
 
 def test_a_slow_model_and_a_large_batch_take_longer() -> None:
@@ -354,10 +300,3 @@ def test_a_slow_model_and_a_large_batch_take_longer() -> None:
     assert slow == pytest.approx(quick + 25.0)
     large = Lack(Execution(usual.runtime, Level.FUSED, 8), WhatIfKind.BATCH)
     assert expected_seconds(large, 500.0) > expected_seconds(Lack(usual, None), 500.0)
-
-
-def test_the_precision_of_the_baseline_stays_in_other_runtimes() -> None:
-    baseline = Execution(ORT.with_threads(2).with_precision(Precision.INT8), Level.FUSED)
-    lacks = lacks_of(BOTH, baseline, (), HOST, (WhatIfKind.RUNTIME,))
-    # MXNet has no int8.
-    assert identities(lacks, WhatIfKind.RUNTIME) == ["OpenVINO, 2 threads, int8"]

@@ -46,7 +46,6 @@ from dlbricks_tui.api.sides import (
     read_sides,
     select_named,
     side_of,
-    value_in_words,
 )
 from dlbricks_tui.bricks.decomposition import decompose
 from dlbricks_tui.documents.comparison import question_words
@@ -156,6 +155,9 @@ def test_parts_of_two_batch_sizes_are_those_of_an_item(tmp_path: Path) -> None:
         assert sum(ms or 0.0 for ms in held) == pytest.approx(it.ms)
 
 
+WHERE = ("here", "there", "busy")
+
+
 def test_a_change_of_an_estimated_brick_counts_from_one_percent_on_and_that_of_its_model_from_three(
     tmp_path: Path,
 ) -> None:
@@ -167,11 +169,14 @@ def test_a_change_of_an_estimated_brick_counts_from_one_percent_on_and_that_of_i
         for it in records
         if isinstance(it, Measurement)
     ]
-    with store_of(tmp_path / "store", *DEFINITIONS, *records, *slower) as store:
+    busy = [replace(it, system="busy", uuid=new_uuid(), noise=(("shared", 0.2),)) for it in slower]
+    with store_of(tmp_path / "store", *DEFINITIONS, *records, *slower, *busy) as store:
         inquiry = Inquiry(store, cut)
-        sides = [EstimatedSide(it, found) for it in ("here", "there") if (found := inquiry.on(it, ONE)) is not None]
-    compared = compare_estimates(PairKind.VARIANT, *sides)
+        here, *others = (EstimatedSide(it, found) for it in WHERE if (found := inquiry.on(it, ONE)) is not None)
+    compared, doubted = (compare_estimates(PairKind.VARIANT, here, it) for it in others)
     assert (compared.verdict, {it.verdict for it in compared.parts}) == (Verdict.SAME, {Verdict.SLOWER})
+    # A brick that was timed on a busy host is compared with that doubt.
+    assert {it.verdict for it in doubted.parts} == {Verdict.UNKNOWN}
 
 
 def test_files_are_read_in_their_order_with_the_state_of_their_signatures(tmp_path: Path) -> None:
@@ -227,12 +232,7 @@ def test_executions_correspond_unless_several_values_differ(
         assert {name for name in it.differ if getattr(it.first, name) == getattr(it.second, name)} == set()
 
 
-def test_circumstances_have_words() -> None:
-    words = {"threads": "1 thread", "batch": "1", "precision": "f32", "variables": "none", "level": "fused"}
-    assert {name: value_in_words(name, USUAL) for name in words} == words
-
-
-def test_the_facts_of_each_side_are_shown_and_only_differences_are_repeated() -> None:
+def test_the_facts_of_each_side_are_shown_with_their_differences_and_signatures_if_any_is_known() -> None:
     packages = (("dlbricks", "0.2.0"), ("python", "3.11.7"), ("onnxruntime", "1.20"))
     host = (("kernel", "6.1.0"), ("turbo", True))
     first = side("a.json", model("m", 1.0), layer(0, 1.0), origin(packages=packages, host=host))
@@ -244,24 +244,15 @@ def test_the_facts_of_each_side_are_shown_and_only_differences_are_repeated() ->
             runtime=NEWER, packages=(("dlbricks", "0.3.0"), *packages[1:]), host=(("kernel", "6.1.0"), ("turbo", False))
         ),
     )
-    facts = {it.name: it for it in facts_of([first, second])}
-    assert facts["models"].values == ("1", "1")
-    assert facts["results in doubt"].values == ("0", "1")
-    assert facts["measured"].values == ("2026-11-21", "2026-11-22")
-    assert facts["framework"].values == ("ONNX Runtime 1.20", "ONNX Runtime 1.21")
-    assert {name: it.values for name, it in facts.items() if it.differs} == {
-        "framework": ("ONNX Runtime 1.20", "ONNX Runtime 1.21"),
-        "dlbricks": ("0.2.0", "0.3.0"),
-        "turbo": ("on", "off"),
-    }
-
-
-def test_what_one_side_does_not_tell_is_no_difference_and_signatures_are_shown_if_any_is_known() -> None:
-    facts = facts_of([side("a", model("m", 1.0)), side("b", model("n", 1.0), origin())])
-    assert not any(it.differs for it in facts)
+    # What one side does not tell is no difference.
+    silent = side("c", model("m", 1.0))
     signed = side_of("a", [*DEFINITIONS, model("m", 1.0)], signature="signed by ann")
-    known = {it.name: it for it in facts_of([signed, side("b", model("m", 1.0))])}
-    assert known["signature"].values == ("signed by ann", "not known")
+    cases = {"two": (first, second), "of a silent one": (silent, first), "signed": (signed, silent)}
+    told = {
+        name: [f"{it.name}: {' | '.join(it.values)}{' differs' * it.differs}" for it in facts_of(sides)]
+        for name, sides in cases.items()
+    }
+    check("facts", told)
 
 
 def test_results_in_doubt_are_left_out_and_a_side_without_good_results_is_one_line() -> None:
@@ -331,18 +322,22 @@ def test_corresponding_results_are_compared_and_what_is_not_is_named_with_the_re
     check("compared", {name: told(*each) for name, each in COMPARED.items()}, width=160)
 
 
-def test_a_model_that_was_timed_on_a_busy_host_is_compared_with_that_doubt() -> None:
-    was, quiet = models({"m": 10.0}), models({"m": 10.8})
-    busy = [replace(it, noise=(("shared", 0.2),)) for it in quiet if isinstance(it, EndToEnd)]
-    ((there,), (doubted,)) = (compare(side("a", *was), side("b", *now)).models for now in (quiet, busy))
-    assert (there.change.verdict, doubted.change.verdict) == (Verdict.SLOWER, Verdict.UNKNOWN)
-    assert doubted.change.reason.endswith("; the host was busy: measure again when it is quiet")
+def test_what_was_timed_on_a_busy_host_is_compared_with_that_doubt() -> None:
+    was, now = ([*in_three_runs(model("m", ms), layer(1, ms))] for ms in (10.0, 10.8))
+    # The bricks of a carrier have something in common on a quiet host, too.
+    calm, doubt = (("disturbed_rounds", 0),), (("shared", 0.2), ("disturbed_rounds", 3))
+    quiet = [replace(it, noise=calm if isinstance(it, EndToEnd) else (*calm, ("shared", 0.2))) for it in now]
+    busy = [replace(it, noise=doubt) for it in now]
+    there, doubted = (compare(side("a", *was), side("b", *each)) for each in (quiet, busy))
+    for (one,), (other,) in ((there.models, doubted.models), (there.bricks, doubted.bricks)):
+        assert (one.change.verdict, other.change.verdict) == (Verdict.SLOWER, Verdict.UNKNOWN)
+        assert other.change.reason.endswith("; the host was busy: measure again when it is quiet")
+        assert overall([other]) == other.change
     # `dlbricks check` reads the same.
     first, second = (
         baseline.timing_of_results([it for it in held if isinstance(it, EndToEnd)]) for held in (was, busy)
     )
-    assert compared(first, second).interval == doubted.change.interval
-    assert overall([doubted]) == doubted.change
+    assert compared(first, second).interval == doubted.models[0].change.interval
 
 
 def test_one_in_twenty_significant_changes_is_expected_to_be_a_false_alarm() -> None:

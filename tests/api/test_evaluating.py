@@ -11,6 +11,7 @@ from dlbricks_tui.api.from_run import results_in_other_variants
 from dlbricks_tui.api.loads import LoadProcessError
 from dlbricks_tui.api.preparing import CheckedEvaluation, EvaluationPart, LocatedModel
 from dlbricks_tui.bricks.decomposition import decompose
+from dlbricks_tui.evaluations.baseline import Baseline
 from dlbricks_tui.evaluations.evaluation import (
     EvaluatedModel,
     EvaluatedRuntime,
@@ -127,23 +128,30 @@ UNTIMED: dict[str, Any] = {"measured_ms": None, "low_ms": None, "high_ms": None,
 UNESTIMATED: dict[str, Any] = {"estimate_ms": None, "estimate_low_ms": None, "estimate_high_ms": None}
 
 
+NO_EARLIER = "there is no earlier result of this model by this framework"
+NOT_COMPARABLE = "it was not measured both times: time whole models, or all bricks, in both"
+UNSURE = "its interval reaches more than 3.0 % to a side"
+APART = "processes differ by up to 10.0 %: measure both in 3 runs"
+
+
 @pytest.mark.parametrize(
-    ("changed", "reason"),
+    ("now", "was", "verdict", "reason"),
     [
-        ({"framework": "openvino"}, "there is no earlier result of this model by this framework"),
-        ({**UNTIMED, **UNESTIMATED}, "it was not measured both times: time whole models, or all bricks, in both"),
-        ({"samples_ms": (30.0, 30.1)}, "fewer than 5 samples"),
-        ({"low_ms": 20.0, "high_ms": 40.0}, "its interval reaches more than 3.0 % to a side"),
+        (baseline(framework="openvino"), baseline(), Verdict.UNKNOWN, NO_EARLIER),
+        (baseline(**UNTIMED, **UNESTIMATED), baseline(), Verdict.UNKNOWN, NOT_COMPARABLE),
+        (baseline(samples_ms=(30.0, 30.1)), baseline(), Verdict.UNKNOWN, "fewer than 5 samples"),
+        (baseline(low_ms=20.0, high_ms=40.0), baseline(), Verdict.UNKNOWN, UNSURE),
+        # An earlier result of one process gives no verdict on twelve percent.
+        (baseline(33.6), baseline(processes=1), Verdict.UNKNOWN, APART),
+        (baseline(33.6), baseline(), Verdict.SLOWER, ""),
+        (baseline(), baseline(), Verdict.SAME, ""),
     ],
 )
-def test_an_unknown_verdict_has_its_reason(changed: dict[str, Any], reason: str) -> None:
-    (found,) = comparison([baseline(**changed)], [baseline()], 0.03)
-    assert (found.verdict, found.reason) == (Verdict.UNKNOWN, reason)
-
-
-def test_other_verdicts_need_no_reason() -> None:
-    found = comparison([baseline(30.0), baseline(60.0, threads=1)], [baseline(), baseline(threads=1)], 0.03)
-    assert [(it.verdict, it.reason) for it in found] == [(Verdict.SAME, ""), (Verdict.SLOWER, "")]
+def test_an_unknown_verdict_has_its_reason_and_others_need_none(
+    now: Baseline, was: Baseline, verdict: Verdict, reason: str
+) -> None:
+    (found,) = comparison([now], [was], 0.03)
+    assert (found.verdict, found.reason) == (verdict, reason)
 
 
 def test_the_latency_of_an_earlier_result_has_neither_its_warm_up_nor_hides_that_the_host_was_busy(
@@ -157,11 +165,3 @@ def test_the_latency_of_an_earlier_result_has_neither_its_warm_up_nor_hides_that
         framework, model = timed.runtime.partition("-")[0], CutModel(decompose(graph), graph, timed.model)
         (found,) = results_in_other_variants(store, model, graph.name, framework)
     assert found.samples_ms == steady and found.low_ms is not None and found.low_ms == pytest.approx(8.0, abs=0.05)
-
-
-def test_an_earlier_result_of_one_process_gives_no_verdict_on_twelve_percent() -> None:
-    now, one, three = baseline(33.6), baseline(processes=1), baseline(processes=3)
-    (found,) = comparison([now], [one], 0.1)
-    assert (found.verdict, found.significant) == (Verdict.UNKNOWN, True)
-    assert found.reason == "processes differ by up to 10.0 %: measure both in 3 runs"
-    assert [it.verdict for it in comparison([now], [three], 0.1)] == [Verdict.SLOWER]

@@ -1,6 +1,5 @@
 """JUnit XML of checks, by the rules that the schemas of Jenkins and of Ant's JUnit task have in common."""
 
-import re
 import xml.etree.ElementTree as ET
 from dataclasses import replace
 from datetime import datetime, timezone
@@ -44,45 +43,15 @@ NOISY = replace(SAME, verdict=Verdict.UNKNOWN, reason="its interval reaches more
 NOTHING: dict[str, Any] = dict.fromkeys(("is_ms", "change", "interval", "p_value"))
 UNMEASURED = replace(SAME, **NOTHING, verdict=Verdict.UNKNOWN, reason="no", compared=False)
 
-# The attributes that both schemas require, and the order of elements.
-REQUIRED = {
-    "testsuite": {"name", "timestamp", "hostname", "tests", "failures", "errors", "time", "id", "package"},
-    "testcase": {"name", "classname", "time"},
-    "failure": {"type"},
-    "error": {"type"},
-    "property": {"name", "value"},
-}
-ALLOWED_IN = {
-    "testsuites": ["testsuite"],
-    "testsuite": ["properties", "testcase", "system-out", "system-err"],
-    "properties": ["property"],
-    "testcase": ["skipped", "error", "failure"],
-}
-
-
-def written(*checked: CheckedModel) -> ET.Element:
-    root = ET.fromstring(junit_xml(checked, *OCCASION))
-    assert root.tag == "testsuites" and not root.attrib
-    for element in root.iter():
-        assert REQUIRED.get(element.tag, set()) <= element.attrib.keys(), element.tag
-        inside = [child.tag for child in element]
-        order = ALLOWED_IN.get(element.tag, [])
-        assert inside == sorted(inside, key=order.index), element.tag
-    (suite,) = root
-    assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d", suite.attrib["timestamp"])
-    return suite
-
 
 def test_a_suite_has_its_occasion_and_each_verdict_its_element() -> None:
     checked = SAME, SLOWER, NOISY, UNMEASURED, replace(SAME, verdict=Verdict.FASTER)
     check("junit", {"five models": junit_xml(checked, *OCCASION)})
-    assert len(written(*checked).findall("testcase")) == 5
 
 
 def test_names_that_xml_cannot_hold_are_spelled_out() -> None:
     hostile = replace(SLOWER, model="a\x1b[31m\x00\ud800\uffff<&\"'\nb", reason="\x08]]>")
-    suite = written(hostile)
-    (case,) = suite.findall("testcase")
-    assert case.attrib["name"].startswith("a\\x1b[31m\\x00\\ud800\\uffff<&\"'\\nb (onnxruntime, 2 threads)")
     text = junit_xml([hostile], *OCCASION)
+    (case,) = ET.fromstring(text).iter("testcase")
+    assert case.attrib["name"].startswith("a\\x1b[31m\\x00\\ud800\\uffff<&\"'\\nb (onnxruntime, 2 threads)")
     assert text.encode("utf-8") and all(char.isprintable() or char == "\n" for char in text)

@@ -161,7 +161,7 @@ def test_running_in_parallel_is_never_slower_than_in_sequence() -> None:
 
 
 def test_comma_separated_rows_have_a_cell_for_each_column() -> None:
-    columns, full, empty = csv_rows([analysed("a"), analysed("b", best_ms=None, gap=None, gains={})])
+    columns, full, empty = csv_rows([analysed("a"), analysed("b", best_ms=None, gap=None, what_ifs=())])
     assert len(columns) == len(set(columns)) == len(full) == len(empty)
     held = dict(zip(columns, full, strict=True))
     assert (held["model"], held["best_runtime"], held["runtime_gain"]) == ("a", "runtime-other", 0.25)

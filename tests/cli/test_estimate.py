@@ -22,7 +22,7 @@ from dlbricks_tui.models.loading import Loader
 from dlbricks_tui.runtime.registry import Registry
 from dlbricks_tui.runtime.runtime import Runtime
 from dlbricks_tui.runtime.traits import MXNET, ONNX_RUNTIME, Format
-from dlbricks_tui.runtime.variant import InstructionSet, Kernels
+from dlbricks_tui.runtime.variant import ANY_VARIANT, InstructionSet, Kernels
 from dlbricks_tui.store.records import Measurement, Record
 from dlbricks_tui.wording.answers import slowest_in_words
 from dlbricks_tui.wording.numbers import percent
@@ -430,8 +430,8 @@ def without_mxnet(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
         Registry,
         "preferred_for",
-        lambda registry, forms, precision=None: (
-            gone if Format.MXNET in forms and gone.computes_in(precision) else usual(registry, forms, precision)
+        lambda registry, forms, asked=ANY_VARIANT: (
+            gone if Format.MXNET in forms and gone.can_have(asked) else usual(registry, forms, asked)
         ),
     )
 

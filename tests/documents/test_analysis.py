@@ -1,19 +1,16 @@
 """Analyses of one model and of many: what they say, kernels, what-ifs and the roofline."""
 
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dlbricks_tui.analysis.bounds import LayerPoint, Roof, Work, best_measured, gap_of, over_best
+from dlbricks_tui.analysis.bounds import LayerPoint, Roof, Work
 from dlbricks_tui.analysis.groups import MeasuredExecution
-from dlbricks_tui.analysis.kernels import LayerKernel, TimedKernel
 from dlbricks_tui.analysis.what_if import Correction, Gain, MeasuredGain, WhatIf, WhatIfKind
 from dlbricks_tui.analysis.what_ifs import what_ifs_of
-from dlbricks_tui.api.analyses import BestGain
-from dlbricks_tui.api.analysing import Analysis
+from dlbricks_tui.api.analyses import ModelKernel
 from dlbricks_tui.documents.analysis import (
     AnalysisDocument,
     analyses_parts,
@@ -40,10 +37,9 @@ from dlbricks_tui.documents.what_ifs import (
 from dlbricks_tui.estimate.knowledge import Latency
 from dlbricks_tui.estimate.parts import Standing
 from dlbricks_tui.models.kinds import Kind
-from dlbricks_tui.models.library import ModelSource
-from dlbricks_tui.runtime.variant import Variant
+from dlbricks_tui.wording.answers import figure_number, figure_text
 from tests.analysis.executions import analysed as model_row
-from tests.analysis.executions import executed, some_executions, with_nodes
+from tests.analysis.executions import analysis_of, executed, some_executions, what_if, with_nodes
 from tests.bricks.graphs import chain
 from tests.documents.snapshots import check
 from tests.documents.test_drawing import text_of
@@ -55,24 +51,7 @@ FASTER = executed(GRAPH, {0: 2.0, 1: 1.0, 2: 1.0}, threads=2)
 
 
 def analysed(baseline: MeasuredExecution, *others: MeasuredExecution, **changed: Any) -> AnalysisDocument:
-    """The analysis of a model, with the best of these executions."""
-    best = best_measured([baseline, *others])
-    values: dict[str, Any] = {
-        "source": ModelSource("model", Path("model.onnx")),
-        "system": "here",
-        "baseline": baseline,
-        "executions": (baseline, *others),
-        "best": best,
-        "over_best": over_best(baseline, best),
-        "gap": gap_of(baseline, best),
-        "roof": None,
-        "roofline_ms": None,
-        "points": (),
-        "what_ifs": what_ifs_of(baseline, others),
-        "written": None,
-        "missing": (),
-    }
-    return AnalysisDocument(Analysis(**(values | changed)))
+    return AnalysisDocument(analysis_of(baseline, *others, **changed))
 
 
 def without_best(baseline: MeasuredExecution) -> AnalysisDocument:
@@ -95,6 +74,19 @@ def without_a_layer(one: MeasuredExecution) -> MeasuredExecution:
     *parts, last = one.parts
     parts.append(replace(last, standing=Standing.MISSING, measured=None))
     return replace(one, found=replace(one.found, estimate=replace(one.estimate, parts=tuple(parts))))
+
+
+def predicted(one: MeasuredExecution) -> MeasuredExecution:
+    """The execution with predictions in place of measurements."""
+    parts = [replace(it, standing=Standing.PREDICTED, measured=None) for it in one.parts]
+    composed, coverage = one.estimate.composed, replace(one.estimate.coverage, predicted=3, measured=0)
+    assert composed is not None
+    composed = composed._replace(latency=Latency(composed.sequential_ms, 3.0, 30.0))
+    estimate = replace(one.estimate, parts=tuple(parts), coverage=coverage, composed=composed)
+    return replace(one, found=replace(one.found, estimate=estimate))
+
+
+PREDICTED = predicted(executed(GRAPH))
 
 
 def test_the_analysis_tells_latency_bounds_gap_and_what_ifs() -> None:
@@ -134,6 +126,14 @@ def test_the_analysis_tells_latency_bounds_gap_and_what_ifs() -> None:
     assert not partial.groups and timed.roofline is None
 
 
+def test_a_prediction_is_the_range_that_the_estimate_shows() -> None:
+    document, told = without_best(PREDICTED), figure_text(PREDICTED.found)
+    assert "to" in told and document.headline == f"model: {told} predicted"
+    assert told in [it.text for it in document.bounds]
+    table = texts(80, *analyses_parts([document.found]), look=TEXT)
+    assert any(f"({figure_number(PREDICTED.found)})" in line for line in table)
+
+
 def test_a_new_proof_is_part_of_the_analysis() -> None:
     document = analysed(BASELINE, FASTER)
     (before,) = document.changes
@@ -149,24 +149,26 @@ def test_lines_keep_to_the_width(executions: list[MeasuredExecution], width: int
     assert all(width_of(line) <= width for line in laid_out(parts, width))
 
 
-EVERY_KIND = {kind: BestGain(f"{kind.value}-x", 0.25, -0.125, False) for kind in WhatIfKind}
+EVERY_KIND = tuple(what_if(f"{kind.value}-x", kind, 0.25, -0.125) for kind in WhatIfKind)
+NO_BEST: dict[str, Any] = {"best_ms": None, "best_parallel_ms": None, "gap": None, "what_ifs": ()}
 
 
 def test_each_table_has_a_row_for_each_model_their_mean_and_the_models_without_a_value() -> None:
-    bad = model_row("bad", best_ms=None, best_parallel_ms=None, gap=None, gains={})
-    bound = {WhatIfKind.FUSION: BestGain("fusion", 0.03, None, True), WhatIfKind.BATCH: BestGain("x", 0.0, -0.1, False)}
-    partial = model_row(measured_ms=None, partial=True, best_ms=None, best_parallel_ms=None, gap=None, gains={})
-    long = model_row("A network with a very long name that no column holds", table1_id="17", gains=EVERY_KIND)
-    huge = model_row("net", measured_ms=123_456.0, best_ms=99_999.0, roofline_ms=88_888.0, gains=EVERY_KIND)
+    bad = model_row("bad", **NO_BEST)
+    bound = what_if("fusion", WhatIfKind.FUSION, 0.03, possible=False), what_if("x", WhatIfKind.BATCH, 0.0, -0.1)
+    partial = model_row(baseline=without_a_layer(executed(GRAPH)), measured_ms=None, **NO_BEST)
+    long = model_row("A network with a very long name that no column holds", table1_id="17", what_ifs=EVERY_KIND)
+    huge = model_row("net", measured_ms=123_456.0, best_ms=99_999.0, roofline_ms=88_888.0, what_ifs=EVERY_KIND)
+    wide = model_row("bad", executed(GRAPH, threads=2), **NO_BEST)
     check(
         "analyses",
         {
             "several": analyses_parts([model_row("one"), model_row("two", measured_ms=40.0), bad]),
-            "not timed, predicted": analyses_parts([model_row(measured_ms=None, predicted=True, gains=bound)]),
+            "not timed, predicted": analyses_parts([model_row(baseline=PREDICTED, measured_ms=None, what_ifs=bound)]),
             "of a part": analyses_parts([partial]),
-            "every kind": analyses_parts([model_row(gains=EVERY_KIND)]),
+            "every kind": analyses_parts([model_row(what_ifs=EVERY_KIND)]),
             # Tables without a value are left out, and signs are explained once.
-            "different executions": analyses_parts([model_row("one"), replace(bad, variant=Variant(threads=2))]),
+            "different executions": analyses_parts([model_row("one"), wide]),
         },
     )
     check("analyses-narrow", {"long names and large numbers": analyses_parts([long, huge])}, width=80)
@@ -301,25 +303,22 @@ def test_each_kind_of_layer_has_a_letter_that_is_explained_at_80_columns() -> No
         assert any(name.startswith(f"{letter.lower()} ") for name in plot.legend)
 
 
-WIDE = [TimedKernel(LayerKernel(number, "brgconv:avx512_core", "avx512"), f"wide{number}", 1.0) for number in range(3)]
-NARROW = TimedKernel(
-    LayerKernel(3, "jit_1x1:avx2", "avx2", ("acdb -> aBcd8b",), ("24 output channels are too few",), is_derived=True),
-    "narrow",
-    5.0,
-)
-SILENT = TimedKernel(LayerKernel(4, "", ""), "silent", 0.0)
+WIDE = [ModelKernel(f"wide{number}", 1.0, "brgconv:avx512_core", "avx512") for number in range(3)]
+REFUSED = ("24 output channels are too few",)
+NARROW = ModelKernel("narrow", 5.0, "jit_1x1:avx2", "avx2", ("acdb -> aBcd8b",), REFUSED, derived=True)
+SILENT = ModelKernel("silent", 0.0, "", "")
 
 
 def test_kernels_and_layers_are_ordered_by_their_time_with_the_reasons_against_others() -> None:
     found = [*WIDE, NARROW, SILENT]
     # Reasons that several layers share are told once, and whole.
     reason = ("a long reason " * 9,)
-    shared = [TimedKernel(LayerKernel(number, "ref", "", (), reason), f"layer{number}", 1.0) for number in range(4)]
+    shared = [ModelKernel(f"layer{number}", 1.0, "ref", "", (), reason) for number in range(4)]
     tables: dict[str, Part] = {
         "by kernel": kernels_table(found),
         "by layer": layer_kernels_table(found),
         "silent": kernels_table([SILENT]),
         "a shared reason": kernels_table(shared),
     }
-    tables["a long name"] = layer_kernels_table([NARROW._replace(name=f"{'stage_' * 20}conv7")])
+    tables["a long name"] = layer_kernels_table([replace(NARROW, layer=f"{'stage_' * 20}conv7")])
     check("kernels", {name: [table] for name, table in tables.items()}, width=80)

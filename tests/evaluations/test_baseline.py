@@ -6,14 +6,12 @@ import pytest
 
 from dlbricks_tui.evaluations.baseline import (
     Baseline,
-    Difference,
     baselines_of_evaluation,
     baselines_of_records,
     comparable,
     differences,
     facts_of_host,
     nearest,
-    steady_samples_ms,
     tuning_variables,
 )
 from dlbricks_tui.evaluations.evaluation import EvaluatedModel, EvaluatedRuntime, Evaluation
@@ -22,6 +20,7 @@ from dlbricks_tui.models.graph import Level
 from dlbricks_tui.runtime.variant import InstructionSet, Optimisation, Precision
 from dlbricks_tui.store.records import EndToEnd, Provenance
 from dlbricks_tui.store.statistics import summarise
+from tests.documents.snapshots import check
 from tests.evaluations.example import baseline, recorded
 from tests.store.samples import end_to_end, provenance, runtime, system
 
@@ -74,10 +73,8 @@ def test_doubtful_results_and_those_of_other_systems_do_not_count() -> None:
 
 
 def test_the_warm_up_is_left_out_of_the_samples() -> None:
-    result = timed(10.0, noise=(("warm_up", 3),))
-    assert steady_samples_ms(result) == result.samples_ms[3:]
-    (found,) = baselines(result)
-    assert found.timing is not None and len(found.timing.samples_ms) == 17
+    (found,) = baselines(timed(10.0, samples_ms=(90.0, 10.0, 10.1, 9.9), statistics=summarise((10.0, 10.1, 9.9))))
+    assert found.timing is not None and found.timing.samples_ms == (10.0, 10.1, 9.9)
 
 
 def test_the_origin_of_a_result_names_its_packages_and_the_kernel() -> None:
@@ -116,64 +113,33 @@ def test_the_results_of_an_evaluation_have_its_level_their_method_and_their_inte
     assert found(**UNTIMED, estimate_ms=4.2).timing is None
 
 
-@pytest.mark.parametrize(
-    ("changed", "named"),
-    [
-        ({"threads": 1}, Difference("threads", "2 threads", "1 thread")),
-        ({"threads": None}, Difference("threads", "2 threads", "default threads")),
-        ({"batch": 8}, Difference("batch size", "1", "8")),
-        ({"precision": Precision.INT8}, Difference("precision", "f32", "int8")),
-        ({"instructions": InstructionSet.AVX2}, Difference("instruction set of the kernels", "all", "avx2")),
-        ({"optimisation": Optimisation.BASIC}, Difference("graph optimisation", "all", "basic")),
-        ({"variables": {"OMP_WAIT_POLICY": "active"}}, Difference("variable OMP_WAIT_POLICY", "not set", "active")),
-        ({"version": "1.24.0"}, Difference("ONNX Runtime version", "1.23.2", "1.24.0")),
-        ({"sha256": "cd" * 32}, Difference("model content", "ab" * 6, "cd" * 6)),
-    ],
-)
-def test_each_changed_circumstance_is_named(changed: dict[str, Any], named: Difference) -> None:
-    assert differences(baseline(), baseline(**changed)) == (named,)
-
-
-@pytest.mark.parametrize(
-    ("facts", "name", "was", "now", "subject"),
-    [
-        ("packages", "dlbricks", "0.2.0", "0.3.0", "dlbricks"),
-        ("packages", "method", "inside-1", "inside-2", "method"),
-        ("packages", "onednn", "3.5.3", "3.6.1", "oneDNN"),
-        ("host", "kernel", "6.1.0", "6.2.0", "kernel"),
-        ("host", "governor", "performance", "powersave", "governor"),
-        ("host", "cpu", "Xeon 8124M", "EPYC 7R13", "processor"),
-        ("host", "cores", "4", "2", "cores"),
-        ("host", "memory_gib", "8", "16", "memory (GiB)"),
-        ("host", "turbo", "on", "off", "turbo"),
-    ],
-)
-def test_each_changed_fact_is_named(facts: str, name: str, was: str, now: str, subject: str) -> None:
-    earlier: dict[str, Any] = {facts: ((name, {"on": True}.get(was, was)),)}
-    later: dict[str, Any] = {facts: ((name, {"off": False}.get(now, now)),)}
-    before, after = baseline(**earlier), baseline(**later)
-    assert differences(before, after) == (Difference(subject, was, now),)
-
-
-@pytest.mark.parametrize(
-    ("one", "other"),
-    [
-        ({}, {"measured_ms": 40.0}),
-        # Facts that only one result knows.
-        ({"packages": (), "host": (), "sha256": ""}, {}),
-        *(({"host": (("turbo", True),)}, {"host": (("turbo", untold),)}) for untold in ("unknown", None)),
-        # Whole numbers and equal fractions.
-        ({"host": (("quota_cores", 2),)}, {"host": (("quota_cores", 2.0),)}),
-    ],
-)
-def test_what_is_equal_or_was_not_told_is_no_difference(one: dict[str, Any], other: dict[str, Any]) -> None:
-    assert differences(baseline(**one), baseline(**other)) == ()
-    assert differences(baseline(**other), baseline(**one)) == ()
-
-
-def test_the_version_of_the_framework_is_named_once() -> None:
-    after = baseline(version="1.24.0", packages=(("dlbricks", "0.2.0"), ("onnxruntime", "1.24.0")))
-    assert [it.subject for it in differences(baseline(), after)] == ["ONNX Runtime version"]
+def test_each_circumstance_that_has_changed_is_named_and_what_is_equal_or_was_not_told_is_not() -> None:
+    variables = {"OMP_WAIT_POLICY": "active"}
+    limits = {"instructions": InstructionSet.AVX2, "optimisation": Optimisation.BASIC}
+    variant = {"threads": 1, "batch": 8, "precision": Precision.INT8, "variables": variables, **limits}
+    was: dict[str, Any] = {
+        "packages": (("dlbricks", "0.2.0"), ("onnxruntime", "1.23.2"), ("method", "inside-1"), ("onednn", "3.5.3")),
+        "host": (("kernel", "6.1.0"), ("governor", "performance"), ("cpu", "Xeon"), ("memory_gib", 8), ("turbo", True)),
+    }
+    now: dict[str, Any] = {
+        "packages": (("dlbricks", "0.3.0"), ("onnxruntime", "1.24.0"), ("method", "inside-2"), ("onednn", "3.6.1")),
+        "host": (("kernel", "6.2.0"), ("governor", "powersave"), ("cpu", "EPYC"), ("memory_gib", 16), ("turbo", False)),
+    }
+    pairs: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
+        # The version of the framework is named once.
+        "all": (was, {**variant, **now, "version": "1.24.0", "sha256": "cd" * 32}),
+        "usual threads": ({}, {"threads": None}),
+        "another latency": ({}, {"measured_ms": 40.0}),
+        "what one does not tell": ({"packages": (), "host": (), "sha256": ""}, {}),
+        "what is unknown": ({"host": (("turbo", True), ("x", None))}, {"host": (("turbo", "unknown"), ("x", 1))}),
+        "a whole number and an equal fraction": ({"host": (("cores", 2),)}, {"host": (("cores", 2.0),)}),
+    }
+    told = {
+        f"{name}{direction}": [it.in_words for it in differences(baseline(**one), baseline(**other))]
+        for name, both in pairs.items()
+        for direction, (one, other) in {"": both, ", the other way round": both[::-1]}.items()
+    }
+    check("differences", told)
 
 
 def test_the_nearest_earlier_result_has_the_same_model_and_framework() -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from dlbricks_tui.analysis.bounds import Gap, LayerPoint, Roof, Work
 from dlbricks_tui.analysis.what_if import WhatIfKind
-from dlbricks_tui.api.analyses import BestGain, Cell
+from dlbricks_tui.api.analyses import Cell
 from dlbricks_tui.api.changes import compare, hosts_of
 from dlbricks_tui.api.reported import ReportContents, ReportedModel
 from dlbricks_tui.api.sides import facts_of, side_of
@@ -31,10 +31,10 @@ from dlbricks_tui.report.comparison import (
 )
 from dlbricks_tui.report.page import CsvTable, Exhibit, Section, cell_text
 from dlbricks_tui.report.report import analysis_sections, origins_section, scenarios_section
-from dlbricks_tui.runtime.variant import Variant
 from dlbricks_tui.store.statistics import pack_latencies
-from tests.analysis.executions import analysed
+from tests.analysis.executions import analysed, executed, what_if
 from tests.api.exports import DEFINITIONS, NEWER, TWO, layer, model, origin, side
+from tests.bricks.graphs import chain
 from tests.documents.snapshots import check
 from tests.store.samples import load_test, provenance
 
@@ -68,20 +68,20 @@ def shown(found: Exhibit) -> list[str]:
 
 
 def test_models_have_their_bounds_gains_gaps_and_layers_under_the_roofline() -> None:
-    gains = {
-        WhatIfKind.THREADS: BestGain("threads-2", 0.4, 0.35, False),
-        WhatIfKind.RUNTIME: BestGain("runtime-mix", 0.1, None, True),
-        WhatIfKind.BATCH: BestGain("batch-8", -3.0, None, False),
-    }
-    bad = analysed("bad", best_ms=None, best_parallel_ms=None, gap=None, gains={})
-    below = analysed("below", gap=Gap(6.0, 0.0, -2.0, 4.0), gains={})
+    gains = (
+        what_if("threads-2", WhatIfKind.THREADS, 0.4, 0.35),
+        what_if("runtime-mix", WhatIfKind.RUNTIME, 0.1, possible=False),
+        what_if("batch-8", WhatIfKind.BATCH, -3.0),
+    )
+    bad = analysed("bad", best_ms=None, best_parallel_ms=None, gap=None, what_ifs=())
+    below = analysed("below", gap=Gap(6.0, 0.0, -2.0, 4.0), what_ifs=())
     points = (point(90), point(9), point(1), point(50, operations=0.0))
-    one, two = analysed("one", gains=gains), analysed("two", measured_ms=40.0)
+    one, two = analysed("one", what_ifs=gains), analysed("two", measured_ms=40.0)
     cases = {
         "nothing": [],
         "no best": [bad],
         "several": [one, two, bad, below],
-        "two executions of one model": [one, analysed("one", variant=Variant(threads=2))],
+        "two executions of one model": [one, analysed("one", executed(chain("conv"), threads=2))],
         "with a roofline": [analysed("one", points=points, roof=ROOF), two],
     }
     sections = {name: analysis_sections(models) for name, models in cases.items()}

@@ -11,12 +11,11 @@ from types import SimpleNamespace
 import pytest
 from textual.pilot import Pilot
 
-from dlbricks_tui.analysis.kernels import LayerKernel, TimedKernel
 from dlbricks_tui.analysis.proving import ProofDone, RoundsDone
 from dlbricks_tui.analysis.what_if import Gain, MeasuredGain
 from dlbricks_tui.api import analysing as kernels
 from dlbricks_tui.api import analysing as lacking
-from dlbricks_tui.api.analysing import Analysis
+from dlbricks_tui.api.analyses import Analysis, ModelKernel
 from dlbricks_tui.api.followed_runs import SnapshotBuilder
 from dlbricks_tui.api.open_models import ModelSpec
 from dlbricks_tui.api.session import Asked, WorkbenchSession
@@ -186,13 +185,12 @@ async def test_the_box_asks_the_runtime_once_for_each_analysis_and_closing_it_en
         interrupted.wait()
         raise WorkerDiedError("the worker was killed")
 
-    def read(found: Analysis, *_: object) -> tuple[TimedKernel, ...]:
+    def read(found: Analysis, *_: object) -> tuple[ModelKernel, ...]:
         """Tell a narrow kernel of the first layer, and wide ones of the others."""
         asked.append(found)
         first, *others = found.baseline.graph.layers
-        narrow = LayerKernel(0, "jit_1x1:avx2", "avx2", ("acdb -> aBcd8b",), (REASON,))
-        wide = [TimedKernel(LayerKernel(it.index, "brgconv:avx512_core", "avx512"), it.name, 0.25) for it in others]
-        return TimedKernel(narrow, first.name, 5.0), *wide
+        narrow = ModelKernel(first.name, 5.0, "jit_1x1:avx2", "avx2", ("acdb -> aBcd8b",), (REASON,))
+        return narrow, *(ModelKernel(it.name, 0.25, "brgconv:avx512_core", "avx512") for it in others)
 
     async with showing(faster, screen_of, MEDIUM) as pilot:
         monkeypatch.setattr(kernels, "kernels_of", wait)

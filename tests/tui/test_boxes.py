@@ -30,7 +30,7 @@ from dlbricks_tui.runs.request import InputShape, read_request
 from dlbricks_tui.runtime.registry import Registry
 from dlbricks_tui.runtime.runtime import Runtime
 from dlbricks_tui.runtime.traits import MXNET, Format
-from dlbricks_tui.runtime.variant import Precision
+from dlbricks_tui.runtime.variant import ANY_VARIANT, Precision
 from dlbricks_tui.settings.loads import RATE
 from dlbricks_tui.settings.setting import ValueRefusedError
 from dlbricks_tui.share.suite_files import key_path, open_suite, read_key
@@ -388,8 +388,8 @@ def test_models_that_cannot_be_read_are_left_out_of_the_corpus(tmp_path: Path, m
     monkeypatch.setattr(
         Registry,
         "preferred_for",
-        lambda registry, forms, precision=None: (
-            gone if Format.MXNET in forms and gone.computes_in(precision) else usual(registry, forms, precision)
+        lambda registry, forms, asked=ANY_VARIANT: (
+            gone if Format.MXNET in forms and gone.can_have(asked) else usual(registry, forms, asked)
         ),
     )
     writer = SymbolWriter()

@@ -349,12 +349,12 @@ def test_a_brick_of_zero_latency_counts_as_measured() -> None:
     assert "0" in "".join(cells) and "%" not in "".join(cells)
 
 
-def test_unchanged_parts_of_a_snapshot_are_the_same_objects() -> None:
+def test_bricks_that_have_not_changed_are_the_same_objects_in_the_next_snapshot() -> None:
     folding = folded(*in_the_middle())
     before = folding.snapshot()
     folding.take([round_done([12], 30)])
     after = folding.snapshot()
-    assert after.estimates is before.estimates and after.notes is before.notes
+    assert after.estimates == before.estimates and after.notes == before.notes
     changed = [old.number for old, new in zip(before.bricks, after.bricks, strict=True) if old is not new]
     assert changed == [12]
 

@@ -9,7 +9,6 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from dlbricks_tui.api.analyses import model_row
 from dlbricks_tui.api.combinations import compare_in_steps
 from dlbricks_tui.api.model_reading import estimate_library
 from dlbricks_tui.api.open_models import Choices, ModelSpec, choices_from
@@ -158,11 +157,10 @@ def comparison(session: WorkbenchSession, spec: ModelSpec, choices: Choices) -> 
 def analysis(session: WorkbenchSession, spec: ModelSpec, choices: Choices) -> Told:
     view = analyse(session, spec, choices, Config())
     assert isinstance(view, AnalysisDocument)
-    row = model_row(view.found)
     # The row of a report has the same latency.
     figure = view.found.baseline.found.figure
     if figure is not None:
-        assert row.latency_ms == figure.latency.value_ms
+        assert view.found.latency_ms == figure.latency.value_ms
     return told(view.found.baseline.found)
 
 

@@ -158,7 +158,7 @@ class BricksPanel(Panel):
         if not bricks and now != self._now:
             self._now = now
             self.show_placeholder(*([Hint(f"{now[:1].upper()}{now[1:]}.")] if now else []), _NO_BRICKS)
-        if bricks is not self._bricks:
+        if bricks != self._bricks:
             self._bricks = bricks
             self._find()
 
@@ -243,7 +243,7 @@ class EstimatesPanel(Panel):
         return TextTable(("model", *(it.title for it in kept)), rows)
 
     def show(self, estimates: tuple[RunModel, ...]) -> None:
-        if estimates is not self._list.items:
+        if estimates != self._list.items:
             self._list.items = estimates
             self._list.rows_changed()
 
@@ -263,7 +263,7 @@ class NotesPanel(Panel):
         super().__init__(self._list)
 
     def show(self, notes: tuple[Note, ...]) -> None:
-        if notes is not self._notes:
+        if notes != self._notes:
             self._notes = notes
             self._list.remake()
 
