@@ -27,6 +27,7 @@ from dlbricks_tui.documents.language import basis_sentence
 from dlbricks_tui.fleet.request import FleetError
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.host.fingerprint import fingerprint
+from dlbricks_tui.host.peaks import MEMORY
 from dlbricks_tui.language import end_to_end, llama_cpp, llama_rounds
 from dlbricks_tui.language.architecture import Architecture, LanguageError, WeightPrecision
 from dlbricks_tui.language.config_file import GgufHeader, architecture_of_gguf
@@ -48,7 +49,7 @@ from dlbricks_tui.runtime.registry import Registry
 from dlbricks_tui.runtime.runtime import Runtime
 from dlbricks_tui.runtime.variant import CachePrecision, FlashAttention
 from dlbricks_tui.store.database import ResultsDatabase
-from dlbricks_tui.store.records import EndToEnd
+from dlbricks_tui.store.records import EndToEnd, Peaks
 from tests.language.fake_llama_bench import OF_PROMPT, token_ms
 from tests.language.test_decoder import library
 from tests.language.test_measuring import Bench, peaks_here
@@ -188,6 +189,20 @@ def test_other_models_are_predicted_from_small_ones_of_the_engine(bench: Bench) 
     assert width[1] < width[0] / 1.5
     # The engine of this test is slow.
     assert after.total_ms > 3 * before.total_ms
+
+
+def test_small_models_in_a_large_cache_predict_no_other_beyond_the_measured_bandwidth(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def slow_memory(system: str, threads: int) -> Peaks:
+        return replace(peaks_here(system, threads), bandwidth=((MEMORY, 1e-3),))
+
+    monkeypatch.setattr(language_measuring, "measure_peaks", slow_memory)
+    assert measured(bench)
+    found = answered(bench, NamedModel("other", replace(TINY.architecture, hidden=512)))
+    assert found.bound_tokens_per_second and found.decode_tokens_per_second <= found.bound_tokens_per_second
+    own = answered(bench)
+    assert own.bound_tokens_per_second and own.decode_tokens_per_second > own.bound_tokens_per_second
 
 
 def test_another_system_is_predicted_from_what_the_engine_reached_of_its_peaks(

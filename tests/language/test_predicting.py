@@ -90,6 +90,21 @@ def test_tiny_bricks_whose_calls_are_quick_say_little_about_large_ones(step: Ste
     assert 0.5 * usual.ms < found.ms < usual.ms < found.bounds_ms[1]
 
 
+@pytest.mark.parametrize("model", [replace(SMALL, blocks=4), LARGE, library("llama-3.1-8b")], ids=lambda it: it.blocks)
+def test_bricks_that_a_large_cache_held_predict_no_model_beyond_the_measured_bandwidth(model: Architecture) -> None:
+    rates = HostRates(15e6, 16 * 60e6)
+
+    def cached(work: BrickWork) -> float:
+        return usual_ms(work, HostRates(10 * rates.bytes_per_ms, rates.operations_per_ms))
+
+    found = predicted(with_measured(cached, rates=rates), STEPS[2], model)
+    graph = decoder(model, INT4, STEPS[2], ONNX_RUNTIME)
+    works = [(count, work_of(layer)) for layer, count in zip(graph.graph.layers, graph.counts, strict=True)]
+    assert found.ms >= sum(count * it.bytes_read for count, it in works) / rates.bytes_per_ms
+    # The cache may hold a small one, too.
+    assert found.bounds_ms[0] < sum(count * cached(it) for count, it in works) < found.ms
+
+
 def test_products_of_another_precision_tell_something() -> None:
     (work, index, graph) = layers(LARGE, Step.decode(128), precision=WeightPrecision.INT8)[-1]
     usual = BrickPredictor(RATES).time_of(graph.graph, index)
