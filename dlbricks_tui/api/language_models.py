@@ -28,7 +28,6 @@ from dlbricks_tui.errors import UserError
 from dlbricks_tui.estimate.comparison import Prices, cost_of, price_of, read_prices
 from dlbricks_tui.estimate.system_estimate import WIDEST_OF_THE_BEST, find_system
 from dlbricks_tui.host.fingerprint import fingerprint
-from dlbricks_tui.jobs.errors import JobError
 from dlbricks_tui.jobs.events import Event
 from dlbricks_tui.language.architecture import LanguageError, LanguagePhase, WeightPrecision
 from dlbricks_tui.language.composing import PhaseTimes, phase_times, timings
@@ -269,40 +268,12 @@ def left_out_of_library(options: LanguageOptions, data: DataFolder) -> Iterator[
     return left_out(library_models(), options, data)
 
 
-def measure(
-    models: Sequence[NamedModel],
-    options: LanguageOptions,
-    data: DataFolder,
-    take: Callable[[Event], None],
-    *,
-    end_to_end: bool = False,
-    probe: bool = False,
-) -> tuple[LanguageAnswer, ...]:
-    """Measure what the store lacks, pass on the messages of the process, and return the answers."""
+def measure(order: LanguageOrder, data: DataFolder, take: Callable[[Event], None]) -> None:
+    """Measure in a process of its own, and pass on its messages; raise JobError if it fails."""
     # Loaded here: stored answers need no process.
     from dlbricks_tui.jobs.process import JobProcess
 
-    order = language_order(models, options, data, end_to_end=end_to_end, probe=probe)
-    JobProcess.new(LANGUAGE, order, data, [it.name for it in models]).run(take)
-    return stored_answers(models, options, data)
-
-
-def measured_or_predicted(
-    models: Sequence[NamedModel],
-    options: LanguageOptions,
-    data: DataFolder,
-    take: Callable[[Event], None],
-    tell: Callable[[str], None],
-    *,
-    end_to_end: bool = False,
-    probe: bool = False,
-) -> tuple[LanguageAnswer, ...]:
-    """Return answers like `measure`; if the process fails, tell so, and return what the store knows and predicts."""
-    try:
-        return measure(models, options, data, take, end_to_end=end_to_end, probe=probe)
-    except (JobError, LanguageError) as error:
-        tell(str(error))
-        return stored_answers(models, options, data)
+    JobProcess.new(LANGUAGE, order, data, order.models).run(take)
 
 
 def language_order(
