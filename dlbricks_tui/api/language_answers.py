@@ -453,8 +453,6 @@ class KnownExecution:
             contexts=tuple(self._contexts()) if has_curves else (),
             prompts=tuple(self._prompts()) if has_curves else (),
             measured=self.engine,
-            changes=(),
-            what_ifs=(),
             has_rough_peaks=host.rates.is_rough,
         )
 

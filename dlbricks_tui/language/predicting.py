@@ -331,9 +331,10 @@ class BrickPredictor:
     def of_host(cls, store: ResultsDatabase, system: str, runtime: str, threads: int) -> BrickPredictor:
         """Return what the store knows of a runtime variant on this host; without peaks, they are measured quickly."""
         threads = threads or processors_here().to_use
-        has_peaks = any((it.system, it.threads) == (system, threads) for it in store.peaks())
-        rates = HostRates.stored(store, system, threads) if has_peaks else _quick_rates(system, threads)
-        return cls._stored(store, system, runtime, rates or HostRates.guessed(threads))
+        rates = HostRates.stored(store, system, threads)
+        if rates is None or not rates.is_measured:
+            rates = _quick_rates(system, threads)
+        return cls._stored(store, system, runtime, rates)
 
     def without(
         self, keys: Collection[str], others: Sequence[BrickPredictor] = (), cache_share: float = 1.0
