@@ -51,8 +51,9 @@ from dlbricks_tui.runtime.variant import CachePrecision, FlashAttention
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.records import EndToEnd, Peaks
 from tests.language.fake_llama_bench import OF_PROMPT, token_ms
+from tests.language.stored import peaks_of
 from tests.language.test_decoder import library
-from tests.language.test_measuring import Bench, peaks_here
+from tests.language.test_measuring import Bench
 from tests.language.test_whole_model import small
 from tests.store.samples import system
 
@@ -94,7 +95,7 @@ def fake(path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.fixture(autouse=True)
 def _few_rounds(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(llama_rounds, "_FEWEST", 2)
-    monkeypatch.setattr(language_measuring, "measure_peaks", peaks_here)
+    monkeypatch.setattr(language_measuring, "measure_peaks", peaks_of)
 
 
 @pytest.fixture
@@ -195,7 +196,7 @@ def test_small_models_in_a_large_cache_predict_no_other_beyond_the_measured_band
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def slow_memory(system: str, threads: int) -> Peaks:
-        return replace(peaks_here(system, threads), bandwidth=((MEMORY, 1e-3),))
+        return replace(peaks_of(system, threads), bandwidth=((MEMORY, 1e-3),))
 
     monkeypatch.setattr(language_measuring, "measure_peaks", slow_memory)
     assert measured(bench)
@@ -208,10 +209,10 @@ def test_small_models_in_a_large_cache_predict_no_other_beyond_the_measured_band
 def test_another_system_is_predicted_from_what_the_engine_reached_of_its_peaks(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("dlbricks_tui.language.predicting.quick_peaks", peaks_here)
+    monkeypatch.setattr("dlbricks_tui.language.predicting.quick_peaks", peaks_of)
     assert measured(bench)
     with ResultsDatabase(bench.data.store) as store:
-        store.add(system("other"), peaks_here("other", 1), system("silent"))
+        store.add(system("other"), peaks_of("other", 1), system("silent"))
     found = {it.system: it for it in language_on_systems([TINY], OPTIONS, bench.data)}
     here, other, silent = found[fingerprint().id], found["other"], found["silent"]
     assert [it.rests_on for it in (here, other, silent)] == ["bricks", "peaks", "description"]

@@ -48,6 +48,7 @@ from dlbricks_tui.store.change import Verdict
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.records import Measurement, Peaks
 from tests.jobs.carrying import carried_out
+from tests.language.stored import peaks_of
 from tests.language.test_decoder import library
 
 # A few milliseconds in all, in a family that has every kind of layer but experts.
@@ -74,13 +75,7 @@ def _few_rounds(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("dlbricks_tui.measure.inside.PATIENCE_SECONDS", 0.0)
     monkeypatch.setattr("dlbricks_tui.measure.carriers._ROUNDS_TO_BE_SURE", 8)
     monkeypatch.setattr("dlbricks_tui.measure.supervised_worker._BYTES_READ", 1 << 16)
-    monkeypatch.setattr(measuring, "measure_peaks", peaks_here)
-
-
-def peaks_here(system: str, threads: int) -> Peaks:
-    arithmetic, bandwidth = (("avx2", 60.0),), (("memory", 15.0),)
-    when = "2026-11-29T08:00:00+00:00"
-    return Peaks(when=when, system=system, threads=threads, arithmetic=arithmetic, bandwidth=bandwidth)
+    monkeypatch.setattr(measuring, "measure_peaks", peaks_of)
 
 
 def named(name: str) -> NamedModel:
