@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 
 from dlbricks_tui.api.documents import taken
-from dlbricks_tui.api.language_answers import LanguageOptions, RestsOnPeaks, questions
+from dlbricks_tui.api.language_answers import LanguageExecution, LanguageOptions, questions
 from dlbricks_tui.api.language_models import measure as measure_language
 from dlbricks_tui.api.scenarios import ScenarioAnswer
 from dlbricks_tui.folders import DataFolder
@@ -364,25 +364,14 @@ class BatchStep:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TokenLoadAnswer(RestsOnPeaks):
+class TokenLoadAnswer(LanguageExecution):
     """The users that a language model serves on a system within bounds of both delays."""
 
-    model: str
-    # The published name; that of the file for others.
-    title: str
-    system: str
-    runtime: str
-    precision: str
-    threads: int
-    # The memory of the host.
-    host_memory_bytes: int
     # What users ask for, their pauses, and both bounds.
     scenario: TokenScenario
     prefill_ms: float
     # Of a token each, by the number of answers in a batch.
     steps: tuple[BatchStep, ...]
-    # The share of the steps that rests on measurements; 0: all are predicted.
-    coverage: float
     # One answer after another, static and continuous batches.
     ways: tuple[ServedUsers, ...]
 
