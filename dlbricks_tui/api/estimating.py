@@ -582,7 +582,7 @@ def open_estimator(options: EstimateOptions, data: DataFolder, remarks: Remarks 
         runtimes = _runtimes_here(options, data, store)
         preferred = runtimes[0].traits.format if runtimes else Registry(data.path).preferred_format
         most_bytes = None if options.batch is None else options.memory_bytes_in(store)
-        with ModelLoaders(data, remarks.inputs_used, *runtimes, most_bytes=most_bytes, tell=remarks.tell) as readers:
+        with ModelLoaders(data, remarks, *runtimes, most_bytes=most_bytes) as readers:
             predictors = Predictors(store, data.cache)
             yield Estimator(options, data, store, readers, remarks, compositions, preferred, predictors)
 

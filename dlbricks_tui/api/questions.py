@@ -143,7 +143,7 @@ def load(
     session = _session_at(data)
     if batch is not None:
         BATCH.require(batch, ModelError)
-    with ModelLoaders(session.data, session.remarks.inputs_used, most_bytes=fingerprint().memory_bytes) as loaders:
+    with ModelLoaders(session.data, session.remarks, most_bytes=fingerprint().memory_bytes) as loaders:
         return loaders.loader().load(session.source(model), level, inputs, values, batch)
 
 

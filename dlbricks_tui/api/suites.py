@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 from dlbricks_tui.api.measuring import MeasureOptions, request_of
 from dlbricks_tui.api.open_models import Choices, ModelSpec
 from dlbricks_tui.api.opening import InputOptions, ModelLoaders, library
+from dlbricks_tui.api.session import SILENT
 from dlbricks_tui.bricks.decomposition import decompose
 from dlbricks_tui.errors import UserError
 from dlbricks_tui.folders import DataFolder
@@ -225,7 +226,7 @@ class _Export:
         self._opened = opened
         self._memory = fingerprint().memory_bytes
         self._drafts = Path(opened.enter_context(TemporaryDirectory(prefix="dlbricks-suite-")))
-        self._loaders = opened.enter_context(ModelLoaders(data, lambda *_: None, most_bytes=self._memory))
+        self._loaders = opened.enter_context(ModelLoaders(data, SILENT, most_bytes=self._memory))
         self._runtimes = _runtimes(options, sources, Registry(data.path))
         formats = {runtime.traits.format for runtime in self._runtimes}
         self._sources = [_readable(source, formats) for source in sources]

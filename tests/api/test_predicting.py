@@ -13,7 +13,6 @@ from dlbricks_tui.api.estimating import Estimator, open_estimator
 from dlbricks_tui.api.opening import library
 from dlbricks_tui.api.scenarios import ScenarioAnswer, ScenarioOptions, scenario_answer
 from dlbricks_tui.api.scope import EstimateOptions
-from dlbricks_tui.api.session import Remarks
 from dlbricks_tui.bricks.decomposition import Decomposition, decompose
 from dlbricks_tui.bricks.identity import whole_model
 from dlbricks_tui.folders import DataFolder
@@ -91,8 +90,7 @@ def ask(tmp_path: Path) -> Ask:
 def opened(tmp_path: Path, **changed: Any) -> Iterator[Estimator]:
     """The estimator of these tests."""
     options = EstimateOptions(**{"system": "c5.xlarge", "runtime": IDENTITY, **changed})
-    remarks = Remarks(lambda _: None, str, lambda *_: None)
-    with open_estimator(options, DataFolder(tmp_path / "data"), remarks) as estimator:
+    with open_estimator(options, DataFolder(tmp_path / "data")) as estimator:
         yield estimator
 
 
