@@ -283,8 +283,7 @@ class Estimator:
         Models that cannot be loaded are left out, with a remark; where none can, the first refusal is raised.
         """
         taken = [source.in_format(form or self.preferred) for source in sources]
-        told = self.remarks.word_error, self.remarks.tell
-        loaded = load_all(taken, lambda source: self._graph(source, level, self.loader), *told)
+        loaded = load_all(taken, lambda source: self._graph(source, level, self.loader), self.remarks)
         cut = ((source, decompose(graph, self.options.cutting, self.loader.cache)) for source, graph in loaded)
         return [(source, Inquiry(self.store, found, self.compositions)) for source, found in cut]
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from dlbricks_tui.api.documents import attributes_of
+from dlbricks_tui.api.session import SILENT, Remarks
 from dlbricks_tui.bricks.cutting import Cut, LayerOrder
 from dlbricks_tui.bricks.decomposition import (
     Corpus,
@@ -37,7 +38,6 @@ from dlbricks_tui.wording.answers import options_of
 from dlbricks_tui.wording.numbers import counted
 
 if TYPE_CHECKING:
-    from dlbricks_tui.api.session import Remarks
     from dlbricks_tui.store.database import ResultsDatabase
 
 # Of the files that can be opened.
@@ -235,15 +235,14 @@ def loader_from_cache(data: DataFolder) -> Loader:
 def load_all(
     sources: Sequence[ModelSource],
     load: Callable[[ModelSource], LayerGraph],
-    word_error: Callable[[UserError], str] = str,
-    tell: Callable[[str], None] = lambda _: None,
+    remarks: Remarks = SILENT,
 ) -> list[tuple[ModelSource, LayerGraph]]:
     """Return several models with their layer graphs, which have the names of the models.
 
     Tell of those that cannot be loaded; raise the first refusal where none can.
     """
     models: list[tuple[ModelSource, LayerGraph]] = []
-    left_out = UnloadedModels(word_error)
+    left_out = UnloadedModels(remarks.word_error)
     # Some models of Table 1 are the same network, in one file.
     known: dict[object, LayerGraph] = {}
     for source in sources:
@@ -255,7 +254,7 @@ def load_all(
         else:
             known[network] = graph
             models.append((source, graph.named(source.name)))
-    left_out.conclude(models, tell)
+    left_out.conclude(models, remarks.tell)
     return models
 
 
@@ -293,18 +292,13 @@ def cut_all(
     level: Level,
     cutting: Cutting,
     inputs: Mapping[str, Any],
-    tell: Callable[[str], None],
+    remarks: Remarks,
 ) -> list[ModelCut]:
     """Return models cut into layer sequences; `inputs` are the fields of InputOptions.
 
     Models that cannot be loaded are left out, with a remark; where none can, the first refusal is raised.
     """
-    loaded = load_all(
-        sources,
-        lambda it: loader.load(it, level, inputs["inputs"], inputs["values"]),
-        lambda error: error.in_command,
-        tell,
-    )
+    loaded = load_all(sources, lambda it: loader.load(it, level, inputs["inputs"], inputs["values"]), remarks)
     return [ModelCut(source, decompose(graph, cutting, loader.cache)) for source, graph in loaded]
 
 
