@@ -26,7 +26,14 @@ from dlbricks_tui.models.loading import UNLOADABLE, Loader, UnloadedModels
 from dlbricks_tui.runtime.registry import Registry
 from dlbricks_tui.runtime.runtime import Runtime
 from dlbricks_tui.runtime.traits import TRAITS, Format
-from dlbricks_tui.runtime.variant import Precision, stated_kernels, stated_precision, states, without_variant
+from dlbricks_tui.runtime.variant import (
+    AskedVariant,
+    Precision,
+    stated_kernels,
+    stated_precision,
+    states,
+    without_variant,
+)
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.records import LoadTest, Measurement, Proof
 from dlbricks_tui.store.selections import LEAST_FIRST, Way, by_id, combinations, equal, noop
@@ -292,7 +299,8 @@ class Estimator:
         system = self.options.system_in(self.store)
         is_host = system == fingerprint().id
         form, named = self._named(sources, is_host)
-        usual = {form: self.options.variant_of(it) for form, it in (self._usual_runtimes() if is_host else {}).items()}
+        taken = usual_runtimes(self.data, self.options.usual_runtime, self.options) if is_host else {}
+        usual = {form: self.options.variant_of(it) for form, it in taken.items()}
         if is_host and form is None and self.options.exclude_runtimes:
             self._refuse_without_runtime(sources, usual)
         is_exact = named is not None and self.options.runtime == named
@@ -303,14 +311,6 @@ class Estimator:
         levels = {level for runtime in wanted for level in levels_measured(self.store, system, runtime)}
         any_runtime = levels_measured(self.store, system) if named is None else ()
         return replace(found, level=preferred_level(sorted(levels) or any_runtime))
-
-    def _usual_runtimes(self) -> Mapping[Format, Runtime]:
-        """Return the runtime of this host for each format, of those that have the precision and the kernels."""
-        usual = usual_runtimes(self.data, self.options.usual_runtime, self.options.precision)
-        registry = Registry(self.data.path)
-        found = ((form, registry.first_for({form}, lambda it: it.can_have(self.options))) for form in Format)
-        others = {form: it for form, it in found if it is not None} if self.options.limit_kernels else {}
-        return {**others, **{form: it for form, it in usual.items() if it.can_have(self.options)}}
 
     def _refuse_without_runtime(self, sources: Sequence[ModelSource], usual: Collection[Format]) -> None:
         precision, kernels = self.options.precision or Precision.F32, self.options.kernels_of("")
@@ -470,8 +470,9 @@ class ThreadSafeEstimator:
             options, chosen, host = choices.options(), choices.runtime, self.host
             system = choices.system or host
             form = choices.format if chosen is None else format_of(by_id(store.runtimes()).get(chosen))
-            registered = Registry(self._data.path).one_of_each_format(precision=choices.precision)
-            taken = usual_runtimes(self._data, options.usual_runtime, choices.precision) if system == host else {}
+            asked = AskedVariant(precision=choices.precision)
+            registered = Registry(self._data.path).one_of_each_format(asked=asked)
+            taken = usual_runtimes(self._data, options.usual_runtime, asked) if system == host else {}
             usual = {each: options.variant_of(it) for each, it in taken.items()}
             scope = MeasurementScope(
                 system, choices.level, system == host, form, chosen, usual, is_exact=chosen is not None
@@ -556,7 +557,7 @@ def estimates_here(
     """Return the best known estimate of each model from this host's results by the usual runtime, or None."""
     if not data.store.exists():
         return [None for _ in models]
-    host, found = fingerprint().id, usual_runtimes(data, usual_runtime, precision)
+    host, found = fingerprint().id, usual_runtimes(data, usual_runtime, AskedVariant(precision=precision))
     with ResultsDatabase(data.store) as store:
         measured = MeasuredRuntimes(data, store, host).measured
         estimates: list[SystemEstimate | None] = []

@@ -201,8 +201,8 @@ def _usual(options: MeasureOptions, formats: Collection[Format], registry: Regis
         if usual.traits.format in formats and usual in registry.all() and usual.can_have(asked):
             return usual
     return (
-        registry.first_for(formats, lambda it: it.can_have(asked))
-        or registry.preferred_for(formats, asked.precision)
+        registry.preferred_for(formats, asked)
+        or registry.preferred_for(formats, AskedVariant(precision=asked.precision))
         or registry.runtime_for(formats)
     )
 

@@ -46,7 +46,7 @@ from dlbricks_tui.models.loading import UNLOADABLE, Loader
 from dlbricks_tui.runtime.registry import Registry
 from dlbricks_tui.runtime.runtime import Runtime
 from dlbricks_tui.runtime.traits import Format
-from dlbricks_tui.runtime.variant import CHOSEN_PRECISIONS, USUAL_KERNELS, Kernels, Precision
+from dlbricks_tui.runtime.variant import CHOSEN_PRECISIONS, USUAL_KERNELS, AskedVariant, Kernels, Precision
 from dlbricks_tui.wording.numbers import measured_ago
 
 if TYPE_CHECKING:
@@ -99,7 +99,9 @@ class ModelReader:
         self._registry = Registry(data.path)
         self.library = Library(samples, data.path, self._registry.preferred_format)
         self._memory, self._most_bytes = ShapeMemory(data.path), fingerprint().memory_bytes
-        self._computing = {each: self._registry.one_of_each_format(precision=each) for each in CHOSEN_PRECISIONS}
+        self._computing = {
+            each: self._registry.one_of_each_format(asked=AskedVariant(precision=each)) for each in CHOSEN_PRECISIONS
+        }
         # The workers of several runtimes at a time, which start when a model needs them.
         self._frameworks: dict[object, Frameworks] = {}
         # The identities of the frameworks, which determine the fused layers of a model. Those with limited kernels, and
@@ -187,11 +189,10 @@ class ModelReader:
                 taken[runtime.traits.format] = runtime
             else:
                 taken |= {form: it.with_precision(precision) for form, it in self._computing[precision].items()}
-            for form in Format if kernels != USUAL_KERNELS and runtime is None else ():
-                found = self._registry.first_for(
-                    {form}, lambda it: it.computes_in(precision) and it.traits.has_kernels(kernels)
-                )
-                taken |= {} if found is None else {form: found.with_kernels(kernels).with_precision(precision)}
+            if kernels != USUAL_KERNELS and runtime is None:
+                asked = AskedVariant(precision=precision, **asdict(kernels))
+                limited = ((form, self._registry.preferred_for({form}, asked)) for form in Format)
+                taken |= {form: it.with_variant(asked) for form, it in limited if it is not None}
             log = self._data.log / "framework.log"
             self._frameworks[key] = Frameworks(taken, self._data.cache, log, self._memory, self._most_bytes)
         return self._frameworks[key]

@@ -315,7 +315,7 @@ def runtime_in_precision(
     """Return a runtime in a precision: the named one, or the usual one of those that have the precision."""
     registry, formats = Registry(data.path), shared_formats(sources)
     if named is None or (is_usual and not named.computes_in(precision)):
-        named = registry.preferred_for(formats, precision) or registry.runtime_for(formats)
+        named = registry.preferred_for(formats, AskedVariant(precision=precision)) or registry.runtime_for(formats)
     return named.with_precision(precision)
 
 

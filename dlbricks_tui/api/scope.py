@@ -20,8 +20,8 @@ from dlbricks_tui.runtime.registry import Registry
 from dlbricks_tui.runtime.runtime import Runtime, Settings
 from dlbricks_tui.runtime.traits import TRAITS, Format, traits_of
 from dlbricks_tui.runtime.variant import (
+    AskedVariant,
     Kernels,
-    Precision,
     Variant,
     stated_kernels,
     stated_precision,
@@ -85,11 +85,10 @@ def named_runtime(asked: str, data: DataFolder, store: ResultsDatabase) -> Named
     return NamedRuntime(asked, known[identity].framework, here, identity)
 
 
-def usual_runtimes(data: DataFolder, usual: str | None, precision: Precision | None = None) -> Mapping[Format, Runtime]:
-    """Return the runtime of this host for each format, by the settings, of those that have the precision."""
+def usual_runtimes(data: DataFolder, usual: str | None, asked: AskedVariant) -> Mapping[Format, Runtime]:
+    """Return the runtime of this host for each format, by the settings, of those that can have a variant."""
     registry = Registry(data.path)
-    named = registry.find(usual) if usual else None
-    return registry.one_of_each_format(named if named and named.computes_in(precision) else None, precision)
+    return registry.one_of_each_format(registry.find(usual) if usual else None, asked)
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +146,7 @@ class MeasuredRuntimes:
 
     def usual(self, source: ModelSource, usual_runtime: str | None) -> RuntimeVariants:
         """Return the runtime of this host that a run of a model would take."""
-        usual = usual_runtimes(self._data, usual_runtime)
+        usual = usual_runtimes(self._data, usual_runtime, AskedVariant())
         found = usual.get(source.format) or Registry(self._data.path).runtime_for(source.formats)
         return self._grouped([found.identity])[0]
 
@@ -273,14 +272,9 @@ class EstimateOptions(RuntimeOptions, SelectionOptions):
         return self.runtime is not None or self.threads is not None or self.exclude_runtimes
 
     @property
-    def limit_kernels(self) -> bool:
-        """True if these options say which kernels count."""
-        return any(getattr(self, it.field) is not None for it in KERNELS)
-
-    @property
     def exclude_runtimes(self) -> bool:
         """True if not every runtime can have the precision and the kernels of these options."""
-        return self.precision is not None or self.limit_kernels
+        return self.precision is not None or any(limit is not None for limit in fields_of(self, KERNELS).values())
 
     def kernels_of(self, identity: str) -> Kernels:
         """Return the limits on kernels of these options; what they leave open is as in the identity of a runtime."""

@@ -22,7 +22,7 @@ from dlbricks_tui.runtime import llama_bench
 from dlbricks_tui.runtime.errors import FrameworkMissingError, RegistryError, WorkerError, WorkerLostError
 from dlbricks_tui.runtime.runtime import UNTUNED, Runtime, Settings, settings_from
 from dlbricks_tui.runtime.traits import ENGINES, LLAMA_CPP, MXNET, ONNX_RUNTIME, TRAITS, Format, Traits, usual_traits
-from dlbricks_tui.runtime.variant import Precision
+from dlbricks_tui.runtime.variant import AskedVariant, Precision
 
 if TYPE_CHECKING:
     from dlbricks_tui.runtime.protocol import Described
@@ -34,6 +34,7 @@ NOT_INSTALLED = "none"
 DESCRIBE_SECONDS = 120.0
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 SCHEMA = 1
+_ANY = AskedVariant()
 
 
 class Registry:
@@ -49,18 +50,14 @@ class Registry:
         """Return MXNet in this interpreter with the settings of the shell, also where it is not installed any more."""
         return _own_runtime(MXNET, self._mxnet_version(), environment)
 
-    def preferred_for(self, formats: Collection[Format], precision: Precision | None = None) -> Runtime | None:
-        """Return the usual runtime for models with files of these formats that has this precision, if one is installed.
+    def preferred_for(self, formats: Collection[Format], asked: AskedVariant = _ANY) -> Runtime | None:
+        """Return the usual runtime for models with files of these formats that can have a variant, if one is installed.
 
         MXNet of this interpreter comes first, then its other frameworks, then the registered runtimes.
         """
-        return self.first_for(formats, lambda it: it.computes_in(precision))
-
-    def first_for(self, formats: Collection[Format], fits: Callable[[Runtime], bool]) -> Runtime | None:
-        """Return the first installed runtime for models with files of these formats that fits."""
         # Another version of dlbricks may have registered a framework that this one does not know.
         known = (it for it in self.all() if it.framework in TRAITS)
-        return next((it for it in known if it.traits.format in formats and fits(it)), None)
+        return next((it for it in known if it.traits.format in formats and it.can_have(asked)), None)
 
     @property
     def preferred_format(self) -> Format:
@@ -71,19 +68,17 @@ class Registry:
         found = self.preferred_for(tuple(Format))
         return Format.ONNX if found is None else found.traits.format
 
-    def one_of_each_format(
-        self, named: Runtime | None = None, precision: Precision | None = None
-    ) -> Mapping[Format, Runtime]:
+    def one_of_each_format(self, named: Runtime | None = None, asked: AskedVariant = _ANY) -> Mapping[Format, Runtime]:
         """Return one runtime for each format, the named one among them, to read models and to look up their results.
 
-        One for MXNet models is always there: their results stay when MXNet is not installed any more. With a precision,
-        formats that no runtime computes in it are left out.
+        One for MXNet models is always there: their results stay when MXNet is not installed any more. Runtimes that
+        cannot have the variant are left out.
         """
-        preferred = {form: self.preferred_for({form}, precision) for form in Format}
+        preferred = {form: self.preferred_for({form}, asked) for form in Format}
         found = {form: runtime for form, runtime in preferred.items() if runtime is not None}
-        if (mxnet := self.default()).computes_in(precision):
+        if (mxnet := self.default()).can_have(asked):
             found.setdefault(MXNET.format, mxnet)
-        return found if named is None else {**found, named.traits.format: named}
+        return found if named is None or not named.can_have(asked) else {**found, named.traits.format: named}
 
     def runtime_for(self, formats: Collection[Format] = tuple(Format)) -> Runtime:
         """Return the installed runtime for models that all have files of these formats; any by default."""
