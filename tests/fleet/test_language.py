@@ -44,8 +44,9 @@ from tests.documents.test_language import text_of as drawn
 from tests.fleet.cluster import Cluster
 from tests.fleet.fake_engine import FakeEngine, FakeHost, another_system, record_text
 from tests.fleet.fake_hosts import records
+from tests.language.bench import TINY
+from tests.language.conftest import _few_rounds  # noqa: F401 - a fixture
 from tests.language.stored import peaks_of
-from tests.language.test_measuring import TINY, _few_rounds  # noqa: F401 - a fixture
 from tests.store.samples import measurement
 
 MODEL = open_language_model("smollm2-135m")

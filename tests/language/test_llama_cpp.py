@@ -50,10 +50,10 @@ from dlbricks_tui.runtime.runtime import Runtime
 from dlbricks_tui.runtime.variant import CachePrecision, FlashAttention
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.records import EndToEnd, Peaks
+from tests.language.bench import Bench
 from tests.language.fake_llama_bench import OF_PROMPT, token_ms
 from tests.language.stored import peaks_of
 from tests.language.test_decoder import library
-from tests.language.test_measuring import Bench
 from tests.language.test_whole_model import small
 from tests.store.samples import system
 
