@@ -60,7 +60,9 @@ def main() -> int:
 def timed(model: str, options: LanguageOptions, data: DataFolder, *, probe: bool) -> tuple[float, LanguageAnswer]:
     """Return the seconds of a probe or a measurement, and the answer from the store."""
     began = time.monotonic()
-    (answer,) = asking.measure([language_answers.named_model(model)], options, data, lambda _: None, probe=probe)
+    models = [language_answers.named_model(model)]
+    asking.measure(asking.language_order(models, options, data, probe=probe), data, lambda _: None)
+    (answer,) = asking.stored_answers(models, options, data)
     return time.monotonic() - began, answer
 
 

@@ -27,6 +27,7 @@ from typing import NamedTuple
 from benchmarks.archive import committed
 from benchmarks.predictors import NO_LATENCY_MS, OURS, PREDICTORS, TREES
 from dlbricks_tui.api.opening import ModelLoaders, library
+from dlbricks_tui.api.session import SILENT
 from dlbricks_tui.bricks.decomposition import Decomposition, decompose
 from dlbricks_tui.estimate.estimate import Estimate, estimate
 from dlbricks_tui.estimate.features import features_of
@@ -107,7 +108,7 @@ def main() -> int:
 
 def read(data: DataFolder, files: Iterable[Path], checkouts: Iterable[Path]) -> Iterator[Host]:
     """Import the files, and yield each way of measuring, with the models that were measured in full."""
-    with ResultsDatabase(data.store) as store, ModelLoaders(data, lambda *_: None) as loaders:
+    with ResultsDatabase(data.store) as store, ModelLoaders(data, SILENT) as loaders:
         loader = loaders.loader()
         for file in files:
             import_file(store, file)

@@ -26,7 +26,7 @@ from dlbricks_tui.host.queue import HOST_LOCK_VARIABLE
 from dlbricks_tui.jobs.events import Event
 from dlbricks_tui.jobs.folder import JobState
 from dlbricks_tui.language.opening import NamedModel
-from dlbricks_tui.language.orders import LanguageMessage
+from dlbricks_tui.language.orders import LanguageMessage, LanguageOrder
 from tests.api.language_answers import ENGINE, answer, predicted
 from tests.cli.people import hurry
 from tests.fleet.sample_fleet import EVENTS, tell
@@ -276,19 +276,16 @@ def test_a_model_is_traced_and_written_for_another_program(
 
 
 def test_a_language_model_is_answered_from_the_store_or_measured(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def stored(models: Sequence[NamedModel], *_: object) -> tuple[api.LanguageAnswer, ...]:
-        return tuple(predicted(model=it.name) for it in models)
+    orders: list[LanguageOrder] = []
 
-    def measured(
-        models: Sequence[NamedModel],
-        options: api.LanguageOptions,
-        _: object,
-        take: Callable[[Event], None],
-        *,
-        end_to_end: bool,
-    ) -> tuple[api.LanguageAnswer, ...]:
-        take(LanguageMessage(f"{models[0].name}, {options.precisions[0].value}: measuring"))
-        return (answer(measured=ENGINE if end_to_end else None),)
+    def stored(models: Sequence[NamedModel], *_: object) -> tuple[api.LanguageAnswer, ...]:
+        if not orders:
+            return tuple(predicted(model=it.name) for it in models)
+        return (answer(measured=ENGINE if orders.pop().end_to_end else None),)
+
+    def measured(order: LanguageOrder, _: object, take: Callable[[Event], None]) -> None:
+        orders.append(order)
+        take(LanguageMessage(f"{order.models[0]}, {order.questions[0].precision.value}: measuring"))
 
     monkeypatch.setattr("dlbricks_tui.api.language_models.stored_answers", stored)
     monkeypatch.setattr("dlbricks_tui.api.language_models.measure", measured)

@@ -18,6 +18,7 @@ from dlbricks_tui import __version__
 from dlbricks_tui.api.documents import attributes_of
 from dlbricks_tui.api.measuring import MeasureOptions, request_of
 from dlbricks_tui.api.opening import InputOptions, ModelLoaders, files_for, library
+from dlbricks_tui.api.session import SILENT
 from dlbricks_tui.bricks.identity import end_to_end_keys
 from dlbricks_tui.errors import UserError
 from dlbricks_tui.evaluations.baseline import (
@@ -371,7 +372,7 @@ def check_plan(names: Sequence[str], file: Path, options: CheckOptions, data: Da
         known = ", ".join(dict.fromkeys(it.result.framework for it in baselines.found))
         raise EvaluationError(f"{file} has no results by {framework}, only by {known}: choose another runtime, or none")
     items: list[Item] = []
-    with ModelLoaders(data, lambda *_: None) as loaders:
+    with ModelLoaders(data, SILENT) as loaders:
         for item in _items(names, fitting, file, data):
             try:
                 items.append(_prepared(item, file, options, data, registry, loaders.loader()))

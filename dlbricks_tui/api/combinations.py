@@ -90,7 +90,7 @@ def compare(
     system, most_bytes = options.system_in(store), options.memory_bytes_in(store)
     cut = fields_of(options, CUTTING)
     how = EstimateOptions(**cut, inputs=options.inputs, values=options.values)
-    with ModelLoaders(data, remarks.inputs_used, most_bytes=most_bytes, tell=remarks.tell) as readers:
+    with ModelLoaders(data, remarks, most_bytes=most_bytes) as readers:
         estimator = Estimator(how, data, store, readers, remarks, how.compositions(), source.format)
         return _Comparison(source, options, estimator, system).ranking(named or source.name, go_on)
 

@@ -45,9 +45,10 @@ def attributes_of(source: object, *names: str) -> dict[str, Any]:
 
 @cache
 def told_fields(kind: type) -> "list[Field[Any]]":
-    """Return the fields of a dataclass in the order of documents: its own ones first, then inherited ones."""
-    inherited = {it.name for base in kind.__bases__ if is_dataclass(base) for it in fields(base)}
-    return sorted(fields(kind), key=lambda it: it.name in inherited)
+    """Return the fields of a dataclass in the order of documents: those of classes of other rooms come last."""
+    others = [it for it in kind.__bases__ if is_dataclass(it) and not it.__module__.startswith(__package__)]
+    shared = {it.name for base in others for it in fields(base)}
+    return sorted(fields(kind), key=lambda it: it.name in shared)
 
 
 def schema_of(kind: Any, *, many: bool = False) -> dict[str, Any]:

@@ -290,8 +290,7 @@ class Estimator:
         Models that cannot be loaded are left out, with a remark; where none can, the first refusal is raised.
         """
         taken = [source.in_format(form or self.preferred) for source in sources]
-        told = self.remarks.word_error, self.remarks.tell
-        loaded = load_all(taken, lambda source: self._graph(source, level, self.loader), *told)
+        loaded = load_all(taken, lambda source: self._graph(source, level, self.loader), self.remarks)
         cut = ((source, decompose(graph, self.options.cutting, self.loader.cache)) for source, graph in loaded)
         return [(source, Inquiry(self.store, found, self.compositions)) for source, found in cut]
 
@@ -583,7 +582,7 @@ def open_estimator(options: EstimateOptions, data: DataFolder, remarks: Remarks 
         runtimes = _runtimes_here(options, data, store)
         preferred = runtimes[0].traits.format if runtimes else Registry(data.path).preferred_format
         most_bytes = None if options.batch is None else options.memory_bytes_in(store)
-        with ModelLoaders(data, remarks.inputs_used, *runtimes, most_bytes=most_bytes, tell=remarks.tell) as readers:
+        with ModelLoaders(data, remarks, *runtimes, most_bytes=most_bytes) as readers:
             predictors = Predictors(store, data.cache)
             yield Estimator(options, data, store, readers, remarks, compositions, preferred, predictors)
 

@@ -227,7 +227,7 @@ class LanguageJob(FollowedJob[LanguageOrder]):
 
     @property
     def models(self) -> Sequence[str]:
-        return [it.model.name for it in self.order.questions]
+        return self.order.models
 
     @property
     def progress(self) -> str:

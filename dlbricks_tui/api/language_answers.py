@@ -174,37 +174,57 @@ class DelayOfPrompt:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RestsOnPeaks:
-    """An answer whose predictions rest on the peaks of this host."""
-
-    # True if the store lacks the peaks of this host with so many threads: each command measures them for a moment,
-    # and predictions of two commands differ by two times and more on a busy host.
-    has_rough_peaks: bool = False
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LanguageAnswer(RestsOnPeaks):
-    """How fast a language model reads a prompt and makes tokens on a system, and how much memory it takes."""
+class LanguageExecution:
+    """A language model in a runtime on a system."""
 
     model: str
     # The published name, such as "Llama 3.2 1B"; that of the file for others.
     title: str
-    # The file that tells its sizes; empty for a model of the library.
-    path: str
-    # The number of all weights.
-    parameters: int
-    # Those that one token uses; fewer in a mixture of experts.
-    active_parameters: int
     system: str
     runtime: str
     # How the weights are stored: `int4`, `int8` or `f32`; in OpenVINO `bf16`; in llama.cpp `q4_k_m`, `q4_0`, `q8_0` or
     # `f16`.
     precision: str
+    threads: int
+    # The memory of the system.
+    host_memory_bytes: int
+    # The share of the time that rests on measurements of this system; 0: all of it is predicted.
+    coverage: float
+    # True if the store lacks the peaks of this host with so many threads: each command measures them for a moment,
+    # and predictions of two commands differ by two times and more on a busy host.
+    has_rough_peaks: bool = False
+
+    @property
+    def is_predicted(self) -> bool:
+        """True if some of its figures rests on predictions."""
+        return self.coverage < 1.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LanguageFigures(LanguageExecution):
+    """A language model that reads a prompt and makes tokens."""
+
+    # The file that tells its sizes; empty for a model of the library.
+    path: str
     # How the engine keeps keys and values: `f32`, `f16`, `bf16` or `int8`; null if that is not known.
     cache: str | None
-    threads: int
     prompt_tokens: int
     generated_tokens: int
+    # The memory that the model takes.
+    memory_bytes: int
+    fits: bool
+    # When the latest of the measurements was made; null if there was none.
+    measured_when: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LanguageAnswer(LanguageFigures):
+    """How fast a language model reads a prompt and makes tokens on a system, and how much memory it takes."""
+
+    # The number of all weights.
+    parameters: int
+    # Those that one token uses; fewer in a mixture of experts.
+    active_parameters: int
     prefill_ms: float
     # Prefill, and the choice of the first token from its result.
     first_token_ms: float
@@ -213,18 +233,9 @@ class LanguageAnswer(RestsOnPeaks):
     decode_tokens_per_second: float
     total_ms: float
     intervals: LanguageIntervals
-    # The memory that the model takes.
-    memory_bytes: int
     memory: MemoryNeed
-    # The memory of the host.
-    host_memory_bytes: int
-    fits: bool
-    # The share of the time that rests on measurements of this host; 0: all of it is predicted.
-    coverage: float
     # True if everything that a measurement of this answer takes is in the store: what is still predicted stays so.
     is_measured: bool
-    # When the latest of these was measured; null if nothing was.
-    measured_when: str | None
     # What decoding could reach if it did nothing but read weights and cache; null if the bandwidth is not known.
     bound_tokens_per_second: float | None
     # "every token" or "the last token": what the head computes for a prompt.
@@ -238,11 +249,6 @@ class LanguageAnswer(RestsOnPeaks):
     changes: tuple[LanguageChange, ...] = ()
     # What changes of the execution would gain, the largest first; empty unless they were asked for.
     what_ifs: tuple[LanguageWhatIf, ...] = ()
-
-    @property
-    def is_predicted(self) -> bool:
-        """True if some of its figures rests on predictions."""
-        return self.coverage < 1.0
 
 
 # The lengths that pictures show, as far as the model goes.
@@ -453,8 +459,6 @@ class KnownExecution:
             contexts=tuple(self._contexts()) if has_curves else (),
             prompts=tuple(self._prompts()) if has_curves else (),
             measured=self.engine,
-            changes=(),
-            what_ifs=(),
             has_rough_peaks=host.rates.is_rough,
         )
 

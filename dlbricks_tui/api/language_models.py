@@ -16,9 +16,9 @@ from dlbricks_tui.api.language_answers import (
     KnownExecution,
     LanguageAnswer,
     LanguageChange,
+    LanguageFigures,
     LanguageOptions,
     LanguageWhatIf,
-    RestsOnPeaks,
     known_execution,
     language_runtimes,
     left_out,
@@ -28,7 +28,6 @@ from dlbricks_tui.errors import UserError
 from dlbricks_tui.estimate.comparison import Prices, cost_of, price_of, read_prices
 from dlbricks_tui.estimate.system_estimate import WIDEST_OF_THE_BEST, find_system
 from dlbricks_tui.host.fingerprint import fingerprint
-from dlbricks_tui.jobs.errors import JobError
 from dlbricks_tui.jobs.events import Event
 from dlbricks_tui.language.architecture import LanguageError, LanguagePhase, WeightPrecision
 from dlbricks_tui.language.composing import PhaseTimes, phase_times, timings
@@ -269,40 +268,12 @@ def left_out_of_library(options: LanguageOptions, data: DataFolder) -> Iterator[
     return left_out(library_models(), options, data)
 
 
-def measure(
-    models: Sequence[NamedModel],
-    options: LanguageOptions,
-    data: DataFolder,
-    take: Callable[[Event], None],
-    *,
-    end_to_end: bool = False,
-    probe: bool = False,
-) -> tuple[LanguageAnswer, ...]:
-    """Measure what the store lacks, pass on the messages of the process, and return the answers."""
+def measure(order: LanguageOrder, data: DataFolder, take: Callable[[Event], None]) -> None:
+    """Measure in a process of its own, and pass on its messages; raise JobError if it fails."""
     # Loaded here: stored answers need no process.
     from dlbricks_tui.jobs.process import JobProcess
 
-    order = language_order(models, options, data, end_to_end=end_to_end, probe=probe)
-    JobProcess.new(LANGUAGE, order, data, [it.name for it in models]).run(take)
-    return stored_answers(models, options, data)
-
-
-def measured_or_predicted(
-    models: Sequence[NamedModel],
-    options: LanguageOptions,
-    data: DataFolder,
-    take: Callable[[Event], None],
-    tell: Callable[[str], None],
-    *,
-    end_to_end: bool = False,
-    probe: bool = False,
-) -> tuple[LanguageAnswer, ...]:
-    """Return answers like `measure`; if the process fails, tell so, and return what the store knows and predicts."""
-    try:
-        return measure(models, options, data, take, end_to_end=end_to_end, probe=probe)
-    except (JobError, LanguageError) as error:
-        tell(str(error))
-        return stored_answers(models, options, data)
+    JobProcess.new(LANGUAGE, order, data, order.models).run(take)
 
 
 def language_order(
@@ -346,31 +317,15 @@ class TokenCost:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LanguageOnSystem(RestsOnPeaks):
+class LanguageOnSystem(LanguageFigures):
     """A language model on a system. Speeds are null if nothing is known of the system but its description."""
 
-    model: str
-    # The published name; that of the file for others.
-    title: str
-    # The file that tells its sizes; empty for a model of the library.
-    path: str
-    system: str
     system_name: str
     # True for the system that the command runs on.
     is_host: bool
-    runtime: str
-    precision: str
-    # How the engine keeps keys and values; null if that is not known.
-    cache: str | None
-    threads: int
-    prompt_tokens: int
-    generated_tokens: int
     # What the figures rest on: `bricks` of the model that were measured there, bricks of `other models`, the `peaks`
     # of the system with what other systems reach of theirs, or only its `description`.
     rests_on: str
-    # The share of the time that rests on measurements of this model's bricks there.
-    coverage: float
-    measured_when: str | None
     decode_tokens_per_second: float | None
     prefill_tokens_per_second: float | None
     first_token_ms: float | None
@@ -380,9 +335,6 @@ class LanguageOnSystem(RestsOnPeaks):
     first_token_interval_ms: Bounds | None
     # The other systems that have shown what the runtime reaches of their peaks.
     compared_with: tuple[str, ...]
-    memory_bytes: int
-    host_memory_bytes: int
-    fits: bool
     # Null without a price, or without a speed.
     cost: TokenCost | None
     # Of the systems whose interval is narrow enough.
@@ -391,11 +343,6 @@ class LanguageOnSystem(RestsOnPeaks):
     # Against the quickest; null for that itself, and where one of both has no speed.
     verdict: str | None = None
     reason: str = ""
-
-    @property
-    def is_predicted(self) -> bool:
-        """True if some of its figures rests on predictions."""
-        return self.coverage < 1.0
 
     @property
     def competes(self) -> bool:

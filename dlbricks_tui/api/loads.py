@@ -8,7 +8,8 @@ from functools import partial
 from pathlib import Path
 
 from dlbricks_tui.api.documents import taken
-from dlbricks_tui.api.language_answers import LanguageOptions, RestsOnPeaks, questions
+from dlbricks_tui.api.language_answers import LanguageExecution, LanguageOptions, questions
+from dlbricks_tui.api.language_models import measure as measure_language
 from dlbricks_tui.api.scenarios import ScenarioAnswer
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.host.fingerprint import fingerprint
@@ -18,7 +19,7 @@ from dlbricks_tui.language.architecture import LanguageError
 from dlbricks_tui.language.composing import StepTime, memory_need, steps_time
 from dlbricks_tui.language.end_to_end import driven_load
 from dlbricks_tui.language.opening import NamedModel
-from dlbricks_tui.language.orders import LANGUAGE, Drive, DrivenLoad, LanguageOrder, LanguageQuestion
+from dlbricks_tui.language.orders import Drive, DrivenLoad, LanguageOrder, LanguageQuestion
 from dlbricks_tui.language.predicting import BrickPredictor
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.runtime.variant import Precision, stated_precision, stated_threads
@@ -363,25 +364,14 @@ class BatchStep:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TokenLoadAnswer(RestsOnPeaks):
+class TokenLoadAnswer(LanguageExecution):
     """The users that a language model serves on a system within bounds of both delays."""
 
-    model: str
-    # The published name; that of the file for others.
-    title: str
-    system: str
-    runtime: str
-    precision: str
-    threads: int
-    # The memory of the host.
-    host_memory_bytes: int
     # What users ask for, their pauses, and both bounds.
     scenario: TokenScenario
     prefill_ms: float
     # Of a token each, by the number of answers in a batch.
     steps: tuple[BatchStep, ...]
-    # The share of the steps that rests on measurements; 0: all are predicted.
-    coverage: float
     # One answer after another, static and continuous batches.
     ways: tuple[ServedUsers, ...]
 
@@ -482,13 +472,9 @@ def measure_token_load(
     model: NamedModel, options: TokenLoadOptions, data: DataFolder, take: Callable[[Event], None]
 ) -> TokenLoadAnswer:
     """Measure the steps that the store lacks, drive the users of each way, and return the answer."""
-    # Loaded here: stored answers need no process.
-    from dlbricks_tui.jobs.process import JobProcess
-
-    bricks = LanguageOrder((_question(model, options, data),))
-    JobProcess.new(LANGUAGE, bricks, data, [model.name]).run(take)
+    measure_language(LanguageOrder((_question(model, options, data),)), data, take)
     # The most users follow from what was measured.
-    JobProcess.new(LANGUAGE, order_of_load(model, options, data), data, [model.name]).run(take)
+    measure_language(order_of_load(model, options, data), data, take)
     return token_load(model, options, data)
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from dlbricks_tui.api.documents import attributes_of
+from dlbricks_tui.api.session import SILENT, Remarks
 from dlbricks_tui.bricks.cutting import Cut, LayerOrder
 from dlbricks_tui.bricks.decomposition import (
     Corpus,
@@ -76,10 +77,6 @@ class CutOptions(InputOptions):
     def cutting(self) -> Cutting:
         """Granularity, cut and order."""
         return Cutting(self.granularity, self.cut, self.order)
-
-
-# Called for each model whose input shapes or values are those given in an earlier session.
-InputsUsed = Callable[[ModelSource, Mapping[str, Numbers]], None]
 
 
 class _UsersLibrary(Library):
@@ -155,14 +152,6 @@ def parsed_inputs(shapes: Iterable[str], values: Iterable[str]) -> dict[str, Any
     return {"inputs": dict(map(parse_input, shapes)), "values": dict(map(parse_value_option, values))}
 
 
-def inputs_used_line(source: ModelSource, given: Mapping[str, Numbers]) -> str:
-    """Return that a model is loaded with inputs that were given before, and which."""
-    # Loaded here: few models have such inputs.
-    from dlbricks_tui.wording.events import inputs_given_before
-
-    return inputs_given_before(source.name, spelled(given))
-
-
 @contextmanager
 def open_store(data: DataFolder, tell: Callable[[str], None]) -> Iterator[ResultsDatabase]:
     """Open the store, and tell of its damage at the end."""
@@ -206,24 +195,23 @@ def files_for(sources: Sequence[ModelSource], runtime: Runtime) -> tuple[ModelSo
 class ModelLoaders(ExitStack):
     """Loaders of models, one for each runtime that reads them; each is opened at its first use."""
 
-    def __init__(
-        self,
-        data: DataFolder,
-        inputs_used: InputsUsed,
-        *runtimes: Runtime,
-        most_bytes: int | None = None,
-        tell: Callable[[str], None] | None = None,
-    ) -> None:
+    def __init__(self, data: DataFolder, remarks: Remarks, *runtimes: Runtime, most_bytes: int | None = None) -> None:
         """The runtimes read the models of their formats if no other one is named.
 
-        `most_bytes` is the memory for the tensors of a model at a given batch size. `tell` takes a line about a model
-        that takes long.
+        `most_bytes` is the memory for the tensors of a model at a given batch size.
         """
+
+        def tell_inputs(source: ModelSource, given: Mapping[str, Numbers]) -> None:
+            # Loaded here: few models have such inputs.
+            from dlbricks_tui.wording.events import inputs_given_before
+
+            remarks.inputs_used(inputs_given_before(source.name, spelled(given)))
+
         super().__init__()
         named = {it.traits.format: it for it in runtimes}
         self.usual: Mapping[Format, Runtime] = {**Registry(data.path).one_of_each_format(), **named}
-        memory, log = ShapeMemory(data.path, inputs_used), data.log / "framework.log"
-        self._how = data.cache, log, memory, most_bytes, tell
+        memory, log = ShapeMemory(data.path, tell_inputs), data.log / "framework.log"
+        self._how = data.cache, log, memory, most_bytes, remarks.tell
         self._loaders: dict[Runtime | None, Loader] = {}
 
     def loader(self, runtime: Runtime | None = None) -> Loader:
@@ -247,15 +235,14 @@ def loader_from_cache(data: DataFolder) -> Loader:
 def load_all(
     sources: Sequence[ModelSource],
     load: Callable[[ModelSource], LayerGraph],
-    word_error: Callable[[UserError], str] = str,
-    tell: Callable[[str], None] = lambda _: None,
+    remarks: Remarks = SILENT,
 ) -> list[tuple[ModelSource, LayerGraph]]:
     """Return several models with their layer graphs, which have the names of the models.
 
     Tell of those that cannot be loaded; raise the first refusal where none can.
     """
     models: list[tuple[ModelSource, LayerGraph]] = []
-    left_out = UnloadedModels(word_error)
+    left_out = UnloadedModels(remarks.word_error)
     # Some models of Table 1 are the same network, in one file.
     known: dict[object, LayerGraph] = {}
     for source in sources:
@@ -267,7 +254,7 @@ def load_all(
         else:
             known[network] = graph
             models.append((source, graph.named(source.name)))
-    left_out.conclude(models, tell)
+    left_out.conclude(models, remarks.tell)
     return models
 
 
@@ -305,18 +292,13 @@ def cut_all(
     level: Level,
     cutting: Cutting,
     inputs: Mapping[str, Any],
-    tell: Callable[[str], None],
+    remarks: Remarks,
 ) -> list[ModelCut]:
     """Return models cut into layer sequences; `inputs` are the fields of InputOptions.
 
     Models that cannot be loaded are left out, with a remark; where none can, the first refusal is raised.
     """
-    loaded = load_all(
-        sources,
-        lambda it: loader.load(it, level, inputs["inputs"], inputs["values"]),
-        lambda error: error.in_command,
-        tell,
-    )
+    loaded = load_all(sources, lambda it: loader.load(it, level, inputs["inputs"], inputs["values"]), remarks)
     return [ModelCut(source, decompose(graph, cutting, loader.cache)) for source, graph in loaded]
 
 

@@ -142,7 +142,7 @@ def load(
     session = _session_at(data)
     if batch is not None:
         BATCH.require(batch, ModelError)
-    with ModelLoaders(session.data, session.remarks.inputs_used, most_bytes=fingerprint().memory_bytes) as loaders:
+    with ModelLoaders(session.data, session.remarks, most_bytes=fingerprint().memory_bytes) as loaders:
         return loaders.loader().load(session.source(model), level, inputs, values, batch)
 
 
@@ -181,10 +181,10 @@ def language(
     named = [open_language_model(it) for it in names_of(models)]
     for it in named:
         options.require_context(it.name, it.architecture.positions)
-    if not measure:
-        return language_models.stored_answers(named, options, session.data)
-    take = _telling(progress, language_line)
-    return language_models.measure(named, options, session.data, take, end_to_end=end_to_end)
+    if measure:
+        order = language_models.language_order(named, options, session.data, end_to_end=end_to_end)
+        language_models.measure(order, session.data, _telling(progress, language_line))
+    return language_models.stored_answers(named, options, session.data)
 
 
 def scenario(

@@ -292,7 +292,7 @@ def find_contents(
 def open_loaders(data: DataFolder, remarks: Remarks) -> Iterator[LoaderOf]:
     """Open a loader for each runtime; one that is not of this host gets one of its framework and variant."""
     runtimes = Registry(data.path).known()
-    with ModelLoaders(data, remarks.inputs_used, tell=remarks.tell) as loaders:
+    with ModelLoaders(data, remarks) as loaders:
         yield lambda identity: loaders.loader(_graphs_of(identity, runtimes))
 
 

@@ -147,7 +147,7 @@ class MeasuredRuntimes:
 
     def usual(self, source: ModelSource, usual_runtime: str | None) -> RuntimeVariants:
         """Return the runtime of this host that a run of a model would take."""
-        usual = usual_runtimes(self._data, usual_runtime)
+        usual = usual_runtimes(self._data, usual_runtime, AskedVariant())
         found = usual.get(source.format) or Registry(self._data.path).runtime_for(source.formats)
         return self._grouped([found.identity])[0]
 
@@ -273,14 +273,9 @@ class EstimateOptions(RuntimeOptions, SelectionOptions):
         return self.runtime is not None or self.threads is not None or self.exclude_runtimes
 
     @property
-    def limit_kernels(self) -> bool:
-        """True if these options say which kernels count."""
-        return any(getattr(self, it.field) is not None for it in KERNELS)
-
-    @property
     def exclude_runtimes(self) -> bool:
         """True if not every runtime can have the precision and the kernels of these options."""
-        return self.precision is not None or self.limit_kernels
+        return self.precision is not None or any(limit is not None for limit in fields_of(self, KERNELS).values())
 
     def kernels_of(self, identity: str) -> Kernels:
         """Return the limits on kernels of these options; what they leave open is as in the identity of a runtime."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import cached_property, wraps
 from importlib import import_module
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from dlbricks_tui.config.config import Config
     from dlbricks_tui.estimate.ranking import Ranking
     from dlbricks_tui.estimate.score import Score
-    from dlbricks_tui.models.graph import Numbers
     from dlbricks_tui.models.library import Library, ModelSource
     from dlbricks_tui.models.loading import Loader
     from dlbricks_tui.runs.request import RunRequest
@@ -54,24 +53,18 @@ _LARGE_BYTES = 128 * 1024
 class Remarks(NamedTuple):
     """Functions that take what a person should know beside the answers."""
 
-    # Takes a line of text.
+    # Takes a line of text, such as that a model takes long.
     tell: Callable[[str], None]
     # Words an error, with what to do about it.
     word_error: Callable[[UserError], str]
-    # Called for each model whose input shapes or values are those given in an earlier session.
-    inputs_used: Callable[[ModelSource, Mapping[str, Numbers]], None]
+    # Takes a line about a model whose input shapes or values are those given in an earlier session.
+    inputs_used: Callable[[str], None]
     # Takes a line about a run before it begins.
     warn: Callable[[str], None] = lambda _: None
 
 
-def _log_inputs_used(source: ModelSource, given: Mapping[str, Numbers]) -> None:
-    from dlbricks_tui.api.opening import inputs_used_line
-
-    _LOG.info(inputs_used_line(source, given))
-
-
-SILENT = Remarks(lambda _: None, str, lambda *_: None)
-LOGGED = Remarks(_LOG.info, str, _log_inputs_used, _LOG.warning)
+SILENT = Remarks(lambda _: None, str, lambda _: None)
+LOGGED = Remarks(_LOG.info, str, _LOG.info, _LOG.warning)
 
 
 def names_of(models: Model | Sequence[Model]) -> list[str]:
@@ -148,7 +141,7 @@ class Session:
         from dlbricks_tui.api.opening import ModelLoaders
 
         runtimes = [] if runtime is None else [runtime]
-        with ModelLoaders(self.data, self.remarks.inputs_used, *runtimes, tell=self.remarks.tell) as loaders:
+        with ModelLoaders(self.data, self.remarks, *runtimes) as loaders:
             yield loaders.loader()
 
     def ranking(self, model: Model, options: CompareOptions) -> Ranking:

@@ -11,7 +11,8 @@ from typing import Any, NamedTuple
 
 from dlbricks_tui.api.measuring import MeasureOptions, request_of
 from dlbricks_tui.api.open_models import Choices, ModelSpec
-from dlbricks_tui.api.opening import InputOptions, library
+from dlbricks_tui.api.opening import InputOptions, ModelLoaders, library
+from dlbricks_tui.api.session import SILENT
 from dlbricks_tui.bricks.decomposition import decompose
 from dlbricks_tui.errors import UserError
 from dlbricks_tui.folders import DataFolder
@@ -26,10 +27,8 @@ from dlbricks_tui.measure.method import Method
 from dlbricks_tui.models.errors import ModelError
 from dlbricks_tui.models.frameworks import WorkerFramework
 from dlbricks_tui.models.graph import Level, Shape
-from dlbricks_tui.models.input_shapes import ShapeMemory
 from dlbricks_tui.models.kinds import Kind
 from dlbricks_tui.models.library import Library, ModelSource
-from dlbricks_tui.models.loading import Loader
 from dlbricks_tui.runs.request import RunRequest, RuntimeChoice, SuiteChoice
 from dlbricks_tui.runtime.errors import WorkerLostError
 from dlbricks_tui.runtime.registry import Registry
@@ -227,7 +226,7 @@ class _Export:
         self._opened = opened
         self._memory = fingerprint().memory_bytes
         self._drafts = Path(opened.enter_context(TemporaryDirectory(prefix="dlbricks-suite-")))
-        self._loaders: dict[Runtime, Loader] = {}
+        self._loaders = opened.enter_context(ModelLoaders(data, SILENT, most_bytes=self._memory))
         self._runtimes = _runtimes(options, sources, Registry(data.path))
         formats = {runtime.traits.format for runtime in self._runtimes}
         self._sources = [_readable(source, formats) for source in sources]
@@ -302,7 +301,7 @@ class _Export:
         level, values = self._options.level, self._options.values
         found: list[SuiteModel] = []
         for runtime in (it for it in self._runtimes if it.traits.format is source.format):
-            loader = self._loader(runtime if precision is None else runtime.with_precision(precision))
+            loader = self._loaders.loader(runtime if precision is None else runtime.with_precision(precision))
             for batch in self._options.batch or (None,):
                 graph = loader.load(source, level, shapes, values, batch).named(source.name)
                 is_symbol = source.format is Format.MXNET
@@ -313,22 +312,13 @@ class _Export:
 
     def _packing(self, runtime: Runtime) -> Packing:
         if runtime.traits.format is Format.MXNET:
-            return Packing(MXNetReader(self._framework(runtime), self._options.level, self._memory).read)
+            framework = self._opened.enter_context(WorkerFramework(runtime, self._data.log / "framework.log"))
+            return Packing(MXNetReader(framework, self._options.level, self._memory).read)
         # Excerpts of quantised models are quantised in their files.
         plain = runtime.with_precision(Precision.F32) if (runtime.settings.precision is Precision.INT8) else runtime
         drafts = self._drafts / runtime.framework
         drafts.mkdir()
-        return Packing(OnnxReader(self._loader(plain), self._options.level, drafts, self._memory).read)
-
-    def _loader(self, runtime: Runtime) -> Loader:
-        if runtime not in self._loaders:
-            framework = self._framework(runtime)
-            memory = ShapeMemory(self._data.path)
-            self._loaders[runtime] = Loader(self._data.cache, framework, framework, memory, self._memory)
-        return self._loaders[runtime]
-
-    def _framework(self, runtime: Runtime) -> WorkerFramework:
-        return self._opened.enter_context(WorkerFramework(runtime, self._data.log / "framework.log"))
+        return Packing(OnnxReader(self._loaders.loader(plain), self._options.level, drafts, self._memory).read)
 
 
 def _runtimes(options: SuiteOptions, sources: Sequence[ModelSource], registry: Registry) -> tuple[Runtime, ...]:

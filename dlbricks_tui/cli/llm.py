@@ -11,6 +11,7 @@ from dlbricks_tui.cli.jobs import detach
 from dlbricks_tui.cli.options import values_of
 from dlbricks_tui.cli.output import narrate, show_parts, write_json
 from dlbricks_tui.cli.parser import Arguments, Parser, Status, Typed, UsageError
+from dlbricks_tui.errors import UserError
 from dlbricks_tui.settings.language import AT_LEAST, BEST_FOR, CACHE, FLASH_ATTENTION, GENERATE, PROMPT, WEIGHTS
 from dlbricks_tui.settings.setting import name, several
 from dlbricks_tui.settings.variant import RUNTIME, THREADS
@@ -19,6 +20,8 @@ from dlbricks_tui.wording.numbers import counted, duration
 if TYPE_CHECKING:
     from dlbricks_tui.api.language_answers import LanguageAnswer, LanguageOptions
     from dlbricks_tui.documents.parts import Part
+    from dlbricks_tui.language.opening import NamedModel
+    from dlbricks_tui.language.orders import LanguageOrder
 
 # Pictures are no wider.
 _WIDEST = 100
@@ -140,12 +143,16 @@ def _options(args: Arguments) -> LanguageOptions:
 
 
 def _detach(args: Arguments, options: LanguageOptions) -> int:
-    from dlbricks_tui.api import language_models as language
     from dlbricks_tui.api.language_answers import opened_models
 
     models = opened_models(args.models, options, narrate)
-    order = language.language_order(models, options, args.session.data, end_to_end=args.end_to_end, probe=args.probe)
-    return detach("language model", order, [it.name for it in models], args)
+    return detach("language model", _order(args, models, options), [it.name for it in models], args)
+
+
+def _order(args: Arguments, models: Sequence[NamedModel], options: LanguageOptions) -> LanguageOrder:
+    from dlbricks_tui.api.language_models import language_order
+
+    return language_order(models, options, args.session.data, end_to_end=args.end_to_end, probe=args.probe)
 
 
 def _answers(args: Arguments, options: LanguageOptions) -> tuple[Sequence[LanguageAnswer], int]:
@@ -171,11 +178,12 @@ def _answers(args: Arguments, options: LanguageOptions) -> tuple[Sequence[Langua
         takes = f"{len(lacking)} to measure, about {duration(language.seconds_to_measure(before))}"
         narrate(f"{counted(len(before), 'execution')}: {takes if lacking else 'all are measured'}")
     narration = JobNarration(words_of("language model", None), quiet=args.quiet)
-    ended_early: list[str] = []
-    with signals_interrupt():
-        how = {"end_to_end": args.end_to_end, "probe": args.probe}
-        found = language.measured_or_predicted(
-            models, options, args.session.data, narration.take, ended_early.append, **how
-        )
-    narrate(*ended_early)
-    return found, len(failures) + len(ended_early) + narration.failed
+    failed = len(failures)
+    order = _order(args, models, options)
+    try:
+        with signals_interrupt():
+            language.measure(order, args.session.data, narration.take)
+    except UserError as error:
+        narrate(str(error))
+        failed += 1
+    return language.stored_answers(models, options, args.session.data), failed + narration.failed

@@ -9,7 +9,7 @@ import shlex
 import signal
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from importlib import import_module
 from pathlib import Path
@@ -31,7 +31,6 @@ from dlbricks_tui.folders import DATA_FOLDER_VARIABLE, DataFolder, NoHomeFolderE
 if TYPE_CHECKING:
     from dlbricks_tui.api.demonstration import Demonstration
     from dlbricks_tui.config.config import Config, Sources
-    from dlbricks_tui.models.graph import Numbers
     from dlbricks_tui.models.library import ModelSource
 
 
@@ -221,11 +220,9 @@ def _run(handler: Handler, args: Arguments) -> int:
         return Status.DONE_WITH_FAILURES
 
 
-def _narrate_inputs(source: ModelSource, given: Mapping[str, Numbers]) -> None:
+def _narrate_inputs(line: str) -> None:
     """Narrate that a model has inputs as given before."""
-    from dlbricks_tui.api.opening import inputs_used_line
-
-    narrate_once(f"{inputs_used_line(source, given)}; --input or --value gives others")
+    narrate_once(f"{line}; --input or --value gives others")
 
 
 def _take_config(args: Arguments) -> None:

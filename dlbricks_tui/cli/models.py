@@ -156,7 +156,7 @@ def show_corpus(args: Arguments) -> int:
     runtime, how = runtime_named(args.runtime, args.session.data), cutting_of(args)
     sources = files_named(args.models, runtime, args.session.data, is_usual=is_usual_runtime(args))
     with args.session.open_loader(runtime) as loader:
-        models = cut_all(loader, sources, args.level, how, inputs_of(args), narrate)
+        models = cut_all(loader, sources, args.level, how, inputs_of(args), args.session.remarks)
     corpus, speedup = corpus_of(models), speedup_here(models, args.session.data, args.runtime, args.config.threads)
     if args.json:
         write_json(corpus_document(models, corpus, speedup))

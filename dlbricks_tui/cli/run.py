@@ -82,6 +82,7 @@ def run_models(args: Arguments) -> int:
     given = values_of(args, (*CUTTING, LEVEL, *EXECUTION, END_TO_END, METHOD, TARGET))
     options = replace(measure_options_of(args), **given, **inputs_of(args))
     request = run_request(options, args.session.sources(args.models), args.session.data)
+    request = replace(request, measured_only=not args.config.predicts)
     return carry_out(args.session.new_run(request), args)
 
 

@@ -313,8 +313,13 @@ class LlamaHost:
             half = _DEVIATIONS * math.hypot(OTHER_HOST, spread)
         else:
             log_ratio, half = 0.0, _DEVIATIONS * (_FOREIGN if self.rates.is_measured else _UNKNOWN_HOST)
-        scale = math.exp(log_ratio)
-        return StepTime(scale * ms, half * scale * ms, {it: scale * of for it, of in parts.items()}, 0.0, "")
+        scale = least = math.exp(log_ratio)
+        if nearest is None and self.rates.is_measured:
+            # What was measured may have lain in a large cache, which this model may not fit into.
+            least = bytes_read(asked, _step_of(test)) / self.rates.bytes_per_ms / ms
+        bounded = max(scale, least)
+        half_ms = (half * scale + bounded - scale) * ms
+        return StepTime(bounded * ms, half_ms, {it: bounded * of for it, of in parts.items()}, 0.0, "")
 
     def _nearest(self, asked: LanguageQuestion, test: LlamaTest) -> tuple[float, float] | None:
         """Return the logarithm of measured to predicted of the nearest test of a kind, and its half interval."""
@@ -364,11 +369,14 @@ def usual_time(
     rates: HostRates, model: Architecture, precision: WeightPrecision, test: LlamaTest, bits: int
 ) -> tuple[float, Mapping[ModelPart, float]]:
     """Return what a step of a test takes on a usual host with these rates, in milliseconds, and its parts."""
-    step = Step.prefill(test.prompt) if test.prompt else Step.decode(test.depth + test.generate // 2)
     parts: defaultdict[ModelPart, float] = defaultdict(float)
-    for it in works(model, precision, step, bits):
+    for it in works(model, precision, _step_of(test), bits):
         parts[it.part] += it.times * usual_ms(it.work, rates)
     return sum(parts.values()), parts
+
+
+def _step_of(test: LlamaTest) -> Step:
+    return Step.prefill(test.prompt) if test.prompt else Step.decode(test.depth + test.generate // 2)
 
 
 def cache_bits(asked: LanguageQuestion) -> int:

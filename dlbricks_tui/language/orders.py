@@ -162,6 +162,11 @@ class LanguageOrder:
     steps: tuple[Step, ...] = ()
     drives: tuple[Drive, ...] = ()
 
+    @property
+    def models(self) -> tuple[str, ...]:
+        """The names of the models, each once."""
+        return tuple(dict.fromkeys(it.model.name for it in self.questions))
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MeasuredEngine:

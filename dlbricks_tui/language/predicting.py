@@ -34,7 +34,7 @@ from dlbricks_tui.language.decoder import ATTENTION, TABLES, Decoder, Extent, St
 from dlbricks_tui.language.orders import LanguageQuestion
 from dlbricks_tui.models.graph import Layer, LayerGraph, Params, Shape, TensorType
 from dlbricks_tui.recorded_host import processors_here
-from dlbricks_tui.runtime.variant import Precision, stated_precision, stated_threads
+from dlbricks_tui.runtime.variant import Precision, stated_cache, stated_precision, stated_threads
 from dlbricks_tui.store.records import BrickForm, Peaks
 from dlbricks_tui.store.selections import combinations, equal
 
@@ -331,9 +331,10 @@ class BrickPredictor:
     def of_host(cls, store: ResultsDatabase, system: str, runtime: str, threads: int) -> BrickPredictor:
         """Return what the store knows of a runtime variant on this host; without peaks, they are measured quickly."""
         threads = threads or processors_here().to_use
-        has_peaks = any((it.system, it.threads) == (system, threads) for it in store.peaks())
-        rates = HostRates.stored(store, system, threads) if has_peaks else _quick_rates(system, threads)
-        return cls._stored(store, system, runtime, rates or HostRates.guessed(threads))
+        rates = HostRates.stored(store, system, threads)
+        if rates is None or not rates.is_measured:
+            rates = _quick_rates(system, threads)
+        return cls._stored(store, system, runtime, rates)
 
     def without(
         self, keys: Collection[str], others: Sequence[BrickPredictor] = (), cache_share: float = 1.0
@@ -375,6 +376,20 @@ class BrickPredictor:
         return self._predicted(work_of(layer))
 
     def _prediction(self, work: BrickWork) -> BrickTime:
+        found, least_ms = self._by_peers(work), self._least_ms(work)
+        if found.ms >= least_ms:
+            return found
+        # Large caches hold bricks of small models between two runs. As they may hold this one, too, or not, its
+        # interval reaches down to what the measured ones tell.
+        return replace(found, ms=least_ms, shared_half_ms=found.shared_half_ms + least_ms - found.ms)
+
+    def _least_ms(self, work: BrickWork) -> float:
+        """Return how long the measured bandwidth of the memory takes for what is read; 0 if it is not known."""
+        cache = stated_cache(self._runtime)
+        read = self._weight_share * work.weight_bytes + work.cache_bytes * (32 if cache is None else cache.bits) / 32
+        return read / self.rates.bytes_per_ms if self.rates.is_measured else 0.0
+
+    def _by_peers(self, work: BrickWork) -> BrickTime:
         usual, deviation = self._usual(work)
         peers, foreign = self._peers_of(work)
         runtime = self._runtime.partition(" ")[0]

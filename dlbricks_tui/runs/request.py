@@ -95,6 +95,8 @@ class RunRequest(RunLimits):
     only: tuple[str, ...] = ()
     # False: only whole models are timed.
     bricks: bool = True
+    # True: estimates predict no missing brick.
+    measured_only: bool = False
     # The evaluation that asked for the run, and its requirements that this system does not meet.
     evaluation: str = ""
     unmet: tuple[str, ...] = ()

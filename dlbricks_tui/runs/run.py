@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from dlbricks_tui.bricks.decomposition import Decomposition, decompose
 from dlbricks_tui.errors import UserError
+from dlbricks_tui.estimate.estimate import Options
 from dlbricks_tui.estimate.inquiry import Inquiry, Predictors
 from dlbricks_tui.estimate.system_estimate import SystemEstimate
 from dlbricks_tui.folders import SAMPLE_MODELS, DataFolder
@@ -221,7 +222,7 @@ def _estimates(models: Sequence[CutModel], request: RunRequest, store: ResultsDa
         decomposition = model.decomposition
         if decomposition.cutting != request.cutting:
             decomposition = decompose(decomposition.graph, request.cutting, Cache(data.cache))
-        inquiry = Inquiry(store, decomposition, None, predictors)
+        inquiry = Inquiry(store, decomposition, Options(measured_only=request.measured_only), predictors)
         estimate = inquiry.on(system, runtime) or inquiry.empty(system, runtime)
         found.append(EstimatedModel(decomposition, estimate))
     return tuple(found)

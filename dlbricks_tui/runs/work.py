@@ -213,7 +213,8 @@ def measure(session: RunSession, models: Sequence[CutModel], jobs: Sequence[Job]
     session = replace(session, take_versions=take_versions)
     # The networks of a suite are not models of a user.
     told = () if request.suite is not None else models
-    estimates = LiveEstimates(told, store, session.conditions, Predictors(store, session.place.data.cache))
+    predictors = None if request.measured_only else Predictors(store, session.place.data.cache)
+    estimates = LiveEstimates(told, store, session.conditions, predictors)
     recorder = Recorder(session.folder.run, session.conditions)
     results = RunResults(store, recorder, estimates, session.tell, session.control.save_counts)
     state = State.INTERRUPTED

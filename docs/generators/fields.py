@@ -12,6 +12,8 @@ from typing import Any
 from docs.generators.common_fields import COMMON
 from docs.generators.markdown import plain, table
 
+_PLAIN = (bool, int, float, str, type(None))
+
 
 @dataclass(frozen=True)
 class FieldText:
@@ -35,19 +37,24 @@ def fields_of(kind: type) -> list[FieldText]:
     for base in reversed(kind.__mro__):
         if dataclasses.is_dataclass(base):
             texts |= _declared(base)
-    return [replace(texts[it.name], default=_default(it)) for it in dataclasses.fields(kind) if it.init]
+    # The source may name a number or a text that a reader wants to see.
+    plain_values = {it.name: repr(it.default) for it in dataclasses.fields(kind) if type(it.default) in _PLAIN}
+    return [
+        replace(texts[it.name], default=plain_values.get(it.name, texts[it.name].default))
+        for it in dataclasses.fields(kind)
+        if it.init
+    ]
 
 
-def _default(field: "dataclasses.Field[Any]") -> str:
-    if field.default_factory is not dataclasses.MISSING:
-        return f"{getattr(field.default_factory, '__name__', 'made anew')}()"
-    if field.default is dataclasses.MISSING:
-        return ""
-    return (
-        f"{type(field.default).__name__}.{field.default.name}"
-        if isinstance(field.default, Enum)
-        else repr(field.default)
-    )
+def _default(written: ast.expr | None) -> str:
+    """Return a default as the source spells it; a new object for each instance as a call without arguments."""
+    if isinstance(written, ast.Call) and ast.unparse(written.func) == "field":
+        given = {it.arg: it.value for it in written.keywords}
+        factory = given.get("default_factory")
+        if factory is not None:
+            return f"{ast.unparse(factory)}()"
+        written = given.get("default")
+    return "" if written is None else ast.unparse(written)
 
 
 def values_of(kind: type[Enum]) -> list[tuple[str, str]]:
@@ -72,7 +79,7 @@ def _declared(kind: type) -> dict[str, FieldText]:
         statement.target.id: FieldText(
             statement.target.id,
             ast.unparse(statement.annotation).strip("'\""),
-            "",
+            _default(statement.value),
             _comment_above(lines, statement.lineno) or _said_by(kind, statement.target.id),
         )
         for statement in tree.body

@@ -10,25 +10,22 @@ import pytest
 from dlbricks_tui.api import language_models
 from dlbricks_tui.api.language_answers import LanguageOptions, LanguageWhatIf, known_execution
 from dlbricks_tui.api.language_models import changes_from_best, named_variants, variants_of, what_ifs_of
-from dlbricks_tui.bricks.identity import brick_of
 from dlbricks_tui.errors import UserError
 from dlbricks_tui.folders import DataFolder
-from dlbricks_tui.host.peaks import MEMORY
 from dlbricks_tui.language.architecture import LanguagePhase, WeightPrecision
-from dlbricks_tui.language.composing import PROTOCOL, BrickTime, PhaseTimes, StepTime
+from dlbricks_tui.language.composing import BrickTime, PhaseTimes, StepTime
 from dlbricks_tui.language.opening import NamedModel
 from dlbricks_tui.language.orders import LanguageQuestion
-from dlbricks_tui.language.predicting import BrickPredictor, BrickWork, HostRates, usual_ms, work_of
-from dlbricks_tui.models.graph import Level
+from dlbricks_tui.language.predicting import BrickPredictor, BrickWork, HostRates, usual_ms
 from dlbricks_tui.recorded_host import Processors
 from dlbricks_tui.runtime.runtime import Runtime, Settings
 from dlbricks_tui.runtime.variant import CachePrecision, Precision
 from dlbricks_tui.store.change import Verdict
 from dlbricks_tui.store.database import ResultsDatabase
-from dlbricks_tui.store.records import BrickForm, Peaks
 from dlbricks_tui.wording.answers import what_if_words
+from tests.language.stored import RATES, bricks_of, peaks_of
 from tests.language.test_decoder import library
-from tests.store.samples import measurement, system
+from tests.store.samples import system
 
 WHEN = "2026-11-28T20:46:00+00:00"
 SYSTEM = system()
@@ -136,23 +133,13 @@ class Store:
 
     def __init__(self, folder: Path) -> None:
         self.database = ResultsDatabase(folder)
-        for threads in (1, 2):
-            arithmetic, bandwidth = (("any", 60.0 * threads),), ((MEMORY, 15.0 * threads),)
-            self.database.add(
-                Peaks(when=WHEN, system=SYSTEM.id, threads=threads, arithmetic=arithmetic, bandwidth=bandwidth)
-            )
+        self.database.add(*(peaks_of(SYSTEM.id, it, it) for it in (1, 2)))
 
     def measure(self, asked: LanguageQuestion, factor: Callable[[BrickWork], float] = lambda _: 1.0) -> None:
-        rates = HostRates(15e6 * asked.threads, 60e6 * asked.threads)
-        for graph in (asked.decoder(it).graph for it in asked.steps):
-            for layer in graph.layers:
-                found, work = brick_of(graph, (layer.index,)), work_of(layer)
-                ms = factor(work) * usual_ms(work, rates)
-                own: dict[str, Any] = {"system": SYSTEM.id, "runtime": asked.runtime.identity, "protocol": PROTOCOL}
-                self.database.add(
-                    BrickForm(key=found.key, canonical=found.canonical),
-                    replace(measurement(ms), brick=found.key, context="", level=Level.FUSED, run="run", **own),
-                )
+        rates = HostRates(asked.threads * RATES.bytes_per_ms, asked.threads * RATES.operations_per_ms)
+        decoders, runtime = map(asked.decoder, asked.steps), asked.runtime.identity
+        own = {"system": SYSTEM.id, "runtime": runtime}
+        self.database.add(*bricks_of(decoders, lambda work: factor(work) * usual_ms(work, rates), **own))
 
     def what_ifs(self) -> dict[str, LanguageWhatIf]:
         identity = ONNX_RUNTIME.identity

@@ -10,41 +10,26 @@ import pytest
 from dlbricks_tui.api.documents import document
 from dlbricks_tui.api.language_answers import LanguageOptions
 from dlbricks_tui.api.language_models import LanguageOnSystem, language_on_systems, ranked
-from dlbricks_tui.bricks.identity import brick_of
 from dlbricks_tui.cli.main import main
 from dlbricks_tui.documents.systems import language_systems_answer, language_systems_parts
 from dlbricks_tui.errors import UserError
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.host.fingerprint import fingerprint
-from dlbricks_tui.host.peaks import MEMORY
 from dlbricks_tui.language import predicting
 from dlbricks_tui.language.architecture import WeightPrecision
-from dlbricks_tui.language.composing import PROTOCOL
 from dlbricks_tui.language.opening import NamedModel, open_language_model
 from dlbricks_tui.language.orders import LanguageQuestion
-from dlbricks_tui.language.predicting import HostRates, usual_ms, work_of
-from dlbricks_tui.models.graph import Level
+from dlbricks_tui.language.predicting import usual_ms
 from dlbricks_tui.runtime.registry import Registry
 from dlbricks_tui.store.database import ResultsDatabase
-from dlbricks_tui.store.records import BrickForm, Peaks, Record, Statistics
+from dlbricks_tui.store.records import Record
 from tests.documents.test_language import text_of
-from tests.store.samples import measurement, system
+from tests.language.stored import RATES, bricks_of, peaks_of
+from tests.store.samples import system
 
 MODEL, OTHER = "llama-3.2-1b", "qwen2.5-0.5b"
-# Of the peaks below.
-RATES = HostRates(15e6, 60e6)
 OPTIONS = LanguageOptions(prompt=64, generate=16)
 THREADS = 4
-
-
-def peaks_of(name: str, times: float = 1.0) -> Peaks:
-    return Peaks(
-        when="2026-11-29T08:00:00+00:00",
-        system=name,
-        threads=THREADS,
-        arithmetic=(("avx2", 60.0 * times),),
-        bandwidth=((MEMORY, 15.0 * times),),
-    )
 
 
 def bricks(data: DataFolder, name: str, model: str, times: float, python: str = "3.12") -> list[Record]:
@@ -52,27 +37,13 @@ def bricks(data: DataFolder, name: str, model: str, times: float, python: str = 
     runtime = replace(Registry(data.path).find("onnxruntime"), python_version=python).with_threads(THREADS)
     sizes, precision = open_language_model(model), WeightPrecision.INT4
     asked = LanguageQuestion(sizes, runtime, precision, OPTIONS.prompt, OPTIONS.generate)
-    found: list[Record] = []
-    for step in asked.steps:
-        graph = asked.decoder(step).graph
-        for layer in graph.layers:
-            brick, ms = brick_of(graph, (layer.index,)), times * usual_ms(work_of(layer), RATES)
-            way: dict[str, Any] = {"system": name, "runtime": runtime.identity, "protocol": PROTOCOL, "run": "run"}
-            # Exactly this latency, and 2 % to either side.
-            exact = replace(measurement(ms).statistics, trimmed_mean_ms=ms, low_ms=0.98 * ms, high_ms=1.02 * ms)
-            result = measurement(ms, brick=brick.key, context="", level=Level.FUSED, **way)
-            found += [BrickForm(key=brick.key, canonical=brick.canonical), with_statistics(result, exact)]
-    return found
-
-
-def with_statistics(result: Any, statistics: Statistics) -> Record:
-    changed: Record = replace(result, statistics=statistics)
-    return changed
+    decoders = map(asked.decoder, asked.steps)
+    return bricks_of(decoders, lambda work: times * usual_ms(work, RATES), system=name, runtime=runtime.identity)
 
 
 @pytest.fixture
 def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> DataFolder:
-    monkeypatch.setattr(predicting, "quick_peaks", lambda system, threads: peaks_of(system))
+    monkeypatch.setattr(predicting, "quick_peaks", peaks_of)
     predicting._quick_rates.cache_clear()
     return stored_systems(tmp_path)
 
@@ -83,7 +54,7 @@ def stored_systems(path: Path) -> DataFolder:
     names = ("fast", "peaked", "silent")
     described = [system(it, memory_bytes=(64 << 30) if it != "silent" else 1 << 28) for it in names]
     with ResultsDatabase(data.store) as store:
-        store.add(*described, peaks_of("fast"), peaks_of("peaked"), *bricks(data, "fast", MODEL, 2.0))
+        store.add(*described, peaks_of("fast", THREADS), peaks_of("peaked", THREADS), *bricks(data, "fast", MODEL, 2.0))
     (data.path / "prices.toml").write_text('[dollars_per_hour]\nfast = 0.36\n"peaked" = 0.18\n', encoding="utf-8")
     return data
 
@@ -125,7 +96,7 @@ def test_what_one_system_reaches_of_its_peaks_predicts_another(data: DataFolder)
     assert peaked.prefill_tokens_per_second == pytest.approx(fast.prefill_tokens_per_second, rel=1e-3)
     assert width(peaked) > 5 * width(fast)
     with ResultsDatabase(data.store) as store:
-        store.add(peaks_of("twice", 2.0), system("twice"))
+        store.add(peaks_of("twice", THREADS, 2.0), system("twice"))
     twice = asked(data, "twice")["twice"]
     assert twice.decode_tokens_per_second == pytest.approx(2 * (fast.decode_tokens_per_second or 0.0), rel=0.02)
 

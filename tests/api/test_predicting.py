@@ -13,7 +13,6 @@ from dlbricks_tui.api.estimating import Estimator, open_estimator
 from dlbricks_tui.api.opening import library
 from dlbricks_tui.api.scenarios import ScenarioAnswer, ScenarioOptions, scenario_answer
 from dlbricks_tui.api.scope import EstimateOptions
-from dlbricks_tui.api.session import Remarks
 from dlbricks_tui.bricks.decomposition import Decomposition, decompose
 from dlbricks_tui.bricks.identity import whole_model
 from dlbricks_tui.folders import DataFolder
@@ -91,8 +90,7 @@ def ask(tmp_path: Path) -> Ask:
 def opened(tmp_path: Path, **changed: Any) -> Iterator[Estimator]:
     """The estimator of these tests."""
     options = EstimateOptions(**{"system": "c5.xlarge", "runtime": IDENTITY, **changed})
-    remarks = Remarks(lambda _: None, str, lambda *_: None)
-    with open_estimator(options, DataFolder(tmp_path / "data"), remarks) as estimator:
+    with open_estimator(options, DataFolder(tmp_path / "data")) as estimator:
         yield estimator
 
 
@@ -213,15 +211,10 @@ def test_more_threads_than_cores_are_warned_of(ask: Ask) -> None:
     ("wrong", "message"),
     [
         ({}, "a server needs a bound of its latency"),
-        ({"bound_ms": 0.0}, "bound_ms 0: give a number above 0"),
         ({"bound_ms": float("nan")}, "bound_ms nan: give a number above 0"),
-        ({"rate": -1.0}, "rate -1: give a number above 0"),
         ({"bound_ms": 5.0, "percentile": 100.0}, "percentile 100: give a number between 0 and 100"),
-        ({"bound_ms": 5.0, "percentile": 0.0}, "percentile 0: give a number between 0 and 100"),
         ({"bound_ms": 5.0, "percentile": 99.9999}, "percentile 99.9999: a test needs 6,638,\\d+ requests"),
-        ({"bound_ms": 5.0, "instances": 0}, "instances 0: give a whole number from 1 to 256"),
         ({"bound_ms": 5.0, "instances": 257}, "instances 257: give a whole number from 1 to 256"),
-        ({"bound_ms": 1e300}, "bound_ms 1e\\+300: give a number above 0 and up to 1,000,000"),
         ({"rate": float("inf")}, "rate inf: give a number above 0 and up to 1,000,000"),
         ({"kind": ScenarioKind.SINGLE, "rate": 5.0}, "kind single has no rate"),
     ],

@@ -23,7 +23,7 @@ from dlbricks_tui.jobs.errors import JobError
 from dlbricks_tui.jobs.events import Event, Waiting
 from dlbricks_tui.language.architecture import LanguagePhase, WeightPrecision
 from dlbricks_tui.language.opening import open_language_model
-from dlbricks_tui.language.orders import LanguageMeasured, LanguageMessage, LanguageRound
+from dlbricks_tui.language.orders import LanguageMeasured, LanguageMessage, LanguageOrder, LanguageRound
 from dlbricks_tui.runtime.variant import InstructionSet
 from dlbricks_tui.wording import numbers
 from tests.api.language_answers import ENGINE, WHEN, answer, library, predicted, what_ifs
@@ -54,7 +54,7 @@ class Asked:
         self.raises: BaseException | None = None
         self.options = LanguageOptions()
         self.end_to_end = self.probe = False
-        self.has_measured = False
+        self.has_measured = self.is_in_store = False
         self.what_ifs: tuple[LanguageWhatIf, ...] = ()
 
     def answers(
@@ -71,25 +71,16 @@ class Asked:
         )
 
     def stored(self, models: Sequence[Any], options: LanguageOptions, _: Any) -> tuple[LanguageAnswer, ...]:
-        return self.answers(models, options, predicted)
+        found = self.answers(models, options, answer if self.is_in_store else predicted)
+        return tuple(replace(it, measured=ENGINE) for it in found) if self.is_in_store and self.end_to_end else found
 
-    def measure(
-        self,
-        models: Sequence[Any],
-        options: LanguageOptions,
-        _: Any,
-        take: Callable[[Event], None],
-        *,
-        end_to_end: bool,
-        probe: bool,
-    ) -> tuple[LanguageAnswer, ...]:
-        self.has_measured, self.end_to_end, self.probe = True, end_to_end, probe
+    def measure(self, order: LanguageOrder, _: Any, take: Callable[[Event], None]) -> None:
+        self.has_measured, self.end_to_end, self.probe = True, order.end_to_end, order.probe
         for message in self.messages:
             take(message)
         if self.raises is not None:
             raise self.raises
-        found = self.answers(models, options, answer)
-        return tuple(replace(it, measured=ENGINE) for it in found) if end_to_end else found
+        self.is_in_store = True
 
 
 @pytest.fixture
@@ -129,13 +120,13 @@ def test_what_the_store_lacks_is_measured_first_and_narrated(asked: Asked, dlbri
 
 def test_options_reach_the_question(asked: Asked, dlbricks: Command) -> None:
     words = "--prompt 64 --generate 16 --precision int8,f32 --threads 1,2 --runtime onnxruntime --end-to-end"
-    status, out, _ = dlbricks("llm", MODEL, *words.split(), "--cache", "int8,f32")
+    status, out, _ = dlbricks("llm", MODEL, *words.split(), "--cache", "f32")
     options = asked.options
     assert (status, asked.end_to_end, asked.probe) == (0, True, False)
     assert dlbricks("llm", MODEL, "--probe")[0] == 0
     assert (asked.end_to_end, asked.probe) == (False, True)
     assert dlbricks("llm", MODEL, "--probe", "--predict")[0] == dlbricks("llm", "--list", "--probe")[0] == 2
-    assert [it.value for it in options.caches] == ["int8", "f32"]
+    assert [it.value for it in options.caches] == ["f32"]
     assert (options.prompt, options.generate, options.threads) == (64, 16, (1, 2))
     assert [it.value for it in options.precisions] == ["int8", "f32"]
     assert options.runtimes == ("onnxruntime",)

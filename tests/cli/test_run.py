@@ -94,7 +94,9 @@ def test_a_run_of_whole_models_says_how_many_it_timed(tmp_path: Path, capsys: py
     assert "1 model timed end to end" in shown.err
 
 
-def test_a_run_with_a_target_says_how_many_bricks_it_did_not_need(dlbricks: Command) -> None:
+def test_a_run_with_a_target_says_how_many_bricks_it_did_not_need_and_predicts_them_unless_the_settings_say_no(
+    dlbricks: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
     status, found, told = measured(dlbricks, "--target", "60%")
     (model,) = found["models"]
     count = found["bricks"]["run"]
@@ -104,6 +106,9 @@ def test_a_run_with_a_target_says_how_many_bricks_it_did_not_need(dlbricks: Comm
     # The same once more has nothing to do, and that is no failure.
     status, _, told = measured(dlbricks, "--target", "60%")
     assert (status, "nothing was measured" in told) == (0, False) and f"{BRICKS - count} not needed" in told
+    monkeypatch.setenv("DLBRICKS_ESTIMATE_PREDICTIONS", "off")
+    for found in (measured(dlbricks, "--target", "60%")[1], document(dlbricks("runs", "watch", "last", "--json"))):
+        assert found["models"][0]["coverage"]["predicted"] == 0
 
 
 def test_a_run_that_misses_its_target_says_so(dlbricks: Command) -> None:

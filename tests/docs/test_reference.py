@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from dlbricks_tui.api import CheckOptions, LanguageOptions, LayerGraph
 from dlbricks_tui.api.demonstration import Demonstration, open_demonstration
 from dlbricks_tui.cli.main import command_parser
 from dlbricks_tui.cli.parser import with_hyphens_joined
@@ -14,6 +15,7 @@ from dlbricks_tui.store.columns import COLUMNS
 from docs.generators.__main__ import PAGES
 from docs.generators.documents import RECORDED, command_of, examples, printed
 from docs.generators.examples import EXAMPLES as COMMAND_LINES
+from docs.generators.fields import fields_of
 from docs.generators.json_documents import LIKE
 from docs.generators.markdown import MARK, REFERENCE, table
 from docs.generators.parsers import commands
@@ -39,6 +41,11 @@ def test_a_page_is_what_its_generator_writes(name: str) -> None:
     text = (REFERENCE / f"{name}.md").read_text(encoding="utf-8")
     assert text == PAGES[name](), "make reference writes it anew"
     assert text.startswith(MARK)
+
+
+def test_defaults_are_numbers_texts_and_names() -> None:
+    shown = {it.name: it.default for kind in (LayerGraph, LanguageOptions, CheckOptions) for it in fields_of(kind)}
+    assert shown.items() >= {"traits": "MXNET", "precisions": "(WeightPrecision.INT4,)", "processes": "3"}.items()
 
 
 def test_options_say_percent_as_their_help_does() -> None:

@@ -44,7 +44,9 @@ from tests.documents.test_language import text_of as drawn
 from tests.fleet.cluster import Cluster
 from tests.fleet.fake_engine import FakeEngine, FakeHost, another_system, record_text
 from tests.fleet.fake_hosts import records
-from tests.language.test_measuring import TINY, _few_rounds, peaks_here  # noqa: F401 - a fixture
+from tests.language.bench import TINY
+from tests.language.conftest import _few_rounds  # noqa: F401 - a fixture
+from tests.language.stored import peaks_of
 from tests.store.samples import measurement
 
 MODEL = open_language_model("smollm2-135m")
@@ -120,7 +122,7 @@ class Host:
 
 @pytest.fixture
 def host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Host:
-    monkeypatch.setattr("dlbricks_tui.language.predicting.quick_peaks", peaks_here)
+    monkeypatch.setattr("dlbricks_tui.language.predicting.quick_peaks", peaks_of)
     return Host(DataFolder(tmp_path / "host"), HostQueue(tmp_path / "host.lock"))
 
 
@@ -236,7 +238,7 @@ def test_words_name_tokens_and_what_does_not_fit(data: DataFolder) -> None:
 
 def test_peaks_of_another_system_are_distrusted(data: DataFolder) -> None:
     def lie(host: FakeHost, task: Task, brick: str) -> list[str]:
-        return [record_text(replace(peaks_here("another", 1), uuid="c" * 32))]
+        return [record_text(replace(peaks_of("another", 1), uuid="c" * 32))]
 
     liar = replace(measurer(data, "liar", 1.0), lie=lie)
     folder, _ = fleet(data, liar, measurer(data, "honest", 1.0))

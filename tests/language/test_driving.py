@@ -1,7 +1,7 @@
 """Users of a whole model: their answers are stored, found again, and made by the real engine."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from importlib.metadata import version
@@ -14,7 +14,6 @@ from dlbricks_tui.api import language_measuring
 from dlbricks_tui.api.language_models import stored_answers
 from dlbricks_tui.api.loads import TokenLoadOptions, order_of_load, token_load
 from dlbricks_tui.host.fingerprint import fingerprint
-from dlbricks_tui.language.architecture import LanguageError
 from dlbricks_tui.language.end_to_end import WholeModelEngine, driven_load
 from dlbricks_tui.language.orders import (
     Drive,
@@ -24,51 +23,21 @@ from dlbricks_tui.language.orders import (
     LanguageOrder,
     LanguageRound,
 )
-from dlbricks_tui.runtime.protocol import Generated, ServedAnswer
-from dlbricks_tui.scenarios.tokens import Pauses, StepLatencies, TokenQueue, TokenScenario, TokenServing, served
+from dlbricks_tui.scenarios.tokens import TokenQueue, TokenScenario, TokenServing
 from dlbricks_tui.store.database import ResultsDatabase
-from tests.language.test_end_to_end import question
-from tests.language.test_measuring import TINY, Bench, _few_rounds
+from tests.language.bench import STEPS, TINY, Bench, FakeEngine, question
 from tests.language.test_whole_model import folder, runtime_with, written
 
-__all__ = ["_few_rounds", "folder"]
+__all__ = ["folder"]
 
 ASKED = TokenScenario(
     prompt=24, generate=9, percentile=90.0, first_token_ms=2000.0, per_token_ms=100.0, think_s=0.0, batch=2
 )
-STEPS = StepLatencies(100.0, {1: 10.0, 2: 15.0})
 QUEUE = TokenQueue(ASKED, STEPS)
-
-
-class FakeEngine(WholeModelEngine):
-    """Serves users as the simulation does."""
-
-    def __init__(self) -> None:
-        self.name, self.version = "onnxruntime-genai", "1.2"
-        self.loads = 0
-        self.batches: list[int] = []
-        self.fails = False
-
-    def load(self) -> None:
-        self.loads += 1
-
-    def run(self, prompt: int, generate: int) -> Generated:
-        raise AssertionError
-
-    def serve(self, prompt: int, generate: int, batch: int, pauses: Pauses) -> Sequence[ServedAnswer]:
-        self.batches.append(batch)
-        if self.fails:
-            raise LanguageError("the engine has ended")
-        return served(STEPS, TokenServing.STATIC, batch, generate, pauses)
 
 
 def drive_of(serving: TokenServing, users: int, asked: TokenScenario = ASKED) -> Drive:
     return Drive(asked, serving, asked.pauses(users, STEPS.answer_ms(asked.generate), is_driven=True), 3.0)
-
-
-@pytest.fixture
-def bench(tmp_path: Path) -> Bench:
-    return Bench(tmp_path)
 
 
 @pytest.fixture
@@ -90,7 +59,7 @@ def test_the_users_of_an_order_are_driven_and_found_again(bench: Bench, engine: 
     drives = (drive_of(TokenServing.SINGLE, 3), drive_of(TokenServing.STATIC, 4))
     assert bench.measure(LanguageOrder((asked,), drives=drives))
     # Each is loaded anew, and warmed up.
-    assert (engine.loads, engine.batches) == (2, [1, 1, 2, 2])
+    assert engine.asked == ["load", 1, 1, "load", 2, 2]
     assert [*map(type, bench.told)] == [LanguageMessage, LanguageRound, LanguageRound, LanguageMeasured]
     assert getattr(bench.told[2], "line", "") == "tiny: driving 4 users, static batches, about 3 s"
     with ResultsDatabase(bench.data.store) as store:
@@ -115,7 +84,7 @@ def test_the_users_of_an_order_are_driven_and_found_again(bench: Bench, engine: 
 
 
 def test_an_engine_that_ends_is_told_and_the_prediction_stays(bench: Bench, engine: FakeEngine) -> None:
-    engine.fails = True
+    engine.lives = 0
     asked = question(bench, generate=9, batches=(1, 2))
     assert bench.measure(LanguageOrder((asked,), drives=(drive_of(TokenServing.SINGLE, 3),)))
     (failed,) = (it for it in bench.told if isinstance(it, LanguageFailed))

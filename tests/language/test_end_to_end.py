@@ -3,59 +3,23 @@
 import re
 from contextlib import nullcontext
 from dataclasses import replace
-from pathlib import Path
-from typing import Any
 
 import pytest
 
 from dlbricks_tui.api import language_models as asking
 from dlbricks_tui.api.language_answers import LanguageOptions
 from dlbricks_tui.host.fingerprint import fingerprint
-from dlbricks_tui.language.architecture import LanguageError
 from dlbricks_tui.language.end_to_end import (
-    WholeModelEngine,
     WholeModelRuns,
     engine_results,
     open_whole_model,
 )
 from dlbricks_tui.language.orders import LanguageFailed, LanguageMeasured, LanguageMessage, LanguageQuestion
 from dlbricks_tui.measure.noise import HostTrack
-from dlbricks_tui.runtime.protocol import Generated
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.records import EndToEnd, new_uuid
 from dlbricks_tui.wording.jobs import language_line
-from tests.language.test_measuring import TINY, Bench, _few_rounds
-
-__all__ = ["_few_rounds"]
-
-
-class FakeEngine(WholeModelEngine):
-    """Takes 100 ms for a prompt, 20 ms for the first step behind it and 10 ms for each later one."""
-
-    def __init__(self, lives: int = 99) -> None:
-        self.name, self.version = "onnxruntime-genai", "1.2"
-        self.asked: list[tuple[int, int] | str] = []
-        self._lives = lives
-
-    def load(self) -> None:
-        self.asked.append("load")
-
-    def run(self, prompt: int, generate: int) -> Generated:
-        self.asked.append((prompt, generate))
-        self._lives -= 1
-        if self._lives < 0:
-            raise LanguageError("the engine has ended")
-        later = (2 * 10**7, *(10**7,) * (generate - 2)) if generate > 1 else ()
-        return Generated(10**8, later, 5 * 10**8, 1 << 30)
-
-
-@pytest.fixture
-def bench(tmp_path: Path) -> Bench:
-    return Bench(tmp_path)
-
-
-def question(bench: Bench, **changes: Any) -> LanguageQuestion:
-    return replace(bench.question(generate=101), **changes)
+from tests.language.bench import TINY, Bench, FakeEngine, question
 
 
 def stored(bench: Bench, asked: LanguageQuestion, engine: FakeEngine) -> WholeModelRuns:

@@ -27,6 +27,7 @@ from dlbricks_tui.documents.language import basis_sentence
 from dlbricks_tui.fleet.request import FleetError
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.host.fingerprint import fingerprint
+from dlbricks_tui.host.peaks import MEMORY
 from dlbricks_tui.language import end_to_end, llama_cpp, llama_rounds
 from dlbricks_tui.language.architecture import Architecture, LanguageError, WeightPrecision
 from dlbricks_tui.language.config_file import GgufHeader, architecture_of_gguf
@@ -48,10 +49,11 @@ from dlbricks_tui.runtime.registry import Registry
 from dlbricks_tui.runtime.runtime import Runtime
 from dlbricks_tui.runtime.variant import CachePrecision, FlashAttention
 from dlbricks_tui.store.database import ResultsDatabase
-from dlbricks_tui.store.records import EndToEnd
+from dlbricks_tui.store.records import EndToEnd, Peaks
+from tests.language.bench import Bench
 from tests.language.fake_llama_bench import OF_PROMPT, token_ms
+from tests.language.stored import peaks_of
 from tests.language.test_decoder import library
-from tests.language.test_measuring import Bench, peaks_here
 from tests.language.test_whole_model import small
 from tests.store.samples import system
 
@@ -93,7 +95,7 @@ def fake(path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.fixture(autouse=True)
 def _few_rounds(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(llama_rounds, "_FEWEST", 2)
-    monkeypatch.setattr(language_measuring, "measure_peaks", peaks_here)
+    monkeypatch.setattr(language_measuring, "measure_peaks", peaks_of)
 
 
 @pytest.fixture
@@ -190,13 +192,27 @@ def test_other_models_are_predicted_from_small_ones_of_the_engine(bench: Bench) 
     assert after.total_ms > 3 * before.total_ms
 
 
+def test_small_models_in_a_large_cache_predict_no_other_beyond_the_measured_bandwidth(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def slow_memory(system: str, threads: int) -> Peaks:
+        return replace(peaks_of(system, threads), bandwidth=((MEMORY, 1e-3),))
+
+    monkeypatch.setattr(language_measuring, "measure_peaks", slow_memory)
+    assert measured(bench)
+    found = answered(bench, NamedModel("other", replace(TINY.architecture, hidden=512)))
+    assert found.bound_tokens_per_second and found.decode_tokens_per_second <= found.bound_tokens_per_second
+    own = answered(bench)
+    assert own.bound_tokens_per_second and own.decode_tokens_per_second > own.bound_tokens_per_second
+
+
 def test_another_system_is_predicted_from_what_the_engine_reached_of_its_peaks(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("dlbricks_tui.language.predicting.quick_peaks", peaks_here)
+    monkeypatch.setattr("dlbricks_tui.language.predicting.quick_peaks", peaks_of)
     assert measured(bench)
     with ResultsDatabase(bench.data.store) as store:
-        store.add(system("other"), peaks_here("other", 1), system("silent"))
+        store.add(system("other"), peaks_of("other", 1), system("silent"))
     found = {it.system: it for it in language_on_systems([TINY], OPTIONS, bench.data)}
     here, other, silent = found[fingerprint().id], found["other"], found["silent"]
     assert [it.rests_on for it in (here, other, silent)] == ["bricks", "peaks", "description"]
@@ -216,22 +232,16 @@ def test_probes_and_fleets_refuse_an_engine_that_tells_no_times_of_layers(bench:
         fleet_request(options, (), bench.data)
 
 
-def test_models_of_other_sizes_and_variants_share_no_result(bench: Bench, engine: Path) -> None:
+def test_models_of_other_sizes_and_variants_share_no_result(bench: Bench) -> None:
     assert measured(bench)
-    own = {it.split(" ", 2)[1] for it in commands(engine)}
-    assert len(own) > 1
-    for runtime in (
-        bench.runtime.with_threads(2),
-        bench.runtime.with_cache(CachePrecision.INT8),
-        bench.runtime.with_flash_attention(FlashAttention.OFF),
-    ):
-        assert measured(bench, runtime=runtime)
-        assert commands(engine), runtime.identity
-    assert measured(bench, model=NamedModel("wider", replace(TINY.architecture, inner=512)))
-    assert commands(engine)
-    # A name alone makes no difference.
-    assert measured(bench, model=replace(TINY, name="twin"))
-    assert not commands(engine)
+    assert answered(bench, replace(TINY, name="twin")).is_measured, "a name alone makes no difference"
+    assert not answered(bench, NamedModel("wider", replace(TINY.architecture, inner=512))).is_measured
+    variants: tuple[dict[str, Any], ...] = (
+        {"threads": (2,)},
+        {"caches": (CachePrecision.INT8,)},
+        {"flash_attention": (FlashAttention.OFF,)},
+    )
+    assert not any(answered(bench, **it).is_measured for it in variants)
 
 
 def test_variants_are_passed_on_and_told(bench: Bench, engine: Path) -> None:

@@ -4,7 +4,6 @@ import os
 import re
 import signal
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,25 +11,20 @@ import pytest
 from dlbricks_tui.api import language_measuring as measuring
 from dlbricks_tui.api import language_models as asking
 from dlbricks_tui.api.language_answers import LanguageOptions
-from dlbricks_tui.api.language_measuring import carrier_jobs, measure_models
+from dlbricks_tui.api.language_measuring import carrier_jobs
 from dlbricks_tui.errors import UserError
-from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.host.fingerprint import fingerprint
 from dlbricks_tui.host.peaks import PeaksError
-from dlbricks_tui.host.queue import HostQueue
 from dlbricks_tui.jobs.events import Event, JobEnded
-from dlbricks_tui.jobs.process import JobAtWork
 from dlbricks_tui.language import predicting
 from dlbricks_tui.language.architecture import LanguageError, WeightPrecision
 from dlbricks_tui.language.composing import BrickTime, known_bricks
 from dlbricks_tui.language.decoder import Extent, Step, steps_for
 from dlbricks_tui.language.opening import NamedModel, model_in_library
 from dlbricks_tui.language.orders import (
-    LANGUAGE,
     LanguageFailed,
     LanguageMeasured,
     LanguageMessage,
-    LanguageOrder,
     LanguageQuestion,
     LanguageRound,
     stored_precision,
@@ -39,89 +33,18 @@ from dlbricks_tui.language.predicting import BrickPredictor, HostRates, measured
 from dlbricks_tui.measure.carriers import CarrierJob
 from dlbricks_tui.measure.stopping import Adaptive
 from dlbricks_tui.measure.supervised_worker import SupervisedWorker
-from dlbricks_tui.runs.work import Workplace
 from dlbricks_tui.runtime.errors import RegistryError
 from dlbricks_tui.runtime.protocol import Profile, Request
-from dlbricks_tui.runtime.registry import Registry
 from dlbricks_tui.runtime.variant import CachePrecision
 from dlbricks_tui.store.change import Verdict
 from dlbricks_tui.store.database import ResultsDatabase
-from dlbricks_tui.store.records import Measurement, Peaks
-from tests.jobs.carrying import carried_out
+from dlbricks_tui.store.records import Peaks
+from tests.language.bench import TINY, Bench
 from tests.language.test_decoder import library
-
-# A few milliseconds in all, in a family that has every kind of layer but experts.
-TINY = NamedModel(
-    "tiny",
-    replace(
-        library("gemma-3-1b"),
-        hidden=64,
-        blocks=8,
-        head_size=32,
-        rotary_size=32,
-        inner=96,
-        vocabulary=320,
-        window=16,
-        windowed=(True, True, False, True) * 2,
-    ),
-    title="Tiny",
-)
-
-
-@pytest.fixture(autouse=True)
-def _few_rounds(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(measuring, "Adaptive", lambda **_: Adaptive(target=0.9, least=3, most=8))
-    monkeypatch.setattr("dlbricks_tui.measure.inside.PATIENCE_SECONDS", 0.0)
-    monkeypatch.setattr("dlbricks_tui.measure.carriers._ROUNDS_TO_BE_SURE", 8)
-    monkeypatch.setattr("dlbricks_tui.measure.supervised_worker._BYTES_READ", 1 << 16)
-    monkeypatch.setattr(measuring, "measure_peaks", peaks_here)
-
-
-def peaks_here(system: str, threads: int) -> Peaks:
-    arithmetic, bandwidth = (("avx2", 60.0),), (("memory", 15.0),)
-    when = "2026-11-29T08:00:00+00:00"
-    return Peaks(when=when, system=system, threads=threads, arithmetic=arithmetic, bandwidth=bandwidth)
 
 
 def named(name: str) -> NamedModel:
     return NamedModel(name, library(name))
-
-
-class Bench:
-    """A data folder in which language models are measured in this process."""
-
-    def __init__(self, folder: Path) -> None:
-        self.data = DataFolder(folder / "data")
-        self.queue = HostQueue(folder / "host.lock")
-        self.told: list[Event] = []
-        self.runtime = Registry(self.data.path).find("onnxruntime").with_threads(1)
-
-    def question(self, model: NamedModel = TINY, prompt: int = 24, generate: int = 9) -> LanguageQuestion:
-        return LanguageQuestion(model, self.runtime, WeightPrecision.INT4, prompt, generate)
-
-    def order(self, *asked: LanguageQuestion, end_to_end: bool = False, probe: bool = False) -> LanguageOrder:
-        return LanguageOrder(asked or (self.question(),), end_to_end, probe)
-
-    def measure(self, order: LanguageOrder) -> bool:
-        self.told = []
-
-        def work(job: JobAtWork[LanguageOrder]) -> None:
-            measure_models(order, Workplace(self.data), job.tell, job.signals, self.queue)
-
-        return carried_out(LANGUAGE, order, self.data, work, self.take)
-
-    def take(self, event: Event) -> None:
-        self.told.append(event)
-
-    def measured(self) -> int:
-        """Return how many results are stored."""
-        with ResultsDatabase(self.data.store) as store:
-            return len(store.records(Measurement))
-
-
-@pytest.fixture
-def bench(tmp_path: Path) -> Bench:
-    return Bench(tmp_path)
 
 
 def test_a_model_is_measured_once_and_answered_from_the_store(bench: Bench) -> None:

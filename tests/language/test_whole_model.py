@@ -177,14 +177,3 @@ def test_an_engine_that_fails_is_told_in_a_line(
         WholeModelEngine(runtime_with(folder.parent, module), folder, folder / "log"),
     ):
         pass
-
-
-def test_writing_can_be_stopped(folder: Path) -> None:
-    files = whole_model_files(LLAMA, WeightPrecision.INT4, LONGEST, ONNX_RUNTIME)
-
-    def stop() -> None:
-        raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        files.write(folder, stop)
-    assert not (folder / "model.onnx").exists()

@@ -36,26 +36,6 @@ def test_a_stored_brick_has_the_work_of_its_layer(name: str, precision: WeightPr
     assert layers == [work_of(brick_of(found.graph, (it.index,)).canonical) for it in found.graph.layers]
 
 
-@pytest.mark.parametrize("precision", list(WeightPrecision))
-@pytest.mark.parametrize("name", ["llama-3.2-1b", "gemma-3-1b", "qwen3-0.6b"])
-def test_a_token_takes_two_operations_for_each_weight(name: str, precision: WeightPrecision) -> None:
-    model = library(name)
-    found, layers = works(model, precision, Step.decode(100))
-    operations = sum(
-        count * it.operations for it, count in zip(layers, found.counts, strict=True) if it.op.startswith("MatMul")
-    )
-    # The head is a product, and multiplies with the table if they are tied.
-    table = 0 if model.is_tied else model.vocabulary * model.hidden
-    assert operations == pytest.approx(2 * (model.parameters - table), rel=0.001)
-
-
-def test_weights_are_read_once_with_their_scales_whatever_the_number_of_tokens() -> None:
-    for step in (Step.decode(100), Step.prefill(64)):
-        _, layers = works(LLAMA, WeightPrecision.INT4, step)
-        numbers = LLAMA.vocabulary * LLAMA.hidden
-        assert layers[-1].weight_bytes == numbers // 2 + numbers // 32 * 4
-
-
 def test_of_a_table_only_rows_of_tokens_are_read() -> None:
     _, layers = works(LLAMA, WeightPrecision.F32, Step.prefill(64))
     (table,) = [it for it in layers if it.op == "Gather" and it.weight_bytes]

@@ -173,6 +173,9 @@ class RunHostScreen(PanelledScreen[None]):
         from dlbricks_tui.api.new_runs import request_for
 
         request = request_for(sources, self._library.shapes, settings, self.session.data)
+        # A probe predicts all but a few bricks.
+        measured_only = self.choices.measured_only and request.probe_bricks is None
+        request = replace(request, measured_only=measured_only)
         self.post_message(messages.RunBegun(start_run(request, self.session.data)))
 
     def _preview_run(self, sources: Sequence[ModelSource], settings: RunSettings) -> RunPreview:
