@@ -349,6 +349,17 @@ def test_two_files_become_one_page_with_the_rows_beside_it(
     assert {path: path.read_bytes() for path in before} == before
 
 
+def test_progress_of_a_comparison_names_the_file_that_is_read(
+    compare: Compare, files: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _, _, told = compare(*files)
+    assert "reading" not in told
+    monkeypatch.setattr("dlbricks_tui.cli.report._SECONDS_PER_LINE", 0.0)
+    _, _, told = compare(*files)
+    doing = [f"reading {path}: 0 records so far" for path in files] + ["comparing the results", "drawing the figures"]
+    assert told.splitlines()[:4] == doing
+
+
 def test_what_cannot_be_compared_is_one_line(compare: Compare, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     exported(Path("a.json"), result := model("m", 1.0))
