@@ -207,6 +207,9 @@ def test_what_no_answer_has_is_told_with_its_number_and_reason(dlbricks: Command
     assert of_precisions.startswith("1 precision left out (bf16): ONNX Runtime stores weights as ")
     assert not [*left_out(models[2:], LanguageOptions(), DataFolder(tmp_path))]
     assert "models left out (llama-2-7b, " in dlbricks("llm", "--list", "--prompt", 8192)[2]
+    # Where there is no answer, the error tells why, once.
+    impossible = ("--precision", "q4_0", "--runtime", "onnxruntime", "--predict")
+    assert "and not as q4_0" in one_line(dlbricks("llm", MODEL, *impossible))
 
 
 def test_bad_input_gets_one_line(asked: Asked, dlbricks: Command) -> None:
