@@ -314,7 +314,7 @@ def test_two_days_are_compared_model_by_model(compare: Command) -> None:
     assert "B: day 2026-11-22, system=here, 3 results" in out
     # The brick is a part of the model.
     assert "B takes 1.200 times as long" in out and "geometric mean of 1 model); together 30.60 and 36.72 ms" in out
-    assert "1 slower, 1 same; only in A 0, only in B 1" in out
+    assert "1 slower, 1 same; not compared: 0 of A, 1 of B" in out
     rows = [line.split() for line in out.splitlines() if line.endswith(("slower", "same"))]
     assert rows[0][0] == "resnet50_v1" and rows[0][-1] == "slower" and "+20.0" in rows[0]
     assert rows[1][-1] == "same"
