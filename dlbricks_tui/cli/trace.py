@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from dlbricks_tui.cli.jobs import detach
 from dlbricks_tui.cli.options import (
-    add_input_options,
     add_measuring_runtime_options,
+    add_models_argument,
     inputs_of,
     is_usual_runtime,
     runtime_given,
@@ -32,9 +32,7 @@ _PROGRAMS = {
 
 def register(parser: Parser) -> None:
     """Add the options of `trace`."""
-    about = "a *-symbol.json or *.onnx file, a name that `dlbricks models` lists, or table1:ID"
-    parser.add_argument("model", metavar="MODEL", nargs="?", help=about)
-    add_input_options(parser)
+    add_models_argument(parser, many=False, needed=False)
     parser.add_file("-o", "--output", about="the file for the trace")
     parser.add_argument(
         "--format",
