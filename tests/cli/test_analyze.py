@@ -224,12 +224,13 @@ def test_the_measured_gain_stands_next_to_the_predicted_one(analyze_net: Analyze
     assert f"{100 * proof['gain']:+.1f} %  " in row
 
 
+def interrupted(*_: object, **__: object) -> None:
+    raise KeyboardInterrupt
+
+
 def test_what_is_to_be_measured_is_told_with_its_time_before_it_starts(
     analyze_net: Analyze, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def interrupted(*_: object, **__: object) -> None:
-        raise KeyboardInterrupt
-
     monkeypatch.setattr("dlbricks_tui.runs.control.create_run", interrupted)
     status, out, told = analyze_net("--measure", "--kinds", "batch,kernels")
     assert (status, out) == (130, "")
@@ -241,9 +242,6 @@ def test_what_is_to_be_measured_is_told_with_its_time_before_it_starts(
 def test_a_quantised_file_of_open_batch_size_lacks_other_batch_sizes_and_no_int8(
     dlbricks: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def interrupted(*_: object, **__: object) -> None:
-        raise KeyboardInterrupt
-
     monkeypatch.setattr("dlbricks_tui.runs.control.create_run", interrupted)
     net = written(
         """test (float[N,4] x) => (y) <int8[4,4] w = {1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1}> {

@@ -242,13 +242,6 @@ def test_a_process_that_fails_is_status_1_and_the_answer_predicted(asked: Asked,
     assert "~7.1 tokens per second" in out
 
 
-def test_an_interrupt_is_status_130(asked: Asked, dlbricks: Command) -> None:
-    asked.raises = KeyboardInterrupt()
-    status, out, told = dlbricks("llm", MODEL)
-    assert (status, out) == (130, "")
-    assert told.endswith("dlbricks: interrupted\n")
-
-
 def test_rounds_are_told_once_in_some_seconds(capsys: pytest.CaptureFixture[str]) -> None:
     now = [0.0]
     narration = JobNarration(words_of("language model", None), None, lambda: now[0])

@@ -312,16 +312,6 @@ def test_every_option_counts(dlbricks: Command, asked: AskedLoad) -> None:
     assert asked.options.threads == (3,)
 
 
-def test_users_are_served_with_the_threads_of_the_config_as_llm_and_the_workbench_count_them(
-    dlbricks: Command, asked: AskedLoad, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("DLBRICKS_RUN_THREADS", "1")
-    dlbricks(*USERS, "--predict")
-    assert asked.options.threads == (1,)
-    dlbricks(*USERS, "--predict", "--threads", "2")
-    assert asked.options.threads == (2,)
-
-
 def test_json_keeps_its_schema(dlbricks: Command, asked: AskedLoad) -> None:
     found = document(dlbricks(*USERS, "--users", "2", "--first-token-ms", "4000", "--json"))
     schema_kept(found, "scenario")
