@@ -6,7 +6,6 @@ import os
 import shutil
 import signal
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -32,14 +31,14 @@ from dlbricks_tui.runtime.registry import Registry
 from dlbricks_tui.runtime.traits import Format
 from dlbricks_tui.runtime.variant import Kernels, Optimisation
 from dlbricks_tui.store.database import ResultsDatabase
-from dlbricks_tui.store.records import Measurement, Peaks, Proof, Record
+from dlbricks_tui.store.records import Peaks, Proof
 from tests.cli.people import Command, document, hurry, one_line
 from tests.cli.people import Command as Analyze
-from tests.estimate.stored import brick_records, model_record, store_of, timed
+from tests.estimate.stored import brick_records, results_of, store_of
 from tests.estimate.table1 import table1
 from tests.models.onnx_models import saved, small, written
 from tests.models.table_framework import TableFramework
-from tests.store.samples import runtime, system
+from tests.store.samples import system
 
 pytestmark = pytest.mark.usefixtures("shared_cache")
 
@@ -56,17 +55,6 @@ CONTRACT = {
 def analyze(with_records: Analyze) -> Analyze:
     """Run `dlbricks analyze ...` about a system with these records in the store."""
     return lambda records, *arguments: with_records(records, "analyze", "--system", "c5.xlarge", *arguments)
-
-
-def results(identity: str, measured_ms: float | None = None, factor: float = 1.0) -> list[Record]:
-    """All bricks of the model by a runtime, and the whole model if it was timed."""
-    where: dict[str, Any] = {"system": "c5.xlarge", "runtime": identity}
-    whole = [] if measured_ms is None else [model_record(SQUEEZENET, measured_ms, **where)]
-    bricks = [
-        replace(it, statistics=timed(factor * it.statistics.trimmed_mean_ms)) if isinstance(it, Measurement) else it
-        for it in brick_records(SQUEEZENET, **where)
-    ]
-    return [system("c5.xlarge"), runtime(identity, framework="mxnet"), *bricks, *whole]
 
 
 def known_peaks(threads: int) -> Peaks:
@@ -86,7 +74,7 @@ def analysis_in(out: str) -> dict[str, Any]:
 
 
 def test_an_analysis_has_the_keys_that_programs_use(analyze: Analyze) -> None:
-    records = [*results(MXNET_1, 60.0), *results(MXNET_2, factor=0.5), known_peaks(2)]
+    records = [*results_of(SQUEEZENET, MXNET_1, 60.0), *results_of(SQUEEZENET, MXNET_2, factor=0.5), known_peaks(2)]
     (found,) = document(analyze(records, "table1:16", "--runtime", MXNET_1, "--json"))
     assert found.keys() >= CONTRACT
     assert (found["system"], found["measured_ms"]) == ("c5.xlarge", pytest.approx(60.0))
@@ -108,7 +96,9 @@ def test_an_analysis_has_the_keys_that_programs_use(analyze: Analyze) -> None:
 
 def test_several_models_make_tables_rows_of_csv_or_details_one_after_another(analyze: Analyze) -> None:
     both = ("table1:16", "squeezenet1.0", "--runtime", MXNET_1)
-    status, out, err = analyze([*results(MXNET_1, 60.0), *results(MXNET_2, factor=0.5)], *both)
+    status, out, err = analyze(
+        [*results_of(SQUEEZENET, MXNET_1, 60.0), *results_of(SQUEEZENET, MXNET_2, factor=0.5)], *both
+    )
     assert status == 1 and "\nBOUNDS" in out
     assert err.count("dlbricks doctor --peaks --threads 1") == 1, "what several models lack is named once"
     first, second = csv.DictReader(analyze([], *both, "--csv")[1].splitlines())
@@ -120,7 +110,7 @@ def test_several_models_make_tables_rows_of_csv_or_details_one_after_another(ana
 
 def test_what_was_not_measured_is_named_with_the_command_that_measures_it(analyze: Analyze) -> None:
     asked = ("table1:16", "--runtime", MXNET_1)
-    status, out, err = analyze(results(MXNET_1, 60.0), *asked, "--json")
+    status, out, err = analyze(results_of(SQUEEZENET, MXNET_1, 60.0), *asked, "--json")
     assert (status, analysis_in(out)["roofline_ms"]) == (0, None)
     assert "dlbricks doctor --peaks --threads 1" in err
     _, out, _ = analyze([], *asked, "--roofline")
@@ -151,7 +141,7 @@ def test_the_tree_and_graph_files_have_the_time_of_each_part(analyze: Analyze, t
     dot, graphml = tmp_path / "a.dot", tmp_path / "a.graphml"
     asked = ("table1:16", "--runtime", MXNET_1)
     files = ("--dot", str(dot), "--graphml", str(graphml))
-    status, out, _ = analyze(results(MXNET_1, 60.0), *asked, "--json", *files)
+    status, out, _ = analyze(results_of(SQUEEZENET, MXNET_1, 60.0), *asked, "--json", *files)
     times = [facts["latency_ms"] for _, facts in networkx.read_graphml(graphml).nodes(data=True)]
     assert (status, len(times)) == (0, len(SQUEEZENET.graph.layers))
     assert sum(times) == pytest.approx(analysis_in(out)["sequential_ms"], rel=0.05)

@@ -22,7 +22,7 @@ from dlbricks_tui.store.statistics import summarise
 from tests.api.validation import faults
 from tests.cli.people import Command as Compare
 from tests.cli.people import one_line, schema_kept
-from tests.estimate.stored import brick_records, model_record, timed
+from tests.estimate.stored import brick_records, results_of, timed
 from tests.estimate.table1 import table1
 from tests.models.table_framework import TableFramework
 from tests.store.samples import end_to_end, form, measurement, runtime, system
@@ -54,24 +54,8 @@ def onnx(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Decompositio
     return read
 
 
-def results(
-    decomposition: Decomposition, identity: str, measured_ms: float | None = None, **fields: Any
-) -> list[Record]:
-    """All bricks of a model by a runtime, and the whole model if it was timed."""
-    where: dict[str, Any] = {"system": "c5.xlarge", "runtime": identity, "batch_size": decomposition.graph.batch_size}
-    where |= fields
-    described = runtime(identity, framework=identity.partition("-")[0])
-    timed = [] if measured_ms is None else [around(measured_ms, decomposition, where)]
-    return [system(where["system"]), described, *brick_records(decomposition, **where), *timed]
-
-
-def around(measured_ms: float, decomposition: Decomposition, where: dict[str, Any]) -> Record:
-    samples = tuple(measured_ms * (1 + number % 5 / 1000) for number in range(25))
-    return model_record(decomposition, measured_ms, samples_ms=samples, **where)
-
-
 def test_a_model_of_two_formats_is_compared_as_one(compare: Compare, onnx: Callable[..., Decomposition]) -> None:
-    records = [*results(SQUEEZENET, MXNET_4, 20.0), *results(onnx("table1:16"), ORT_2, 12.0)]
+    records = [*results_of(SQUEEZENET, MXNET_4, 20.0), *results_of(onnx("table1:16"), ORT_2, 12.0)]
     status, out, _ = compare(records, "table1:16", "--system", "c5.xlarge", "--json")
     found = json.loads(out)
     assert (status, found["system"], found["left_out"], found["refusals"]) == (0, "c5.xlarge", 0, [])
@@ -87,7 +71,7 @@ def test_a_model_of_two_formats_is_compared_as_one(compare: Compare, onnx: Calla
 
 
 def test_without_options_all_that_was_measured_is_compared(compare: Compare) -> None:
-    records = [*results(SQUEEZENET, MXNET_1, 30.0), *results(SQUEEZENET, MXNET_4, 20.0)]
+    records = [*results_of(SQUEEZENET, MXNET_1, 30.0), *results_of(SQUEEZENET, MXNET_4, 20.0)]
     status, out, _ = compare(records, "table1:16", "--system", "c5.xlarge")
     _, heading, _, _, *rows = out.splitlines()
     assert status == 0
@@ -102,7 +86,7 @@ def test_a_combination_that_was_not_measured_is_predicted_or_says_which_run_meas
     assert status == 1 and "not measured: dlbricks run table1:16 --runtime" in out
 
     ours = Registry(tmp_path / "data").default().with_threads(1)
-    records = results(SQUEEZENET, ours.identity, 30.0, system=fingerprint().id)
+    records = results_of(SQUEEZENET, ours.identity, 30.0, system=fingerprint().id)
     asked = ("table1:16", "--threads", "1,2")
     only = "Only 1 thread was measured: 30.00 ms, 33.33 per second; 1 other was not.\n"
     status, out, _ = compare(records, *asked, "--measured-only", "--json")
@@ -122,7 +106,7 @@ def test_a_combination_that_was_not_measured_is_predicted_or_says_which_run_meas
     assert told == f"predicted: run `{predicted['command']}` to measure it\n"
 
     # What is missing on another system is to be run there.
-    elsewhere = results(SQUEEZENET, ours.identity, 30.0)
+    elsewhere = results_of(SQUEEZENET, ours.identity, 30.0)
     _, _, told = compare(elsewhere, *asked, "--measured-only", "--system", "c5.xlarge")
     assert told == f"{only}run what is missing on c5.xlarge\n"
 
@@ -138,7 +122,7 @@ def test_incomplete_combinations_are_left_out_unless_nothing_else_is_known(compa
     status, out, _ = compare(some, *asked, "--measured-only")
     (found,) = json.loads(out)["combinations"]
     assert (status, found["threads"], found["estimate_ms"]) == (1, 1, None)
-    status, out, told = compare(results(SQUEEZENET, MXNET_4, 20.0), *asked)
+    status, out, told = compare(results_of(SQUEEZENET, MXNET_4, 20.0), *asked)
     document = json.loads(out)
     assert (status, document["left_out"]) == (0, 1)
     assert [it["threads"] for it in document["combinations"]] == [4]
@@ -147,7 +131,7 @@ def test_incomplete_combinations_are_left_out_unless_nothing_else_is_known(compa
 
 def test_a_refused_combination_is_named_and_the_others_are_compared(compare: Compare) -> None:
     asked = ("table1:16", "--system", "c5.xlarge", "--batch", "1,1000000")
-    status, out, told = compare(results(SQUEEZENET, MXNET_4, 20.0), *asked)
+    status, out, told = compare(results_of(SQUEEZENET, MXNET_4, 20.0), *asked)
     assert (status, out.splitlines()[-1].split()[-1]) == (1, "50.00")
     assert "left out: " in told
     assert "at batch size 1,000,000 needs about" in told
@@ -169,7 +153,10 @@ def test_limits_on_kernels_are_rows_and_part_of_the_run_that_measures_them(compa
     ours = Registry(tmp_path / "data").default().with_threads(1)
     limited = ours.with_kernels(Kernels(InstructionSet.AVX2))
     here = {"system": fingerprint().id}
-    records = [*results(SQUEEZENET, ours.identity, 20.0, **here), *results(SQUEEZENET, limited.identity, 30.0, **here)]
+    records = [
+        *results_of(SQUEEZENET, ours.identity, 20.0, **here),
+        *results_of(SQUEEZENET, limited.identity, 30.0, **here),
+    ]
     _, out, _ = compare(records, "table1:16", "--instructions", "sse41,avx2,all", "--json")
     *known, missing = json.loads(out)["combinations"]
     assert [(it["instructions"], it["measured_ms"]) for it in known] == [("all", 20.0), ("avx2", 30.0)]
@@ -207,19 +194,9 @@ def ids_of(records: Sequence[Record]) -> list[str]:
     return [it.uuid for it in records if isinstance(it, Measurement)]
 
 
-def models(**fields: Any) -> list[Record]:
-    """Two models of which the first is measured by its bricks, and the other one end to end too."""
-    where: dict[str, Any] = {"system": "c5.xlarge", "runtime": MXNET, **fields}
-    return [
-        system("c5.xlarge"),
-        runtime(MXNET, framework="mxnet"),
-        *brick_records(SQUEEZENET, **where),
-        *brick_records(ALEXNET, **where),
-    ]
-
-
 def test_two_models_are_compared_by_their_estimates(compare: Compare) -> None:
-    status, out, _ = compare(models(), "table1:16", "table1:1", "--system", "c5.xlarge", "--level", "written", "--json")
+    records = [*results_of(SQUEEZENET, MXNET), *results_of(ALEXNET, MXNET)]
+    status, out, _ = compare(records, "table1:16", "table1:1", "--system", "c5.xlarge", "--level", "written", "--json")
     found = json.loads(out)
     assert (status, found["of"]) == (0, "model")
     assert found["ratio"] == pytest.approx(found["b"]["ms"] / found["a"]["ms"])

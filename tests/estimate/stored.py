@@ -10,7 +10,7 @@ from dlbricks_tui.estimate.knowledge import Pair
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.records import BrickForm, EndToEnd, Record, Statistics
 from tests.estimate.knowledge_of import latency_of
-from tests.store.samples import end_to_end, measurement
+from tests.store.samples import end_to_end, measurement, runtime, system
 
 
 def timed(value_ms: float, doubt: float = 0.01) -> Statistics:
@@ -26,7 +26,9 @@ def timed(value_ms: float, doubt: float = 0.01) -> Statistics:
     )
 
 
-def brick_records(decomposition: Decomposition, without: Collection[Pair] = (), **fields: Any) -> list[Record]:
+def brick_records(
+    decomposition: Decomposition, without: Collection[Pair] = (), factor: float = 1.0, **fields: Any
+) -> list[Record]:
     """Every brick measured once in each of its contexts, with its form."""
     graph = decomposition.graph
     found: dict[Pair, Record] = {}
@@ -36,7 +38,7 @@ def brick_records(decomposition: Decomposition, without: Collection[Pair] = (), 
         if pair not in without and any(graph.layers[index].operators for index in it.sequence.layers):
             forms[it.brick.key] = BrickForm(key=it.brick.key, canonical=it.brick.canonical)
             where: dict[str, Any] = {"brick": it.brick.key, "context": it.context, "level": graph.level}
-            found[pair] = measurement(**{**where, "statistics": timed(latency_of(pair).value_ms), **fields})
+            found[pair] = measurement(**{**where, "statistics": timed(factor * latency_of(pair).value_ms), **fields})
     return [*forms.values(), *found.values()]
 
 
@@ -50,6 +52,19 @@ def model_record(decomposition: Decomposition, value_ms: float, **fields: Any) -
         "statistics": timed(value_ms),
     }
     return end_to_end(**{**what, **fields})
+
+
+def results_of(
+    decomposition: Decomposition, by: str, measured_ms: float | None = None, factor: float = 1.0, **fields: Any
+) -> list[Record]:
+    """All bricks of a model by a runtime, and the whole model if it was timed."""
+    where: dict[str, Any] = {"system": "c5.xlarge", "batch_size": decomposition.graph.batch_size, **fields}
+    known = [system(where["system"]), runtime(by, framework=by.partition("-")[0])]
+    records = [*known, *brick_records(decomposition, factor=factor, runtime=by, **where)]
+    if measured_ms is not None:
+        samples_ms = tuple(measured_ms * (0.99 + number / 1000) for number in range(21))
+        records.append(model_record(decomposition, measured_ms, samples_ms=samples_ms, runtime=by, **where))
+    return records
 
 
 def store_of(folder: Path, *records: Record) -> ResultsDatabase:
