@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -56,6 +57,13 @@ def _folder(text: str) -> Path:
 
 def report(args: Arguments) -> int:
     """Report on models, or compare sides, and print the path of the page."""
+    standing = next(it for it in (args.output, *args.output.absolute().parents) if it.exists())
+    if not (standing.is_dir() and os.access(standing, os.W_OK)):
+        # Told before work that may take minutes.
+        raise UsageError(
+            f"the report cannot be written to {args.output}: {standing} is no folder that can be written to; "
+            "name another folder with -o"
+        )
     return report_models(args) if args.compare is None else report_comparison(args)
 
 
