@@ -38,6 +38,7 @@ from tests.estimate.stored import brick_records, results_of, store_of
 from tests.estimate.table1 import table1
 from tests.models.onnx_models import saved, small, written
 from tests.models.table_framework import TableFramework
+from tests.store.samples import peaks as known_peaks
 from tests.store.samples import system
 
 pytestmark = pytest.mark.usefixtures("shared_cache")
@@ -57,16 +58,6 @@ def analyze(with_records: Analyze) -> Analyze:
     return lambda records, *arguments: with_records(records, "analyze", "--system", "c5.xlarge", *arguments)
 
 
-def known_peaks(threads: int) -> Peaks:
-    return Peaks(
-        when="2026-01-01T00:00:00+00:00",
-        system="c5.xlarge",
-        threads=threads,
-        arithmetic=(("avx512", 100.0),),
-        bandwidth=(("memory", 10.0), ("shared cache", 40.0)),
-    )
-
-
 def analysis_in(out: str) -> dict[str, Any]:
     (found,) = json.loads(out)
     assert isinstance(found, dict)
@@ -74,7 +65,7 @@ def analysis_in(out: str) -> dict[str, Any]:
 
 
 def test_an_analysis_has_the_keys_that_programs_use(analyze: Analyze) -> None:
-    records = [*results_of(SQUEEZENET, MXNET_1, 60.0), *results_of(SQUEEZENET, MXNET_2, factor=0.5), known_peaks(2)]
+    records = [*results_of(SQUEEZENET, MXNET_1, 60.0), *results_of(SQUEEZENET, MXNET_2, factor=0.5), known_peaks()]
     (found,) = document(analyze(records, "table1:16", "--runtime", MXNET_1, "--json"))
     assert found.keys() >= CONTRACT
     assert (found["system"], found["measured_ms"]) == ("c5.xlarge", pytest.approx(60.0))
@@ -259,9 +250,7 @@ def test_peaks_that_the_roofline_lacks_are_measured_once(analyze_net: Analyze, m
 
     def measure(system: str, threads: int) -> Peaks:
         measured.append(threads)
-        when = "2026-11-27T00:00:00+00:00"
-        speeds = (("avx2", 1e6),), (("memory", 1e6),)
-        return Peaks(when=when, system=system, threads=threads, arithmetic=speeds[0], bandwidth=speeds[1])
+        return known_peaks(system=system, threads=threads)
 
     monkeypatch.setattr(peaks, "measure_peaks", measure)
     monkeypatch.setattr(lacking, "lacks_of", lambda *_: ())
