@@ -117,10 +117,6 @@ def runs_in(tmp_path: Path, name: str) -> list[Path]:
     return [folders.find(state.run).request_file for state in folders.states()]
 
 
-def subjects(found: dict[str, Any]) -> list[str]:
-    return [it["subject"] for it in found["differences"]]
-
-
 def test_an_evaluation_from_another_data_folder_is_called_the_same(
     here: Command, full_file: Path, tmp_path: Path
 ) -> None:
@@ -256,7 +252,7 @@ def test_without_results_in_the_file_the_store_is_compared_with(here: Command, f
     change(file, lambda it: replace(it, runtimes=(replace(it.runtimes[0], threads=(1,)),)))
     _, out, _ = here("evaluate", file, *COMPARE, "--json")
     (compared,) = json.loads(out)["comparison"]
-    assert subjects(compared) == ["threads"]
+    assert [it["subject"] for it in compared["differences"]] == ["threads"]
 
 
 def test_nothing_runs_if_no_model_or_runtime_is_there(here: Command, file: Path, tmp_path: Path) -> None:

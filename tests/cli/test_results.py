@@ -3,7 +3,6 @@
 import csv
 import io
 import json
-from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,7 +10,6 @@ from typing import Any
 import pytest
 import tinydb
 
-from dlbricks_tui.bricks.decomposition import Decomposition, decompose
 from dlbricks_tui.folders import SAMPLE_MODELS
 from dlbricks_tui.models.library import Library
 from dlbricks_tui.models.loading import Loader
@@ -377,25 +375,16 @@ SYSTEM = "c5.xlarge"
 
 
 @pytest.fixture
-def capsnet(tmp_path: Path) -> Decomposition:
-    """A model with a loop: its layers are written once and paid twice."""
-    (source,) = Library(SAMPLE_MODELS, tmp_path).find("table1:4")
-    return decompose(Loader(tmp_path / "cache", TableFramework()).load(source))
-
-
-@pytest.fixture
-def checkout(tmp_path: Path, capsnet: Decomposition) -> Path:
-    """CapsNet by layers and end to end, another model end to end only."""
+def checkout(tmp_path: Path) -> Path:
+    """CapsNet, which has a loop, by layers and end to end, another model end to end only."""
     folder = tmp_path / "checkout"
-    time_layers(folder, SYSTEM, CAPSNET, {name: [time] * 3 for name, time in times_of(capsnet).items()})
+    (source,) = Library(SAMPLE_MODELS, tmp_path).find("table1:4")
+    layers = Loader(tmp_path / "cache", TableFramework()).load(source).layers
+    # Occurrences of the same brick took different times.
+    time_layers(folder, SYSTEM, CAPSNET, {it.name: [10.0 + it.index] * 3 for it in layers})
     time_model(folder, SYSTEM, CAPSNET, [150_000.0, 151_000.0, 152_000.0])
     time_model(folder, SYSTEM, SQUEEZENET, [17_750.0])
     return folder
-
-
-def times_of(model: Decomposition) -> Mapping[str, float]:
-    """Return a time for each layer by name, different for occurrences of the same brick."""
-    return {layer.name: 10.0 + layer.index for layer in model.graph.layers}
 
 
 def test_an_import_counts_the_results_of_every_system(dlbricks: Command, checkout: Path) -> None:
