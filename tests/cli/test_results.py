@@ -15,7 +15,6 @@ from dlbricks_tui.models.library import Library
 from dlbricks_tui.models.loading import Loader
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.documents import fields_of, to_document
-from dlbricks_tui.store.statistics import summarise
 from tests.cli.people import Command, document, one_line, schema_kept
 from tests.models.table_framework import TableFramework
 from tests.store.dlbricks_2019.checkouts import time_layers, time_model
@@ -276,11 +275,6 @@ ONE, TWO = "onnxruntime-1.20 python-3.11 threads-1", "onnxruntime-1.20 python-3.
 MXNET = "mxnet-1.9.1"
 
 
-def spread_around(base_ms: float, count: int = 25) -> dict[str, Any]:
-    samples = tuple(base_ms * (1 + number % 5 / 100) for number in range(count))
-    return {"samples_ms": samples, "statistics": summarise(samples)}
-
-
 def on(day: int, run: str, system_id: str = "here", runtime_id: str = MXNET) -> dict[str, Any]:
     return {"when": f"2026-11-{day}T08:00:00+00:00", "run": run, "system": system_id, "runtime": runtime_id}
 
@@ -297,11 +291,11 @@ def compare(tmp_path: Path, dlbricks: Command) -> Command:
         store.add(form(0), form(1), system("here", instance_type="c5.large"), system("there"), runtime(MXNET))
         store.add(*(replace(runtime(it), name="onnxruntime", framework="onnxruntime") for it in (ONE, TWO)))
         for place, brick_ms, whole_ms in ((BEFORE, 1.0, 30.0), (AFTER, 1.0, 36.0), (THERE, 0.8, 20.0)):
-            store.add(measurement(brick=brick(0), **place, **spread_around(brick_ms)))
-            store.add(end_to_end(**place, **spread_around(whole_ms)))
-        store.add(measurement(brick=brick(1), **AFTER, **spread_around(2.0)))
+            store.add(measurement(brick_ms, **place))
+            store.add(end_to_end(whole_ms, **place))
+        store.add(measurement(2.0, brick=brick(1), **AFTER))
         for place, brick_ms in ((THREADS_1, 1.5), (THREADS_2, 0.9)):
-            store.add(measurement(brick=brick(0), **place, **spread_around(brick_ms)))
+            store.add(measurement(brick_ms, **place))
     return lambda *arguments: dlbricks("results", "compare", *arguments)
 
 

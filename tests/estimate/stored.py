@@ -59,8 +59,8 @@ def results_of(
 ) -> list[Record]:
     """All bricks of a model by a runtime, and the whole model if it was timed."""
     where: dict[str, Any] = {"system": "c5.xlarge", "batch_size": decomposition.graph.batch_size, **fields}
-    known = [system(where["system"]), runtime(by, framework=by.partition("-")[0])]
-    records = [*known, *brick_records(decomposition, factor=factor, runtime=by, **where)]
+    records: list[Record] = [system(where["system"]), runtime(by, framework=by.partition("-")[0])]
+    records += brick_records(decomposition, factor=factor, runtime=by, **where)
     if measured_ms is not None:
         samples_ms = tuple(measured_ms * (0.99 + number / 1000) for number in range(21))
         records.append(model_record(decomposition, measured_ms, samples_ms=samples_ms, runtime=by, **where))
