@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from dlbricks_tui.cli.jobs import detach
+from dlbricks_tui.cli.jobs import detach, show_list
 from dlbricks_tui.cli.options import (
     add_measuring_runtime_options,
     add_models_argument,
@@ -140,7 +140,6 @@ def _traced(args: Arguments) -> Trace:
 
 def _list(args: Arguments) -> int:
     from dlbricks_tui.api.traces import trace_summary, traces_of
-    from dlbricks_tui.cli.jobs import show_list
     from dlbricks_tui.documents.trace import stored_columns
 
     found = traces_of(args.session.data)
