@@ -32,7 +32,7 @@ from dlbricks_tui.runtime.variant import CHOSEN_PRECISIONS, stated_precision
 from dlbricks_tui.wording.answers import bricks_words, runtime_words
 from dlbricks_tui.wording.events import counts_of, doing_now, noise_note, note_of
 from dlbricks_tui.wording.numbers import capitalised, duration, sign_of
-from dlbricks_tui.wording.runs import NONE_DONE, Done, Note, Tone
+from dlbricks_tui.wording.runs import NONE_DONE, Done, Phrase, Tone
 
 # The number of standard deviations that contain 95 % of a normal distribution.
 _NORMAL_95 = 1.96
@@ -140,7 +140,7 @@ class RunSnapshot:
     drift: float | None = None
     bricks: tuple[RunBrick, ...] = ()
     estimates: tuple[RunModel, ...] = ()
-    notes: tuple[Note, ...] = ()
+    notes: tuple[Phrase, ...] = ()
     # Set if these are events of the past, shown again.
     replay: ReplayPace | None = None
     # The load of the host; None before it is known, and after the run.
@@ -197,10 +197,10 @@ class SnapshotBuilder:
     def __init__(self, run: str, models: tuple[str, ...]) -> None:
         self._run = run
         self._models = models
-        self._notes: deque[Note] = deque(maxlen=MOST_NOTES)
+        self._notes: deque[Phrase] = deque(maxlen=MOST_NOTES)
         # One note counts the disturbances in all processes of the run.
         self._disturbances = Disturbances()
-        self._noise: Note | None = None
+        self._noise: Phrase | None = None
         # What was done before the run was resumed, which counts until its new plan is known.
         self._before: RunSnapshot | None = None
         self._restart()
@@ -214,9 +214,9 @@ class SnapshotBuilder:
             self._fold(event)
             note = note_of(event)
             if note is not None:
-                self._notes.append(replace(note, text=capitalised(note.text)))
+                self._notes.append(note._replace(text=capitalised(note.text)))
             if self._disturbances.take(event):
-                self._noise = Note(event.when, Tone.DOUBT, capitalised(noise_note(self._disturbances)))
+                self._noise = Phrase(capitalised(noise_note(self._disturbances)), Tone.DOUBT, event.when)
 
     def snapshot(self) -> RunSnapshot:
         progress, share, drift = self.progress, None, None

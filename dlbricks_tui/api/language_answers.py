@@ -297,7 +297,10 @@ def left_out(
     models: Sequence[NamedModel], options: LanguageOptions, data: DataFolder, *, models_only: bool = False
 ) -> Iterator[str]:
     """Yield how many models, runtimes and precisions no answer has, a line for each kind, with the first reason."""
-    _, had, refusals = _asked(models, options, data)
+    found, had, refusals = _asked(models, options, data)
+    if not found:
+        # The first refusal is raised.
+        return
     # Those with one word that no answer has tell best why.
     telling = sorted(refusals, key=lambda it: len({*it[0]} - had))
     for place, kind in enumerate(("model",) if models_only else ("model", "runtime", "precision")):

@@ -81,7 +81,7 @@ from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.selections import Combination, Way, combinations, equal
 from dlbricks_tui.wording.events import all_combinations, measured, noise_note, note_of
 from dlbricks_tui.wording.numbers import counted, names_of, too_many_threads
-from dlbricks_tui.wording.runs import Note, Tone
+from dlbricks_tui.wording.runs import Phrase, Tone
 
 # A run of more models times no whole models unless it is asked to.
 MOST_MODELS_END_TO_END = 3
@@ -595,7 +595,7 @@ class FollowedRun:
         note, hint = note_of(event), _HINTS.get(type(event))
         return f"{note.text}; {hint}" if hint and note is not None and self._is_told(event, note) else ""
 
-    def _is_told(self, event: Event, note: Note) -> bool:
+    def _is_told(self, event: Event, note: Phrase) -> bool:
         if isinstance(event, RunEnded):
             # The command writes another summary, which lacks only the reason.
             return bool(event.message)

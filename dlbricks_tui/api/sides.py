@@ -320,10 +320,13 @@ def side_of(name: str, records: Iterable[Record], refused: Sequence[str] = (), s
 _ENDINGS = tuple(it.value for it in ExportFormat)
 
 
-def named_sides(names: Sequence[str], data: DataFolder) -> list[Side]:
-    """Return the sides of these names, in their order: files, or words of `dlbricks results compare`."""
+def named_sides(names: Sequence[str], data: DataFolder, tell: Callable[[str], object] = lambda _: None) -> list[Side]:
+    """Return the sides of these names, in their order: files, or words of `dlbricks results compare`.
+
+    `tell` gets what is done now, often.
+    """
     files = [name for name in names if is_file(name)]
-    found = dict(zip(files, read_sides([Path(name) for name in files]), strict=True))
+    found = dict(zip(files, read_sides([Path(name) for name in files], tell), strict=True))
     if len(files) < len(names):
         with ResultsDatabase(data.store) as store:
             found |= {name: side_of_selection(store, select_named(store, name)) for name in names if name not in found}
@@ -349,20 +352,20 @@ def side_of_selection(store: ResultsDatabase, named: NamedSelection) -> Side:
 
 
 @without_cycle_search()
-def read_side(path: Path) -> Side:
+def read_side(path: Path, tell: Callable[[str], object]) -> Side:
     """Return the results of a file of `dlbricks results export`."""
-    records, refused = read_export(path, COMPARED)
+    records, refused = read_export(path, COMPARED, lambda number: tell(f"reading {path}: {number:,} records so far"))
     found = signature_beside(path)
     signature = "none" if found is None else f"{found.name}, not verified"
     return side_of(str(path), records, list(map(str, refused)), signature)
 
 
-def read_sides(paths: Sequence[Path]) -> list[Side]:
+def read_sides(paths: Sequence[Path], tell: Callable[[str], object] = lambda _: None) -> list[Side]:
     """Return the results of several files, in their order."""
     for place, path in enumerate(paths):
         if any(path.exists() and other.exists() and path.samefile(other) for other in paths[:place]):
             raise NotComparableError(f"{path} is named twice: a comparison needs different files")
-    return list(map(read_side, paths))
+    return [read_side(path, tell) for path in paths]
 
 
 # Circumstances that are compared over all results, and those that are compared for each framework.

@@ -55,7 +55,7 @@ def register_check(parser: Parser) -> None:
         "The exit status is 1 if any model is slower, or could not be measured; it is 0 if all are the same, faster, "
         "or too noisy\nfor a verdict.\n"
     )
-    add_models_argument(parser, many=True, needed=False)
+    add_models_argument(parser, many=True, needed=False, more=" (default: all of the file)")
     about = "an evaluation with results (.toml), or a file of `dlbricks results export` (.json, .json.gz)"
     parser.add_file("--against", about=about, required=True)
     processes = "measure each model in N processes, as their latencies differ"

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dlbricks_tui.cli.options import add_cutting_options, add_models_argument, inputs_of, values_of
-from dlbricks_tui.cli.output import narrate, show_parts, write, write_json
+from dlbricks_tui.cli.output import narrate, narrate_once, show_parts, write, write_json
 from dlbricks_tui.cli.parser import Arguments, Handler, Parser, Status, UsageError
 from dlbricks_tui.settings.cutting import CUTTING, LEVEL
 from dlbricks_tui.settings.language import GENERATE, PROMPT, WEIGHTS, WEIGHTS_BESIDE
@@ -114,7 +114,6 @@ def run_fleet(args: Arguments) -> int:
     from dlbricks_tui.api.fleets import FleetJob, FleetOptions, fleet_request
     from dlbricks_tui.api.language_answers import LanguageOptions
     from dlbricks_tui.api.measuring import remarks_on_run
-    from dlbricks_tui.cli.output import narrate_once
     from dlbricks_tui.cli.run import measure_options_of
 
     if not args.models and not args.llm:

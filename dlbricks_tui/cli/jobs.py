@@ -279,7 +279,6 @@ def replay_run(folder: RunFolder, args: Arguments) -> int:
     """Show the events of a run again, print the last estimates that they tell, and return the exit status."""
     from dlbricks_tui.api.jobs import reader_of, replay_of
     from dlbricks_tui.api.measuring import replayed_run
-    from dlbricks_tui.cli.output import show_parts
     from dlbricks_tui.cli.progress import shown
     from dlbricks_tui.documents.run import replay_parts
 

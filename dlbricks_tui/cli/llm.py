@@ -65,6 +65,16 @@ def register(parser: Parser) -> None:
     parser.add_flag("--end-to-end", about=about, to=how)
     parser.add_detach()
     parser.only(AT_LEAST.option, where=lambda it: it.list, why="filters the library: give --list with it")
+    of_one = "measures nothing: give --probe and --end-to-end with a MODEL"
+    parser.only("--list", where=lambda it: not (it.probe or it.end_to_end), why=of_one)
+    of_one = "shows all models: give --compare, --what-if and --prove with a MODEL"
+    parser.only("--list", where=lambda it: not (it.compare or it.what_if or it.prove), why=of_one)
+    either = "measures nothing, and --prove measures: give one of them"
+    parser.only("--predict", where=lambda it: not it.prove, why=either)
+    idle = "measures nothing: leave --detach out"
+    parser.only("--list", "--predict", where=lambda it: not it.detach, why=idle)
+    every = "measures changes of one execution, and --compare all of them: give one of them"
+    parser.only("--prove", where=lambda it: not it.compare, why=every)
     best = "decides between executions: name several threads, precisions, caches or runtimes, or give --compare"
     parser.only(BEST_FOR.option, where=_has_several, why=best)
     shown = "shows what changes would gain, and --detach shows nothing: leave one of them out"
@@ -87,20 +97,9 @@ def answer_models(args: Arguments) -> int:
     if args.list == bool(args.models):
         what = "MODEL and --list do not go together" if args.list else "no model is named"
         raise UsageError(f"{what}: give a MODEL, or --list (see `dlbricks llm --help`)")
-    if args.list and (args.end_to_end or args.probe):
-        given = "--probe" if args.probe else "--end-to-end"
-        raise UsageError(f"--list measures nothing: give {given} with a MODEL")
-    if args.list and (args.compare or args.what_if or args.prove):
-        raise UsageError("--list shows all models: give --compare, --what-if and --prove with a MODEL")
-    if args.prove and args.compare:
-        raise UsageError("--prove measures changes of one execution, and --compare all of them: give one of them")
-    if args.prove and args.predict:
-        raise UsageError("--predict measures nothing, and --prove measures: give one of them")
     options = _options(args)
     parts: list[Part] = []
     failures = 0
-    if args.detach and (args.list or args.predict):
-        raise UsageError(f"--{'list' if args.list else 'predict'} measures nothing: leave --detach out")
     if args.detach:
         return _detach(args, options)
     if args.list:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from dlbricks_tui.cli.options import (
     add_cutting_options,
@@ -19,9 +18,6 @@ from dlbricks_tui.cli.parser import Arguments, Parser, Status, UsageError
 from dlbricks_tui.errors import UserError
 from dlbricks_tui.settings.variant import PRECISION
 from dlbricks_tui.wording.numbers import counted
-
-if TYPE_CHECKING:
-    pass
 
 
 def register(parser: Parser) -> None:
@@ -74,7 +70,6 @@ def add(args: Arguments) -> int:
 
 def remove(args: Arguments) -> int:
     """Make the library forget a file or a folder."""
-
     args.session.library.remove(args.path)
     return Status.DONE
 

@@ -23,12 +23,12 @@ USUAL_RUNTIME = "that of your settings, or the usual one of the model's format"
 
 def add_models_argument(parser: Parser, *, many: bool, needed: bool = True, more: str = "") -> None:
     """Take one MODEL or several, and the shapes and values of their inputs."""
-    explained = f"a *-symbol.json or *.onnx file, a name that `dlbricks models` lists, or table1:ID{more}"
+    explained = "a *-symbol.json or *.onnx file, a name that `dlbricks models` lists, or table1:ID"
     if many:
         explained += "; `table1` stands for all fifty"
-        parser.add_argument("models", metavar="MODEL", nargs="+" if needed else "*", help=explained)
+        parser.add_argument("models", metavar="MODEL", nargs="+" if needed else "*", help=explained + more)
     else:
-        parser.add_argument("model", metavar="MODEL", nargs=None if needed else "?", help=explained)
+        parser.add_argument("model", metavar="MODEL", nargs=None if needed else "?", help=explained + more)
     add_input_options(parser)
 
 

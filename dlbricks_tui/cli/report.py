@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -56,17 +57,24 @@ def _folder(text: str) -> Path:
 
 def report(args: Arguments) -> int:
     """Report on models, or compare sides, and print the path of the page."""
+    standing = next(it for it in (args.output, *args.output.absolute().parents) if it.exists())
+    if not (standing.is_dir() and os.access(standing, os.W_OK)):
+        # Told before work that may take minutes.
+        raise UsageError(
+            f"the report cannot be written to {args.output}: {standing} is no folder that can be written to; "
+            "name another folder with -o"
+        )
     return report_models(args) if args.compare is None else report_comparison(args)
 
 
 class _Progress:
     """Progress of a report: a line every few seconds, as its work may take minutes."""
 
-    def __init__(self, first: str) -> None:
-        self._first, self._told = first, 0.0
+    def __init__(self, first: str = "") -> None:
+        self._first, self._told = first, time.monotonic()
 
     def tell(self, doing: str) -> None:
-        """Narrate a step, unless a line was just narrated; the first call narrates what the whole work is instead."""
+        """Narrate a step, unless a line was just narrated; the first call narrates what the whole work is, if known."""
         now = time.monotonic()
         if self._first:
             narrate(self._first)
@@ -142,10 +150,13 @@ def report_comparison(args: Arguments) -> int:
     from dlbricks_tui.api.sides import named_sides
     from dlbricks_tui.report.comparison import make_comparison
 
-    sides = named_sides(args.compare, args.session.data)
+    progress = _Progress()
+    sides = named_sides(args.compare, args.session.data, progress.tell)
     sources = {it.name: it for it in args.session.library.sources()}
     with open_loaders(args.session.data, args.session.remarks) as loader_of:
+        progress.tell("comparing the results")
         compared = compare_sides(sides, estimates_of(sides, sources, loader_of))
+    progress.tell("drawing the figures")
     page = make_comparison(compared, args.output)
     for section in page.sections:
         narrate(*filter(None, [section.answer]), *section.missing)

@@ -49,7 +49,7 @@ def register(parser: Parser) -> None:
 
 def register_probe(parser: Parser) -> None:
     """Add the options of `probe`."""
-    add_models_argument(parser, many=True, needed=False)
+    add_models_argument(parser, many=True, needed=False, more=" (default: all with results in the store)")
     parser.add_settings(PROBE_SECONDS, PROBE_BRICKS)
     add_measuring_runtime_options(parser, many=False)
     parser.add_settings(*EXECUTION)

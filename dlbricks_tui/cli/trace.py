@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from dlbricks_tui.cli.jobs import detach
+from dlbricks_tui.cli.jobs import detach, show_list
 from dlbricks_tui.cli.options import (
-    add_input_options,
     add_measuring_runtime_options,
+    add_models_argument,
     inputs_of,
     is_usual_runtime,
     runtime_given,
@@ -32,9 +32,7 @@ _PROGRAMS = {
 
 def register(parser: Parser) -> None:
     """Add the options of `trace`."""
-    about = "a *-symbol.json or *.onnx file, a name that `dlbricks models` lists, or table1:ID"
-    parser.add_argument("model", metavar="MODEL", nargs="?", help=about)
-    add_input_options(parser)
+    add_models_argument(parser, many=False, needed=False)
     parser.add_file("-o", "--output", about="the file for the trace")
     parser.add_argument(
         "--format",
@@ -142,7 +140,6 @@ def _traced(args: Arguments) -> Trace:
 
 def _list(args: Arguments) -> int:
     from dlbricks_tui.api.traces import trace_summary, traces_of
-    from dlbricks_tui.cli.jobs import show_list
     from dlbricks_tui.documents.trace import stored_columns
 
     found = traces_of(args.session.data)

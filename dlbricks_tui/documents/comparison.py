@@ -170,7 +170,8 @@ def ratio_parts(found: ComparedResults) -> Iterator[Sentence]:
     mean = f"95 % {low:.3f} to {high:.3f}, geometric mean of {over}"
     together = f"{_precise(found.a.total_ms)} and {in_ms(found.b.total_ms)}"
     yield Sentence(f"B takes {found.ratio:.3f} times as long ({mean}); together {together}", "strong")
-    alone = f"only in A {found.a.alone:,}, only in B {found.b.alone:,}"
+    # Some are in both, but cannot be compared: they take no time.
+    alone = f"not compared: {found.a.alone:,} of A, {found.b.alone:,} of B"
     yield Sentence(f"{verdict_counts([it.verdict for it in found.pairs])}; {alone}")
     reasons = Counter(it.reason for it in found.pairs if it.reason)
     yield from (Sentence(f"unknown ({count:,}): {reason}") for reason, count in reasons.most_common())

@@ -173,13 +173,15 @@ def wrapped_lines(lines: Iterable[Line], width: int) -> tuple[Line, ...]:
 _BLOCKS = "▁▂▃▄▅▆▇█"
 
 
+def block(share: float) -> str:
+    """Return a block of this share of the height of a line."""
+    return _BLOCKS[round(share * (len(_BLOCKS) - 1))]
+
+
 def sparkline(values: Sequence[float], width: int) -> str:
     """Return the newest values as blocks between the least and the greatest of them."""
     shown = values[-width:] if width > 0 else ()
     if not shown:
         return ""
-    least, most = min(shown), max(shown)
-    if most <= least:
-        return _BLOCKS[0] * len(shown)
-    step = (len(_BLOCKS) - 1) / (most - least)
-    return "".join(_BLOCKS[round((value - least) * step)] for value in shown)
+    least, span = min(shown), max(shown) - min(shown)
+    return "".join(block((value - least) / (span or 1.0)) for value in shown)

@@ -9,14 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from dlbricks_tui.documents.pictures import Axis, BarRow, LegendSign, Plot, Rows, Series, StraightLine
 from dlbricks_tui.scenarios.kinds import ScenarioKind
-from dlbricks_tui.scenarios.scenario import (
-    LoadTestDone,
-    PredictedLoad,
-    Scenario,
-    latencies_ms,
-    percentile_ms,
-    percentile_of,
-)
+from dlbricks_tui.scenarios.scenario import latencies_ms, percentile_ms, percentile_of
 from dlbricks_tui.wording.jobs import in_us, percentile_name, rate_in_words
 from dlbricks_tui.wording.numbers import PREDICTED, counted, milliseconds, percent
 

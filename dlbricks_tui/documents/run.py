@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from math import fsum, sqrt
 from typing import TYPE_CHECKING
 
-from dlbricks_tui.documents.lines import Line, Span
+from dlbricks_tui.documents.lines import Line, Span, block
 from dlbricks_tui.documents.parts import (
     BLANK_LINE,
     BarFigure,
@@ -45,7 +45,6 @@ if TYPE_CHECKING:
     from dlbricks_tui.estimate.system_estimate import SystemEstimate
 
 
-_BLOCKS = "▁▂▃▄▅▆▇█"
 # More cores would leave no room for words.
 _MOST_BLOCKS = 16
 # Fewer samples of the whole model tell less than the short burst that times it at first.
@@ -104,7 +103,7 @@ def load_of(run: RunSnapshot, *, with_cores: bool) -> Line:
     """Return the load of the host while the run works, with a block for each core where there is room."""
     if run.load is None or not run.active or run.replay is not None:
         return ()
-    blocks = "".join(_BLOCKS[round(min(1.0, share) * (len(_BLOCKS) - 1))] for share in run.load.busy)
+    blocks = "".join(block(min(1.0, share)) for share in run.load.busy)
     drawn = (Span(f"{blocks} ", "bar"),) if with_cores and run.load.cores <= _MOST_BLOCKS else ()
     style = "warn" if run.load.stolen_share >= _MUCH_STOLEN else "muted"
     return (Span("  "), *drawn, Span(f"{wording.load_in_words(run.load)} ", style))

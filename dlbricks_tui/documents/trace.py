@@ -10,7 +10,7 @@ from itertools import accumulate, count, groupby
 from statistics import median
 from typing import TYPE_CHECKING, NamedTuple
 
-from dlbricks_tui.documents.lines import ELLIPSIS, Span, cut, width_of
+from dlbricks_tui.documents.lines import ELLIPSIS, Span, block, cut, width_of
 from dlbricks_tui.documents.parts import BLANK_LINE, Column, Fact, MarkedSentence, Part, Sentence, Table, name_column
 from dlbricks_tui.runtime.variant import AskedVariant, stated_variant
 from dlbricks_tui.traces.file import StoredTrace
@@ -48,7 +48,6 @@ _SELECTED_BEGINS, _SELECTED_BODY = "█", "═"
 _SELECTED_CELL = "●"
 # Cells of several spans or of a narrow one, by the share that they cover.
 _SHADES = "░▒▓█"
-_HEIGHTS = "▁▂▃▄▅▆▇█"
 # The fewest cells of a shortened name: fewer tell nothing.
 _LEAST_NAME = 4
 _TICK = "|"
@@ -222,8 +221,8 @@ def counter_row(
         if place < 0 or (place == len(times.starts) - 1 and times.ends[place] <= window.time(cell)):
             cells.append(Span(" "))
         else:
-            height = _HEIGHTS[round((counter.values[place] - least) / span * (len(_HEIGHTS) - 1))]
-            cells.append(Span(height, _SELECTED if place == selected else USUAL[0]))
+            height = (counter.values[place] - least) / span
+            cells.append(Span(block(height), _SELECTED if place == selected else USUAL[0]))
     for style, alike in groupby(cells, lambda it: it.style):
         yield Span("".join(it.text for it in alike), style)
 

@@ -78,7 +78,7 @@ _SCHEMA = _table(
 
 def read_hosts(path: Path) -> tuple[HostEntry, ...]:
     """Return the hosts of a file in its order; raise FleetError, one line with line and column, for a fault."""
-    wanted = "a hosts file, such as fleet.toml"
+    wanted = "a hosts file, such as hosts.toml"
     try:
         content = content_of(
             path,

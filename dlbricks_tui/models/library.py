@@ -144,7 +144,7 @@ class Library:
         """Add a folder and return the number of models in it."""
         folder = _absolute(folder)
         if not _is_folder(folder):
-            raise ModelError(f"{folder} is no folder; give the path of a model file, or of a folder of them")
+            raise ModelError(f"there is no folder {folder}; give the path of a model file, or of a folder of them")
         found = len(_in_folder(folder))
         if not found:
             raise ModelError(f"{folder} holds no *-symbol.json or *.onnx file, here or below")

@@ -80,6 +80,8 @@ _REFERENCES: Mapping[str, tuple[str, ...]] = {
 _WITHOUT_RUN = ("proofs", "load_tests")
 # The rows that are read from the columns at once.
 _ROWS = 10_000
+# The records of a file between two calls that tell how many were read.
+_RECORDS_PER_STEP = 1000
 
 
 class ExportFormat(Enum):
@@ -284,10 +286,19 @@ def import_file(
     return report
 
 
-def read_export(path: Path, kinds: tuple[type[Record], ...]) -> tuple[list[Record], list[Damage]]:
-    """Return the records of these kinds in an exported file, and the lines that an import would refuse."""
-    report = ImportReport()
-    records = [it for it in _records(path, report, References()) if isinstance(it, kinds)]
+def read_export(
+    path: Path, kinds: tuple[type[Record], ...], tell: Callable[[int], object] = lambda _: None
+) -> tuple[list[Record], list[Damage]]:
+    """Return the records of these kinds in an exported file, and the lines that an import would refuse.
+
+    `tell` gets the number of records that were read, often: a large file takes seconds.
+    """
+    report, records = ImportReport(), list[Record]()
+    for number, it in enumerate(_records(path, report, References())):
+        if not number % _RECORDS_PER_STEP:
+            tell(number)
+        if isinstance(it, kinds):
+            records.append(it)
     if report.refused and not records:
         raise ExchangeError(f"nothing in {path} can be read: {report.refused[0]}")
     return records, report.refused

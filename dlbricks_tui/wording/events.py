@@ -24,19 +24,19 @@ from dlbricks_tui.runs.events import (
     WorkerReplaced,
 )
 from dlbricks_tui.wording.numbers import PREDICTED, counted, duration, percent, slower_words, with_interval
-from dlbricks_tui.wording.runs import Done, Note, Phrase, Tone
+from dlbricks_tui.wording.runs import Done, Phrase, Tone
 
 _NOISE_HINT = "close other programs, or measure when the host is quiet"
 
 
-def note_of(event: Event) -> Note | None:
+def note_of(event: Event) -> Phrase | None:
     """Return the sentence for an event.
 
     Rounds, batches, samples and estimates have none: lists and counters show them. Noise has one note for the whole
     run, `noise_note`.
     """
     found = _phrase(event)
-    return Note(event.when, found.tone, found.text) if found else None
+    return found and found._replace(when=event.when)
 
 
 def _phrase(event: Event) -> Phrase | None:

@@ -5,7 +5,6 @@ Sentences about events are in `events`, which takes longer to import.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -41,19 +40,11 @@ class Tone(Enum):
 
 
 class Phrase(NamedTuple):
-    """A few words about a run."""
+    """A few words about a run, with the time of the event that they are about, if it is one."""
 
     text: str
     tone: Tone = Tone.COURSE
-
-
-@dataclass(frozen=True, slots=True)
-class Note:
-    """The sentence for an event, with the time of the event."""
-
-    when: str
-    tone: Tone
-    text: str
+    when: str = ""
 
 
 # A smaller share that a hypervisor takes is no reason to worry.

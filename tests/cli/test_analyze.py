@@ -6,7 +6,6 @@ import os
 import shutil
 import signal
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -32,14 +31,15 @@ from dlbricks_tui.runtime.registry import Registry
 from dlbricks_tui.runtime.traits import Format
 from dlbricks_tui.runtime.variant import Kernels, Optimisation
 from dlbricks_tui.store.database import ResultsDatabase
-from dlbricks_tui.store.records import Measurement, Peaks, Proof, Record
+from dlbricks_tui.store.records import Peaks, Proof
 from tests.cli.people import Command, document, hurry, one_line
 from tests.cli.people import Command as Analyze
-from tests.estimate.stored import brick_records, model_record, store_of, timed
+from tests.estimate.stored import brick_records, results_of, store_of
 from tests.estimate.table1 import table1
 from tests.models.onnx_models import saved, small, written
 from tests.models.table_framework import TableFramework
-from tests.store.samples import runtime, system
+from tests.store.samples import peaks as known_peaks
+from tests.store.samples import system
 
 pytestmark = pytest.mark.usefixtures("shared_cache")
 
@@ -58,27 +58,6 @@ def analyze(with_records: Analyze) -> Analyze:
     return lambda records, *arguments: with_records(records, "analyze", "--system", "c5.xlarge", *arguments)
 
 
-def results(identity: str, measured_ms: float | None = None, factor: float = 1.0) -> list[Record]:
-    """All bricks of the model by a runtime, and the whole model if it was timed."""
-    where: dict[str, Any] = {"system": "c5.xlarge", "runtime": identity}
-    whole = [] if measured_ms is None else [model_record(SQUEEZENET, measured_ms, **where)]
-    bricks = [
-        replace(it, statistics=timed(factor * it.statistics.trimmed_mean_ms)) if isinstance(it, Measurement) else it
-        for it in brick_records(SQUEEZENET, **where)
-    ]
-    return [system("c5.xlarge"), runtime(identity, framework="mxnet"), *bricks, *whole]
-
-
-def known_peaks(threads: int) -> Peaks:
-    return Peaks(
-        when="2026-01-01T00:00:00+00:00",
-        system="c5.xlarge",
-        threads=threads,
-        arithmetic=(("avx512", 100.0),),
-        bandwidth=(("memory", 10.0), ("shared cache", 40.0)),
-    )
-
-
 def analysis_in(out: str) -> dict[str, Any]:
     (found,) = json.loads(out)
     assert isinstance(found, dict)
@@ -86,7 +65,7 @@ def analysis_in(out: str) -> dict[str, Any]:
 
 
 def test_an_analysis_has_the_keys_that_programs_use(analyze: Analyze) -> None:
-    records = [*results(MXNET_1, 60.0), *results(MXNET_2, factor=0.5), known_peaks(2)]
+    records = [*results_of(SQUEEZENET, MXNET_1, 60.0), *results_of(SQUEEZENET, MXNET_2, factor=0.5), known_peaks()]
     (found,) = document(analyze(records, "table1:16", "--runtime", MXNET_1, "--json"))
     assert found.keys() >= CONTRACT
     assert (found["system"], found["measured_ms"]) == ("c5.xlarge", pytest.approx(60.0))
@@ -108,7 +87,9 @@ def test_an_analysis_has_the_keys_that_programs_use(analyze: Analyze) -> None:
 
 def test_several_models_make_tables_rows_of_csv_or_details_one_after_another(analyze: Analyze) -> None:
     both = ("table1:16", "squeezenet1.0", "--runtime", MXNET_1)
-    status, out, err = analyze([*results(MXNET_1, 60.0), *results(MXNET_2, factor=0.5)], *both)
+    status, out, err = analyze(
+        [*results_of(SQUEEZENET, MXNET_1, 60.0), *results_of(SQUEEZENET, MXNET_2, factor=0.5)], *both
+    )
     assert status == 1 and "\nBOUNDS" in out
     assert err.count("dlbricks doctor --peaks --threads 1") == 1, "what several models lack is named once"
     first, second = csv.DictReader(analyze([], *both, "--csv")[1].splitlines())
@@ -120,7 +101,7 @@ def test_several_models_make_tables_rows_of_csv_or_details_one_after_another(ana
 
 def test_what_was_not_measured_is_named_with_the_command_that_measures_it(analyze: Analyze) -> None:
     asked = ("table1:16", "--runtime", MXNET_1)
-    status, out, err = analyze(results(MXNET_1, 60.0), *asked, "--json")
+    status, out, err = analyze(results_of(SQUEEZENET, MXNET_1, 60.0), *asked, "--json")
     assert (status, analysis_in(out)["roofline_ms"]) == (0, None)
     assert "dlbricks doctor --peaks --threads 1" in err
     _, out, _ = analyze([], *asked, "--roofline")
@@ -151,7 +132,7 @@ def test_the_tree_and_graph_files_have_the_time_of_each_part(analyze: Analyze, t
     dot, graphml = tmp_path / "a.dot", tmp_path / "a.graphml"
     asked = ("table1:16", "--runtime", MXNET_1)
     files = ("--dot", str(dot), "--graphml", str(graphml))
-    status, out, _ = analyze(results(MXNET_1, 60.0), *asked, "--json", *files)
+    status, out, _ = analyze(results_of(SQUEEZENET, MXNET_1, 60.0), *asked, "--json", *files)
     times = [facts["latency_ms"] for _, facts in networkx.read_graphml(graphml).nodes(data=True)]
     assert (status, len(times)) == (0, len(SQUEEZENET.graph.layers))
     assert sum(times) == pytest.approx(analysis_in(out)["sequential_ms"], rel=0.05)
@@ -224,12 +205,13 @@ def test_the_measured_gain_stands_next_to_the_predicted_one(analyze_net: Analyze
     assert f"{100 * proof['gain']:+.1f} %  " in row
 
 
+def interrupted(*_: object, **__: object) -> None:
+    raise KeyboardInterrupt
+
+
 def test_what_is_to_be_measured_is_told_with_its_time_before_it_starts(
     analyze_net: Analyze, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def interrupted(*_: object, **__: object) -> None:
-        raise KeyboardInterrupt
-
     monkeypatch.setattr("dlbricks_tui.runs.control.create_run", interrupted)
     status, out, told = analyze_net("--measure", "--kinds", "batch,kernels")
     assert (status, out) == (130, "")
@@ -241,9 +223,6 @@ def test_what_is_to_be_measured_is_told_with_its_time_before_it_starts(
 def test_a_quantised_file_of_open_batch_size_lacks_other_batch_sizes_and_no_int8(
     dlbricks: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def interrupted(*_: object, **__: object) -> None:
-        raise KeyboardInterrupt
-
     monkeypatch.setattr("dlbricks_tui.runs.control.create_run", interrupted)
     net = written(
         """test (float[N,4] x) => (y) <int8[4,4] w = {1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1}> {
@@ -271,9 +250,7 @@ def test_peaks_that_the_roofline_lacks_are_measured_once(analyze_net: Analyze, m
 
     def measure(system: str, threads: int) -> Peaks:
         measured.append(threads)
-        when = "2026-11-27T00:00:00+00:00"
-        speeds = (("avx2", 1e6),), (("memory", 1e6),)
-        return Peaks(when=when, system=system, threads=threads, arithmetic=speeds[0], bandwidth=speeds[1])
+        return known_peaks(system=system, threads=threads)
 
     monkeypatch.setattr(peaks, "measure_peaks", measure)
     monkeypatch.setattr(lacking, "lacks_of", lambda *_: ())

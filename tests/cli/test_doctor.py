@@ -44,16 +44,10 @@ def test_what_makes_no_sense_is_refused_in_one_line(words: tuple[str, ...], dlbr
     assert one_line(dlbricks("doctor", *words)).startswith("dlbricks: error: ")
 
 
-@pytest.fixture
-def _measured_peaks(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Peaks of one size."""
-    monkeypatch.setattr(
-        "dlbricks_tui.host.peaks.measure_peaks", lambda system, threads: peaks(system=system, threads=threads)
-    )
-
-
-@pytest.mark.usefixtures("_measured_peaks")
-def test_measured_peaks_are_stored_with_the_system_and_shown_again(dlbricks: Command) -> None:
+def test_measured_peaks_are_stored_with_the_system_and_shown_again(
+    dlbricks: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("dlbricks_tui.host.peaks.measure_peaks", lambda *it: peaks(system=it[0], threads=it[1]))
     assert json.loads(dlbricks("doctor", "--json")[1])["peaks"] == []
     told = "at most 98.5 GFLOP/s (avx512), 61 GFLOP/s (avx2), 21 GB/s from memory"
     assert told in dlbricks("doctor", "--peaks", "--threads", "2")[1]

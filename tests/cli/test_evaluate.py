@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -39,7 +38,6 @@ from dlbricks_tui.runtime.variant import InstructionSet
 from dlbricks_tui.store.change import Verdict
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.records import EndToEnd, System
-from dlbricks_tui.store.statistics import summarise
 from tests.cli.people import Command, document, hurry, one_line, schema_kept
 from tests.models.onnx_models import saved, small
 from tests.runs.runs import MODEL
@@ -115,10 +113,6 @@ def runs_in(tmp_path: Path, name: str) -> list[Path]:
     """Return the requests of all runs of a data folder, the newest last."""
     folders = RunFolders(DataFolder(tmp_path / name).runs)
     return [folders.find(state.run).request_file for state in folders.states()]
-
-
-def subjects(found: dict[str, Any]) -> list[str]:
-    return [it["subject"] for it in found["differences"]]
 
 
 def test_an_evaluation_from_another_data_folder_is_called_the_same(
@@ -256,7 +250,7 @@ def test_without_results_in_the_file_the_store_is_compared_with(here: Command, f
     change(file, lambda it: replace(it, runtimes=(replace(it.runtimes[0], threads=(1,)),)))
     _, out, _ = here("evaluate", file, *COMPARE, "--json")
     (compared,) = json.loads(out)["comparison"]
-    assert subjects(compared) == ["threads"]
+    assert [it["subject"] for it in compared["differences"]] == ["threads"]
 
 
 def test_nothing_runs_if_no_model_or_runtime_is_there(here: Command, file: Path, tmp_path: Path) -> None:
@@ -392,10 +386,8 @@ def exported(place: Path, file: Path, result: EndToEnd, *, systems: Sequence[Sys
 
 
 def of_model(latency_ms: float) -> EndToEnd:
-    """Return a result of the usual model, whose samples vary by 1 %."""
-    taken = tuple(latency_ms * (1 + number % 5 / 500) for number in range(20))
-    usual: dict[str, Any] = {"name": MODEL, "level": Level.WRITTEN, "protocol": Method.ALONE.id}
-    return end_to_end(**usual, samples_ms=taken, statistics=summarise(taken))
+    """Return a result of the usual model."""
+    return end_to_end(latency_ms, name=MODEL, level=Level.WRITTEN, protocol=Method.ALONE.id)
 
 
 def test_a_model_is_the_same_or_faster_or_changed_by_less_than_the_limit(

@@ -225,13 +225,6 @@ EXAMINED = (
 
 
 @pytest.fixture
-def two_hosts(tmp_path: Path) -> Path:
-    path = tmp_path / "hosts.toml"
-    path.write_text('[[host]]\nname = "c7i"\n\n[[host]]\nname = "m8g"\n')
-    return path
-
-
-@pytest.fixture
 def examined(monkeypatch: pytest.MonkeyPatch, without_mxnet: None) -> list[tuple[str, ...]]:
     """The names of the hosts that were examined, of which one lacks its environment."""
     asked: list[tuple[str, ...]] = []
@@ -245,9 +238,9 @@ def examined(monkeypatch: pytest.MonkeyPatch, without_mxnet: None) -> list[tuple
 
 
 def test_the_doctor_lists_what_hosts_lack_and_fails(
-    dlbricks: Command, examined: list[tuple[str, ...]], two_hosts: Path
+    dlbricks: Command, examined: list[tuple[str, ...]], hosts: Path
 ) -> None:
-    asked = ("fleet", "doctor", "--hosts", two_hosts)
+    asked = ("fleet", "doctor", "--hosts", hosts)
     status, out, told = dlbricks(*asked)
     assert (status, examined) == (1, [("c7i", "m8g")])
     assert "as it should be" in out and "install it" in out and "3.11.2" not in out
@@ -260,7 +253,7 @@ def test_the_doctor_lists_what_hosts_lack_and_fails(
         ("c7i", "ready", 12),
         ("m8g", "lacking", None),
     ]
-    assert "--wheels is for --install" in one_line(dlbricks(*asked, "--wheels", two_hosts.parent))
+    assert "--wheels is for --install" in one_line(dlbricks(*asked, "--wheels", hosts.parent))
 
 
 def test_certificates_are_made_once_and_keys_are_private(dlbricks: Command, data: DataFolder) -> None:
@@ -313,8 +306,13 @@ def test_on_a_terminal_each_host_has_a_row_and_repaints_are_rare() -> None:
     assert "the order of hosts is sure for 1 of 2 models" in stream.getvalue()
 
 
-def test_the_reason_why_a_host_cannot_be_reached_is_told_once(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_quiet_fleet_run_tells_failures_only_and_once_why_a_host_cannot_be_reached(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     shown = ShownFleet(FleetProgress(), None, quiet=True)
+    for event in EVENTS:
+        shown.take(event)
+    assert capsys.readouterr().err == "old refused: it has dlbricks 0.1.0, and 0.2.0 is needed\n"
     for seconds in (2, 4, 8):
         shown.take(changed("c7i", FleetHostState.CONNECTING, f"no SSH server answers; the next try is in {seconds} s"))
     shown.take(changed("c7i", FleetHostState.FAILED, "it did not join within 10 minutes"))
@@ -322,10 +320,3 @@ def test_the_reason_why_a_host_cannot_be_reached_is_told_once(capsys: pytest.Cap
         "c7i connecting: no SSH server answers; the next try is in 2 s",
         "c7i failed: it did not join within 10 minutes",
     ]
-
-
-def test_a_quiet_fleet_run_tells_failures_only(capsys: pytest.CaptureFixture[str]) -> None:
-    shown = ShownFleet(FleetProgress(), None, quiet=True)
-    for event in EVENTS:
-        shown.take(event)
-    assert capsys.readouterr().err == "old refused: it has dlbricks 0.1.0, and 0.2.0 is needed\n"

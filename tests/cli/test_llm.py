@@ -198,6 +198,9 @@ def test_what_no_answer_has_is_told_with_its_number_and_reason(dlbricks: Command
     assert of_precisions.startswith("1 precision left out (bf16): ONNX Runtime stores weights as ")
     assert not [*left_out(models[2:], LanguageOptions(), DataFolder(tmp_path))]
     assert "models left out (llama-2-7b, " in dlbricks("llm", "--list", "--prompt", 8192)[2]
+    # Where there is no answer, the error tells why, once.
+    impossible = ("--precision", "q4_0", "--runtime", "onnxruntime", "--predict")
+    assert "and not as q4_0" in one_line(dlbricks("llm", MODEL, *impossible))
 
 
 def test_bad_input_gets_one_line(asked: Asked, dlbricks: Command) -> None:
@@ -228,13 +231,6 @@ def test_a_process_that_fails_is_status_1_and_the_answer_predicted(asked: Asked,
     status, out, told = dlbricks("llm", MODEL, "--quiet")
     assert (status, told) == (1, "the process ended with status 1\n")
     assert "~7.1 tokens per second" in out
-
-
-def test_an_interrupt_is_status_130(asked: Asked, dlbricks: Command) -> None:
-    asked.raises = KeyboardInterrupt()
-    status, out, told = dlbricks("llm", MODEL)
-    assert (status, out) == (130, "")
-    assert told.endswith("dlbricks: interrupted\n")
 
 
 def test_rounds_are_told_once_in_some_seconds(capsys: pytest.CaptureFixture[str]) -> None:

@@ -47,11 +47,6 @@ def failing(error: BaseException) -> Command:
     return work(fail)
 
 
-def test_without_arguments_the_help_is_shown(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main([]) == 0
-    assert capsys.readouterr().out.startswith("usage: dlbricks ")
-
-
 def test_the_version_is_printed_on_standard_output(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as end:
         main(["--version"])
@@ -303,14 +298,11 @@ def options(parser: Parser, name: str = "dlbricks") -> Iterator[tuple[str, argpa
             yield f"{name} {'/'.join(action.option_strings) or action.dest}", action
 
 
-def test_no_option_takes_any_number() -> None:
+def test_numbers_beyond_the_limits_are_refused() -> None:
     found = dict(options(command_parser()))
     assert len([it for it in found.values() if is_numeric(it)]) > 40
     assert [name for name, it in found.items() if it.type in (int, float)] == []
-
-
-def test_numbers_beyond_the_limits_are_refused() -> None:
-    for name, action in options(command_parser()):
+    for name, action in found.items():
         if is_numeric(action) or action.type is jobs.budget:
             for text in NO_NUMBERS:
                 if action.type is jobs.budget and text == "inf":

@@ -266,10 +266,10 @@ def test_without_models_those_with_results_are_reported_on_with_progress(
 def test_an_unknown_system_and_an_unusable_output_folder_are_bad_input(tmp_path: Path, dlbricks: Compare) -> None:
     told = one_line(dlbricks("report", "-o", tmp_path / "r", *MODELS, "--system", "m7i"))
     assert told.startswith("dlbricks: error: no system in the store is called 'm7i'") and not (tmp_path / "r").exists()
-    (tmp_path / "file").write_text("")
-    for folder, said in ((tmp_path / "file" / "r", "name another folder with -o"), ("", "the folder has no name")):
-        status, _, told = dlbricks("report", "-o", folder, *MODELS)
-        assert status == 2 and said in told
+    (tmp_path / "figures").write_text("")
+    for folder, said in ((tmp_path / "figures" / "r", "is no folder that can be written to"), ("", "has no name")):
+        assert said in one_line(dlbricks("report", "-o", folder, *MODELS)), "before the work"
+    assert "name another folder with -o" in dlbricks("report", "-o", tmp_path, *MODELS)[2]
 
 
 def test_the_lead_of_the_page_tells_measured_models_from_those_that_share_bricks(tmp_path: Path) -> None:
@@ -347,6 +347,17 @@ def test_two_files_become_one_page_with_the_rows_beside_it(
     before = {path: path.read_bytes() for path in folder.rglob("*.*") if path.is_file()}
     compare(*files)
     assert {path: path.read_bytes() for path in before} == before
+
+
+def test_progress_of_a_comparison_names_the_file_that_is_read(
+    compare: Compare, files: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _, _, told = compare(*files)
+    assert "reading" not in told
+    monkeypatch.setattr("dlbricks_tui.cli.report._SECONDS_PER_LINE", 0.0)
+    _, _, told = compare(*files)
+    doing = [f"reading {path}: 0 records so far" for path in files] + ["comparing the results", "drawing the figures"]
+    assert told.splitlines()[:4] == doing
 
 
 def test_what_cannot_be_compared_is_one_line(compare: Compare, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

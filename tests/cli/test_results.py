@@ -3,7 +3,6 @@
 import csv
 import io
 import json
-from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,13 +10,11 @@ from typing import Any
 import pytest
 import tinydb
 
-from dlbricks_tui.bricks.decomposition import Decomposition, decompose
 from dlbricks_tui.folders import SAMPLE_MODELS
 from dlbricks_tui.models.library import Library
 from dlbricks_tui.models.loading import Loader
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.documents import fields_of, to_document
-from dlbricks_tui.store.statistics import summarise
 from tests.cli.people import Command, document, one_line, schema_kept
 from tests.models.table_framework import TableFramework
 from tests.store.dlbricks_2019.checkouts import time_layers, time_model
@@ -278,11 +275,6 @@ ONE, TWO = "onnxruntime-1.20 python-3.11 threads-1", "onnxruntime-1.20 python-3.
 MXNET = "mxnet-1.9.1"
 
 
-def spread_around(base_ms: float, count: int = 25) -> dict[str, Any]:
-    samples = tuple(base_ms * (1 + number % 5 / 100) for number in range(count))
-    return {"samples_ms": samples, "statistics": summarise(samples)}
-
-
 def on(day: int, run: str, system_id: str = "here", runtime_id: str = MXNET) -> dict[str, Any]:
     return {"when": f"2026-11-{day}T08:00:00+00:00", "run": run, "system": system_id, "runtime": runtime_id}
 
@@ -299,11 +291,11 @@ def compare(tmp_path: Path, dlbricks: Command) -> Command:
         store.add(form(0), form(1), system("here", instance_type="c5.large"), system("there"), runtime(MXNET))
         store.add(*(replace(runtime(it), name="onnxruntime", framework="onnxruntime") for it in (ONE, TWO)))
         for place, brick_ms, whole_ms in ((BEFORE, 1.0, 30.0), (AFTER, 1.0, 36.0), (THERE, 0.8, 20.0)):
-            store.add(measurement(brick=brick(0), **place, **spread_around(brick_ms)))
-            store.add(end_to_end(**place, **spread_around(whole_ms)))
-        store.add(measurement(brick=brick(1), **AFTER, **spread_around(2.0)))
+            store.add(measurement(brick_ms, **place))
+            store.add(end_to_end(whole_ms, **place))
+        store.add(measurement(2.0, brick=brick(1), **AFTER))
         for place, brick_ms in ((THREADS_1, 1.5), (THREADS_2, 0.9)):
-            store.add(measurement(brick=brick(0), **place, **spread_around(brick_ms)))
+            store.add(measurement(brick_ms, **place))
     return lambda *arguments: dlbricks("results", "compare", *arguments)
 
 
@@ -314,7 +306,7 @@ def test_two_days_are_compared_model_by_model(compare: Command) -> None:
     assert "B: day 2026-11-22, system=here, 3 results" in out
     # The brick is a part of the model.
     assert "B takes 1.200 times as long" in out and "geometric mean of 1 model); together 30.60 and 36.72 ms" in out
-    assert "1 slower, 1 same; only in A 0, only in B 1" in out
+    assert "1 slower, 1 same; not compared: 0 of A, 1 of B" in out
     rows = [line.split() for line in out.splitlines() if line.endswith(("slower", "same"))]
     assert rows[0][0] == "resnet50_v1" and rows[0][-1] == "slower" and "+20.0" in rows[0]
     assert rows[1][-1] == "same"
@@ -377,25 +369,16 @@ SYSTEM = "c5.xlarge"
 
 
 @pytest.fixture
-def capsnet(tmp_path: Path) -> Decomposition:
-    """A model with a loop: its layers are written once and paid twice."""
-    (source,) = Library(SAMPLE_MODELS, tmp_path).find("table1:4")
-    return decompose(Loader(tmp_path / "cache", TableFramework()).load(source))
-
-
-@pytest.fixture
-def checkout(tmp_path: Path, capsnet: Decomposition) -> Path:
-    """CapsNet by layers and end to end, another model end to end only."""
+def checkout(tmp_path: Path) -> Path:
+    """CapsNet, which has a loop, by layers and end to end, another model end to end only."""
     folder = tmp_path / "checkout"
-    time_layers(folder, SYSTEM, CAPSNET, {name: [time] * 3 for name, time in times_of(capsnet).items()})
+    (source,) = Library(SAMPLE_MODELS, tmp_path).find("table1:4")
+    layers = Loader(tmp_path / "cache", TableFramework()).load(source).layers
+    # Occurrences of the same brick took different times.
+    time_layers(folder, SYSTEM, CAPSNET, {it.name: [10.0 + it.index] * 3 for it in layers})
     time_model(folder, SYSTEM, CAPSNET, [150_000.0, 151_000.0, 152_000.0])
     time_model(folder, SYSTEM, SQUEEZENET, [17_750.0])
     return folder
-
-
-def times_of(model: Decomposition) -> Mapping[str, float]:
-    """Return a time for each layer by name, different for occurrences of the same brick."""
-    return {layer.name: 10.0 + layer.index for layer in model.graph.layers}
 
 
 def test_an_import_counts_the_results_of_every_system(dlbricks: Command, checkout: Path) -> None:

@@ -20,27 +20,19 @@ from dlbricks_tui.api.measuring import FollowedRun
 from dlbricks_tui.cli.progress import ShownProgress
 from dlbricks_tui.cli.run import conclude, tell_end
 from dlbricks_tui.host.queue import host_queue, this_process
-from dlbricks_tui.jobs.events import Event, Waiting
+from dlbricks_tui.jobs.events import Waiting
 from dlbricks_tui.jobs.folder import JobState, State, Tally
-from dlbricks_tui.measure.events import BatchStarted, DriftNoted, RoundDone, RoundRepeated
+from dlbricks_tui.measure.events import BatchStarted, DriftNoted, RoundRepeated
 from dlbricks_tui.measure.method import Method
 from dlbricks_tui.runs.control import Control, create_run
-from dlbricks_tui.runs.events import (
-    EstimateChanged,
-    LevelLowered,
-    ModelLoading,
-    Planned,
-    ProgramFailed,
-    ProgramLoaded,
-    ProgramMeasured,
-    RunStarted,
-)
+from dlbricks_tui.runs.events import LevelLowered, ModelLoading
 from dlbricks_tui.runs.run import execute
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.records import Measurement, new_uuid
 from tests.cli.people import Command, document, one_line, schema_kept
 from tests.host.lines import turn_of
-from tests.runs.live_runs import at, ended
+from tests.runs.live_runs import at, ended, estimate, failed, loaded, planned, round_done, started
+from tests.runs.live_runs import measured as done
 from tests.runs.runs import BRICKS, MODEL, Site, move_results
 
 pytestmark = pytest.mark.usefixtures("data_with_fake", "shared_cache")
@@ -323,41 +315,16 @@ def test_a_run_advises_nothing_that_it_has_just_tried(
     assert "no estimate of nope is possible: 1 of 2 layers" in told
 
 
-ABOUT: dict[str, Any] = {"program": 0, "brick": "b" * 64, "context": "plain", "model": "", "label": "conv 3x3 1x8x8x8"}
-BEGINNING: list[Event] = [
-    RunStarted(run="r", pid=1, models=("m",), runtime="x", level="fused", granularity=1, end_to_end=False),
-    ModelLoading(model="m", number=1, of=1),
-    LevelLowered(model="m", reason="its branches disagree"),
-    Planned(
-        system="s",
-        runtime="x",
-        bricks=3,
-        bricks_reused=1,
-        bricks_failed_before=0,
-        models=0,
-        models_reused=0,
-        models_failed_before=0,
-        expected_seconds=200.0,
-    ),
-    BatchStarted(number=1, of=1, programs=2),
-    ProgramLoaded(first_run_ms=1.0, used_by=("m",), **ABOUT),
-    RoundDone(samples_ms=((0, (1.5,)),), null_call_ms=0.01, reference_ms=None, seconds_left=100.0),
+BEGINNING = [
+    started(),
+    ModelLoading(when=at(1), model="squeezenet1.1", number=1, of=1),
+    LevelLowered(when=at(1), model="squeezenet1.1", reason="its branches disagree"),
+    planned(1),
+    BatchStarted(when=at(2), number=1, of=1, programs=2),
+    loaded(1),
+    round_done([1], 0),
+    estimate("squeezenet1.1", 0.04, missing=1),
 ]
-ESTIMATE = EstimateChanged(
-    model="m",
-    sequential_ms=12.34,
-    parallel_ms=10.0,
-    low_ms=12.0,
-    high_ms=20.0,
-    measured_layers=2,
-    missing_layers=1,
-    unmeasurable_layers=0,
-)
-
-
-def at_once(event: Event) -> Event:
-    """Return the event at the first moment of the run."""
-    return replace(event, when=at(0))
 
 
 class Clock:
@@ -375,51 +342,47 @@ def test_without_a_terminal_progress_is_an_occasional_line_and_one_per_important
     clock = Clock()
     shown = ShownProgress(FollowedRun(), None, clock)
     for event in BEGINNING:
-        shown.take(at_once(event))
-    lines = capsys.readouterr().err.splitlines()
-    assert lines == [
-        "run r of 1 model, process 1",
-        "cannot fuse m (its branches disagree); its layers are measured as written in the file",
-        "3 bricks: 1 known, 2 to measure; about 3 min",
-        "1 of 3 bricks, 3 min left",
-    ]
-    shown.take(at_once(ESTIMATE))
-    clock.now = 11.0
-    shown.take(ProgramFailed(when=at(4), reason="crashed", message="SIGSEGV", **ABOUT))
+        shown.take(event)
     assert capsys.readouterr().err.splitlines() == [
-        f"failed: conv 3x3 1x8x8x8 ({'b' * 12}): crashed: SIGSEGV",
-        "2 of 3 bricks, 1 failed, 2 min left; m 12.34 ms (12.00 to 20.00, without 1 of its layers)",
+        "run 20261121-080000-ab12 of 2 models, process 4711",
+        "cannot fuse squeezenet1.1 (its branches disagree); its layers are measured as written in the file",
+        "40 bricks: 8 known, 32 to measure; 2 of 2 models to time end to end; about 60 s",
+        "8 of 40 bricks, 0 of 2 models, 59 s left",
+    ]
+    clock.now = 11.0
+    shown.take(failed(1, seconds=24))
+    assert capsys.readouterr().err.splitlines() == [
+        "failed: Convolution 3x3 1x8x56x56 (b001): crashed: the worker died (SIGSEGV)",
+        "9 of 40 bricks, 0 of 2 models, 1 failed, 20 s left; "
+        "squeezenet1.1 12.50 ms (12.00 to 13.00, without 1 of its layers)",
     ]
 
 
 def test_a_quiet_display_shows_failures_only(capsys: pytest.CaptureFixture[str]) -> None:
     shown = ShownProgress(FollowedRun(quiet=True), None)
-    repeated = RoundRepeated(when=at(0), reason="others took the processor", seconds=0.5, seconds_left=9.0)
-    drift = DriftNoted(when=at(1), reference_ms=1.08, usual_ms=1.0)
-    failure = ProgramFailed(reason="crashed", message="SIGSEGV", **ABOUT)
-    for event in [*BEGINNING, ESTIMATE, Waiting(holder="run x of ada"), repeated, drift, failure, ended()]:
+    repeated = RoundRepeated(when=at(5), reason="others took the processor", seconds=0.5, seconds_left=9.0)
+    drift = DriftNoted(when=at(6), reference_ms=1.08, usual_ms=1.0)
+    for event in [*BEGINNING, Waiting(holder="run x of ada"), repeated, drift, failed(1), ended()]:
         shown.take(event)
     assert capsys.readouterr().err.splitlines() == [
-        "cannot fuse m (its branches disagree); its layers are measured as written in the file",
-        f"failed: conv 3x3 1x8x8x8 ({'b' * 12}): crashed: SIGSEGV",
+        "cannot fuse squeezenet1.1 (its branches disagree); its layers are measured as written in the file",
+        "failed: Convolution 3x3 1x8x56x56 (b001): crashed: the worker died (SIGSEGV)",
     ]
 
 
 def test_on_a_terminal_a_progress_display_is_drawn_and_erased() -> None:
     screen = io.StringIO()
     clock = Clock()
-    console = Console(file=screen, force_terminal=True, width=80, color_system=None)
+    console = Console(file=screen, force_terminal=True, width=100, color_system=None)
     shown = ShownProgress(FollowedRun(), console, clock)
-    for event in [*BEGINNING, ESTIMATE]:
+    for event in BEGINNING:
         clock.now += 1.0
-        shown.take(at_once(event))
+        shown.take(event)
     picture = screen.getvalue()
     assert "running" in picture
-    assert "1 of 3 bricks, 2 min left; conv 3x3 1x8x8x8, 1 sample so far" in picture
-    assert "12.34 ms" in picture
-    shown.take(
-        ProgramMeasured(trimmed_mean_ms=1, low_ms=1, high_ms=1, samples=20, warm_up=0, outliers=0, stop="", **ABOUT)
-    )
+    assert "8 of 40 bricks, 0 of 2 models, 40 s left; Convolution 3x3 1x8x56x56, 1 sample so far" in picture
+    assert "12.50 ms" in picture
+    shown.take(done(1))
     shown.close()
     # The last code wipes the picture.
     assert screen.getvalue().endswith("\x1b[2K")

@@ -31,16 +31,16 @@ from dlbricks_tui.models.graph import Level
 from dlbricks_tui.scenarios.kinds import ScenarioKind
 from dlbricks_tui.scenarios.scenario import LoadProgress, LoadTestDone, LoadTestStarted, Scenario
 from dlbricks_tui.store.database import ResultsDatabase
-from dlbricks_tui.store.records import LoadTest, Record
+from dlbricks_tui.store.records import LoadTest
 from dlbricks_tui.wording.jobs import LoadWords
 from tests.api.language_answers import token_load_answer
 from tests.cli.people import Command, document, one_line, schema_kept
 from tests.cli.people import Command as Answer
-from tests.estimate.stored import brick_records, model_record
+from tests.estimate.stored import results_of
 from tests.estimate.table1 import table1
 from tests.jobs.carrying import stands_for_processes
 from tests.models.onnx_models import saved, small
-from tests.store.samples import load_test, runtime, system
+from tests.store.samples import load_test, system
 
 pytestmark = pytest.mark.usefixtures("rough_predictions", "shared_cache")
 
@@ -49,6 +49,8 @@ SQUEEZENET = decompose(table1()["16"])
 MXNET = "mxnet-1.9.1 python-3.11 threads-1"
 WHERE: dict[str, Any] = {"system": "c5.xlarge", "runtime": MXNET}
 CONTRACT = {"p50_ms", "p90_ms", "p99_ms", "p999_ms", "per_second", "valid", "queries"}
+# The whole model as MXNet runs it, 8 ms.
+TIMED = results_of(SQUEEZENET, MXNET, 8.0)
 SERVER = ("--kind", "server", "--bound-ms", "20")
 
 
@@ -76,13 +78,6 @@ def measure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, dlbricks: Answer) -
     return run
 
 
-def timed() -> list[Record]:
-    """The whole model as MXNet runs it, 8 ms."""
-    samples_ms = tuple(8.0 * (0.99 + number / 1000) for number in range(21))
-    whole = model_record(SQUEEZENET, 8.0, samples_ms=samples_ms, **WHERE)
-    return [system("c5.xlarge"), runtime(MXNET, framework="mxnet"), *brick_records(SQUEEZENET, **WHERE), whole]
-
-
 def stored(**fields: Any) -> LoadTest:
     """A stored load test of the model."""
     known = {"model": whole_model(SQUEEZENET.graph).key, "name": SQUEEZENET.graph.name, "level": Level.WRITTEN}
@@ -90,7 +85,7 @@ def stored(**fields: Any) -> LoadTest:
 
 
 def test_a_prediction_has_the_keys_of_the_contract_with_intervals(predict: Answer) -> None:
-    found = document(predict(timed(), *SERVER, "--json"))
+    found = document(predict(TIMED, *SERVER, "--json"))
     assert (found["kind"], found["measured"], found["stored"], found["bound_ms"]) == ("server", None, None, 20.0)
     schema = schema_kept(found, "scenario")
     assert {"kind", "predicted", "measured"} <= set(schema["$defs"]["ScenarioResult"]["required"])
@@ -109,7 +104,7 @@ def test_a_prediction_has_the_keys_of_the_contract_with_intervals(predict: Answe
 
 
 def test_the_tested_figure_is_the_answer_and_the_prediction_stands_second(predict: Answer) -> None:
-    _, out, _ = predict(timed(), *SERVER)
+    _, out, _ = predict(TIMED, *SERVER)
     assert re.fullmatch(r"~[\d.]+ requests/s \(.*\) with p99 within 20 ms", out.splitlines()[1])
     assert "~ predicted p99   ─ bound 20 ms" in out and "│ highest rate ~" in out
     # The table says what the picture means.
@@ -123,7 +118,7 @@ def test_the_tested_figure_is_the_answer_and_the_prediction_stands_second(predic
 
 
 def test_an_impossible_bound_is_a_negative_verdict_in_one_line(predict: Answer) -> None:
-    status, out, err = predict(timed(), "--kind", "server", "--bound-ms", "1", "--json")
+    status, out, err = predict(TIMED, "--kind", "server", "--bound-ms", "1", "--json")
     assert (status, json.loads(out)["predicted"]) == (1, None)
     assert "give a higher --bound-ms" in err
 
@@ -140,7 +135,7 @@ def test_an_impossible_bound_is_a_negative_verdict_in_one_line(predict: Answer) 
     ],
 )
 def test_bad_input_gets_one_line(predict: Answer, arguments: Sequence[str], complaint: str) -> None:
-    assert complaint in one_line(predict(timed(), *arguments))
+    assert complaint in one_line(predict(TIMED, *arguments))
 
 
 def test_a_measurement_has_verdict_confidence_and_logs_and_narrates_its_progress(
@@ -310,16 +305,6 @@ def test_every_option_counts(dlbricks: Command, asked: AskedLoad) -> None:
     # As in `dlbricks llm`.
     dlbricks("--set", "run.threads=3", *USERS)
     assert asked.options.threads == (3,)
-
-
-def test_users_are_served_with_the_threads_of_the_config_as_llm_and_the_workbench_count_them(
-    dlbricks: Command, asked: AskedLoad, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("DLBRICKS_RUN_THREADS", "1")
-    dlbricks(*USERS, "--predict")
-    assert asked.options.threads == (1,)
-    dlbricks(*USERS, "--predict", "--threads", "2")
-    assert asked.options.threads == (2,)
 
 
 def test_json_keeps_its_schema(dlbricks: Command, asked: AskedLoad) -> None:

@@ -17,6 +17,7 @@ from dlbricks_tui.api.demonstration import open_demonstration
 from dlbricks_tui.cli.main import command_parser, main
 from dlbricks_tui.cli.parser import Parser, UsageError, with_hyphens_joined
 from dlbricks_tui.folders import DATA_FOLDER_VARIABLE
+from dlbricks_tui.host.noise import SOURCES
 from docs.sessions import (
     ROOT,
     SESSIONS,
@@ -229,3 +230,9 @@ def test_lines_are_alike_if_only_their_figures_differ_and_only_a_little() -> Non
     assert not alike("20.00 ms", "20.00 s")
     assert alike("vgg16 on ...", line)
     assert not alike("vgg19 on ...", line)
+
+
+def test_the_session_with_hosts_has_the_words_of_the_doctor() -> None:
+    told = " ".join((SESSIONS / "many-hosts.txt").read_text(encoding="utf-8").split())
+    found = [it for it in SOURCES if f"! {it.name}" in told]
+    assert found and all(it.cure in told for it in found)

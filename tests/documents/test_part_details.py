@@ -15,7 +15,7 @@ from dlbricks_tui.documents.outline import Outline
 from dlbricks_tui.documents.part_details import PartDetails, PartLatencies, PartLatency
 from dlbricks_tui.estimate.estimate import estimate
 from dlbricks_tui.estimate.knowledge import Knowledge
-from dlbricks_tui.models.graph import LayerGraph, Level
+from dlbricks_tui.models.graph import LayerGraph
 from dlbricks_tui.store.records import Measurement
 from dlbricks_tui.store.statistics import summarise
 from dlbricks_tui.wording import numbers
@@ -23,22 +23,11 @@ from tests.bricks.graphs import DATA, Spec, after, built, chain, graphs
 from tests.documents.outlines import estimated, leaf_of, nodes_of, outline_of, unable
 from tests.documents.snapshots import check
 from tests.estimate.knowledge_of import measured, with_predictions
+from tests.store.samples import measurement
 
 
 def timed(*samples_ms: float, flags: tuple[str, ...] = ()) -> Measurement:
-    return Measurement(
-        brick="b" * 64,
-        context="plain",
-        system="s",
-        runtime="r",
-        level=Level.WRITTEN,
-        protocol="hot-1",
-        run="r1",
-        when="2026-11-21T08:00:00+00:00",
-        statistics=summarise(samples_ms),
-        samples_ms=samples_ms,
-        flags=flags,
-    )
+    return measurement(statistics=summarise(samples_ms), samples_ms=samples_ms, flags=flags)
 
 
 def test_control_codes_in_names_are_escaped() -> None:

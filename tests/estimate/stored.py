@@ -10,7 +10,7 @@ from dlbricks_tui.estimate.knowledge import Pair
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.records import BrickForm, EndToEnd, Record, Statistics
 from tests.estimate.knowledge_of import latency_of
-from tests.store.samples import end_to_end, measurement
+from tests.store.samples import end_to_end, measurement, runtime, system
 
 
 def timed(value_ms: float, doubt: float = 0.01) -> Statistics:
@@ -26,10 +26,15 @@ def timed(value_ms: float, doubt: float = 0.01) -> Statistics:
     )
 
 
+def usual_ms(brick: Brick, context: str) -> float:
+    """The latency of a brick unless a test says another one."""
+    return latency_of((brick.key, context)).value_ms
+
+
 def brick_records(
     decomposition: Decomposition,
     without: Collection[Pair] = (),
-    taken_ms: Callable[[Brick, str], float] = lambda brick, context: latency_of((brick.key, context)).value_ms,
+    taken_ms: Callable[[Brick, str], float] = usual_ms,
     **fields: Any,
 ) -> list[Record]:
     """Every brick measured once in each of its contexts, with its form."""
@@ -55,6 +60,19 @@ def model_record(decomposition: Decomposition, value_ms: float, **fields: Any) -
         "statistics": timed(value_ms),
     }
     return end_to_end(**{**what, **fields})
+
+
+def results_of(
+    decomposition: Decomposition, by: str, measured_ms: float | None = None, factor: float = 1.0, **fields: Any
+) -> list[Record]:
+    """All bricks of a model by a runtime, and the whole model if it was timed."""
+    where: dict[str, Any] = {"system": "c5.xlarge", "batch_size": decomposition.graph.batch_size, **fields}
+    records: list[Record] = [system(where["system"]), runtime(by, framework=by.partition("-")[0])]
+    records += brick_records(decomposition, taken_ms=lambda *pair: factor * usual_ms(*pair), runtime=by, **where)
+    if measured_ms is not None:
+        samples_ms = tuple(measured_ms * (0.99 + number / 1000) for number in range(21))
+        records.append(model_record(decomposition, measured_ms, samples_ms=samples_ms, runtime=by, **where))
+    return records
 
 
 def store_of(folder: Path, *records: Record) -> ResultsDatabase:

@@ -246,7 +246,7 @@ def test_two_models_of_one_name_need_a_path(library: Library, folder: Path) -> N
 @pytest.mark.parametrize(
     ("name", "said"),
     [
-        *((name, "is no folder; give the path") for name in ("absent", "mine/net-symbol.json", "n" * 5_000, "n\0")),
+        *((name, "there is no folder") for name in ("absent", "mine/net-symbol.json", "n" * 5_000, "n\0")),
         ("mine/empty", r"holds no \*-symbol.json or \*.onnx file"),
         ("~nobody-of-this-name/models", "home"),
     ],

@@ -18,12 +18,7 @@ from dlbricks_tui.runs.events import (
     ModelLeftOut,
     ModelLoading,
     PartStarted,
-    Planned,
-    ProgramFailed,
-    ProgramLoaded,
-    RunEnded,
     RunProgress,
-    RunStarted,
     ShapesRemembered,
     WorkerReplaced,
 )
@@ -55,31 +50,21 @@ from dlbricks_tui.wording.jobs import (
 from dlbricks_tui.wording.numbers import signed_ms
 from dlbricks_tui.wording.runs import NONE_DONE, Done, host_in_words, how_far, line_of_work, load_in_words
 from tests.documents.snapshots import check
-from tests.runs.live_runs import at, estimate, in_the_middle, loaded, measured, planned, round_done
-
-ABOUT: dict[str, Any] = {"program": 0, "brick": "b" * 64, "context": "plain", "model": "", "label": "conv"}
-NO_COUNTS: dict[str, Any] = dict.fromkeys(
-    (
-        *("bricks", "bricks_reused", "bricks_failed_before"),
-        *("models", "models_reused", "models_failed_before"),
-    ),
-    0,
+from tests.runs.live_runs import (
+    at,
+    ended,
+    estimate,
+    failed,
+    in_the_middle,
+    loaded,
+    measured,
+    planned,
+    round_done,
+    started,
 )
-ENDED: dict[str, Any] = {
-    "bricks": 1,
-    "bricks_measured": 0,
-    "bricks_reused": 0,
-    "bricks_failed": 0,
-    "models_failed": 0,
-    "seconds": 100.0,
-}
 
-PLANNED = Planned(
-    system="s",
-    runtime="x",
-    expected_seconds=200.0,
-    bricks=9,
-    bricks_reused=1,
+PLANNED = replace(
+    planned(bricks=9, reused=1, expected_seconds=200.0),
     bricks_failed_before=2,
     models=5,
     models_reused=1,
@@ -88,9 +73,9 @@ PLANNED = Planned(
     bricks_of_slow_host=3,
     combination="two threads",
 )
-FEW = replace(PLANNED, **NO_COUNTS, bricks_imprecise=0, bricks_of_slow_host=0, combination="")
+FEW = planned(bricks=3, reused=1)
 EVENTS: tuple[Event, ...] = (
-    RunStarted(run="r", pid=7, models=("m",), runtime="x", level="fused", granularity=1, end_to_end=False),
+    started(),
     ModelLoading(model="m", number=1, of=2),
     ModelLeftOut(model="m", reason="it is empty"),
     ModelLeftOut(model="m", reason="m: it is empty"),
@@ -99,18 +84,18 @@ EVENTS: tuple[Event, ...] = (
     LayerUnmeasurable(model="m", layer="fc", reason="why"),
     Waiting(holder="run x of ada"),
     PLANNED,
-    replace(FEW, bricks=3, bricks_reused=1, models=2, models_reused=1),
-    replace(FEW, bricks=3, bricks_reused=3, models=2, models_reused=1),
-    FEW,
+    replace(FEW, models_reused=1),
+    replace(FEW, bricks_reused=3),
+    replace(FEW, bricks=0, bricks_reused=0, models=0),
     PartStarted(part="two threads", number=1, of=2, later_seconds=9),
-    ProgramFailed(reason="crashed", message="SIGSEGV", **ABOUT),
+    replace(failed(1), brick="b" * 64),
     FailedBefore(brick="b", context="", model="", label="conv", reason="hung"),
-    ProgramLoaded(first_run_ms=1.0, used_by=("m",), allocates=True, **{**ABOUT, "brick": "", "label": "voice"}),
+    replace(loaded(0), allocates=True),
     WorkerReplaced(message="it died"),
     Paused(),
     Resumed(),
-    RunEnded(state="finished", message="", **ENDED),
-    RunEnded(state="failed", message="why", **ENDED),
+    ended(seconds=100.0),
+    ended(State.FAILED, "why"),
 )
 
 
@@ -129,10 +114,9 @@ def test_events_have_sentences_unless_lists_and_counters_show_them() -> None:
 def test_a_run_does_one_thing_at_a_time() -> None:
     progress, other = RunProgress(), RunProgress()
     assert counts_of(other) == (NONE_DONE, NONE_DONE)
-    ended = RunEnded(state=State.FINISHED.value, message="", **ENDED)
     few = [BatchStarted(number=1, of=1, programs=2), loaded(1), round_done([1], 0), loaded(2), round_done([1, 2], 1)]
     done: list[list[str]] = []
-    for of, events in ((progress, [*in_the_middle(), ended]), (other, [planned(bricks=2, reused=0), *few])):
+    for of, events in ((progress, [*in_the_middle(), ended()]), (other, [planned(bricks=2, reused=0), *few])):
         done.append([])
         for event in events:
             of.take(event)
@@ -195,11 +179,11 @@ def test_traces_and_fleets_have_lines() -> None:
         HostChanged(host="a", state=FleetHostState.LOST, message="no answer"),
         HostChanged(host="a", state=FleetHostState.LOST),
     )
-    failed = HostBrickFailed(host="a", brick="b", label="conv", reason="why")
+    brick = HostBrickFailed(host="a", brick="b", label="conv", reason="why")
     measuring = HostChanged(host="a", state=FleetHostState.MEASURING, message="x")
     notes = [
         note_line(it, FleetProgress())
-        for it in (ModelLeftOut(model="m", reason="m: why"), failed, lost, gone, measuring)
+        for it in (ModelLeftOut(model="m", reason="m: why"), brick, lost, gone, measuring)
     ]
     # Attempts to reach a host have a line together.
     for before in (replace(row, message="x"), gone, replace(gone, message="x")):
@@ -241,23 +225,23 @@ def test_scenarios_and_load_tests_are_told() -> None:
         Scenario(kind=ScenarioKind.MULTI, percentile=99.0, bound_ms=80.0),
         replace(offline, batch_sizes=(1, 2, 4)),
     )
-    started = LoadTestStarted(number=2, rate=None, batch_size=4, queries=64, seconds_left=None)
+    beginning = LoadTestStarted(number=2, rate=None, batch_size=4, queries=64, seconds_left=None)
     # Four more as long as this one of 8 s.
-    search = replace(started, number=3, rate=41.25, tests=7, seconds_left=60.0)
+    search = replace(beginning, number=3, rate=41.25, tests=7, seconds_left=60.0)
     ready = LoadReady(service_ms=8.0, passing_ms=0.1234, wake_up_ms=0.9, logs="")
     check(
         "scenario-words",
         {
             "scenarios": map(scenario_line, scenarios),
             "latencies": map(in_us, (0.0004, 12.3456, 1234.5678)),
-            "tests": [message_line(it, SERVER) for it in (started, LoadTestsKept(tests=1), LoadTestsKept(tests=5))],
+            "tests": [message_line(it, SERVER) for it in (beginning, LoadTestsKept(tests=1), LoadTestsKept(tests=5))],
             "instances": message_line(ready, replace(SERVER, instances=2)),
             "progress": [
-                progress_line(started, SERVER, 0, 0, 1.0),
-                progress_line(started, SERVER, 16, 4, 2.0),
+                progress_line(beginning, SERVER, 0, 0, 1.0),
+                progress_line(beginning, SERVER, 16, 4, 2.0),
                 progress_line(search, SERVER, 16, 0, 2.0),
                 progress_line(search, SERVER, 0, 0, 0.0),
-                progress_line(started, offline, 100, 0, 3.0),
+                progress_line(beginning, offline, 100, 0, 3.0),
             ],
         },
         width=140,

@@ -36,7 +36,7 @@ from dlbricks_tui.tui.widgets.screens import WorkScreen
 from dlbricks_tui.tui.widgets.text import TextLines
 from dlbricks_tui.wording.numbers import UNKNOWN, milliseconds, names_of, percent
 from dlbricks_tui.wording.plain_text import TextTable
-from dlbricks_tui.wording.runs import Note
+from dlbricks_tui.wording.runs import Phrase
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -258,11 +258,11 @@ class NotesPanel(Panel):
     )
 
     def __init__(self) -> None:
-        self._notes: tuple[Note, ...] = ()
+        self._notes: tuple[Phrase, ...] = ()
         self._list = TailLines(self._lines)
         super().__init__(self._list)
 
-    def show(self, notes: tuple[Note, ...]) -> None:
+    def show(self, notes: tuple[Phrase, ...]) -> None:
         if notes != self._notes:
             self._notes = notes
             self._list.remake()
@@ -273,7 +273,7 @@ class NotesPanel(Panel):
 
 
 @lru_cache(maxsize=1024)
-def _note_lines(note: Note, width: int) -> tuple[Line, ...]:
+def _note_lines(note: Phrase, width: int) -> tuple[Line, ...]:
     clock = datetime.fromisoformat(note.when).astimezone().strftime("%H:%M:%S")
     return tuple(wrapped(line(Span(f"{clock} ", "muted"), Span(note.text, note.tone.value)), width))
 
