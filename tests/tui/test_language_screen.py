@@ -115,7 +115,7 @@ def process(process: Process, monkeypatch: pytest.MonkeyPatch) -> Process:
 
 
 def screen_of(session: WorkbenchSession) -> LanguageScreen:
-    return LanguageScreen(session, Config())
+    return LanguageScreen(session, Config)
 
 
 def listed(pilot: Pilot[None]) -> list[str]:
@@ -167,6 +167,20 @@ async def test_the_library_is_predicted_sorted_filtered_and_each_model_has_an_an
         # The line of work of this host leads here, too.
         workbench.follow_job(WorkKind.LANGUAGE, SMALL)
         await press(pilot, on=LanguageScreen)
+
+
+async def test_the_threads_of_the_config_count_also_while_the_screen_is_open(
+    new: DataFolder, answers: Answers, library_without_latencies: None
+) -> None:
+    new.path.mkdir()
+    new.config.write_text("[run]\nthreads = 2\n")
+    async with running(app_on(new), MEDIUM) as pilot:
+        await press(pilot, "escape", "M")
+        assert answers.asked[-1].threads == (2,)
+        new.config.write_text("[run]\nthreads = 16\n")
+        pilot.app._preferences.reload()  # type: ignore[attr-defined]
+        await settled(pilot)
+        assert answers.asked[-1].threads == (16,)
 
 
 async def test_models_are_opened_by_path_and_name_and_settings_lead_to_other_answers(

@@ -294,7 +294,7 @@ class ViewsScreen(RunHostScreen):
     def action_show_language(self) -> None:
         from dlbricks_tui.tui.language import LanguageScreen
 
-        self.app.push_screen(LanguageScreen(self.session, self._config()))
+        self.app.push_screen(LanguageScreen(self.session, self._config))
 
     def action_show_fleet(self, run: str = "") -> None:
         """Show a fleet run, or the newest one."""
