@@ -48,6 +48,8 @@ from dlbricks_tui.tui.workbench.estimate import EstimatePanel
 from dlbricks_tui.tui.workbench.models import ModelsPanel
 from dlbricks_tui.tui.workbench.screen import WorkbenchScreen
 from dlbricks_tui.tui.workbench.tree import DetailsPanel, TreePanel
+from dlbricks_tui.wording.commands import repeat_in_commands
+from dlbricks_tui.wording.plain_text import TableFormat, TextTable
 from tests.cli.test_output import HOSTILE, SPELLED
 from tests.documents.test_drawing import BARS, ROOFS
 from tests.documents.test_ranking import MIXED
@@ -547,6 +549,17 @@ async def test_a_copy_too_long_for_terminals_is_only_in_the_file(
         (tmp_path / "dlbricks-copied.md").unlink()
         (tmp_path / "dlbricks-copied.md").mkdir()
         await press(pilot, "Y", "enter", on=ErrorScreen, shows="cannot be written")
+
+
+def test_copied_commands_work_on_the_folder_of_the_session(new: DataFolder) -> None:
+    repeat_in_commands(["--data-dir", "/a b"], ["llm"])
+    try:
+        whole = "dlbricks --data-dir '/a b' llm gemma-3-1b"
+        assert saving.copy_text("dlbricks llm gemma-3-1b", new).text == whole
+        table = TextTable(("command",), [["dlbricks llm gemma-3-1b"]])
+        assert json.loads(saving.copy_table(table, TableFormat.JSON, "JSON", new).text or "") == [{"command": whole}]
+    finally:
+        repeat_in_commands((), ())
 
 
 def _markdown_rows(text: str) -> list[str]:
