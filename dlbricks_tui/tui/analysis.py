@@ -219,6 +219,7 @@ def _how_far(proof: ProofJob) -> str:
 
 class MeasureScreen(ConfirmingScreen):
     scope = scopes.MEASURE
+    MEASURES = True
     HEADING = "Measure what is missing"
     ABOUT = (
         "The executions are measured in runs that you can watch, pause and cancel like any other. The peaks are the "

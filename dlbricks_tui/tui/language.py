@@ -187,6 +187,7 @@ class LanguageWhatIfsPanel(TablePanel[LanguageWhatIf]):
 
 class CompareLanguageScreen(ConfirmingScreen):
     scope = scopes.COMPARE_LANGUAGE
+    MEASURES = True
     HEADING = "Compare all executions"
     ABOUT = "What is measured is kept, also if you cancel: the comparison then has predictions in its place."
 

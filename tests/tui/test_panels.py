@@ -199,8 +199,8 @@ async def test_it_says_whose_numbers_it_shows_replays_a_run_and_measures_nothing
         await shows(pilot, f"replay {SPEED}x")
         await press(pilot, "w", on=RunScreen)
         await shows(pilot, f"replay {SPEED}x")
-        await press(pilot, "escape", "m", "enter")
-        await shows(pilot, "a demonstration measures nothing: quit it, and start `dlbricks` itself")
+        await press(pilot, "escape", "m", on=WorkbenchScreen)
+        assert told(pilot)[-1] == "A demonstration measures nothing: quit it, and start `dlbricks` itself."
 
 
 async def test_a_model_is_searched_from_the_box_of_a_demonstration(demonstration: Demonstration) -> None:
