@@ -10,6 +10,7 @@ from textual.keys import key_to_character
 from textual.screen import Screen
 from textual.worker import Worker, WorkerState, get_current_worker
 
+from dlbricks_tui.api.open_models import setting_named
 from dlbricks_tui.documents.lines import Line, Span, line, width_of, wrapped_lines
 from dlbricks_tui.errors import UserError
 from dlbricks_tui.recorded_host import NOTHING_IS_MEASURED, recorded_host
@@ -169,6 +170,11 @@ def ask(app: App[Any], box: ThreadedScreen[Found], then: Callable[[Found], objec
         app.notify(f"{capitalised(NOTHING_IS_MEASURED)}.")
     else:
         app.push_screen(box, answered)
+
+
+def no_other_value(setting: str) -> str:
+    """Return what is said where a key leads to no other value of a setting."""
+    return f"The {setting} is {setting_named(setting).kind.allowed}."
 
 
 # The class of a screen that shows one panel at a time, and of one whose user wants that.
