@@ -7,12 +7,10 @@ from textual.drivers import linux_driver
 from textual.events import Key
 from textual.pilot import Pilot
 
-from dlbricks_tui.api.session import WorkbenchSession
-from dlbricks_tui.config.config import Given, Sources
+from dlbricks_tui.config.config import Given
 from dlbricks_tui.documents.lines import wrapped
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.jobs.folder import State
-from dlbricks_tui.tui.app import DlbricksApp
 from dlbricks_tui.tui.dialogs.commands import HelpScreen, PaletteScreen
 from dlbricks_tui.tui.dialogs.dialog import Box
 from dlbricks_tui.tui.keys.keyboard import KeyParser
@@ -35,7 +33,7 @@ from dlbricks_tui.tui.widgets.panel import Field, Panel
 from dlbricks_tui.tui.workbench.models import ModelsPanel
 from dlbricks_tui.tui.workbench.screen import WorkbenchScreen
 from tests.runs.live_runs import NOBODY, in_the_middle, put_run
-from tests.tui.application import MEASURED_ONLY, NARROW, WRITTEN, app_on, running, small_library
+from tests.tui.application import MEASURED_ONLY, NARROW, app_on, app_with, running
 from tests.tui.driving import find, press, screen_text, settled, shows
 
 
@@ -227,12 +225,6 @@ OLD = {shown(key) for action in ACTIONS for key in action.keys} - NO_KEYS - set(
 LEAVING = {"esc", "^c"}
 
 
-def app_with(data: DataFolder, config: str = CONFIG) -> DlbricksApp:
-    data.path.mkdir(parents=True, exist_ok=True)
-    data.config.write_text(config, encoding="utf-8")
-    return DlbricksApp(WorkbenchSession(data, small_library(data.path / "samples")), WRITTEN, Sources(data.config, {}))
-
-
 def seen(pilot: Pilot[None]) -> str:
     """Return the text of the screen, or of the box in front of it."""
     screen = pilot.app.screen
@@ -266,7 +258,7 @@ def key(action: str) -> str:
 
 async def test_screens_boxes_and_messages_name_the_current_keys(measured: DataFolder) -> None:
     put_run(measured, in_the_middle(), State.RUNNING, process=NOBODY)
-    async with running(app_with(measured), WIDE) as pilot:
+    async with running(app_with(measured, CONFIG), WIDE) as pilot:
         await shows(pilot, " interrupted ")
         found = await does(pilot, "app.search", '"vgg16"', "find.keep")
         assert f"{key('workbench.show_run')} {key('run.pause')} resume" in found
@@ -293,7 +285,7 @@ async def test_screens_boxes_and_messages_name_the_current_keys(measured: DataFo
 
 
 async def test_texts_on_screen_follow_changed_keys(new: DataFolder) -> None:
-    app = app_with(new, "")
+    app = app_with(new)
     async with running(app, WIDE) as pilot:
         await press(pilot, "escape", "S", "escape", "U", "escape", "S")
         before = seen(pilot)
