@@ -656,7 +656,6 @@ async def test_a_screen_that_takes_long_to_read_is_told_of_results_once_the_run_
         await settled(pilot)
         assert not told and NOT_YET in screen_text(pilot)
         updates.take(replace(RUNNING, state=State.FINISHED))
-        updates.take_results()
         await settled(pilot)
         assert len(told) == 1 and NOT_YET not in screen_text(pilot)
         # The same results are told once, however often the screen comes to the front.
