@@ -164,7 +164,7 @@ class ViewsScreen(RunHostScreen):
         from dlbricks_tui.tui.analysis import AnalysisScreen
 
         if spec := self.open_selected("Open a model to analyse how fast it could be."):
-            self.app.push_screen(AnalysisScreen(self.session, self._asking_about(spec.source), self._run))
+            self.app.push_screen(AnalysisScreen(self.session, self._asking_about(spec.source)))
 
     def action_show_scenario(self) -> None:
         from dlbricks_tui.tui.scenario import ScenarioScreen
