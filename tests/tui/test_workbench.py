@@ -483,12 +483,10 @@ async def test_a_search_a_sort_and_marks_reach_models_in_folded_groups(new: Data
         await press(pilot, "enter", "escape", shows=("- Table 1 of the paper", "▸  CapsNet"))
         await press(pilot, "h", "s", shows=("1 Models 92, by name", "2D Face Alignment"))
         await press(pilot, "h", *["s"] * (len(ModelOrder) - 1), shows="+ Table 1 of the paper 49")
-
-
-async def test_the_heading_of_language_models_opens_their_screen(new: DataFolder) -> None:
-    async with running(app_on(new)) as pilot:
+        # The last heading stands for models of another screen.
         for opens in ("enter", "l"):
-            await press(pilot, "escape", "G", "h", opens, on=LanguageScreen)
+            await press(pilot, "G", "h", opens, on=LanguageScreen)
+            await press(pilot, "escape")
 
 
 # The first start
