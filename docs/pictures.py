@@ -18,6 +18,7 @@ from dlbricks_tui.api.run_watch import Replayed
 from dlbricks_tui.api.session import WorkbenchSession
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.tui.app import DlbricksApp
+from dlbricks_tui.tui.widgets import screens
 from dlbricks_tui.wording import numbers
 from tests.tui.application import running
 from tests.tui.driving import press
@@ -116,7 +117,9 @@ def main() -> None:
     with open_demonstration() as found:
         # Results have the same age whenever the pictures are taken.
         recorded = datetime.fromisoformat(found.host.when).replace(tzinfo=timezone.utc)
-        with patch.object(numbers, "now", (recorded + timedelta(days=1)).timestamp):
+        tomorrow = patch.object(numbers, "now", (recorded + timedelta(days=1)).timestamp)
+        # The box before a run is shown as it is outside of a demonstration.
+        with tomorrow, patch.object(screens, "recorded_host", lambda: None):
             for picture in PICTURES:
                 if picture.name in wanted:
                     # The first key closes the box of the demonstration.

@@ -21,12 +21,12 @@ from dlbricks_tui.cli.output import (
     forget_remarks,
     narrate,
     narrate_once,
-    repeat_in_commands,
     write,
 )
 from dlbricks_tui.cli.parser import Arguments, FromConfig, Handler, Parser, Status, UsageError, with_hyphens_joined
 from dlbricks_tui.errors import UserError
 from dlbricks_tui.folders import DATA_FOLDER_VARIABLE, DataFolder, NoHomeFolderError, data_folder
+from dlbricks_tui.wording.commands import repeat_in_commands
 
 if TYPE_CHECKING:
     from dlbricks_tui.api.demonstration import Demonstration

@@ -5,15 +5,14 @@ from __future__ import annotations
 import contextlib
 import io
 import os
-import re
-import shlex
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, TextIO
 
 from dlbricks_tui.errors import UserError
 from dlbricks_tui.printable import printable, printable_lines
+from dlbricks_tui.wording.commands import completed
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
@@ -24,11 +23,6 @@ if TYPE_CHECKING:
 _LONGEST_NARRATION = 4000
 # The remarks of this command.
 _remarks: set[str] = set()
-# Finds where a command that the user may run lacks the options before the command, and those options.
-_lacking: re.Pattern[str] | None = None
-_repeated = ""
-# Commands for other machines, whose folders are their own, and those that only ask for help.
-_ELSEWHERE = r"fleet worker|results export`|[^`\n]* --help`|[^`]*`(?: and `[^`]*`)*\s(?:there|on each host)\b"
 # CSV rows and JSON lines per write: each write goes to the reader by itself.
 _LINES_PER_WRITE = 1000
 
@@ -39,20 +33,6 @@ class ReaderGoneError(Exception):
 
 class OutputError(UserError):
     """Standard output could not be written."""
-
-
-def repeat_in_commands(options: Sequence[str], commands: Iterable[str]) -> None:
-    """Let the commands in all output repeat these options, without which they would work on another data folder."""
-    global _lacking, _repeated
-    _repeated = f" {shlex.join(options)}"
-    named = "|".join(commands)
-    pattern = rf"(?<![\w/.~-])dlbricks(?=\s+(?!{_ELSEWHERE})(?:{named})\b)"
-    _lacking = re.compile(pattern) if options else None
-
-
-def completed(text: str, quoted: Callable[[str], str] = str) -> str:
-    """Return a text whose commands have these options, as a format quotes them."""
-    return text if _lacking is None else _lacking.sub(lambda it: it[0] + quoted(_repeated), text)
 
 
 def write(text: str) -> None:

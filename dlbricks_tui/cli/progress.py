@@ -8,8 +8,9 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager, suppress
 from typing import TYPE_CHECKING
 
-from dlbricks_tui.cli.output import completed, narrate, narrate_once, narration_console
+from dlbricks_tui.cli.output import narrate, narrate_once, narration_console
 from dlbricks_tui.printable import printable
+from dlbricks_tui.wording.commands import completed
 from dlbricks_tui.wording.numbers import counted, duration
 
 if TYPE_CHECKING:

@@ -109,12 +109,6 @@ def column(text: str, width: int, style: str = "text", *, right: bool = False) -
     return Span(gap + shown if right else shown + gap, style)
 
 
-def number_column(text: str, width: int, style: str = "text") -> Span:
-    """Return the text right-aligned after a blank, so that neighbouring numbers never touch."""
-    cell = column(text, max(0, width - 1), style, right=True)
-    return cell._replace(text=" " * min(1, width) + cell.text)
-
-
 def bar(share: float, width: int, track: str = " ") -> Line:
     """Return a share as a bar, to an eighth of a cell; any positive share is visible."""
     drawn = bar_text(share, width)

@@ -148,7 +148,7 @@ def whole_cells(found: Selection, columns: Sequence[str]) -> Iterator[list[str]]
 def short_cell(column: str, value: Any) -> str:
     """Return the text of a value in a list, where ages and frameworks tell more at a glance."""
     if column == "when":
-        return ago(str(value)).removesuffix(" ago")
+        return ago(str(value)).removesuffix(" ago").removeprefix("just ")
     if column == "threads" and not value:
         return "default"
     return runtime_title(str(value)) if column == "runtime" else cell(column, value)

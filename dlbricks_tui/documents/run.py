@@ -77,8 +77,8 @@ def state_of(run: RunSnapshot) -> Span:
     return Span(run.state.value, STATE_STYLES.get(run.state, "text"))
 
 
-def how_far(run: RunSnapshot) -> Line:
-    """Return what is done, what failed, and how long it takes; the more important comes first."""
+def how_far(run: RunSnapshot, phrases: int | None = None) -> Line:
+    """Return what is done, what failed, and how long it takes, in at most so many phrases, the most important first."""
     counts = run.counts
     left = run.seconds_left if run.active else None
     told = wording.how_far(counts.bricks, counts.models, counts.failed, left)
@@ -87,7 +87,7 @@ def how_far(run: RunSnapshot) -> Line:
         spans.append(Span(f"in {duration(run.seconds_spent)}"))
     if counts.reused:
         spans.append(Span(f"{counts.reused:,} known before", "muted"))
-    return joined(spans)
+    return joined(spans[:phrases])
 
 
 def what_now(run: RunSnapshot) -> Line:

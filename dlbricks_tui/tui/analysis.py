@@ -12,7 +12,6 @@ from dlbricks_tui.api import analysing, jobs
 from dlbricks_tui.api.analyses import Analysis, ModelKernel
 from dlbricks_tui.api.analysing import Analyser, MeasuringPlan, lacks_in_words, plan_here, proof_job
 from dlbricks_tui.api.followed_jobs import PeaksJob, ProofJob, peaks_job
-from dlbricks_tui.api.followed_runs import RunSnapshot
 from dlbricks_tui.api.measuring import measured_by_settings
 from dlbricks_tui.api.open_models import Choices, ComparableRow, ModelSpec
 from dlbricks_tui.api.session import Asked, WorkbenchSession, options_of
@@ -47,7 +46,7 @@ from dlbricks_tui.tui.widgets.rows import WHAT_IF
 from dlbricks_tui.tui.widgets.screens import WorkScreen
 from dlbricks_tui.tui.widgets.text import PictureView
 from dlbricks_tui.wording.answers import common_beginning
-from dlbricks_tui.wording.numbers import counted, duration, measured_ago, names_of, percent
+from dlbricks_tui.wording.numbers import counted, duration, measured_ago, names_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -220,6 +219,7 @@ def _how_far(proof: ProofJob) -> str:
 
 class MeasureScreen(ConfirmingScreen):
     scope = scopes.MEASURE
+    MEASURES = True
     HEADING = "Measure what is missing"
     ABOUT = (
         "The executions are measured in runs that you can watch, pause and cancel like any other. The peaks are the "
@@ -325,6 +325,7 @@ class AnalysisScreen(WorkScreen[None, ProofJob]):
     scope = scopes.ANALYSIS
     WRAPS_STATE = True
     WANTS_NEW_RESULTS = True
+    WAITS_FOR_RUN = True
     ABOUT = (
         "How fast the open model could be, from everything that was measured of it on the system of the estimate, and "
         "what is worth changing: parallel layers, kernels, runtimes, fusion, precision, threads and batch size. "
@@ -335,7 +336,7 @@ class AnalysisScreen(WorkScreen[None, ProofJob]):
     UNDER_WAY = "The proof goes on ({job.title})"
     CANCELLED = "The proof is cancelled; those before it are kept."
 
-    def __init__(self, session: WorkbenchSession, asked: Callable[[], Asked], run: RunSnapshot | None) -> None:
+    def __init__(self, session: WorkbenchSession, asked: Callable[[], Asked]) -> None:
         self._bounds = BoundsPanel()
         self._what_ifs = WhatIfsPanel()
         self._change = ChangePanel()
@@ -354,41 +355,16 @@ class AnalysisScreen(WorkScreen[None, ProofJob]):
         self._kernels: Sequence[ModelKernel] = ()
         # The peaks of this host while they are measured.
         self._peaks: PeaksJob | None = None
-        self._run = run
         # True if there are results that the analysis does not have yet.
-        self._is_outdated = True
-        self._has_looked = False
+        self._is_outdated = False
 
     def on_mount(self) -> None:
         self.find_job(partial(ProofJob.begun, self._data, self._model))
 
-    @property
-    def _measuring(self) -> bool:
-        return self._peaks is not None or (self._run is not None and self._run.measures)
-
-    def show_run(self, run: RunSnapshot) -> None:
-        """Take the state of the followed run; once it ends, analyse what it has measured."""
-        before, self._run = self._run_line(), run
-        if self._run_line() != before:
-            self.head_changed()
-        if not self._measuring and self._is_outdated:
-            self.take_new_results()
-
-    def _run_line(self) -> Line:
-        """Return how far a run is that measures; nothing without one."""
-        if self._peaks is not None:
-            waits_for = self._peaks.waits_for
-            told = f"wait for {waits_for}" if waits_for else f"are measured, for about {duration(self._peaks.SECONDS)}"
-            return line(Span(f" The peaks of this host {told}.", "warn"))
-        if self._run is None or not self._run.measures:
-            return ()
-        share = "" if self._run.share is None else f", {percent(self._run.share)} done"
-        return line(Span(f" A run measures{share}; its end brings the analysis up to date.", "warn"))
-
     def take_new_results(self) -> None:
-        """Analyse the model; while a run measures once, and again only if the user asks for it."""
+        """Analyse the model, unless a proof or the measurement of the peaks would be disturbed: then at its end."""
         self._is_outdated = True
-        if self.job is None and not (self._measuring and self._has_looked):
+        if self.job is None and self._peaks is None:
             self.look()
 
     @on(WhatIfsPanel.Settled, "WhatIfsPanel")
@@ -398,8 +374,7 @@ class AnalysisScreen(WorkScreen[None, ProofJob]):
     def look(self) -> None:
         if self.says_under_way():
             return
-        self._is_outdated = self._measuring
-        self._has_looked = True
+        self._is_outdated = False
         if self._document is None:
             self._say("Reading the model as each runtime has it.", "muted")
         self.run_in_thread(self._analyse, "analysis", self._analysed, self._say)
@@ -471,7 +446,7 @@ class AnalysisScreen(WorkScreen[None, ProofJob]):
     def action_measure(self) -> None:
         if self.says_under_way():
             return
-        if self._measuring:
+        if self._waits or self._peaks is not None:
             measuring = "The peaks are measured" if self._peaks is not None else "A run is measuring"
             self.notify(f"{measuring}: what is missing can be measured once that has ended.")
         elif self._document is not None:
@@ -543,11 +518,14 @@ class AnalysisScreen(WorkScreen[None, ProofJob]):
         yield line(Span(f" {self._document.headline}", "text"))
 
     def state(self) -> Line:
-        run = self._run_line()
-        if run or self._document is None:
-            return run
-        told = [self._document.way, measured_ago([self._document.found.baseline.found])]
-        return line(Span(f" {', '.join(filter(None, told))}", "muted"))
+        if self._peaks is not None:
+            waits_for = self._peaks.waits_for
+            told = f"wait for {waits_for}" if waits_for else f"are measured, for about {duration(self._peaks.SECONDS)}"
+            return line(Span(f" The peaks of this host {told}.", "warn"))
+        if self._document is None:
+            return ()
+        about = [self._document.way, measured_ago([self._document.found.baseline.found])]
+        return line(Span(f" {', '.join(filter(None, about))}", "muted"))
 
 
 def analyse(session: WorkbenchSession, spec: ModelSpec, choices: Choices, config: Config) -> AnalysisDocument:

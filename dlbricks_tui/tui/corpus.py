@@ -30,7 +30,7 @@ from dlbricks_tui.tui.keys.keymap import Hint, key
 from dlbricks_tui.tui.model_names import LEAST_WIDTH, longest, told_apart
 from dlbricks_tui.tui.widgets.panel import ItemPanel, Orders, TablePanel, counts_text
 from dlbricks_tui.tui.widgets.rows import ItemRows
-from dlbricks_tui.tui.widgets.screens import AnswerScreen
+from dlbricks_tui.tui.widgets.screens import AnswerScreen, no_other_value
 from dlbricks_tui.tui.widgets.text import TextLines
 from dlbricks_tui.tui.workbench.work import is_wanted
 from dlbricks_tui.wording.numbers import counted, percent
@@ -362,7 +362,9 @@ class CorpusScreen(AnswerScreen[None]):
 
     def action_change(self, setting: str, step: int) -> None:
         choices = change_setting(setting_named(setting), self._choices, step)
-        if choices != self._choices:
+        if choices == self._choices:
+            self.notify(no_other_value(setting))
+        else:
             self._choices = choices
             self._start_reading()
 

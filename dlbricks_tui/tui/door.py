@@ -18,6 +18,7 @@ from dlbricks_tui.config.config import Config, Sources
 from dlbricks_tui.folders import SAMPLE_MODELS, DataFolder
 from dlbricks_tui.printable import printable
 from dlbricks_tui.settings.workbench import Switch
+from dlbricks_tui.wording.commands import completed
 
 if TYPE_CHECKING:
     from dlbricks_tui.api.demonstration import Demonstration
@@ -166,5 +167,5 @@ def open_workbench(
         from dlbricks_tui.api.jobs import going_on
 
         with suppress(OSError):
-            sys.stderr.writelines(f"{printable(each)}\n" for each in going_on(data))
+            sys.stderr.writelines(f"{printable(completed(each))}\n" for each in going_on(data))
     return app.return_code or 0

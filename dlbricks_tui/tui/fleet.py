@@ -144,8 +144,9 @@ class RankingPanel(TablePanel[FleetEstimate]):
 
 
 class HostsFileScreen(PathScreen):
-    """Returns the path of a hosts file."""
+    """Returns the path of a hosts file, for hosts that are to measure."""
 
+    MEASURES = True
     HEADING = "Hosts file"
     HINT = "~/hosts.toml"
     ENDINGS = (".toml",)

@@ -50,7 +50,7 @@ from dlbricks_tui.wording.answers import what_if_words
 from dlbricks_tui.wording.numbers import counted, duration
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from dlbricks_tui.api.loads import TokenLoadAnswer
     from dlbricks_tui.api.session import WorkbenchSession
@@ -187,6 +187,7 @@ class LanguageWhatIfsPanel(TablePanel[LanguageWhatIf]):
 
 class CompareLanguageScreen(ConfirmingScreen):
     scope = scopes.COMPARE_LANGUAGE
+    MEASURES = True
     HEADING = "Compare all executions"
     ABOUT = "What is measured is kept, also if you cancel: the comparison then has predictions in its place."
 
@@ -300,6 +301,10 @@ def on_systems(model: NamedModel | str, settings: LanguageSettings, data: DataFo
     return language_on_systems([language_answers.named_model(model)], settings, data)
 
 
+def _as_options(threads: int | None) -> tuple[int, ...]:
+    return () if threads is None else (threads,)
+
+
 def _ignore(_: str) -> None:
     """Leave out what the list of models tells, too."""
 
@@ -343,8 +348,11 @@ class LanguageScreen(WorkScreen[None, LanguageJob]):
     UNDER_WAY = "A model is being measured"
     CANCELLED = "The measurement is cancelled; what it has stored is kept."
 
-    def __init__(self, session: WorkbenchSession, config: Config) -> None:
-        self._settings = LanguageSettings(threads=() if config.threads is None else (config.threads,))
+    def __init__(self, session: WorkbenchSession, config: Callable[[], Config]) -> None:
+        self._config = config
+        # The threads of the config, until it has others.
+        self._configured = config().threads
+        self._settings = LanguageSettings(threads=_as_options(self._configured))
         self._models = LanguageModelsPanel()
         self._answer = LanguageAnswerPanel()
         self._what_ifs = LanguageWhatIfsPanel()
@@ -371,6 +379,11 @@ class LanguageScreen(WorkScreen[None, LanguageJob]):
             partial(language_answers.runtimes_here, self._data), "runtimes", self._runtimes_listed, _ignore
         )
         self.find_job(partial(LanguageJob.begun, self._data))
+
+    def config_changed(self) -> None:
+        before, self._configured = self._configured, self._config().threads
+        if self._configured != before:
+            self._take(replace(self._settings, threads=_as_options(self._configured)))
 
     # The models
 

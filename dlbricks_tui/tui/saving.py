@@ -18,6 +18,7 @@ from dlbricks_tui.errors import UserError
 from dlbricks_tui.files import write_atomically
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.printable import printable
+from dlbricks_tui.wording.commands import completed
 from dlbricks_tui.wording.numbers import counted
 from dlbricks_tui.wording.plain_text import TableFormat, TextTable, written
 
@@ -88,7 +89,8 @@ def _saved_copy(text: str, what: str, *files: Path) -> SavedCopy:
 
 
 def copy_text(text: str, data: DataFolder) -> SavedCopy:
-    """Save a text in the data folder."""
+    """Save a text in the data folder; commands in it work on the folder of this session."""
+    text = completed(text)
     return _saved_copy(text, cut(printable(text), _MOST_SHOWN), data.copied)
 
 
@@ -101,7 +103,7 @@ def show_message(app: App[None], text: str, *, warning: bool = False) -> None:
 
 def copy_table(table: TextTable, how: TableFormat, label: str, data: DataFolder) -> SavedCopy:
     """Save a table in the data folder, or in the current folder if that fails."""
-    rows = list(table.rows)
+    rows = [[completed(cell) for cell in row] for row in table.rows]
     files = (data.copied.with_suffix(f".{how.value}"), Path.cwd() / f"dlbricks-copied.{how.value}")
     text = written(TextTable(table.titles, rows), how)
     return _saved_copy(text, f"{counted(len(rows), 'row')} as {label}", *files)

@@ -18,7 +18,6 @@ from dlbricks_tui.documents.lines import (
     cut_start,
     fitted,
     line,
-    number_column,
     spread,
     width_of,
     wrapped,
@@ -178,10 +177,8 @@ def test_a_shortened_line_ends_in_an_ellipsis_and_the_right_part_of_a_spread_one
 
 
 @given(line_texts, widths)
-def test_a_column_takes_exactly_its_width_and_a_number_follows_a_blank(text: str, width: int) -> None:
-    number = number_column(text, width)
-    assert width_of([column(text, width)]) == width_of([column(text, width, right=True)]) == width_of([number]) == width
-    assert number.text.startswith(" ")
+def test_a_column_takes_exactly_its_width(text: str, width: int) -> None:
+    assert width_of([column(text, width)]) == width_of([column(text, width, right=True)]) == width
 
 
 @given(st.floats(min_value=0, max_value=1), widths)

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
 import pytest
@@ -91,6 +91,12 @@ def test_a_value_has_a_text_a_precise_one_and_a_short_one() -> None:
     ):
         found = cell(column, value), cell(column, value, precise=True), short_cell(column, value)
         assert found == (text, precise, short)
+
+
+def test_every_age_fits_its_column() -> None:
+    now = datetime.now(tz=timezone.utc)
+    ages = {short_cell("when", (now - timedelta(seconds=7**power)).isoformat()) for power in range(10)}
+    assert "now" in ages and all(len(it) <= RESULT_COLUMNS["when"].least for it in ages)
 
 
 def test_a_brick_in_a_list_has_its_part_beside_its_model_or_says_that_it_is_a_part(tmp_path: Path) -> None:

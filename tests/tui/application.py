@@ -14,6 +14,7 @@ from textual.screen import Screen
 import dlbricks_tui.tui
 from dlbricks_tui.api.open_models import Choices
 from dlbricks_tui.api.session import WorkbenchSession
+from dlbricks_tui.config.config import Sources
 from dlbricks_tui.folders import SAMPLE_MODELS, DataFolder
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.settings.setting import Setting
@@ -39,6 +40,13 @@ NOW = datetime(2026, 11, 21, 14, 30, tzinfo=timezone.utc).timestamp()
 def app_on(data: DataFolder, choices: Choices = WRITTEN) -> DlbricksApp:
     """Return the application on a data folder, with a small library."""
     return DlbricksApp(WorkbenchSession(data, small_library(data.path / "samples")), choices)
+
+
+def app_with(data: DataFolder, config: str = "") -> DlbricksApp:
+    """Return the application with this text in its config file."""
+    samples = small_library(data.path / "samples")
+    data.config.write_text(config, encoding="utf-8")
+    return DlbricksApp(WorkbenchSession(data, samples), WRITTEN, Sources(data.config, {}))
 
 
 def small_library(folder: Path) -> Path:

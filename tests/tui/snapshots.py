@@ -123,6 +123,9 @@ def check_layout(app: App[None]) -> None:
     screen, lines = app.screen, [strip.text for strip in app.screen._compositor.render_strips()]
     assert len(lines) == app.size.height and all(cell_len(line) <= app.size.width for line in lines)
     if isinstance(screen, PanelledScreen):
+        # Each panel has a key, in the order of the actions.
+        ways = [it.id for it in (screen.scope.actions if screen.scope else ()) if it.method.startswith("go_to_")]
+        assert [panel.reached_by for panel in screen.query(Panel)] == (ways or [""])
         panels = [panel for panel in screen.query(Panel) if panel.display]
         assert len(panels) == (1 if screen.shows_one_panel else len(screen.query(Panel)))
         for panel in panels:

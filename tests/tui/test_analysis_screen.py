@@ -32,6 +32,7 @@ from dlbricks_tui.tui import analysis as analysing
 from dlbricks_tui.tui.analysis import AnalysisScreen, LayersPanel, RooflineScreen, WhatIfsPanel
 from dlbricks_tui.tui.messages import NewResults
 from dlbricks_tui.tui.widgets.rows import LineRows
+from dlbricks_tui.tui.widgets.screens import NOT_YET
 from dlbricks_tui.tui.workbench.screen import WorkbenchScreen
 from tests.tui.application import MEDIUM, NARROW, WIDE, WRITTEN, app_on, running, showing
 from tests.tui.driving import eventually, find, press, screen_text, settled, shows, told
@@ -67,7 +68,7 @@ def faster(new: DataFolder) -> DataFolder:
 
 def screen_of(session: WorkbenchSession) -> AnalysisScreen:
     spec = ModelSpec(source_called(MODEL), WRITTEN.level, WRITTEN.cutting)
-    return AnalysisScreen(session, lambda: Asked(spec, TWO_THREADS, Config()), None)
+    return AnalysisScreen(session, lambda: Asked(spec, TWO_THREADS, Config()))
 
 
 async def test_a_key_analyses_the_open_model_once_during_a_run_and_again_if_the_user_asks(
@@ -95,20 +96,19 @@ async def test_a_key_analyses_the_open_model_once_during_a_run_and_again_if_the_
         await press(pilot, "escape")
 
         monkeypatch.setattr(analysing, "analyse", analyse)
-        workbench._run = RUNNING
+        updates = pilot.app._runs  # type: ignore[attr-defined]
+        updates.take(RUNNING)
         await press(pilot, "A")
         assert len(analysed) == 1 and "the runtime cannot read it" in screen_text(pilot)
         # There is nothing to prove, to draw or to measure.
         assert "v prove" not in screen_text(pilot) and "m measure" not in screen_text(pilot)
         # New results wait for the end of the run.
-        pilot.app.screen.post_message(NewResults())
-        await press(pilot)
+        updates.take_results()
+        await press(pilot, shows=NOT_YET)
         assert len(analysed) == 1
         await press(pilot, "r")
         assert len(analysed) == 2
-        shown_screen = pilot.app.screen
-        assert isinstance(shown_screen, AnalysisScreen)
-        shown_screen.show_run(replace(RUNNING, state=State.FINISHED))
+        updates.take(replace(RUNNING, state=State.FINISHED))
         await press(pilot)
         assert len(analysed) == 3
 
@@ -325,10 +325,6 @@ async def test_a_key_starts_all_runs_that_the_what_ifs_lack_and_measures_the_pea
         await tells(pilot, "The peaks are measured: what is missing can be measured once that has ended.")
         processes[0].may_end.set()
         await tells(pilot, "the disk is full")
-        screen.show_run(replace(SnapshotBuilder("r1", (MODEL,)).snapshot(), state=State.RUNNING))
-        await pilot.pause()
-        assert "A run measures; its end brings the analysis up to date." in screen_text(pilot)
-        screen.show_run(replace(SnapshotBuilder("r1", (MODEL,)).snapshot(), state=State.FINISHED))
 
         # Where only the peaks are missing, no run starts.
         monkeypatch.setattr(lacking, "lacks_of", lambda *_: ())

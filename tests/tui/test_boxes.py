@@ -9,7 +9,6 @@ from threading import Event
 from typing import Any
 
 import pytest
-from onnx.helper import make_node
 from textual.pilot import Pilot
 
 from dlbricks_tui.api.model_reading import ModelReader, compare_models
@@ -56,7 +55,7 @@ from dlbricks_tui.tui.workbench.screen import WorkbenchScreen
 from sample_models.builders.symbol_writer import SymbolWriter
 from tests.documents.outlines import sample
 from tests.jobs.carrying import stands_for_processes
-from tests.models.onnx_models import model, saved, small, with_everything
+from tests.models.onnx_models import saved, small, with_everything
 from tests.runs.live_runs import in_the_middle, put_run
 from tests.runs.runs import ROOT
 from tests.share.trio import Trio
@@ -344,23 +343,6 @@ def test_a_model_is_read_once_for_all_cuttings(reader: ModelReader) -> None:
     first, second = reader.open(wish("resnet18_v1")), reader.open(wish("resnet18_v1", 4))
     assert second.graph is first.graph
     assert len(second.occurrences) < len(first.occurrences)
-
-
-def test_a_file_that_was_written_anew_is_read_again(reader: ModelReader, tmp_path: Path) -> None:
-    spec = ModelSpec(source_of(saved(tmp_path, small())), Level.WRITTEN, Cutting(1))
-    assert len(reader.open(spec).graph.layers) == 5
-    saved(tmp_path, model([make_node("Relu", ["x"], ["y"])], {"x": [1, 8]}, ["y"]))
-    assert len(reader.open(spec).graph.layers) == 1
-
-
-def test_inputs_that_are_forgotten_are_asked_for_again(reader: ModelReader, tmp_path: Path) -> None:
-    source = source_of(saved(tmp_path, model([make_node("Relu", ["x"], ["y"])], {"x": ["n", "m"]}, ["y"])))
-    spec = ModelSpec(source, Level.WRITTEN, Cutting(1))
-    reader.open(replace(spec, shapes={"x": (2, 8)}))
-    assert reader.open(spec).graph.inputs[0].type.shape == (2, 8), "as given before"
-    reader.forget_inputs(source)
-    with pytest.raises(MissingShapeError):
-        reader.open(spec)
 
 
 def test_reading_from_the_cache_starts_no_framework(reader: ModelReader, tmp_path: Path) -> None:

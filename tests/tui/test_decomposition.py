@@ -283,8 +283,9 @@ async def test_a_search_filters_the_tree_and_a_match_can_be_shown_in_its_place(m
 
 
 @pytest.mark.usefixtures("library_without_latencies")
-async def test_a_model_cut_anew_keeps_the_selected_layer(measured: DataFolder) -> None:
-    async with running(app_on(measured, MEASURED_ONLY)) as pilot:
+async def test_a_model_cut_or_read_anew_keeps_the_selected_layer_and_ends_a_search(measured: DataFolder) -> None:
+    app = app_on(measured, MEASURED_ONLY)
+    async with running(app) as pilot:
         await press(pilot, *RESNET, *find("stage3_conv2"), "enter")
         assert "stage3_conv2" in node(pilot).names
         (layer,) = _layers(pilot)
@@ -293,26 +294,20 @@ async def test_a_model_cut_anew_keeps_the_selected_layer(measured: DataFolder) -
             assert layer in _layers(pilot)
         await press(pilot, "-", "-")
         assert _layers(pilot) == (layer,)
+        # As after an answer by another runtime, or after others of which the last few are kept.
+        tree = app.screen.query_one(TreePanel)
+        await press(pilot, *find("relu"), "j", "j")
+        selected = tree.selected_layer
+        app._session.reader._cut.clear()
+        app.screen.post_message(NewResults())
+        await settled(pilot)
+        assert selected and tree.selected_layer == selected and not tree.search_line.has_text
 
 
 def _layers(pilot: Pilot[None]) -> tuple[int, ...]:
     occurrence = node(pilot).occurrence
     assert occurrence is not None
     return occurrence.sequence.layers
-
-
-async def test_a_model_read_anew_keeps_the_selected_layer_and_ends_a_search(measured: DataFolder) -> None:
-    app = app_on(measured, MEASURED_ONLY)
-    async with running(app) as pilot:
-        await press(pilot, *find("resnet18"), "enter", "2", *find("relu"), "j", "j")
-        rows = app.screen.query_one(TreePanel)
-        layer = rows.selected_layer
-        assert layer
-        # As after an answer by another runtime, or after others of which the last few are kept.
-        app._session.reader._cut.clear()
-        app.screen.post_message(NewResults())
-        await settled(pilot)
-        assert rows.selected_layer == layer and not rows.search_line.has_text
 
 
 async def test_the_decomposition_matches_its_snapshots(measured: DataFolder) -> None:

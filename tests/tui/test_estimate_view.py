@@ -18,7 +18,14 @@ from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.runtime.variant import INSTRUCTIONS_VARIABLE
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.tui.widgets.text import text_of
-from dlbricks_tui.tui.workbench.estimate import EstimateRow, EstimateView, Headline, NextStep, estimate_rows, next_step
+from dlbricks_tui.tui.workbench.estimate import (
+    NEXT_STEPS,
+    EstimateRow,
+    EstimateView,
+    Headline,
+    estimate_rows,
+    next_step,
+)
 from dlbricks_tui.wording.numbers import age
 from tests.store.samples import end_to_end, load_test, proof
 from tests.tui.application import MEASURED_ONLY, NOW, WRITTEN
@@ -71,7 +78,7 @@ def test_a_run_in_progress_is_mentioned_in_place_of_the_next_step(measured: Data
 def test_the_answer_is_three_lines_and_all_else_is_one_key_away(measured: DataFolder) -> None:
     view = view_of(measured, "resnet18_v1")
     sure = replace(view.document.one, end_to_end=Latency(14.25, 14.20, 14.60))
-    view = replace(about(view, sure), step=NextStep.LOAD)
+    view = replace(about(view, sure), step=NEXT_STEPS[2])
     assert texts(estimate_rows(view, WRITTEN, AVAILABLE, 80))[:7] == [
         f"14.25 ms: MXNet, 2 threads, batch 1, measured {AGE} ago",
         "its bricks add up to 14.24 ms ±0.4 %: 0.1 % too little",
@@ -163,18 +170,18 @@ NOTHING_YET = KnownAlready(combinations=1, systems=1)
 
 
 @pytest.mark.parametrize(
-    ("known", "step"),
+    ("known", "action"),
     [
-        (NOTHING_YET, NextStep.VARIANTS),
-        (NOTHING_YET._replace(combinations=2), NextStep.ANALYSIS),
-        (NOTHING_YET._replace(combinations=2, proofs=1), NextStep.LOAD),
-        (NOTHING_YET._replace(combinations=2, proofs=1, load_tests=1), NextStep.OWN_MODEL),
-        (KnownAlready(9, 1, 1, systems=1, own_models=2), NextStep.HOSTS),
-        (KnownAlready(9, 1, 1, 2, 2), None),
+        (NOTHING_YET, "workbench.show_variants"),
+        (NOTHING_YET._replace(combinations=2), "workbench.show_analysis"),
+        (NOTHING_YET._replace(combinations=2, proofs=1), "workbench.show_scenario"),
+        (NOTHING_YET._replace(combinations=2, proofs=1, load_tests=1), "workbench.open_path"),
+        (KnownAlready(9, 1, 1, systems=1, own_models=2), "workbench.show_fleet"),
     ],
 )
-def test_the_first_step_is_suggested_whose_answer_is_not_known(known: KnownAlready, step: NextStep | None) -> None:
-    assert next_step(known) is step
+def test_the_first_step_is_suggested_whose_answer_is_not_known(known: KnownAlready, action: str) -> None:
+    assert (step := next_step(known)) is not None and step.action == action
+    assert next_step(KnownAlready(9, 1, 1, 2, 2)) is None
 
 
 def test_the_store_tells_what_is_known_of_a_model_on_a_system(measured: DataFolder) -> None:

@@ -19,7 +19,7 @@ from textual.screen import Screen
 
 import dlbricks_tui.tui
 from dlbricks_tui.tui.app import DlbricksApp
-from dlbricks_tui.tui.keys.scopes import ACTIONS, CHAINS, SCOPES, WORKBENCH
+from dlbricks_tui.tui.keys.scopes import ACTIONS, CHAINS, RESULTS, SCOPES, WORKBENCH
 from dlbricks_tui.tui.widgets.screens import PanelledScreen
 from docs import pictures
 from tests.tui import actions_run, snapshots
@@ -80,7 +80,9 @@ def test_every_action_is_run_by_a_test_that_exists() -> None:
     # `conftest.py` checks that each listed test runs its actions.
     listed = dict(actions_run.listed())
     actions = [action for ran in listed.values() for action in ran]
-    assert sorted(actions) == sorted(it.id for it in ACTIONS), f"{actions_run.FILE.name} names one test of each"
+    # All screens go to their panels in one way; `check_layout` checks their keys.
+    expected = [it.id for it in ACTIONS if not it.call.startswith(("go_to(", "step_panel(")) or it.scope is RESULTS]
+    assert sorted(actions) == sorted(expected), f"{actions_run.FILE.name} names one test of each"
     tests: dict[str, set[str]] = {}
     for test in listed:
         path, _, name = test.partition("::")

@@ -37,12 +37,10 @@ from tests.tui.application import MEDIUM, WIDE, app_on, running, showing
 from tests.tui.driving import eventually, press, screen_text, settled, shows, told
 from tests.tui.processes import Process, all_seen
 from tests.tui.snapshots import check_all, resize
-from tests.tui.test_panels import visit
 
 LIBRARY = {it.model: replace(it, measured_when=None, coverage=0.0) for it in library()}
 SMALL = "llama-3.2-1b"
 WHEN = "2026-11-21T08:30:00+00:00"
-PANELS = ("models", "answer", "what_ifs", "curves", "settings")
 VARIANT = "int4, 2 threads"
 BEGINS = LanguageMessage(f"{SMALL}, {VARIANT}: measuring")
 ROUND = LanguageRound(f"{SMALL}: round 3, about 20 s left")
@@ -115,7 +113,7 @@ def process(process: Process, monkeypatch: pytest.MonkeyPatch) -> Process:
 
 
 def screen_of(session: WorkbenchSession) -> LanguageScreen:
-    return LanguageScreen(session, Config())
+    return LanguageScreen(session, Config)
 
 
 def listed(pilot: Pilot[None]) -> list[str]:
@@ -140,7 +138,6 @@ async def test_the_library_is_predicted_sorted_filtered_and_each_model_has_an_an
         await press(pilot, "y")
         assert pilot.app.clipboard == f"dlbricks llm {SMALL} --threads 2"
         await check_all(pilot, "language")
-        await visit(pilot, PANELS)
         await press(pilot, "2", "G", shows="the best for a whole answer comes first")
         await press(pilot, "4", "G", shows="first token")
         await press(pilot, "1", "enter", "g", shows="prefill speed")
@@ -167,6 +164,20 @@ async def test_the_library_is_predicted_sorted_filtered_and_each_model_has_an_an
         # The line of work of this host leads here, too.
         workbench.follow_job(WorkKind.LANGUAGE, SMALL)
         await press(pilot, on=LanguageScreen)
+
+
+async def test_the_threads_of_the_config_count_also_while_the_screen_is_open(
+    new: DataFolder, answers: Answers, library_without_latencies: None
+) -> None:
+    new.path.mkdir()
+    new.config.write_text("[run]\nthreads = 2\n")
+    async with running(app_on(new), MEDIUM) as pilot:
+        await press(pilot, "escape", "M")
+        assert answers.asked[-1].threads == (2,)
+        new.config.write_text("[run]\nthreads = 16\n")
+        pilot.app._preferences.reload()  # type: ignore[attr-defined]
+        await settled(pilot)
+        assert answers.asked[-1].threads == (16,)
 
 
 async def test_models_are_opened_by_path_and_name_and_settings_lead_to_other_answers(

@@ -24,9 +24,7 @@ from dlbricks_tui.documents import pictures
 from dlbricks_tui.documents.lines import Line
 from dlbricks_tui.documents.pictures import Plot, Rows, drawn
 from dlbricks_tui.documents.results import RESULT_COLUMNS
-from dlbricks_tui.errors import UserError
 from dlbricks_tui.folders import SAMPLE_MODELS, DataFolder
-from dlbricks_tui.tui import analysis as analysing
 from dlbricks_tui.tui import saving
 from dlbricks_tui.tui.analysis import LayersPanel
 from dlbricks_tui.tui.app import DlbricksApp
@@ -48,6 +46,8 @@ from dlbricks_tui.tui.workbench.estimate import EstimatePanel
 from dlbricks_tui.tui.workbench.models import ModelsPanel
 from dlbricks_tui.tui.workbench.screen import WorkbenchScreen
 from dlbricks_tui.tui.workbench.tree import DetailsPanel, TreePanel
+from dlbricks_tui.wording.commands import repeat_in_commands
+from dlbricks_tui.wording.plain_text import TableFormat, TextTable
 from tests.cli.test_output import HOSTILE, SPELLED
 from tests.documents.test_drawing import BARS, ROOFS
 from tests.documents.test_ranking import MIXED
@@ -60,23 +60,9 @@ from tests.tui.snapshots import check_all
 from tests.tui.stored_results import RESULTS
 from tests.tui.test_analysis_screen import screen_of as analysis_of
 from tests.tui.test_fleet_screen import screen_of as fleet_of
-from tests.tui.test_scenario_screen import screen_of as scenario_of
 from tests.tui.test_trace_screen import screen_of as trace_of_model
 from tests.tui.test_variants_screen import screen
 from tests.tui.traces import store_trace
-
-# The key that opens each screen, and its panels in their order.
-SCREENS = {
-    "results": ("R", ("results", "result", "history")),
-    "corpus": ("U", ("uniqueness", "kinds", "likeness", "granularities")),
-    "systems": ("S", ("systems", "system", "machines", "doctor")),
-}
-# The screens of the open model, and their panels.
-OF_A_MODEL: dict[str, tuple[Callable[[WorkbenchSession], Screen[Any]], tuple[str, ...]]] = {
-    "analysis": (analysis_of, ("bounds", "what_ifs", "change", "layers")),
-    "scenario": (scenario_of, ("load", "settings", "latencies", "tests")),
-    "trace": (trace_of_model, ("timeline", "span", "traces")),
-}
 
 
 def with_focus(pilot: Pilot[None]) -> str:
@@ -86,41 +72,17 @@ def with_focus(pilot: Pilot[None]) -> str:
     return panel.reached_by.partition(".go_to_")[2]
 
 
-async def visit(pilot: Pilot[None], panels: tuple[str, ...]) -> None:
-    """Go through all panels by the keys for the next and the previous one, then by those of their own."""
-    for expected in (*panels[1:], panels[0]):
-        await press(pilot, "tab")
-        assert with_focus(pilot) == expected
-    await press(pilot, "shift+tab")
-    assert with_focus(pilot) == panels[-1]
-    await press(pilot, "shift+tab")
-    assert with_focus(pilot) == panels[-2]
-    for number, expected in enumerate(panels, start=1):
-        await press(pilot, str(number))
-        assert with_focus(pilot) == expected
-
-
 async def test_the_panels_of_a_screen_have_keys_and_follow_one_another(stored: DataFolder) -> None:
-    async with running(app_on(stored, MEASURED_ONLY), SIZES[0]) as pilot:
-        for opens, panels in SCREENS.values():
-            await press(pilot, opens)
-            await visit(pilot, panels)
-            await press(pilot, "escape")
-
-
-@pytest.mark.usefixtures("rough_predictions")
-@pytest.mark.parametrize("name", OF_A_MODEL)
-async def test_the_panels_of_a_screen_about_a_model_have_keys_and_follow_one_another(
-    name: str, new: DataFolder, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    # The panels are the same whatever the analysis says.
-    def refuse(*_: object) -> None:
-        raise UserError("nothing was measured")
-
-    monkeypatch.setattr(analysing, "analyse", refuse)
-    screen_of, panels = OF_A_MODEL[name]
-    async with showing(new, screen_of, SIZES[0]) as pilot:
-        await visit(pilot, panels)
+    panels = ("results", "result", "history")
+    async with showing(stored, ResultsScreen, NARROW) as pilot:
+        for keys, expected in (
+            (("tab", "tab", "tab"), (*panels[1:], panels[0])),
+            (("shift+tab", "shift+tab"), panels[:0:-1]),
+            (("1", "2", "3"), panels),
+        ):
+            for key, panel in zip(keys, expected, strict=True):
+                await press(pilot, key)
+                assert with_focus(pilot) == panel
 
 
 ASKED = {
@@ -197,8 +159,8 @@ async def test_it_says_whose_numbers_it_shows_replays_a_run_and_measures_nothing
         await shows(pilot, f"replay {SPEED}x")
         await press(pilot, "w", on=RunScreen)
         await shows(pilot, f"replay {SPEED}x")
-        await press(pilot, "escape", "m", "enter")
-        await shows(pilot, "a demonstration measures nothing: quit it, and start `dlbricks` itself")
+        await press(pilot, "escape", "m", on=WorkbenchScreen)
+        assert told(pilot)[-1] == "A demonstration measures nothing: quit it, and start `dlbricks` itself."
 
 
 async def test_a_model_is_searched_from_the_box_of_a_demonstration(demonstration: Demonstration) -> None:
@@ -547,6 +509,17 @@ async def test_a_copy_too_long_for_terminals_is_only_in_the_file(
         (tmp_path / "dlbricks-copied.md").unlink()
         (tmp_path / "dlbricks-copied.md").mkdir()
         await press(pilot, "Y", "enter", on=ErrorScreen, shows="cannot be written")
+
+
+def test_copied_commands_work_on_the_folder_of_the_session(new: DataFolder) -> None:
+    repeat_in_commands(["--data-dir", "/a b"], ["llm"])
+    try:
+        whole = "dlbricks --data-dir '/a b' llm gemma-3-1b"
+        assert saving.copy_text("dlbricks llm gemma-3-1b", new).text == whole
+        table = TextTable(("command",), [["dlbricks llm gemma-3-1b"]])
+        assert json.loads(saving.copy_table(table, TableFormat.JSON, "JSON", new).text or "") == [{"command": whole}]
+    finally:
+        repeat_in_commands((), ())
 
 
 def _markdown_rows(text: str) -> list[str]:

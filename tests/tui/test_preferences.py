@@ -10,7 +10,6 @@ from pathlib import Path
 
 import pytest
 from rich.color import Color, ColorSystem
-from textual.app import App
 from textual.pilot import Pilot
 
 from dlbricks_tui.api.open_models import ModelId
@@ -35,8 +34,8 @@ from dlbricks_tui.tui.view_state import (
     write_view,
 )
 from dlbricks_tui.tui.workbench.screen import WorkbenchScreen
-from tests.tui.application import WRITTEN, AppWithoutWorkbench, running, small_library
-from tests.tui.driving import eventually, find, press
+from tests.tui.application import WRITTEN, AppWithoutWorkbench, app_with, running, small_library
+from tests.tui.driving import eventually, find, press, screen_text, told
 
 # Only the terminal knows its own colours.
 TERMINAL = THEMES / "terminal.toml"
@@ -232,12 +231,6 @@ def test_every_panel_keeps_some_room(width: int, sizes: PanelSizes) -> None:
     assert 15 <= found.upper <= 85
 
 
-def app_with(data: DataFolder, config: str = "") -> DlbricksApp:
-    if config:
-        data.config.write_text(config)
-    return DlbricksApp(WorkbenchSession(data, small_library(data.path / "samples")), WRITTEN, Sources(data.config, {}))
-
-
 def bare_app_with(
     data: DataFolder, config: str = "", environment: Mapping[str, str] | None = None
 ) -> AppWithoutWorkbench:
@@ -248,22 +241,14 @@ def bare_app_with(
     return AppWithoutWorkbench(WorkbenchSession(data), WRITTEN, Sources(data.config, environment or {}))
 
 
-def told(app: App[None]) -> list[str]:
-    return [notice.message for notice in app._notifications]
+def foot(pilot: Pilot[None]) -> str:
+    return screen_text(pilot).splitlines()[-1]
 
 
-def foot(app: DlbricksApp) -> str:
-    return app.screen._compositor.render_strips()[-1].text
-
-
-def shown_on(app: DlbricksApp) -> str:
-    return "\n".join(strip.text for strip in app.screen._compositor.render_strips())
-
-
-def setting_shown(app: DlbricksApp, name: str) -> str:
+def setting_shown(pilot: Pilot[None], name: str) -> str:
     """Return the value of a setting in the box before a run."""
-    found = re.search(rf"┃ +▸? *{name} +(.+?)  ", shown_on(app))
-    assert found is not None, shown_on(app)
+    found = re.search(rf"┃ +▸? *{name} +(.+?)  ", screen_text(pilot))
+    assert found is not None, screen_text(pilot)
     return found[1]
 
 
@@ -297,35 +282,29 @@ async def test_the_theme_key_cycles_through_all_themes_and_saved_keys_apply_at_o
         assert app.theme == "high-contrast"
 
 
-async def test_an_unknown_theme_is_reported_and_the_first_one_used(new: DataFolder) -> None:
-    app = bare_app_with(new, '[workbench]\ntheme = "night"\n')
-    async with running(app):
-        assert app.theme == "dark"
-        (message,) = told(app)
-        assert message.startswith(f"{new.config}:2: no theme is called night; there are colour-blind, dark, ")
-
-
 @pytest.mark.usefixtures("_looks_often")
-async def test_a_user_theme_follows_its_file(new: DataFolder) -> None:
+async def test_a_missing_theme_is_reported_and_a_user_theme_follows_its_file(new: DataFolder) -> None:
     app = bare_app_with(new, '[workbench]\ntheme = "mine"\n')
     mine = new.themes / "mine.toml"
     mine.parent.mkdir()
     async with running(app) as pilot:
-        assert (app.theme, len(told(app))) == ("dark", 1)
+        (message,) = told(pilot)
+        assert message.startswith(f"{new.config}:2: no theme is called mine; there are colour-blind, dark, ")
+        assert app.theme == "dark"
         app.clear_notifications()
         mine.write_text(DARK)
         await eventually(pilot, lambda: app.theme == "mine")
         assert app.current_theme.variables["ink-bad"] == "#f47067"
         mine.write_text(DARK.replace("#f47067", "#ff0000") + "\n")
         await eventually(pilot, lambda: app.current_theme.variables["ink-bad"] == "#ff0000")
-        assert (app.theme, app.current_theme.variables["ink-bad"], told(app)) == ("mine", "#ff0000", [])
+        assert (app.theme, app.current_theme.variables["ink-bad"], told(pilot)) == ("mine", "#ff0000", [])
         # A theme that becomes invalid keeps its colours.
         mine.write_text(DARK.replace('bad = "#f47067"', 'bad = "redish"'))
         await look(pilot)
         assert (app.theme, app.current_theme.variables["ink-bad"]) == ("mine", "#ff0000")
-        assert told(app) == [f"theme {mine}: bad = 'redish' is not a colour; write it like '#7aa2f7' or 'ansi_blue'"]
+        assert told(pilot) == [f"theme {mine}: bad = 'redish' is not a colour; write it like '#7aa2f7' or 'ansi_blue'"]
         await look(pilot)
-        assert len(told(app)) == 1, "what has not changed is not told twice"
+        assert len(told(pilot)) == 1, "what has not changed is not told twice"
         mine.unlink()
         await eventually(pilot, lambda: app.theme == "dark")
 
@@ -353,10 +332,10 @@ async def test_changed_keys_replace_the_default_keys(new: DataFolder) -> None:
         assert app.theme == "dark"
         await press(pilot, "ctrl+t")
         assert app.theme == "high-contrast"
-        assert "f5 help" in foot(app) and "? help" not in foot(app)
+        assert "f5 help" in foot(pilot) and "? help" not in foot(pilot)
         await press(pilot, "f6")
         assert type(app.screen).__name__ == "HelpScreen"
-        assert "f5 f6 " in shown_on(app) and "? f1" not in shown_on(app)
+        assert "f5 f6 " in screen_text(pilot) and "? f1" not in screen_text(pilot)
         await press(pilot, "escape")
         before = screen.choices
         await press(pilot, "minus", "minus")
@@ -374,9 +353,9 @@ async def test_a_key_clash_is_reported_and_changes_no_key(new: DataFolder) -> No
     new.store.mkdir(parents=True)
     app = app_with(new, '[keys]\nmodels.sort = "q"\napp.show_help = "f5"\n')
     async with running(app, (160, 40)) as pilot:
-        (message,) = told(app)
+        (message,) = told(pilot)
         assert message.startswith(f"{new.config}:2: keys.models.sort: q already runs app.quit in the same place")
-        assert "? help" in foot(app)
+        assert "? help" in foot(pilot)
         await press(pilot, "q")
     assert not app.is_running
 
@@ -393,7 +372,7 @@ async def test_changed_settings_are_written_and_apply_at_once_unless_the_file_ca
         assert app.theme == "high-contrast"
         assert new.config.read_text() == '# mine\n\n[workbench]\ntheme = "high-contrast"\n'
         await press(pilot, "h", "j")
-        assert "DLBRICKS_WORKBENCH_MOUSE sets it and overrides the file." in shown_on(app)
+        assert "DLBRICKS_WORKBENCH_MOUSE sets it and overrides the file." in screen_text(pilot)
         await press(pilot, "j", "l")
         assert app.theme == "dark"
         assert new.config.read_text() == '# mine\n\n[workbench]\nremote = "on"\n'
@@ -417,17 +396,17 @@ async def test_a_config_file_that_becomes_invalid_is_reported_and_keeps_its_sett
     app = bare_app_with(new, '[workbench]\ntheme = "light"\n')
     async with running(app) as pilot:
         new.config.write_text("[workbench]\ntheme = 3\n")
-        await eventually(pilot, lambda: told(app))
+        await eventually(pilot, lambda: told(pilot))
         assert app.theme == "light"
-        assert told(app) == [f"{new.config}:2: workbench.theme = 3: it has to be the name of a theme"]
+        assert told(pilot) == [f"{new.config}:2: workbench.theme = 3: it has to be the name of a theme"]
 
 
 async def test_the_workbench_starts_with_the_cutting_of_the_config(new: DataFolder) -> None:
     new.store.mkdir(parents=True)
     new.config.write_text('[cutting]\ngranularity = 3\ncut = "overlap"\n[estimate]\nworkers = 8\n')
     app = DlbricksApp(WorkbenchSession(new, small_library(new.path / "samples")), None, Sources(new.config, {}))
-    async with running(app, (160, 40)):
-        head = app.screen._compositor.render_strips()[0].text
+    async with running(app, (160, 40)) as pilot:
+        head = screen_text(pilot).splitlines()[0]
         assert "bricks of up to 3 layers" in head and "overlap" in head and "8 workers" in head
 
 
@@ -435,15 +414,15 @@ async def test_a_run_uses_the_settings_of_the_current_config(measured: DataFolde
     app = app_with(measured, "[run]\nthreads = 3\ntarget_ci = 0.03\n")
     async with running(app) as pilot:
         await press(pilot, *find("alexnet"), "enter", "m")
-        assert setting_shown(app, "threads") == "3"
-        assert setting_shown(app, "target interval") == "±3.0 %"
+        assert setting_shown(pilot, "threads") == "3"
+        assert setting_shown(pilot, "target interval") == "±3.0 %"
         await press(pilot, "escape")
         measured.config.write_text("[run]\nthreads = 4\ntime_budget = 60\n")
         await look(pilot)
         await press(pilot, "m", "full_stop")
-        assert setting_shown(app, "threads") == "4"
-        assert setting_shown(app, "target interval") == "±2.0 %"
-        assert setting_shown(app, "time budget") == "60 s"
+        assert setting_shown(pilot, "threads") == "4"
+        assert setting_shown(pilot, "target interval") == "±2.0 %"
+        assert setting_shown(pilot, "time budget") == "60 s"
         await press(pilot, "escape")
         # So do the estimates of what was not measured.
         assert isinstance(app.screen, WorkbenchScreen) and app.screen.choices.usual_threads == 4
@@ -451,7 +430,7 @@ async def test_a_run_uses_the_settings_of_the_current_config(measured: DataFolde
         await look(pilot)
         await press(pilot, "m")
         assert type(app.screen).__name__ == "ErrorScreen"
-        assert "no runtime is called gone" in shown_on(app)
+        assert "no runtime is called gone" in screen_text(pilot)
 
 
 @pytest.mark.parametrize(("pressed", "predicted"), [("A", "~"), ("L", "requests/s ("), ("V", " ~"), ("S", "~")])
@@ -463,7 +442,7 @@ async def test_an_open_screen_answers_for_the_settings_of_the_current_config(
         await press(pilot, *find("squeezenet1.1"), "enter", pressed, shows=predicted)
         measured.config.write_text('[estimate]\npredictions = "off"\n')
         await look(pilot)
-        await eventually(pilot, lambda: predicted not in shown_on(app))
+        await eventually(pilot, lambda: predicted not in screen_text(pilot))
 
 
 # Copies and pictures
@@ -477,7 +456,7 @@ async def test_a_picture_of_the_screen_can_be_saved_everywhere(new: DataFolder) 
         for before in ((), ("question_mark",), ("escape", "slash")):
             await press(pilot, *before, "ctrl+g")
             (picture,) = new.pictures.iterdir()
-            assert told(app)[-1] == f"The picture is in {picture}"
+            assert told(pilot)[-1] == f"The picture is in {picture}"
             assert picture.read_text().startswith("<svg") and "Models" in picture.read_text()
             picture.unlink()
         new.pictures.rmdir()

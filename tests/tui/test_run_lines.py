@@ -74,6 +74,12 @@ def test_lines_with_the_load_of_the_host_take_exactly_their_width(width: int, bu
         assert width_of(each) == width
 
 
+def test_no_phrase_about_an_ended_run_is_cut() -> None:
+    ended = replace(HALF_WAY, state=State.INTERRUPTED, seconds_spent=55.0, interrupted=1)
+    assert " 17 of 40 bricks, 1 of 2 models, 1 failed, in 55 s, 8 known before  " in text_of(status(ended, 120))
+    assert " 17 of 40 bricks, 1 of 2 models  " in text_of(status(ended, 80))
+
+
 def test_the_load_of_the_host_is_shown_beside_a_run_until_it_ends() -> None:
     busy = replace(HALF_WAY, load=HostLoad((1.0, 0.5), (0.0, 0.0)))
     assert "█▅ 1.5 of 2 cores busy " in text_of(status(busy, 160))

@@ -321,7 +321,6 @@ async def test_a_measurement_that_fails_is_one_line_and_can_be_repeated(ordered:
         lost = failed("the worker was lost: killed by signal 9")
         failures: tuple[tuple[Event | bytes, int, str], ...] = (
             (lost, 1, "the worker was lost: killed by signal 9"),
-            (b"", 3, "the process ended with status 3"),
             (b"", 0, "the process ended without a result"),
         )
         for number, (written, status, reason) in enumerate(failures, start=1):

@@ -299,6 +299,7 @@ async def test_keys_change_the_settings(measured: DataFolder) -> None:
             ("h j l", "precision   ◂ bf16 ▸"),
             ("h j j j j j l", "order       ◂ paper ▸"),
         )
+        assert [it[:42] for it in told(pilot)] == ["The granularity is a whole number from 1 t"]
 
 
 async def test_the_help_and_the_palette_know_the_keys_of_the_panel(measured: DataFolder) -> None:
@@ -344,8 +345,9 @@ async def test_the_look_of_the_workbench_is_changed_and_remembered(measured: Dat
         await press(pilot, "c", *["j"] * 6, "space", "space", "enter", shows="measured")
         await resize(pilot, MEDIUM)
         width, height = models.outer_size.width, details.outer_size.height
-        await press(pilot, "greater_than_sign", "greater_than_sign", "less_than_sign")
+        await press(pilot, "greater_than_sign", "greater_than_sign", "less_than_sign", "right_square_bracket")
         assert models.outer_size.width == width + 4
+        assert told(pilot)[-1] == "This panel cannot be resized further that way."
         await press(pilot, "3", "right_square_bracket", "right_square_bracket", "left_square_bracket")
         assert details.outer_size.height > height
         await press(pilot, "4", "right_square_bracket", "right_square_bracket")
@@ -481,12 +483,10 @@ async def test_a_search_a_sort_and_marks_reach_models_in_folded_groups(new: Data
         await press(pilot, "enter", "escape", shows=("- Table 1 of the paper", "▸  CapsNet"))
         await press(pilot, "h", "s", shows=("1 Models 92, by name", "2D Face Alignment"))
         await press(pilot, "h", *["s"] * (len(ModelOrder) - 1), shows="+ Table 1 of the paper 49")
-
-
-async def test_the_heading_of_language_models_opens_their_screen(new: DataFolder) -> None:
-    async with running(app_on(new)) as pilot:
+        # The last heading stands for models of another screen.
         for opens in ("enter", "l"):
-            await press(pilot, "escape", "G", "h", opens, on=LanguageScreen)
+            await press(pilot, "G", "h", opens, on=LanguageScreen)
+            await press(pilot, "escape")
 
 
 # The first start

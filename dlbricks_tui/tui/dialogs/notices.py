@@ -2,9 +2,8 @@
 
 from collections.abc import Callable, Iterable, Sized
 from dataclasses import dataclass
-from enum import Enum
 from pathlib import Path
-from typing import Generic, TypeVar
+from typing import Generic, NamedTuple, TypeVar
 
 from textual.app import App
 
@@ -187,28 +186,26 @@ class WritingScreen(AskingDialog[Value], Generic[Value]):
 _NAME = 13
 
 
-class CopiedForm(Enum):
-    """The forms of a copy; those of a table have its format."""
+class CopiedForm(NamedTuple):
+    """A form of a copy: of all rows as a table in some format, or a picture of the panel or of the whole screen."""
 
-    MARKDOWN = ("Markdown", "all rows as a table for documents", TableFormat.MARKDOWN)
-    CSV = ("CSV", "all rows for spreadsheets", TableFormat.CSV)
-    JSON = ("JSON", "all rows for programs, as texts", TableFormat.JSON)
-    PANEL = ("SVG, panel", "a picture of the panel", None)
-    SCREEN = ("SVG, screen", "a picture of the whole screen", None)
-
-    def __init__(self, label: str, about: str, table: TableFormat | None) -> None:
-        self.label = label
-        self.about = about
-        self.table = table
-
-    @property
-    def is_panel(self) -> bool:
-        """Return whether the copy is of the panel, not of the whole screen."""
-        return self is not CopiedForm.SCREEN
+    label: str
+    about: str
+    table: TableFormat | None = None
+    is_panel: bool = True
 
     @property
     def line(self) -> Line:
         return line(column(self.label, _NAME, "strong"), Span(self.about, "muted"))
+
+
+COPIED_FORMS = (
+    CopiedForm("Markdown", "all rows as a table for documents", TableFormat.MARKDOWN),
+    CopiedForm("CSV", "all rows for spreadsheets", TableFormat.CSV),
+    CopiedForm("JSON", "all rows for programs, as texts", TableFormat.JSON),
+    CopiedForm("SVG, panel", "a picture of the panel"),
+    CopiedForm("SVG, screen", "a picture of the whole screen", is_panel=False),
+)
 
 
 class CopyScreen(Dialog[CopiedForm]):
@@ -221,8 +218,8 @@ class CopyScreen(Dialog[CopiedForm]):
     )
 
     def __init__(self, panel: str, last: CopiedForm | None) -> None:
-        self._last = last or CopiedForm.MARKDOWN
-        self._list: DrawnRows[CopiedForm] = DrawnRows(lambda index, _: self._list.items[index].line, CopiedForm)
+        self._last = last or COPIED_FORMS[0]
+        self._list: DrawnRows[CopiedForm] = DrawnRows(lambda index, _: self._list.items[index].line, COPIED_FORMS)
         super().__init__(self._list, heading=f"Copy: {panel}")
 
     def on_mount(self) -> None:

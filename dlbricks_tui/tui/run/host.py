@@ -227,6 +227,9 @@ class RunUpdates:
             self._now = self._now._replace(run=None if news.run == self._seen else news)
             for screen in self._in_sight:
                 self._show(screen)
+            # The end of a run lets those go on that have waited for it.
+            for screen in self._app.screen_stack[-1:]:
+                self._tell_of_results(screen)
 
     def take_end_seen(self, run: str) -> None:
         """Tell nothing more of a run that has ended; a new or resumed run is shown again."""

@@ -70,9 +70,9 @@ def brick_columns(width: int) -> tuple[ListColumn, ...]:
 
 def brick_row(brick: RunBrick, width: int) -> Line:
     sign = STATES[brick.state]
-    label = Span(brick.label or "a brick", "strong" if brick.whole else "text")
+    label = line(Span(brick.label or "a brick", "strong" if brick.whole else "text"))
     if brick.state is BrickState.FAILED:
-        return (sign, label, Span(f"  {brick.reason}", "bad"))
+        return (sign, *label, Span(f"  {brick.reason}", "bad"))
     return (sign, *list_row(label, brick_columns(width), brick, width, len(sign.text)))
 
 
@@ -211,7 +211,7 @@ def _told_ms(model: RunModel, value_ms: float | None) -> str:
 
 
 def model_row(model: RunModel, width: int) -> Line:
-    return list_row(Span(model.model), MODEL_COLUMNS, model, width)
+    return list_row(line(model.model), MODEL_COLUMNS, model, width)
 
 
 def model_heading(width: int) -> Line:

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 # The widths of the bar of progress, and whether the load of each core is drawn.
 _SHAPES = ((30, True), (10, False), (0, False))
 _BAR = 10
+# The most phrases that tell how far a run is.
+_PHRASES = 5
 _TRACK = "░"
 
 
@@ -40,13 +42,17 @@ class HostNow(NamedTuple):
 
 
 def status_line(now: HostNow, width: int, *, has_keys: bool) -> Line:
-    """Return the line; the load of the host gives way to what measures."""
+    """Return the line; the load of the host gives way to what measures, then whole phrases of that do."""
     keys = _keys(now) if has_keys else ()
     for bar_width, with_cores in _SHAPES:
         left, right = _measures(now, bar_width), (*_load(now, with_cores=with_cores), *keys)
         if width_of(left) + width_of(right) <= width:
             return spread(left, right, width)
-    return spread(_measures(now, _BAR), keys, width)
+    for bar_width, phrases in ((_BAR, _PHRASES), *((0, most) for most in range(_PHRASES, 0, -1))):
+        left = _measures(now, bar_width, phrases)
+        if width_of(left) + width_of(keys) <= width:
+            break
+    return spread(left, keys, width)
 
 
 def _load(now: HostNow, *, with_cores: bool) -> Line:
@@ -56,7 +62,7 @@ def _load(now: HostNow, *, with_cores: bool) -> Line:
     return (Span(f"  {now.load} ", "muted"),) if now.load else ()
 
 
-def _measures(now: HostNow, bar_width: int) -> Line:
+def _measures(now: HostNow, bar_width: int, phrases: int = _PHRASES) -> Line:
     run, places = now.run, now.line
     is_first = run is not None and bool(places) and places[0].id == run.run
     several = counted(run.interrupted, "run") + " interrupted" if run is not None and run.interrupted > 1 else ""
@@ -75,7 +81,7 @@ def _measures(now: HostNow, bar_width: int) -> Line:
         return (*head, *(what_now(run) or (Span(names_of(run.models), "muted"),)), *then)
     # An ended run needs no bar beside its percentage.
     drawn = bar(run.share, bar_width, _TRACK) if run.active and bar_width else ()
-    return (*head, *drawn, Span(f" {percent(run.share):>5}  ", "strong"), *how_far(run), *then)
+    return (*head, *drawn, Span(f" {percent(run.share):>5}  ", "strong"), *how_far(run, phrases), *then)
 
 
 def _keys(now: HostNow) -> Line:

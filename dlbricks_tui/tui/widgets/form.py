@@ -164,7 +164,9 @@ Form = TypeVar("Form")
 
 
 class FormDialog(Dialog[Form]):
-    """A box with a form; returns the form if the user begins."""
+    """A box with a form before a measurement; returns the form if the user begins."""
+
+    MEASURES = True
 
     def __init__(self, rows: Sequence[FormRow], form: Form, *below: Widget, heading: str) -> None:
         self._rows = FormRows(rows, form, self.take, value_width=_VALUE_IN_A_BOX)

@@ -14,7 +14,7 @@ from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
 from dlbricks_tui.api.open_models import ComparableRow
-from dlbricks_tui.documents.lines import Line, Span, column, wrapped_lines
+from dlbricks_tui.documents.lines import Line, Span, column, fitted, wrapped_lines
 from dlbricks_tui.tui.keys import scopes
 from dlbricks_tui.tui.keys.keymap import Hint
 from dlbricks_tui.tui.widgets.text import CURSOR, CURSOR_ELSEWHERE, OWN_GROUND, LineWidget, NamesKeys
@@ -46,7 +46,7 @@ class ListColumn(NamedTuple):
     is_right: bool = True
 
 
-def list_row(first: Span, columns: Sequence[ListColumn], item: Any, width: int, before: int = 0) -> Line:
+def list_row(first: Line, columns: Sequence[ListColumn], item: Any, width: int, before: int = 0) -> Line:
     """Return a row: its name in the room that the columns leave, `before` cells from the left, and their cells."""
     return _in_columns(first, [(it, it.cell(item)) for it in columns if width >= it.begins_at], width - before)
 
@@ -54,11 +54,11 @@ def list_row(first: Span, columns: Sequence[ListColumn], item: Any, width: int, 
 def list_heading(first: str, columns: Sequence[ListColumn], width: int) -> Line:
     """Return the titles of the columns that a list so wide shows."""
     titles = [(it, (it.title, "heading")) for it in columns if width >= it.begins_at]
-    return _in_columns(Span(first, "heading"), titles, width)
+    return _in_columns((Span(first, "heading"),), titles, width)
 
 
-def _in_columns(first: Span, cells: Sequence[tuple[ListColumn, tuple[str, str]]], width: int) -> Line:
-    spans = [column(first.text, width - sum(it.width + 1 for it, _ in cells), first.style)]
+def _in_columns(first: Line, cells: Sequence[tuple[ListColumn, tuple[str, str]]], width: int) -> Line:
+    spans = [*fitted(first, width - sum(it.width + 1 for it, _ in cells))]
     for it, (text, style) in cells:
         spans += [Span(" "), column(text, it.width, style, right=it.is_right)]
     return tuple(spans)

@@ -10,8 +10,10 @@ from textual.keys import key_to_character
 from textual.screen import Screen
 from textual.worker import Worker, WorkerState, get_current_worker
 
+from dlbricks_tui.api.open_models import setting_named
 from dlbricks_tui.documents.lines import Line, Span, line, width_of, wrapped_lines
 from dlbricks_tui.errors import UserError
+from dlbricks_tui.recorded_host import NOTHING_IS_MEASURED, recorded_host
 from dlbricks_tui.tui.keys.keymap import HelpPlace, key
 from dlbricks_tui.tui.keys.scopes import ACTIONS
 from dlbricks_tui.tui.messages import Failed, NewResults, RunStateNeeded
@@ -19,6 +21,7 @@ from dlbricks_tui.tui.run.status import StatusLine
 from dlbricks_tui.tui.saving import show_message
 from dlbricks_tui.tui.widgets.panel import Panel
 from dlbricks_tui.tui.widgets.text import LineBar, TextLines
+from dlbricks_tui.wording.numbers import capitalised
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -53,15 +56,6 @@ def after_picture(pump: MessagePump, work: Callable[[], object]) -> None:
     pump.set_timer(SECONDS_TO_DRAW, do)
 
 
-def ask(app: App[Any], box: Screen[Found], then: Callable[[Found], object]) -> None:
-    """Open a box, and call `then` with its result, unless the user closes it."""
-
-    def answered(result: Found | None) -> Any:
-        return None if result is None else then(result)
-
-    app.push_screen(box, answered)
-
-
 class ThreadedScreen(HelpPlace, Screen[Result], Generic[Result], inherit_bindings=False):
     """A screen that runs slow work in threads and reports its errors."""
 
@@ -69,6 +63,8 @@ class ThreadedScreen(HelpPlace, Screen[Result], Generic[Result], inherit_binding
     WANTS_NEW_RESULTS: ClassVar[bool] = False
     # True if reading them takes long: the screen gets the message once the run that measures has ended.
     WAITS_FOR_RUN: ClassVar[bool] = False
+    # True for a box that asks before something is measured.
+    MEASURES: ClassVar[bool] = False
 
     def __init__(self) -> None:
         super().__init__()
@@ -144,7 +140,7 @@ class ThreadedScreen(HelpPlace, Screen[Result], Generic[Result], inherit_binding
         newest = self._newest.get(group)
         return newest is not None and not newest.is_finished
 
-    def ask(self, box: Screen[Found], then: Callable[[Found], object]) -> None:
+    def ask(self, box: ThreadedScreen[Found], then: Callable[[Found], object]) -> None:
         ask(self.app, box, then)
 
     def show_run(self, run: RunSnapshot) -> None:
@@ -162,6 +158,23 @@ class ThreadedScreen(HelpPlace, Screen[Result], Generic[Result], inherit_binding
         error = event.worker.error
         if event.state is WorkerState.ERROR and error is not None:
             self.post_message(Failed(error))
+
+
+def ask(app: App[Any], box: ThreadedScreen[Found], then: Callable[[Found], object]) -> None:
+    """Open a box, and call `then` with its result, unless the user closes it; a demonstration opens none to measure."""
+
+    def answered(result: Found | None) -> Any:
+        return None if result is None else then(result)
+
+    if box.MEASURES and recorded_host() is not None:
+        app.notify(f"{capitalised(NOTHING_IS_MEASURED)}.")
+    else:
+        app.push_screen(box, answered)
+
+
+def no_other_value(setting: str) -> str:
+    """Return what is said where a key leads to no other value of a setting."""
+    return f"The {setting} is {setting_named(setting).kind.allowed}."
 
 
 # The class of a screen that shows one panel at a time, and of one whose user wants that.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from enum import Enum
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from dlbricks_tui.api.open_models import CHOSEN, NONE_AVAILABLE, Available, Choices, change_setting, shown_settings
@@ -31,26 +30,29 @@ if TYPE_CHECKING:
     from dlbricks_tui.estimate.system_estimate import SystemEstimate
 
 
-class NextStep(Enum):
-    """A step by its action and the question that it answers, the most useful first.
+class NextStep(NamedTuple):
+    """A step by its action, the question that it answers, and whether the answer is known already."""
 
-    The last item names the fact of `KnownAlready` that must be greater than a number for the answer to be known.
-    """
+    action: str
+    question: str
+    is_answered: Callable[[KnownAlready], bool]
 
-    VARIANTS = ("workbench.show_variants", "which runtime, threads and batch are best", "combinations", 1)
-    ANALYSIS = ("workbench.show_analysis", "what could be faster", "proofs", 0)
-    LOAD = ("workbench.show_scenario", "how much load it can serve", "load_tests", 0)
-    OWN_MODEL = ("workbench.open_path", "your own model: open its file", "own_models", 0)
-    HOSTS = ("workbench.show_fleet", "which host is best", "systems", 1)
 
-    def __init__(self, action: str, question: str, fact: str, least: int) -> None:
-        self.action, self.question = action, question
-        self.fact, self.least = fact, least
+# The most useful first.
+NEXT_STEPS = (
+    NextStep(
+        "workbench.show_variants", "which runtime, threads and batch are best", lambda known: known.combinations > 1
+    ),
+    NextStep("workbench.show_analysis", "what could be faster", lambda known: known.proofs > 0),
+    NextStep("workbench.show_scenario", "how much load it can serve", lambda known: known.load_tests > 0),
+    NextStep("workbench.open_path", "your own model: open its file", lambda known: known.own_models > 0),
+    NextStep("workbench.show_fleet", "which host is best", lambda known: known.systems > 1),
+)
 
 
 def next_step(known: KnownAlready) -> NextStep | None:
     """Return the first step whose answer is not known."""
-    return next((step for step in NextStep if getattr(known, step.fact) <= step.least), None)
+    return next((step for step in NEXT_STEPS if not step.is_answered(known)), None)
 
 
 _USUAL = {SYSTEM: "this host", RUNTIME: "the fastest", BATCH: "as in the file", THREADS: "any number"}

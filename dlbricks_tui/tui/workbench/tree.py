@@ -10,24 +10,20 @@ from dlbricks_tui.api.open_models import id_of
 from dlbricks_tui.documents.lines import (
     Line,
     Span,
-    bar,
-    column,
     cut_start,
-    fitted,
     highlighted,
     line,
-    number_column,
     width_of,
 )
 from dlbricks_tui.printable import printable
 from dlbricks_tui.tui.keys import scopes
 from dlbricks_tui.tui.keys.keymap import Hint
 from dlbricks_tui.tui.widgets.panel import DocumentPanel, Panel
-from dlbricks_tui.tui.widgets.rows import RowsView
+from dlbricks_tui.tui.widgets.rows import ListColumn, RowsView, list_heading, list_row
 from dlbricks_tui.tui.widgets.text import WIDTH, text_of
 from dlbricks_tui.tui.workbench.estimate import CHOOSE_A_MODEL, READING, Note
 from dlbricks_tui.wording.numbers import counted, percent
-from dlbricks_tui.wording.plain_text import TextTable
+from dlbricks_tui.wording.plain_text import TextTable, bar
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -122,12 +118,14 @@ class TreePanel(Panel):
         unfolded = self._list.unfolded
         if unfolded is None:
             return super().as_texts()
-        columns = [it for it in _columns(WIDTH, bool(unfolded.search_text)) if it[0] is not _BAR]
+        columns = [it for it in _columns(WIDTH, bool(unfolded.search_text)) if it.title]
         rows = [self._list.tree_row(unfolded, index) for index in range(self._list.row_count)]
         titles = [_title(row, WIDTH, unfolded.search_text.split()) for row in rows]
-        cells = [[text_of(_cell(each, room, row)) for each, room in columns] for row in rows]
-        told = [[text_of(title), *row] for title, row in zip(titles, cells, strict=True)]
-        return TextTable(("part", *(each.title for each, _ in columns)), told)
+        told = [
+            [text_of(title), *(it.cell(row)[0].strip() for it in columns)]
+            for title, row in zip(titles, rows, strict=True)
+        ]
+        return TextTable(("part", *(it.title.strip() for it in columns)), told)
 
     def show(self, opened: OpenModel) -> None:
         """Show a model from its top, or from the selected layer if it was only cut anew."""
@@ -275,8 +273,10 @@ class TreePanel(Panel):
 _OPEN, _CLOSED, _NEITHER = "- ", "+ ", "  "
 # From this width on each level is indented by two cells.
 _ROOMY = 24
+# The least width of a list that shows names, and bars.
+_ROOMY_FOR_NAMES, _ROOMY_FOR_BARS = 82, 52
 _MOST_NAMES = 40
-_LEAST_BAR, _MOST_BAR = 5, 12
+_LEAST_BAR, _MOST_BAR = 4, 11
 
 
 class TreeRow(NamedTuple):
@@ -287,57 +287,62 @@ class TreeRow(NamedTuple):
     is_open: bool | None = None
 
 
-class _Column(NamedTuple):
-    title: str
-    width: int
-    # The least width of a list that shows the column.
-    begins_at: int
+def _of_latency(told: Callable[[PartLatency], tuple[str, str]]) -> Callable[[TreeRow], tuple[str, str]]:
+    """Return the cell of a figure, which only parts with a latency of their own have."""
+
+    def cell(row: TreeRow) -> tuple[str, str]:
+        node, latency = row.node, row.latency
+        # A skip connection has no layers, and a layer among several no latency of its own.
+        return ("", "text") if latency is None or node.layer is not None or not node.region.size else told(latency)
+
+    return cell
 
 
-_TIMES = _Column("times", 5, 36)
-_LATENCY = _Column("ms", 11, 30)
-_PATH = _Column("path", 5, 50)
-_RUN = _Column("run", 6, 64)
-_SHARE = _Column("share", 8, 52)
-_BAR = _Column("", _LEAST_BAR, 52)
-_OUTPUT = _Column("output", 16, 104)
-_NAMES = _Column("name", 0, 82)
-# Names are left-aligned, other columns right-aligned.
-_GAPS = {_NAMES: "  {}", _OUTPUT: "{} "}
-_IN_ORDER = (_NAMES, _OUTPUT, _TIMES, _LATENCY, _PATH, _RUN, _SHARE, _BAR)
+def _partly(latency: PartLatency) -> str:
+    is_part = latency.layers and 0 < latency.known < latency.layers
+    return percent(latency.coverage) if is_part else ""
+
+
+_FIGURES = (
+    ListColumn("output", 15, lambda it: (it.node.output, "muted"), 104),
+    ListColumn("times", 5, lambda it: (f"x{it.node.occurs}" if it.node.occurs > 1 else "", "muted"), 36),
+    ListColumn("ms", 10, _of_latency(lambda it: it.told), 30),
+    ListColumn("path", 4, _of_latency(lambda it: ("yes" if it.critical else "", "accent")), 50),
+    ListColumn("run", 5, _of_latency(lambda it: (_partly(it), "warn")), 64),
+    ListColumn("share", 7, _of_latency(lambda it: (percent(it.share, 1) if it.latency_ms else "", "muted")), 52),
+)
 
 
 def tree_line(row: TreeRow, width: int, search_text: str = "") -> Line:
     """Return a row of the tree; during a search names are shown beside titles."""
     columns = _columns(width, bool(search_text))
-    cells = [span for each, room in columns for span in _cell(each, room, row)]
-    room = width - sum(room for _, room in columns)
+    room = width - sum(it.width + 1 for it in columns)
     # The indent is limited to keep deep titles readable.
     indent = Span(" " * min(row.node.depth * (2 if room >= _ROOMY else 1), room // 3))
-    return (*fitted((indent, *_title(row, room - len(indent.text), search_text.split())), room), *cells)
+    title = _title(row, room - len(indent.text), search_text.split())
+    return list_row((indent, *title), columns, row, width)
 
 
 def heading_line(width: int, is_searched: bool = False) -> Line:
-    columns = _columns(width, is_searched)
-    cells = [
-        column(_GAPS.get(each, "{}").format(each.title), room, "heading", right=each is not _NAMES)
-        for each, room in columns
-    ]
-    return (*fitted((Span("  part", "heading"),), width - sum(room for _, room in columns)), *cells)
+    return list_heading("  part", _columns(width, is_searched), width)
 
 
-def _columns(width: int, is_searched: bool) -> list[tuple[_Column, int]]:
-    kept = [each for each in _IN_ORDER if width >= each.begins_at and not (is_searched and each is _NAMES)]
-    widths = {each: each.width for each in kept}
-    left = width - sum(widths.values())
-    if _BAR in widths:
-        wider = max(0, min(_MOST_BAR - _LEAST_BAR, (width - 50) // 2))
-        widths[_BAR] += wider
-        left -= wider
-    if _NAMES in widths:
-        # Titles get more space: they are indented, and titles of regions are long.
-        widths[_NAMES] = min(max(_MOST_NAMES, width // 5), left * 2 // 5)
-    return [(each, widths[each]) for each in kept]
+def _columns(width: int, is_searched: bool) -> list[ListColumn]:
+    bars = max(_LEAST_BAR, min(_MOST_BAR, _LEAST_BAR + (width - 50) // 2))
+    drawn = _of_latency(lambda it: (bar(it.share, bars), "bar"))
+    all_figures = (*_FIGURES, ListColumn("", bars, drawn, _ROOMY_FOR_BARS, is_right=False))
+    figures = [it for it in all_figures if width >= it.begins_at]
+    if is_searched or width < _ROOMY_FOR_NAMES:
+        return figures
+    # Titles get more space: they are indented, and titles of regions are long.
+    names = min(max(_MOST_NAMES, width // 5), (width - sum(it.width + 1 for it in figures)) * 2 // 5) - 1
+
+    def name(row: TreeRow) -> tuple[str, str]:
+        # The details list the names of the layers in a region. The end of a name is where names of a model differ.
+        told = row.node.names if row.node.sequence is not None else ""
+        return f" {cut_start(told, names - 1)}", "muted"
+
+    return [ListColumn(" name", names, name, is_right=False), *figures]
 
 
 def _title(row: TreeRow, width: int, searched: list[str]) -> Line:
@@ -356,31 +361,6 @@ def _title(row: TreeRow, width: int, searched: list[str]) -> Line:
         # A truncated number would be wrong.
         title = longer if width_of(longer := (*title, Span(f", {word}", "muted"))) <= width else title
     return title
-
-
-def _cell(which: _Column, room: int, row: TreeRow) -> Line:
-    node, latency = row.node, row.latency
-    if which is _NAMES:
-        # The details list the names of the layers in a region. The end of a name is where names of a model differ.
-        names = node.names if node.sequence is not None else ""
-        return (Span("  "), column(cut_start(names, room - 2), room - 2, "muted"))
-    if which is _OUTPUT:
-        return (column(node.output, room - 1, "muted", right=True), Span(" "))
-    if which is _TIMES:
-        return (number_column(f"x{node.occurs}" if node.occurs > 1 else "", room, "muted"),)
-    # A skip connection has no layers, and a layer among several no latency of its own.
-    if latency is None or node.layer is not None or not node.region.size:
-        return (column("", room),)
-    if which is _LATENCY:
-        return (number_column(latency.told.text, room, latency.told.style),)
-    if which is _PATH:
-        return (column("yes" if latency.critical else "", room, "accent", right=True),)
-    if which is _RUN:
-        partly = latency.layers and 0 < latency.known < latency.layers
-        return (number_column(percent(latency.coverage) if partly else "", room, "warn"),)
-    if which is _SHARE:
-        return (number_column(percent(latency.share, 1) if latency.latency_ms else "", room, "muted"),)
-    return (Span(" "), *bar(latency.share, room - 1))
 
 
 class DetailsPanel(DocumentPanel):

@@ -15,7 +15,7 @@ from dlbricks_tui.tui.run.host import RunHostScreen
 from dlbricks_tui.tui.saving import show_message
 from dlbricks_tui.tui.view_state import STEP, STEP_UPPER, USUAL, fitted, taller, usual_sizes, wider
 from dlbricks_tui.tui.widgets.panel import Panel
-from dlbricks_tui.tui.widgets.screens import layout_of
+from dlbricks_tui.tui.widgets.screens import layout_of, no_other_value
 from dlbricks_tui.tui.workbench import work
 from dlbricks_tui.tui.workbench.model_columns import FIRST_COLUMNS, ModelGroup, ModelOrder
 from dlbricks_tui.tui.workbench.models import ModelsPanel
@@ -87,8 +87,13 @@ class ViewsScreen(RunHostScreen):
         layout = layout_of(self.size.width)
         panel = next((each for each in self.query(Panel) if each.has_class("-current")), None)
         if layout not in USUAL or panel is None or panel.scope is None or self.shows_one_panel:
+            self.notify("A panel that is shown alone has the size of the screen.")
             return
-        sizes = fitted(change(self._sizes_in(layout), panel.scope.name), self.size.width)
+        before = self._sizes_in(layout)
+        sizes = fitted(change(before, panel.scope.name), self.size.width)
+        if sizes == before:
+            self.notify("This panel cannot be resized further that way.")
+            return
         self.view = replace(self.view, sizes={**self.view.sizes, layout: sizes})
         self.apply_sizes()
         self.keep_view()
@@ -159,7 +164,7 @@ class ViewsScreen(RunHostScreen):
         from dlbricks_tui.tui.analysis import AnalysisScreen
 
         if spec := self.open_selected("Open a model to analyse how fast it could be."):
-            self.app.push_screen(AnalysisScreen(self.session, self._asking_about(spec.source), self._run))
+            self.app.push_screen(AnalysisScreen(self.session, self._asking_about(spec.source)))
 
     def action_show_scenario(self) -> None:
         from dlbricks_tui.tui.scenario import ScenarioScreen
@@ -200,7 +205,10 @@ class ViewsScreen(RunHostScreen):
         raise NotImplementedError
 
     def action_change(self, setting: str, step: int) -> None:
-        self.choose(change_setting(setting_named(setting), self.choices, step))
+        changed = change_setting(setting_named(setting), self.choices, step)
+        if changed == self.choices:
+            self.notify(no_other_value(setting))
+        self.choose(changed)
 
     def action_show_scores(self) -> None:
         from dlbricks_tui.tui.workbench.boxes import ScoresScreen
@@ -294,7 +302,7 @@ class ViewsScreen(RunHostScreen):
     def action_show_language(self) -> None:
         from dlbricks_tui.tui.language import LanguageScreen
 
-        self.app.push_screen(LanguageScreen(self.session, self._config()))
+        self.app.push_screen(LanguageScreen(self.session, self._config))
 
     def action_show_fleet(self, run: str = "") -> None:
         """Show a fleet run, or the newest one."""
