@@ -43,7 +43,7 @@ from dlbricks_tui.runs.results import (
 )
 from dlbricks_tui.runtime.errors import WorkerError
 from dlbricks_tui.runtime.process import INSIDE, Worker
-from dlbricks_tui.runtime.protocol import Described, Reason
+from dlbricks_tui.runtime.protocol import Describe, Described, Reason
 from dlbricks_tui.runtime.runtime import Runtime
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.records import Provenance, Run, System, new_uuid, utc_now
@@ -81,11 +81,15 @@ class EarlyWorker:
     def start(self, limited: Runtime, log: Path, program: Path) -> None:
         """Start a worker; whoever starts the next one tells why it cannot start."""
         with suppress(WorkerError):
-            self._waiting = limited, Worker(limited, log, program).__enter__()
+            worker = Worker(limited, log, program).__enter__()
+            self._waiting = limited, worker
+            # A worker imports its framework when it is asked for the first time.
+            worker.send_ahead(Describe())
 
     def take(self, limited: Runtime) -> Worker | None:
-        """Return the worker if it is of this runtime and was not taken before."""
+        """Return the worker if it is of this runtime, and end it if not: it could still be importing."""
         if self._waiting is None or self._waiting[0] != limited:
+            self.end()
             return None
         (_, worker), self._waiting = self._waiting, None
         return worker

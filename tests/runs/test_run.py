@@ -1,5 +1,6 @@
 """Runs in this process, with a fake worker and everything else real."""
 
+import select
 import shutil
 from collections import Counter
 from collections.abc import Sequence
@@ -89,18 +90,22 @@ def test_a_run_measures_every_brick_once_and_the_next_one_reuses_them_all(measur
 
 
 @pytest.mark.parametrize("is_busy", [False, True])
-def test_the_first_worker_starts_while_models_are_read_unless_other_work_has_the_host(
+def test_the_first_worker_imports_its_framework_while_models_are_read_unless_other_work_has_the_host(
     site: Site, monkeypatch: pytest.MonkeyPatch, is_busy: bool
 ) -> None:
     begun: list[str] = []
+    early: list[Worker] = []
     start = Worker._start
 
     def noted(worker: Worker, *pipes: int) -> Any:
         begun.append("worker" if worker._program == site.worker_program else "reader")
+        early.append(worker)
         return start(worker, *pipes)
 
     def read(session: RunSession) -> tuple[CutModel, ...]:
         begun.append("reading")
+        # It describes its framework, which it has imported, before it is wanted.
+        assert all(select.select([worker._replies], [], [], 60.0)[0] for worker in early)
         return read_models(session)
 
     monkeypatch.setattr(Worker, "_start", noted)
