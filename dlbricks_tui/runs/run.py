@@ -70,13 +70,15 @@ def execute(
     *,
     detached: bool = False,
     with_estimates: bool = True,
+    early: EarlyWorker | None = None,
     read: Callable[[RunSession], Models] = read_models,
     at_end: Callable[[], None] = lambda: None,
 ) -> RunOutcome:
     """Do what is requested, in this process, and return the outcome; a detached run outlives its terminal.
 
     `read` returns the networks of a run that has no models of this host, such as a suite. A run without estimates ends
-    as soon as it has measured: its results are for another host. `at_end` is called before viewers hear of the end.
+    as soon as it has measured: its results are for another host. `early` may have a worker that was started before.
+    `at_end` is called before viewers hear of the end.
     """
     with (
         only_process(folder),
@@ -98,7 +100,7 @@ def execute(
                 end_to_end=request.end_to_end,
             )
         )
-        estimates, stopped, early_worker = None, None, EarlyWorker()
+        estimates, stopped, early_worker = None, None, early or EarlyWorker()
         try:
             noise = NoiseMonitor(math.inf if budget is None else _MOST_OF_A_BUDGET_TO_REPEAT * budget)
             system = fingerprint()
@@ -112,6 +114,10 @@ def execute(
                 )
                 for part in request.parts
             ]
+            if control.host_was_busy:
+                early_worker.end()
+            with signals.waiting():
+                early_worker.settle()
             # Neither the run's own work nor that of a run before it is competition.
             competing = None if control.host_was_busy else competing_threads()
             if competing is not None:

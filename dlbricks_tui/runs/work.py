@@ -25,7 +25,13 @@ from dlbricks_tui.measure.noise import NoiseMonitor
 from dlbricks_tui.measure.results import Recorder, ResultSink, conditions_of
 from dlbricks_tui.measure.rounds import BatchLimits
 from dlbricks_tui.measure.stopping import Adaptive
-from dlbricks_tui.measure.supervised_worker import Loss, SupervisedWorker, TimeLimits, reference_program
+from dlbricks_tui.measure.supervised_worker import (
+    START_SECONDS,
+    Loss,
+    SupervisedWorker,
+    TimeLimits,
+    reference_program,
+)
 from dlbricks_tui.measure.time_left import Agenda, stages
 from dlbricks_tui.models.graph import LayerGraph
 from dlbricks_tui.runs.control import Control
@@ -79,12 +85,21 @@ class EarlyWorker:
         self._waiting: tuple[Runtime, Worker] | None = None
 
     def start(self, limited: Runtime, log: Path, program: Path) -> None:
-        """Start a worker; whoever starts the next one tells why it cannot start."""
+        """Start a worker, unless it was started before; whoever starts the next one tells why it cannot start."""
+        if self._waiting is not None and self._waiting[0] == limited:
+            return
+        self.end()
         with suppress(WorkerError):
             worker = Worker(limited, log, program).__enter__()
             self._waiting = limited, worker
             # A worker imports its framework when it is asked for the first time.
             worker.send_ahead(Describe())
+
+    def settle(self) -> None:
+        """Wait until the worker has imported its framework, if there is one."""
+        if self._waiting is not None:
+            with suppress(WorkerError):
+                self._waiting[1].ask(Describe(), START_SECONDS)
 
     def take(self, limited: Runtime) -> Worker | None:
         """Return the worker if it is of this runtime, and end it if not: it could still be importing."""
@@ -141,11 +156,8 @@ class RunSession:
 
     def start_early(self) -> None:
         """Start the worker that times first."""
-        runtime = self.request.runtime
-        if self.request.method is Method.INSIDE:
-            timed, profiled = runtime.as_timed(), runtime.for_profiling()
-            runtime = timed if self.request.end_to_end and timed.identity != profiled.identity else profiled
-        self.early.start(runtime.limited_to(self.memory_limit_bytes), self.folder.worker_log, self.place.worker_program)
+        runtime = self.request.first_runtime(self.system.memory_bytes)
+        self.early.start(runtime, self.folder.worker_log, self.place.worker_program)
 
     @contextmanager
     def worker(self, runtime: Runtime) -> Iterator[SupervisedWorker]:
