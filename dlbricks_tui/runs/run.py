@@ -34,7 +34,16 @@ from dlbricks_tui.runs.planning import (
     tell_plans,
 )
 from dlbricks_tui.runs.request import RunRequest, read_request
-from dlbricks_tui.runs.work import EarlyWorker, KnownGraphs, RunSession, Workplace, find_onednn, measure
+from dlbricks_tui.runs.work import (
+    EarlyWorker,
+    KnownGraphs,
+    RunSession,
+    Workplace,
+    find_onednn,
+    learn_onednn,
+    measure,
+    start_explaining,
+)
 from dlbricks_tui.store.database import ResultsDatabase
 
 # The share of a time budget that may go into repeated rounds.
@@ -100,7 +109,7 @@ def execute(
                 end_to_end=request.end_to_end,
             )
         )
-        estimates, stopped, early_worker = None, None, early or EarlyWorker()
+        estimates, stopped, early_worker, explainer = None, None, early or EarlyWorker(), EarlyWorker()
         try:
             noise = NoiseMonitor(math.inf if budget is None else _MOST_OF_A_BUDGET_TO_REPEAT * budget)
             system = fingerprint()
@@ -122,9 +131,12 @@ def execute(
             competing = None if control.host_was_busy else competing_threads()
             if competing is not None:
                 sessions[0].start_early()
+                if early is None and with_estimates:
+                    start_explaining(sessions[0], explainer)
             # Before the turn: models and inputs that are no good are refused at once.
             with signals.waiting():
                 all_models = read_parts(sessions, read)
+                learn_onednn(sessions[0], explainer)
             control.begin()
             if competing is None:
                 competing = competing_threads()
@@ -151,6 +163,7 @@ def execute(
             raise
         finally:
             early_worker.end()
+            explainer.end()
         try:
             at_end()
         except UserError as error:

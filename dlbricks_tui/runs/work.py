@@ -41,7 +41,9 @@ from dlbricks_tui.runs.results import (
     LiveEstimates,
     RunCounts,
     RunResults,
+    explaining,
     keep_provenance,
+    knows_no_onednn,
     model_digests,
     provenance,
     with_known_onednn,
@@ -267,6 +269,24 @@ def find_onednn(session: RunSession, store: ResultsDatabase) -> None:
     if known != found:
         store.add(replace(known, uuid=new_uuid()))
         store.delete([found.uuid])
+
+
+def start_explaining(session: RunSession, explainer: EarlyWorker) -> None:
+    """Start a worker that tells the version of oneDNN if none is known, so that the end need not wait for it."""
+    runtime, place = session.request.runtime, session.place
+    if knows_no_onednn(runtime, place.data.cache):
+        explainer.start(explaining(runtime), session.folder.worker_log, place.worker_program)
+
+
+def learn_onednn(session: RunSession, explainer: EarlyWorker) -> None:
+    """Keep what that worker tells in the cache, and end it: nothing else may compute while samples are taken."""
+    runtime, place, log = session.request.runtime, session.place, session.folder.worker_log
+    worker = explainer.take(explaining(runtime))
+    if worker is not None:
+        with suppress(WorkerError), worker:
+            described = worker.ask(Describe(), START_SECONDS)
+            found = provenance(session.folder.run, session.system, runtime, described, ())
+            with_onednn(found, runtime, place.data.cache, log, place.worker_program, worker)
 
 
 def _measure_inside(

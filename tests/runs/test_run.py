@@ -36,6 +36,7 @@ from dlbricks_tui.runs.events import (
 )
 from dlbricks_tui.runs.planning import read_models
 from dlbricks_tui.runs.request import RunRequest
+from dlbricks_tui.runs.results import ONEDNN
 from dlbricks_tui.runs.run import execute
 from dlbricks_tui.runs.work import EarlyWorker, RunSession
 from dlbricks_tui.runtime.process import Worker
@@ -111,6 +112,8 @@ def test_the_first_worker_imports_its_framework_while_models_are_read_unless_oth
         return read_models(session)
 
     monkeypatch.setattr(Worker, "_start", noted)
+    # No worker has to tell it.
+    (site.data.cache / ONEDNN).mkdir(parents=True)
     request = site.request(rule=FixedRuns(2))
     other = site.queue.join(queued(WorkKind.RUN, ("other",), site.path, "other"))
     if is_busy:
