@@ -38,6 +38,12 @@ class HostFiles:
                 found.setdefault(name.strip(), value.strip())
         return found
 
+    @property
+    def available_memory_bytes(self) -> int | None:
+        """The memory that new programs may take; None where the kernel does not say."""
+        words = self.fields("proc/meminfo").get("MemAvailable", "").split()
+        return 1024 * int(words[0]) if words else None
+
     def matching(self, pattern: str) -> tuple[str, ...]:
         """Return the paths below the root that match a glob pattern, sorted."""
         try:

@@ -35,13 +35,14 @@ from dlbricks_tui.jobs.folder import (
     only_one,
 )
 from dlbricks_tui.jobs.kinds import JobKind
-from dlbricks_tui.jobs.process import start_detached
+from dlbricks_tui.jobs.process import start_detached, wait_until_begun
 from dlbricks_tui.language.orders import LANGUAGE, LanguageFailed, LanguageRound
 from dlbricks_tui.runs.control import create_run
 from dlbricks_tui.runs.events import RunEvents
 from dlbricks_tui.runs.request import RunRequest
 from dlbricks_tui.scenarios.scenario import LOAD_TEST, LoadProgress
 from dlbricks_tui.share.exporting import BricksChecked
+from dlbricks_tui.share.spare import SpareRun
 from dlbricks_tui.traces.trace import TRACE
 from dlbricks_tui.wording.jobs import LoadWords, export_line, language_line, proof_line, trace_line, unreadable_in_words
 from dlbricks_tui.wording.numbers import names_of
@@ -140,10 +141,13 @@ def start_apart(folder: JobFolder, data: DataFolder) -> None:
     start_detached(folder, data, function)
 
 
-def start_run(request: RunRequest, data: DataFolder) -> str:
-    """Start a run in a separate process and return its id."""
+def start_run(request: RunRequest, data: DataFolder, spare: SpareRun | None = None) -> str:
+    """Start a run in a separate process, which may be ready for it, and return its id."""
     folder = create_run(request, data)
-    start_apart(folder, data)
+    if spare is not None and (process := spare.take(folder)) is not None:
+        wait_until_begun(folder, process)
+    else:
+        start_apart(folder, data)
     return folder.run
 
 

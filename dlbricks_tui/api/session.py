@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from dlbricks_tui.models.loading import Loader
     from dlbricks_tui.runs.request import RunRequest
     from dlbricks_tui.runtime.runtime import Runtime
+    from dlbricks_tui.share.spare import SpareRun
     from dlbricks_tui.store.database import ResultsDatabase
     from dlbricks_tui.traces.trace import TraceOrder
 
@@ -280,6 +281,7 @@ class WorkbenchSession(Session):
         self._lock = Lock()
         self._reader: ModelReader | None = None
         self._estimator: ThreadSafeEstimator | None = None
+        self._spare: SpareRun | None = None
 
     @property
     def is_new(self) -> bool:
@@ -301,6 +303,15 @@ class WorkbenchSession(Session):
         with self._lock:
             self._estimator = self._estimator or ThreadSafeEstimator(self.store, self.data)
             return self._estimator
+
+    @property
+    def spare(self) -> SpareRun:
+        """The process that waits for the next run."""
+        from dlbricks_tui.share.spare import SpareRun
+
+        with self._lock:
+            self._spare = self._spare or SpareRun(self.data)
+            return self._spare
 
     def answer(self, spec: ModelSpec, choices: Choices) -> Answer:
         """Return the answer of a model; the framework reads it if necessary. Raise UserError if it cannot be read."""
@@ -326,4 +337,6 @@ class WorkbenchSession(Session):
         with self._lock:
             if self._reader is not None:
                 self._reader.close()
+            if self._spare is not None:
+                self._spare.end()
         self.store.close()

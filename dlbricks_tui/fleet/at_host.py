@@ -118,8 +118,7 @@ def _noticed() -> Iterator[tuple[str, str, str]]:
             yield it.source, it.state, it.cure if it.verdict is NoiseVerdict.NOISY else ""
     work = next((str(it)[:_MOST_OF_A_FAILURE] for it in host_queue().places() if it.measures), "")
     yield "measuring", work or "nothing", "the fleet run waits until it has ended" if work else ""
-    words = HostFiles().fields("proc/meminfo").get("MemAvailable", "").split()
-    free = 1024 * int(words[0]) if words else None
+    free = HostFiles().available_memory_bytes
     is_little = free is not None and free < _LITTLE_MEMORY
     cure = "end other programs there: large models may not fit" if is_little else ""
     yield "memory", "unknown" if free is None else f"{free / 2**30:.1f} GiB free", cure

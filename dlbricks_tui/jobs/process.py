@@ -90,7 +90,11 @@ def _last_words(folder: JobFolder) -> str:
 def start_detached(folder: JobFolder, data: DataFolder, module: str) -> None:
     """Work on the job in a separate process, and return when it has begun; `module` has its `main`."""
     refuse_in_demonstration(folder.state().kind)
-    process = _spawn(folder, data, module)
+    wait_until_begun(folder, _spawn(folder, data, module))
+
+
+def wait_until_begun(folder: JobFolder, process: subprocess.Popen[bytes]) -> None:
+    """Wait until a process works on the job; raise JobError if it does not begin."""
     give_up = time.monotonic() + _SECONDS_TO_START
     while folder.state().process.pid != process.pid:
         # The job may have begun and ended since the state was read.

@@ -281,8 +281,7 @@ def folder_for_models(cache: Path) -> Iterator[Path]:
 
 def require_memory(needed: int, memory_bytes: int) -> None:
     """Raise LanguageError if a whole model needs more than most of the memory that is free."""
-    available = HostFiles().fields("proc/meminfo").get("MemAvailable", "").split()
-    free = 1024 * int(available[0]) if available else memory_bytes
+    free = HostFiles().available_memory_bytes or memory_bytes
     if needed > _MOST_MEMORY * free:
         raise LanguageError(
             f"the whole model needs about {needed / 1e9:.1f} GB of memory, and {free / 1e9:.1f} GB are free: "

@@ -40,7 +40,7 @@ from dlbricks_tui.runtime.protocol import (
 )
 from dlbricks_tui.runtime.traits import Format
 
-_START_SECONDS = 120.0
+START_SECONDS = 120.0
 _ATTEMPTS = 3
 # A program hangs if it takes this many times its usual time.
 _SLOWER_THAN_EVER = 20.0
@@ -109,7 +109,7 @@ class SupervisedWorker:
         self._open.close()
 
     def describe(self) -> Described:
-        return self._ask(Describe(), _START_SECONDS)
+        return self._ask(Describe(), START_SECONDS)
 
     def load(self, name: str, program: Program, expected_ms: float = 0.0, *, fixture: bool = False) -> Loaded | None:
         """Load a program beside the others and run it once; None if that fails."""
@@ -283,7 +283,7 @@ class SupervisedWorker:
             try:
                 with self.waiting():
                     worker = self._open.enter_context(self.start())
-                    worker.ask(Describe(), _START_SECONDS)
+                    worker.ask(Describe(), START_SECONDS)
                     return worker
             except WorkerLostError as error:
                 self.tell_replaced(str(error))

@@ -121,6 +121,14 @@ class RunRequest(RunLimits):
         """The way to cut a model into what is timed: inside of networks only layers are, of which sequences consist."""
         return Cutting() if self.method is Method.INSIDE else self.cutting
 
+    def first_runtime(self, memory_bytes: int) -> Runtime:
+        """Return the runtime of the worker that times first, on a host with so much memory."""
+        runtime = self.runtime
+        if self.method is Method.INSIDE:
+            timed, profiled = runtime.as_timed(), runtime.for_profiling()
+            runtime = timed if self.end_to_end and timed.identity != profiled.identity else profiled
+        return runtime.limited_to(self.memory_limit_bytes or memory_bytes)
+
     def with_runtimes(self, change: Callable[[Runtime], Runtime]) -> "RunRequest":
         """Return the request with each runtime changed."""
         others = tuple([it._replace(runtime=change(it.runtime)) for it in self.others])

@@ -311,13 +311,25 @@ def with_known_onednn(found: Provenance, runtime: Runtime, cache: Path) -> Prove
     return _with_version(found, _known(found, runtime, cache) or "")
 
 
-def with_onednn(found: Provenance, runtime: Runtime, cache: Path, log: Path, program: Path = INSIDE) -> Provenance:
+def explaining(runtime: Runtime) -> Runtime:
+    """Return the runtime of a worker that tells the version of oneDNN."""
+    return replace(runtime, settings=UNTUNED).for_explaining()
+
+
+def knows_no_onednn(runtime: Runtime, cache: Path) -> bool:
+    """Return whether a runtime has a oneDNN and the cache no version of any."""
+    return bool(runtime.traits.explaining_settings) and not (cache / ONEDNN).is_dir()
+
+
+def with_onednn(
+    found: Provenance, runtime: Runtime, cache: Path, log: Path, program: Path = INSIDE, early: Worker | None = None
+) -> Provenance:
     """Return where results come from, with the version of oneDNN from the cache or from a worker, if it tells one."""
     known = _known(found, runtime, cache)
     if known is None:
         network = reference_program(runtime.traits.format).network
         try:
-            with Worker(replace(runtime, settings=UNTUNED).for_explaining(), log, program) as worker:
+            with early or Worker(explaining(runtime), log, program) as worker:
                 known = version_told(it.line for it in worker.ask(Explain(network), _SECONDS_TO_TELL).lines)
         except WorkerError:
             # Not kept in the cache: the next run asks again.

@@ -35,7 +35,16 @@ from dlbricks_tui.runs.planning import (
     tell_plans,
 )
 from dlbricks_tui.runs.request import RunRequest, read_request
-from dlbricks_tui.runs.work import EarlyWorker, KnownGraphs, RunSession, Workplace, find_onednn, measure
+from dlbricks_tui.runs.work import (
+    EarlyWorker,
+    KnownGraphs,
+    RunSession,
+    Workplace,
+    find_onednn,
+    learn_onednn,
+    measure,
+    start_explaining,
+)
 from dlbricks_tui.store.database import ResultsDatabase
 
 # The share of a time budget that may go into repeated rounds.
@@ -71,13 +80,15 @@ def execute(
     *,
     detached: bool = False,
     with_estimates: bool = True,
+    early: EarlyWorker | None = None,
     read: Callable[[RunSession], Models] = read_models,
     at_end: Callable[[], None] = lambda: None,
 ) -> RunOutcome:
     """Do what is requested, in this process, and return the outcome; a detached run outlives its terminal.
 
     `read` returns the networks of a run that has no models of this host, such as a suite. A run without estimates ends
-    as soon as it has measured: its results are for another host. `at_end` is called before viewers hear of the end.
+    as soon as it has measured: its results are for another host. `early` may have a worker that was started before.
+    `at_end` is called before viewers hear of the end.
     """
     with (
         only_process(folder),
@@ -99,7 +110,7 @@ def execute(
                 end_to_end=request.end_to_end,
             )
         )
-        estimates, stopped, early_worker = None, None, EarlyWorker()
+        estimates, stopped, early_worker, explainer = None, None, early or EarlyWorker(), EarlyWorker()
         try:
             noise = NoiseMonitor(math.inf if budget is None else _MOST_OF_A_BUDGET_TO_REPEAT * budget)
             system = fingerprint()
@@ -113,13 +124,20 @@ def execute(
                 )
                 for part in request.parts
             ]
+            if control.host_was_busy:
+                early_worker.end()
+            with signals.waiting():
+                early_worker.settle()
             # Neither the run's own work nor that of a run before it is competition.
             competing = None if control.host_was_busy else competing_threads()
             if competing is not None:
                 sessions[0].start_early()
+                if early is None and with_estimates:
+                    start_explaining(sessions[0], explainer)
             # Before the turn: models and inputs that are no good are refused at once.
             with signals.waiting():
                 all_models = read_parts(sessions, read)
+                learn_onednn(sessions[0], explainer)
             control.begin()
             if competing is None:
                 competing = competing_threads()
@@ -146,6 +164,7 @@ def execute(
             raise
         finally:
             early_worker.end()
+            explainer.end()
         try:
             at_end()
         except UserError as error:

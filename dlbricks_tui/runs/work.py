@@ -25,7 +25,13 @@ from dlbricks_tui.measure.noise import NoiseMonitor
 from dlbricks_tui.measure.results import Recorder, ResultSink, conditions_of
 from dlbricks_tui.measure.rounds import BatchLimits
 from dlbricks_tui.measure.stopping import Adaptive
-from dlbricks_tui.measure.supervised_worker import Loss, SupervisedWorker, TimeLimits, reference_program
+from dlbricks_tui.measure.supervised_worker import (
+    START_SECONDS,
+    Loss,
+    SupervisedWorker,
+    TimeLimits,
+    reference_program,
+)
 from dlbricks_tui.measure.time_left import Agenda, stages
 from dlbricks_tui.models.graph import LayerGraph
 from dlbricks_tui.runs.control import Control
@@ -34,7 +40,9 @@ from dlbricks_tui.runs.request import RunRequest, can_be_alone
 from dlbricks_tui.runs.results import (
     LiveEstimates,
     RunResults,
+    explaining,
     keep_provenance,
+    knows_no_onednn,
     model_digests,
     provenance,
     with_known_onednn,
@@ -42,7 +50,7 @@ from dlbricks_tui.runs.results import (
 )
 from dlbricks_tui.runtime.errors import WorkerError
 from dlbricks_tui.runtime.process import INSIDE, Worker
-from dlbricks_tui.runtime.protocol import Described, Reason
+from dlbricks_tui.runtime.protocol import Describe, Described, Reason
 from dlbricks_tui.runtime.runtime import Runtime
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.records import Provenance, Run, System, new_uuid, utc_now
@@ -78,13 +86,26 @@ class EarlyWorker:
         self._waiting: tuple[Runtime, Worker] | None = None
 
     def start(self, limited: Runtime, log: Path, program: Path) -> None:
-        """Start a worker; whoever starts the next one tells why it cannot start."""
+        """Start a worker, unless it was started before; whoever starts the next one tells why it cannot start."""
+        if self._waiting is not None and self._waiting[0] == limited:
+            return
+        self.end()
         with suppress(WorkerError):
-            self._waiting = limited, Worker(limited, log, program).__enter__()
+            worker = Worker(limited, log, program).__enter__()
+            self._waiting = limited, worker
+            # A worker imports its framework when it is asked for the first time.
+            worker.send_ahead(Describe())
+
+    def settle(self) -> None:
+        """Wait until the worker has imported its framework, if there is one."""
+        if self._waiting is not None:
+            with suppress(WorkerError):
+                self._waiting[1].ask(Describe(), START_SECONDS)
 
     def take(self, limited: Runtime) -> Worker | None:
-        """Return the worker if it is of this runtime and was not taken before."""
+        """Return the worker if it is of this runtime, and end it if not: it could still be importing."""
         if self._waiting is None or self._waiting[0] != limited:
+            self.end()
             return None
         (_, worker), self._waiting = self._waiting, None
         return worker
@@ -136,11 +157,8 @@ class RunSession:
 
     def start_early(self) -> None:
         """Start the worker that times first."""
-        runtime = self.request.runtime
-        if self.request.method is Method.INSIDE:
-            timed, profiled = runtime.as_timed(), runtime.for_profiling()
-            runtime = timed if self.request.end_to_end and timed.identity != profiled.identity else profiled
-        self.early.start(runtime.limited_to(self.memory_limit_bytes), self.folder.worker_log, self.place.worker_program)
+        runtime = self.request.first_runtime(self.system.memory_bytes)
+        self.early.start(runtime, self.folder.worker_log, self.place.worker_program)
 
     @contextmanager
     def worker(self, runtime: Runtime) -> Iterator[SupervisedWorker]:
@@ -245,6 +263,24 @@ def find_onednn(session: RunSession, store: ResultsDatabase) -> None:
     if known != found:
         store.add(replace(known, uuid=new_uuid()))
         store.delete([found.uuid])
+
+
+def start_explaining(session: RunSession, explainer: EarlyWorker) -> None:
+    """Start a worker that tells the version of oneDNN if none is known, so that the end need not wait for it."""
+    runtime, place = session.request.runtime, session.place
+    if knows_no_onednn(runtime, place.data.cache):
+        explainer.start(explaining(runtime), session.folder.worker_log, place.worker_program)
+
+
+def learn_onednn(session: RunSession, explainer: EarlyWorker) -> None:
+    """Keep what that worker tells in the cache, and end it: nothing else may compute while samples are taken."""
+    runtime, place, log = session.request.runtime, session.place, session.folder.worker_log
+    worker = explainer.take(explaining(runtime))
+    if worker is not None:
+        with suppress(WorkerError), worker:
+            described = worker.ask(Describe(), START_SECONDS)
+            found = provenance(session.folder.run, session.system, runtime, described, ())
+            with_onednn(found, runtime, place.data.cache, log, place.worker_program, worker)
 
 
 def _measure_inside(

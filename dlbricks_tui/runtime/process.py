@@ -55,6 +55,8 @@ class Worker:
         self._process: subprocess.Popen[bytes] | None = None
         self._requests = -1
         self._replies = -1
+        # The request that was sent ahead.
+        self._sent = b""
         # Holds the temporary files of the process, which is killed before it could remove them.
         self._scratch: tempfile.TemporaryDirectory[str] | None = None
 
@@ -85,6 +87,13 @@ class Worker:
     def pid(self) -> int | None:
         """The process id, None before the start and after the end."""
         return self._process.pid if self._process else None
+
+    def send_ahead(self, request: Request[Answer]) -> None:
+        """Let a new worker begin with the request that it will be asked first."""
+        self._sent = encode(request)
+        # If the process has ended, `ask` tells why.
+        with suppress(BrokenPipeError):
+            os.write(self._requests, self._sent)
 
     def ask(self, request: Request[Answer], timeout_seconds: float) -> Answer:
         """Return the answer, or raise a WorkerError. A refusal leaves the worker running; any other error ends it."""
@@ -170,9 +179,11 @@ class Worker:
 
     def _exchange(self, process: subprocess.Popen[bytes], line: bytes, timeout_seconds: float) -> bytes:
         deadline = time.monotonic() + timeout_seconds
-        outgoing, incoming = memoryview(line), bytearray()
+        sent, self._sent = self._sent, b""
+        outgoing, incoming = memoryview(line.removeprefix(sent)), bytearray()
         with selectors.DefaultSelector() as selector:
-            selector.register(self._requests, selectors.EVENT_WRITE)
+            if outgoing:
+                selector.register(self._requests, selectors.EVENT_WRITE)
             selector.register(self._replies, selectors.EVENT_READ)
             while True:
                 remaining = deadline - time.monotonic()

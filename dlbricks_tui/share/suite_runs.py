@@ -30,7 +30,7 @@ from dlbricks_tui.runs.events import ModelLeftOut, ModelLoading
 from dlbricks_tui.runs.planning import Models
 from dlbricks_tui.runs.request import RunRequest, read_request
 from dlbricks_tui.runs.run import RunOutcome, execute
-from dlbricks_tui.runs.work import RunSession, Workplace
+from dlbricks_tui.runs.work import EarlyWorker, RunSession, Workplace
 from dlbricks_tui.runtime.traits import Format
 from dlbricks_tui.runtime.variant import Precision
 from dlbricks_tui.share.errors import BrokenBrickError, ShareError
@@ -130,10 +130,11 @@ def execute_any(
     listener: Callable[[Event], None] | None = None,
     *,
     detached: bool = False,
+    early: EarlyWorker | None = None,
 ) -> RunOutcome:
     """Execute a run in this process and return its outcome; a suite's file has the results up to then."""
     if request.suite is None:
-        return execute(folder, request, place, queue, listener, detached=detached)
+        return execute(folder, request, place, queue, listener, detached=detached, early=early)
     read = partial(read_suite, request.suite.folder)
     write = partial(write_results, request.suite.results, folder, request, place.data)
     return execute(
@@ -141,12 +142,12 @@ def execute_any(
     )
 
 
-def main(folder: str, data: str) -> None:
-    """Execute a detached run; the entry point of its process."""
+def main(folder: str, data: str, early: EarlyWorker | None = None) -> None:
+    """Execute a detached run; the entry point of its process, which may have started a worker before."""
     run = RunFolder(Path(folder))
     place = Workplace(DataFolder(Path(data)))
     try:
-        execute_any(run, read_request(run.request_file), place, host_queue(), detached=True)
+        execute_any(run, read_request(run.request_file), place, host_queue(), detached=True, early=early)
     except UserError as error:
         sys.exit(str(error))
 

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shlex
 import shutil
 import subprocess
 import sys
@@ -39,6 +40,14 @@ FAKE = Runtime("fake", sys.executable, "mxnet", "1.9.1", "3.11.0", Settings(1))
 # Its types come with it, so that no framework is asked: 21 layers, 18 unique.
 MODEL = "alexnet"
 BRICKS = 18
+
+
+def fake_interpreter(folder: Path) -> Path:
+    """Return an interpreter that starts the fake worker whatever it is told to start."""
+    interpreter = folder / "python"
+    interpreter.write_text(f'#!/bin/sh\nshift\nexec {shlex.quote(sys.executable)} {FAKE_WORKER} "$@"\n')
+    interpreter.chmod(0o755)
+    return interpreter
 
 
 @dataclass(frozen=True)

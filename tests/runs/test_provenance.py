@@ -9,6 +9,8 @@ import pytest
 from dlbricks_tui import __version__
 from dlbricks_tui.folders import SAMPLE_MODELS
 from dlbricks_tui.host.fingerprint import fingerprint, host_facts
+from dlbricks_tui.jobs.events import Event
+from dlbricks_tui.measure.events import BatchStarted
 from dlbricks_tui.measure.method import Method
 from dlbricks_tui.measure.stopping import FixedRuns
 from dlbricks_tui.models.library import Library
@@ -20,6 +22,7 @@ from dlbricks_tui.runs.results import (
     with_known_onednn,
     with_onednn,
 )
+from dlbricks_tui.runtime.process import Worker
 from dlbricks_tui.runtime.registry import Registry
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.records import Provenance
@@ -45,6 +48,31 @@ def test_a_run_records_versions_host_and_model_files_once(measured_inside: Measu
     assert dict(found.models) == {result.model: hashlib.sha256(source.path.read_bytes()).hexdigest()}
     assert (found.evaluation, found.unmet) == ("nightly", ("turbo is on",))
     assert verify(site.data.store).implausible == ()
+
+
+@pytest.mark.parametrize("is_known", [False, True])
+def test_a_first_run_asks_for_the_version_of_onednn_before_it_measures(
+    site: Site, monkeypatch: pytest.MonkeyPatch, is_known: bool
+) -> None:
+    steps: list[str] = []
+    workers: list[Worker] = []
+
+    def noted(found: Provenance, *where: object) -> Provenance:
+        early = [it for it in where if isinstance(it, Worker) and it.pid is not None]
+        workers.extend(early)
+        steps.append("asked" if early else "asked at the end")
+        return found
+
+    def listen(event: Event) -> None:
+        if isinstance(event, BatchStarted):
+            steps.append("measures")
+            assert all(worker.pid is None for worker in workers)
+
+    if is_known:
+        (site.data.cache / ONEDNN).mkdir(parents=True)
+    monkeypatch.setattr("dlbricks_tui.runs.work.with_onednn", noted)
+    site.run(site.request(end_to_end=True, bricks=False, rule=FixedRuns(5)), listen)
+    assert steps == ["asked"] * (not is_known) + ["measures", "asked at the end"]
 
 
 def test_each_part_of_a_run_has_its_own_provenance(site: Site) -> None:

@@ -1,5 +1,6 @@
 """Runs in this process, with a fake worker and everything else real."""
 
+import select
 import shutil
 from collections import Counter
 from collections.abc import Sequence
@@ -10,6 +11,7 @@ from typing import Any, TypeVar
 
 import pytest
 
+from dlbricks_tui.host.fingerprint import fingerprint
 from dlbricks_tui.host.noise import Contention
 from dlbricks_tui.host.queue import WorkKind, queued
 from dlbricks_tui.jobs.errors import JobError
@@ -34,14 +36,16 @@ from dlbricks_tui.runs.events import (
 )
 from dlbricks_tui.runs.planning import read_models
 from dlbricks_tui.runs.request import RunRequest
+from dlbricks_tui.runs.results import ONEDNN
 from dlbricks_tui.runs.run import execute
-from dlbricks_tui.runs.work import RunSession
+from dlbricks_tui.runs.work import EarlyWorker, RunSession
 from dlbricks_tui.runtime.process import Worker
 from dlbricks_tui.runtime.protocol import NULL_PROGRAM, Load, Request, Sample
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.records import BrickForm
 from dlbricks_tui.store.selections import by_id, equal
 from dlbricks_tui.wording.events import note_of
+from tests.host.lines import turn_of
 from tests.runs.fake_worker import operators_of
 from tests.runs.runs import BRICKS, FAKE, MODEL, Measured, Site, misbehaving
 
@@ -81,21 +85,27 @@ def test_a_run_measures_every_brick_once_and_the_next_one_reuses_them_all(measur
 
 
 @pytest.mark.parametrize("is_busy", [False, True])
-def test_the_first_worker_starts_while_models_are_read_unless_other_work_has_the_host(
+def test_the_first_worker_imports_its_framework_while_models_are_read_unless_other_work_has_the_host(
     site: Site, monkeypatch: pytest.MonkeyPatch, is_busy: bool
 ) -> None:
     begun: list[str] = []
+    early: list[Worker] = []
     start = Worker._start
 
     def noted(worker: Worker, *pipes: int) -> Any:
         begun.append("worker" if worker._program == site.worker_program else "reader")
+        early.append(worker)
         return start(worker, *pipes)
 
     def read(session: RunSession) -> tuple[CutModel, ...]:
         begun.append("reading")
+        # It describes its framework, which it has imported, before it is wanted.
+        assert all(select.select([worker._replies], [], [], 60.0)[0] for worker in early)
         return read_models(session)
 
     monkeypatch.setattr(Worker, "_start", noted)
+    # No worker has to tell it.
+    (site.data.cache / ONEDNN).mkdir(parents=True)
     request = site.request(rule=FixedRuns(2))
     other = site.queue.join(queued(WorkKind.RUN, ("other",), site.path, "other"))
     if is_busy:
@@ -110,6 +120,37 @@ def test_the_first_worker_starts_while_models_are_read_unless_other_work_has_the
     state = execute(create_run(request, site.data), request, site.place, site.queue, listen, read=read).state
     assert state.bricks == Tally(BRICKS, measured=BRICKS)
     assert [it for it in begun if it != "reader"] == (["reading", "worker"] if is_busy else ["worker", "reading"])
+
+
+@pytest.mark.parametrize("is_busy", [False, True])
+def test_a_worker_from_before_the_run_is_ready_before_competition_is_counted_and_ends_where_other_work_comes_first(
+    site: Site, monkeypatch: pytest.MonkeyPatch, is_busy: bool
+) -> None:
+    request, early = site.request(rule=FixedRuns(2)), EarlyWorker()
+    folder = create_run(request, site.data)
+    early.start(request.first_runtime(fingerprint().memory_bytes), folder.worker_log, site.worker_program)
+    assert early._waiting is not None
+    worker = early._waiting[1]
+    pid = worker.pid
+    other = turn_of(site.queue, "other", site.path) if is_busy else None
+    seen: list[bool] = []
+
+    def competing() -> float:
+        # The request that it was sent ahead is answered.
+        seen.append(worker.pid == pid and not worker._sent)
+        return 0.0
+
+    def listen(event: Event) -> None:
+        if isinstance(event, Waiting) and other is not None:
+            seen.append(worker.pid is None)
+            other.leave()
+        elif isinstance(event, RoundDone) and not is_busy:
+            # The run measures with this one.
+            seen.append(worker.pid == pid)
+
+    monkeypatch.setattr("dlbricks_tui.runs.run.competing_threads", competing)
+    assert execute(folder, request, site.place, site.queue, listen, early=early).state.is_finished
+    assert seen == [True, False] if is_busy else len(seen) > 1 and all(seen)
 
 
 @pytest.mark.parametrize("gibibytes", [1, 64])

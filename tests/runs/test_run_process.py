@@ -3,9 +3,7 @@
 import os
 import pty
 import re
-import shlex
 import signal
-import sys
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import count
@@ -38,7 +36,7 @@ from tests.runs.killing import (
     results_told,
     workers_of,
 )
-from tests.runs.runs import BRICKS, FAKE, FAKE_WORKER, Site
+from tests.runs.runs import BRICKS, FAKE, Site, fake_interpreter
 from tests.soak import TOLD
 
 RULE = FixedRuns(FEWEST_SAMPLES + 1)
@@ -307,9 +305,7 @@ def test_no_kill_loses_an_acknowledged_result_or_leaves_a_process_behind(
 @pytest.fixture
 def site(tmp_path: Path) -> Site:
     """A site whose interpreter starts the fake worker whatever it is told to start."""
-    interpreter = tmp_path / "python"
-    interpreter.write_text(f'#!/bin/sh\nshift\nexec {shlex.quote(sys.executable)} {FAKE_WORKER} "$@"\n')
-    interpreter.chmod(0o755)
+    fake_interpreter(tmp_path)
     return Site(tmp_path / "data")
 
 

@@ -54,6 +54,16 @@ def test_a_refusal_has_reason_and_place_and_the_worker_continues(fake: MakeWorke
             assert (caught.value.reason, caught.value.node) == (Reason.INCONSISTENT, 3)
 
 
+def test_a_request_that_was_sent_ahead_is_answered_once_and_the_next_one_anew(fake: MakeWorker) -> None:
+    with fake() as worker:
+        worker.send_ahead(Describe())
+        assert [worker.ask(Describe(), PATIENCE_SECONDS) for _ in range(2)] == [DESCRIBED] * 2
+    with fake("exit") as worker:
+        worker.send_ahead(Describe())
+        with pytest.raises(WorkerDiedError, match="ended with status 1: no more"):
+            worker.ask(Describe(), PATIENCE_SECONDS)
+
+
 def test_a_missing_framework_is_reported_with_advice(fake: MakeWorker) -> None:
     with fake("no framework") as worker, pytest.raises(FrameworkMissingError, match="dlbricks runtimes add") as caught:
         worker.ask(Describe(), PATIENCE_SECONDS)

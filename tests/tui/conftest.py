@@ -28,6 +28,7 @@ from dlbricks_tui.models.library import Library
 from dlbricks_tui.models.loading import Loader
 from dlbricks_tui.scenarios import predicting
 from dlbricks_tui.scenarios.scenario import fewest_queries
+from dlbricks_tui.share.spare import SpareRun
 from dlbricks_tui.tui import scenario
 from dlbricks_tui.tui.keys import keymap
 from dlbricks_tui.tui.widgets import rows
@@ -83,6 +84,11 @@ def _a_moment_after_all_results(monkeypatch: pytest.MonkeyPatch) -> None:
 def _host_of_unknown_load(monkeypatch: pytest.MonkeyPatch) -> None:
     # The host may be quiet or busy.
     monkeypatch.setattr(RunWatch, "_look_at_load", lambda _: None)
+
+
+@pytest.fixture(autouse=True)
+def _no_spare_processes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(SpareRun, "prepare", lambda *_: None)
 
 
 @pytest.fixture(autouse=True)

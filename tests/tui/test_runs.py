@@ -3,7 +3,7 @@
 import shutil
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -27,13 +27,14 @@ from dlbricks_tui.jobs.process import JobAtWork, work_on
 from dlbricks_tui.measure.method import Method
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.models.library import ModelSource
-from dlbricks_tui.runs.request import read_request
+from dlbricks_tui.runs.request import RunRequest, read_request
 from dlbricks_tui.runtime.registry import Registry
 from dlbricks_tui.runtime.traits import Format
 from dlbricks_tui.settings.cutting import GRANULARITY
 from dlbricks_tui.settings.measuring import END_TO_END, METHOD, PROBE_SECONDS
 from dlbricks_tui.settings.setting import Setting
-from dlbricks_tui.settings.variant import BATCH, INSTRUCTIONS, OPTIMISATION
+from dlbricks_tui.settings.variant import BATCH, INSTRUCTIONS, OPTIMISATION, THREADS
+from dlbricks_tui.share.spare import SpareRun
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.tui.dialogs.commands import HelpScreen
 from dlbricks_tui.tui.dialogs.notices import ErrorScreen, WritingScreen
@@ -341,6 +342,28 @@ async def test_the_start_box_shows_what_a_run_would_do_and_why_it_cannot(
         await press(pilot, "enter")
     request = read_request(asked_for[0].request_file)
     assert (request.probe_bricks, request.time_budget_seconds, request.level) == (30, 20.0, Level.WRITTEN)
+
+
+async def test_a_process_gets_ready_for_the_run_only_while_its_box_is_open(
+    known: DataFolder, asked_for: list[RunFolder], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    prepared: list[tuple[int | None, Callable[[], bool]]] = []
+    ended: list[SpareRun] = []
+
+    def prepare(_: SpareRun, request: RunRequest, is_over: Callable[[], bool]) -> None:
+        prepared.append((request.runtime.settings.threads, is_over))
+
+    monkeypatch.setattr(SpareRun, "prepare", prepare)
+    monkeypatch.setattr(SpareRun, "end", lambda spare: ended.append(spare))
+    async with running(app_on(known)) as pilot:
+        await press(pilot, *OPEN_ALEXNET, "m", on=StartRunScreen)
+        await choose(pilot, THREADS, "equals_sign", "1", "enter")
+        assert prepared[-1][0] == 1 and not prepared[-1][1]() and not ended
+        await press(pilot, "escape", on=WorkbenchScreen)
+        assert prepared[-1][1]() and len(ended) == 1
+        await press(pilot, "m", "enter", on=WorkbenchScreen)
+        assert all(is_over() for _, is_over in prepared)
+    assert len(asked_for) == 1
 
 
 async def test_settings_of_a_run_are_stepped_through_written_and_refused(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
+from threading import Event
 from typing import TYPE_CHECKING
 
 from textual import events, on
@@ -80,7 +81,13 @@ class RunHostScreen(PanelledScreen[None]):
         from dlbricks_tui.api.new_runs import exactly
         from dlbricks_tui.tui.run.boxes import StartRunScreen
 
-        def begin(settings: RunSettings) -> None:
+        over = Event()
+
+        def begin(settings: RunSettings | None) -> None:
+            over.set()
+            if settings is None:
+                self.session.spare.end()
+                return
             self._last = self._last_of[_ids(sources)] = settings
             self._last_config = self._config()
             self.run_in_thread(partial(self._start, sources, settings), "start run")
@@ -91,11 +98,11 @@ class RunHostScreen(PanelledScreen[None]):
         except UserError as error:
             self.app.post_message(Failed(error))
             return
-        names, preview = tuple(source.name for source in sources), partial(self._preview_run, sources)
+        names, preview = tuple(source.name for source in sources), partial(self._preview_run, sources, over)
         # The box of the first run is in front.
         for settings in reversed(each):
             box = StartRunScreen(names, settings, preview, expert=self.view.expert, show_expert=self.show_expert)
-            self.ask(box, begin)
+            self.app.push_screen(box, begin)
 
     def start_default_run(self, sources: Sequence[ModelSource]) -> None:
         """Start a run with the default settings."""
@@ -176,12 +183,17 @@ class RunHostScreen(PanelledScreen[None]):
         # A probe predicts all but a few bricks.
         measured_only = self.choices.measured_only and request.probe_bricks is None
         request = replace(request, measured_only=measured_only)
-        self.post_message(messages.RunBegun(start_run(request, self.session.data)))
+        self.post_message(messages.RunBegun(start_run(request, self.session.data, self.session.spare)))
 
-    def _preview_run(self, sources: Sequence[ModelSource], settings: RunSettings) -> RunPreview:
-        from dlbricks_tui.api.new_runs import preview_run
+    def _preview_run(self, sources: Sequence[ModelSource], over: Event, settings: RunSettings) -> RunPreview:
+        from dlbricks_tui.api.new_runs import preview_run, request_for
 
-        return preview_run(self.session, sources, self._library.shapes, settings)
+        found = preview_run(self.session, sources, self._library.shapes, settings)
+        if found.bricks or found.whole_models or found.unread:
+            # It loads the framework while the user looks at the settings.
+            request = request_for(sources, self._library.shapes, settings, self.session.data)
+            self.session.spare.prepare(request, over.is_set)
+        return found
 
 
 def _ids(sources: Sequence[ModelSource]) -> frozenset[ModelId]:
