@@ -63,11 +63,17 @@ class Remembered:
 
 
 class LiveEstimates:
-    """The models' estimates while their bricks are being measured; predicted before that."""
+    """The models' estimates while their bricks are being measured; predicted before that, if there are predictors."""
 
     def __init__(
-        self, models: Sequence[CutModel], store: ResultsDatabase, conditions: Conditions, predictors: Predictors
+        self,
+        models: Sequence[CutModel],
+        store: ResultsDatabase,
+        conditions: Conditions,
+        predictors: Predictors | None = None,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
+        self._clock = clock
         predictor_of: dict[Way, Remembered] = {}
         self._decompositions = {model.name: model.decomposition for model in models}
         self._knowledge: dict[str, Knowledge] = {}
@@ -76,10 +82,12 @@ class LiveEstimates:
         self._contexts: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
         for name, decomposition in self._decompositions.items():
             way = conditions.at(decomposition.graph.level)
-            if way not in predictor_of:
-                predictor_of[way] = Remembered(predictors.of(way, decomposition.graph.traits))
             known = BrickResults(store, decomposition).knowledge(way)
-            self._knowledge[name] = replace(known, predictor=partial(predictor_of.__getitem__, way))
+            if predictors is not None:
+                if way not in predictor_of:
+                    predictor_of[way] = Remembered(predictors.of(way, decomposition.graph.traits))
+                known = replace(known, predictor=partial(predictor_of.__getitem__, way))
+            self._knowledge[name] = known
             for brick in decomposition.bricks:
                 self._users[JobKey(brick, ANY_CONTEXT)].append(name)
             for brick, context in decomposition.suite:
@@ -111,14 +119,14 @@ class LiveEstimates:
 
         Without provisional statistics these are the final estimates, which are always returned.
         """
-        begin = time.monotonic()
+        begin = self._clock()
         if provisional is not None and begin < self._not_before:
             return ()
         so_far = {} if provisional is None else self._by_model(provisional())
         changed = dict.fromkeys((*self._changed, *self._unsettled, *so_far))
         self._changed, self._unsettled = {}, tuple(so_far)
         found = tuple(self._told(model, so_far.get(model, {})) for model in changed)
-        end = time.monotonic()
+        end = self._clock()
         self._not_before = end + (end - begin) / _SHARE_OF_TIME
         return found
 
