@@ -119,10 +119,9 @@ class Groups:
             alike: dict[frozenset[Sequence[int]], set[int]] = {}
             for it in among:
                 alike.setdefault(frozenset(self.covers.own[it][part] for part in group.parts[it]), set()).add(it)
-            without = [among - left_out for left_out in alike.values()] if len(alike) > 1 else []
             self._refined[key] = [
                 (others, split({it: group.parts[it] for it in sorted(others)}, self.covers.among(others)))
-                for others in without
+                for others in (among - left_out for left_out in alike.values())
                 if len(others) > 1
             ]
         return self._refined[key]

@@ -166,6 +166,12 @@ class Analysis:
         return min(found, key=lambda it: it.found.variant.threads != threads, default=None)
 
     @cached_property
+    def groups(self) -> tuple[GroupTimes, ...]:
+        """The times of the groups of layers, those first that lose most in the baseline; none without a best."""
+        groups = () if self.best is None else times_of_groups(self.best)
+        return tuple(sorted(groups, key=lambda it: it.best_ps - it.latency_ps))
+
+    @cached_property
     def answer(self) -> ModelAnalysis:
         """The analysis as plain values, without the kernels, which the runtime has to tell."""
         baseline, best, ratio = self.baseline, self.best, self.over_best
@@ -291,19 +297,9 @@ def best_layers(found: Analysis) -> tuple[BestLayers, ...]:
                 milliseconds(it.best_ps),
                 tuple(dict.fromkeys(f"{one.found.way.runtime}, {one.found.way.level.value}" for one in it.fastest)),
             )
-            for it in groups_by_loss(found)
+            for it in found.groups
         ]
     )
-
-
-def groups_by_loss(found: Analysis) -> tuple[GroupTimes, ...]:
-    """Return the times of the groups of layers, those first that lose most in the baseline."""
-    return () if found.best is None else by_loss(times_of_groups(found.best))
-
-
-def by_loss(groups: Iterable[GroupTimes]) -> tuple[GroupTimes, ...]:
-    """Return the groups that lose most in the baseline first."""
-    return tuple(sorted(groups, key=lambda it: it.best_ps - it.latency_ps))
 
 
 Cell = None | int | float | str

@@ -12,7 +12,6 @@ from dlbricks_tui.analysis.bounds import BestMeasured, GroupTimes, speed_differe
 from dlbricks_tui.analysis.what_if import MeasuredGain, WhatIfKind
 from dlbricks_tui.api.analyses import (
     by_execution,
-    groups_by_loss,
     known,
     mean_gain,
     mean_ratio,
@@ -110,12 +109,7 @@ class AnalysisDocument:
 
     def prepare(self) -> None:
         """Compute what takes long, so that drawing takes little."""
-        self.found.answer, self.groups, self.changes  # noqa: B018 - they are kept
-
-    @cached_property
-    def groups(self) -> tuple[GroupTimes, ...]:
-        """The times of the groups of layers, those first that lose most."""
-        return groups_by_loss(self.found)
+        self.found.answer, self.found.groups, self.changes  # noqa: B018 - they are kept
 
     @cached_property
     def changes(self) -> tuple[ShownWhatIf, ...]:
@@ -271,9 +265,9 @@ class AnalysisDocument:
 
     def layers(self) -> Iterator[Part]:
         """Yield a row for each group of layers, those first that lose most."""
-        common = common_beginning([name for it in self.groups for name in it.layers])
+        common = common_beginning([name for it in self.found.groups for name in it.layers])
         yield Heading(f"Layers of {common}..." if common else "Layers")
-        yield Table(layer_columns(common), self.groups)
+        yield Table(layer_columns(common), self.found.groups)
 
 
 def layer_columns(common: str) -> tuple[Column[GroupTimes], ...]:

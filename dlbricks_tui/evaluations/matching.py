@@ -92,7 +92,7 @@ def host_matches(
         is_same = wanted.instance_type == system.instance_type
         yield match_of("instance type", wanted.instance_type, found, is_same, "use an instance of this type")
     for each in wanted.instructions:
-        has = each in instructions or each is InstructionSet.ALL
+        has = each in instructions
         found = each.value if has else ", ".join(it.value for it in instructions[-3:]) or UNKNOWN
         yield match_of("instruction set", each.value, found, has, "use a host whose processor has it")
     if wanted.governor:

@@ -489,7 +489,7 @@ class AnalysisScreen(WorkScreen[None, ProofJob]):
         self._kernels = ()
         self._bounds.show(found)
         self._what_ifs.show(found.changes)
-        self._layers.show(found.groups)
+        self._layers.show(found.found.groups)
         self._layers.show_picture(found.roofline)
         self.head_changed()
 

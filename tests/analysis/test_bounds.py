@@ -34,6 +34,7 @@ from dlbricks_tui.runtime.variant import Precision, Variant
 from dlbricks_tui.store.records import Peaks, System
 from tests.analysis.executions import (
     analysed,
+    analysis_of,
     executed,
     in_file,
     renamed,
@@ -275,6 +276,11 @@ def test_a_row_has_the_shares_of_its_latency_which_is_an_estimate_where_the_mode
     assert shares == pytest.approx((0.6, 0.1, 0.1, 0.2))
     found = analysed(measured_ms=None, sequential_ms=9.0, best_ms=6.0, best_parallel_ms=3.0)
     assert [found.over(it) for it in (6.0, 3.0, None)] == [1.5, 3.0, None]
+
+
+def test_layers_that_lose_most_come_first() -> None:
+    slow, fast = executed(GRAPH, {0: 1.0, 1: 4.0, 2: 2.0, 3: 0.1}), executed(GRAPH, dict.fromkeys(range(4), 1.0))
+    assert [it.layers for it in analysis_of(slow, fast).groups] == [("layer1",), ("layer2",), ("layer0",), ("layer3",)]
 
 
 def test_only_models_of_one_execution_are_together() -> None:

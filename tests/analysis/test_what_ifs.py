@@ -232,10 +232,15 @@ ONNX = ModelSource("net", Path("net.onnx"))
 
 
 def lacking(
-    source: ModelSource, runtime: Runtime, measured: Sequence[Execution] = (), host: Host = HOST, **kinds: Any
+    source: ModelSource,
+    runtime: Runtime,
+    measured: Sequence[Execution] = (),
+    host: Host = HOST,
+    level: Level = Level.FUSED,
+    **kinds: Any,
 ) -> list[str]:
     """The executions that the what-ifs of a model lack, with their kinds."""
-    found = lacks_of(source, Execution(runtime, Level.FUSED), measured, host, **kinds)
+    found = lacks_of(source, Execution(runtime, level), measured, host, **kinds)
     return [f"{'baseline' if it.kind is None else it.kind.value}: {it.in_words}" for it in found]
 
 
@@ -250,6 +255,10 @@ def test_every_kind_of_what_if_lacks_the_executions_that_it_compares_and_that_ar
             # One and two threads serve the parallel what-ifs too.
             "of MXNet on four threads": lacking(BOTH, MXNET.with_threads(4)),
             "of MXNet on one thread": lacking(BOTH, MXNET.with_threads(1)),
+            # OpenVINO cannot run layers as written.
+            "of written layers": lacking(
+                BOTH, ORT.with_threads(1), level=Level.WRITTEN, kinds=(WhatIfKind.RUNTIME, WhatIfKind.FUSION)
+            ),
             "of OpenVINO": lacking(ONNX, INSTALLED.with_threads(1)),
             "of OpenVINO on a processor with bf16": lacking(ONNX, INSTALLED.with_threads(1), host=bf16),
             "of ONNX Runtime, some of which is known, of two kinds": lacking(ONNX, two, known, kinds=some),

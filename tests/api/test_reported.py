@@ -6,8 +6,7 @@ from typing import Any
 
 import pytest
 
-from dlbricks_tui.analysis.bounds import GroupTimes
-from dlbricks_tui.api.analyses import by_loss, csv_rows
+from dlbricks_tui.api.analyses import csv_rows
 from dlbricks_tui.api.reported import (
     COMPOSED_SYSTEM,
     LAYERS,
@@ -165,9 +164,3 @@ def test_comma_separated_rows_have_a_cell_for_each_column() -> None:
     assert len(columns) == len(set(columns)) == len(full) == len(empty)
     held = dict(zip(columns, full, strict=True))
     assert (held["model"], held["best_runtime"], held["runtime_gain"]) == ("a", "runtime-other", 0.25)
-
-
-def test_layers_that_lose_most_come_first() -> None:
-    losses = ("long", 90, 85), ("short", 20, 5), ("best", 30, 30)
-    groups = [GroupTimes((name,), latency_ps, best_ps, ()) for name, latency_ps, best_ps in losses]
-    assert [it.layers[0] for it in by_loss(groups)] == ["short", "long", "best"]

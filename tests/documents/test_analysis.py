@@ -123,7 +123,7 @@ def test_the_analysis_tells_latency_bounds_gap_and_what_ifs() -> None:
             "layers with long names": long.layers(),
         },
     )
-    assert not partial.groups and timed.roofline is None
+    assert not partial.found.groups and timed.roofline is None
 
 
 def test_a_prediction_is_the_range_that_the_estimate_shows() -> None:

@@ -18,7 +18,7 @@ from dlbricks_tui.evaluations.evaluation import EvaluatedModel, EvaluatedRuntime
 from dlbricks_tui.measure.method import Method
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.runtime.variant import InstructionSet, Optimisation, Precision
-from dlbricks_tui.store.records import EndToEnd, Provenance
+from dlbricks_tui.store.records import EndToEnd
 from dlbricks_tui.store.statistics import summarise
 from tests.documents.snapshots import check
 from tests.evaluations.example import baseline, recorded
@@ -79,16 +79,9 @@ def test_the_warm_up_is_left_out_of_the_samples() -> None:
 
 def test_the_origin_of_a_result_names_its_packages_and_the_kernel() -> None:
     result = timed(10.0, run="r7")
-    origin = Provenance(
-        when=result.when,
-        run="r7",
-        system="here",
-        runtime=TWO_THREADS,
-        protocol=result.protocol,
-        packages=(("onednn", "3.5"),),
-        host=(("kernel", "6.1"),),
-        models=((result.model, "ab" * 32),),
-    )
+    facts: dict[str, Any] = {"packages": (("onednn", "3.5"),), "host": (("kernel", "6.1"),)}
+    models = ((result.model, "ab" * 32),)
+    origin = provenance(run="r7", system="here", runtime=TWO_THREADS, protocol=result.protocol, models=models, **facts)
     (found,) = baselines_of_records([HOST, RUNTIME, result, origin], "here")
     assert dict(found.result.packages)["onednn"] == "3.5"
     assert dict(found.result.host)["kernel"] == "6.1"
@@ -142,13 +135,8 @@ def test_each_circumstance_that_has_changed_is_named_and_what_is_equal_or_was_no
     check("differences", told)
 
 
-def test_the_nearest_earlier_result_has_the_same_model_and_framework() -> None:
-    others = [baseline(model="vgg16"), baseline(framework="openvino")]
-    assert nearest(baseline(), others) is None
-    assert nearest(baseline(), []) is None
-
-
-def test_an_exact_counterpart_is_nearer_than_any_other() -> None:
+def test_an_exact_counterpart_is_nearer_than_any_other_of_the_same_model_and_framework() -> None:
+    assert nearest(baseline(), [baseline(model="vgg16"), baseline(framework="openvino")]) is None
     exact = baseline(20.0, when="2026-11-20T08:00:00+00:00")
     others = [
         baseline(threads=1),

@@ -30,6 +30,7 @@ from dlbricks_tui.evaluations.file import MOST_BYTES, evaluation_of, read_evalua
 from dlbricks_tui.folders import SAMPLE_MODELS
 from dlbricks_tui.runtime.variant import Precision, several
 from dlbricks_tui.settings.setting import plain
+from tests.documents.snapshots import check
 from tests.evaluations.example import FULL, MINIMAL
 
 if sys.version_info >= (3, 11):
@@ -389,32 +390,14 @@ def test_what_is_written_is_read_again(
         assert read(text_of(evaluation)) == evaluation
 
 
-def test_the_text_states_what_the_program_would_choose_and_leaves_out_what_nothing_requires() -> None:
-    evaluation = Evaluation(
+def test_the_text_states_what_the_program_would_choose_and_results_come_last_without_facts_that_have_no_value() -> None:
+    small = Evaluation(
         name="small", models=(EvaluatedModel(name="alexnet"),), runtimes=(EvaluatedRuntime(framework="mxnet"),)
     )
-    assert read(text_of(evaluation)) == evaluation
-    *_, text = text_of(evaluation).partition("for editors.\n\n")
-    assert text == (
-        'format = 1\nname = "small"\n\n'
-        "# The models by their content. Copies with another name or in another place will do.\n"
-        '[[model]]\nname = "alexnet"\n\n'
-        "# The runtimes. Each combination of the values of a runtime is measured.\n"
-        '[[runtime]]\nframework = "mxnet"\n\n'
-        "# How the models are cut and timed.\n"
-        '[measure]\nlevel = "fused"\ngranularity = 1\ncut = "chain"\nbricks = true\nend_to_end = true\n'
-    )
-
-
-def test_results_come_last_with_ten_samples_in_a_line_and_without_facts_that_have_no_value() -> None:
+    assert read(text_of(small)) == small
     (result,) = EVALUATION.results
     told = replace(result, samples_ms=(1.25,) * 21, host=(("turbo", None), ("kernel", "6.1")))
-    text = text_of(replace(EVALUATION, results=(told,)))
-    assert read(text).results[0].host == (("kernel", "6.1"),)
-    head, _, results = text.partition("[[result]]")
-    assert "[system]" in head
-    assert results.count(f"    {', '.join(['1.25'] * 10)},\n") == 2
-    assert results.index("samples_ms") < results.index("[result.packages]") < results.index("[result.host]")
+    check("evaluation-file", {"small": text_of(small), "all": text_of(replace(EVALUATION, results=(told,)))})
 
 
 NOTATIONS = (Path(__file__).parent / "notations.toml").read_text(encoding="utf-8")
