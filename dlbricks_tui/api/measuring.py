@@ -16,7 +16,7 @@ from dlbricks_tui.api.opening import CutOptions, InputOptions, RuntimeOptions
 from dlbricks_tui.bricks.identity import brick_in
 from dlbricks_tui.config.config import Config
 from dlbricks_tui.estimate.parts import Part
-from dlbricks_tui.estimate.predictors import ways_of_others
+from dlbricks_tui.estimate.predictors import OtherSystems
 from dlbricks_tui.estimate.ranking import Point
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.host.fingerprint import fingerprint, instruction_sets
@@ -362,7 +362,7 @@ def _way_of_most(options: ProbeOptions, runtime: str, data: DataFolder) -> Way:
     with ResultsDatabase(data.store) as store:
         there = combinations(store.select(order=()))
         pairs = {it.way: it.pairs for it in there}
-        found = [(pairs[other], way) for way in wanted for other in ways_of_others(store, way)]
+        found = [(pairs[other], way) for way in wanted for other in OtherSystems(store, way).ways]
     if found:
         return max(found)[1]
     raise JobError(_no_way_of_others([it for it in there if it.system != host], runtime, options))
@@ -393,7 +393,7 @@ def known_systems(request: RunRequest, data: DataFolder) -> list[str]:
     """Return the systems that a probe compares this one with."""
     way = Way(fingerprint().id, request.runtime.identity, request.level, request.method.id)
     with ResultsDatabase(data.store) as store:
-        return [other.system for other in ways_of_others(store, way)]
+        return [other.system for other in OtherSystems(store, way).ways]
 
 
 @dataclass(frozen=True, slots=True)

@@ -120,11 +120,6 @@ def read_trained(path: Path, state: str = "") -> Trained | None:
     return Trained(NearestBricks(operators, vocabulary, about["shared"]), about["speed"])
 
 
-def write_in_common(path: Path, bricks: Iterable[BrickInCommon], state: str) -> None:
-    """Write the bricks that other systems have measured, too, and the state of the results."""
-    write_atomically(path, json.dumps({"format": _FORMAT, "state": state, "bricks": list(bricks)}))
-
-
 def read_in_common(path: Path, state: str) -> tuple[BrickInCommon, ...] | None:
     """Return the bricks in a file; None if results have changed since, or it cannot be read."""
     try:
@@ -294,20 +289,6 @@ _MOST_TO_COMPARE = 2000
 _PYTHON = re.compile(r" python-\S+")
 
 
-def ways_of_others(store: ResultsDatabase, way: Way) -> tuple[Way, ...]:
-    """Return one way of measuring for each other system with results like those of a way.
-
-    They have its level, method and runtime, which may run in another version of Python. Of several ways the one with
-    the most bricks counts.
-    """
-    asked = equal(of="brick", good=True, level=way.level.value, protocol=way.protocol)
-    found: dict[str, Way] = {}
-    for it in combinations(store.select(asked & (where("system") != way.system), order=())):
-        if _PYTHON.sub("", it.runtime) == _PYTHON.sub("", way.runtime):
-            found.setdefault(it.system, it.way)
-    return tuple(found.values())
-
-
 @dataclass(frozen=True)
 class OtherSystems:
     """The results of other systems that are like those of one way of measuring."""
@@ -319,8 +300,17 @@ class OtherSystems:
 
     @cached_property
     def ways(self) -> tuple[Way, ...]:
-        """The ways of measuring of the other systems."""
-        return ways_of_others(self.store, self.way)
+        """One way of measuring for each other system.
+
+        They have the level, method and runtime of this one, which may run in another version of Python. Of several ways
+        the one with the most bricks counts.
+        """
+        asked = equal(of="brick", good=True, level=self.way.level.value, protocol=self.way.protocol)
+        found: dict[str, Way] = {}
+        for it in combinations(self.store.select(asked & (where("system") != self.way.system), order=())):
+            if _PYTHON.sub("", it.runtime) == _PYTHON.sub("", self.way.runtime):
+                found.setdefault(it.system, it.way)
+        return tuple(found.values())
 
     @cached_property
     def in_common(self) -> tuple[BrickInCommon, ...]:
@@ -332,7 +322,7 @@ class OtherSystems:
         found = tuple(self._compare()) if saved is None else saved
         if saved is None and self.saved is not None:
             with suppress(OSError):
-                write_in_common(self.saved, found, state)
+                write_atomically(self.saved, json.dumps({"format": _FORMAT, "state": state, "bricks": found}))
         return found
 
     def _compare(self) -> Iterator[BrickInCommon]:

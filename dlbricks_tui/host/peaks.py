@@ -64,26 +64,19 @@ def measure_peaks(system: str, threads: int, host: HostFiles | None = None, run:
         arguments = [str(threads), str(_SECONDS_EACH), *map(str, wanted.values())]
         arithmetic[instructions], read = _parsed(run(arguments, {**_ONE_THREAD, **kernels}))
         bandwidth |= zip(wanted, read, strict=True)
-    return Peaks(
-        when=utc_now(),
-        system=system,
-        threads=threads,
-        arithmetic=tuple(arithmetic.items()),
-        bandwidth=tuple(bandwidth.items()),
-    )
+    return _peaks(system, threads, arithmetic, bandwidth)
 
 
 def quick_peaks(system: str, threads: int, run: Program | None = None) -> Peaks:
     """Measure arithmetic and memory for about half a second: to predict by, too roughly to be stored."""
     arguments = [str(threads), str(_QUICK_SECONDS_EACH), str(_QUICK_BYTES // threads)]
     arithmetic, (bandwidth,) = _parsed((run or _run)(arguments, _ONE_THREAD))
-    return Peaks(
-        when=utc_now(),
-        system=system,
-        threads=threads,
-        arithmetic=(("any", arithmetic),),
-        bandwidth=((MEMORY, bandwidth),),
-    )
+    return _peaks(system, threads, {"any": arithmetic}, {MEMORY: bandwidth})
+
+
+def _peaks(system: str, threads: int, arithmetic: Mapping[str, float], bandwidth: Mapping[str, float]) -> Peaks:
+    arithmetics, bandwidths = tuple(arithmetic.items()), tuple(bandwidth.items())
+    return Peaks(when=utc_now(), system=system, threads=threads, arithmetic=arithmetics, bandwidth=bandwidths)
 
 
 def keep_peaks(

@@ -51,8 +51,6 @@ _MOST_PROFILED_OF_HEAVY, _PROFILED_MS_OF_HEAVY = 9, 2000.0
 # Before its rounds a carrier is expected to need a number between the fewest and the most, as logarithms: from their
 # middle neither is far.
 _SHARE_OF_THE_MOST = 0.5
-# One that has so many and is still not known well enough is expected to need this many times as many.
-_MORE_OF_THE_SAME = 1.1
 # From so many rounds on, only they tell how many it needs, and whether the host is quiet.
 ROUNDS_TO_PREDICT = 8
 # With fewer rounds an interval is too often narrow by chance, unless the rounds last long.
@@ -320,8 +318,6 @@ class TimedCarrier:
         plain_ms = found.of(self.plain_ms)
         narrow = samples_until_narrow(plain_ms, self.rule.target * median(plain_ms), math.ceil(most))
         needed = max(narrow, self._sure_rounds(plain_ms)) * rounds / len(plain_ms)
-        if rounds >= self._sure_rounds(plain_ms):
-            needed = max(needed, _MORE_OF_THE_SAME * rounds)
         # The interval of few samples is itself not well known.
         trust = min(1.0, rounds / ROUNDS_TO_PREDICT)
         expected = most if found.doubt else min(usual ** (1 - trust) * needed**trust, most)

@@ -24,7 +24,6 @@ from dlbricks_tui.estimate.predictors import (
     examples_of,
     read_trained,
     results_of,
-    ways_of_others,
     with_others,
     write_trained,
 )
@@ -238,7 +237,7 @@ def test_results_by_other_versions_levels_and_methods_are_not_compared(tmp_path:
         it for number, other in enumerate(unlike) for it in results(f"host {number}", FEW, lambda *_: 1.0, **other)
     ]
     with store_of(tmp_path, *forms(), *records, *results("here", FEW)) as store:
-        assert ways_of_others(store, HERE) == ()
+        assert OtherSystems(store, HERE).ways == ()
         usual = Guessing()
         assert with_others(store, HERE, usual) is usual
 
@@ -246,7 +245,7 @@ def test_results_by_other_versions_levels_and_methods_are_not_compared(tmp_path:
 def test_another_version_of_python_is_compared_if_it_has_more_bricks(tmp_path: Path) -> None:
     other = "mxnet-1.9.1 python-3.7 threads-2"
     with store_of(tmp_path, *forms(), *results("a", FEW), *results("a", runtime=other)) as store:
-        assert ways_of_others(store, HERE) == (Way("a", other, Level.WRITTEN, "hot"),)
+        assert OtherSystems(store, HERE).ways == (Way("a", other, Level.WRITTEN, "hot"),)
 
 
 def test_too_few_bricks_in_common_tell_nothing(tmp_path: Path) -> None:

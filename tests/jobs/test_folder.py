@@ -31,6 +31,8 @@ def test_a_run_is_found_by_id_by_unique_prefix_and_as_the_last_one(tmp_path: Pat
     for nobody in ("", "elsewhere", "../escape"):
         with pytest.raises(JobError):
             RunFolders(tmp_path / "none").find(nobody)
+    with pytest.raises(JobError, match="there is no run"):
+        RunFolder(tmp_path / "gone").state()
 
 
 def no_date(state: Path) -> None:
@@ -122,12 +124,3 @@ def test_a_full_disk_and_an_unwritable_folder_get_different_advice(
         monkeypatch.setattr("dlbricks_tui.jobs.folder.write_atomically", refuse)
         with pytest.raises(JobError, match=rf"state\.json: {os.strerror(number)}; what was measured is kept: {cure}"):
             folder.set_state(state)
-
-
-def test_an_unreadable_state_is_reported_with_its_file(tmp_path: Path) -> None:
-    folder = RunFolders(tmp_path).create(("a",))
-    (folder.path / "state.json").write_text(json.dumps({"run": 1}))
-    with pytest.raises(JobError, match=r"state\.json"):
-        folder.state()
-    with pytest.raises(JobError, match="there is no run"):
-        RunFolder(tmp_path / "gone").state()

@@ -149,12 +149,6 @@ def test_a_run_measures_only_as_many_bricks_as_its_target_needs(site: Site, monk
     assert model == decompose(model.graph, asked.cutting)
 
 
-def test_a_run_with_an_unreachable_target_measures_everything(site: Site) -> None:
-    state = site.run(site.request(target=1e-6, rule=FixedRuns(5)))
-    assert (state.state, state.bricks.measured) == (State.FINISHED, BRICKS)
-    assert len(site.contents().measurements) == BRICKS
-
-
 def test_results_of_another_method_do_not_reach_the_target_of_a_run(known: Site) -> None:
     with ResultsDatabase(known.data.store) as store:
         measured = store.records(Measurement)
@@ -162,9 +156,3 @@ def test_results_of_another_method_do_not_reach_the_target_of_a_run(known: Site)
         store.delete(it.uuid for it in measured)
     state = known.run(known.request(target=1e-6, rule=FixedRuns(5)))
     assert (state.bricks.measured, state.bricks.reused) == (BRICKS, 0)
-
-
-def test_a_run_within_its_target_measures_nothing_more(known: Site) -> None:
-    before = known.contents().measurements
-    assert known.run(known.request(target=0.5)).state is State.FINISHED
-    assert known.contents().measurements == before
