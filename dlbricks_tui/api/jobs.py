@@ -219,7 +219,9 @@ def find_job(wanted: str, data: DataFolder) -> JobFolder:
     if wanted == "last":
         stored = stored_jobs(data)
         # Ids begin with the date: an unreadable job may be newer.
-        wanted = max([*(it.run for it in stored.states[-1:]), *stored.unreadable], default=wanted)
+        wanted = max([*(it.run for it in stored.states[-1:]), *stored.unreadable], default="")
+        if not wanted:
+            raise JobError("there is no job yet; `dlbricks run` starts one")
     found: JobFolder = only_one(wanted, [folder for place in _places(data) for folder in place.folders()], JobFolder)
     # One that cannot be read is refused.
     found.state()

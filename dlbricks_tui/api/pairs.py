@@ -386,17 +386,18 @@ def compare_models(
     first: ModelSource, second: ModelSource, options: EstimateOptions, data: DataFolder, remarks: Remarks
 ) -> ComparedTwo:
     """Compare two models as the options estimate them; raise NotComparableError where one has no latency."""
+    # A name may stand for several models that are no samples; their paths do not.
+    named = [reference_to(it, has_name=it.task is not None) for it in (first, second)]
     if (first.path, first.name) == (second.path, second.name):
+        command = shlex.join(["dlbricks", "compare", named[0]])
         raise NotComparableError(
-            f"both are {first.name}: name two models, or `dlbricks compare {first.name}` for its runtimes and variants"
+            f"both are {first.name}: name two models, or `{command}` for its runtimes and variants"
         )
     with open_estimator(options, data, remarks) as estimator:
         answers = estimator.answers([first, second], estimator.scope_of([first, second]))
         if len(answers) < 2:
             raise NotComparableError("one of the two models cannot be read, so there is nothing to compare")
         sides = [EstimatedSide(it.source.name, it.found, it.inquiry.timing(it.found.way)) for it in answers]
-    # A name may stand for several models that are no samples; their paths do not.
-    named = [reference_to(it, has_name=it.task is not None) for it in (first, second)]
     words = options_of(options.runtime or "", options, options.level, options.cutting, options.usual_cutting)
     command = shlex.join(["dlbricks", "run", *named, *words, *input_words(options)])
     return compare_estimates(PairKind.MODEL, *sides, cure=f"`{command}` measures both")

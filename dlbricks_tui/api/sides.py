@@ -139,11 +139,11 @@ def _only_meaning(word: str, store: ResultsDatabase, selection: Selection) -> Na
             f"{word!r} stands for several: {_listed([it.words for it in alike])}; name one of them, or add a filter "
             "such as threads=1"
         )
-    known = [f"{kind}s {_listed(sorted(selection.distinct(it.column))) or 'none'}" for kind, it in KINDS.items()]
-    raise QueryError(
-        f"{word!r} is no {', '.join(KINDS)} or day with results; there are {'; '.join(known)}; a part of a name is "
-        f"found by a filter such as name~{word[:20]}"
-    )
+    nothing = f"{word!r} is no {', '.join(KINDS)} or day with results; there are"
+    if not len(selection):
+        raise QueryError(f"{nothing} none: `dlbricks run MODEL` measures some")
+    known = [f"{kind}s {_listed(sorted(selection.distinct(it.column)))}" for kind, it in KINDS.items()]
+    raise QueryError(f"{nothing} {'; '.join(known)}; a part of a name is found by a filter such as name~{word[:20]}")
 
 
 def _listed(names: Sequence[str]) -> str:

@@ -207,7 +207,8 @@ def compare_systems(args: Arguments) -> int:
         show_parts(comparison_parts(ranked))
     without = [source.name for source in sources if source.name not in ranked]
     if without:
-        narrate(f"these systems have no results of {names_of(without, _MOST_TOLD)}")
+        which = "none of these systems" if args.systems else "no system"
+        narrate(f"{which} has results of {names_of(without, _MOST_TOLD)}: `dlbricks run MODEL` measures this one")
     return Status.of(without)
 
 

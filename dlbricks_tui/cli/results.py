@@ -148,6 +148,8 @@ def list_results(args: Arguments) -> int:
             write_json_lines(objects_of(shown, columns))
         elif args.csv:
             write_csv([columns, *rows_of(shown, columns)])
+        elif not found and not args.filters:
+            narrate("no result yet: `dlbricks run MODEL` makes the first")
         else:
             from dlbricks_tui.documents.results import list_lines, short_lines
 

@@ -1,7 +1,7 @@
 """Import files of results, one by one or all of a folder: a gallery, in which a team publishes them."""
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 from functools import partial
@@ -149,20 +149,23 @@ def _imported(
     return imported
 
 
-def _candidates(folder: Path) -> Iterator[Path]:
-    """Yield the files that may have results, in the order of their names; links and hidden files are left out."""
+def _candidates(folder: Path) -> list[Path]:
+    """Return the files that may have results, in the order of their names, without links and hidden files.
+
+    A folder that is refused is so before any file of it is imported.
+    """
 
     def refuse(error: OSError) -> None:
         raise GalleryError(f"cannot read {error.filename or folder}: {error.strerror}")
 
-    seen = 0
+    found: list[Path] = []
     for parent, folders, names in os.walk(folder, onerror=refuse, followlinks=False):
         folders[:] = sorted(name for name in folders if not name.startswith("."))
         for name in sorted(names):
             path = Path(parent, name)
             if name.startswith(".") or not name.lower().endswith(_ENDINGS) or path.is_symlink():
                 continue
-            seen += 1
-            if seen > _MOST_FILES:
+            found.append(path)
+            if len(found) > _MOST_FILES:
                 raise GalleryError(f"{folder} has more than {_MOST_FILES:,} files of results: name a folder in it")
-            yield path
+    return found

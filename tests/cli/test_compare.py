@@ -276,7 +276,7 @@ def test_other_batch_sizes_are_compared_by_the_latency_of_an_item(compare: Compa
 
 REFUSED = {
     "a model and a day": (("table1:16", "2026-11-20"), "is a model, and 2026-11-20 is none"),
-    "one model twice": (("table1:16", "table1:16"), "name two models"),
+    "one model twice": (("table1:16", "table1:16"), "name two models, or `dlbricks compare table1:16` for"),
     "one system twice": (("host-a", "host-a"), "have the same results"),
     "a word that names nothing": (("nosuch", "host-a"), "'nosuch' is no system, runtime, run or day"),
     "a day without results": (("2026-11-20", "2026-11-19"), "no results are '2026-11-19'"),

@@ -118,7 +118,7 @@ def test_a_model_without_results_is_reported(systems: Command) -> None:
     status, out, err = systems("compare", "table1:16", "table1:38", "--json")
     assert status == 1
     assert len(json.loads(out)) == 2
-    assert "these systems have no results of Very Deep Net" in err
+    assert "no system has results of Very Deep Net" in err and "`dlbricks run MODEL` measures this one" in err
 
 
 # The runtimes of this interpreter.

@@ -183,7 +183,7 @@ def test_any_work_can_go_on_in_a_process_of_its_own(
 
 
 def test_what_cannot_be_done_is_one_line(dlbricks: Command, data: DataFolder) -> None:
-    assert "no job is called 'last'" in dlbricks("jobs", "watch", "last")[2]
+    assert "there is no job yet" in dlbricks("jobs", "watch", "last")[2]
     proof(data)
     assert "there is nothing to pause" in dlbricks("jobs", "pause", "last")[2]
     assert "there is nothing to cancel" in dlbricks("jobs", "cancel", "last")[2]

@@ -91,6 +91,8 @@ def test_the_table_is_followed_by_its_share_of_all_results(results: Command) -> 
 
 def test_an_empty_store_has_an_empty_list(results: Command, tmp_path: Path) -> None:
     assert results("list", "--json", folder=tmp_path / "none") == (0, "[]\n", "")
+    assert results("list", folder=tmp_path / "none") == (0, "", "no result yet: `dlbricks run MODEL` makes the first\n")
+    assert "there are none: `dlbricks run MODEL`" in one_line(results("compare", "a", "b", folder=tmp_path / "none"))
     assert not (tmp_path / "none").exists()
 
 

@@ -144,6 +144,15 @@ def test_a_folder_without_results_is_one_line(data: DataFolder, tmp_path: Path) 
         imported(data, tmp_path / "none")
 
 
+def test_a_folder_is_refused_before_any_file_is_imported(
+    gallery: Path, data: DataFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("dlbricks_tui.share.galleries._MOST_FILES", 1)
+    with pytest.raises(GalleryError, match="name a folder in it"):
+        imported(data, gallery)
+    assert listed(data, "system") == []
+
+
 def test_results_remember_who_signed_them_and_unsigned_files_can_be_refused(
     gallery: Path, data: DataFolder, key: Path
 ) -> None:
