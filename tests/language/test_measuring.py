@@ -13,7 +13,7 @@ from dlbricks_tui.api import language_models as asking
 from dlbricks_tui.api.language_answers import LanguageOptions
 from dlbricks_tui.api.language_measuring import carrier_jobs
 from dlbricks_tui.errors import UserError
-from dlbricks_tui.host.fingerprint import fingerprint
+from dlbricks_tui.host.fingerprint import DataCache, fingerprint
 from dlbricks_tui.host.peaks import PeaksError
 from dlbricks_tui.jobs.events import Event, JobEnded
 from dlbricks_tui.language import predicting
@@ -271,6 +271,11 @@ def test_carriers_of_a_large_model_hold_a_block_or_the_head(bench: Bench) -> Non
         assert job.carrier.graph.weight_bytes < 0.75 * (1 << 30)
         assert job.program.between_bytes in (0, 1 << 28)
         assert job.program.network.distinct
+
+
+def test_a_cache_that_holds_more_is_emptied_between_two_runs(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(measuring, "caches", lambda _: (DataCache(2, 1 << 20, 1), DataCache(3, 1 << 29, 64)))
+    assert {it.program.between_bytes for it in carriers(bench, "llama-3.1-70b")} == {0, 5 << 27}
 
 
 def test_most_of_a_small_model_is_its_carrier_and_blocks_behind_the_first_count(bench: Bench) -> None:
