@@ -12,9 +12,10 @@ from statistics import fmean
 from dlbricks_tui.analysis.whole_models import turn_on_host
 from dlbricks_tui.bricks.carriers import whole
 from dlbricks_tui.bricks.identity import brick_of
-from dlbricks_tui.host.fingerprint import fingerprint
+from dlbricks_tui.host.fingerprint import caches, fingerprint
 from dlbricks_tui.host.peaks import PeaksError, measure_peaks
 from dlbricks_tui.host.queue import HostQueue, WorkKind, arrival, host_queue, queued
+from dlbricks_tui.host_files import HostFiles
 from dlbricks_tui.jobs.control import StopSignals
 from dlbricks_tui.jobs.events import Event, Waiting
 from dlbricks_tui.jobs.process import work_in_process
@@ -71,8 +72,8 @@ _PROBE_RULE = Adaptive(target=0.03, least=5, most=8, most_seconds=2.0)
 _MOST_AT_ONCE = 3 << 30
 # A carrier has more than two blocks of a kind up to so many bytes of weights.
 _ROOMY_BYTES = 96 << 20
-# Between two runs at most so much other memory is passed over: more than the caches of any processor hold.
-_MOST_BETWEEN_BYTES = 1 << 28
+# Between two runs at most so much other memory is passed over, or so many times what a larger cache of this host holds.
+_MOST_BETWEEN_BYTES, _TIMES_THE_CACHE = 1 << 28, 1.25
 # A carrier with more weights is loaded once, and profiled in its first rounds only.
 _HEAVY_BYTES = 1 << 27
 # The weights of a carrier take no more memory, unless a block or the head alone does.
@@ -368,7 +369,9 @@ def _carrier_job(number: int, carrier: Decoder, bricks: Mapping[int, Job]) -> Ca
     in_place = {names[given]: place for given, place in carrier.in_place.items()}
     network = replace(network, in_place=in_place, distinct=True)
     layers = zip(graph.layers, carrier.counts, strict=True)
-    between = min(sum((count - 1) * work_of(layer).bytes_read for layer, count in layers), _MOST_BETWEEN_BYTES)
+    largest_cache = max((it.bytes for it in caches(HostFiles())), default=0)
+    most = max(_MOST_BETWEEN_BYTES, int(_TIMES_THE_CACHE * largest_cache))
+    between = min(sum((count - 1) * work_of(layer).bytes_read for layer, count in layers), most)
     program = Program(network, between_bytes=between, only_reads=True)
     expected = sum(expected_ms(brick_of(graph, (layer.index,)).canonical) for layer in graph.layers)
     is_heavy = graph.weight_bytes > _HEAVY_BYTES

@@ -113,12 +113,11 @@ def model_named(name: str, data: DataFolder) -> ModelSource:
 def model_or_none(name: str, data: DataFolder) -> ModelSource | None:
     """Return the one model of a name or path; None for a word that names something else."""
     try:
-        library(data).find(name)
-    except ModelError:
+        return model_named(name, data)
+    except UnknownModelError:
         if looks_like_path(name):
             raise
         return None
-    return model_named(name, data)
 
 
 def model_or_path(word: str, data: DataFolder, refusal: Callable[[str], UserError]) -> ModelSource | Path:

@@ -13,7 +13,7 @@ import os
 import shutil
 import tempfile
 from base64 import b64decode
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from functools import cache
@@ -42,7 +42,7 @@ from dlbricks_tui.runtime.runtime import Runtime
 from dlbricks_tui.scenarios.tokens import Pauses, TokenLoad, TokenSamples, TokenScenario, TokenServing
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.index import SHARED_COLUMN
-from dlbricks_tui.store.records import EndToEnd, Facts, Record, RuntimeRecord, System, utc_now
+from dlbricks_tui.store.records import EndToEnd, Facts, Record, System, utc_now
 from dlbricks_tui.store.selections import OLDEST_FIRST, equal
 
 if TYPE_CHECKING:
@@ -77,11 +77,37 @@ def engine_of(runtime: Runtime) -> str:
     return _ENGINES[runtime.framework]
 
 
-def engine_record(runtime: Runtime, engine: WholeModelEngine, system: System) -> RuntimeRecord:
-    """Return the record of an engine on top of the runtime whose kernels it calls."""
-    name, version = engine.name, engine.version
+def _records(
+    asked: LanguageQuestion,
+    engine: WholeModelEngine,
+    system: System,
+    run: str,
+    found: Iterable[tuple[str, str, Samples, Facts]],
+) -> list[Record]:
+    """Return results of an engine for the store: of each its key, what was timed, its samples, and facts about them.
+
+    The engine is recorded as one on top of the runtime whose kernels it calls.
+    """
+    name, version, runtime = engine.name, engine.version, asked.runtime
     identity, kept = f"{name}-{version} {runtime.identity}", runtime_record(runtime, system)
-    return replace(kept, id=identity, name=name, framework=name, version=version)
+    records: list[Record] = [system, replace(kept, id=identity, name=name, framework=name, version=version)]
+    for key, words, samples, noise in found:
+        records.append(
+            EndToEnd(
+                model=key,
+                name=f"{asked.model.name} {words}",
+                system=system.id,
+                runtime=identity,
+                protocol=PROTOCOL,
+                level=Level.FUSED,
+                run=run,
+                when=utc_now(),
+                statistics=samples.statistics,
+                samples_ms=samples.samples_ms,
+                noise=noise,
+            )
+        )
+    return records
 
 
 def engine_title(identity: str) -> str:
@@ -217,50 +243,22 @@ class WholeModelRuns:
             self.sample(track.now)
         if self.failure is not None:
             return []
-        asked, engine = self._asked, engine_record(self._asked.runtime, self._engine, system)
-        records: list[Record] = [system, engine]
+        return _records(self._asked, self._engine, system, run, self._results(track))
+
+    def _results(self, track: HostTrack) -> Iterator[tuple[str, str, Samples, Facts]]:
         # Each step is a sample: a run of seconds may be partly on a slow host, as carriers are in some rounds.
         # The first one is often slower, right behind the prompt.
         prefill = [(it.first_ns, moment) for it, moment in self._runs]
         steps = [(it.later_ns[1:] or it.later_ns, moment) for it, moment in self._runs]
         decode = [(step, moment) for of_run, moment in steps for step in of_run]
         peak = max(it.peak_bytes for it, _ in self._runs)
+        asked = self._asked
         phases = {f"prefill {asked.prompt}": prefill, f"decode {max(1, asked.generate - 1)}": decode}
         for (words, taken), key in zip(phases.items(), _keys(asked), strict=True):
             samples_ms, moments = [ns / _NS_PER_MS for ns, _ in taken], [moment for _, moment in taken]
             counted = counting(samples_ms, moments, track)
-            found = samples_of(counted.of(samples_ms), Adaptive())
-            records.append(
-                result_of_engine(
-                    key,
-                    f"{asked.model.name} {words}",
-                    engine,
-                    system,
-                    run,
-                    found,
-                    (*counted.facts(len(samples_ms)), (SHARED_COLUMN, counted.doubt), ("peak_bytes", peak)),
-                )
-            )
-        return records
-
-
-def result_of_engine(
-    key: str, name: str, engine: RuntimeRecord, system: System, run: str, samples: Samples, noise: Facts
-) -> EndToEnd:
-    """Return the samples of an engine as a result for the store."""
-    return EndToEnd(
-        model=key,
-        name=name,
-        system=system.id,
-        runtime=engine.id,
-        protocol=PROTOCOL,
-        level=Level.FUSED,
-        run=run,
-        when=utc_now(),
-        statistics=samples.statistics,
-        samples_ms=samples.samples_ms,
-        noise=noise,
-    )
+            facts = (*counted.facts(len(samples_ms)), (SHARED_COLUMN, counted.doubt), ("peak_bytes", peak))
+            yield key, words, samples_of(counted.of(samples_ms), Adaptive()), facts
 
 
 @contextmanager
@@ -489,24 +487,13 @@ def drive(asked: LanguageQuestion, drive: Drive, engine: WholeModelEngine, syste
     # What runs first is slower.
     engine.serve(prompt, 2, largest, ((0.0,),) * min(drive.users, largest))
     found = TokenSamples.of(engine.serve(prompt, generate, largest, drive.pauses), generate)
-    record = engine_record(asked.runtime, engine, system)
     delays = {"first token": found.first_ms, "later tokens": found.later_ms}
-    keys = _keys_of_drive(asked, scenario, drive.serving, drive.users)
-    records: list[Record] = [system, record]
-    for key, (words, delays_ms) in zip(keys, delays.items(), strict=True):
-        samples = samples_of(delays_ms, FixedRuns(len(delays_ms)))
-        records.append(
-            result_of_engine(
-                key,
-                f"{asked.model.name} {words}, {drive.words}",
-                record,
-                system,
-                run,
-                samples,
-                ((_RATE, found.tokens_per_second),),
-            )
-        )
-    return records
+    keys, facts = _keys_of_drive(asked, scenario, drive.serving, drive.users), ((_RATE, found.tokens_per_second),)
+    results = (
+        (key, f"{words}, {drive.words}", samples_of(delays_ms, FixedRuns(len(delays_ms))), facts)
+        for key, (words, delays_ms) in zip(keys, delays.items(), strict=True)
+    )
+    return _records(asked, engine, system, run, results)
 
 
 def driven_load(

@@ -1,12 +1,10 @@
 """Tests of what runs and suites measure, and of what a session warns of before a run."""
 
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from onnx import ModelProto, NodeProto
-from onnx.helper import make_node
+from onnx import ModelProto
 
 from dlbricks_tui.api.measuring import measured_batch_sizes, variant_remarks
 from dlbricks_tui.api.session import SILENT, Session
@@ -23,7 +21,7 @@ from dlbricks_tui.runtime.traits import Format
 from dlbricks_tui.share.packing import SuiteModel
 from dlbricks_tui.store.records import BrickForm, Measurement, Record
 from tests.estimate.stored import brick_records, store_of
-from tests.models.onnx_models import floats, loaded, model, small
+from tests.models.onnx_models import loaded, small, written
 from tests.models.table_framework import TableFramework
 from tests.runs.runs import FAKE
 
@@ -68,16 +66,7 @@ def test_bricks_of_other_runtimes_and_of_other_models_do_not_count(
     assert found(tmp_path, at_size[1], [*measured(at_size[1]), *elsewhere, *forms, *few]) == ()
 
 
-def kind(folder: Path, made: ModelProto) -> tuple[Format, bool, str]:
-    graph = loaded(folder, made)
-    return kind_of(SuiteModel(decompose(graph), graph))
-
-
-def chain(nodes: Sequence[NodeProto]) -> ModelProto:
-    return model(nodes, {"x": (4, 8)}, ["y"], [floats("w", (8, 8))])
-
-
-MULTIPLIED = make_node("MatMul", ["x", "w"], ["scores"])
+MULTIPLIED = "test (float[4,8] x) => (y) <float[8,8] w = {0.5}> { scores = MatMul (x, w) "
 
 
 @pytest.mark.parametrize(
@@ -85,22 +74,14 @@ MULTIPLIED = make_node("MatMul", ["x", "w"], ["scores"])
     [
         (small(), "convolutional"),
         # A softmax inside is that of an attention, and one at the end that of a classifier.
-        (
-            chain(
-                [
-                    MULTIPLIED,
-                    make_node("Softmax", ["scores"], ["shares"]),
-                    make_node("MatMul", ["shares", "w"], ["y"]),
-                ]
-            ),
-            "transformer",
-        ),
-        (chain([MULTIPLIED, make_node("Softmax", ["scores"], ["y"])]), "other"),
+        (written(f"{MULTIPLIED} shares = Softmax (scores) y = MatMul (shares, w) }}"), "transformer"),
+        (written(f"{MULTIPLIED} y = Softmax (scores) }}"), "other"),
     ],
     ids=["convolutional", "transformer", "other"],
 )
 def test_a_network_is_of_the_kind_of_its_operators(tmp_path: Path, made: ModelProto, expected: str) -> None:
-    assert kind(tmp_path, made) == (Format.ONNX, False, expected)
+    graph = loaded(tmp_path, made)
+    assert kind_of(SuiteModel(decompose(graph), graph)) == (Format.ONNX, False, expected)
 
 
 def test_a_quantised_network_is_told_from_others_so_that_its_decoys_are_quantised(tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ from dlbricks_tui.bricks.identity import brick_of
 from dlbricks_tui.language.architecture import Architecture, WeightPrecision
 from dlbricks_tui.language.config_file import architecture_of_config
 from dlbricks_tui.language.decoder import Decoder, ModelPart, Step, decoder, distinct_blocks
-from dlbricks_tui.language.opening import library_models, model_in_library
+from dlbricks_tui.language.opening import library_models, open_language_model
 from dlbricks_tui.language.predicting import work_of
 from dlbricks_tui.runtime.traits import traits_of
 
@@ -72,9 +72,7 @@ def bricks_of(found: Decoder) -> Counter[str]:
 
 def library(name: str) -> Architecture:
     """Return a model of the library."""
-    found = model_in_library(name)
-    assert found is not None
-    return found.architecture
+    return open_language_model(name).architecture
 
 
 @pytest.mark.parametrize("name", ["smollm2-135m", "gemma-3-1b", "gpt-oss-20b", "qwen3-0.6b", "granite-3.3-2b"])

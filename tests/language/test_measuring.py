@@ -13,14 +13,14 @@ from dlbricks_tui.api import language_models as asking
 from dlbricks_tui.api.language_answers import LanguageOptions
 from dlbricks_tui.api.language_measuring import carrier_jobs
 from dlbricks_tui.errors import UserError
-from dlbricks_tui.host.fingerprint import fingerprint
+from dlbricks_tui.host.fingerprint import DataCache, fingerprint
 from dlbricks_tui.host.peaks import PeaksError
 from dlbricks_tui.jobs.events import Event, JobEnded
 from dlbricks_tui.language import predicting
 from dlbricks_tui.language.architecture import LanguageError, WeightPrecision
 from dlbricks_tui.language.composing import BrickTime, known_bricks
 from dlbricks_tui.language.decoder import Extent, Step, steps_for
-from dlbricks_tui.language.opening import NamedModel, model_in_library
+from dlbricks_tui.language.opening import open_language_model
 from dlbricks_tui.language.orders import (
     LanguageFailed,
     LanguageMeasured,
@@ -40,11 +40,6 @@ from dlbricks_tui.store.change import Verdict
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.records import Peaks
 from tests.language.bench import TINY, Bench
-from tests.language.test_decoder import library
-
-
-def named(name: str) -> NamedModel:
-    return NamedModel(name, library(name))
 
 
 def test_a_model_is_measured_once_and_answered_from_the_store(bench: Bench) -> None:
@@ -122,14 +117,16 @@ def probed_steps(bench: Bench) -> tuple[Step, ...]:
 
 def test_models_whose_context_is_too_short_are_left_out(bench: Bench) -> None:
     options = LanguageOptions(prompt=4000, generate=128, threads=(1,))
-    found = asking.stored_answers([named("tinyllama-1.1b"), named("qwen2.5-0.5b")], options, bench.data)
+    found = asking.stored_answers(
+        [open_language_model("tinyllama-1.1b"), open_language_model("qwen2.5-0.5b")], options, bench.data
+    )
     assert [it.model for it in found] == ["qwen2.5-0.5b"]
     with pytest.raises(LanguageError, match=r"tinyllama-1.1b holds 2,048 tokens, .*: ask for fewer"):
-        asking.stored_answers([named("tinyllama-1.1b")], options, bench.data)
+        asking.stored_answers([open_language_model("tinyllama-1.1b")], options, bench.data)
 
 
 def test_a_probe_of_a_large_model_has_one_block_and_a_short_prompt(bench: Bench) -> None:
-    asked = bench.question(named("llama-3.1-70b"), 512, 128)
+    asked = bench.question(open_language_model("llama-3.1-70b"), 512, 128)
     steps = measured_steps(asked, BrickPredictor(HostRates(1e7, 1e8)), is_probe=True)
     assert [32 <= it.tokens < 128 for it in steps] == [True, False]
     jobs = carrier_jobs(asked, steps, {}, is_probe=True)
@@ -169,8 +166,7 @@ def test_openvino_computes_in_bf16_and_refuses_mixtures_of_experts(bench: Bench)
     for precision, cache, other in (("bf16", "f32", "bf16"), ("int4", "bf16", "f32")):
         with pytest.raises(LanguageError, match=f"{cache}: choose --cache {other}, f16 or int8"):
             stored_precision(openvino.with_cache(CachePrecision(cache)), WeightPrecision(precision))
-    mixture = model_in_library("qwen3-30b-a3b")
-    assert mixture is not None
+    mixture = open_language_model("qwen3-30b-a3b")
     with pytest.raises(LanguageError, match="OpenVINO lacks the operator for mixtures of experts"):
         _ = replace(bench.question(), model=mixture, runtime=openvino).sizes
 
@@ -244,9 +240,9 @@ def test_a_signal_stops_it_and_results_stay(bench: Bench, monkeypatch: pytest.Mo
 def test_a_long_prompt_of_a_large_model_stands_for_fewer_tokens(bench: Bench) -> None:
     predictor = BrickPredictor(HostRates(1e7, 1e8))
     steps = steps_for(512, 128)
-    small = measured_steps(bench.question(named("smollm2-135m"), 512, 128), predictor)
+    small = measured_steps(bench.question(open_language_model("smollm2-135m"), 512, 128), predictor)
     assert small == (Step.prefill(512), Step.decode(512), Step.decode(638)) == steps
-    large, *others = measured_steps(bench.question(named("llama-3.1-70b"), 512, 128), predictor)
+    large, *others = measured_steps(bench.question(open_language_model("llama-3.1-70b"), 512, 128), predictor)
     assert 32 <= large.tokens < 256
     assert tuple(others) == steps[2:]
 
@@ -254,14 +250,14 @@ def test_a_long_prompt_of_a_large_model_stands_for_fewer_tokens(bench: Bench) ->
 def test_what_was_measured_is_not_replaced_by_a_shorter_prompt_on_a_host_that_is_slower_than_thought(
     bench: Bench,
 ) -> None:
-    asked, rates = bench.question(named("smollm2-135m"), 512, 128), HostRates(1e5, 1e6)
+    asked, rates = bench.question(open_language_model("smollm2-135m"), 512, 128), HostRates(1e5, 1e6)
     assert measured_steps(asked, BrickPredictor(rates))[0].tokens < 512
     known = dict.fromkeys(asked.decoder(asked.steps[0]).keys, BrickTime(1.0, 0.1, 0.1, "2026-11-30T08:00:00+00:00"))
     assert measured_steps(asked, BrickPredictor(rates, known=known)) == asked.steps
 
 
 def carriers(bench: Bench, name: str, *steps: Step) -> list[CarrierJob]:
-    asked = bench.question(named(name), 512, 128)
+    asked = bench.question(open_language_model(name), 512, 128)
     return carrier_jobs(asked, steps or asked.steps, {})
 
 
@@ -275,6 +271,11 @@ def test_carriers_of_a_large_model_hold_a_block_or_the_head(bench: Bench) -> Non
         assert job.carrier.graph.weight_bytes < 0.75 * (1 << 30)
         assert job.program.between_bytes in (0, 1 << 28)
         assert job.program.network.distinct
+
+
+def test_a_cache_that_holds_more_is_emptied_between_two_runs(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(measuring, "caches", lambda _: (DataCache(2, 1 << 20, 1), DataCache(3, 1 << 29, 64)))
+    assert {it.program.between_bytes for it in carriers(bench, "llama-3.1-70b")} == {0, 5 << 27}
 
 
 def test_most_of_a_small_model_is_its_carrier_and_blocks_behind_the_first_count(bench: Bench) -> None:

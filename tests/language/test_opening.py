@@ -7,14 +7,15 @@ from decimal import Decimal
 from importlib.resources import files
 from pathlib import Path
 
-import onnx
 import pytest
-from onnx import TensorProto, helper
+from onnx.helper import make_node
 
 from dlbricks_tui.language.architecture import LanguageError
 from dlbricks_tui.language.opening import NamedModel, library_models, model_in_library, open_language_model
 from tests.language.gguf_files import LLAMA, gguf
 from tests.language.test_config_file import SIZES
+from tests.models.onnx_models import floats, kept_in, saved, small
+from tests.models.onnx_models import model as onnx_model
 
 MODELS = {it.name: it for it in library_models()}
 ROWS = csv.DictReader(files("dlbricks_tui.language").joinpath("library.csv").read_text().splitlines())
@@ -179,22 +180,17 @@ def genai_folder(folder: Path, *, bits: int, is_tied: bool = False) -> Path:
     """A folder as onnxruntime-genai's builder writes it; the graph has the last product of a block only."""
     weight, product = "down_proj.MatMul.weight", "/model/layers.0/mlp/down_proj/MatMul"
     if bits < 32:
-        node = helper.make_node(
-            "MatMulNBits", ["x", weight], ["y"], product + "_Q", domain="com.microsoft", K=704, bits=bits
-        )
-        initializer = helper.make_tensor(weight, TensorProto.UINT8, [1, 1, 1], b"\0", raw=True)
+        node = make_node("MatMulNBits", ["x", weight], ["y"], product + "_Q", domain="com.microsoft", K=704, bits=bits)
+        stored = floats(weight, (1,))
     else:
-        node = helper.make_node("MatMul", ["x", weight], ["y"], product)
-        initializer = TensorProto(name=weight, dims=[704, 256], data_type=TensorProto.FLOAT)
-        # The weights are in a file that is not there.
-        initializer.data_location = TensorProto.EXTERNAL
-        initializer.external_data.add(key="location", value="model.onnx.data")
-    table = [] if is_tied else [helper.make_tensor("model.embed_tokens.weight", TensorProto.FLOAT, [1], [0.0])]
-    x, y = (helper.make_tensor_value_info(name, TensorProto.FLOAT, ["n", None]) for name in "xy")
-    graph = helper.make_graph([node], "decoder", [x], [y], [initializer, *table])
-    imports = [helper.make_opsetid("", 21), helper.make_opsetid("com.microsoft", 1)]
-    write(folder / "model.onnx", helper.make_model(graph, opset_imports=imports, ir_version=10).SerializeToString())
-    return write(folder / "genai_config.json", json.dumps(GENAI))
+        node = make_node("MatMul", ["x", weight], ["y"], product)
+        stored = kept_in("a file that is not there", floats(weight, (704, 256)))
+    table = [] if is_tied else [floats("model.embed_tokens.weight", (1,))]
+    config = write(folder / "genai_config.json", json.dumps(GENAI))
+    made = onnx_model([node], {"x": ("n", None)}, ["y"], [stored, *table])
+    made.opset_import.add(domain="com.microsoft", version=1)
+    saved(folder, made, "model")
+    return config
 
 
 @pytest.mark.parametrize("bits", [4, 8, 32])
@@ -223,15 +219,7 @@ def test_broken_folders_of_onnxruntime_genai_are_refused_in_one_line(tmp_path: P
     write(config, json.dumps(GENAI))
     write(tmp_path / "model.onnx", b"\0")
     assert "model.onnx" in refusal(config)
-    graph = helper.make_graph(
-        [helper.make_node("Relu", ["x"], ["y"])],
-        "g",
-        [helper.make_tensor_value_info("x", 1, [1])],
-        [helper.make_tensor_value_info("y", 1, [1])],
-    )
-    onnx.save(
-        helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10), tmp_path / "model.onnx"
-    )
+    saved(tmp_path, small(), "model")
     assert "its graph does not tell the sizes; put the config.json of the model beside it" in refusal(config)
     (tmp_path / "model.onnx").unlink()
     assert "model.onnx cannot be read: No such file or directory" in refusal(config)

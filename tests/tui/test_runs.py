@@ -59,7 +59,7 @@ from tests.runs.live_runs import NOBODY, RUN, end, in_the_middle, planned, put_r
 from tests.runs.live_runs import measured as brick_measured
 from tests.runs.runs import Site
 from tests.store.samples import system
-from tests.tui.application import MEDIUM, NARROW, SIZES, app_on, row_of, running
+from tests.tui.application import MEASURED_ONLY, MEDIUM, NARROW, SIZES, app_on, row_of, running
 from tests.tui.driving import eventually, find, press, screen_text, shows, shows_no_more, told, words
 from tests.tui.results import graph_of
 from tests.tui.snapshots import resize
@@ -370,7 +370,7 @@ async def test_settings_of_a_run_are_stepped_through_written_and_refused(
     known: DataFolder, asked_for: list[RunFolder]
 ) -> None:
     cores = fingerprint().cores
-    async with running(app_on(known), NARROW) as pilot:
+    async with running(app_on(known, MEASURED_ONLY), NARROW) as pilot:
         # Beside the box, the layers leave its lines alone.
         await press(pilot, *OPEN_ALEXNET, "2", "m", "full_stop")
         await choose(pilot, BATCH, "equals_sign")
@@ -403,6 +403,7 @@ async def test_settings_of_a_run_are_stepped_through_written_and_refused(
         await press(pilot, "enter")
     request = read_request(asked_for[0].request_file)
     assert request.runtime.kernels.instructions.value == chosen != "all"
+    assert request.measured_only, "the settings predict nothing"
 
 
 async def test_a_run_is_started_watched_paused_continued_cancelled_resumed_and_left_behind(
