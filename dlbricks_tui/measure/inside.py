@@ -420,9 +420,9 @@ class Inside:
         if self._is_patient:
             # Its first rounds tell too little of the host.
             known = {
-                name
+                it.what.name
                 for it in running
-                if len(it.plain_ms) >= max(it.fewest_rounds, min(ROUNDS_TO_PREDICT, rounds[name := it.what.name]))
+                if len(it.plain_ms) >= max(it.fewest_rounds, min(ROUNDS_TO_PREDICT, rounds[it.what.name]))
             }
             guess = math.inf if self.agenda.wait_seconds else 0.0
             lacking = {it.what.name: it.quiet_rounds_lacking() if it.what.name in known else guess for it in running}
