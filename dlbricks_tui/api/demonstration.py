@@ -50,7 +50,8 @@ class Demonstration:
 @contextmanager
 def open_demonstration(packed: Path = PACKED) -> Iterator[Demonstration]:
     """Provide the demonstration. Until the block ends, the recorded host takes the place of this one."""
-    with tempfile.TemporaryDirectory(prefix="dlbricks-demo-") as folder:
+    # A thread of the workbench may still write while the folder is removed.
+    with tempfile.TemporaryDirectory(prefix="dlbricks-demo-", ignore_cleanup_errors=True) as folder:
         found = _unpacked(packed, Path(folder))
         with in_place_of_this_host(found.host):
             yield found

@@ -209,9 +209,6 @@ class ResultsScreen(AnswerScreen[None]):
             self._choose("compare", self._table.shown, then)
         return True
 
-    def action_leave(self) -> None:
-        self.app.pop_screen()
-
     def _choose(self, what: str, unmarked: Selection | None, then: Callable[[Selection], object]) -> None:
         """Call `then` with the marked results, or with the others if nothing is marked; say it if there are none."""
         marked, in_view = self._table.marked, self._table.marked_in_view

@@ -1,9 +1,12 @@
 """The demonstration that the package brings: it suits this version, names no host, and measures nothing."""
 
+import errno
 import io
 import json
+import os
 import subprocess
 import tarfile
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -116,6 +119,16 @@ def test_the_recorded_results_suit_this_version_and_the_recorded_host_takes_the_
         pytest.fail(f"{error}\n{ANEW}")
     assert fingerprint() == here and recorded_host() is None
     assert not found.data.path.exists()
+
+
+def test_leaving_it_while_a_thread_still_writes_is_no_fault(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        raise OSError(errno.ENOTEMPTY, "Directory not empty")
+
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    with open_demonstration():
+        monkeypatch.setattr(os, "rmdir", refuse)
+    assert recorded_host() is None
 
 
 def test_nothing_is_started(demonstration: Demonstration, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -259,6 +259,16 @@ async def test_escape_ends_the_search_before_it_leaves_the_screen(stored: DataFo
         assert isinstance(pilot.app.screen, ResultsScreen) and len(table.shown or ()) == RESULTS
 
 
+async def test_a_key_that_comes_late_closes_no_other_screen(stored: DataFolder) -> None:
+    async with running(app_on(stored, MEASURED_ONLY)) as pilot:
+        await press(pilot, "R", "c", on=ColumnsScreen)
+        results, box = pilot.app.screen_stack[1:]
+        for screen, below in ((box, results), (results, pilot.app.screen_stack[0])):
+            for _ in range(2):
+                await screen.run_action("close" if screen is box else "leave")
+            assert pilot.app.screen is below
+
+
 async def test_a_column_is_searched_by_its_description_and_moved_among_all(stored: DataFolder) -> None:
     async with showing(stored, ResultsScreen, SIZES[2]) as pilot:
         await press(pilot, "c", *find("the median of"), on=ColumnsScreen)

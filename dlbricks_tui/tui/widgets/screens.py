@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
 from textual import events, on
+from textual.await_complete import AwaitComplete
 from textual.containers import Container
 from textual.keys import key_to_character
 from textual.screen import Screen
@@ -139,6 +140,10 @@ class ThreadedScreen(HelpPlace, Screen[Result], Generic[Result], inherit_binding
         """Return whether work of a group is in progress."""
         newest = self._newest.get(group)
         return newest is not None and not newest.is_finished
+
+    def dismiss(self, result: Result | None = None) -> AwaitComplete:
+        """Close this screen; Textual would close the one in front if a key comes once more before it is gone."""
+        return super().dismiss(result) if self.app.screen is self else AwaitComplete()
 
     def ask(self, box: ThreadedScreen[Found], then: Callable[[Found], object]) -> None:
         ask(self.app, box, then)
