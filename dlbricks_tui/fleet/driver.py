@@ -549,6 +549,10 @@ def execute_fleet(
         StopSignals(ignore_hangup=detached) as signals,
         closing(EventWriter(folder.events_file, listener)) as events,
     ):
+        if request.scheduler and folder.state().is_finished:
+            # If its scheduler is gone, its end and its events stay as they are.
+            with closing(place.reach_hosts(folder, request, (), place.data)) as calls:
+                calls.start()
         control = FleetControl(folder, place.clock)
         hosts = folder.entries()
         tasks_before = folder.given_tasks()
