@@ -10,7 +10,7 @@ import platform
 import sys
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from datetime import datetime, timezone
 from functools import partial
@@ -38,6 +38,7 @@ from dlbricks_tui.host.fingerprint import fingerprint
 from dlbricks_tui.host.noise import NoiseVerdict, findings
 from dlbricks_tui.host.queue import host_queue, this_process
 from dlbricks_tui.host_files import HostFiles
+from dlbricks_tui.jobs.errors import JobError
 from dlbricks_tui.jobs.folder import JobFolder, JobState, RunFolder, State
 from dlbricks_tui.jobs.process import start_detached
 from dlbricks_tui.language.composing import PROTOCOL
@@ -88,9 +89,19 @@ _SECONDS_BETWEEN_LOOKS = 1.0
 _ENDS: Mapping[State, TaskState] = {State.FINISHED: "finished", State.CANCELLED: "cancelled"}
 
 
-def report(data_path: str) -> str:
-    """Return the report of this host as JSON."""
-    return text_of(_reported(DataFolder(Path(data_path))))
+def report(data_path: str, task: str = "") -> str:
+    """Return the report of this host as JSON, with what has become of a task."""
+    data = DataFolder(Path(data_path))
+    return text_of(replace(_reported(data), lived=_lived(data, task)))
+
+
+def _lived(data: DataFolder, task: str) -> bool:
+    """Return whether a task has a run that was not killed."""
+    folder = run_of(data, task)
+    # A crash of the host may have damaged its state.
+    with suppress(JobError):
+        return folder is not None and folder.state().state is not State.INTERRUPTED
+    return False
 
 
 def check(data_path: str, frameworks: Sequence[str], packages: Sequence[str]) -> str:

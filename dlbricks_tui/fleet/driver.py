@@ -231,8 +231,8 @@ class Driver:
     def _joined(self, host: HostWork) -> None:
         host.is_there = True
         if not host.is_over:
+            self.calls.report(host.name, host.task_before)
             self._resume_task_before(host)
-            self.calls.report(host.name)
 
     def _resume_task_before(self, host: HostWork) -> None:
         """Let the run of an earlier task go on, which may be paused. The next task waits for it."""
@@ -253,6 +253,8 @@ class Driver:
             if against := reason_against(report, [part.request for part in self.workload.parts]):
                 self._change(host, FleetHostState.REFUSED, against)
                 return
+            for pool in host.pools if report.lived else ():
+                pool.forgive(host.name)
             self.pools.join(host, report, system)
             for pool in host.pools:
                 # Another host of the same system may have measured bricks before.
@@ -386,7 +388,7 @@ class Driver:
             self._change(host, FleetHostState.DONE)
         elif host.state is FleetHostState.LOST and host.is_there and now >= host.ask_after:
             host.ask_after = now + _SECONDS_TO_ASK_AGAIN
-            self.calls.report(host.name)
+            self.calls.report(host.name, host.task_before)
         elif host.state in (FleetHostState.LOST, FleetHostState.CONNECTING) and away > PATIENCE_SECONDS:
             what = "did not come back" if host.state is FleetHostState.LOST else "did not join"
             because = f": {host.message}" if host.message else ""
@@ -547,6 +549,10 @@ def execute_fleet(
         StopSignals(ignore_hangup=detached) as signals,
         closing(EventWriter(folder.events_file, listener)) as events,
     ):
+        if request.scheduler and folder.state().is_finished:
+            # If its scheduler is gone, its end and its events stay as they are.
+            with closing(place.reach_hosts(folder, request, (), place.data)) as calls:
+                calls.start()
         control = FleetControl(folder, place.clock)
         hosts = folder.entries()
         tasks_before = folder.given_tasks()

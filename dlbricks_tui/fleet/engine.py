@@ -168,9 +168,9 @@ class Engine:
         if self._cluster is not None:
             self._cluster.add_hosts([entry])
 
-    def report(self, host: str) -> None:
-        """Ask a host for its report."""
-        self._call(host, "", "report")
+    def report(self, host: str, task: str = "") -> None:
+        """Ask a host for its report, and what has become of an earlier task."""
+        self._call(host, "", "report", task)
 
     def carry_out(self, host: str, task: Task, parcels: Sequence[Parcel]) -> None:
         """Send a host a task with its parcels."""

@@ -61,6 +61,8 @@ class HostReport:
     system: Document
     # The time there, ISO 8601 in UTC.
     clock: str
+    # True if the run of the task that the driver asks about was not killed: it goes on, or has come to its end.
+    lived: bool = False
     # For the doctor: the digest of its files, the versions of packages, why frameworks do not start, what else was
     # noticed (the subject, its state, and a cure if it needs one), and the number of bricks with results in its store.
     content: str = ""

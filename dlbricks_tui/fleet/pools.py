@@ -56,6 +56,8 @@ class BrickPool:
         self.measured = {key: it for key, it in known.measured.items() if key in part.jobs}
         self._asked = Counter[JobKey]()
         self._losses = Counter[JobKey]()
+        # What may have been the cause of the last loss of each host.
+        self._blamed: dict[str, list[JobKey]] = {}
         # The bricks that had enough samples before the fleet run, which may have been resumed.
         own = [key for key in self.measured if key not in self.left and is_of(fleet, known.runs.get(key, ""))]
         self.reused = self.done - len(own)
@@ -82,6 +84,8 @@ class BrickPool:
     def take(self, host: str, keys: Iterable[JobKey]) -> None:
         """Note that a host measures bricks."""
         self._in_flight[host] = frozenset(keys)
+        # Its loss before was the end of more than its connection.
+        self._blamed.pop(host, None)
         for key in self._in_flight[host]:
             self.free.pop(key, None)
 
@@ -124,12 +128,14 @@ class BrickPool:
     def lose(self, host: str) -> dict[JobKey, Job]:
         """Note that a host has gone away with its task, and return the brick that is the cause of that, if any."""
         waiting = self._released(host)
-        if len(waiting) != 1:
-            return {}
-        self._losses.update(waiting)
-        if self._losses[waiting[0]] < _MOST_LOSSES:
-            return {}
-        return self.give_up({waiting[0]: "its host went away each time while it was measured"})
+        self._blamed[host] = blamed = waiting if len(waiting) == 1 else []
+        self._losses.update(blamed)
+        spent = [key for key in blamed if self._losses[key] >= _MOST_LOSSES]
+        return self.give_up(dict.fromkeys(spent, "its host went away each time while it was measured"))
+
+    def forgive(self, host: str) -> None:
+        """Note that a host has only lost its connection: no brick was the cause."""
+        self._losses.subtract(self._blamed.pop(host, ()))
 
     def _released(self, host: str) -> list[JobKey]:
         """Return the bricks in the task of a host that still need samples; they are free again."""

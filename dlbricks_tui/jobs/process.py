@@ -100,8 +100,8 @@ def wait_until_begun(folder: JobFolder, process: subprocess.Popen[bytes]) -> Non
         # The job may have begun and ended since the state was read.
         if process.poll() is not None and folder.state().process.pid != process.pid:
             words = _last_words(folder) or "it printed nothing"
-            # Otherwise another process works on it, and keeps its state.
-            if (state := folder.state()).process == this_process():
+            # Otherwise it has ended before, or another process works on it: its state stays.
+            if (state := folder.state()).active and state.process == this_process():
                 _keep(folder, replace(state, state=State.FAILED, message=words))
             raise JobError(f"{folder.noun} {folder.run} did not start: {words}")
         if time.monotonic() > give_up:

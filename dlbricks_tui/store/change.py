@@ -1,16 +1,16 @@
 """The verdict on two latencies of the same thing: slower, same, faster, or unknown.
 
 This rule decides for every command that compares. The first row that fits decides. `by` is the smallest change that
-counts.
+counts, and `same` the largest one that counts as none: both are 3 % for models, or what the user says, and 1 % and 3 %
+for bricks.
 
 | change of the latency | samples and processes | verdict |
 |---|---|---|
 | any | fewer than 5 samples on either side | unknown |
-| over `by`, up or down | not significant | unknown |
-| over `by`, up to `by` + 10 % | fewer than 3 processes on either side | unknown |
-| over `by` | all others | slower or faster |
-| up to `by` | the interval reaches at most `by` to either side of the change | same |
-| up to `by` | the interval is wider | unknown |
+| over `by`, up or down | significant, 3 processes or more on each side | slower or faster |
+| over `by` + 10 % | significant, fewer processes | slower or faster |
+| up to `same` | the interval reaches at most `same` to either side of the change | same |
+| any | all others | unknown |
 
 A change is significant if its p-value is below 0.05, corrected for the number of changes; beside the best of several,
 below 0.035. The p-value is the larger one of two tests: the Mann-Whitney test of the samples, and a t-test of the

@@ -205,6 +205,9 @@ def append(journal: Path, lines: Iterable[bytes], head: bytes) -> None:
         raise cannot_write(journal, error) from error
     size = os.fstat(file).st_size
     try:
+        if not size:
+            # Before the first line: a journal that has lines has a durable name, even if its writer was killed.
+            _sync_names(journal.parent)
         # A writer that died in mid-line left an incomplete line, which was not acknowledged. End it.
         before = head + b"\n" if not size else b"" if os.pread(file, 1, size - 1) == b"\n" else b"\n"
         left = memoryview(before + b"".join(line + b"\n" for line in lines))
@@ -215,8 +218,6 @@ def append(journal: Path, lines: Iterable[bytes], head: bytes) -> None:
             fcntl.fcntl(file, fcntl.F_FULLFSYNC)
         else:
             os.fsync(file)
-        if not size:
-            sync_folder(journal.parent)
     except OSError as error:
         # On a full disk a part may have been written. Truncating needs no space.
         with suppress(OSError):
@@ -224,6 +225,15 @@ def append(journal: Path, lines: Iterable[bytes], head: bytes) -> None:
         raise cannot_write(journal, error) from error
     finally:
         os.close(file)
+
+
+def _sync_names(folder: Path) -> None:
+    """Make the names in a store folder durable, and those of the folders above, which may be as new."""
+    sync_folder(folder)
+    for above in folder.parents:
+        # Those that this user cannot list are not new.
+        with suppress(PermissionError):
+            sync_folder(above)
 
 
 # The table of the one document at the head of every file, which is no document of the user.

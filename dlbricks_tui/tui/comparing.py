@@ -48,7 +48,7 @@ class PartsPanel(TablePanel["ComparedPart"]):
     ABOUT = (
         "The bricks that A and B have in common, or the kinds of layers where they have few in common: the time of "
         "each in A and in B, the difference, and the change. Those with the largest difference come first. 'slower' "
-        "and 'faster' are significant after a correction for the number of bricks; 'same' and 'unknown' are not."
+        "and 'faster' are significant after a correction for the number of bricks; 'same' is within 3 %."
     )
 
     def __init__(self) -> None:

@@ -122,7 +122,7 @@ class FakeEngine(Engine):
         self.waiting.clear()
         return found
 
-    def report(self, host: str) -> None:
+    def report(self, host: str, task: str = "") -> None:
         self.waiting.append(HostAnswered(host, "", self.hosts[host].report()))
 
     def carry_out(self, host: str, task: Task, parcels: Sequence[Parcel]) -> None:

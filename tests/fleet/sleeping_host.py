@@ -17,7 +17,7 @@ class RefusedError(UserError):
     """An error of the host."""
 
 
-def report(data_path: str) -> str:
+def report(data_path: str, task: str = "") -> str:
     return json.dumps({"data": data_path, "threads": os.environ.get("OMP_NUM_THREADS", "")})
 
 

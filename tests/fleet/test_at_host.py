@@ -26,7 +26,7 @@ from dlbricks_tui.fleet.messages import (
 )
 from dlbricks_tui.fleet.request import HostError, MessageError
 from dlbricks_tui.folders import DataFolder
-from dlbricks_tui.host.queue import HOST_LOCK_VARIABLE, HostQueue, WorkKind, queued
+from dlbricks_tui.host.queue import HOST_LOCK_VARIABLE, HostQueue, ProcessIdentity, WorkKind, queued
 from dlbricks_tui.jobs.folder import JobFolder, State
 from dlbricks_tui.measure.method import Method
 from dlbricks_tui.models.graph import Level
@@ -178,6 +178,11 @@ def test_a_host_whose_disk_cannot_be_written_says_so_in_one_line(
     assert "cannot write" in ended.reason
 
 
+def lived(host: FakeHost, task: str) -> bool:
+    """Return what a host reports of a task."""
+    return message_in(at_host.report(str(host.data.path), task), HostReport).lived
+
+
 def test_a_run_outlives_the_call_that_follows_it_and_is_not_repeated(tmp_path: Path) -> None:
     host = FakeHost(Site(tmp_path / "data").slow(nap_seconds=0.3))
     try:
@@ -192,6 +197,7 @@ def test_a_run_outlives_the_call_that_follows_it_and_is_not_repeated(tmp_path: P
         run = run_of(host.data, "task-1")
         assert run is not None
         eventually(lambda: run.state().state is State.RUNNING)
+        assert lived(host, "task-1")
         # The first run stands still until the second one, which reads its models first, waits for it.
         host.processes[0].send_signal(signal.SIGSTOP)
         waited: list[str] = []
@@ -211,6 +217,11 @@ def test_a_run_outlives_the_call_that_follows_it_and_is_not_repeated(tmp_path: P
         # Each was measured once, by the run of the first task.
         assert {it["run"] for it in records(messages, "measurements")} == {run.run}
         assert {it.run for it in host.site.contents().measurements} == {run.run}
+        assert lived(host, "task-1")
+        # That of a host that has crashed.
+        run.set_state(replace(run.state(), state=State.RUNNING, process=ProcessIdentity(1, "before")))
+        assert not lived(host, "task-1")
+        assert not lived(host, "task-3")
     finally:
         host.end()
 

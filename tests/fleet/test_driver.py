@@ -213,6 +213,23 @@ def test_a_brick_that_takes_its_host_away_is_given_up(fleet_of: FleetOf, small_w
     assert len(fleet.measured()) == fleet.bricks - 1
 
 
+def test_a_brick_is_no_cause_of_a_lost_connection(fleet_of: FleetOf, small_workload: FleetWorkload) -> None:
+    unlucky = sorted(key.brick for key in small_workload.parts[0].jobs)[3]
+    # Its run goes on each time.
+    host = honest("one", deadly=frozenset([unlucky]), changes={"lived": True})
+    fleet = fleet_of(host)
+
+    def reconnect(_: int) -> None:
+        if sum(task.bricks == (unlucky,) for task in host.tasks) == 3:
+            host.deadly = frozenset()
+        if not host.is_there:
+            fleet.engine.bring_back("one")
+
+    fleet.engine.before_step = reconnect
+    assert fleet.drive().bricks.failed == 0
+    assert fleet.has_everything_once()
+
+
 def test_a_brick_is_no_cause_of_the_loss_of_a_paused_host(fleet_of: FleetOf) -> None:
     fleet = fleet_of(honest("one"))
     engine, command = fleet.engine, partial(fleet.folder.command_host, "one")
@@ -493,7 +510,7 @@ def test_a_host_that_goes_away_before_each_report_is_given_up(
 ) -> None:
     fleet = fleet_of(honest("one"))
     engine = fleet.engine
-    monkeypatch.setattr(engine, "report", engine.lose)
+    monkeypatch.setattr(engine, "report", lambda name, _: engine.lose(name))
 
     def return_again(step: int) -> None:
         assert step < 10_000

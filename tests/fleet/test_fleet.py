@@ -4,6 +4,7 @@ import os
 import signal
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from dlbricks_tui.fleet.folder import FleetFolder, create_fleet
 from dlbricks_tui.fleet.request import EVENTS, FleetHostState, FleetRequest, ResultStored, TaskGiven
 from dlbricks_tui.fleet.scheduler import Certificates
 from dlbricks_tui.folders import DataFolder
+from dlbricks_tui.jobs.errors import JobError
 from dlbricks_tui.jobs.events import Event, EventReader
 from dlbricks_tui.jobs.folder import RunFolders, State
 from dlbricks_tui.measure.method import Method
@@ -92,6 +94,17 @@ def has_run_in(data: DataFolder, *states: State) -> bool:
 def is_in(folder: FleetFolder, host: str, *states: FleetHostState) -> bool:
     row = folder.progress().hosts.get(host)
     return row is not None and row.state in states
+
+
+def test_a_finished_fleet_run_stays_so_if_its_scheduler_is_gone(tmp_path: Path, data: DataFolder) -> None:
+    # Port 1 is one that nothing listens on.
+    folder = fleet_of(tmp_path, data, scheduler="tcp://127.0.0.1:1")
+    folder.set_state(replace(folder.state(), state=State.FINISHED))
+    before = folder.state()
+    with pytest.raises(JobError, match=r"did not start: nothing answers at tcp://127\.0\.0\.1:1"):
+        start_apart(folder, data)
+    assert folder.state() == before
+    assert not events_of(folder)
 
 
 def test_each_result_is_stored_once_although_a_host_and_the_driver_are_killed(

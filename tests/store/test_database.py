@@ -4,6 +4,7 @@ import json
 import os
 import random
 import signal
+import stat
 import subprocess
 import sys
 import time
@@ -287,6 +288,29 @@ def test_a_result_and_the_name_of_its_file_are_on_the_disk_before_it_is_acknowle
             journal = (tmp_path / "journal-0.jsonl").stat()
             assert (journal.st_ino, journal.st_size) in flushed
         assert tmp_path.stat().st_ino in dict(flushed)
+
+
+@pytest.mark.skipif(sys.platform == "darwin", reason="macOS has another call for it")
+def test_the_names_of_a_new_store_are_on_the_disk_before_its_first_line_is_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    flushed: list[int] = []
+
+    class KilledError(BaseException):
+        """Stands for the end of the process."""
+
+    def fsync(file: int) -> None:
+        flushed.append(os.fstat(file).st_ino)
+        if stat.S_ISREG(os.fstat(file).st_mode):
+            raise KilledError
+
+    folder = tmp_path / "data" / "store"
+    monkeypatch.setattr(os, "fsync", fsync)
+    with pytest.raises(KilledError), ResultsDatabase(folder) as store:
+        store.add(measurement())
+    # The next writer finds lines in the journal, and flushes no names.
+    assert (folder / "journal-0.jsonl").stat().st_size
+    assert {it.stat().st_ino for it in (folder, folder.parent, tmp_path)} <= set(flushed)
 
 
 def test_two_writers_at_once_lose_nothing(tmp_path: Path) -> None:

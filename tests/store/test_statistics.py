@@ -215,6 +215,11 @@ def test_few_processes_on_a_side_need_a_larger_change(processes: int, exchanged:
 def test_a_change_of_a_brick_counts_from_one_percent_on_and_the_same_is_within_three() -> None:
     assert compared(measured(10.0, spread=0.001), measured(10.2, spread=0.001), BRICKS).verdict is Verdict.SLOWER
     assert compared(measured(10.0, spread=0.001), measured(10.05, spread=0.001), BRICKS).verdict is Verdict.SAME
+    # In between, what may be chance, or the difference of two processes, is the same.
+    chance = compared(estimated(10.0, 0.015), estimated(10.2, 0.015), BRICKS)
+    assert (chance.verdict, chance.significant) == (Verdict.SAME, False)
+    few = compared(measured(10.0, spread=0.001, processes=1), measured(10.2, spread=0.001), BRICKS)
+    assert (few.verdict, few.significant) == (Verdict.SAME, True)
 
 
 def test_samples_that_vary_too_much_give_no_verdict() -> None:
