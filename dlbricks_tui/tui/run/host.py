@@ -83,11 +83,12 @@ class RunHostScreen(PanelledScreen[None]):
 
         over = Event()
 
-        def begin(settings: RunSettings | None) -> None:
+        def close() -> None:
             over.set()
-            if settings is None:
-                self.session.spare.end()
-                return
+            self.session.spare.end()
+
+        def begin(settings: RunSettings) -> None:
+            over.set()
             self._last = self._last_of[_ids(sources)] = settings
             self._last_config = self._config()
             self.run_in_thread(partial(self._start, sources, settings), "start run")
@@ -102,7 +103,7 @@ class RunHostScreen(PanelledScreen[None]):
         # The box of the first run is in front.
         for settings in reversed(each):
             box = StartRunScreen(names, settings, preview, expert=self.view.expert, show_expert=self.show_expert)
-            self.app.push_screen(box, begin)
+            self.ask(box, begin, close)
 
     def start_default_run(self, sources: Sequence[ModelSource]) -> None:
         """Start a run with the default settings."""

@@ -145,8 +145,10 @@ class ThreadedScreen(HelpPlace, Screen[Result], Generic[Result], inherit_binding
         """Close this screen; Textual would close the one in front if a key comes once more before it is gone."""
         return super().dismiss(result) if self.app.screen is self else AwaitComplete()
 
-    def ask(self, box: ThreadedScreen[Found], then: Callable[[Found], object]) -> None:
-        ask(self.app, box, then)
+    def ask(
+        self, box: ThreadedScreen[Found], then: Callable[[Found], object], closed: Callable[[], object] = lambda: None
+    ) -> None:
+        ask(self.app, box, then, closed)
 
     def show_run(self, run: RunSnapshot) -> None:
         """Take the state of the followed run; by default do nothing."""
@@ -165,11 +167,16 @@ class ThreadedScreen(HelpPlace, Screen[Result], Generic[Result], inherit_binding
             self.post_message(Failed(error))
 
 
-def ask(app: App[Any], box: ThreadedScreen[Found], then: Callable[[Found], object]) -> None:
-    """Open a box, and call `then` with its result, unless the user closes it; a demonstration opens none to measure."""
+def ask(
+    app: App[Any],
+    box: ThreadedScreen[Found],
+    then: Callable[[Found], object],
+    closed: Callable[[], object] = lambda: None,
+) -> None:
+    """Open a box, and call `then` with its result, or `closed` without one; a demonstration opens none to measure."""
 
     def answered(result: Found | None) -> Any:
-        return None if result is None else then(result)
+        return closed() if result is None else then(result)
 
     if box.MEASURES and recorded_host() is not None:
         app.notify(f"{capitalised(NOTHING_IS_MEASURED)}.")
