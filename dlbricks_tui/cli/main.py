@@ -123,7 +123,6 @@ def main(
     # Most objects of a command stay until its end: to look for garbage more often takes a twentieth of an estimate.
     gc.set_threshold(_FOR_A_COLLECTION, *gc.get_threshold()[1:])
     forget_remarks()
-    repeat_in_commands((), ())
     try:
         parser, names = command_parser(commands), [command.name for command in commands]
         words, word = _without_model(arguments, names)
@@ -170,6 +169,8 @@ def main(
         # Modules whose import is interrupted raise errors of their own.
         if not was_interrupted():
             raise
+    finally:
+        repeat_in_commands((), ())
     narrate("dlbricks: interrupted")
     return Status.INTERRUPTED
 

@@ -1,6 +1,7 @@
 import json
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from textual.pilot import Pilot
@@ -64,10 +65,13 @@ def own(tmp_path: Path, measured: DataFolder, monkeypatch: pytest.MonkeyPatch) -
     file.parent.mkdir()
     file.write_bytes((SAMPLE_MODELS / "gluon" / "resnet18_v1-symbol.json").read_bytes())
 
-    def loader(found: Frameworks) -> Loader:
-        return Loader(measured.cache, TableFramework(found._workers[Format.MXNET].identity))
+    begin = Frameworks.__init__
 
-    monkeypatch.setattr(Frameworks, "loader", loader)
+    def begin_with_table(found: Frameworks, *args: Any, **options: Any) -> None:
+        begin(found, *args, **options)
+        found.loader = Loader(measured.cache, TableFramework(found._workers[Format.MXNET].identity))
+
+    monkeypatch.setattr(Frameworks, "__init__", begin_with_table)
     return file
 
 
