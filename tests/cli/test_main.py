@@ -54,6 +54,12 @@ def test_the_version_is_printed_on_standard_output(capsys: pytest.CaptureFixture
     assert capsys.readouterr().out == f"dlbricks {__version__}\n"
 
 
+@pytest.mark.parametrize("command", ["results", "suite"])
+def test_a_command_that_needs_an_action_prints_its_help_without_one(command: str, dlbricks: Answers) -> None:
+    status, out, err = dlbricks(command)
+    assert (status, err) == (0, "") and out.startswith(f"usage: dlbricks {command} ")
+
+
 @pytest.mark.parametrize(
     ("arguments", "complaint"),
     [

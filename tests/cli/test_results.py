@@ -112,7 +112,6 @@ def test_bad_input_is_one_line_and_status_2(results: Command, tmp_path: Path) ->
         ("import", "none", "--format", "dlbricks-2019", "--require-signature"): "checkouts have no signatures",
         ("import", "none.json"): "cannot read none.json",
         ("export", str(tmp_path), "--force"): f"cannot write {tmp_path}: Is a directory; nothing was exported",
-        (): "required",
     }
     for arguments, complaint in refused.items():
         told = one_line(results(*arguments))
