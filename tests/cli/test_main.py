@@ -346,6 +346,18 @@ def test_validate_prints_a_line_per_problem_or_reports_a_valid_file(file: Path, 
     assert second.startswith(f"dlbricks: error: {file}:3: there is no setting run.memory; ")
 
 
+def test_validate_names_a_theme_that_does_not_exist(file: Path, dlbricks: Answers) -> None:
+    file.write_text('[workbench]\ntheme = "mine"\n')
+    status, _, told = dlbricks("config", "validate")
+    assert status == 2 and told.startswith(
+        f"dlbricks: error: {file}:2: no theme is called mine; there are colour-blind,"
+    )
+    theme = file.parent / "themes" / "mine.toml"
+    theme.parent.mkdir()
+    theme.touch()
+    assert dlbricks("config", "validate")[0] == 0
+
+
 def test_validate_names_keys_that_the_workbench_refuses(
     file: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
