@@ -484,8 +484,13 @@ class ComparedResults:
 def compared_results(
     store: ResultsDatabase, first: NamedSelection, second: NamedSelection, limit: float | None = None
 ) -> ComparedResults:
-    """Return a comparison as plain values; changes beyond the limit are failures."""
-    found = compare(side_of_selection(store, first), side_of_selection(store, second))
+    """Return a comparison as plain values; changes beyond the limit are failures.
+
+    Raise NotComparableError if both have the same results.
+    """
+    sides = side_of_selection(store, first), side_of_selection(store, second)
+    _require_different(sides)
+    found = compare(*sides)
     pairs, failures = [*found.models, *found.bricks], list[str]()
     if limit is not None:
         every = "all models" if found.models else "all bricks"
@@ -560,13 +565,17 @@ def compare_sides(sides: Sequence[Side], estimate: EstimateOf = lambda _: None) 
     )
 
 
-def require_comparable(sides: Sequence[Side]) -> None:
-    """Raise NotComparableError if two sides have the same results, or one has other methods than the first."""
+def _require_different(sides: Sequence[Side]) -> None:
     known: dict[str, Side] = {}
     for side in sides:
         same = known.setdefault(side.digest, side)
         if same is not side:
             raise NotComparableError(f"{same.name} and {side.name} have the same results: name different ones")
+
+
+def require_comparable(sides: Sequence[Side]) -> None:
+    """Raise NotComparableError if two sides have the same results, or one has other methods than the first."""
+    _require_different(sides)
     first, *others = sides
     for other in others:
         if not first.methods & other.methods:

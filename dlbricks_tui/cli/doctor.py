@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,7 +11,7 @@ from dlbricks_tui.cli.parser import Arguments, Parser, Status, Typed, UsageError
 from dlbricks_tui.settings.variant import THREADS
 
 if TYPE_CHECKING:
-    from dlbricks_tui.config.config import Config, Sources
+    from dlbricks_tui.config.config import Config
     from dlbricks_tui.runtime.runtime import Runtime
 
 
@@ -190,7 +190,7 @@ def locate(args: Arguments) -> int:
 
 def validate(args: Arguments) -> int:
     """Name all faults of the settings."""
-    file, problems = args.session.data.config, _problems(args.sources, args.wrong_keys)
+    file, problems = args.session.data.config, _problems(args)
     if args.json:
         write_json({"config": file, "valid": not problems, "problems": problems})
     elif not problems and file.exists():
@@ -202,9 +202,16 @@ def validate(args: Arguments) -> int:
     return Status.BAD_INPUT if problems else Status.DONE
 
 
-def _problems(sources: Sources, wrong_keys: Callable[[Config], str] | None) -> list[str]:
-    problems = [str(problem) for problem in sources.problems()]
-    # Keys are checked only where the settings can be read.
-    if not problems and wrong_keys is not None:
-        problems += filter(None, [wrong_keys(sources.read())])
-    return problems
+def _problems(args: Arguments) -> list[str]:
+    from dlbricks_tui.config.config import unknown_theme
+    from dlbricks_tui.folders import THEMES
+
+    if problems := [str(problem) for problem in args.sources.problems()]:
+        return problems
+    # The theme and the keys are checked only where the settings can be read.
+    config = args.sources.read()
+    files = [file for folder in (THEMES, args.session.data.themes) for file in sorted(folder.glob("*.toml"))]
+    found = [unknown_theme(config, dict.fromkeys(it.stem for it in files))]
+    if args.wrong_keys is not None:
+        found.append(args.wrong_keys(config))
+    return [*filter(None, found)]

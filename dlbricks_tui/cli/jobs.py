@@ -184,7 +184,7 @@ def _show(events: Iterable[Event], folder: JobFolder, reader: EventReader, args:
         narrate(unread)
     folder.mark_seen()
     state = folder.state()
-    _confirm(folder, f"is {state.state.value}{f': {state.message}' if state.message else ''}", args)
+    _confirm(folder, f"{state.state.in_words}{f': {state.message}' if state.message else ''}", args)
     return Status.of(not (state.is_finished or state.active))
 
 
@@ -299,7 +299,8 @@ def replay_run(folder: RunFolder, args: Arguments) -> int:
         now = folder.state()
         then = ", and may go on" if now.active else f", then {now.state.value}"
         so_far = "" if display.progress.ended else then
-        narrate(f"end of the replay: run {folder.run} was {found.state.value}{so_far}")
+        was = "had" if found.state.value == "failed" else "was"
+        narrate(f"end of the replay: run {folder.run} {was} {found.state.value}{so_far}")
     return Status.DONE
 
 

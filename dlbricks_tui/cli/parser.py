@@ -168,9 +168,15 @@ class Parser(argparse.ArgumentParser):
         """Write the help to standard output."""
         write(self.format_help())
 
-    def add_actions(self, *, required: bool = False) -> None:
-        """Let a command have actions."""
-        self._commands = self.add_subparsers(title="actions", metavar="ACTION", required=required)
+    def add_actions(self) -> None:
+        """Let a command have actions; without one it prints its help."""
+
+        def show_help(_: Arguments) -> int:
+            self.print_help()
+            return Status.DONE
+
+        self.set_defaults(handler=show_help)
+        self._commands = self.add_subparsers(title="actions", metavar="ACTION")
 
     def add_action(self, name: str, about: str, handler: Handler, *, json: bool = True, **more: Any) -> Parser:
         """Add an action; `more` is for argparse's parser."""
@@ -183,8 +189,8 @@ class Parser(argparse.ArgumentParser):
     def add_listing(self, about: str, handler: Handler) -> None:
         """Let a command have actions, of which `list` is what it does without one."""
         self.add_json()
-        self.set_defaults(handler=handler)
         self.add_actions()
+        self.set_defaults(handler=handler)
         self.add_action("list", f"{about} (as `{self.prog.rpartition(' ')[2]}` does by itself)", handler)
 
     def end(self, handler: Handler, document: str = "", *, many: bool = False, quiet: bool = False) -> None:

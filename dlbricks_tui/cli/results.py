@@ -46,7 +46,7 @@ _OWN, _PUBLISHED = "dlbricks", "dlbricks-2019"
 
 def register(parser: Parser) -> None:
     """Add the actions of `results`."""
-    parser.add_actions(required=True)
+    parser.add_actions()
     listing = parser.add_action("list", "list results, newest first", list_results, json=False, epilog=FILTERS)
     _add_filters(listing)
     about = "sort by this column, -COLUMN in descending order; repeatable"

@@ -16,12 +16,6 @@ _DECOYS, _MOST_DECOYS = 3, 10_000
 
 def register(parser: Parser) -> None:
     """Add the actions of `suite`."""
-
-    def print_help(_: Arguments) -> int:
-        parser.print_help()
-        return Status.DONE
-
-    parser.set_defaults(handler=print_help)
     parser.add_actions()
     _add_export(parser)
     running = parser.add_action("run", "measure a suite on this host, which needs no models", run_suite, json=False)

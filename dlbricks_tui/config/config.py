@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Iterator, Mapping, MutableMapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Generic
@@ -95,6 +95,12 @@ class Config:
     def predicts(self) -> bool:
         """True if the latencies of bricks that were not measured are predicted."""
         return self.predictions is Switch.ON
+
+
+def unknown_theme(config: Config, themes: Collection[str]) -> str:
+    """Return what is wrong if the config names none of these themes; else an empty text."""
+    name, where = config.theme, config.given[THEME.config].where
+    return "" if name in themes else f"{where}: no theme is called {name}; there are {', '.join(themes)}"
 
 
 # In the order of the file.

@@ -129,11 +129,11 @@ def runtime_matches(
     version = wanted.version or "any version"
     install = f"install it: pip install '{traits.packages[0]}{wanted.version}', or register an interpreter that has it"
     if found is None:
-        cure = f"{install}: dlbricks runtimes add PATH"
+        cure = f"{install}: `dlbricks runtimes add PATH`"
         yield match_of(traits.title, version, "not installed", False, cure, needed=True)
         return
     fits = version_fits(wanted.version, found.version)
-    cure = f"{install} (dlbricks runtimes add PATH), or change the version in the file"
+    cure = f"{install} (`dlbricks runtimes add PATH`), or change the version in the file"
     yield match_of(traits.title, version, found.version, fits, cure)
     yield from _variable_matches(wanted, traits, found, shell)
     for setting, offered in offered_by(traits, instructions).items():

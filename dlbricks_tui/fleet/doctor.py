@@ -374,7 +374,7 @@ def _obstacles(host: HostEntry, facts: HostFacts) -> Iterator[HostFinding]:
         cure = "make it writable, or name another folder in the hosts file"
         yield _blocking("folder", f"{facts.folder}: {facts.obstacle}", cure=cure)
     if not facts.replaceable:
-        text = f"{facts.folder}/{ENVIRONMENT} was not made by {_INSTALL}, which leaves it as it is"
+        text = f"{facts.folder}/{ENVIRONMENT} was not made by `{_INSTALL}`, which leaves it as it is"
         yield _blocking("environment", text, cure="move it away, or name another folder in the hosts file")
 
 

@@ -83,7 +83,7 @@ def check_hosts(hosts: Sequence[HostEntry]) -> None:
         refused = thread.submit(lambda: asyncio.run(_refusals(hosts))).result()
     if refused:
         name, error = refused[0]
-        more = f" (and {len(refused) - 1} more: dlbricks fleet doctor --hosts FILE)" if len(refused) > 1 else ""
+        more = f" (and {len(refused) - 1} more: `dlbricks fleet doctor --hosts FILE`)" if len(refused) > 1 else ""
         raise HostRefusedError(f"{name}: {error}{more}")
 
 

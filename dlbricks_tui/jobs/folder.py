@@ -35,6 +35,11 @@ class State(str, Enum):
     # The job could not do what was requested.
     FAILED = "failed"
 
+    @property
+    def in_words(self) -> str:
+        """The state behind the name of a job: `is running`, `has failed`."""
+        return "has failed" if self is State.FAILED else f"is {self.value}"
+
 
 NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 
@@ -196,7 +201,7 @@ class JobFolder:
         state = self.state().state
         if state is not State.PAUSED and not self.pause_file.exists():
             follow = f"{self.watched_by} {self.run}{option}"
-            raise JobError(f"{self.noun} {self.run} is {state.value} already; `{follow}` shows it")
+            raise JobError(f"{self.noun} {self.run} {state.in_words} already; `{follow}` shows it")
         self.unpause()
 
     def cancel(self) -> None:
@@ -231,7 +236,7 @@ class JobFolder:
                 raise JobError(f"{self.noun} {self.run} is still starting: {what} it later")
             time.sleep(_NAP_SECONDS)
         if not state.active:
-            raise JobError(f"{self.noun} {self.run} is {state.state.value}: there is nothing to {what}")
+            raise JobError(f"{self.noun} {self.run} {state.state.in_words}: there is nothing to {what}")
         return state
 
     def _has_begun(self, state: JobState) -> bool:

@@ -334,7 +334,7 @@ class OnnxLoader:
         if self.optimiser is None:
             raise ModelError(
                 f"{name}: fusing an ONNX model needs {self._traits.title}: {self._traits.install_here}, "
-                "or register an interpreter that has it: dlbricks runtimes add PATH"
+                "or register an interpreter that has it: `dlbricks runtimes add PATH`"
             )
         operators = [operator for layer in written.layers for operator in layer.operators]
         if sum(len(text) for it in operators for _, text in it.native.attributes) > _MOST_NODE_TEXT:

@@ -223,7 +223,7 @@ class Worker:
         traits = self._runtime.traits
         return (
             f"install {traits.title} there ({traits.install_there}), "
-            "or register an interpreter that has it: dlbricks runtimes add PATH"
+            "or register an interpreter that has it: `dlbricks runtimes add PATH`"
         )
 
     def _clean_up(self) -> None:

@@ -91,7 +91,7 @@ class Registry:
             usual = usual_traits(Format.ONNX if Format.ONNX in formats else next(iter(formats)))
             raise RegistryError(
                 f"no runtime here runs {usual.format.value} models: {usual.install_here}, or register an interpreter "
-                f"that has {usual.title}: dlbricks runtimes add PATH"
+                f"that has {usual.title}: `dlbricks runtimes add PATH`"
             )
         return found
 
@@ -123,7 +123,7 @@ class Registry:
             return found
         raise RegistryError(
             f"no {llama_bench.PROGRAM} that works is on the PATH: build {LLAMA_CPP.title}, or name one of yours: "
-            "dlbricks runtimes add PATH"
+            "`dlbricks runtimes add PATH`"
         )
 
     def known(self) -> tuple[Runtime, ...]:
@@ -148,9 +148,9 @@ class Registry:
         if name in TRAITS:
             raise RegistryError(
                 f"no runtime here has {TRAITS[name].title}: {TRAITS[name].install_here}, or register an interpreter "
-                f"that has it: dlbricks runtimes add PATH; there are {names}"
+                f"that has it: `dlbricks runtimes add PATH`; there are {names}"
             )
-        raise RegistryError(f"no runtime is called {name}; there are {names} (dlbricks runtimes add PATH adds one)")
+        raise RegistryError(f"no runtime is called {name}; there are {names} (`dlbricks runtimes add PATH` adds one)")
 
     def as_registered(self, runtime: Runtime) -> Runtime:
         """Return a runtime with the number of threads in its registration: None if each host decides."""
@@ -163,7 +163,7 @@ class Registry:
         if found not in self.all():
             raise RegistryError(
                 f"runtime {found.name} is {found.traits.title} in {found.python}, which has none: "
-                f"{found.traits.install_here}, or register an interpreter that has it: dlbricks runtimes add PATH"
+                f"{found.traits.install_here}, or register an interpreter that has it: `dlbricks runtimes add PATH`"
             )
         return found
 

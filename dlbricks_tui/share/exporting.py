@@ -226,7 +226,7 @@ def assemble(
     bricks: dict[str, SuiteBrick] = {}
     networks: dict[str, bytes] = {}
     left_out: list[OmittedBrick] = []
-    began = told = time.monotonic()
+    began = told = 0.0
     for place, model in enumerate(everything):
         framework, form = model.framework, model.decomposition.graph.format
         new = {brick: occurrence for brick, occurrence in model.bricks.items() if (framework, brick) not in ids}
@@ -240,9 +240,12 @@ def assemble(
             elif place < len(models):
                 left_out.append(OmittedBrick(label_of(canonical), reason))
             now, done = time.monotonic(), len(ids)
-            if now >= told + _SECONDS_BETWEEN_EVENTS:
+            if done == 1:
+                # The first brick waits for the start of its framework: its time says nothing about the others.
+                began = told = now
+            elif now >= told + _SECONDS_BETWEEN_EVENTS:
                 told = now
-                tell(BricksChecked(done, max(done, count), (now - began) / done * max(0, count - done)))
+                tell(BricksChecked(done, max(done, count), (now - began) / (done - 1) * max(0, count - done)))
 
     def meanings_of(some: Sequence[SuiteModel]) -> dict[str, Meaning]:
         return {

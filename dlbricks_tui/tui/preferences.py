@@ -10,7 +10,7 @@ from textual.app import App
 from textual.color import Color, ColorParseError
 from textual.theme import Theme
 
-from dlbricks_tui.config.config import Config, ConfigError, Sources
+from dlbricks_tui.config.config import Config, ConfigError, Sources, unknown_theme
 from dlbricks_tui.documents.pictures import STYLES
 from dlbricks_tui.errors import UserError
 from dlbricks_tui.files import read_text
@@ -204,9 +204,7 @@ class LivePreferences:
     def _use_theme(self, wanted: str) -> None:
         themes = self.themes
         if wanted not in themes and wanted != self._missing_theme:
-            where = self.config.given["workbench.theme"].where
-            told = f"{where}: no theme is called {wanted}; there are {', '.join(themes)}"
-            self._unreported.append(UnknownThemeError(told))
+            self._unreported.append(UnknownThemeError(unknown_theme(self.config, themes)))
         self._missing_theme = wanted if wanted not in themes else ""
         if wanted in themes and wanted != self._theme_of_config:
             self._app.theme = self._theme_of_config = wanted

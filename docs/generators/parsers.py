@@ -34,7 +34,6 @@ class CommandPage:
     about: str
     notes: str
     parameters: tuple[Parameter, ...]
-    needs_action: bool
     has_json: bool
     # What `--json` prints, if it has a schema.
     document: DocumentKind | None
@@ -69,7 +68,6 @@ def page_of(parser: argparse.ArgumentParser, about: str) -> CommandPage:
         about=about,
         notes="\n\n".join(filter(None, (parser.description, parser.epilog))),
         parameters=tuple(_parameter(it) for it in options),
-        needs_action=any(it.required for it in _actions_of(parser)),
         has_json=any("--json" in it.option_strings for it in options),
         document=next((it.const for it in options if "--json-schema" in it.option_strings), None),
     )

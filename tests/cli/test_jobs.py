@@ -108,7 +108,7 @@ def test_a_job_is_watched_and_replayed_by_its_id_its_beginning_or_as_the_last(
 def test_the_reason_of_an_end_is_told(dlbricks: Command, data: DataFolder) -> None:
     folder = proof(data, UserError("the worker was lost"))
     status, _, told = dlbricks("jobs", "watch", "last")
-    assert status == 1 and told.endswith(f"job {folder.run} is failed: the worker was lost\n")
+    assert status == 1 and told.endswith(f"job {folder.run} has failed: the worker was lost\n")
 
 
 def test_a_job_that_has_ended_is_worked_on_again(

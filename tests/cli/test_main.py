@@ -54,6 +54,12 @@ def test_the_version_is_printed_on_standard_output(capsys: pytest.CaptureFixture
     assert capsys.readouterr().out == f"dlbricks {__version__}\n"
 
 
+@pytest.mark.parametrize("command", ["results", "suite"])
+def test_a_command_that_needs_an_action_prints_its_help_without_one(command: str, dlbricks: Answers) -> None:
+    status, out, err = dlbricks(command)
+    assert (status, err) == (0, "") and out.startswith(f"usage: dlbricks {command} ")
+
+
 @pytest.mark.parametrize(
     ("arguments", "complaint"),
     [
@@ -338,6 +344,18 @@ def test_validate_prints_a_line_per_problem_or_reports_a_valid_file(file: Path, 
     assert (status, out) == (2, "")
     assert first == f"dlbricks: error: {file}:2: run.threads = 0: it has to be a whole number from 1 to 1,024"
     assert second.startswith(f"dlbricks: error: {file}:3: there is no setting run.memory; ")
+
+
+def test_validate_names_a_theme_that_does_not_exist(file: Path, dlbricks: Answers) -> None:
+    file.write_text('[workbench]\ntheme = "mine"\n')
+    status, _, told = dlbricks("config", "validate")
+    assert status == 2 and told.startswith(
+        f"dlbricks: error: {file}:2: no theme is called mine; there are colour-blind,"
+    )
+    theme = file.parent / "themes" / "mine.toml"
+    theme.parent.mkdir()
+    theme.touch()
+    assert dlbricks("config", "validate")[0] == 0
 
 
 def test_validate_names_keys_that_the_workbench_refuses(

@@ -112,7 +112,6 @@ def test_bad_input_is_one_line_and_status_2(results: Command, tmp_path: Path) ->
         ("import", "none", "--format", "dlbricks-2019", "--require-signature"): "checkouts have no signatures",
         ("import", "none.json"): "cannot read none.json",
         ("export", str(tmp_path), "--force"): f"cannot write {tmp_path}: Is a directory; nothing was exported",
-        (): "required",
     }
     for arguments, complaint in refused.items():
         told = one_line(results(*arguments))
@@ -340,6 +339,9 @@ def test_what_cannot_be_compared_is_one_line(compare: Command) -> None:
         "there mxnet when<2026-11-22": "is no system, runtime, run or day with results",
     }.items():
         assert said in one_line(compare(text, "here"))
+    # Results that are named in two ways, too.
+    for text in ("here", "c5.large", "system=here"):
+        assert "have the same results: name different ones" in one_line(compare(text, "here"))
     status, _, told = compare("here of=model", "here of=brick")
     assert status == 1 and "no model in common in executions that correspond" in told
 

@@ -97,7 +97,7 @@ def test_the_first_host_that_ssh_refuses_is_named_in_one_line(person: Person, un
         check_hosts([unknown_server.entry(name=name) for name in ("one", "two", "three")])
     told = str(caught.value)
     assert told.startswith(f"one: 127.0.0.1 port {unknown_server.port} is not in known_hosts with this key")
-    assert told.endswith("(and 2 more: dlbricks fleet doctor --hosts FILE)")
+    assert told.endswith("(and 2 more: `dlbricks fleet doctor --hosts FILE`)")
     person.trusts(unknown_server)
     check_hosts([])
 

@@ -65,7 +65,10 @@ def test_a_request_that_was_sent_ahead_is_answered_once_and_the_next_one_anew(fa
 
 
 def test_a_missing_framework_is_reported_with_advice(fake: MakeWorker) -> None:
-    with fake("no framework") as worker, pytest.raises(FrameworkMissingError, match="dlbricks runtimes add") as caught:
+    with (
+        fake("no framework") as worker,
+        pytest.raises(FrameworkMissingError, match=r"`dlbricks runtimes add PATH`$") as caught,
+    ):
         worker.ask(Describe(), PATIENCE_SECONDS)
     assert sys.executable in str(caught.value)
     assert "pip install mxnet" in str(caught.value)

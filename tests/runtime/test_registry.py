@@ -202,7 +202,9 @@ def test_models_of_each_format_have_a_default_runtime(registry: Registry, monkey
     with pytest.raises(RegistryError, match="choose models of one format"):
         registry.runtime_for(())
     only(monkeypatch)
-    with pytest.raises(RegistryError, match="no runtime here runs ONNX models: pip install onnxruntime"):
+    with pytest.raises(
+        RegistryError, match=r"no runtime here runs ONNX models: pip install onnxruntime.*`dlbricks runtimes add PATH`$"
+    ):
         registry.runtime_for({Format.ONNX})
 
 
@@ -215,7 +217,9 @@ def test_the_name_of_a_framework_stands_for_its_first_runtime(
     assert registry.find("onnxruntime").name == "default-onnx"
     only(monkeypatch)
     assert registry.find("mxnet") == first
-    with pytest.raises(RegistryError, match="no runtime here has ONNX Runtime: pip install onnxruntime"):
+    with pytest.raises(
+        RegistryError, match=r"no runtime here has ONNX Runtime: pip install onnxruntime.*`dlbricks runtimes add PATH`;"
+    ):
         registry.find("onnxruntime")
     registry.remove("mxnet")
     assert registry.find("mxnet") == registry.default()
@@ -251,7 +255,9 @@ def test_a_missing_mxnet_is_chosen_for_no_run_and_keeps_its_results(registry: Re
     assert registry.preferred_format is Format.ONNX
     with pytest.raises(RegistryError, match="no runtime here runs MXNet models: pip install mxnet, on Python"):
         registry.runtime_for({Format.MXNET})
-    with pytest.raises(RegistryError, match=r"runtime default is MXNet in .* which has none: pip install mxnet"):
+    with pytest.raises(
+        RegistryError, match=r"runtime default is MXNet in .* none: pip install mxnet.* `dlbricks runtimes add PATH`$"
+    ):
         registry.find_installed("default")
     assert registry.find("default") == registry.find("mxnet") == registry.one_of_each_format()[Format.MXNET] == mxnet
     assert registry.find_installed("default-onnx") == registry.find("default-onnx")
