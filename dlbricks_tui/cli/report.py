@@ -57,7 +57,8 @@ def _folder(text: str) -> Path:
 
 def report(args: Arguments) -> int:
     """Report on models, or compare sides, and print the path of the page."""
-    standing = next(it for it in (args.output, *args.output.absolute().parents) if it.exists())
+    # `Path.exists` raises an error for a name that is too long, or in a folder that may not be read.
+    standing = next(it for it in (args.output, *args.output.absolute().parents) if os.path.exists(it))  # noqa: PTH110
     if not (standing.is_dir() and os.access(standing, os.W_OK)):
         # Told before work that may take minutes.
         raise UsageError(

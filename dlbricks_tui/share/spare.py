@@ -20,6 +20,7 @@ from dlbricks_tui.host.fingerprint import fingerprint
 from dlbricks_tui.host.queue import host_queue
 from dlbricks_tui.host_files import HostFiles
 from dlbricks_tui.jobs.codec import decoded, encoded
+from dlbricks_tui.jobs.errors import JobError
 from dlbricks_tui.jobs.folder import RunFolder
 from dlbricks_tui.jobs.process import command_of
 from dlbricks_tui.recorded_host import recorded_host
@@ -40,6 +41,8 @@ class SpareRun:
         self._process: subprocess.Popen[bytes] | None = None
         # What it was told last.
         self._told = ""
+        # The run that was started last.
+        self._run: RunFolder | None = None
 
     def prepare(self, request: RunRequest, is_over: Callable[[], bool]) -> None:
         """Have a process ready for such a run, unless other work measures or the host has little memory.
@@ -47,7 +50,7 @@ class SpareRun:
         Nothing is done if the question is over by now: a run that has begun is not to be disturbed.
         """
         has_room = (HostFiles().available_memory_bytes or 0) >= _LEAST_MEMORY_BYTES
-        if recorded_host() is not None or not has_room or host_queue().places():
+        if recorded_host() is not None or not has_room or host_queue().places() or self._is_at_work():
             self.end()
             return
         told = encoded(request.first_runtime(fingerprint().memory_bytes))
@@ -64,7 +67,7 @@ class SpareRun:
     def take(self, folder: RunFolder) -> "subprocess.Popen[bytes] | None":
         """Let the process work on a run; return it, or None if there is none."""
         with self._lock:
-            process = self._process
+            process, self._run = self._process, folder
             is_told = self._tell(json.dumps(str(folder.path)))
         self.end()
         return process if is_told else None
@@ -75,6 +78,12 @@ class SpareRun:
             if self._process is not None and self._process.stdin is not None:
                 self._process.stdin.close()
             self._process = None
+
+    def _is_at_work(self) -> bool:
+        """Return whether the last run goes on: it reads its models before it joins the line of the host."""
+        with suppress(JobError):
+            return self._run is not None and self._run.state().active
+        return False
 
     def _start(self) -> None:
         # Whoever starts the run tells why no process can start.

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from dlbricks_tui.api.jobs import start_run
-from dlbricks_tui.host.queue import host_queue
+from dlbricks_tui.host.queue import HostQueue, host_queue
 from dlbricks_tui.host_files import HostFiles
 from dlbricks_tui.jobs.folder import RunFolders, State
 from dlbricks_tui.measure.stopping import FixedRuns
@@ -78,6 +78,11 @@ def test_the_next_run_takes_the_spare_with_its_worker_and_measures_the_same(
     spare.end()
     eventually(lambda: folder.state().state is State.RUNNING)
     assert workers_of(pid) == [worker] and Path(f"/proc/{pid}/cwd").readlink() == folder.path
+    with monkeypatch.context() as patch:
+        # As before it joins the line of the host.
+        patch.setattr("dlbricks_tui.share.spare.host_queue", lambda: HostQueue(site.path / "no-line"))
+        spare.prepare(request_of(site, 2), lambda: False)
+    assert spare._process is None
     site.hurry()
     eventually(lambda: not folder.state().active)
     assert (folder.state().state, folder.state().bricks.measured) == (State.FINISHED, BRICKS)
