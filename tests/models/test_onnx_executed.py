@@ -121,12 +121,10 @@ def test_inputs_of_zeros_are_tried_and_a_model_that_runs_on_none_names_the_opera
 
 def test_a_layer_that_passes_on_a_stored_array_is_written() -> None:
     # As it is where ONNX Runtime does not optimise.
-    kept = [("stored0", integers("", (1,))), ("stored1", integers("", (0,)))]
-    node = make_node("Squeeze", ["stored", "stored"], ["y"])
+    stored = ((f"stored{place}", text_of(integers("", (1 - place,)))) for place in (0, 1))
+    kept = (("node", text_of(make_node("Squeeze", ["stored", "stored"], ["y"]))), *stored)
     sheet = OnnxSheet()
-    squeeze = sheet.operator(
-        NativeNode("Squeeze", tuple((it, text_of(of)) for it, of in [("node", node), *kept])), "", ()
-    )
+    squeeze = sheet.operator(NativeNode("Squeeze", kept), "", ())
     assert sheet.in_passing((squeeze, 0)) == [(squeeze, 0)]
 
 
