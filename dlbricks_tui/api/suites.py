@@ -24,7 +24,7 @@ from dlbricks_tui.jobs.folder import JobFolder, JobState, State
 from dlbricks_tui.jobs.kinds import JobKind
 from dlbricks_tui.jobs.process import JobAtWork, JobProcess, start_detached, work_in_process, work_on
 from dlbricks_tui.measure.method import Method
-from dlbricks_tui.models.errors import ModelError
+from dlbricks_tui.models.errors import FusionRefusedError, ModelError
 from dlbricks_tui.models.frameworks import WorkerFramework
 from dlbricks_tui.models.graph import Level, Shape
 from dlbricks_tui.models.kinds import Kind
@@ -303,12 +303,22 @@ class _Export:
         for runtime in (it for it in self._runtimes if it.traits.format is source.format):
             loader = self._loaders.loader(runtime if precision is None else runtime.with_precision(precision))
             for batch in self._options.batch or (None,):
-                graph = loader.load(source, level, shapes, values, batch).named(source.name)
+                try:
+                    graph = loader.load(source, level, shapes, values, batch).named(source.name)
+                except FusionRefusedError as refused:
+                    raise FusionRefusedError(f"{refused}{self._way_out(runtime)}") from None
                 is_symbol = source.format is Format.MXNET
                 written = None if is_symbol else loader.load(source, Level.WRITTEN, shapes, values, batch)
                 # Single layers, of which longer sequences consist.
                 found.append(SuiteModel(decompose(graph, cache=loader.cache), written))
         return found
+
+    def _way_out(self, refusing: Runtime) -> str:
+        """Return what exports a model that a runtime cannot fuse; empty if nothing may."""
+        others = [it.name for it in self._runtimes if it.traits.format is refusing.traits.format and it is not refusing]
+        if others:
+            return f"; leave {refusing.traits.title} out: --runtime {','.join(others)}"
+        return "" if refusing.traits.always_fuses else "; export its written layers: --level written"
 
     def _packing(self, runtime: Runtime) -> Packing:
         if runtime.traits.format is Format.MXNET:

@@ -96,6 +96,9 @@ def example_shape(axes: Sequence[int | str] | None, length: int = _LENGTH, side:
     if axes is None:
         return image
     axes = axes[:MOST_AXES]
+    if len(axes) == len(image) and axes[3] in (1, 3, 4) and not (isinstance(axes[1], int) and axes[1] > 0):
+        # Its colours come last.
+        image = (1, side, side, 3)
     usual = image if len(axes) == len(image) else (1, *(length,) * len(axes))[: len(axes)]
     found = []
     for axis, guess in zip(axes, usual, strict=True):

@@ -60,7 +60,8 @@ class OnnxSheet:
         self._replaceable.update(node.input[place] for place in kept.replaceable)
         if kept.version is not None:
             self._opsets[node.domain] = kept.version
-        if not node.domain and node.op_type in _SAME_MEMORY:
+        # The memory may be that of an array that is stored with the node.
+        if not node.domain and node.op_type in _SAME_MEMORY and inputs and node.input[0] == self._name(*inputs[0]):
             self._same_memory[number] = inputs[0]
         return number
 

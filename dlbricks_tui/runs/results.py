@@ -230,11 +230,12 @@ class RunResults(ResultSink):
     def fail(self, job: Job, reason: str, message: str) -> None:
         if job in self._measured:
             return
+        record = self._recorder.failed(job, reason, message)
         if reason not in (Reason.MALFORMED.value, Reason.NO_ROOM.value):
             # A malformed request is a fault of dlbricks, and a full disk one of the host: the next run tries again.
-            self._store.add(self._recorder.failed(job, reason, message))
-        self._estimates.give_up(job.key, f"{reason}: {message}")
-        self._tell(ProgramFailed(reason=reason, message=message, **job.about))
+            self._store.add(record)
+        self._estimates.give_up(job.key, f"{reason}: {record.message}")
+        self._tell(ProgramFailed(reason=reason, message=record.message, **job.about))
 
     def tell_estimates(self, provisional: Callable[[], Mapping[JobKey, Statistics]] | None = None) -> None:
         """Tell the estimates that have changed; without provisional statistics they are final."""

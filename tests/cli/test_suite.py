@@ -22,7 +22,7 @@ from dlbricks_tui.runtime.registry import Registry
 from dlbricks_tui.runtime.variant import Precision
 from dlbricks_tui.share.suite_files import sha256
 from tests.cli.people import document, one_line
-from tests.models.onnx_models import saved
+from tests.models.onnx_models import saved, with_a_sequence
 from tests.models.table_framework import TableFramework
 from tests.share.onnx_network import network as onnx_network
 from tests.share.trio import DECOY_WIDTHS, PRIVATE_WIDTHS, SECRET, network
@@ -261,6 +261,13 @@ def test_an_owner_estimates_an_onnx_model_by_each_runtime_of_a_machine_that_neve
         (estimate,) = document(onnx_people.say("owner", "estimate", onnx_people.model, *asked))
         assert estimate["coverage"]["missing"] == estimate["coverage"]["predicted"] == 0
         assert estimate["sequential_ms"] > 0
+
+
+@pytest.mark.openvino
+def test_a_model_that_one_runtime_cannot_fuse_is_refused_with_the_runtimes_that_can(onnx_people: Partners) -> None:
+    saved(onnx_people.path, with_a_sequence(), SECRET)
+    status, _, told = onnx_people.export()
+    assert (status, told.endswith("; leave OpenVINO out: --runtime default-onnx\n")) == (2, True)
 
 
 def test_what_suites_cannot_have_is_refused_in_one_line(onnx_people: Partners) -> None:

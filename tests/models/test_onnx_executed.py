@@ -8,19 +8,22 @@ from typing import Any
 
 import pytest
 from onnx import ModelProto
+from onnx.helper import make_node
 
 from dlbricks_tui.bricks.identity import brick_of
 from dlbricks_tui.bricks.programs import file_program, sequence_program
 from dlbricks_tui.folders import SAMPLE_MODELS
 from dlbricks_tui.models.errors import FusionRefusedError
-from dlbricks_tui.models.graph import Feed, Layer, LayerGraph, Level
+from dlbricks_tui.models.graph import Feed, Layer, LayerGraph, Level, NativeNode
 from dlbricks_tui.models.library import source_of
 from dlbricks_tui.models.loading import Loader
 from dlbricks_tui.models.networks import whole_network
 from dlbricks_tui.models.onnx_layers import executed_graph
+from dlbricks_tui.models.onnx_operators import text_of
+from dlbricks_tui.models.onnx_writer import OnnxSheet
 from dlbricks_tui.runtime.inside.ort_backend import OnnxRuntime
 from dlbricks_tui.runtime.inside.ort_session import options
-from tests.models.onnx_models import LIGHT, loaded, saved, small, written
+from tests.models.onnx_models import LIGHT, integers, loaded, saved, small, written
 
 NETWORKS = [SAMPLE_MODELS / "onnx" / "mobilenetv2_int8.onnx", LIGHT / "light_squeezenet.onnx"]
 
@@ -114,6 +117,15 @@ def test_inputs_of_zeros_are_tried_and_a_model_that_runs_on_none_names_the_opera
     assert "does not run on synthetic inputs" in reason
     assert "Reshape" in reason
     assert "\n" not in reason
+
+
+def test_a_layer_that_passes_on_a_stored_array_is_written() -> None:
+    # As it is where ONNX Runtime does not optimise.
+    stored = ((f"stored{place}", text_of(integers("", (1 - place,)))) for place in (0, 1))
+    kept = (("node", text_of(make_node("Squeeze", ["stored", "stored"], ["y"]))), *stored)
+    sheet = OnnxSheet()
+    squeeze = sheet.operator(NativeNode("Squeeze", kept), "", ())
+    assert sheet.in_passing((squeeze, 0)) == [(squeeze, 0)]
 
 
 def test_the_weights_of_a_branch_that_does_not_run_are_left_out_of_the_recorded_run(

@@ -447,6 +447,7 @@ def test_an_attribute_of_another_kind_tells_no_sizes() -> None:
 
 def test_candidates_differ_and_keep_the_sizes_that_are_known(tmp_path: Path) -> None:
     assert examples(tmp_path, of_a_detector()) == {"input": (1, 128), "state": (2, 1, 128)}
+    assert examples(tmp_path, with_inputs({"image": (1, "height", "width", 3)})) == {"image": (1, 224, 224, 3)}
     found = list(candidates({"x": ["", "", 80], "image": ["batch", 3, "", ""]}))
     assert found[:3] == [
         {"x": (1, length, 80), "image": (1, 3, side, side)} for length, side in ((128, 224), (1, 224), (256, 256))

@@ -17,7 +17,7 @@ from dlbricks_tui.host.queue import WorkKind, queued
 from dlbricks_tui.jobs.errors import JobError
 from dlbricks_tui.jobs.events import Event, Waiting
 from dlbricks_tui.jobs.folder import JobState, RunFolder, RunFolders, State, Tally
-from dlbricks_tui.measure import inside, noise
+from dlbricks_tui.measure import inside, noise, results
 from dlbricks_tui.measure.events import BatchRestarted, BatchStarted, RoundDone, RoundRepeated
 from dlbricks_tui.measure.jobs import CutModel
 from dlbricks_tui.measure.known import MOST_TRIES
@@ -242,6 +242,7 @@ def test_misbehaving_programs_fail_alone_with_their_reasons(
         return ask(worker, request, seconds)
 
     monkeypatch.setattr(SupervisedWorker, "_ask", impatient)
+    monkeypatch.setattr(results, "value_advice", lambda inputs: "; give it: --value x=NUMBER")
     events: list[Event] = []
     limits = TimeLimits(load_seconds=60.0, sample_seconds=60.0)
     state = site.run(site.request(time_limits=limits, end_to_end=True, rule=FixedRuns(5)), events.append)
@@ -260,8 +261,10 @@ def test_misbehaving_programs_fail_alone_with_their_reasons(
     assert {(it.brick, it.context) for it in contents.failures if not it.model} == {
         (it.brick, it.context) for it in bricks
     }
-    assert sorted(it.reason for it in contents.failures) == sorted(it.reason for it in failed)
-    assert all(it.message for it in contents.failures)
+    assert sorted((it.reason, it.message) for it in contents.failures) == sorted(
+        (it.reason, it.message) for it in failed
+    )
+    assert all(it.message.endswith("--value x=NUMBER") == (not it.brick) for it in contents.failures)
 
 
 def test_programs_that_fail_in_a_batch_are_retried_alone(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
