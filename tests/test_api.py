@@ -140,7 +140,7 @@ def test_options_take_members_of_enumerations_by_their_values_too() -> None:
     # An offline scenario by its word was answered without batches.
     offline = api.ScenarioOptions(kind=api.ScenarioKind.OFFLINE)
     assert api.ScenarioOptions(kind="offline").kind is offline.kind  # type: ignore[arg-type]
-    by_words = api.MeasureOptions(precision=["f32", "int8"], method="inside")  # type: ignore[arg-type]
+    by_words = api.MeasureOptions(precision=["f32", "int8"], method="inside")  # type: ignore[arg-type,list-item]
     assert by_words.method is api.Method.INSIDE and by_words.precision == (api.Precision.F32, api.Precision.INT8)
     assert api.LanguageOptions(precisions="int8").precisions == (api.WeightPrecision.INT8,)  # type: ignore[arg-type]
 

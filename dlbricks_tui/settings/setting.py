@@ -306,7 +306,7 @@ def _enumerations(kind: type) -> dict[str, tuple[type[Enum], bool]]:
             yield from parts(each)
 
     hints = get_type_hints(kind).items()
-    found = {name: [it for it in parts(hint) if isinstance(it, EnumMeta)] for name, hint in hints}
+    found: dict[str, list[Any]] = {name: [it for it in parts(hint) if isinstance(it, EnumMeta)] for name, hint in hints}
     return {name: (found[name][0], get_origin(hint) is tuple) for name, hint in hints if found[name]}
 
 
@@ -318,7 +318,7 @@ def member(kind: type[Member], value: Any, name: str, refusal: type[UserError]) 
         raise refusal(f"{name} {value!r}: give one of {', '.join(str(it.value) for it in kind)}") from None
 
 
-def require_allowed(options: object, settings: Iterable[Setting[Any]], refusal: type[UserError]) -> None:
+def require_allowed(options: Any, settings: Iterable[Setting[Any]], refusal: type[UserError]) -> None:
     """Raise an error of this kind for the first value of an options class that its setting does not allow.
 
     Members of enumerations may be given by their values: code that asks if a value is a member would miss those.
