@@ -297,7 +297,7 @@ def plain(value: object) -> Any:
 
 
 @cache
-def _enumerations(kind: type) -> dict[str, tuple[type[Enum], bool]]:
+def _enumerations(kind: Any) -> dict[str, tuple[type[Enum], bool]]:
     """Return the fields of a class with members of an enumeration, and whether they are always several."""
 
     def parts(hint: Any) -> Iterator[Any]:
@@ -323,7 +323,8 @@ def require_allowed(options: Any, settings: Iterable[Setting[Any]], refusal: typ
 
     Members of enumerations may be given by their values: code that asks if a value is a member would miss those.
     """
-    for name, (kind, are_several) in _enumerations(type(options)).items():
+    of: Any = type(options)
+    for name, (kind, are_several) in _enumerations(of).items():
         value = getattr(options, name)
         if isinstance(value, tuple | list):
             value = tuple(member(kind, it, name, refusal) for it in value)
