@@ -124,8 +124,25 @@ def test_impossible_requests_raise_errors_of_one_family(data: Path) -> None:
         api.EstimateOptions(workers=0)
     with pytest.raises(api.JobError, match="granularity 0"):
         api.MeasureOptions(granularity=0)
+    with pytest.raises(api.JobError, match="precision 'int9': give one of f32, bf16, int8, file"):
+        api.MeasureOptions(precision=("f32", "int9"))  # type: ignore[arg-type]
+    with pytest.raises(api.FleetError, match="question 'all': give one of everything, which-host"):
+        api.FleetOptions(question="all")  # type: ignore[arg-type]
+    with pytest.raises(api.ModelError, match="level 'fuzed': give one of written, fused"):
+        api.load(MODEL, level="fuzed", data=data)  # type: ignore[arg-type]
+    with pytest.raises(api.TraceError, match="format 'svg': give one of perfetto, chrome"):
+        api.trace(MODEL, file=data / "trace", format="svg", data=data)  # type: ignore[arg-type]
     with pytest.raises(api.UserError, match="no system"):
         api.estimate(MODEL, api.EstimateOptions(system="nowhere"), data=data)
+
+
+def test_options_take_members_of_enumerations_by_their_values_too() -> None:
+    # An offline scenario by its word was answered without batches.
+    offline = api.ScenarioOptions(kind=api.ScenarioKind.OFFLINE)
+    assert api.ScenarioOptions(kind="offline").kind is offline.kind  # type: ignore[arg-type]
+    by_words = api.MeasureOptions(precision=["f32", "int8"], method="inside")  # type: ignore[arg-type,list-item]
+    assert by_words.method is api.Method.INSIDE and by_words.precision == (api.Precision.F32, api.Precision.INT8)
+    assert api.LanguageOptions(precisions="int8").precisions == (api.WeightPrecision.INT8,)  # type: ignore[arg-type]
 
 
 def test_a_run_refuses_a_thread_that_gets_no_signals(data: Path) -> None:
@@ -170,7 +187,10 @@ def test_combinations_of_a_model_are_compared(data: Path, measured: api.RunResul
 
 
 def test_the_package_shows_its_api_and_loads_it_on_first_use() -> None:
-    assert "api" in dir(dlbricks_tui)
+    assert "api" in dir(dlbricks_tui) and dir(api) == sorted(vars(public)["__all__"])
+    namespace: dict[str, object] = {}
+    exec("from dlbricks_tui.api import *", namespace)
+    assert namespace["estimate"] is api.estimate
     first = "import sys, dlbricks_tui; before = set(sys.modules); dlbricks_tui.api"
     # Commands ask a session, whose questions about models are loaded when one is asked.
     session = f"{first}; from dlbricks_tui.api.session import Session; s = Session('/'); before |= set(sys.modules)"

@@ -19,6 +19,10 @@ else:
         from importlib.util import find_spec
 
         # A command needs one of these modules, which is imported then, and not what all names load.
-        if name.startswith("_") or find_spec(f"{__name__}.{name}") is not None:
+        if name != "__all__" and (name.startswith("_") or find_spec(f"{__name__}.{name}") is not None):
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
         return getattr(import_module(f"{__name__}.public"), name)
+
+    def __dir__() -> list[str]:
+        # Notebooks complete names by it.
+        return list(__getattr__("__all__"))

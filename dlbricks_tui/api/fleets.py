@@ -32,7 +32,7 @@ from dlbricks_tui.models.library import ModelSource
 from dlbricks_tui.runtime.registry import Registry
 from dlbricks_tui.runtime.variant import several
 from dlbricks_tui.settings.measuring import PROBE, TARGET_INTERVAL, TIME_BUDGET, Question
-from dlbricks_tui.settings.setting import fields_of
+from dlbricks_tui.settings.setting import fields_of, require_allowed
 from dlbricks_tui.settings.variant import RUNTIME, THREADS
 
 _EXTRA = "pip install 'dlbricks-tui[fleet]'"
@@ -53,6 +53,9 @@ class FleetOptions:
     # Language models by their names, and what they are asked to do; runtimes and threads are those of all models.
     language_models: tuple[str, ...] = ()
     language: LanguageOptions = field(default_factory=LanguageOptions)
+
+    def __post_init__(self) -> None:
+        require_allowed(self, (), FleetError)
 
 
 def fleet_request(options: FleetOptions, sources: Sequence[ModelSource], data: DataFolder) -> FleetRequest:

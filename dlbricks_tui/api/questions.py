@@ -40,7 +40,9 @@ from dlbricks_tui.models.graph import LayerGraph, Level, Numbers, Shape
 from dlbricks_tui.runs.events import RunProgress
 from dlbricks_tui.runs.request import RunRequest
 from dlbricks_tui.runs.run import RunOutcome
+from dlbricks_tui.settings.setting import member
 from dlbricks_tui.settings.variant import BATCH
+from dlbricks_tui.traces.trace import TraceError
 from dlbricks_tui.wording import jobs
 from dlbricks_tui.wording.events import doing_now, note_of
 from dlbricks_tui.wording.jobs import fleet_line, language_line, note_line, trace_line
@@ -139,7 +141,7 @@ def load(
     are settings, such as a sampling rate. `batch` is the number of images, sentences or rows in an inference, that of
     the file by default.
     """
-    session = _session_at(data)
+    session, level = _session_at(data), member(Level, level, "level", ModelError)
     if batch is not None:
         BATCH.require(batch, ModelError)
     with ModelLoaders(session.data, session.remarks, most_bytes=fingerprint().memory_bytes) as loaders:
@@ -230,7 +232,8 @@ def trace(
     """
     session = _session_at(data)
     place = None if file is None else Path(file)
-    form = None if place is None else traces.format_of(place, format)
+    wanted = None if format is None else member(TraceFormat, format, "format", TraceError)
+    form = None if place is None else traces.format_of(place, wanted)
     if place is not None:
         traces.require_place(place, is_replaced=True)
     order = session.trace_order(model, options or TraceOptions())

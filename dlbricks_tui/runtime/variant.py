@@ -141,6 +141,7 @@ USUAL_KERNELS = Kernels()
 class AskedVariant:
     """The parts of a variant that somebody asks for; None leaves a part open, such as the file's batch size."""
 
+    # Of the runtime. None: its default number.
     threads: int | None = None
     batch: int | None = None
     precision: Precision | None = None
@@ -179,6 +180,7 @@ Asked = TypeVar("Asked", bound=AskedVariant)
 class AskedVariants:
     """Several variants: of each part one value, several, or none, which leaves it open. All combinations are meant."""
 
+    # Of the runtime. None: its default number.
     threads: int | Sequence[int] | None = None
     # Images, sentences or rows in an inference. None: that of each model's file.
     batch: int | Sequence[int] | None = None

@@ -5,9 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from enum import Enum
+from enum import Enum, EnumMeta
+from functools import cache
 from types import MappingProxyType
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar, get_args, get_origin, get_type_hints
 
 from dlbricks_tui.errors import UserError
 
@@ -295,8 +296,42 @@ def plain(value: object) -> Any:
     return value.value if isinstance(value, Enum) else value
 
 
-def require_allowed(options: object, settings: Iterable[Setting[Any]], refusal: type[UserError]) -> None:
-    """Raise an error of this kind for the first value of an options class that its setting does not allow."""
+@cache
+def _enumerations(kind: Any) -> dict[str, tuple[type[Enum], bool]]:
+    """Return the fields of a class with members of an enumeration, and whether they are always several."""
+
+    def parts(hint: Any) -> Iterator[Any]:
+        yield hint
+        for each in get_args(hint):
+            yield from parts(each)
+
+    hints = get_type_hints(kind).items()
+    found: dict[str, list[Any]] = {name: [it for it in parts(hint) if isinstance(it, EnumMeta)] for name, hint in hints}
+    return {name: (found[name][0], get_origin(hint) is tuple) for name, hint in hints if found[name]}
+
+
+def member(kind: type[Member], value: Any, name: str, refusal: type[UserError]) -> Member:
+    """Return a member of an enumeration, which may be given by its value; raise an error for anything else."""
+    try:
+        return kind(value)
+    except ValueError:
+        raise refusal(f"{name} {value!r}: give one of {', '.join(str(it.value) for it in kind)}") from None
+
+
+def require_allowed(options: Any, settings: Iterable[Setting[Any]], refusal: type[UserError]) -> None:
+    """Raise an error of this kind for the first value of an options class that its setting does not allow.
+
+    Members of enumerations may be given by their values: code that asks if a value is a member would miss those.
+    """
+    of: Any = type(options)
+    for name, (kind, are_several) in _enumerations(of).items():
+        value = getattr(options, name)
+        if isinstance(value, tuple | list):
+            value = tuple(member(kind, it, name, refusal) for it in value)
+        elif value is not None:
+            value = member(kind, value, name, refusal)
+            value = (value,) if are_several else value
+        object.__setattr__(options, name, value)
     for setting in settings:
         setting.require(getattr(options, setting.field), refusal)
 
