@@ -40,9 +40,9 @@ class HostFiles:
 
     @property
     def available_memory_bytes(self) -> int | None:
-        """The memory that new programs may take; None where the kernel does not say."""
+        """The memory that new programs may take, of the control group at most; None where the kernel does not say."""
         words = self.fields("proc/meminfo").get("MemAvailable", "").split()
-        return 1024 * int(words[0]) if words else None
+        return min([1024 * int(words[0]), *memory_limits(self, free=True)]) if words else None
 
     def matching(self, pattern: str) -> tuple[str, ...]:
         """Return the paths below the root that match a glob pattern, sorted."""
@@ -72,6 +72,23 @@ def quota_cores(host: HostFiles) -> float | None:
         if microseconds is not None and period_us and microseconds > 0:
             limits.append(microseconds / period_us)
     return min(limits, default=None)
+
+
+def memory_limits(host: HostFiles, free: bool = False) -> list[int]:
+    """Return the memory limits of the control group and its parents, or what programs leave free of each."""
+    groups = [(f"{CGROUP}/{it}", "max", "current", "") for it in control_groups(host, "")]
+    groups += [
+        (f"{CGROUP}/memory/{it}", "limit_in_bytes", "usage_in_bytes", "total_") for it in control_groups(host, "memory")
+    ]
+    found = []
+    for group, limit, usage, prefix in groups:
+        most = host.number(f"{group}/memory.{limit}")
+        if most is not None and free:
+            # Pages of files, which the kernel gives back, count as used there.
+            cached = host.fields(f"{group}/memory.stat", " ").get(f"{prefix}inactive_file", "0")
+            most -= max(0, (host.number(f"{group}/memory.{usage}") or 0) - int(cached))
+        found.append(most)
+    return [it for it in found if it is not None]
 
 
 def cores_within(cores: int, quota: object) -> int:

@@ -8,7 +8,7 @@ import re
 from collections.abc import Mapping
 from typing import NamedTuple, cast
 
-from dlbricks_tui.host_files import CGROUP, HostFiles, control_groups, quota_cores
+from dlbricks_tui.host_files import HostFiles, memory_limits, quota_cores
 from dlbricks_tui.recorded_host import processors_here, recorded_host
 from dlbricks_tui.runtime.variant import InstructionSet
 from dlbricks_tui.store.records import Fact, Facts, System
@@ -97,12 +97,8 @@ def hyper_threading(host: HostFiles) -> bool | None:
 def memory_bytes(host: HostFiles) -> int | None:
     """Return the memory of the host, or the limit of the control group."""
     total = host.fields("proc/meminfo").get("MemTotal", "").split()
-    limits = [int(total[0]) * 1024 if total and total[0].isdecimal() else None]
-    limits += [host.number(f"{CGROUP}/{group}/memory.max") for group in control_groups(host, "")]
-    limits += [
-        host.number(f"{CGROUP}/memory/{group}/memory.limit_in_bytes") for group in control_groups(host, "memory")
-    ]
-    return min((limit for limit in limits if limit is not None), default=None)
+    known = [int(total[0]) * 1024] if total and total[0].isdecimal() else []
+    return min([*known, *memory_limits(host)], default=None)
 
 
 def distinct(host: HostFiles, pattern: str) -> tuple[str, ...]:

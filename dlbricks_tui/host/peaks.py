@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from dlbricks_tui.errors import UserError
-from dlbricks_tui.host.fingerprint import caches, vector_instructions
+from dlbricks_tui.host.fingerprint import CPU, caches, distinct, vector_instructions
 from dlbricks_tui.host.queue import HostQueue, WorkKind, queued
 from dlbricks_tui.host_files import HostFiles
 from dlbricks_tui.recorded_host import NOTHING_IS_MEASURED, recorded_host
@@ -36,7 +36,7 @@ _KERNELS_VARIABLE, _CORE_TYPES = "OPENBLAS_CORETYPE", {"avx2": "Haswell"}
 _ONE_THREAD = dict.fromkeys(
     ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "VECLIB_MAXIMUM_THREADS"), "1"
 )
-# Arrays in memory are this many times as large as the shared cache, at least and at most so large.
+# Arrays in memory are this many times as large as the shared caches, at least and at most so large.
 _TIMES_THE_CACHE, _LEAST_BYTES, _MOST_BYTES = 4, 128 << 20, 1 << 30
 # An array of this many times the private caches is read from the shared one.
 _BEYOND_PRIVATE = 2
@@ -105,7 +105,10 @@ def _sizes(host: HostFiles, threads: int) -> Mapping[str, int]:
     shared = max((it for it in found_caches if it.level > 2), key=lambda it: it.level, default=None)
     if shared is None:
         return {MEMORY: _LEAST_BYTES // threads}
-    everything = min(_MOST_BYTES, max(_LEAST_BYTES, _TIMES_THE_CACHE * shared.bytes))
+    # Threads may have one such cache each: a processor of many cores, or a host of two sockets, has several.
+    several = len(distinct(host, f"{CPU}/cpu[0-9]*/cache/index{shared.level}/shared_cpu_list"))
+    cached = shared.bytes * max(1, min(threads, several))
+    everything = min(_MOST_BYTES, max(_LEAST_BYTES, _TIMES_THE_CACHE * cached))
     private = max((it.bytes for it in found_caches if it.level < shared.level), default=0)
     share = shared.bytes // min(threads, shared.processors)
     # Other guests of the machine may fill the rest of the shared cache.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import io
 import os
 import select
 import signal
@@ -153,6 +154,9 @@ def open_workbench(
     behaving = connection(sources.read(), sources.environment)
     # Textual reads this variable when it is imported.
     os.environ.setdefault("TEXTUAL_FPS", f"{behaving.repaints_per_second}")
+    # Textual draws there. In other encodings each line and bar would be an escape of six characters.
+    if isinstance(sys.__stderr__, io.TextIOWrapper):
+        sys.__stderr__.reconfigure(encoding="utf-8")
 
     from dlbricks_tui.api.session import WorkbenchSession
     from dlbricks_tui.tui.app import DlbricksApp

@@ -48,15 +48,21 @@ def test_limits_of_enclosing_control_groups_apply_in_both_versions(tmp_path: Pat
         "sys/fs/cgroup/a/b/cpu.max": "max 100000",
         "sys/fs/cgroup/a/cpu.max": "150000 100000",
         "sys/fs/cgroup/a/memory.max": "1073741824",
+        "sys/fs/cgroup/a/memory.current": "5000",
+        "sys/fs/cgroup/a/memory.stat": "anon 3000\ninactive_file 2000",
     }
     first = {
         "proc/self/cgroup": "4:memory:/c\n3:cpu,cpuacct:/c\n",
         "sys/fs/cgroup/cpu/c/cpu.cfs_quota_us": "300000",
         "sys/fs/cgroup/cpu/c/cpu.cfs_period_us": "100000",
         "sys/fs/cgroup/memory/c/memory.limit_in_bytes": "2147483648",
+        "sys/fs/cgroup/memory/c/memory.usage_in_bytes": "5000",
+        "sys/fs/cgroup/memory/c/memory.stat": "inactive_file 1\ntotal_inactive_file 2000",
     }
     for name, files, quota, memory in (("second", second, 1.5, 1 << 30), ("first", first, 3.0, 2 << 30)):
-        system = fingerprint(c5_large(tmp_path / name, files), usable_cores=2)
+        here = c5_large(tmp_path / name, {**files, "proc/meminfo": "MemTotal: 9999999 kB\nMemAvailable: 9000000 kB\n"})
+        assert here.available_memory_bytes == memory - 3000
+        system = fingerprint(here, usable_cores=2)
         assert dict(system.facts)["quota_cores"] == quota
         assert (system.cores, system.cores_to_use) == (2, min(2, int(quota)))
         assert system.memory_bytes == memory

@@ -53,6 +53,14 @@ def test_peaks_are_measured_for_each_instruction_set_and_level_of_memory(tmp_pat
     assert all(variables["OPENBLAS_NUM_THREADS"] == "1" for _, variables in program.calls)
 
 
+def test_arrays_in_memory_exceed_all_shared_caches_of_a_host_that_has_several(tmp_path: Path) -> None:
+    program = Program()
+    several = {f"{CPU}/cpu{it}/cache/index3/shared_cpu_list": f"{it}-{it + 3}" for it in range(0, 48, 4)}
+    for threads in (48, 12):
+        measure_peaks("epyc", threads, c5_large(tmp_path / f"{threads}", {**CACHES, **several}), program)
+        assert threads * int(program.calls[-2][0][2]) >= 4 * 12 * (16 << 20)
+
+
 def test_a_host_that_hides_its_caches_has_no_peak_of_a_shared_cache(tmp_path: Path) -> None:
     found = measure_peaks("c5.large", 1, c5_large(tmp_path), Program())
     assert [level for level, _ in found.bandwidth] == [MEMORY]

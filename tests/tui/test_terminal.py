@@ -150,6 +150,14 @@ def test_ctrl_z_suspends_and_fg_resumes(tmp_path: Path) -> None:
         assert is_restored(terminal)
 
 
+def test_frames_are_drawn_where_the_locale_has_no_utf_8(tmp_path: Path) -> None:
+    with started(tmp_path, LC_ALL="POSIX", PYTHONUTF8="0", PYTHONCOERCECLOCALE="0") as terminal:
+        terminal.seconds_until("┃")
+        assert b"\\u2503" not in terminal.written
+        terminal.send("q")
+        assert wait_for_end(terminal) == 0
+
+
 def test_a_remote_terminal_without_colours_keeps_its_mouse(tmp_path: Path) -> None:
     with started(tmp_path, SSH_TTY="/dev/pts/9", NO_COLOR="1") as terminal:
         # Blanks that are blank already are not written.
