@@ -196,7 +196,7 @@ class LanguageExecution:
 
     @property
     def is_predicted(self) -> bool:
-        """True if some of its figures rests on predictions."""
+        """True if one of its figures rests on predictions."""
         return self.coverage < 1.0
 
 

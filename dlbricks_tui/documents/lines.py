@@ -168,7 +168,7 @@ _BLOCKS = "▁▂▃▄▅▆▇█"
 
 
 def block(share: float) -> str:
-    """Return a block of this share of the height of a line."""
+    """Return a block that fills this share of a line from below."""
     return _BLOCKS[round(share * (len(_BLOCKS) - 1))]
 
 

@@ -300,10 +300,9 @@ class OtherSystems:
 
     @cached_property
     def ways(self) -> tuple[Way, ...]:
-        """One way of measuring for each other system.
+        """The way of measuring with the most bricks, for each other system.
 
-        They have the level, method and runtime of this one, which may run in another version of Python. Of several ways
-        the one with the most bricks counts.
+        These ways have the level, method and runtime of this one, which may run in another version of Python.
         """
         asked = equal(of="brick", good=True, level=self.way.level.value, protocol=self.way.protocol)
         found: dict[str, Way] = {}

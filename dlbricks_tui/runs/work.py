@@ -273,7 +273,7 @@ def start_explaining(session: RunSession, explainer: EarlyWorker) -> None:
 
 
 def learn_onednn(session: RunSession, explainer: EarlyWorker) -> None:
-    """Keep what that worker tells in the cache, and end it: nothing else may compute while samples are taken."""
+    """Keep the version in the cache, and end the worker that tells it: nothing may compute during a measurement."""
     runtime, place, log = session.request.runtime, session.place, session.folder.worker_log
     worker = explainer.take(explaining(runtime))
     if worker is not None:

@@ -228,7 +228,7 @@ def append(journal: Path, lines: Iterable[bytes], head: bytes) -> None:
 
 
 def _sync_names(folder: Path) -> None:
-    """Make the names in a store folder durable, and those of the folders above, which may be as new."""
+    """Flush the names in a store folder, and those in the folders above it, which may be new, too."""
     sync_folder(folder)
     for above in folder.parents:
         # Those that this user cannot list are not new.

@@ -42,7 +42,7 @@ class HostNow(NamedTuple):
 
 
 def status_line(now: HostNow, width: int, *, has_keys: bool) -> Line:
-    """Return the line; the load of the host gives way to what measures, then whole phrases of that do."""
+    """Return the line. If it is too long, the load of the host goes first, then whole phrases about what measures."""
     keys = _keys(now) if has_keys else ()
     for bar_width, with_cores in _SHAPES:
         left, right = _measures(now, bar_width), (*_load(now, with_cores=with_cores), *keys)
