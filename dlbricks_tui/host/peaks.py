@@ -75,8 +75,13 @@ def quick_peaks(system: str, threads: int, run: Program | None = None) -> Peaks:
 
 
 def _peaks(system: str, threads: int, arithmetic: Mapping[str, float], bandwidth: Mapping[str, float]) -> Peaks:
-    arithmetics, bandwidths = tuple(arithmetic.items()), tuple(bandwidth.items())
-    return Peaks(when=utc_now(), system=system, threads=threads, arithmetic=arithmetics, bandwidth=bandwidths)
+    return Peaks(
+        when=utc_now(),
+        system=system,
+        threads=threads,
+        arithmetic=tuple(arithmetic.items()),
+        bandwidth=tuple(bandwidth.items()),
+    )
 
 
 def keep_peaks(
