@@ -153,13 +153,13 @@ def test_a_measurement_without_a_number_is_refused_and_one_with_flags_doubtful(t
         assert store.add(measurement()) == 1
 
 
-def test_records_need_no_database_and_a_look_up_no_package_but_tinydb_and_numpy() -> None:
-    code = """
+def test_records_need_no_database_and_a_look_up_no_package_but_tinydb_and_numpy(tmp_path: Path) -> None:
+    code = f"""
 import sys, dlbricks_tui.store.records
-print({"tinydb", "numpy"} & set(sys.modules))
+print({{"tinydb", "numpy"}} & set(sys.modules))
 from dlbricks_tui.store import open_results
-open_results("/nowhere").select("system=c5.xlarge")
-print({"networkx", "onnx", "textual", "rich"} & set(sys.modules))
+open_results("{tmp_path}").select("system=c5.xlarge")
+print({{"networkx", "onnx", "textual", "rich"}} & set(sys.modules))
 """
     assert run_python(code).stdout == "set()\nset()\n"
 
