@@ -456,8 +456,7 @@ def _truth(structure: Any, documents: TableFields, rows: Rows) -> _Truth:
             return _Truth(every, every)
         case ("and" | "or" as operation, frozenset() as parts):
             both = np.logical_and if operation == "and" else np.logical_or
-            certain, possible = zip(*(_truth(part, documents, rows) for part in parts), strict=True)
-            return _Truth(both.reduce(certain), both.reduce(possible))
+            return _Truth(*both.reduce(np.array([_truth(part, documents, rows) for part in parts])))
         case ("not", part):
             truth = _truth(part, documents, rows)
             return _Truth(~truth.possible, ~truth.certain)
