@@ -455,8 +455,8 @@ def _truth(structure: Any, documents: TableFields, rows: Rows) -> _Truth:
         case ():
             return _Truth(every, every)
         case ("and" | "or" as operation, frozenset() as parts):
-            both = np.logical_and if operation == "and" else np.logical_or
-            return _Truth(*both.reduce(np.array([_truth(part, documents, rows) for part in parts])))
+            found = np.array([_truth(part, documents, rows) for part in parts])
+            return _Truth(*(found.all(axis=0) if operation == "and" else found.any(axis=0)))
         case ("not", part):
             truth = _truth(part, documents, rows)
             return _Truth(~truth.possible, ~truth.certain)
