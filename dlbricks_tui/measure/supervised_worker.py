@@ -94,6 +94,7 @@ class SupervisedWorker:
     def __post_init__(self) -> None:
         self._open = ExitStack()
         self._current: Worker | None = None
+        self._described: Described | None = None
         self._programs: dict[str, _Loading] = {}
         self._usual_seconds: dict[str, float] = {}
         self._losses: dict[str, Loss] = {}
@@ -109,7 +110,10 @@ class SupervisedWorker:
         self._open.close()
 
     def describe(self) -> Described:
-        return self._ask(Describe(), START_SECONDS)
+        """Return what the worker told when it was ready: one that is lost before that is replaced."""
+        if self._described is None:
+            self._current, self._described = self._started()
+        return self._described
 
     def load(self, name: str, program: Program, expected_ms: float = 0.0, *, fixture: bool = False) -> Loaded | None:
         """Load a program beside the others and run it once; None if that fails."""
@@ -272,19 +276,18 @@ class SupervisedWorker:
 
     def _ask(self, request: Request[Answer], seconds: float) -> Answer:
         if self._current is None or self._current.pid is None:
-            self._current = self._started()
+            self._current, self._described = self._started()
         with self.waiting():
             return self._current.ask(request, seconds)
 
-    def _started(self) -> Worker:
-        """Return a worker that has imported its framework: the time for that is no program's fault."""
+    def _started(self) -> tuple[Worker, Described]:
+        """Return a worker that has imported its framework, and what it tells: no program is at fault for that time."""
         lost: WorkerLostError | None = None
         for _ in range(_ATTEMPTS):
             try:
                 with self.waiting():
                     worker = self._open.enter_context(self.start())
-                    worker.ask(Describe(), START_SECONDS)
-                    return worker
+                    return worker, worker.ask(Describe(), START_SECONDS)
             except WorkerLostError as error:
                 self.tell_replaced(str(error))
                 lost = error

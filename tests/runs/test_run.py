@@ -1,7 +1,9 @@
 """Runs in this process, with a fake worker and everything else real."""
 
+import os
 import select
 import shutil
+import signal
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
@@ -40,7 +42,7 @@ from dlbricks_tui.runs.results import ONEDNN
 from dlbricks_tui.runs.run import execute
 from dlbricks_tui.runs.work import EarlyWorker, RunSession
 from dlbricks_tui.runtime.process import Worker
-from dlbricks_tui.runtime.protocol import NULL_PROGRAM, Load, Request, Sample
+from dlbricks_tui.runtime.protocol import NULL_PROGRAM, Described, Load, Request, Sample
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.records import BrickForm
 from dlbricks_tui.store.selections import by_id, equal
@@ -274,6 +276,24 @@ def test_programs_that_fail_in_a_batch_are_retried_alone(site: Site, monkeypatch
     assert state.bricks == Tally(BRICKS, measured=BRICKS)
     assert [event.programs for event in of_kind(events, BatchStarted)][-2:] == [1, 1]
     assert of_kind(events, WorkerReplaced)
+
+
+def test_a_worker_that_is_killed_before_it_loads_anything_is_replaced(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    started, killed = SupervisedWorker._started, list[int]()
+
+    def killed_once(worker: SupervisedWorker) -> tuple[Worker, Described]:
+        found, described = started(worker)
+        if not killed and found.pid is not None:
+            killed.append(found.pid)
+            os.kill(found.pid, signal.SIGKILL)
+        return found, described
+
+    monkeypatch.setattr(SupervisedWorker, "_started", killed_once)
+    state = site.run(site.request(rule=FixedRuns(5)))
+    assert killed and state.state is State.FINISHED
+    assert state.bricks == Tally(BRICKS, measured=BRICKS)
 
 
 def test_a_full_folder_for_temporary_files_is_no_failure_of_a_brick(
