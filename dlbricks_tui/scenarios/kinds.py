@@ -1,4 +1,4 @@
-"""What is asked of scenarios, apart from the simulation: every command loads it with its settings."""
+"""The fields of a load test that a request states, apart from the simulation: every command loads them."""
 
 from dataclasses import dataclass
 from enum import Enum
