@@ -44,7 +44,7 @@ MOST_APART = 0.03
 
 
 class Turn(NamedTuple):
-    """What a model took in the middle, one way right after the other."""
+    """The median latencies of a model, one way right after the other."""
 
     ours_ms: float
     theirs_ms: float

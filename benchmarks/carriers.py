@@ -144,7 +144,7 @@ def _rounds(model: Program, carrier: Program, runtime: Runtime, folder: Path, ro
 
 
 def _spans(starts: Sequence[int], durations: Sequence[int]) -> list[int]:
-    """From the start of each operator to that of the next one."""
+    """Return the time from the start of each operator to that of the next one."""
     ends = [*starts[1:], starts[-1] + durations[-1]]
     return [end - start for start, end in zip(starts, ends, strict=True)]
 

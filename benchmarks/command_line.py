@@ -17,13 +17,13 @@ def command(data: Path, *words: str) -> list[str]:
 
 
 def dlbricks(data: Path, *words: str, settings: Mapping[str, str] | None = None) -> int:
-    """Runs it, for all to see; the exit status."""
+    """Run a command, whose output is shown; return its exit status."""
     environment = {**os.environ, **(settings or {})}
     return subprocess.run(command(data, *words), cwd=ROOT, check=False, env=environment).returncode
 
 
 def told(data: Path, *words: str, settings: Mapping[str, str] | None = None) -> Any:
-    """What it says in JSON; where it says nothing it is None, and the reason is shown."""
+    """Return what a command says in JSON; where it says nothing, show the reason and return None."""
     environment = {**os.environ, **(settings or {})}
     asked = command(data, *words, "--json")
     done = subprocess.run(asked, cwd=ROOT, text=True, capture_output=True, check=False, env=environment)

@@ -48,7 +48,7 @@ class Listener:
         self._log = log
 
     def primitives(self, program: Program) -> Primitives:
-        """What one run of the program's network computes, once weights have found their layouts."""
+        """Return what one run of the program's network computes, once weights have found their layouts."""
         # What is timed cold does nothing when it is not timed.
         warm = replace(program, prelude=None, cold=False)
         self._worker.ask(Load("it", warm, check_values=False), PATIENCE_SECONDS)
@@ -61,7 +61,7 @@ class Listener:
         return Counter(line.rpartition(",")[0].split(",", 2)[2] for line in lines if line.startswith(EXECUTED))
 
     def primitives_behind_the_prelude(self, program: Program) -> Primitives:
-        """What the sequence computes that the program is written for."""
+        """Return what the sequence computes that the program is written for."""
         found = self.primitives(program)
         if program.prelude is not None:
             found -= self.primitives(replace(program, network=program.prelude))
@@ -156,7 +156,7 @@ def compared(decomposition: Decomposition, listener: Listener) -> Comparison:
 
 
 def is_run(graph: LayerGraph, indices: tuple[int, ...]) -> bool:
-    """Whether there is anything in a sequence to compute."""
+    """Return True if there is anything in a sequence to compute."""
     return any(graph.layers[index].operators for index in indices)
 
 

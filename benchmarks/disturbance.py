@@ -44,7 +44,7 @@ class Turn(NamedTuple):
 
 
 def main() -> int:
-    """Has a model run, looks at it in turns, and prints what that changed; exit status 1 if it is too much."""
+    """Run a model, look at it in turns, and print what that changed; return 1 if it is too much."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("model", nargs="?", default="squeezenet1.1")
     parser.add_argument("seconds", nargs="?", type=float, default=120.0)

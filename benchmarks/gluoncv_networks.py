@@ -85,7 +85,7 @@ def symbol_of(name: str, shape: Sequence[int]) -> str:
 
 
 def options(name: str, shape: Sequence[int]) -> dict[str, object]:
-    """What else a network has to be told."""
+    """Return the other arguments that a network needs."""
     found: dict[str, object] = {"pretrained_base": False} if any(task in name for task in OF_TASKS) else {}
     if name.startswith(SIZED):
         found |= {"height": shape[2], "width": shape[3]}

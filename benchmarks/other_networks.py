@@ -92,7 +92,7 @@ def _translation() -> Any:
 
 
 def _sentence() -> Any:
-    """Whether a sentence is a friendly one."""
+    """Return a network that tells if a sentence is a friendly one."""
     read = both_ways(sentence(100, 20_000, 128), "gru", 128, "gru")
     return S.softmax(linear(S.max(read, axis=0), 5))
 
@@ -255,7 +255,7 @@ def _masked() -> Any:
 
 
 def _painted() -> Any:
-    """What DCGAN paints of a hundred numbers."""
+    """Return the network that paints a picture of a hundred numbers, as DCGAN does."""
     data = S.var("data", shape=(1, 100, 1, 1))
     for stage, filters in enumerate((512, 256, 128, 64)):
         window = {"stride": (2, 2), "pad": (1, 1)} if stage else {}

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Promise:
-    """What is promised of something, and what came of it."""
+    """A promise, and the figure that was found."""
 
     what: str
     wanted: str

@@ -93,7 +93,7 @@ def seconds_by_work(data: Path, seconds: float) -> Mapping[str, float]:
 
 
 def moment(event: Event) -> datetime:
-    """When it happened."""
+    """Return the time of an event."""
     return datetime.fromisoformat(event.when)
 
 

@@ -56,7 +56,7 @@ class SlowTerminal(Terminal):
 
 @dataclass(frozen=True, slots=True)
 class Doing:
-    """Some keys in turn, each with what its repaint has in it."""
+    """A series of keys, each with a text that its repaint holds."""
 
     name: str
     keys: tuple[tuple[str, str], ...]

@@ -90,7 +90,7 @@ def fill(folder: Path, size: int) -> None:
 
 
 def times_ms(work: Callable[[], object], repeats: int) -> list[float]:
-    """How long each of several calls took."""
+    """Return the time that each of several calls took."""
     taken = []
     for _ in range(repeats):
         start = time.perf_counter()
@@ -125,7 +125,7 @@ def bare_write_ms(folder: Path, length: int) -> float:
 
 
 def measure_ours(folder: Path) -> dict[str, float]:
-    """What our store takes, in a process that has done nothing else."""
+    """Measure our store, in a process that has done nothing else."""
     chance = random.Random(1)
     before_mib = resident_mib()
     found = {"open": statistics.median(times_ms(lambda: ResultsDatabase(folder).close(), 5))}
@@ -159,7 +159,7 @@ def measure_ours(folder: Path) -> dict[str, float]:
 
 
 def measure_tinydb(path: Path) -> dict[str, float]:
-    """What plain TinyDB takes for the same; each of its calls reads the whole file, inserts write it too."""
+    """Measure plain TinyDB for the same; each of its calls reads the whole file, inserts write it too."""
     import tinydb
 
     chance = random.Random(1)

@@ -55,7 +55,7 @@ class Terminal:
         return time.perf_counter() - start
 
     def text_since(self, place: int) -> str:
-        """What has been written from a place on, without what only moves and colours."""
+        """Return the text that was written from a place on, without what only moves and colours."""
         return _ESCAPE.sub(b"", bytes(self.written[place:])).decode(errors="replace")
 
     def seconds_until_quiet(self, quiet: float = 0.15) -> float:
@@ -74,12 +74,12 @@ class Terminal:
             self._read(0.02)
 
     def memory_bytes(self) -> int:
-        """What the program holds in memory now."""
+        """Return the memory that the program holds now."""
         statm = Path(f"/proc/{self.pid}/statm").read_text().split()
         return int(statm[1]) * os.sysconf("SC_PAGE_SIZE")
 
     def modes(self) -> list[object]:
-        """How the terminal treats what is typed."""
+        """Return the way in which the terminal treats what is typed."""
         return list(termios.tcgetattr(self._master))
 
     def hang_up(self) -> None:

@@ -106,7 +106,7 @@ def _tell(what: str, found: dict[str, float]) -> None:
 
 
 def _scrolled(terminal: Terminal, key: str) -> float:
-    """Until the table is drawn with the cursor on its new row; what is read about that row then follows at leisure."""
+    """Return the seconds until the cursor is drawn on its new row; what is read about that row follows later."""
     terminal.send(key)
     seconds = terminal.seconds_until(CURSOR_SIGN)
     terminal.seconds_until_quiet()

@@ -1,4 +1,4 @@
-"""What holds for every test."""
+"""Settings and fixtures of all tests."""
 
 import shlex
 import signal

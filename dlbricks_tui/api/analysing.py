@@ -303,7 +303,7 @@ ALL = "all"
 
 
 class ProvingError(UserError):
-    """There is no what-if of that id, or its model was analysed on another system."""
+    """A what-if that does not exist, or whose model was analysed on another system."""
 
 
 def refuse_other_system(found: Sequence[Analysis], cure: str = ": leave out --system") -> None:

@@ -324,7 +324,7 @@ class FleetView:
 
     @property
     def failure(self) -> str:
-        """Why it has failed; empty if it has not."""
+        """The reason why the fleet run has failed; empty if it has not."""
         return self.state.message if self.state.state is State.FAILED else ""
 
 

@@ -283,7 +283,7 @@ class _Scenarios:
 
     @property
     def _own_tests(self) -> Sequence[LoadTest]:
-        """Those in this execution."""
+        """The load tests of the model in this execution."""
         way = self._model.found.way
         return [it for it in self._tests_of_model if (it.runtime, it.level) == (way.runtime, way.level)]
 

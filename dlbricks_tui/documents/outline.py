@@ -57,7 +57,7 @@ class OutlineNode:
 
     @property
     def title(self) -> str:
-        """Its label, and all of its words with the count of a module."""
+        """The label of the part, and all of its words with the count of a module."""
         return self.label + ", ".join(self._words(self.module))
 
     @property
@@ -73,7 +73,7 @@ class OutlineNode:
 
     @property
     def words(self) -> tuple[str, ...]:
-        """Its words for a row that has the count in a column; each says less than those before."""
+        """The words of the part in a row with a column for the count; each says less than those before."""
         return self._words(self._lettered)
 
     def _words(self, module: str) -> tuple[str, ...]:
@@ -138,7 +138,7 @@ class OutlineNode:
 
     @property
     def occurs(self) -> int:
-        """How often an equal part occurs in the model."""
+        """The number of equal parts in the model."""
         is_counted = self.layer is None and self.region.size
         return self.outline.times(_repeated(self.region)) if is_counted else 1
 
@@ -156,7 +156,7 @@ class OutlineNode:
 
     @property
     def inside(self) -> list[OutlineNode]:
-        """Its parts."""
+        """The parts inside of this one."""
         if not self.can_open:
             return []
         if self.occurrence is not None:

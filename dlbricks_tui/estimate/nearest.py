@@ -254,7 +254,7 @@ class Example(NamedTuple):
 
     @property
     def pair(self) -> Pair:
-        """Its keys."""
+        """The keys of the brick and of its context."""
         return self.brick, self.context
 
 

@@ -1,4 +1,4 @@
-"""How good predictions have been: models as they would have been predicted, beside what they were measured to take."""
+"""The score of predictions: models as they would have been predicted, beside what they were measured to take."""
 
 from collections.abc import Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass, replace

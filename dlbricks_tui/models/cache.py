@@ -162,7 +162,7 @@ class Cache:
 
 
 def remove_oldest(folders: Iterable[Path], most_bytes: int) -> None:
-    """If the files are too large together, remove those used longest ago, until three quarters are left."""
+    """Remove the files used longest ago until three quarters are left, if they are too large together."""
     files = []
     for folder in folders:
         with suppress(OSError), os.scandir(folder) as found:

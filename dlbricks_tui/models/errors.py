@@ -50,7 +50,7 @@ class MissingShapeError(ModelError):
 
 
 class NotInCacheError(ModelError):
-    """Only a framework could tell the answer, and none may be started."""
+    """An answer that only a framework could tell, where none may be started."""
 
 
 class InconsistentModelError(ModelError):

@@ -216,7 +216,10 @@ def _types(outputs: Sequence[Sequence[Tensor]]) -> tuple[tuple[TensorType, ...],
 
 
 class Frameworks:
-    """At most one worker per format. One thread at a time may ask each, any thread may interrupt."""
+    """The workers that models are read with, at most one per format.
+
+    One thread at a time may ask each, any thread may interrupt.
+    """
 
     def __init__(
         self,

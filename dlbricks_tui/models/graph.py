@@ -260,14 +260,14 @@ class LayerGraph:
 
     @cached_property
     def predecessors(self) -> tuple[tuple[int, ...], ...]:
-        """For each layer the distinct layers that it reads, in the order of its inputs."""
+        """The distinct layers that each layer reads, in the order of its inputs."""
         return tuple(
             tuple(dict.fromkeys(feed.layer for feed in layer.feeds if feed.layer is not None)) for layer in self.layers
         )
 
     @cached_property
     def successors(self) -> tuple[tuple[int, ...], ...]:
-        """For each layer the layers that read it, ascending."""
+        """The layers that read each layer, ascending."""
         readers: list[list[int]] = [[] for _ in self.layers]
         for reader, sources in enumerate(self.predecessors):
             for source in sources:

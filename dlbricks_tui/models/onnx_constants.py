@@ -57,7 +57,7 @@ class TakenNames:
 
 
 def is_if(node: "NodeProto") -> bool:
-    """Return true for an `If` of ONNX itself."""
+    """Return True for an `If` of ONNX itself."""
     return bool(node.op_type == "If") and not node.domain and len(node.input) == 1
 
 

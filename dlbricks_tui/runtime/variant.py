@@ -105,7 +105,7 @@ class CachePrecision(str, Enum):
 
 
 class FlashAttention(str, Enum):
-    """If an engine of language models computes attention in one pass, without an array of all scores."""
+    """Attention in one pass, without an array of all scores, in an engine of language models."""
 
     ON = "on"
     OFF = "off"

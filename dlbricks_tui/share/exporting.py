@@ -174,7 +174,7 @@ class ExportNoted(Event):
 
 @dataclass(frozen=True, slots=True)
 class BricksChecked(Event):
-    """So many bricks were packed and read back, of all."""
+    """The number of bricks that were packed and read back, of all."""
 
     done: int
     of: int

@@ -1,4 +1,4 @@
-"""How bricks become files of a suite, excerpts of their models, and how these are joined to networks again."""
+"""Packing of bricks into files of a suite, excerpts of their models, and joining of these to networks again."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace

@@ -53,7 +53,7 @@ class ResultsStored(Message):
 
 
 class NewResults(Message):
-    """There are new results in the store."""
+    """New results, or new settings, that a screen has to show."""
 
 
 @dataclass

@@ -1,4 +1,4 @@
-"""What a family module hands to the catalogue."""
+"""The types that a family module hands to the catalogue."""
 
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -52,7 +52,7 @@ def _squared_lengths(net: Network, x: Output, names: tuple[str, str]) -> Output:
 
 
 def _votes(net: Network, capsules: Output) -> Output:
-    """What each capsule says of each digit: its own matrix for that digit, times the capsule."""
+    """Return the vote of each capsule for each digit: its matrix for that digit, times the capsule."""
     shape = (CAPSULES, DIGITS, DIGIT_LENGTH, CAPSULE_LENGTH)
     with net.scope("PrimaryPredVects"):
         matrices = net.constant("2", 1, *shape)
@@ -62,7 +62,7 @@ def _votes(net: Network, capsules: Output) -> Output:
 
 
 def _routed(net: Network, votes: Output) -> Output:
-    """How far each capsule agrees with each digit after the routing steps, which are counted as one."""
+    """Return the agreement of each capsule with each digit after the routing steps, which are counted as one."""
     with net.scope("DynamicRouting"):
         vote_of_step = _replicate(net, votes, "1", (ROUTING_STEPS, CAPSULES, DIGITS, DIGIT_LENGTH), new_axes=(1,))
         agreements = [net.writer.learned("DynamicRouting/2_bias", (1, CAPSULES * DIGITS))]

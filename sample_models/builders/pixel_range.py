@@ -1,4 +1,4 @@
-"""How networks that paint take pixel values from 0..1 to -1..1 and back."""
+"""Layers by which networks that paint take pixel values from 0..1 to -1..1 and back."""
 
 from sample_models.builders.network import Network
 from sample_models.builders.symbol_writer import Output

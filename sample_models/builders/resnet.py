@@ -16,7 +16,7 @@ RESNET152 = (3, 8, 36, 3)
 
 @dataclass(frozen=True, slots=True)
 class _BlockStyle:
-    """What a block calls its layers, where `{}` stands for the branch, and whether its convolutions have a bias."""
+    """The names of a block's layers, where `{}` stands for the branch, and if its convolutions have a bias."""
 
     scope: str
     conv: str

@@ -89,7 +89,7 @@ def _ssd(variant: Variant) -> bytes:
 
 
 def _maps(net: Network, image: Output, variant: Variant) -> list[Output]:
-    """What each scale is read from."""
+    """Return the maps that the scales are read from."""
     with net.scope("blockNet4"):
         x = _trunk(net, image, variant.size)
     with net.scope("multiboxLayer1"):

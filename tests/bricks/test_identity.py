@@ -43,7 +43,7 @@ def changed(name: str, **attributes: str) -> list[Node]:
 
 
 def as_of_2015() -> Document:
-    """As before 0.9: `param` beside `attr`, entries of two numbers, no states, no version, Python 2's tuples."""
+    """The network before 0.9: `param` beside `attr`, pairs as entries, no states, no version, Python 2's tuples."""
     nodes = small_network()
     kept = [number for number, it in enumerate(nodes) if not it["name"].endswith(("moving_mean", "moving_var"))]
     place = {number: position for position, number in enumerate(kept)}
@@ -62,7 +62,7 @@ def as_of_2015() -> Document:
 
 
 def as_of_2017() -> Document:
-    """As from 0.9 to 0.12: `attr`, True for 1, and defaults spelled out."""
+    """The network from 0.9 to 0.12: `attr`, True for 1, and defaults spelled out."""
     said = {
         "conv0": {"dilate": "[1,1]", "num_group": "1", "no_bias": "False", "workspace": "1024"},
         "bn0": {"eps": "0.0010000000474974513", "fix_gamma": "0", "momentum": "0.9"},

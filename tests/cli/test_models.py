@@ -148,7 +148,7 @@ def loaded_by(data: Path, *commands: Sequence[str]) -> list[set[str]]:
 
 
 def libraries_of(loaded: set[str]) -> set[str]:
-    """Those that are not of dlbricks."""
+    """Return the modules that are not of dlbricks."""
     return {name for name in loaded if not name.startswith("dlbricks_tui.")}
 
 

@@ -1,4 +1,4 @@
-"""How pictures are drawn, in characters that differ without colours and in finer ones."""
+"""Pictures in characters that differ without colours, and in finer ones."""
 
 from dataclasses import replace
 

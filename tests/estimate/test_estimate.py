@@ -43,7 +43,7 @@ def branched(times: int = 1) -> LayerGraph:
 
 
 def ms(decomposition: Decomposition, *layers: int) -> float:
-    """What the made-up latencies of the sequences that begin with these layers add up to."""
+    """Return the sum of the made-up latencies of the sequences that begin with these layers."""
     by_layer = {it.sequence.layers[0]: it for it in decomposition.occurrences}
     return sum(latency_of((by_layer[layer].brick.key, by_layer[layer].context)).value_ms for layer in layers)
 

@@ -112,14 +112,14 @@ class Fleet:
 
     @property
     def progress(self) -> FleetProgress:
-        """What its events tell."""
+        """The progress that its events tell."""
         return self.folder.progress()
 
     def states(self) -> dict[str, FleetHostState]:
         return {name: row.state for name, row in self.progress.hosts.items()}
 
     def measured(self) -> Counter[tuple[str, str]]:
-        """How often each system measured each brick, by the local store."""
+        """Return the number of times that each system measured each brick, by the local store."""
         return Counter((it.system, it.brick) for it in self.site.contents().measurements)
 
     def told(self, kind: type[Event]) -> list[Any]:
@@ -130,7 +130,7 @@ class Fleet:
         self.engine.before_step = lambda step: actions.get(step, lambda: None)()
 
     def has_everything_once(self) -> bool:
-        """All bricks were measured once on each system."""
+        """Return True if all bricks were measured once on each system."""
         wanted = {job.key.brick for job in self.workload.parts[0].jobs.values()}
         systems = {host.system.id for host in self.engine.hosts.values()}
         return self.measured() == Counter((it, brick) for it in systems for brick in wanted)

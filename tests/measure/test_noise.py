@@ -156,7 +156,7 @@ REFERENCE_MS = 0.05
 
 
 def around(middle_ms: float, count: int, noise: float = 0.01) -> list[float]:
-    """So many samples around a latency."""
+    """Return so many samples around a latency."""
     return [middle_ms * CHANCE.lognormvariate(0, noise) for _ in range(count)]
 
 

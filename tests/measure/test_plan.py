@@ -50,7 +50,7 @@ def measured(latency_ms: float = 1.0, half_width: float = 0.001, count: int = 40
 
 
 def targets(jobs: Iterable[Job]) -> list[JobKey]:
-    """What the jobs are about."""
+    """Return the keys of jobs."""
     return [job.key for job in jobs]
 
 

@@ -31,7 +31,7 @@ def noisy(count: int, spread: float, seed: int = 1) -> list[float]:
 
 
 def samples_until_satisfied(rule: StoppingRule, samples: list[float], share: float = 1.0) -> int:
-    """How many samples the rule takes of such a share of a model, looking whenever it wants to."""
+    """Return the number of samples that the rule takes of such a share of a model, looking whenever it wants to."""
     for count in range(1, len(samples) + 1):
         if rule.looks_at(count) and rule.stop(samples_of(samples[:count], rule).statistics, share) is not None:
             return count

@@ -109,7 +109,7 @@ class Timed:
         return [(said, true) for said, true in told if said is not None]
 
     def count(self, kind: type[Event]) -> int:
-        """How many such events there were."""
+        """Return the number of such events."""
         return sum(isinstance(event, kind) for _, event in self.events)
 
 

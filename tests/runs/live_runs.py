@@ -33,7 +33,7 @@ BRICKS, ROUNDS = 40, 24
 
 
 def at(seconds: float) -> str:
-    """So many seconds after the run began."""
+    """Return the time so many seconds after the run began."""
     return (BEGAN + timedelta(seconds=seconds)).isoformat(timespec="microseconds")
 
 

@@ -1,4 +1,4 @@
-"""Where the results of runs come from: by the fake worker, and by the real frameworks."""
+"""The provenance of results of runs: by the fake worker, and by the real frameworks."""
 
 import hashlib
 from dataclasses import replace

@@ -61,7 +61,7 @@ def packings(level: Level) -> Mapping[str, Packing]:
 
 @dataclass(frozen=True)
 class Trio:
-    """Their folders; a suite is written to `suite`, and its results to `results`."""
+    """The folders of the owner and the vendor; a suite is written to `suite`, and its results to `results`."""
 
     path: Path
 

@@ -67,7 +67,7 @@ from tests.tui.test_runs import OPEN_ALEXNET
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Where one is: two folders, and files in them and beside them."""
+    """The current folder: two folders, and files in them and beside them."""
     here = tmp_path / "here"
     for name in ("deep/deeper", "empty"):
         (here / name).mkdir(parents=True)

@@ -98,7 +98,7 @@ class Watched:
 
     @property
     def growths(self) -> int:
-        """How often results were stored."""
+        """The number of times that results were stored."""
         return sum(isinstance(each, ResultsGrown) for each in self.told)
 
 

@@ -1,4 +1,4 @@
-"""What is said of runs, in whatever room there is."""
+"""Lines about runs, in whatever room there is."""
 
 import json
 from dataclasses import asdict, replace

@@ -76,7 +76,7 @@ class ThreadedScreen(HelpPlace, Screen[Result], Generic[Result], inherit_binding
 
     @property
     def _binding_chain(self) -> list[tuple[DOMNode, BindingsMap]]:
-        """As in Textual, but a field also keeps letters that the keymap assigns to actions.
+        """The chain of Textual, where a field also keeps letters that the keymap assigns to actions.
 
         Textual removes the keys of a field from the outer bindings before it applies the keymap.
         """
@@ -309,7 +309,7 @@ class AnswerScreen(PanelledScreen[Result], Generic[Result]):
         self.look()
 
     @on(NewResults)
-    def _results_stored(self) -> None:
+    def _new_results(self) -> None:
         self.take_new_results()
 
     def action_look_again(self) -> None:
