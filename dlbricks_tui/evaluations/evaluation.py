@@ -297,7 +297,8 @@ TABLES: Mapping[str, FileTable] = {
                 _text(200),
             ),
             **of_settings(
-                *(THREADS, *EXECUTION),
+                THREADS,
+                *EXECUTION,
                 many=True,
                 precision=_by(
                     several(_PRECISIONS),
@@ -358,7 +359,8 @@ TABLES: Mapping[str, FileTable] = {
             "framework": _own("The framework that ran the model.", _FRAMEWORK),
             "version": _own("The version of the framework.", _NAME),
             **of_settings(
-                *(THREADS, *EXECUTION),
+                THREADS,
+                *EXECUTION,
                 usual=False,
                 threads=_by(THREADS.kind, "The threads; without it, those that the framework starts by default."),
                 precision=_by(_PRECISIONS, _about(PRECISION, usual=False)),

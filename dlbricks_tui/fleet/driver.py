@@ -584,9 +584,9 @@ def execute_fleet(
                 language = [LanguagePart.of(asked, request.run) for asked in request.language]
                 workload = replace(workload, parts=(*workload.parts, *language))
                 with ResultsDatabase(place.data.store) as store:
+                    prices, predictors = read_prices(place.data.path), Predictors(store, place.data.cache)
                     driver = Driver(
-                        *(request, workload, calls, store, Predictors(store, place.data.cache)),
-                        *(read_prices(place.data.path), control, events.tell, place.clock),
+                        request, workload, calls, store, predictors, prices, control, events.tell, place.clock
                     )
                     driver.begin(hosts, tasks_before)
                     control.change(State.RUNNING)

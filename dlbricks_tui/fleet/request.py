@@ -251,8 +251,15 @@ class FleetEnded(JobEnded):
 
 EVENTS: EventKinds = event_kinds(
     ModelLoading,
-    *(FleetStarted, ModelLeftOut, HostChanged, TaskGiven, ResultStored),
-    *(HostBrickFailed, HostEstimate, OrderFound, FleetEnded),
+    FleetStarted,
+    ModelLeftOut,
+    HostChanged,
+    TaskGiven,
+    ResultStored,
+    HostBrickFailed,
+    HostEstimate,
+    OrderFound,
+    FleetEnded,
 )
 
 

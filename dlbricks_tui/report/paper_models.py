@@ -44,10 +44,8 @@ def uniqueness_section(contents: ReportContents) -> Section:
         drawn.append(BarRow(reported.label, (_UNIQUE.piece(0.0, 100 * model.share),), published, told))
     legend = (_PUBLISHED,) if any(theirs) else ()
     rows: list[tuple[Cell, ...]] = [
-        (
-            *(reported.table1_id, reported.name, model.layers, model.unique_layers, model.contexts, model.share),
-            *((it.layers, it.unique_layers) if it else (None, None)),
-        )
+        (reported.table1_id, reported.name, model.layers, model.unique_layers, model.contexts, model.share)
+        + ((it.layers, it.unique_layers) if it else (None, None))
         for reported, model, it in zip(contents.reported_models, corpus.models, theirs, strict=True)
     ]
     counts = ("layers", "unique_layers", "contexts", "share", "published_layers", "published_unique_layers")

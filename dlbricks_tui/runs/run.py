@@ -4,6 +4,7 @@ import math
 from collections.abc import Callable, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import NamedTuple
 
 from dlbricks_tui.bricks.decomposition import Decomposition, decompose
@@ -95,9 +96,8 @@ def execute(
         StopSignals(ignore_hangup=detached) as signals,
         closing(EventWriter(folder.events_file, listener)) as events,
     ):
-        budget = request.time_budget_seconds
         kind = WorkKind.RUN if request.probe_bricks is None else WorkKind.PROBE
-        task = queued(kind, request.model_names, place.data.path, folder.run)
+        task, budget = queued(kind, request.model_names, place.data.path, folder.run), request.time_budget_seconds
         control = Control(folder, queue, task, events.tell, signals, budget, place.clock, place.spent_seconds)
         control.tell(
             RunStarted(
@@ -112,50 +112,19 @@ def execute(
         )
         estimates, stopped, early_worker, explainer = None, None, early or EarlyWorker(), EarlyWorker()
         try:
-            noise = NoiseMonitor(math.inf if budget is None else _MOST_OF_A_BUDGET_TO_REPEAT * budget)
-            system = fingerprint()
-            graphs: KnownGraphs = {}
-            sessions = [
-                RunSession(
-                    *(folder, part, place, control, signals, control.tell, system, noise),
-                    part=request.part_label(part),
-                    graphs=graphs,
-                    early=early_worker,
-                )
-                for part in request.parts
-            ]
-            if control.host_was_busy:
-                early_worker.end()
-            with signals.waiting():
-                early_worker.settle()
-            # Neither the run's own work nor that of a run before it is competition.
-            competing = None if control.host_was_busy else competing_threads()
-            if competing is not None:
-                sessions[0].start_early()
-                if early is None and with_estimates:
-                    start_explaining(sessions[0], explainer)
-            # Before the turn: models and inputs that are no good are refused at once.
-            with signals.waiting():
-                all_models = read_parts(sessions, read)
-                learn_onednn(sessions[0], explainer)
-            control.begin()
-            if competing is None:
-                competing = competing_threads()
-            sessions = [replace(session, competing=competing) for session in sessions]
+            sessions = _sessions(folder, request, place, control, signals, early_worker)
+            sessions, all_models = _begin(sessions, read, explainer, explains=early is None and with_estimates)
             with ResultsDatabase(place.data.store) as store:
                 stopped = _measure(sessions, all_models, store)
                 if stopped is None and with_estimates:
                     _train(sessions, all_models, store)
-                estimates = tuple(
-                    each
-                    for session, models in zip(sessions, all_models, strict=True)
-                    if with_estimates
-                    for each in _estimates(models, session.request, store, place.data)
-                )
+                parts = zip(sessions, all_models, strict=True) if with_estimates else ()
+                found = (_estimates(models, session.request, store, place.data) for session, models in parts)
+                estimates = tuple(chain.from_iterable(found))
                 if stopped is None and with_estimates:
                     _find_versions(sessions, store)
-        except JobStopped as early:
-            stopped = early
+        except JobStopped as reason:
+            stopped = reason
         except UserError as error:
             control.end(State.FAILED, str(error))
             raise
@@ -172,6 +141,57 @@ def execute(
             raise
         state = control.end(stopped.state, stopped.why) if stopped else control.end(State.FINISHED, "")
     return RunOutcome(request, state, estimates)
+
+
+def _sessions(
+    folder: RunFolder, request: RunRequest, place: Workplace, control: Control, signals: StopSignals, early: EarlyWorker
+) -> list[RunSession]:
+    """Return the session of each part, which share what the parts read and the reserve for repeated rounds."""
+    budget = request.time_budget_seconds
+    noise = NoiseMonitor(math.inf if budget is None else _MOST_OF_A_BUDGET_TO_REPEAT * budget)
+    system, graphs = fingerprint(), KnownGraphs()
+    return [
+        RunSession(
+            folder,
+            part,
+            place,
+            control,
+            signals,
+            control.tell,
+            system,
+            noise,
+            part=request.part_label(part),
+            graphs=graphs,
+            early=early,
+        )
+        for part in request.parts
+    ]
+
+
+def _begin(
+    sessions: Sequence[RunSession], read: Callable[[RunSession], Models], explainer: EarlyWorker, *, explains: bool
+) -> tuple[list[RunSession], Sequence[Models]]:
+    """Read the models and wait for the turn; return the sessions, which know the competition then, and the models."""
+    first = sessions[0]
+    control, signals, early = first.control, first.signals, first.early
+    if control.host_was_busy:
+        early.end()
+    with signals.waiting():
+        early.settle()
+    # Neither the run's own work nor that of a run before it is competition.
+    competing = None if control.host_was_busy else competing_threads()
+    if competing is not None:
+        first.start_early()
+        if explains:
+            start_explaining(first, explainer)
+    # Before the turn: models and inputs that are no good are refused at once.
+    with signals.waiting():
+        all_models = read_parts(sessions, read)
+        learn_onednn(first, explainer)
+    control.begin()
+    if competing is None:
+        competing = competing_threads()
+    return [replace(session, competing=competing) for session in sessions], all_models
 
 
 def _measure(sessions: Sequence[RunSession], all_models: Sequence[Models], store: ResultsDatabase) -> JobStopped | None:

@@ -169,7 +169,7 @@ class RunSession:
 
         program, log, limits = self.place.worker_program, self.folder.worker_log, self.request.time_limits
         with open_worker(
-            *(runtime, program, log, self.signals.waiting, tell_replaced, self.memory_limit_bytes, limits, self.early)
+            runtime, program, log, self.signals.waiting, tell_replaced, self.memory_limit_bytes, limits, self.early
         ) as worker:
             self.take_versions(worker.describe())
             yield worker
@@ -338,7 +338,11 @@ def _provenance(session: RunSession, models: Sequence[CutModel], described: Desc
     named = [(model.key, model.decomposition.graph.name) for model in models]
     digests = model_digests((key, paths[name]) for key, name in named if name in paths)
     found = provenance(
-        *(session.folder.run, session.system, request.runtime, described, digests),
+        session.folder.run,
+        session.system,
+        request.runtime,
+        described,
+        digests,
         protocol=session.conditions.protocol,
         evaluation=request.evaluation,
         unmet=request.unmet,

@@ -335,7 +335,7 @@ class _Measuring:
         path = order.source.in_format(runtime.traits.format).path
         digests = model_digests((job.key.model, path) for job in jobs.values())
         found = provenance(
-            *(self._uuid, system, runtime, described, digests), evaluation=order.evaluation, unmet=order.unmet
+            self._uuid, system, runtime, described, digests, evaluation=order.evaluation, unmet=order.unmet
         )
         with self._waiting():
             return with_onednn(found, runtime, place.data.cache, self._log, place.worker_program)

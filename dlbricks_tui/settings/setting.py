@@ -125,10 +125,8 @@ def one_of(*members: Member) -> ValueKind[Member]:
     if len(sign) > _WIDEST_SIGN:
         sign = "WORD"
     schema = {"enum": list(known)}
-    return ValueKind(
-        *(allowed, parse, members.__contains__, schema, parse, lambda it: str(it.value), sign, members),
-        is_text=True,
-    )
+    accepts = members.__contains__
+    return ValueKind(allowed, parse, accepts, schema, parse, lambda it: str(it.value), sign, members, is_text=True)
 
 
 def name(allowed: str, sign: str = "NAME") -> ValueKind[str]:
