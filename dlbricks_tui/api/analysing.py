@@ -1,5 +1,6 @@
 """The analysis of models: bounds, what-ifs and the gap, what it lacks, what to prove, and the kernels."""
 
+import math
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -86,6 +87,15 @@ class _Reading(NamedTuple):
     batch: int | None
 
 
+class _Limits(NamedTuple):
+    """The roofs of a system, the least latency and the layers below them, and the peaks to measure anew, if any."""
+
+    roof: Roof | None = None
+    least_ms: float | None = None
+    points: tuple[LayerPoint, ...] = ()
+    doubt: str = ""
+
+
 # Layers that reach this many times the stored arithmetic show that the peaks were measured on a busy host. A smaller
 # excess is the noise of both.
 _DOUBTED_ABOVE = 1.05
@@ -133,24 +143,7 @@ class Analyser:
         competing = [baseline, *(it for it in measured if (it.graph.batch_size, it.found.variant.precision) == alike)]
         best = best_measured(competing) if complete else None
         threads = max(it.found.variant.threads or 1 for it in competing)
-        roof: Roof | None = None
-        least_ms: float | None = None
-        points: tuple[LayerPoint, ...] = ()
-        if applies_to(found) and written is not None:
-            store = self._estimator.store
-            known = by_id(store.systems()).get(scope.system)
-            roof = None if known is None else roof_of(store.peaks(), known, threads)
-        doubt = "the peaks" if roof is None and applies_to(found) else ""
-        if roof is not None and written is not None:
-            stored, roof = roof, _reached(roof, competing)
-            by_stored_ms = None if best is None else _roofline_ms(best, stored)
-            contradicted = best is not None and by_stored_ms is not None and by_stored_ms > best.latency_ms
-            if contradicted or roof.highest > _DOUBTED_ABOVE * stored.highest:
-                doubt = "peaks of a quiet host (layers reach more than the stored ones)"
-            points = points_of(baseline, works_of(baseline, written), roof)
-            if best is not None and (least_ms := _roofline_ms(best, roof)) is not None:
-                # Bandwidths that are too low could still contradict the measurements.
-                least_ms = min(least_ms, best.latency_ms)
+        limits = self._limits(baseline, written, competing, best, scope.system, threads)
         lacking = _lacking_instructions() if scope.is_host else {}
         by_default = self._by_default(baseline)
         proofs = self._estimator.store.proofs_on(scope.system) if is_known else ()
@@ -159,22 +152,54 @@ class Analyser:
         what_ifs = what_ifs_of(baseline, others, lacking, by_default) if is_known else ()
         newest = {it.id: newest_proofs([each for each in proofs if each.model in own], it) for it in what_ifs}
         return Analysis(
-            answer.source,
-            scope.system,
-            baseline,
-            (baseline, *others),
-            best,
-            None if best is None else over_best(baseline, best),
-            None if best is None else gap_of(baseline, best),
+            source=answer.source,
+            system=scope.system,
+            baseline=baseline,
+            executions=(baseline, *others),
+            best=best,
+            over_best=None if best is None else over_best(baseline, best),
+            gap=None if best is None else gap_of(baseline, best),
+            roof=limits.roof,
+            roofline_ms=limits.least_ms,
+            points=limits.points,
+            what_ifs=tuple(corrected(it, of_others) for it in what_ifs),
+            written=written,
+            missing=tuple(self._missing(answer, baseline, threads, limits.doubt)),
+            proofs={
+                name: measured_gain(max(held.values(), key=lambda it: it.when)) for name, held in newest.items() if held
+            },
+            threads=threads,
+            lacks_peaks=bool(limits.doubt),
+        )
+
+    def _limits(
+        self,
+        baseline: MeasuredExecution,
+        written: LayerGraph | None,
+        competing: Sequence[MeasuredExecution],
+        best: BestMeasured | None,
+        system: str,
+        threads: int,
+    ) -> _Limits:
+        """Return the limits of the hardware; peaks that the measurements contradict give way to what layers reach."""
+        if not applies_to(baseline.found):
+            return _Limits()
+        known = by_id(self._estimator.store.systems()).get(system)
+        stored = None if known is None or written is None else roof_of(self._estimator.store.peaks(), known, threads)
+        if stored is None or written is None:
+            return _Limits(doubt="the peaks")
+        roof, best_ms = _reached(stored, competing), math.inf if best is None else best.latency_ms
+        by_stored_ms = None if best is None else _roofline_ms(best, stored)
+        contradicted = by_stored_ms is not None and by_stored_ms > best_ms
+        least_ms = None if best is None else _roofline_ms(best, roof)
+        return _Limits(
             roof,
-            least_ms,
-            points,
-            tuple(corrected(it, of_others) for it in what_ifs),
-            written,
-            tuple(self._missing(answer, baseline, threads, doubt)),
-            {name: measured_gain(max(held.values(), key=lambda it: it.when)) for name, held in newest.items() if held},
-            threads,
-            bool(doubt),
+            # Bandwidths that are too low could still contradict the measurements.
+            None if least_ms is None else min(least_ms, best_ms),
+            points_of(baseline, works_of(baseline, written), roof),
+            "peaks of a quiet host (layers reach more than the stored ones)"
+            if contradicted or roof.highest > _DOUBTED_ABOVE * stored.highest
+            else "",
         )
 
     def _others(

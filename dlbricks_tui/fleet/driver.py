@@ -578,11 +578,7 @@ def execute_fleet(
                 # Hosts are reached while the models are read. A wrong address is told before that.
                 calls.start()
                 with signals.waiting():
-                    workload = FleetWorkload(())
-                    if request.run.model_names:
-                        workload = place.read_models(request.run, place.data, folder.worker_log, events.tell)
-                language = [LanguagePart.of(asked, request.run) for asked in request.language]
-                workload = replace(workload, parts=(*workload.parts, *language))
+                    workload = _workload(folder, request, place, events.tell)
                 with ResultsDatabase(place.data.store) as store:
                     prices, predictors = read_prices(place.data.path), Predictors(store, place.data.cache)
                     driver = Driver(
@@ -605,6 +601,17 @@ def execute_fleet(
         except BaseException:
             end(State.FAILED, "a fault of dlbricks; what was measured before it is kept")
             raise
+
+
+def _workload(
+    folder: FleetFolder, request: FleetRequest, place: FleetPlace, tell: Callable[[Event], None]
+) -> FleetWorkload:
+    """Return what the hosts are asked to measure: bricks of models, and language models."""
+    workload = FleetWorkload(())
+    if request.run.model_names:
+        workload = place.read_models(request.run, place.data, folder.worker_log, tell)
+    language = [LanguagePart.of(asked, request.run) for asked in request.language]
+    return replace(workload, parts=(*workload.parts, *language))
 
 
 def _drive(driver: Driver, calls: Engine, clock: Callable[[], float], signals: StopSignals) -> JobStopped | None:

@@ -72,10 +72,8 @@ def branch_of(
 ) -> "tuple[list[TensorProto], list[NodeProto]]":
     """Return the arrays and the nodes of the branch of an `If` that runs under a condition, and take its names.
 
-    The nodes are in topological order, and write the outputs of the `If`.
-
-    A name inside the branch that is taken already becomes a path, with the name of the `If` before it. `domains` are
-    those whose version the file declares.
+    The nodes are in topological order, and write the outputs of the `If`. A name inside the branch that is taken
+    already becomes a path, with the name of the `If` before it. `domains` are those whose version the file declares.
     """
     from onnx import NodeProto, TensorProto
 
@@ -109,22 +107,7 @@ def branch_of(
         weights[-1].name = names[weight.name] = names.get(weight.name) or taken.fresh(weight.name, path)
     for name in sorted(set(written).difference(names)):
         names[name] = taken.fresh(name, path)
-    nodes = []
-    for inner in graph.node:
-        moved = NodeProto()
-        moved.CopyFrom(inner)
-        if moved.domain in NAMES_OF_ONNX:
-            moved.domain = ""
-        if moved.domain not in domains:
-            raise FlawError(
-                f"{_label(inner)} is of the domain {moved.domain[:80]!r}, whose version the file does not declare"
-            )
-        moved.name = taken.fresh(inner.name, path) if inner.name else ""
-        _rename_all(moved.input, names)
-        _rename_all(moved.output, names)
-        for nested in graphs_inside(moved):
-            rename_reads(nested, names)
-        nodes.append(moved)
+    nodes = [_moved(it, names, taken.fresh(it.name, path) if it.name else "", domains) for it in graph.node]
     for number, (copied, wanted) in enumerate(copies):
         name, read = taken.fresh(f"copy{number}", path), names.get(copied, copied)
         nodes.append(NodeProto(op_type="Identity", name=name, input=[read], output=[wanted]))
@@ -136,6 +119,26 @@ def branch_of(
         raise FlawError(f"a branch of {_label(node)} has a cycle")
     needed = needed_for((writers[name] for name in outputs if name in writers), sources)
     return weights, [nodes[number] for number in order if number in needed]
+
+
+def _moved(inner: "NodeProto", names: Mapping[str, str], name: str, domains: Container[str]) -> "NodeProto":
+    """Return a copy of a node of a branch outside of it, by that name, with the new names of tensors."""
+    from onnx import NodeProto
+
+    moved = NodeProto()
+    moved.CopyFrom(inner)
+    if moved.domain in NAMES_OF_ONNX:
+        moved.domain = ""
+    if moved.domain not in domains:
+        raise FlawError(
+            f"{_label(inner)} is of the domain {moved.domain[:80]!r}, whose version the file does not declare"
+        )
+    moved.name = name
+    _rename_all(moved.input, names)
+    _rename_all(moved.output, names)
+    for nested in graphs_inside(moved):
+        rename_reads(nested, names)
+    return moved
 
 
 def rename_reads(graph: "GraphProto", names: Mapping[str, str]) -> None:

@@ -68,13 +68,18 @@ def compared_numbers(file: OnnxFile, inputs: Mapping[str, TensorType]) -> dict[s
             behind[node.output[0]] = behind[node.input[0]]
         elif node.op_type == "Equal" and len(node.input) == 2:
             for one, other in (node.input, node.input[::-1]):
-                value = stored.get(other)
-                if one in behind and value is not None and not is_external(value) and prod(value.dims) == 1:
-                    with suppress(FlawError, ValueError):
-                        (number,) = array_of(value).reshape(-1).tolist()
-                        if type(number) is int:
-                            found.setdefault(behind[one], (number,))
+                if one in behind and (number := _whole_number(stored.get(other))) is not None:
+                    found.setdefault(behind[one], (number,))
     return found
+
+
+def _whole_number(value: "TensorProto | None") -> int | None:
+    """Return the number in a stored array; None if it is not a single whole one."""
+    if value is not None and not is_external(value) and prod(value.dims) == 1:
+        with suppress(FlawError, ValueError):
+            (number,) = array_of(value).reshape(-1).tolist()
+            return number if type(number) is int else None
+    return None
 
 
 def stored_settings(values: Mapping[str, Numbers], inputs: Mapping[str, TensorType]) -> "Iterable[TensorProto]":
@@ -306,23 +311,8 @@ def input_types(
     one image. A batch size replaces the sizes of all open batch axes.
     """
     given, values = stated
-    for it in inputs:
-        kind = _NO_TENSORS.get(it.type.WhichOneof("value") or "")
-        if kind:
-            raise ModelError(
-                f"{where}: input {it.name[:80]!r} is {kind}, and values are made up for tensors only: export the model "
-                "with an input of a tensor for each part"
-            )
-    names = [it.name for it in inputs]
-    for name in (*given, *values):
-        if name not in names:
-            raise ModelError(f"{where} has no input {name[:80]!r}; its inputs are: {listed(names) or 'none'}")
     axes = {it.name: axes_of(it.type) for it in inputs}
-    for name, its in axes.items():
-        shape = given.get(name, known.get(name))
-        if its is not None and shape is not None and len(its) != len(shape):
-            shown = short_shape(shape)
-            raise ModelError(f"{where}: input {name[:80]!r} has {len(its)} axes; the given shape {shown} does not")
+    _refuse_odd_inputs(inputs, axes, stated, known, where)
     by_user = _sizes(axes, given)
     sizes = {**_sizes(axes, known), **by_user}
     # The user may have given another size for an axis of a shape that is known from elsewhere.
@@ -354,6 +344,31 @@ def input_types(
         if its is not None and name not in told and name not in values and batch_size is None
     }
     return types, batch[0] if batch else 1, assumed
+
+
+def _refuse_odd_inputs(
+    inputs: Sequence["ValueInfoProto"],
+    axes: Mapping[str, Axes | None],
+    stated: StatedInputs,
+    known: Mapping[str, Shape],
+    where: str,
+) -> None:
+    """Refuse inputs that are no tensors, shapes and values of other inputs, and shapes of another number of axes."""
+    for it in inputs:
+        kind = _NO_TENSORS.get(it.type.WhichOneof("value") or "")
+        if kind:
+            raise ModelError(
+                f"{where}: input {it.name[:80]!r} is {kind}, and values are made up for tensors only: export the model "
+                "with an input of a tensor for each part"
+            )
+    for name in (*stated.shapes, *stated.values):
+        if name not in axes:
+            raise ModelError(f"{where} has no input {name[:80]!r}; its inputs are: {listed([*axes]) or 'none'}")
+    for name, its in axes.items():
+        shape = stated.shapes.get(name, known.get(name))
+        if its is not None and shape is not None and len(its) != len(shape):
+            shown = short_shape(shape)
+            raise ModelError(f"{where}: input {name[:80]!r} has {len(its)} axes; the given shape {shown} does not")
 
 
 def _sizes(axes: Mapping[str, Axes | None], stated: Mapping[str, Shape]) -> dict[str, int]:

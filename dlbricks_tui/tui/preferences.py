@@ -157,20 +157,20 @@ class LivePreferences:
 
     def reload(self) -> None:
         """Apply the changes since the last look."""
-        if self._found() != self._stamps:
-            before, answering = self._keymap, _answering(self.config)
-            self._take()
-            if _answering(self.config) != answering:
-                # The workbench comes first: the screens in front of it ask for its choices.
-                for screen in self._app.screen_stack:
-                    if isinstance(screen, ThreadedScreen):
-                        screen.config_changed()
-            if self._keymap != before:
-                for screen in self._app.screen_stack:
-                    for node in screen.walk_children():
-                        if isinstance(node, NamesKeys):
-                            node.keys_changed()
-            self._report()
+        if self._found() == self._stamps:
+            return
+        before, answering = self._keymap, _answering(self.config)
+        self._take()
+        if _answering(self.config) != answering:
+            # The workbench comes first: the screens in front of it ask for its choices.
+            for screen in self._app.screen_stack:
+                if isinstance(screen, ThreadedScreen):
+                    screen.config_changed()
+        if self._keymap != before:
+            for node in (it for screen in self._app.screen_stack for it in screen.walk_children()):
+                if isinstance(node, NamesKeys):
+                    node.keys_changed()
+        self._report()
 
     def use_next_theme(self) -> None:
         self._app.theme = next_of(tuple(self.themes), self._app.theme, 1)
