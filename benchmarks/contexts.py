@@ -131,7 +131,7 @@ def reported(loader: Loader, source: ModelSource, level: Level, cutting: Cutting
         print(f"{source.name:44} {level.value:8} FAILED: {error}", flush=True)
         return False
     differences = list(comparison.differences())
-    counts = f"{comparison.model.total():6} primitives, {len(decomposition.suite):4} contexts"
+    counts = f"{comparison.model.total():6} primitives, {len(decomposition.pairs):4} contexts"
     print(f"{source.name[:44]:44} {level.value:8} {counts}: {len(differences) or 'no'} differences", flush=True)
     for difference in differences[:MOST_SHOWN]:
         print(f"    {difference}", flush=True)

@@ -66,7 +66,7 @@ def _outline(folder: Path, nodes: int) -> Outline:
 
 
 def _estimated(outline: Outline) -> Estimate:
-    suite = sorted(outline.decomposition.suite)
+    suite = sorted(outline.decomposition.pairs)
     measured = {pair: MeasuredLatency(Latency(0.02, 0.019, 0.021), pair, 25) for pair in suite[: len(suite) * 2 // 3]}
     return estimate(outline.decomposition, Knowledge(measured))
 

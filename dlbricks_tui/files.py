@@ -1,4 +1,4 @@
-"""Files: read regular ones only, JSON from others with care, and write completely or not at all.
+"""Files: read regular ones only, JSON and TOML from others with care, and write completely or not at all.
 
 A pipe would block the command, and a device would never end: files of the data folder, and those that are named on the
 command line, are opened by these functions.
@@ -9,6 +9,7 @@ import fcntl
 import json
 import os
 import stat
+import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -63,6 +64,16 @@ def read_json(path: Path) -> Any:
         raise ValueError(f"it is not UTF-8 text: {error.reason} at byte {error.start}") from None
     except RecursionError:
         raise ValueError("it nests too deep") from None
+
+
+def parsed_toml(text: str) -> dict[str, Any]:
+    """Return the document in a TOML text; raise ValueError if it is none."""
+    # Python 3.10 has no tomllib.
+    if sys.version_info >= (3, 11):
+        import tomllib
+    else:
+        import tomli as tomllib
+    return tomllib.loads(text)
 
 
 def _opened(path: Path, flags: int, mode: Literal["rb", "ab"]) -> BinaryIO:

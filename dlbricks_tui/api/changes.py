@@ -701,7 +701,7 @@ def estimates_of(
             # Another model may have the same name here.
             if cut is not None and timed.subject.key in cut.keys:
                 results = newest_of(number_of[timed.id]).get(_way_of(timed), {})
-                measured = {it: _measured(results[it], it) for it in cut.decomposition.suite if it in results}
+                measured = {it: _measured(results[it], it) for it in cut.decomposition.pairs if it in results}
                 found = estimate(cut.decomposition, Knowledge(measured))
                 if found.composed is not None and not found.is_partial:
                     known[timed.id] = found.composed.sequential_ms

@@ -89,7 +89,7 @@ class CombinationChoice:
 
 @dataclass(frozen=True)
 class Answer:
-    """How fast a model is on a system: the estimate and the latency of the combination that answers."""
+    """The answer to how fast a model is on a system: the estimate and the latency of the combination that answers."""
 
     # With the file that the runtime reads.
     source: ModelSource
@@ -182,7 +182,7 @@ def answer_of(
     readings: Mapping[ModelReading, Sequence[str]],
     inquiries: Mapping[ModelReading, Inquiry],
 ) -> Answer:
-    """Return the answer of a model, by the rule of this module.
+    """Return the answer of a model: by the choice of its options, or the fastest measured one, or else predicted.
 
     `inquiries` has the readings that worked, at least one. A reading without results is predicted.
     """
@@ -258,7 +258,7 @@ class Estimator:
         return self.readers.loader()
 
     def answers(self, sources: Sequence[ModelSource], scope: MeasurementScope) -> list[Answer]:
-        """Return the answer of each model, by the rule of `answer`.
+        """Return the answer of each model, by the rule of `answer_of`.
 
         Models that cannot be loaded are left out, with a remark; where none can, the first refusal is raised.
         """

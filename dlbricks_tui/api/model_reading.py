@@ -21,7 +21,7 @@ from dlbricks_tui.bricks.decomposition import (
     Cutting,
     Decomposition,
     ModelBricks,
-    compare,
+    corpus_of_bricks,
     decompose,
     model_bricks,
 )
@@ -428,14 +428,14 @@ def compare_models(
         if decomposition is not None:
             found.append(replace(model_bricks(decomposition), name=spec.source.name))
         if time.monotonic() - told > SECONDS_BETWEEN_TELLING:
-            yield ComparedModels(compare(found), done, tuple(refused))
+            yield ComparedModels(corpus_of_bricks(found), done, tuple(refused))
             # Comparing takes longer the more models there are, so the interval starts after it.
             told = time.monotonic()
         if measuring:
             pause_after(time.monotonic() - began, measuring=True)
         else:
             time.sleep(_SHORT_BREATH_SECONDS)
-    yield ComparedModels(compare(found), len(specs), tuple(refused))
+    yield ComparedModels(corpus_of_bricks(found), len(specs), tuple(refused))
 
 
 class GroupAccuracy(NamedTuple):

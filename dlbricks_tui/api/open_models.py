@@ -393,16 +393,16 @@ def known_latency(one: SystemEstimate) -> KnownLatency:
     found, timed, figure = one.estimate, one.end_to_end, one.figure
     whole_ms = None if figure is None else figure.latency.value_ms
     return KnownLatency(
-        figure_number(one),
-        whole_ms,
-        found.coverage.measured if one.is_measured else 0,
-        found.coverage.layers,
-        not found.obstacle or figure is not None,
-        figure is not None and not figure.is_measured,
-        None if timed is None else timed.value_ms,
-        one.variant.batch / whole_ms * 1000 if whole_ms else None,
-        combination_words(one),
-        figure.between[0] if figure is not None and figure.between is not None else None,
+        figure=figure_number(one),
+        whole_ms=whole_ms,
+        measured=found.coverage.measured if one.is_measured else 0,
+        layers=found.coverage.layers,
+        possible=not found.obstacle or figure is not None,
+        predicted=figure is not None and not figure.is_measured,
+        end_to_end_ms=None if timed is None else timed.value_ms,
+        per_second=one.variant.batch / whole_ms * 1000 if whole_ms else None,
+        combination=combination_words(one),
+        since=figure.between[0] if figure is not None and figure.between is not None else None,
     )
 
 

@@ -18,7 +18,7 @@ from dlbricks_tui.bricks.decomposition import (
     Cutting,
     Decomposition,
     Occurrence,
-    compare,
+    corpus_of_bricks,
     decompose,
     model_bricks,
 )
@@ -334,7 +334,7 @@ def tree_document(decomposition: Decomposition) -> dict[str, Any]:
         **attributes_of(how, "granularity", "cut", "order"),
         "layers": len(graph.layers),
         "unique_layers": len(decomposition.bricks),
-        "contexts": len(decomposition.suite),
+        "contexts": len(decomposition.pairs),
         "inputs": {entry.name: entry.type.shape for entry in graph.inputs},
         "sequences": [_sequence(graph, occurrence) for occurrence in decomposition.occurrences],
         "edges": graph.edges,
@@ -362,7 +362,7 @@ def _layer(layer: Layer) -> dict[str, Any]:
 
 def corpus_of(models: Sequence[ModelCut]) -> Corpus:
     """Return how much of these models is the same."""
-    return compare([model_bricks(it.decomposition) for it in models])
+    return corpus_of_bricks([model_bricks(it.decomposition) for it in models])
 
 
 def speedup_here(

@@ -17,7 +17,7 @@ from dlbricks_tui.api.estimating import measured_models, open_estimator
 from dlbricks_tui.api.opening import InputOptions, ModelLoaders, library
 from dlbricks_tui.api.scope import EstimateOptions, named_runtime
 from dlbricks_tui.api.session import Remarks
-from dlbricks_tui.bricks.decomposition import Corpus, Cutting, Decomposition, compare, decompose, model_bricks
+from dlbricks_tui.bricks.decomposition import Corpus, Cutting, Decomposition, corpus_of_bricks, decompose, model_bricks
 from dlbricks_tui.bricks.identity import end_to_end_keys
 from dlbricks_tui.estimate.comparison import Accuracy, accuracy
 from dlbricks_tui.estimate.compositions import EstimateError
@@ -272,7 +272,7 @@ def find_contents(
                 found[result.found.way].append(result)
     series = tuple(_series(store, {way: found[way] for way in ways if found[way]}))
     bricks = ((it, written.cut(graph, Cutting())) for it, graph in written.by_reported_model.items())
-    corpus = compare([replace(model_bricks(cut), name=reported.name) for reported, cut in bricks])
+    corpus = corpus_of_bricks([replace(model_bricks(cut), name=reported.name) for reported, cut in bricks])
     graphs, names = written.by_reported_model, {it.name for it in written.by_reported_model}
     tests = (it for it in store.least_first(LoadTest) if it.name in names and (only is None or it.system in only))
     measured = {(it.way.system, it.way.runtime) for it in series}

@@ -202,7 +202,7 @@ class Session:
 
 
 def make_methods(*functions: Callable[..., object]) -> None:
-    """Make functions of the API methods of sessions."""
+    """Give sessions these functions of the API as methods."""
     for each in functions:
         setattr(Session, each.__name__, asked(each))
 

@@ -291,17 +291,17 @@ def side_of(name: str, records: Iterable[Record], refused: Sequence[str] = (), s
             place = it.occurrence if it.context == ANY_CONTEXT else ()
             subject, title = Subject(False, it.brick, it.context, place), names.get(it.brick) or it.brick
         return Found(
-            it.uuid,
-            subjects.setdefault(subject, subject),
-            texts.setdefault(title, title),
-            execution(it.system, it.runtime, it.level, it.protocol, it.batch_size),
-            releases.get((it.run, it.runtime), ""),
-            texts.setdefault(it.runtime, it.runtime),
-            texts.setdefault(it.run, it.run),
-            it.when,
-            statistics,
-            array("d", it.steady_ms),
-            doubt > 0,
+            id=it.uuid,
+            subject=subjects.setdefault(subject, subject),
+            name=texts.setdefault(title, title),
+            execution=execution(it.system, it.runtime, it.level, it.protocol, it.batch_size),
+            release=releases.get((it.run, it.runtime), ""),
+            runtime=texts.setdefault(it.runtime, it.runtime),
+            run=texts.setdefault(it.run, it.run),
+            when=it.when,
+            statistics=statistics,
+            samples_ms=array("d", it.steady_ms),
+            busy=doubt > 0,
         )
 
     return Side(

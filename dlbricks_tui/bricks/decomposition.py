@@ -62,8 +62,8 @@ class Decomposition:
         return frozenset(occurrence.brick.key for occurrence in self.occurrences)
 
     @cached_property
-    def suite(self) -> frozenset[tuple[str, str]]:
-        """The (brick, context) pairs that have to run."""
+    def pairs(self) -> frozenset[tuple[str, str]]:
+        """The bricks in their contexts, each of which has to run once."""
         return frozenset((occurrence.brick.key, occurrence.context) for occurrence in self.occurrences)
 
 
@@ -154,7 +154,7 @@ def model_bricks(decomposition: Decomposition) -> ModelBricks:
     )
 
 
-def compare(models: Sequence[ModelBricks]) -> Corpus:
+def corpus_of_bricks(models: Sequence[ModelBricks]) -> Corpus:
     """Return the data of the paper's figures 5 (unique layers), 6 (repeated types) and 7 (similarity), and totals."""
     pairs = [frozenset(zip(model.bricks, model.contexts, strict=True)) for model in models]
     sets = [frozenset(model.bricks) for model in models]

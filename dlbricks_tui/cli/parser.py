@@ -224,7 +224,7 @@ class Parser(argparse.ArgumentParser):
         self.add_argument("--json", action="store_true", default=argparse.SUPPRESS, help=about)
 
     def add_schema(self, document: str, *, many: bool = False) -> None:
-        """Take `--json-schema`, which prints the schema of a class in `answers`, such as `jobs.JobSummary`."""
+        """Take `--json-schema`, which prints the schema of a class in `api`, such as `jobs.JobSummary`."""
         parser, (module, _, name) = self, document.rpartition(".")
 
         class PrintSchema(argparse.Action):

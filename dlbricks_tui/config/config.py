@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import sys
 from collections.abc import Collection, Iterator, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -11,17 +10,12 @@ from typing import Any, Generic
 
 from dlbricks_tui.errors import UserError
 from dlbricks_tui.evaluations.faults import line_at, offset_of, offsets_of
-from dlbricks_tui.files import in_turn, read_text, write_atomically
+from dlbricks_tui.files import in_turn, parsed_toml, read_text, write_atomically
 from dlbricks_tui.settings.cutting import CUT, GRANULARITY, ORDER, WORKERS
 from dlbricks_tui.settings.measuring import TARGET_INTERVAL, TIME_BUDGET
 from dlbricks_tui.settings.setting import Setting, Value, plain
 from dlbricks_tui.settings.variant import RUNTIME, THREADS
 from dlbricks_tui.settings.workbench import MOUSE, PREDICTIONS, REMOTE, THEME, Switch
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
 
 # The section of key bindings, by action. Only the workbench knows which actions there are.
 KEYS = "keys"
@@ -124,7 +118,7 @@ class Statement:
 def statements(text: str, path: str) -> list[Statement]:
     """Return the statements of a file; raise ConfigError if it is not TOML."""
     try:
-        document = tomllib.loads(text)
+        document = parsed_toml(text)
     except (ValueError, RecursionError) as error:
         line = _ERROR_LINE.search(str(error))
         where = f"{path}:{line[1]}" if line else path

@@ -247,7 +247,7 @@ class PartDetails:
             yield Fact("sequences", f"{len(decomposition.occurrences):,}")
         if decomposition.cutting.granularity > 1:
             # Sequences are timed apart from each other, once for each surroundings.
-            yield Fact("to run", counted(len(decomposition.suite), "brick"), ", each context of one counts")
+            yield Fact("to run", counted(len(decomposition.pairs), "brick"), ", each context of one counts")
         yield Fact("level", f"{graph.level.value}, {cutting_words(decomposition.cutting)}")
         for entry in graph.inputs:
             yield Fact("input", f"{_types([entry.type])} ", input_text(entry))

@@ -83,7 +83,7 @@ def _totals(decomposition: Decomposition) -> Iterator[Part]:
     layers, sequences = len(graph.layers), len(decomposition.occurrences)
     held = counted(layers, "layer") + (f" in {counted(sequences, 'sequence')}" if sequences != layers else "")
     counts = f"{bricks:,} unique ({percent(bricks / sequences, 1)})"
-    unique = f"{counts}, {len(decomposition.suite):,} together with their neighbours"
+    unique = f"{counts}, {len(decomposition.pairs):,} together with their neighbours"
     yield Sentence(graph.name, "heading")
     yield Sentence(f"{graph.level.value} layers, {cutting_words(decomposition.cutting)}")
     yield Sentence(f"{held}: {unique}")

@@ -7,7 +7,6 @@ Rules of the user say which layers may run in parallel, how many, and how much t
 """
 
 import math
-import sys
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from fnmatch import fnmatchcase
@@ -297,12 +296,6 @@ def _rule(table: Mapping[str, Any], where: str) -> Rule:
     return Rule(sharing, *(tuple(patterns[key]) for key in _PATTERNS))
 
 
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
-
-
 def read_text(path: Path, what: str) -> str:
     """Return the text of a file; `what` names the file in error messages."""
     try:
@@ -315,6 +308,6 @@ def read_text(path: Path, what: str) -> str:
 
 def parse_toml(text: str, where: str) -> dict[str, Any]:
     try:
-        return tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+        return files.parsed_toml(text)
+    except ValueError as error:
         raise EstimateError(f"{where} is not TOML: {error}") from None

@@ -79,7 +79,7 @@ class BrickResults:
     def knowledge(self, way: Way) -> Knowledge:
         """Return the measurements of one way."""
         measured = self._measured(way)
-        lacking = self._decomposition.suite - measured.keys()
+        lacking = self._decomposition.pairs - measured.keys()
         return Knowledge(measured, self._failed(way, lacking) if lacking else {}, method_doubt(way.protocol))
 
     def _measured(self, way: Way) -> dict[Pair, MeasuredLatency]:
@@ -95,7 +95,7 @@ class BrickResults:
                 newest[result.measured.pair] = result.measured
         means = {brick: _mean_of_newest_run(brick, results, self._unlike_others) for brick, results in anywhere.items()}
         found: dict[Pair, MeasuredLatency] = {}
-        for pair in self._decomposition.suite:
+        for pair in self._decomposition.pairs:
             brick, _ = pair
             measured = newest.get(pair) or means.get(kin.get(brick, brick))
             held = self._layers_in(pair, way)
@@ -259,13 +259,13 @@ def _mean_of_newest_run(brick: str, results: Sequence[_Result], unlike: Set[str]
     shared = [each.shared for each in found if each.shared is not None]
     others_ms = [each.latency.value_ms for each in found if not each.carriers & unlike]
     return MeasuredLatency(
-        Latency(*mean_latency([each.latency for each in found])),
-        (brick, ANY_CONTEXT),
-        found[0].samples,
-        tuple([name for each in found for name in each.results]),
-        newest.reference_ms,
-        math.fsum(shared) / len(shared) if len(shared) == len(found) else None,
-        newest.when,
-        frozenset().union(*(each.carriers for each in found)),
-        math.fsum(others_ms) / len(others_ms) if others_ms else None,
+        latency=Latency(*mean_latency([each.latency for each in found])),
+        pair=(brick, ANY_CONTEXT),
+        samples=found[0].samples,
+        results=tuple([name for each in found for name in each.results]),
+        reference_ms=newest.reference_ms,
+        shared=math.fsum(shared) / len(shared) if len(shared) == len(found) else None,
+        when=newest.when,
+        carriers=frozenset().union(*(each.carriers for each in found)),
+        others_ms=math.fsum(others_ms) / len(others_ms) if others_ms else None,
     )

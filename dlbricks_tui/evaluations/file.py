@@ -3,7 +3,6 @@
 import hashlib
 import os
 import re
-import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields, replace
 from itertools import islice
@@ -15,7 +14,7 @@ import tomlkit
 from dlbricks_tui.evaluations.evaluation import FORMAT, TABLES, Evaluation, EvaluationError, FileTable
 from dlbricks_tui.evaluations.faults import Fault, excess, offset_of, offsets_of, position_at, shown
 from dlbricks_tui.evaluations.validation import broken_rules, faults_of
-from dlbricks_tui.files import NotRegularError, open_regular, write_named
+from dlbricks_tui.files import NotRegularError, open_regular, parsed_toml, write_named
 from dlbricks_tui.printable import printable
 from dlbricks_tui.settings.loads import SERVING
 from dlbricks_tui.settings.setting import plain
@@ -103,11 +102,6 @@ def _key(name: str) -> str:
     return tomlkit.key(name).as_string()
 
 
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
-
 # Small values take up to 30 times the memory of their text.
 MOST_VALUES = 200_000
 _WHERE = re.compile(r"\s*\(at (?:line (\d+), column (\d+)|end of document)\)$")
@@ -144,7 +138,7 @@ def parsed(text: str, file: str) -> dict[str, Any]:
     if found is not None:
         raise error_at(file, position_at(text, found[0]), found[1])
     try:
-        return tomllib.loads(text)
+        return parsed_toml(text)
     except ValueError as error:
         raise _syntax_error(str(error), text, file) from None
 

@@ -90,7 +90,7 @@ class LiveEstimates:
             self._knowledge[name] = known
             for brick in decomposition.bricks:
                 self._users[JobKey(brick, ANY_CONTEXT)].append(name)
-            for brick, context in decomposition.suite:
+            for brick, context in decomposition.pairs:
                 self._users[JobKey(brick, context)].append(name)
                 self._contexts[name, brick].append(context)
         self._changed: dict[str, None] = dict.fromkeys(self._decompositions)

@@ -1,6 +1,5 @@
 """The config file, the keys and the themes: read, applied, and read again when a file changes."""
 
-import sys
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -13,7 +12,7 @@ from textual.theme import Theme
 from dlbricks_tui.config.config import Config, ConfigError, Sources, unknown_theme
 from dlbricks_tui.documents.pictures import STYLES
 from dlbricks_tui.errors import UserError
-from dlbricks_tui.files import read_text
+from dlbricks_tui.files import parsed_toml, read_text
 from dlbricks_tui.folders import THEMES
 from dlbricks_tui.settings.setting import next_of
 from dlbricks_tui.tui.keys import keymap
@@ -21,11 +20,6 @@ from dlbricks_tui.tui.keys.keymap import Keymap, KeymapError, keymap_of
 from dlbricks_tui.tui.saving import show_message
 from dlbricks_tui.tui.widgets.screens import ThreadedScreen
 from dlbricks_tui.tui.widgets.text import LineWidget, NamesKeys
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
 
 # Colours other than those of text: backgrounds, frames and the cursor line.
 _SURFACES = ("background", "panel", "frame", "frame-focused", "cursor", "cursor-text", "cursor-elsewhere")
@@ -58,12 +52,12 @@ def read_themes(
 def read_theme(path: Path) -> Theme:
     """Return the theme in a file; the file gives it its name."""
     try:
-        document = tomllib.loads(read_text(path))
+        document = parsed_toml(read_text(path))
     except OSError as error:
         raise ThemeError(f"theme {path} cannot be read: {error.strerror}") from None
     except UnicodeDecodeError as error:
         raise ThemeError(f"theme {path} is not UTF-8 text: {error.reason} at byte {error.start}") from None
-    except tomllib.TOMLDecodeError as error:
+    except ValueError as error:
         raise ThemeError(f"theme {path} is not TOML: {error}") from None
     dark, colours = document.pop("dark", None), document.pop("colours", None)
     if not isinstance(dark, bool):

@@ -437,7 +437,7 @@ def test_estimates_are_those_of_the_store(tmp_path: Path) -> None:
 
 def test_a_model_that_lacks_bricks_or_that_the_library_does_not_know_has_no_estimate(tmp_path: Path) -> None:
     bricks = brick_records(CAPSNET, **WAY)
-    some = brick_records(CAPSNET, list(CAPSNET.suite)[:3], **WAY)
+    some = brick_records(CAPSNET, list(CAPSNET.pairs)[:3], **WAY)
     other = model_record(CAPSNET, 30.0, model="ef" * 32, **WAY)
     assert estimate_of(tmp_path, side_of("a", [*FORMS, *some, WHOLE])) is None
     assert estimate_of(tmp_path, side_of("a", [*FORMS, *bricks, WHOLE]), sources={}) is None

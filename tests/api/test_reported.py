@@ -90,7 +90,7 @@ def test_each_series_is_listed_with_its_models_and_this_host_comes_first(tmp_pat
         ]
         for protocol in (PUBLISHED, "hot")
     }
-    gone = brick_records(CAPSNET, without=sorted(CAPSNET.suite)[:1], **HOST)
+    gone = brick_records(CAPSNET, without=sorted(CAPSNET.pairs)[:1], **HOST)
     squeezenet, two = ("table1:16",), ("table1:2", "table1:3")
     cases: dict[str, tuple[Sequence[Record], tuple[str, ...]]] = {
         "an empty store": ([], ("table1:4", "table1:16")),

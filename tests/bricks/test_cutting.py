@@ -30,7 +30,7 @@ from dlbricks_tui.bricks.decomposition import (
     ModelBricks,
     RepeatedType,
     Uniqueness,
-    compare,
+    corpus_of_bricks,
     decompose,
 )
 from dlbricks_tui.bricks.identity import times_paid
@@ -228,7 +228,7 @@ models = st.builds(model, st.text(max_size=3), st.lists(st.sampled_from(sorted(K
 
 def test_bricks_of_several_models_are_counted_and_compared() -> None:
     vgg = model("vgg", ("c3", "r", "c3", "r", "p"), "plain blocked blocked blocked blocked")
-    corpus = compare([vgg, model("lenet", ("c5", "r", "p"))])
+    corpus = corpus_of_bricks([vgg, model("lenet", ("c5", "r", "p"))])
     assert corpus.models == (Uniqueness("vgg", 5, 3, 4), Uniqueness("lenet", 3, 3, 3))
     assert [it.share for it in corpus.models] == [0.6, 1.0]
     # Seven contexts: c3 in two; r and p in one in vgg and another in lenet; c5.
@@ -243,7 +243,7 @@ def test_bricks_of_several_models_are_counted_and_compared() -> None:
 
 @given(st.lists(models, max_size=5))
 def test_similarity_is_a_symmetric_grid_and_a_model_listed_twice_adds_nothing_unique(corpus: list[ModelBricks]) -> None:
-    once, twice = compare(corpus), compare([*corpus, *corpus])
+    once, twice = corpus_of_bricks(corpus), corpus_of_bricks([*corpus, *corpus])
     assert twice.layers == 2 * once.layers
     assert (twice.unique_layers, twice.contexts) == (once.unique_layers, once.contexts)
     assert [it.repeated for it in twice.repeated_types] == [2 * it.repeated for it in once.repeated_types]

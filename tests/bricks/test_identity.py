@@ -177,4 +177,4 @@ def test_inputs_in_a_canonical_form_exist_in_it_and_bricks_do_not_depend_on_name
             assert all(0 <= number < len(held[origin]) for origin, number, _ in operator["inputs"])
     elsewhere = partial(replace, name="x", nodes=(7,))
     moved = replace(graph, layers=tuple(map(elsewhere, graph.layers)), name="other")
-    assert decompose(moved, Cutting(granularity)).suite == decompose(graph, Cutting(granularity)).suite
+    assert decompose(moved, Cutting(granularity)).pairs == decompose(graph, Cutting(granularity)).pairs

@@ -110,7 +110,7 @@ def test_a_combination_that_was_not_measured_is_predicted_or_says_which_run_meas
 
 
 def test_incomplete_combinations_are_left_out_unless_nothing_else_is_known(compare: Compare) -> None:
-    pairs = sorted(SQUEEZENET.suite)
+    pairs = sorted(SQUEEZENET.pairs)
     some = [
         system("c5.xlarge"),
         runtime(MXNET_1),

@@ -84,7 +84,7 @@ def systems(data: Path, dlbricks: Command) -> Command:
 def test_systems_are_listed_with_prices_and_numbers_of_results(systems: Command, data: Path) -> None:
     first, second = document(systems("--json"))
     assert (first["system"], first["dollars_per_hour"]) == ("c5.xlarge", 0.17)
-    assert first["results"][0]["bricks"] == len(SQUEEZENET.suite | VGG.suite)
+    assert first["results"][0]["bricks"] == len(SQUEEZENET.pairs | VGG.pairs)
     assert (second["system"], second["results"][0]["models"]) == ("c5.2xlarge", 0)
     assert "0.34/h" in systems("list")[1]
     status, out, err = systems(folder=data / "empty")

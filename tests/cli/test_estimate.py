@@ -95,7 +95,7 @@ def test_the_last_method_answers_even_if_another_one_has_found_less(with_records
 
 def test_several_models_are_listed_or_lines_of_csv(with_records: Command) -> None:
     whole = [model_record(SQUEEZENET, 2 * sum_ms(SQUEEZENET), **ON_C5), model_record(VGG, sum_ms(VGG) / 1.04, **ON_C5)]
-    some = on_c5(SQUEEZENET, without=sorted(SQUEEZENET.suite)[:1])
+    some = on_c5(SQUEEZENET, without=sorted(SQUEEZENET.pairs)[:1])
     asked = ("estimate", "table1:16", "table1:17", "--system", "c5.xlarge")
     status, out, _ = with_records([*some, *brick_records(VGG, **ON_C5), *whole], *asked)
     assert status == 0 and "SqueezeNet" in out and "+4.0 %" in out
@@ -108,7 +108,7 @@ def test_several_models_are_listed_or_lines_of_csv(with_records: Command) -> Non
 def test_missing_bricks_are_left_out_or_predicted_and_the_command_that_measures_them_is_named(
     with_records: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    gone = sorted(SQUEEZENET.suite)[::2]
+    gone = sorted(SQUEEZENET.pairs)[::2]
     asked = ("estimate", "table1:16", "--system", "c5.xlarge")
     status, out, err = with_records(on_c5(SQUEEZENET, without=gone), *asked, "--measured-only", "--json")
     (measured_only,) = json.loads(out)
@@ -200,7 +200,7 @@ def test_available_results_are_named_when_none_fits(with_records: Command) -> No
     for other in ((), ("--system", "c5.xlarge", "--runtime", "default")):
         status, _, err = with_records(on_c5(SQUEEZENET), *asked, *other)
         assert status == 1 and "nothing fits SqueezeNet" in err
-        assert f"{len(SQUEEZENET.suite)} bricks at level written on c5.xlarge by mxnet-1.5.1" in err
+        assert f"{len(SQUEEZENET.pairs)} bricks at level written on c5.xlarge by mxnet-1.5.1" in err
 
 
 @pytest.mark.parametrize(
@@ -254,7 +254,7 @@ def test_accuracy_has_a_line_per_series(with_records: Command) -> None:
 
 
 def test_a_model_with_too_few_measurable_layers_has_no_number_but_a_hint(with_records: Command) -> None:
-    kept, *gone = sorted(SQUEEZENET.suite)
+    kept, *gone = sorted(SQUEEZENET.pairs)
     broken: dict[str, Any] = {**ON_C5, "level": SQUEEZENET.graph.level, "reason": "crashed", "message": "signal 11"}
     failures = [failure(brick=brick, context=context, **broken) for brick, context in gone]
     arguments = ("estimate", "table1:16", "--system", "c5.xlarge", "--measured-only")

@@ -95,7 +95,7 @@ def test_the_latency_and_the_coverage_of_the_model_are_those_of_the_estimate_and
     graph: LayerGraph, granularity: int, cut: Cut, in_part: bool
 ) -> None:
     outline = outline_of(graph, Cutting(granularity, cut))
-    suite = sorted(outline.decomposition.suite)
+    suite = sorted(outline.decomposition.pairs)
     found = estimate(outline.decomposition, measured(outline.decomposition, suite[::2] if in_part else ()))
     latencies = PartLatencies(outline, found)
     tally, coverage = of_all(latencies), found.coverage

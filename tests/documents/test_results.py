@@ -9,7 +9,7 @@ import pytest
 
 from dlbricks_tui.api.model_reading import GroupAccuracy
 from dlbricks_tui.bricks.cutting import Cut
-from dlbricks_tui.bricks.decomposition import Corpus, ModelBricks, compare
+from dlbricks_tui.bricks.decomposition import Corpus, ModelBricks, corpus_of_bricks
 from dlbricks_tui.documents.corpus import common_words, corpus_parts, granularity_columns, model_columns, models_of
 from dlbricks_tui.documents.layout import TableLayout
 from dlbricks_tui.documents.parts import Part, Table
@@ -138,16 +138,16 @@ def test_a_corpus_has_its_totals_unique_layers_repeated_kinds_and_similarity() -
     check(
         "corpus",
         {
-            "two models": parts(compare([ONE, TWO]), speedup=1.5),
-            "one model in sequences": parts(compare([ONE]), "sequence"),
-            "no layers": parts(compare([ModelBricks("none", (), (), ())])),
+            "two models": parts(corpus_of_bricks([ONE, TWO]), speedup=1.5),
+            "one model in sequences": parts(corpus_of_bricks([ONE]), "sequence"),
+            "no layers": parts(corpus_of_bricks([ModelBricks("none", (), (), ())])),
         },
         width=60,
     )
 
 
 def test_the_names_of_all_models_are_fitted_together_and_found_words_are_highlighted() -> None:
-    models = models_of(compare([ONE, TWO]), ["a long name", "a long day"])
+    models = models_of(corpus_of_bricks([ONE, TWO]), ["a long name", "a long day"])
     columns = model_columns("layer", lambda names, width: [it[-min(width, 9) :] for it in names])
     layout = TableLayout(Table(columns, models), 60)
     assert [layout.row(at, ["day"])[2:4] for at in (0, 1)] == [

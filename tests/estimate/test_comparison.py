@@ -36,7 +36,7 @@ WAY = Way("c5.xlarge", "mxnet", Level.WRITTEN, "hot")
 
 def all_taking(decomposition: Decomposition, ms: float) -> Knowledge:
     latency = Latency(ms, ms, ms)
-    return Knowledge({pair: MeasuredLatency(latency, pair, 25) for pair in decomposition.suite})
+    return Knowledge({pair: MeasuredLatency(latency, pair, 25) for pair in decomposition.pairs})
 
 
 def one(layers: int, end_to_end_ms: float | None, granularity: int = 1) -> SystemEstimate:

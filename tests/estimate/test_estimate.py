@@ -158,7 +158,7 @@ def test_without_results_there_is_no_latency_and_all_bricks_remain() -> None:
     decomposition = decompose(branched())
     found = estimate(decomposition, NOTHING_KNOWN)
     assert found.composed is None
-    assert set(found.remaining.pairs) == decomposition.suite
+    assert set(found.remaining.pairs) == decomposition.pairs
     assert found.remaining.seconds is None
     assert found.critical_layers == ()
 
@@ -362,5 +362,5 @@ def test_layers_are_named_with_their_share_of_the_whole() -> None:
 
 def test_a_model_without_latencies_has_no_slowest_layer() -> None:
     decomposition = decompose(chain("conv", "relu"))
-    found = slowest(estimate(decomposition, measured(decomposition, without=decomposition.suite)), 5)
+    found = slowest(estimate(decomposition, measured(decomposition, without=decomposition.pairs)), 5)
     assert not found.parts and slowest_in_words(found) == "no layer has a latency"

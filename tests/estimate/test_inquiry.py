@@ -210,7 +210,7 @@ def test_sequences_take_as_long_as_their_layers_inside_of_networks(tmp_path: Pat
 def test_a_sequence_is_not_composed_without_one_of_its_layers_nor_of_isolated_ones(tmp_path: Path) -> None:
     way: dict[str, Any] = {"protocol": "inside-12345678", "context": ANY_CONTEXT}
     sequences = decompose(MODEL.graph, Cutting(4))
-    (whole,) = sequences.suite
+    (whole,) = sequences.pairs
     some = brick_records(MODEL, without=[pair(2)], **way)
     failed = failure(brick=pair(2)[0], level=Level.WRITTEN, reason="crashed", message="", **way)
     for name, records, reasons in (

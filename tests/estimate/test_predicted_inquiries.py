@@ -46,7 +46,7 @@ def asked(
 
 def test_missing_bricks_are_predicted_from_the_store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(predictors, "prior_of", lambda *_: None)
-    gone = sorted(SQUEEZENET.suite)[::2]
+    gone = sorted(SQUEEZENET.pairs)[::2]
     found = asked(tmp_path, SQUEEZENET, [*records_of(VGG), *records_of(SQUEEZENET, 1, gone)]).estimate
     predicted = [part for part in found.parts if part.predicted]
     assert len(predicted) == found.coverage.predicted > 20
@@ -77,7 +77,7 @@ def test_a_measured_model_is_estimated_as_without_predictions_and_measured_only_
     found = asked(tmp_path / "predicting", SQUEEZENET, records)
     assert found.estimate.composed == plain.estimate.composed
     assert not (tmp_path / "predicting" / "cache").exists(), "nothing is trained for it"
-    gone = sorted(SQUEEZENET.suite)[::2]
+    gone = sorted(SQUEEZENET.pairs)[::2]
     half = [*records_of(VGG), *records_of(SQUEEZENET, 1, gone)]
     lacking = asked(tmp_path / "half", SQUEEZENET, half, Options(measured_only=True)).estimate
     assert lacking.coverage.predicted == 0

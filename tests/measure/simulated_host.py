@@ -165,7 +165,7 @@ def estimated(graph: LayerGraph, notes: Notes) -> Estimate:
     """The estimate of a model from what was kept."""
     decomposition = decompose(graph)
     by_brick = {job.key.brick: _measured(places) for job, places in notes.kept.items()}
-    known = {pair: by_brick[pair[0]] for pair in decomposition.suite if pair[0] in by_brick}
+    known = {pair: by_brick[pair[0]] for pair in decomposition.pairs if pair[0] in by_brick}
     return estimate(decomposition, Knowledge(known))
 
 

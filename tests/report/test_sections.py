@@ -13,7 +13,7 @@ from dlbricks_tui.api.analyses import Cell
 from dlbricks_tui.api.changes import compare, hosts_of
 from dlbricks_tui.api.reported import ReportContents, ReportedModel
 from dlbricks_tui.api.sides import facts_of, side_of
-from dlbricks_tui.bricks.decomposition import compare as compare_models
+from dlbricks_tui.bricks.decomposition import corpus_of_bricks
 from dlbricks_tui.documents.analysis import analyses_parts
 from dlbricks_tui.documents.outline import letters
 from dlbricks_tui.documents.parts import Table
@@ -93,7 +93,7 @@ def test_models_have_their_bounds_gains_gaps_and_layers_under_the_roofline() -> 
     assert all("geometric mean" not in it.numbers.csv() for found in sections["several"] for it in found.exhibits)
 
 
-CONTENTS = ReportContents((), (ReportedModel("resnet50_v1", "14"),), {}, compare_models([]), (), ())
+CONTENTS = ReportContents((), (ReportedModel("resnet50_v1", "14"),), {}, corpus_of_bricks([]), (), ())
 
 
 def test_the_last_test_of_each_scenario_has_a_row_and_each_system_has_histograms_of_all_but_offline_latencies() -> None:

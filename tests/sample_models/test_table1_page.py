@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 import pytest
 
-from dlbricks_tui.bricks.decomposition import Corpus, Decomposition, compare, model_bricks
+from dlbricks_tui.bricks.decomposition import Corpus, Decomposition, corpus_of_bricks, model_bricks
 from dlbricks_tui.models.library import ModelSource
 from sample_models.builders.__main__ import SAMPLES
 
@@ -19,7 +19,7 @@ def sources(samples: tuple[ModelSource, ...]) -> tuple[ModelSource, ...]:
 
 @pytest.fixture(scope="module")
 def corpus(sources: tuple[ModelSource, ...], decomposed: Callable[[ModelSource], Decomposition]) -> Corpus:
-    return compare([model_bricks(decomposed(source)) for source in sources])
+    return corpus_of_bricks([model_bricks(decomposed(source)) for source in sources])
 
 
 def rows(first: str) -> list[list[str]]:

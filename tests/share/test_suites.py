@@ -78,7 +78,7 @@ def test_a_suite_measures_exactly_the_missing_bricks(trio: Trio, level: Level, i
     assert (found.failed, found.missing) == (0, 0)
     assert found.decoys == len(assembled.key.decoys)
     private = trio.taken_apart(PRIVATE_WIDTHS, level)
-    bricks = {(brick, ANY_CONTEXT) for brick, _ in private.suite}
+    bricks = {(brick, ANY_CONTEXT) for brick, _ in private.pairs}
     assert set(trio.owner.contents().measured) == bricks
     assert found.new == len(bricks)
 
