@@ -285,7 +285,7 @@ class WorkbenchSession(Session):
 
     @property
     def is_new(self) -> bool:
-        """Return whether nothing was ever measured or imported."""
+        """True if nothing was ever measured or imported."""
         return not self.data.store.exists()
 
     @property

@@ -1,1 +1,1 @@
-"""The settings: what they allow, where they are set, and the config file."""
+"""The config file: the settings in it, the key bindings, and changes of single values."""

@@ -1,4 +1,4 @@
-"""The queries that read measurements from the store: the only module here that reads anything."""
+"""The results of a model in the store: its bricks by way of measuring, and its end-to-end latencies."""
 
 import hashlib
 import json

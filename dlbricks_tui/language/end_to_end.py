@@ -1,4 +1,4 @@
-"""The truth: the whole model with random weights, timed in the engine in the rounds of its carriers.
+"""The whole language model with random weights, timed in its engine in the rounds of its carriers.
 
 It is a folder that onnxruntime-genai opens. Its graph is that of the carriers, with all blocks, the whole table, and
 sizes that are open until it runs.

@@ -58,7 +58,9 @@ _MOST_MS, _MOST_MS_OF_PROBE, _FEWEST_TOKENS = 4000.0, 400.0, 32
 _DEVIATIONS = 1.96
 # From the median of absolute deviations to a standard deviation, of which an outlier is more than so many away.
 _TO_DEVIATION, _OUTLIER = 1.4826, 2.0
-# Standard deviations of a latency as shares of it.
+# Measured bricks count in full if their busy share, times this, reaches that of a predicted one.
+_BUSY_ENOUGH = 4.0
+# The numbers from here to `_SIBLING` are standard deviations of a latency as shares of it.
 # Hosts differ so much from the one that the shares below were measured on: a factor of 2 within 95 %.
 _FOREIGN = 0.35
 # The same, if the speed of the host is not known either.
@@ -67,8 +69,6 @@ _UNKNOWN_HOST = 0.45
 OTHER_HOST = 0.25
 # Bricks of the same class with other sizes, and with sizes twice as far away.
 _CLASS, _PER_DOUBLING = 0.08, 0.04
-# Measured bricks count in full if their busy share, times this, reaches that of a predicted one.
-_BUSY_ENOUGH = 4.0
 # A class that was not measured, where one like it was.
 _SIBLING = 0.2
 

@@ -1,4 +1,4 @@
-"""From a model's source to its layer graph, in any format."""
+"""Loading of models in any format: from the source to the layer graph."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sized
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""From an MXNet file to a layer graph: the roles of its variables, the shapes of inputs, and inferred types."""
+"""The layer graph of an MXNet file: the roles of its variables, the shapes of inputs, and inferred types."""
 
 import re
 from collections import defaultdict

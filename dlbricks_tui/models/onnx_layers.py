@@ -1,4 +1,4 @@
-"""From an ONNX graph with types to a layer graph: each node is a layer.
+"""The layer graph of an ONNX graph with types: each node is a layer.
 
 The fused graph of a framework that tells the nodes that it executes, and not an optimised model, follows from the
 written layers: those behind an executed node are one fused layer. It is written as their operators, which the framework

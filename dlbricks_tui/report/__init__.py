@@ -1,1 +1,1 @@
-"""The paper's tables and figures, drawn from the results in the store."""
+"""Documents as pages and pictures: the paper's tables and figures, comparisons, and graphs of models as files."""

@@ -1,1 +1,1 @@
-"""Suites: bricks of private models, timed on machines that must not see the models."""
+"""Networks without names and weights, suites of bricks of private models, and results that others have measured."""

@@ -2,7 +2,7 @@
 
 The worker has timed nothing, so its samples are like those of any other. The process gets lines of JSON from the
 workbench: runtimes, whose workers replace each other, and at last the folder of its run. It sleeps meanwhile, and ends
-when the workbench ends before that, even if it is killed.
+when the workbench ends before that, even if it is killed. It is in this room since its run may be one of a suite.
 """
 
 import json

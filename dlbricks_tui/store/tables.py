@@ -30,6 +30,9 @@ Fields = Mapping[str, Any] | Callable[[MutableMapping[str, Any]], None]
 class IndexedTable(Table):
     """A table of records of dlbricks, one of `TABLES`, or of any other documents."""
 
+    # The number of the next document; TinyDB sets it to None where it is to be found anew.
+    _next_id: int | None  # type: ignore[assignment]
+
     def __init__(self, storage: Any, name: str, persist_empty: bool = False, **options: Any) -> None:
         # The highest number after the last change by this table.
         self._last_id = 0
@@ -42,7 +45,7 @@ class IndexedTable(Table):
         with self.storage.locked():
             if isinstance(document, self.document_class):
                 # The number of the next document follows the highest one.
-                cast(Any, self)._next_id = None
+                self._next_id = None
             return self.insert_multiple([document])[0]
 
     def insert_multiple(self, documents: Iterable[Mapping[str, Any]]) -> list[int]:
@@ -123,7 +126,7 @@ class IndexedTable(Table):
         """Remove all documents."""
         with self.storage.locked():
             self._store([JournalEntry(EntryKind.CLEAR, self.name)])
-            cast(Any, self)._next_id = None
+            self._next_id = None
 
     def __len__(self) -> int:
         return len(self._latest().index.rows_of(self.name))
@@ -166,15 +169,14 @@ class IndexedTable(Table):
     def next_id(self) -> int:
         """Return the number of the next document, and count on; the caller holds the lock."""
         index = self.storage.generation.index
-        # TinyDB sets it to None where it is to be found anew.
-        free: int | None = cast(Any, self)._next_id
+        free = self._next_id
         last = index.last_id(self.name)
         if free is None or (free <= last and (last != self._last_id or index.row_of(self.name, free) is not None)):
             # Unknown yet, or perhaps taken by another writer.
             numbers = index.column("id")[index.rows_of(self.name)]
             after = int(numbers.max()) + 1 if len(numbers) else 1
             free = after if free is None else max(after, free)
-        cast(Any, self)._next_id = free + 1
+        self._next_id = free + 1
         return free
 
     def _change(

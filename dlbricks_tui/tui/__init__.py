@@ -1,1 +1,1 @@
-"""The terminal UI: one folder per screen, with its panels, actions, background work and style."""
+"""The terminal UI: a module or folder for each screen, and what all screens share."""

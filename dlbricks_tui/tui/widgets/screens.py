@@ -112,7 +112,7 @@ class ThreadedScreen(HelpPlace, Screen[Result], Generic[Result], inherit_binding
         then: Callable[[Found], object] | None,
         refused: Callable[[str], object] | None = None,
     ) -> None:
-        """Do the same with work of several steps: `then` gets what each of them yields."""
+        """Run work of several steps in a thread, as `run_in_thread` does: `then` gets what each of them yields."""
 
         def work() -> None:
             worker = get_current_worker()
