@@ -125,18 +125,7 @@ def main(
     forget_remarks()
     try:
         parser, names = command_parser(commands), [command.name for command in commands]
-        words, word = _without_model(arguments, names)
-        args = Arguments()
-        try:
-            parser.parse_args(with_hyphens_joined(words), args)
-        except UsageError:
-            # The word before the options of a command may be the error.
-            if word is not None:
-                _model_called(word, _data_folder(vars(args).get("data_dir")), names)
-            raise
-        given = [("--data-dir", args.data_dir)] if args.data_dir is not None else []
-        given += (("--set", it) for it in args.settings)
-        repeat_in_commands([word for each in given for word in each], names)
+        args, word = _parsed(parser, arguments, names)
         if args.handler is None and word is None and without_command is None:
             parser.print_help()
             return Status.DONE
@@ -173,6 +162,23 @@ def main(
         repeat_in_commands((), ())
     narrate("dlbricks: interrupted")
     return Status.INTERRUPTED
+
+
+def _parsed(parser: Parser, arguments: Sequence[str], commands: Sequence[str]) -> tuple[Arguments, str | None]:
+    """Return the parsed arguments, which commands in texts repeat, and the word that stands in place of a command."""
+    words, word = _without_model(arguments, commands)
+    args = Arguments()
+    try:
+        parser.parse_args(with_hyphens_joined(words), args)
+    except UsageError:
+        # The word before the options of a command may be the error.
+        if word is not None:
+            _model_called(word, _data_folder(vars(args).get("data_dir")), commands)
+        raise
+    given = [("--data-dir", args.data_dir)] if args.data_dir is not None else []
+    given += (("--set", it) for it in args.settings)
+    repeat_in_commands([each for pair in given for each in pair], commands)
+    return args, word
 
 
 def _without_model(arguments: Sequence[str], commands: Sequence[str]) -> tuple[list[str], str | None]:

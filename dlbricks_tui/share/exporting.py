@@ -246,16 +246,7 @@ def assemble(
             elif now >= told + _SECONDS_BETWEEN_EVENTS:
                 told = now
                 tell(BricksChecked(done, max(done, count), (now - began) / (done - 1) * max(0, count - done)))
-
-    def meanings_of(some: Sequence[SuiteModel]) -> dict[str, Meaning]:
-        return {
-            name: Meaning(brick, ANY_CONTEXT, place.brick.canonical, it.framework)
-            for it in some
-            for brick, place in it.bricks.items()
-            if (name := ids[it.framework, brick])
-        }
-
-    mine = meanings_of(models)
+    mine = _meanings(models, ids)
     if not mine:
         why = f": the first {left_out[0].reason}" if left_out else ""
         raise ShareError(f"none of the models has a brick that a suite can hold{why}; nothing was exported")
@@ -265,9 +256,19 @@ def assemble(
     in_order = tuple(bricks[each] for each in sorted(bricks))
     manifest = Manifest(seed.id_of("suite"), level, precision, frameworks, in_order)
     names = tuple(dict.fromkeys(model.decomposition.graph.name for model in models))
-    others = frozenset(meanings_of(decoys).keys() - mine.keys())
+    others = frozenset(_meanings(decoys, ids).keys() - mine.keys())
     key = SuiteKey(manifest.suite, sha256(manifest.text().encode()), level, names, mine, others)
     return Assembled(manifest, networks, key, tuple(left_out))
+
+
+def _meanings(models: Sequence[SuiteModel], ids: Mapping[tuple[str, str], str]) -> dict[str, Meaning]:
+    """Return the meaning of each brick of the models that is in the suite, by its id."""
+    return {
+        name: Meaning(brick, ANY_CONTEXT, place.brick.canonical, it.framework)
+        for it in models
+        for brick, place in it.bricks.items()
+        if (name := ids[it.framework, brick])
+    }
 
 
 def write_assembled(assembled: Assembled, path: Path, key_file: Path) -> None:

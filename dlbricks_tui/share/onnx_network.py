@@ -395,20 +395,15 @@ def onnx_network(file: OnnxFile, inputs: Mapping[str, GraphInput]) -> bytes:
     from onnx.helper import make_opsetid, make_tensor_value_info
 
     opsets = {**file.opsets, "": _version_of(file.nodes, file.opsets.get("", 1))}
-    tensors: dict[str, str] = {}
     weights = Weights(file.nodes, opsets[""])
     cleaner = Cleaner(opsets, weights)
     nodes = [node for node in file.nodes if not _is_constant(node)]
     stored = {array.name: array for array in (*file.weights, *map(_array_of, filter(_is_constant, file.nodes)))}
     used = {name for node in nodes for name in reads(node)}.union(file.outputs)
-    for number, given in enumerate(file.inputs):
-        tensors[given.name] = f"input{number}"
-    for number, name in enumerate(name for name in stored if name in used):
-        tensors[name] = f"weight{number}"
-    for number, node in enumerate(nodes):
-        for place, name in enumerate(node.output):
-            if name:
-                tensors[name] = f"t{number}_{place}"
+    tensors = {given.name: f"input{number}" for number, given in enumerate(file.inputs)}
+    tensors |= {name: f"weight{number}" for number, name in enumerate(it for it in stored if it in used)}
+    outputs = ((number, *each) for number, node in enumerate(nodes) for each in enumerate(node.output))
+    tensors |= {name: f"t{number}_{place}" for number, place, name in outputs if name}
     kept = KeptArrays(nodes)
     graph = GraphProto(name="layers")
     for given in file.inputs:

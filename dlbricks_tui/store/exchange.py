@@ -317,14 +317,14 @@ def unpacked(file: BinaryIO, path: Path) -> Iterator[BinaryIO]:
     with TemporaryFile() as plain:
         try:
             with gzip.open(file) as content:
-                while chunk := content.read(_CHUNK):
-                    if plain.tell() + len(chunk) > most:
-                        raise ExchangeError(
-                            f"{path} unpacks to more than {most >> 20} MiB, unlike any export; nothing was imported"
-                        )
+                while (chunk := content.read(_CHUNK)) and plain.tell() + len(chunk) <= most:
                     plain.write(chunk)
         except (gzip.BadGzipFile, EOFError, zlib.error) as error:
             raise ExchangeError(f"{path} is packed and incomplete; nothing was imported") from error
+        if chunk:
+            raise ExchangeError(
+                f"{path} unpacks to more than {most >> 20} MiB, unlike any export; nothing was imported"
+            )
         plain.flush()
         yield plain
 

@@ -162,14 +162,7 @@ class Tracing:
                 with self._noting_failure(level):
                     self.write(LevelStarted(level=level))
                     started.append(self._started(level, model, workers))
-            rounds = _ROUNDS if len(started) > 1 else len(started)
-            for number in range(1, rounds + 1):
-                self.write(RoundStarted(number=number, rounds=rounds))
-                ticket.progress((number - 1) / rounds, None)
-                for measured, worker in started:
-                    if measured.level not in self._missing:
-                        with self._noting_failure(measured.level):
-                            measured.rounds.append(self._round(measured, worker))
+            self._run_rounds(started, ticket)
         for measured in (it for it, _ in started if it.level not in self._missing):
             title, has_file = self._runtime.traits.title, model.job.file is not None
             found = level_trace(measured, self._below, model.network, title, has_file=has_file)
@@ -177,6 +170,16 @@ class Tracing:
             self._found.append(found)
             inference_ms = median(found.inference_ms)
             self.write(LevelDone(level=found.level, inference_ms=inference_ms, overhead_ms=found.overhead_ms))
+
+    def _run_rounds(self, started: Sequence[tuple[MeasuredLevel, SupervisedWorker]], ticket: Ticket) -> None:
+        rounds = _ROUNDS if len(started) > 1 else len(started)
+        for number in range(1, rounds + 1):
+            self.write(RoundStarted(number=number, rounds=rounds))
+            ticket.progress((number - 1) / rounds, None)
+            for measured, worker in started:
+                if measured.level not in self._missing:
+                    with self._noting_failure(measured.level):
+                        measured.rounds.append(self._round(measured, worker))
 
     @contextmanager
     def _noting_failure(self, level: TraceLevel) -> Iterator[None]:
