@@ -21,7 +21,7 @@ from dlbricks_tui.analysis.groups import (
 )
 from dlbricks_tui.analysis.what_if import Gain
 from dlbricks_tui.bricks.identity import brick_of, times_paid
-from dlbricks_tui.estimate.compositions import SequenceTask, critical_path, milliseconds, picoseconds
+from dlbricks_tui.estimate.compositions import SequenceTask, critical_path, from_picoseconds, to_picoseconds
 from dlbricks_tui.estimate.estimate import doubt_about
 from dlbricks_tui.estimate.features import features_of
 from dlbricks_tui.estimate.knowledge import Latency
@@ -112,7 +112,7 @@ class BestMeasured:
     def parallel_ps(self) -> int:
         """The critical path through the groups, as the first execution connects them; at most any estimate of one."""
         composed = [it.estimate.composed for it in self.executions if it.estimate.composed is not None]
-        return min(_critical_path_ps(self), self.latency_ps, *(picoseconds(it.parallel_ms) for it in composed))
+        return min(_critical_path_ps(self), self.latency_ps, *(to_picoseconds(it.parallel_ms) for it in composed))
 
     @cached_property
     def by_group(self) -> tuple[tuple[Winner, ...], ...]:
@@ -126,7 +126,7 @@ class BestMeasured:
     @property
     def latency_ms(self) -> float:
         """The sum in milliseconds."""
-        return milliseconds(self.latency_ps)
+        return from_picoseconds(self.latency_ps)
 
     @cached_property
     def parts(self) -> tuple[Part, ...]:
@@ -231,12 +231,12 @@ def gap_of(baseline: MeasuredExecution, best: BestMeasured) -> Gap:
         part.paid_ps for part in baseline.parts if all(is_conversion(baseline.graph.layers[it]) for it in part.layers)
     )
     measured = baseline.found.end_to_end
-    whole_ps = layers_ps if measured is None else picoseconds(measured.value_ms)
+    whole_ps = layers_ps if measured is None else to_picoseconds(measured.value_ms)
     return Gap(
-        slower_layers_ms=milliseconds(layers_ps - conversions_ps - best.latency_ps),
-        conversions_ms=milliseconds(conversions_ps),
-        unexplained_ms=None if measured is None else milliseconds(whole_ps - layers_ps),
-        total_ms=milliseconds(whole_ps - best.latency_ps),
+        slower_layers_ms=from_picoseconds(layers_ps - conversions_ps - best.latency_ps),
+        conversions_ms=from_picoseconds(conversions_ps),
+        unexplained_ms=None if measured is None else from_picoseconds(whole_ps - layers_ps),
+        total_ms=from_picoseconds(whole_ps - best.latency_ps),
     )
 
 
@@ -291,8 +291,8 @@ def by_layer_name(before: MeasuredExecution, after: MeasuredExecution) -> tuple[
 
 def _saving(before: MeasuredExecution, after: MeasuredExecution, group: Group) -> Saving:
     first, second = group.parts
-    before_ms = milliseconds(paid_ps(before, first)) / before.graph.batch_size
-    after_ms = milliseconds(paid_ps(after, second)) / after.graph.batch_size
+    before_ms = from_picoseconds(paid_ps(before, first)) / before.graph.batch_size
+    after_ms = from_picoseconds(paid_ps(after, second)) / after.graph.batch_size
     return Saving(layer_names(before, first) or layer_names(after, second), before_ms, before_ms - after_ms)
 
 
@@ -504,10 +504,10 @@ def roofline_ms(
     """Return the sum over the groups of the least time that their work needs, as any of the executions fuses them."""
     weights = float(min(it.graph.weight_bytes for it in executions))
     least = [
-        [picoseconds(part.times * roof.least_ms(work, weights)) for part, work in zip(one.parts, held, strict=True)]
+        [to_picoseconds(part.times * roof.least_ms(work, weights)) for part, work in zip(one.parts, held, strict=True)]
         for one, held in zip(executions, works, strict=True)
     ]
-    return milliseconds(sum(winner.latency_ps for winner in fastest(groups, least)))
+    return from_picoseconds(sum(winner.latency_ps for winner in fastest(groups, least)))
 
 
 def _operations_of_layers(written: LayerGraph) -> Iterator[tuple[float, bool]]:

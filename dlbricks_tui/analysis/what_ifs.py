@@ -22,7 +22,7 @@ from dlbricks_tui.analysis.groups import (
     paid_ps,
 )
 from dlbricks_tui.analysis.what_if import Execution, WhatIf, WhatIfKind
-from dlbricks_tui.estimate.compositions import SequenceTask, milliseconds, schedule
+from dlbricks_tui.estimate.compositions import SequenceTask, from_picoseconds, schedule
 from dlbricks_tui.estimate.knowledge import Latency
 from dlbricks_tui.measure.time_left import PLAIN, WORKER_START_SECONDS, most_seconds_per_carrier
 from dlbricks_tui.models.graph import Level
@@ -121,7 +121,7 @@ class _Changes:
         tasks = [SequenceTask(part.paid_ps, tuple(held)) for part, held in zip(narrow.parts, after, strict=True)]
         planned = schedule(tasks, workers)
         sequential = latency_of(narrow)
-        scale = milliseconds(planned.latency_ps) / (sequential.value_ms or 1.0)
+        scale = from_picoseconds(planned.latency_ps) / (sequential.value_ms or 1.0)
         runtime, traits = self.baseline.execution.runtime, self.baseline.execution.runtime.traits
         change, how = None, f"{traits.title} runs one operator after another, so it cannot be done"
         if traits.parallel_variable:
@@ -194,7 +194,7 @@ class _Changes:
         if not is_written:
             if left := unfused(self.baseline):
                 latency = latency_of(self.baseline)
-                kept = 1.0 - milliseconds(paid_ps(self.baseline, left)) / latency.value_ms
+                kept = 1.0 - from_picoseconds(paid_ps(self.baseline, left)) / latency.value_ms
                 ranked = sorted(left, key=lambda number: -self.baseline.parts[number].paid_ps)
                 names = layer_names(self.baseline, ranked)
                 how = "compute these layers in the pass of the layer before: the runtime does not"
@@ -219,7 +219,7 @@ class _Changes:
                     it for it in other.parts if all(layers[index].kind is Kind.QUANTIZE for index in it.layers)
                 ]
                 if converted_ps := sum(part.paid_ps for part in quantising):
-                    how += f"; conversions take {milliseconds(converted_ps):.3g} ms"
+                    how += f"; conversions take {from_picoseconds(converted_ps):.3g} ms"
                 if axes.precision in self.lacking:
                     how = f"do not: this processor has no {self.lacking[axes.precision]} instructions; {how}"
                 yield self._to(WhatIfKind.PRECISION, axes.precision.value, other, how, found)

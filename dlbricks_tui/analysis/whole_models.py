@@ -12,7 +12,7 @@ from dlbricks_tui.analysis.bounds import Roof, Work, written_works
 from dlbricks_tui.analysis.groups import MeasuredExecution, paid_ps, split
 from dlbricks_tui.analysis.what_if import Execution
 from dlbricks_tui.errors import UserError
-from dlbricks_tui.estimate.compositions import milliseconds
+from dlbricks_tui.estimate.compositions import from_picoseconds
 from dlbricks_tui.host.queue import NAP_SECONDS, HostQueue, Place, Ticket
 from dlbricks_tui.jobs.control import StopSignals
 from dlbricks_tui.jobs.events import Event
@@ -156,7 +156,7 @@ class WrittenTime:
     @property
     def latency_ms(self) -> float:
         """The time in milliseconds."""
-        return milliseconds(self.latency_ps)
+        return from_picoseconds(self.latency_ps)
 
     @property
     def by_roofline(self) -> bool:
@@ -179,7 +179,7 @@ class WrittenTimes:
     @property
     def inserted_ms(self) -> float:
         """The time of inserted layers in milliseconds."""
-        return milliseconds(self.inserted_ps)
+        return from_picoseconds(self.inserted_ps)
 
 
 def written_times(

@@ -10,7 +10,7 @@ from dlbricks_tui.analysis.groups import MeasuredExecution
 from dlbricks_tui.analysis.what_if import MeasuredGain, WhatIf, WhatIfKind
 from dlbricks_tui.analysis.whole_models import WrittenTimes, written_times
 from dlbricks_tui.api.documents import taken
-from dlbricks_tui.estimate.compositions import milliseconds
+from dlbricks_tui.estimate.compositions import from_picoseconds
 from dlbricks_tui.models.graph import LayerGraph, Level
 from dlbricks_tui.models.library import ModelSource
 from dlbricks_tui.runtime.variant import Precision
@@ -190,7 +190,7 @@ class Analysis:
             measured_ms=None if end_to_end is None else end_to_end.value_ms,
             sequential_ms=baseline.found.sequential_ms,
             best_ms=None if best is None else best.latency_ms,
-            best_parallel_ms=None if best is None else milliseconds(best.parallel_ps),
+            best_parallel_ms=None if best is None else from_picoseconds(best.parallel_ps),
             best_interval_ms=None if best is None else (best.latency.low_ms, best.latency.high_ms),
             over_best=None if ratio is None else ratio.value,
             over_best_interval=None if ratio is None else (ratio.low, ratio.high),
@@ -293,8 +293,8 @@ def best_layers(found: Analysis) -> tuple[BestLayers, ...]:
         [
             BestLayers(
                 it.layers,
-                milliseconds(it.latency_ps),
-                milliseconds(it.best_ps),
+                from_picoseconds(it.latency_ps),
+                from_picoseconds(it.best_ps),
                 tuple(dict.fromkeys(f"{one.found.way.runtime}, {one.found.way.level.value}" for one in it.fastest)),
             )
             for it in found.groups

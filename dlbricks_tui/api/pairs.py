@@ -39,7 +39,7 @@ from dlbricks_tui.api.sides import (
     select_named,
     side_of_selection,
 )
-from dlbricks_tui.estimate.compositions import milliseconds as in_milliseconds
+from dlbricks_tui.estimate.compositions import from_picoseconds
 from dlbricks_tui.estimate.knowledge import MOST_SLOWER
 from dlbricks_tui.models.library import ModelSource
 from dlbricks_tui.printable import printable
@@ -333,7 +333,7 @@ def _parts(first: SystemEstimate, second: SystemEstimate, items: Sequence[int]) 
             name = printable(label_of(parts[0].brick.canonical)) or key[:12]
             name = f"{name}, {times} times" if times > 1 else name
         a_ms, b_ms = (
-            in_milliseconds(_paid_ps(held[key])) / number if key in held else None
+            from_picoseconds(_paid_ps(held[key])) / number if key in held else None
             for held, number in zip((ones, others), items, strict=True)
         )
         found.append(ComparedPart(name, a_ms, b_ms, verdicts.get(key)))

@@ -33,7 +33,7 @@ from dlbricks_tui.documents.parts import (
 )
 from dlbricks_tui.documents.pictures import Axis, BarRow, LegendSign, Piece, Plot, Rows
 from dlbricks_tui.documents.what_ifs import ShownWhatIf, roofline_plot, what_ifs_parts
-from dlbricks_tui.estimate.compositions import milliseconds as from_picoseconds
+from dlbricks_tui.estimate.compositions import from_picoseconds
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.runtime.variant import threads_in_words
 from dlbricks_tui.wording.answers import common_beginning, figure_number, figure_text, way_line

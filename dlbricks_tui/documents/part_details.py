@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from dlbricks_tui.documents.lines import Span
 from dlbricks_tui.documents.parts import Fact, Heading, Part, Sentence
 from dlbricks_tui.documents.results import sample_parts
-from dlbricks_tui.estimate.compositions import milliseconds as from_picoseconds
+from dlbricks_tui.estimate.compositions import from_picoseconds
 from dlbricks_tui.estimate.estimate import Estimate, is_wide
 from dlbricks_tui.estimate.parts import Standing
 from dlbricks_tui.models.neutral import plain_name

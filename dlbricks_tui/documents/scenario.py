@@ -15,8 +15,17 @@ from dlbricks_tui.documents.load_pictures import (
     server_plot,
     throughput_rows,
 )
-from dlbricks_tui.documents.parts import BLANK_LINE, Column, Heading, MarkedSentence, Part, Sentence, Table, name_column
-from dlbricks_tui.documents.parts import CellKind as Holds
+from dlbricks_tui.documents.parts import (
+    BLANK_LINE,
+    CellKind,
+    Column,
+    Heading,
+    MarkedSentence,
+    Part,
+    Sentence,
+    Table,
+    name_column,
+)
 from dlbricks_tui.documents.results import histogram_parts
 from dlbricks_tui.scenarios.kinds import ScenarioKind
 from dlbricks_tui.scenarios.scenario import (
@@ -137,7 +146,7 @@ def load_test_columns(scenario: Scenario | None = None) -> tuple[Column[LoadTest
     if scenario is None:
         latency = "ms"
         own = (
-            Column("when", lambda it: it.when[5:10], Holds.NAME, is_key=True),
+            Column("when", lambda it: it.when[5:10], CellKind.NAME, is_key=True),
             name_column("scenario", lambda it: scenario_line(scenario_of(it))),
         )
     else:
@@ -148,8 +157,8 @@ def load_test_columns(scenario: Scenario | None = None) -> tuple[Column[LoadTest
         Column("per second", lambda it: milliseconds(it.found_per_second), style="strong"),
         Column(latency, lambda it: in_us(percentile_ms(it)).removesuffix(" ms"), is_named=True),
         Column("requests", lambda it: f"{it.queries:,}", is_optional=True),
-        Column("verdict", verdict_of, Holds.NAME, lambda it: "good" if is_positive(it) else "bad", is_key=True),
-        Column("id", lambda it: it.uuid[:8], Holds.NAME, is_optional=True, is_key=True),
+        Column("verdict", verdict_of, CellKind.NAME, lambda it: "good" if is_positive(it) else "bad", is_key=True),
+        Column("id", lambda it: it.uuid[:8], CellKind.NAME, is_optional=True, is_key=True),
     )
 
 
@@ -242,7 +251,7 @@ def outcome_table(scenario: Scenario, predicted: PredictedLoad | None, test: Loa
             return "-"
         return signed_percent(it.predicted.value / it.measured - 1)
 
-    columns: list[Column[_Row]] = [Column("", lambda it: it.name, Holds.NAME, is_key=True)]
+    columns: list[Column[_Row]] = [Column("", lambda it: it.name, CellKind.NAME, is_key=True)]
     if predicted is not None:
         columns += [Column("predicted", value), Column("95 %", interval, is_optional=True)]
     if test is not None:

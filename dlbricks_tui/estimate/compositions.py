@@ -28,12 +28,12 @@ class EstimateError(UserError):
 PICOSECONDS_PER_MS = 1_000_000_000
 
 
-def picoseconds(latency_ms: float) -> int:
+def to_picoseconds(latency_ms: float) -> int:
     """Convert a latency to the unit of the compositions."""
     return round(latency_ms * PICOSECONDS_PER_MS)
 
 
-def milliseconds(latency_ps: int) -> float:
+def from_picoseconds(latency_ps: int) -> float:
     """Convert picoseconds to milliseconds."""
     return latency_ps / PICOSECONDS_PER_MS
 

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from dlbricks_tui.bricks.cutting import Cut, LayerSequence, sequence_edges
 from dlbricks_tui.bricks.decomposition import Cutting, Decomposition
 from dlbricks_tui.bricks.identity import CarrierKeys, carrier_keys
-from dlbricks_tui.estimate.compositions import NO_RULES, Rules, SequenceTask, critical_path, milliseconds, schedule
+from dlbricks_tui.estimate.compositions import NO_RULES, Rules, SequenceTask, critical_path, from_picoseconds, schedule
 from dlbricks_tui.estimate.knowledge import Knowledge, Latency, MeasuredLatency, Pair
 from dlbricks_tui.estimate.parts import Part, parts_of
 from dlbricks_tui.models.graph import LayerGraph, Level
@@ -266,10 +266,10 @@ class Estimate:
     @cached_property
     def by_others(self) -> ByOthers:
         """The sequential sum as other models tell it, where they have its bricks."""
-        total_ms, own_ms, others_ms = milliseconds(self.paid_ps), 0.0, 0.0
+        total_ms, own_ms, others_ms = from_picoseconds(self.paid_ps), 0.0, 0.0
         for part in self.parts:
             if part.measured is not None and part.measured.others_ms is not None:
-                own_ms += milliseconds(part.paid_ps)
+                own_ms += from_picoseconds(part.paid_ps)
                 others_ms += part.times * part.measured.others_ms
         return ByOthers(own_ms / total_ms if total_ms else 0.0, total_ms - own_ms + others_ms)
 
@@ -329,7 +329,7 @@ def _compose(
         )
         for part, sources in zip(parts, after, strict=True)
     ]
-    sequential_ms = milliseconds(sum(task.latency_ps for task in tasks))
+    sequential_ms = from_picoseconds(sum(task.latency_ps for task in tasks))
     path = critical_path(tasks)
     # Without rules unlimited workers take exactly the critical path, which is faster to find.
     parallel_ps = schedule(tasks).latency_ps if options.rules.rules else path.latency_ps
@@ -337,8 +337,8 @@ def _compose(
     doubt = doubt_about(parts, sequential_ms, knowledge.method_doubt, 1.0 if predictor is None else predictor().shared)
     return Composed(
         doubt.around(sequential_ms),
-        milliseconds(parallel_ps),
-        None if options.workers is None else milliseconds(schedule(tasks, options.workers).latency_ps),
+        from_picoseconds(parallel_ps),
+        None if options.workers is None else from_picoseconds(schedule(tasks, options.workers).latency_ps),
         doubt,
         path.tasks,
     )
@@ -377,7 +377,7 @@ def obstacle_in(graph: LayerGraph, parts: Sequence[Part]) -> str:
     if any(not part.counts and not part.reason for part in parts):
         # These are known after a run.
         return ""
-    known_ms = sum(milliseconds(part.paid_ps) for part in parts)
+    known_ms = sum(from_picoseconds(part.paid_ps) for part in parts)
     left_out_ms = sum(part.times * part.most_ms for part in without)
     if left_out_ms <= known_ms:
         return ""

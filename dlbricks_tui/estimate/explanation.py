@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from dlbricks_tui.bricks.identity import brick_of
 from dlbricks_tui.bricks.regions import Leaf, Region, Repeat, layers_in, regions_of
-from dlbricks_tui.estimate.compositions import milliseconds
+from dlbricks_tui.estimate.compositions import from_picoseconds
 from dlbricks_tui.estimate.estimate import Estimate, is_wide
 from dlbricks_tui.estimate.knowledge import Pair
 from dlbricks_tui.estimate.parts import Part
@@ -116,7 +116,7 @@ def by_type(graph: LayerGraph, estimate: Estimate) -> tuple[Slice, ...]:
             layers[label].update(part.layers)
             paid_ps[label] += part.paid_ps
     return tuple(
-        Slice(label, len(layers[label]), milliseconds(paid), paid / (estimate.paid_ps or 1))
+        Slice(label, len(layers[label]), from_picoseconds(paid), paid / (estimate.paid_ps or 1))
         for label, paid in sorted(paid_ps.items(), key=lambda item: (-item[1], item[0]))
     )
 
@@ -149,7 +149,7 @@ def costliest(estimate: Estimate) -> tuple[CostlyBrick, ...]:
             uses[part.pair].append(part)
     paid = sorted(((sum(part.paid_ps for part in parts), parts) for parts in uses.values()), key=lambda it: -it[0])
     return tuple(
-        CostlyBrick(parts[0], sum(part.times for part in parts), milliseconds(paid_ps), paid_ps / estimate.paid_ps)
+        CostlyBrick(parts[0], sum(part.times for part in parts), from_picoseconds(paid_ps), paid_ps / estimate.paid_ps)
         for paid_ps, parts in paid[:MOST_COSTLY]
     )
 
@@ -164,7 +164,7 @@ def layer_latencies(estimate: Estimate) -> dict[int, float]:
     for part in estimate.parts:
         if part.counts:
             for layer in part.layers:
-                found[layer] += milliseconds(part.paid_ps) / len(part.layers)
+                found[layer] += from_picoseconds(part.paid_ps) / len(part.layers)
     return dict(found)
 
 
@@ -262,4 +262,4 @@ def _host_change_ms(one: SystemEstimate) -> float:
         for part in one.estimate.parts
         if part.counts and part.measured is not None and part.measured.reference_ms and one.reference_ms
     )
-    return math.fsum(milliseconds(paid_ps) * slower for paid_ps, slower in changes if abs(slower) > _SAME_SPEED)
+    return math.fsum(from_picoseconds(paid_ps) * slower for paid_ps, slower in changes if abs(slower) > _SAME_SPEED)

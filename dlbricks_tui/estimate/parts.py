@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from dlbricks_tui.bricks.cutting import Cut
 from dlbricks_tui.bricks.decomposition import Decomposition, Occurrence
 from dlbricks_tui.bricks.identity import Brick, brick_of, times_paid
-from dlbricks_tui.estimate.compositions import milliseconds, picoseconds
+from dlbricks_tui.estimate.compositions import from_picoseconds, to_picoseconds
 from dlbricks_tui.estimate.knowledge import Knowledge, Latency, MeasuredLatency, Pair, Predictor, Unmeasured
 from dlbricks_tui.models.graph import LayerGraph
 
@@ -95,7 +95,7 @@ class Part:
     @property
     def paid_ps(self) -> int:
         """The part of the sequential latency of the model."""
-        return self.times * picoseconds(self.latency.value_ms)
+        return self.times * to_picoseconds(self.latency.value_ms)
 
 
 def parts_of(decomposition: Decomposition, knowledge: Knowledge) -> tuple[Part, ...]:
@@ -249,7 +249,7 @@ def slowest(estimate: Estimate, most: int) -> Slowest:
     total_ps = estimate.paid_ps
     sums_ps = accumulate(it.paid_ps for it in paid[:most])
     parts = tuple(
-        SlowPart(it, milliseconds(it.paid_ps), it.paid_ps / total_ps, sum_ps / total_ps)
+        SlowPart(it, from_picoseconds(it.paid_ps), it.paid_ps / total_ps, sum_ps / total_ps)
         for it, sum_ps in zip(paid[:most], sums_ps, strict=True)
     )
-    return Slowest(parts, len(estimate.parts), milliseconds(total_ps))
+    return Slowest(parts, len(estimate.parts), from_picoseconds(total_ps))

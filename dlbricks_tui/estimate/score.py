@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from enum import Enum
 
 from dlbricks_tui.bricks.decomposition import Decomposition
-from dlbricks_tui.estimate.compositions import milliseconds
+from dlbricks_tui.estimate.compositions import from_picoseconds
 from dlbricks_tui.estimate.estimate import Options, estimate
 from dlbricks_tui.estimate.knowledge import Pair
 from dlbricks_tui.estimate.lookup import BrickResults
@@ -98,7 +98,7 @@ def scores(store: ResultsDatabase, way: Way, models: Sequence[Decomposition]) ->
         if guess is None or not predicted.coverage.predicted:
             continue
         refused = [place for place, part in enumerate(predicted.parts) if not part.counts]
-        refused_ms = milliseconds(sum(whole.parts[place].paid_ps for place in refused))
+        refused_ms = from_picoseconds(sum(whole.parts[place].paid_ps for place in refused))
         yield Score(
             name,
             basis,

@@ -234,9 +234,7 @@ _UNREADABLE = (
 
 
 def types_in(path: Path, key: str) -> GraphAnswer | None:
-    """Return the types in a file, of the cache or delivered with a model; None if it is absent, damaged or of another
-    key.
-    """
+    """Return the types in a file, of the cache or of a model; None if it is absent, damaged or of another key."""
     try:
         return parse_types(read_bytes(path), key)
     except OSError:

@@ -12,7 +12,7 @@ import networkx as nx
 
 from dlbricks_tui.analysis.whole_models import Basis, WrittenTimes
 from dlbricks_tui.bricks.decomposition import Cutting, Decomposition, decompose
-from dlbricks_tui.estimate.compositions import milliseconds
+from dlbricks_tui.estimate.compositions import from_picoseconds
 from dlbricks_tui.estimate.explanation import layer_latencies
 from dlbricks_tui.estimate.system_estimate import SystemEstimate
 from dlbricks_tui.files import read_bytes, write_named
@@ -261,9 +261,9 @@ def write_annotated_copy(path: Path, written: LayerGraph, times: WrittenTimes, f
         taken_ps = sum(it.latency_ps for it in held)
         basis = next((it.basis for it in held if it.basis is not Basis.WHOLE), held[0].basis)
         share = f"{taken_ps / total_ps:.4f}"
-        told = {"latency_ms": f"{milliseconds(taken_ps):.6g}", "share": share, "basis": basis.value}
+        told = {"latency_ms": f"{from_picoseconds(taken_ps):.6g}", "share": share, "basis": basis.value}
         _annotate(node.metadata_props, told)
-    _annotate(model.metadata_props, {"latency_ms": f"{milliseconds(times.total_ps):.6g}", **facts})
+    _annotate(model.metadata_props, {"latency_ms": f"{from_picoseconds(times.total_ps):.6g}", **facts})
     _write(path, model.SerializeToString())
     return len(model.graph.node) - len(annotated)
 

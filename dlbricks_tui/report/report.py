@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from dlbricks_tui.analysis.bounds import LayerPoint, Roof
 from dlbricks_tui.analysis.what_if import WhatIfKind
-from dlbricks_tui.api import analyses as results
+from dlbricks_tui.api import analyses
 from dlbricks_tui.api.analyses import (
     Analysis,
     Cell,
@@ -59,7 +59,7 @@ from dlbricks_tui.wording.jobs import percentile_name, scenario_line, scenario_o
 from dlbricks_tui.wording.numbers import capitalised, counted, minute_of, model_label, percent
 
 # The columns that tell the execution of a row.
-_EXECUTION_COLUMNS = results.MODEL_COLUMNS[1:]
+_EXECUTION_COLUMNS = analyses.MODEL_COLUMNS[1:]
 # Greater losses, in percent, are arrows at the edge.
 _MOST_LOSS = -100.0
 _BOUNDS = (
@@ -153,8 +153,8 @@ def _bounds(group: _Executed) -> Exhibit:
     means = ((it.name, mean_ratio(values)) for it, values in by_bound.items())
     told = f"{group.counted} {_told('Geometric mean', means, '{:.2f}'.format)}"
     picture = Rows("bound over the latency (1 is equal)", told, axis, tuple(rows), legend, 1.0)
-    columns = (*results.BOUND_COLUMNS, "best_over_latency", "parallel_over_latency", "roofline_over_latency")
-    cells = [(*results.bound_cells(it), *held) for it, held in zip(group.models, bounds, strict=True)]
+    columns = (*analyses.BOUND_COLUMNS, "best_over_latency", "parallel_over_latency", "roofline_over_latency")
+    cells = [(*analyses.bound_cells(it), *held) for it, held in zip(group.models, bounds, strict=True)]
     return _exhibit("bounds", group, columns, cells, picture, bounds_table(group.models))
 
 
@@ -183,8 +183,8 @@ def _gains(group: _Executed) -> Exhibit:
     room = 0.05 * (max(values) - min(values))
     axis, says = Axis(min(values) - room, max(values) + room), f"{group.counted} {told}"
     picture = Rows("share of the latency that is saved, in percent", says, axis, tuple(rows), legend, 0.0)
-    cells = map(results.gain_cells, group.models)
-    return _exhibit("gains", group, results.GAIN_COLUMNS, cells, picture, gains_table(group.models))
+    cells = map(analyses.gain_cells, group.models)
+    return _exhibit("gains", group, analyses.GAIN_COLUMNS, cells, picture, gains_table(group.models))
 
 
 def _gaps(group: _Executed) -> Exhibit:
@@ -201,8 +201,8 @@ def _gaps(group: _Executed) -> Exhibit:
     told = f"{group.counted} {_told('Median', medians, lambda share: percent(share, 1))}"
     axis = Axis(1.03 * min(ends), 1.03 * max(ends))
     picture = Rows("share of the latency in percent", told, axis, tuple(rows), meanings, 100.0)
-    cells = map(results.gap_cells, group.models)
-    return _exhibit("gap", group, results.GAP_COLUMNS, cells, picture, gaps_table(group.models))
+    cells = map(analyses.gap_cells, group.models)
+    return _exhibit("gap", group, analyses.GAP_COLUMNS, cells, picture, gaps_table(group.models))
 
 
 def _exhibit(

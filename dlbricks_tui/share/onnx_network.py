@@ -493,7 +493,7 @@ def network_of(written: LayerGraph) -> bytes:
 
 
 def short_network_of(written: LayerGraph) -> bytes | None:
-    """Return the same without repeated modules; None if no module can be left out."""
+    """Return the network of a model without repeated modules; None if no module can be left out."""
     if written.format is Format.ONNX:
         short = _shortened(file_of(written), written)
         return None if short is None else onnx_network(short, {given.name: given for given in written.inputs})

@@ -14,8 +14,7 @@ from textual import on
 from textual.app import ComposeResult
 from textual.containers import Horizontal
 
-from dlbricks_tui.api import language_answers, loads
-from dlbricks_tui.api import language_models as asking
+from dlbricks_tui.api import language_answers, language_models, loads
 from dlbricks_tui.api.documents import taken
 from dlbricks_tui.api.followed_jobs import LanguageJob
 from dlbricks_tui.api.language_answers import LanguageAnswer, LanguageOptions, LanguageWhatIf
@@ -285,10 +284,10 @@ class LanguageSettingsPanel(FormPanel):
 def read_details(model: NamedModel | str, settings: LanguageSettings, data: DataFolder) -> Iterator[Answers]:
     """Yield the answer of a model with its curves, then the same with what-ifs before those of all executions."""
     named = language_answers.named_model(model)
-    (answer,) = asking.stored_answers([named], settings, data)
+    (answer,) = language_models.stored_answers([named], settings, data)
     yield (answer,)
-    others = asking.stored_answers([named], settings.alternatives, data)
-    (answer,) = asking.stored_answers([named], replace(settings, what_ifs=True), data)
+    others = language_models.stored_answers([named], settings.alternatives, data)
+    (answer,) = language_models.stored_answers([named], replace(settings, what_ifs=True), data)
     yield (answer, *others)
 
 
@@ -392,7 +391,7 @@ class LanguageScreen(WorkScreen[None, LanguageJob]):
         self._is_outdated = self._is_looking
         if not self._is_looking:
             self._is_looking = True
-            look = partial(asking.library_answers, self._settings, self._data, tuple(self._opened.values()))
+            look = partial(language_models.library_answers, self._settings, self._data, tuple(self._opened.values()))
             self.run_in_thread(look, "models", self._listed, partial(self._listed, ()))
 
     def _listed(self, found: tuple[LanguageAnswer, ...], refusal: str = "") -> None:
@@ -525,7 +524,7 @@ class LanguageScreen(WorkScreen[None, LanguageJob]):
         elif not lacking:
             self.notify("All executions of this host are measured.")
         elif not self.says_under_way():
-            box = CompareLanguageScreen(answer.title, len(lacking), asking.seconds_to_measure(lacking))
+            box = CompareLanguageScreen(answer.title, len(lacking), language_models.seconds_to_measure(lacking))
             self.ask(box, lambda _: self._measure(self._settings.alternatives))
 
     def action_prove(self) -> None:

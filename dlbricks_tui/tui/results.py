@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from textual import on
 
-from dlbricks_tui.api import stored_results as work
+from dlbricks_tui.api import stored_results
 from dlbricks_tui.api.open_models import ComparableRow, PairKind
 from dlbricks_tui.api.session import WorkbenchSession
 from dlbricks_tui.documents.lines import Line, Span, line
@@ -75,7 +75,7 @@ class ResultsScreen(AnswerScreen[None]):
         # The deleted selections, the latest last.
         self._undo: list[Selection] = []
         # What there is; None before the store was read, or without results.
-        self._overview: work.Overview | None = None
+        self._overview: stored_results.Overview | None = None
         self._has_looked = False
         # Why the store cannot be read.
         self._refusal = ""
@@ -107,9 +107,11 @@ class ResultsScreen(AnswerScreen[None]):
 
     def look(self) -> None:
         self._find()
-        self.run_in_thread(partial(work.overview, self._store), "overview", self._overview_found, self._refused)
+        self.run_in_thread(
+            partial(stored_results.overview, self._store), "overview", self._overview_found, self._refused
+        )
 
-    def _overview_found(self, found: work.Overview | None) -> None:
+    def _overview_found(self, found: stored_results.Overview | None) -> None:
         if found != self._overview or not self._has_looked or self._refusal:
             self._overview, self._has_looked, self._refusal = found, True, ""
             self.head_changed()
@@ -124,10 +126,10 @@ class ResultsScreen(AnswerScreen[None]):
     @on(ResultsPanel.Asked)
     def _find(self) -> None:
         self.run_in_thread(
-            partial(work.find, self._store, self._table.result_query), "find", self._found, self._refused
+            partial(stored_results.find, self._store, self._table.result_query), "find", self._found, self._refused
         )
 
-    def _found(self, found: work.QueriedResults) -> None:
+    def _found(self, found: stored_results.QueriedResults) -> None:
         self._table.show(found)
         if not found.selection:
             self._record.show_groups(())
@@ -140,11 +142,13 @@ class ResultsScreen(AnswerScreen[None]):
             self._selected, self._older = summary.id, None
         # The older one stays where results are listed anew.
         if self._older is None:
-            self.run_in_thread(partial(work.read_result, self._store, event.result), "read", self._result_read)
+            self.run_in_thread(
+                partial(stored_results.read_result, self._store, event.result), "read", self._result_read
+            )
         else:
-            self.run_in_thread(partial(work.read_again, self._store, self._older), "read", self._result_read)
+            self.run_in_thread(partial(stored_results.read_again, self._store, self._older), "read", self._result_read)
 
-    def _result_read(self, read: work.ResultRead | None) -> None:
+    def _result_read(self, read: stored_results.ResultRead | None) -> None:
         if read is not None:
             self._record.show(read)
             self._history.show(read.history)
@@ -159,7 +163,7 @@ class ResultsScreen(AnswerScreen[None]):
     def action_read_older(self) -> None:
         if self._history.selected is not None:
             self._older = self._history.selected
-            read = partial(work.read_again, self._store, self._older)
+            read = partial(stored_results.read_again, self._store, self._older)
             self.run_in_thread(read, "read", self._result_read)
             self.go_to(self._record)
 
@@ -182,7 +186,7 @@ class ResultsScreen(AnswerScreen[None]):
 
     def _restore(self, deleted: Selection) -> frozenset[str]:
         try:
-            return work.restore(self._store, deleted)
+            return stored_results.restore(self._store, deleted)
         except UserError:
             # Such as on a full disk: it can be tried again.
             self._undo.append(deleted)
@@ -239,13 +243,15 @@ class ResultsScreen(AnswerScreen[None]):
 
     def _ask_to_delete(self, chosen: Selection) -> None:
         def delete(_: bool) -> None:
-            self.run_in_thread(partial(work.delete, self._store, chosen), then=partial(self._deleted, chosen))
+            self.run_in_thread(partial(stored_results.delete, self._store, chosen), then=partial(self._deleted, chosen))
 
         self.ask(DeleteScreen(chosen, self._table.total), delete)
 
     def _ask_where_to_export(self, chosen: Selection) -> None:
         def export(path: Path) -> None:
-            self.run_in_thread(partial(work.export, self._store, chosen, path), then=partial(self._exported, path))
+            self.run_in_thread(
+                partial(stored_results.export, self._store, chosen, path), then=partial(self._exported, path)
+            )
 
         self.ask(ExportScreen(f"Export {counted(len(chosen), 'result')} to a file"), export)
 
@@ -260,9 +266,9 @@ class ResultsScreen(AnswerScreen[None]):
 
     def _import(self, path: Path) -> None:
         self.notify(f"Reading {path.name}.")
-        self.run_in_thread(partial(work.import_file, self._store, path, self._data), then=self._imported)
+        self.run_in_thread(partial(stored_results.import_file, self._store, path, self._data), then=self._imported)
 
-    def _imported(self, told: work.ImportTold) -> None:
+    def _imported(self, told: stored_results.ImportTold) -> None:
         text = told.text
         if told.models:
             lists = with_keys("{results.leave} {workbench.show_systems} lists the systems")

@@ -21,9 +21,7 @@ MOST_RECENT = 5
 
 @dataclass(frozen=True, slots=True)
 class PanelSizes:
-    """The sizes of the panels in one layout: the columns of those at the left and at the right, and the height of the
-    upper one there in percent.
-    """
+    """The sizes of panels in a layout: columns of those at the left and at the right, and percent of the upper one."""
 
     left: int
     right: int

@@ -68,7 +68,7 @@ def figure_number(one: SystemEstimate) -> str:
 
 
 def figure_text(one: SystemEstimate) -> str:
-    """Return the same precisely and with its unit: `16.70 ms`, `~8.1 to 15 ms`; empty if there is no figure."""
+    """Return the latency that answers with its unit: `16.70 ms`, `~8.1 to 15 ms`; empty if there is no figure."""
     if one.figure is not None and one.figure.is_measured:
         return in_ms(one.figure.latency.value_ms)
     number = figure_number(one)
@@ -153,9 +153,7 @@ _UNKNOWN = "?"
 
 
 def layer_title(layer: Layer) -> str:
-    """Return the operators of a layer, its kernel and stride, its number of output channels, and the number of joined
-    tensors.
-    """
+    """Return the operators of a layer, its kernel, stride and output channels, and the number of joined tensors."""
     plain = map(plain_name, layer.op.split("+"))
     names = [_SHORT_NAMES.get(name, name).replace("_", " ") for name in plain]
     if activation := _params(layer).get("activation"):
@@ -212,9 +210,7 @@ def _width(layer: Layer) -> str:
 
 
 def _params(layer: Layer) -> Mapping[str, Any]:
-    """Return the parameters of the first operator with a kernel, else of the first operator. Fused operators hold
-    theirs inside.
-    """
+    """Return the parameters of the first operator with a kernel, also inside of fused ones; else of the first one."""
     forms: list[Mapping[str, Any]] = [
         {_NEUTRAL.get(name, name): value for name, value in operator.params} for operator in layer.operators
     ]

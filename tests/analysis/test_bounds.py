@@ -26,7 +26,7 @@ from dlbricks_tui.analysis.groups import MeasuredExecution, are_comparable, grou
 from dlbricks_tui.analysis.what_if import WhatIfKind
 from dlbricks_tui.analysis.whole_models import Basis, written_times
 from dlbricks_tui.api.analyses import best_gains, by_execution, mean_gain, mean_ratio, middle
-from dlbricks_tui.estimate.compositions import milliseconds, picoseconds
+from dlbricks_tui.estimate.compositions import from_picoseconds, to_picoseconds
 from dlbricks_tui.estimate.knowledge import Latency
 from dlbricks_tui.models.graph import LayerGraph, TensorType
 from dlbricks_tui.models.kinds import Kind
@@ -51,7 +51,7 @@ def test_the_parallel_best_is_the_longest_path_through_the_groups() -> None:
     fork = built([Spec("conv", DATA), Spec("relu", after(0)), Spec("pool", after(0)), Spec("add", after(1, 2))])
     best = best_measured([executed(with_nodes(fork), {0: 1.0, 1: 2.0, 2: 3.0, 3: 1.0})])
     assert best.latency_ms == pytest.approx(7.0)
-    assert best.parallel_ps == picoseconds(5.0)
+    assert best.parallel_ps == to_picoseconds(5.0)
 
 
 def test_groups_that_wait_for_one_another_are_on_the_path_together() -> None:
@@ -61,7 +61,7 @@ def test_groups_that_wait_for_one_another_are_on_the_path_together() -> None:
     joined = replace(joined, layers=(replace(joined.layers[0], nodes=(0, 2)), joined.layers[1]))
     best = best_measured([executed(graph, {0: 1.0, 1: 2.0, 2: 1.0}), executed(joined, {0: 5.0, 1: 5.0})])
     assert [winner.nodes for winner in best.winners] == [(0, 2), (1,)]
-    assert best.parallel_ps == picoseconds(4.0)
+    assert best.parallel_ps == to_picoseconds(4.0)
 
 
 def test_the_errors_of_a_ratio_are_independent() -> None:
@@ -374,8 +374,8 @@ def more_executions_never_raise_the_bounds_which_no_execution_beats(executions: 
     best, latency = bests[-1], bests[-1].latency
     for one in executions:
         if one.estimate.composed is not None:
-            assert best.latency_ps <= picoseconds(one.estimate.composed.sequential_ms)
-            assert best.parallel_ps <= picoseconds(one.estimate.composed.parallel_ms)
+            assert best.latency_ps <= to_picoseconds(one.estimate.composed.sequential_ms)
+            assert best.parallel_ps <= to_picoseconds(one.estimate.composed.parallel_ms)
     assert best.parallel_ps <= best.latency_ps
     assert 0.0 <= latency.low_ms <= latency.value_ms <= latency.high_ms
 
@@ -387,10 +387,10 @@ def the_parts_of_a_gap_add_up_to_the_latency_minus_the_best(
     gap = gap_of(baseline, best)
     measured, composed = baseline.found.end_to_end, baseline.estimate.composed
     if measured is not None:
-        assert gap.total_ms == milliseconds(picoseconds(measured.value_ms) - best.latency_ps)
+        assert gap.total_ms == from_picoseconds(to_picoseconds(measured.value_ms) - best.latency_ps)
     elif composed is not None:
         assert gap.unexplained_ms is None
-        assert gap.total_ms == milliseconds(picoseconds(composed.sequential_ms) - best.latency_ps)
+        assert gap.total_ms == from_picoseconds(to_picoseconds(composed.sequential_ms) - best.latency_ps)
     assert gap.total_ms == pytest.approx(gap.slower_layers_ms + gap.conversions_ms + (gap.unexplained_ms or 0.0))
     assert min(gap.slower_layers_ms, gap.conversions_ms) >= 0
 
@@ -409,4 +409,4 @@ def savings_add_up_to_the_difference_without_conversions_and_calls(
 def compared_ms(one: MeasuredExecution) -> float:
     """The time of the parts that belong to nodes, for an item."""
     parts = [part for part, nodes in zip(one.parts, one.nodes_of_parts, strict=True) if nodes]
-    return milliseconds(sum(part.paid_ps for part in parts)) / one.graph.batch_size
+    return from_picoseconds(sum(part.paid_ps for part in parts)) / one.graph.batch_size

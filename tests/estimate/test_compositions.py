@@ -17,11 +17,11 @@ from dlbricks_tui.estimate.compositions import (
     SequenceTask,
     Sharing,
     critical_path,
-    milliseconds,
+    from_picoseconds,
     parse_rules,
-    picoseconds,
     read_rules,
     schedule,
+    to_picoseconds,
 )
 from tests.bricks.graphs import chain
 
@@ -70,7 +70,7 @@ def test_the_critical_path_is_the_longest_path_of_networkx_and_each_task_waits_f
 
 @given(st.floats(0, 1e6))
 def test_a_latency_survives_its_conversion_to_the_picosecond(latency_ms: float) -> None:
-    assert abs(milliseconds(picoseconds(latency_ms)) - latency_ms) <= 1e-9
+    assert abs(from_picoseconds(to_picoseconds(latency_ms)) - latency_ms) <= 1e-9
 
 
 WORKERS = st.integers(1, 5)
