@@ -24,14 +24,7 @@ from dlbricks_tui.analysis.groups import MeasuredExecution, groups_of
 from dlbricks_tui.analysis.kernels import KernelsError, explain
 from dlbricks_tui.analysis.proving import PROOF, ProofDone, carry_out_proofs, measure_peaks_of_host
 from dlbricks_tui.analysis.proving import ProofOrder as ProofOrder
-from dlbricks_tui.analysis.what_if import (
-    Execution,
-    WhatIf,
-    WhatIfKind,
-    corrected,
-    measured_gain,
-    newest_proofs,
-)
+from dlbricks_tui.analysis.what_if import Execution, WhatIf, WhatIfKind, corrected, measured_gain, newest_proofs
 from dlbricks_tui.analysis.what_ifs import Host, Lack, expected_seconds, lacks_of, what_ifs_of
 from dlbricks_tui.api.analyses import Analysis, MissingPart, ModelKernel
 from dlbricks_tui.api.documents import taken

@@ -34,13 +34,7 @@ from dlbricks_tui.printable import printable
 from dlbricks_tui.runtime.registry import Registry
 from dlbricks_tui.runtime.runtime import Runtime
 from dlbricks_tui.runtime.traits import Format, runtime_title
-from dlbricks_tui.runtime.variant import (
-    Precision,
-    stated_kernels,
-    stated_precision,
-    stated_variant,
-    threads_in_words,
-)
+from dlbricks_tui.runtime.variant import Precision, stated_kernels, stated_precision, stated_variant, threads_in_words
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.records import LoadTest, Provenance, Run
 from dlbricks_tui.store.selections import Way, by_id, combinations

@@ -16,13 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from dlbricks_tui import __version__
-from dlbricks_tui.cli.output import (
-    ReaderGoneError,
-    forget_remarks,
-    narrate,
-    narrate_once,
-    write,
-)
+from dlbricks_tui.cli.output import ReaderGoneError, forget_remarks, narrate, narrate_once, write
 from dlbricks_tui.cli.parser import Arguments, FromConfig, Handler, Parser, Status, UsageError, with_hyphens_joined
 from dlbricks_tui.errors import UserError
 from dlbricks_tui.folders import DATA_FOLDER_VARIABLE, DataFolder, NoHomeFolderError, data_folder

@@ -10,13 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from dlbricks_tui.analysis.bounds import BestMeasured, GroupTimes, speed_difference
 from dlbricks_tui.analysis.what_if import MeasuredGain, WhatIfKind
-from dlbricks_tui.api.analyses import (
-    by_execution,
-    known,
-    mean_gain,
-    mean_ratio,
-    middle,
-)
+from dlbricks_tui.api.analyses import by_execution, known, mean_gain, mean_ratio, middle
 from dlbricks_tui.documents.lines import cut_start, names_in
 from dlbricks_tui.documents.parts import (
     BLANK_LINE,

@@ -36,14 +36,7 @@ from dlbricks_tui.estimate.nearest import (
     first_known,
     train,
 )
-from dlbricks_tui.estimate.transfer import (
-    SHARED,
-    BrickInCommon,
-    Deviations,
-    KnownBrick,
-    deviations,
-    known_brick,
-)
+from dlbricks_tui.estimate.transfer import SHARED, BrickInCommon, Deviations, KnownBrick, deviations, known_brick
 from dlbricks_tui.files import open_regular, read_json, replace_file, write_atomically
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.store.database import ResultsDatabase

@@ -17,15 +17,7 @@ from dlbricks_tui.errors import UserError
 from dlbricks_tui.estimate.comparison import Prices, read_prices
 from dlbricks_tui.estimate.inquiry import Predictors
 from dlbricks_tui.fleet.answering import Answering
-from dlbricks_tui.fleet.engine import (
-    Engine,
-    HostAnswered,
-    HostJoined,
-    HostLeft,
-    HostSaid,
-    HostUnreachable,
-    News,
-)
+from dlbricks_tui.fleet.engine import Engine, HostAnswered, HostJoined, HostLeft, HostSaid, HostUnreachable, News
 from dlbricks_tui.fleet.folder import FleetControl, FleetFolder, HostAdded, HostCommanded, read_fleet_request
 from dlbricks_tui.fleet.messages import HostMessage, HostReport, ResultFound, TaskProgress
 from dlbricks_tui.fleet.pools import (

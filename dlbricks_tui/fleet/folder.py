@@ -11,15 +11,7 @@ from dlbricks_tui.fleet.request import EVENTS, FleetError, FleetProgress, FleetR
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.host.queue import WorkKind, this_process
 from dlbricks_tui.jobs.events import Event, EventKinds, EventReader, EventWriter, event_kinds
-from dlbricks_tui.jobs.folder import (
-    FolderList,
-    JobFolder,
-    JobState,
-    State,
-    Tally,
-    store_request,
-    stored_request,
-)
+from dlbricks_tui.jobs.folder import FolderList, JobFolder, JobState, State, Tally, store_request, stored_request
 from dlbricks_tui.settings.measuring import Question
 from dlbricks_tui.store.database import ResultsDatabase
 

@@ -24,13 +24,7 @@ from dlbricks_tui.models.input_shapes import (
     short_shape,
 )
 from dlbricks_tui.models.neutral import MOST_NUMBERS, numbers_of
-from dlbricks_tui.models.onnx_arrays import (
-    MOST_ELEMENTS,
-    array_of,
-    dtype_name,
-    dtype_number,
-    is_external,
-)
+from dlbricks_tui.models.onnx_arrays import MOST_ELEMENTS, array_of, dtype_name, dtype_number, is_external
 from dlbricks_tui.models.onnx_constants import declared_types, is_if
 from dlbricks_tui.models.onnx_file import OnnxFile, reads, with_subgraphs
 

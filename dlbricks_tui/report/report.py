@@ -8,16 +8,7 @@ from typing import NamedTuple
 from dlbricks_tui.analysis.bounds import LayerPoint, Roof
 from dlbricks_tui.analysis.what_if import WhatIfKind
 from dlbricks_tui.api import analyses
-from dlbricks_tui.api.analyses import (
-    Analysis,
-    Cell,
-    by_execution,
-    known,
-    mean_gain,
-    mean_ratio,
-    middle,
-    model_cells,
-)
+from dlbricks_tui.api.analyses import Analysis, Cell, by_execution, known, mean_gain, mean_ratio, middle, model_cells
 from dlbricks_tui.api.reported import LONGEST_LABEL, ReportContents, ReportedModel, file_name
 from dlbricks_tui.documents.analysis import (
     BEST,

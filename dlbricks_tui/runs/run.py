@@ -26,15 +26,7 @@ from dlbricks_tui.models.cache import Cache
 from dlbricks_tui.models.library import Library
 from dlbricks_tui.runs.control import Control
 from dlbricks_tui.runs.events import PartStarted, RunStarted
-from dlbricks_tui.runs.planning import (
-    Models,
-    cut_models,
-    plan_run,
-    read_models,
-    read_parts,
-    steps,
-    tell_plans,
-)
+from dlbricks_tui.runs.planning import Models, cut_models, plan_run, read_models, read_parts, steps, tell_plans
 from dlbricks_tui.runs.request import RunRequest, read_request
 from dlbricks_tui.runs.work import (
     EarlyWorker,

@@ -25,13 +25,7 @@ from dlbricks_tui.measure.noise import NoiseMonitor
 from dlbricks_tui.measure.results import Recorder, ResultSink, conditions_of
 from dlbricks_tui.measure.rounds import BatchLimits
 from dlbricks_tui.measure.stopping import Adaptive
-from dlbricks_tui.measure.supervised_worker import (
-    START_SECONDS,
-    Loss,
-    SupervisedWorker,
-    TimeLimits,
-    reference_program,
-)
+from dlbricks_tui.measure.supervised_worker import START_SECONDS, Loss, SupervisedWorker, TimeLimits, reference_program
 from dlbricks_tui.measure.time_left import Agenda, stages
 from dlbricks_tui.models.graph import LayerGraph
 from dlbricks_tui.runs.control import Control
