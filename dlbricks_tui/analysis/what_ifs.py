@@ -48,7 +48,7 @@ _FUSED = frozenset({Kind.BATCHNORM, Kind.ELEMENTWISE})
 _SUMS = frozenset({"add", "Add", "elemwise_add", "broadcast_add"})
 
 
-class Axes(NamedTuple):
+class Choices(NamedTuple):
     """The choices in which executions of a model differ."""
 
     framework: str
@@ -61,11 +61,11 @@ class Axes(NamedTuple):
     batch_size: int
 
 
-def axes_of(one: MeasuredExecution) -> Axes:
+def choices_of(one: MeasuredExecution) -> Choices:
     """Return the choices of an execution, with the number of threads that the framework starts."""
     runtime, variant, environment = one.execution.runtime, one.found.variant, one.execution.runtime.settings.environment
     chosen_there = variant.threads, variant.precision, frozenset(environment), one.graph.level, one.graph.batch_size
-    return Axes(runtime.framework, runtime.version, *chosen_there)
+    return Choices(runtime.framework, runtime.version, *chosen_there)
 
 
 def what_ifs_of(
@@ -83,7 +83,7 @@ def what_ifs_of(
     if baseline.estimate.composed is None or baseline.estimate.is_partial:
         return ()
     known = [it for it in others if it.is_measured and it.execution.runtime.at_once == 1]
-    changes = _Changes(baseline, axes_of(baseline), [(axes_of(it), it) for it in known], lacking or {})
+    changes = _Changes(baseline, choices_of(baseline), [(choices_of(it), it) for it in known], lacking or {})
     found = [
         *changes.parallel(),
         *changes.kernels(),
@@ -102,15 +102,15 @@ class _Changes:
     """The executions that differ from the baseline in one choice."""
 
     baseline: MeasuredExecution
-    axes: Axes
-    others: Sequence[tuple[Axes, MeasuredExecution]]
+    choices: Choices
+    others: Sequence[tuple[Choices, MeasuredExecution]]
     lacking: Mapping[Precision, str]
 
     def parallel(self) -> Iterator[WhatIf]:
         """Yield the list schedules of independent layers on k workers, each with its share of the same threads."""
-        threads = self.axes.threads or 1
+        threads = self.choices.threads or 1
         for workers in (number for number in range(2, threads + 1) if threads % number == 0):
-            narrow = self._one(self.axes._replace(threads=threads // workers))
+            narrow = self._one(self.choices._replace(threads=threads // workers))
             if narrow is not None:
                 yield self._scheduled(workers, threads // workers, narrow)
 
@@ -134,35 +134,37 @@ class _Changes:
 
     def kernels(self) -> Iterator[WhatIf]:
         """Yield the same runtime with other instructions or optimisations."""
-        for axes, other in self.others:
-            if axes.environment != self.axes.environment and self._alike(axes, environment=axes.environment):
-                changed = sorted(axes.environment - self.axes.environment)
+        for choices, other in self.others:
+            if choices.environment != self.choices.environment and self._alike(
+                choices, environment=choices.environment
+            ):
+                changed = sorted(choices.environment - self.choices.environment)
                 name = "-".join(value.lower() for _, value in changed) or "default"
                 how = " ".join(f"{variable}={value}" for variable, value in changed) or "no limit on kernels"
                 yield self._to(WhatIfKind.KERNELS, name, other, how)
 
     def runtimes(self) -> Iterator[WhatIf]:
         """Yield the same model on other runtimes, and the best mix of all of them."""
-        fitting: dict[str, tuple[Axes, MeasuredExecution]] = {}
+        fitting: dict[str, tuple[Choices, MeasuredExecution]] = {}
         # Written layers that no runtime fuses say little about another framework.
-        wanted = {Level.FUSED, self.axes.level}
-        for axes, other in self.others:
-            changed = {"framework": axes.framework, "version": axes.version, "environment": frozenset()}
+        wanted = {Level.FUSED, self.choices.level}
+        for choices, other in self.others:
+            changed = {"framework": choices.framework, "version": choices.version, "environment": frozenset()}
             # By default, frameworks start different numbers of threads.
-            alike = self._alike(axes, **changed, threads=axes.threads)
-            if axes.framework != self.axes.framework and axes.level in wanted and alike:
-                kept = fitting.get(axes.framework)
-                if kept is None or self._rank(axes, other) > self._rank(*kept):
-                    fitting[axes.framework] = axes, other
-        for framework, (axes, other) in fitting.items():
+            alike = self._alike(choices, **changed, threads=choices.threads)
+            if choices.framework != self.choices.framework and choices.level in wanted and alike:
+                kept = fitting.get(choices.framework)
+                if kept is None or self._rank(choices, other) > self._rank(*kept):
+                    fitting[choices.framework] = choices, other
+        for framework, (choices, other) in fitting.items():
             runtime = other.execution.runtime
             how = f"run the {other.graph.format.value} file in {runtime.traits.title} {runtime.version}"
-            if axes.threads != self.axes.threads:
-                how += f" on {threads_in_words(axes.threads)}"
-            if engine := _engine(axes, other):
+            if choices.threads != self.choices.threads:
+                how += f" on {threads_in_words(choices.threads)}"
+            if engine := _engine(choices, other):
                 how += f" with {engine}"
             yield self._to(WhatIfKind.RUNTIME, framework, other, how)
-        same_threads = [other for axes, other in fitting.values() if axes.threads == self.axes.threads]
+        same_threads = [other for choices, other in fitting.values() if choices.threads == self.choices.threads]
         comparable = [it for it in same_threads if are_comparable(self.baseline, it)]
         if comparable:
             best = best_measured([self.baseline, *comparable])
@@ -171,9 +173,9 @@ class _Changes:
             how = "each layer in its fastest runtime, without conversions between them, so no runtime can do it"
             yield self._what_if(WhatIfKind.RUNTIME, "mix", None, best.latency, names, how, comparable[0])
 
-    def _rank(self, axes: Axes, one: MeasuredExecution) -> tuple[bool, list[int], float]:
+    def _rank(self, choices: Choices, one: MeasuredExecution) -> tuple[bool, list[int], float]:
         """Return a key that is highest for the same number of threads, then the newest version, then the fastest."""
-        same = axes.threads == self.axes.threads
+        same = choices.threads == self.choices.threads
         version = [int(word) for word in one.execution.runtime.version.split(".") if word.isdecimal()]
         return same, version, 0.0 if same else -latency_of(one).value_ms
 
@@ -187,8 +189,8 @@ class _Changes:
 
     def fusion(self) -> Iterator[WhatIf]:
         """Yield what fusing layers saves, and what it would save where layers could have been fused and were not."""
-        is_written = self.axes.level is Level.WRITTEN
-        other = self._one(self.axes._replace(level=Level.FUSED if is_written else Level.WRITTEN))
+        is_written = self.choices.level is Level.WRITTEN
+        other = self._one(self.choices._replace(level=Level.FUSED if is_written else Level.WRITTEN))
         if other is not None and is_written:
             yield self._to(WhatIfKind.FUSION, "", other, "let the runtime fuse layers: --level fused")
         if not is_written:
@@ -205,11 +207,11 @@ class _Changes:
 
     def precisions(self) -> Iterator[WhatIf]:
         """Yield the same runtime in other precisions, with the conversions between them."""
-        for axes, other in self.others:
-            if axes.precision is not self.axes.precision and self._alike(axes, precision=axes.precision):
+        for choices, other in self.others:
+            if choices.precision is not self.choices.precision and self._alike(choices, precision=choices.precision):
                 traits = other.execution.runtime.traits
-                setting = f"{traits.precision_setting}={axes.precision.value}"
-                how = "quantise the model: --precision int8" if axes.precision is Precision.INT8 else setting
+                setting = f"{traits.precision_setting}={choices.precision.value}"
+                how = "quantise the model: --precision int8" if choices.precision is Precision.INT8 else setting
                 found = by_layer_name(self.baseline, other)
                 gaining = sum(it.saved_ms > 0 for it in found)
                 # Nodes without names have other ones in a quantised copy.
@@ -220,34 +222,34 @@ class _Changes:
                 ]
                 if converted_ps := sum(part.paid_ps for part in quantising):
                     how += f"; conversions take {from_picoseconds(converted_ps):.3g} ms"
-                if axes.precision in self.lacking:
-                    how = f"do not: this processor has no {self.lacking[axes.precision]} instructions; {how}"
-                yield self._to(WhatIfKind.PRECISION, axes.precision.value, other, how, found)
+                if choices.precision in self.lacking:
+                    how = f"do not: this processor has no {self.lacking[choices.precision]} instructions; {how}"
+                yield self._to(WhatIfKind.PRECISION, choices.precision.value, other, how, found)
 
     def threads(self) -> Iterator[WhatIf]:
         """Yield the best other number of threads."""
         alike = [(it, one) for it, one in self.others if it.threads and self._alike(it, threads=it.threads)]
-        points = [(it, one) for it, one in alike if it.threads != self.axes.threads]
+        points = [(it, one) for it, one in alike if it.threads != self.choices.threads]
         best = min(points, key=lambda it: latency_of(it[1]).value_ms, default=None)
         if best is not None:
-            axes, other = best
-            setting = f"{other.execution.runtime.traits.threads_setting}={axes.threads}"
-            setting = " ".join(filter(None, (setting, _engine(axes, other))))
-            yield self._to(WhatIfKind.THREADS, str(axes.threads), other, setting)
+            choices, other = best
+            setting = f"{other.execution.runtime.traits.threads_setting}={choices.threads}"
+            setting = " ".join(filter(None, (setting, _engine(choices, other))))
+            yield self._to(WhatIfKind.THREADS, str(choices.threads), other, setting)
 
     def batches(self) -> Iterator[WhatIf]:
         """Yield the best other batch size, by the time for each item."""
         alike = [one for it, one in self.others if self._alike(it, batch_size=it.batch_size)]
-        points = [it for it in alike if it.graph.batch_size != self.axes.batch_size]
+        points = [it for it in alike if it.graph.batch_size != self.choices.batch_size]
         best = min(points, key=lambda it: latency_of(it).value_ms / it.graph.batch_size, default=None)
         if best is not None:
             yield self._to(WhatIfKind.BATCH, str(best.graph.batch_size), best, batch_in_words(best.graph.batch_size))
 
-    def _alike(self, axes: Axes, **changed: Any) -> bool:
-        return axes == self.axes._replace(**changed)
+    def _alike(self, choices: Choices, **changed: Any) -> bool:
+        return choices == self.choices._replace(**changed)
 
-    def _one(self, axes: Axes) -> MeasuredExecution | None:
-        return next((other for found, other in self.others if found == axes), None)
+    def _one(self, choices: Choices) -> MeasuredExecution | None:
+        return next((other for found, other in self.others if found == choices), None)
 
     def _to(
         self, kind: WhatIfKind, name: str, other: MeasuredExecution, how: str, saved: Sequence[Saving] | None = None
@@ -285,9 +287,9 @@ class _Changes:
         )
 
 
-def _engine(axes: Axes, one: MeasuredExecution) -> str:
+def _engine(choices: Choices, one: MeasuredExecution) -> str:
     """Return the settings of the measurements without which several threads are slower; empty if there are none."""
-    settings = one.execution.runtime.traits.profiling_settings if axes.threads != 1 else ()
+    settings = one.execution.runtime.traits.profiling_settings if choices.threads != 1 else ()
     return " ".join(f"{name}={value}" for name, value in settings)
 
 

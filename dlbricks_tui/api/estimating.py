@@ -437,12 +437,7 @@ class ThreadSafeEstimator:
         from dlbricks_tui.api.open_models import Available
 
         with self._store.held(refresh=True) as store:
-            return Available(
-                self.host,
-                store.systems(),
-                store.runtimes(),
-                len(store.select(order=())),
-            )
+            return Available(self.host, store.systems(), store.runtimes(), len(store.select(order=())))
 
     def state(self) -> str:
         """Return a key of this host and its results; answers with equal keys are equal."""

@@ -133,7 +133,7 @@ def model_or_path(word: str, data: DataFolder, refusal: Callable[[str], UserErro
         raise refusal(str(error)) from None
 
 
-def runtime_named(name: str | None, data: DataFolder) -> Runtime | None:
+def runtime_here(name: str | None, data: DataFolder) -> Runtime | None:
     """Return a runtime of this host by its name; None for None."""
     return None if name is None else Registry(data.path).find(name)
 
@@ -278,7 +278,7 @@ def input_words(options: InputOptions) -> Iterator[str]:
             yield from (option, spelled({name: value}))
 
 
-class ModelCut(NamedTuple):
+class DecomposedModel(NamedTuple):
     """A model and its layer sequences."""
 
     source: ModelSource
@@ -292,16 +292,16 @@ def cut_all(
     cutting: Cutting,
     inputs: Mapping[str, Any],
     remarks: Remarks,
-) -> list[ModelCut]:
+) -> list[DecomposedModel]:
     """Return models cut into layer sequences; `inputs` are the fields of InputOptions.
 
     Models that cannot be loaded are left out, with a remark; where none can, the first refusal is raised.
     """
     loaded = load_all(sources, lambda it: loader.load(it, level, inputs["inputs"], inputs["values"]), remarks)
-    return [ModelCut(source, decompose(graph, cutting, loader.cache)) for source, graph in loaded]
+    return [DecomposedModel(source, decompose(graph, cutting, loader.cache)) for source, graph in loaded]
 
 
-def cut_model(
+def decomposed_model(
     loader: Loader, source: ModelSource, level: Level, cutting: Cutting, inputs: Mapping[str, Any]
 ) -> Decomposition:
     """Return a model cut into layer sequences, under the name in its file."""
@@ -360,13 +360,13 @@ def _layer(layer: Layer) -> dict[str, Any]:
     }
 
 
-def corpus_of(models: Sequence[ModelCut]) -> Corpus:
+def corpus_of(models: Sequence[DecomposedModel]) -> Corpus:
     """Return how much of these models is the same."""
     return corpus_of_bricks([model_bricks(it.decomposition) for it in models])
 
 
 def speedup_here(
-    models: Sequence[ModelCut], data: DataFolder, runtime: str | None, threads: int | None
+    models: Sequence[DecomposedModel], data: DataFolder, runtime: str | None, threads: int | None
 ) -> float | None:
     """Return the time of models on this host over that of their unique bricks; None if either is unmeasured."""
     # Loaded here: other commands about models need no estimates.
@@ -377,7 +377,7 @@ def speedup_here(
     return speedup([estimate for estimate in found if estimate is not None])
 
 
-def corpus_document(models: Sequence[ModelCut], corpus: Corpus, speedup: float | None) -> dict[str, Any]:
+def corpus_document(models: Sequence[DecomposedModel], corpus: Corpus, speedup: float | None) -> dict[str, Any]:
     """Return a comparison of models as a JSON document."""
     layers = [len(it.decomposition.graph.layers) for it in models]
     return {

@@ -110,16 +110,16 @@ def list_models(args: Arguments) -> int:
 def show_tree(args: Arguments) -> int:
     """Cut one model and show the result."""
     from dlbricks_tui.api.opening import (
-        cut_model,
+        decomposed_model,
         files_for,
         files_named,
+        runtime_here,
         runtime_in_precision,
-        runtime_named,
         tree_document,
         unmeasurable_lines,
     )
 
-    runtime, is_usual = runtime_named(args.runtime, args.session.data), is_usual_runtime(args)
+    runtime, is_usual = runtime_here(args.runtime, args.session.data), is_usual_runtime(args)
     sources = files_named([args.model], runtime, args.session.data, is_usual=is_usual)
     if len(sources) != 1:
         raise UsageError(f"{args.model} stands for {len(sources)} models; `tree` shows one, such as table1:14")
@@ -127,7 +127,7 @@ def show_tree(args: Arguments) -> int:
         runtime = runtime_in_precision(runtime, args.precision, sources, args.session.data, is_usual=is_usual)
         sources = files_for(sources, runtime)
     with args.session.open_loader(runtime) as loader:
-        found = cut_model(loader, sources[0], args.level, cutting_of(args), inputs_of(args))
+        found = decomposed_model(loader, sources[0], args.level, cutting_of(args), inputs_of(args))
     if args.graphml or args.dot:
         from dlbricks_tui.api.estimating import estimates_here
         from dlbricks_tui.report.graph_files import drawable_digraph, write_digraph
@@ -146,9 +146,9 @@ def show_tree(args: Arguments) -> int:
 
 def show_corpus(args: Arguments) -> int:
     """Cut all models, compare their layer sequences, and show the result."""
-    from dlbricks_tui.api.opening import corpus_document, corpus_of, cut_all, files_named, runtime_named, speedup_here
+    from dlbricks_tui.api.opening import corpus_document, corpus_of, cut_all, files_named, runtime_here, speedup_here
 
-    runtime, how = runtime_named(args.runtime, args.session.data), cutting_of(args)
+    runtime, how = runtime_here(args.runtime, args.session.data), cutting_of(args)
     sources = files_named(args.models, runtime, args.session.data, is_usual=is_usual_runtime(args))
     with args.session.open_loader(runtime) as loader:
         models = cut_all(loader, sources, args.level, how, inputs_of(args), args.session.remarks)

@@ -164,7 +164,7 @@ class FileTable:
     field: str
     about: str
     keys: Mapping[str, Key]
-    # What tables of this name are together, and how many there may be; empty: there is one.
+    # The description of all tables of this name, and the most of them; empty: there is one.
     together: str = ""
     most: int = 1
 

@@ -52,13 +52,7 @@ class Control:
         self._began = clock()
         # A resumed run goes on, even if it was paused when its last process died.
         folder.unpause()
-        self._state = replace(
-            folder.state(),
-            state=State.STARTING,
-            process=this_process(),
-            seconds=0.0,
-            message="",
-        )
+        self._state = replace(folder.state(), state=State.STARTING, process=this_process(), seconds=0.0, message="")
         self._folder.set_state(self._state)
         self._watch_budget()
 
