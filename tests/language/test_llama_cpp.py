@@ -55,6 +55,7 @@ from tests.language.fake_llama_bench import OF_PROMPT, token_ms
 from tests.language.stored import peaks_of
 from tests.language.test_decoder import library
 from tests.language.test_whole_model import small
+from tests.runs.killing import eventually
 from tests.store.samples import system
 
 GGUF = tuple(it for it in WeightPrecision if it not in ("int4", "int8", "f32", "bf16"))
@@ -334,14 +335,11 @@ def test_the_engine_ends_with_the_process_that_measures(bench: Bench, tmp_path: 
         if not children.exists():
             process.kill()
             pytest.skip("needs Linux")
-        until = time.monotonic() + 30
-        while not (found := children.read_text().split()) and time.monotonic() < until:
-            time.sleep(0.05)
+        eventually(lambda: children.read_text().split())
+        engine = Path("/proc", children.read_text().split()[0])
         process.send_signal(signal.SIGKILL)
         process.wait()
-        while Path(f"/proc/{found[0]}").exists() and time.monotonic() < until:
-            time.sleep(0.05)
-        assert not Path(f"/proc/{found[0]}").exists()
+        eventually(lambda: not engine.exists())
 
 
 def test_an_engine_is_a_runtime_of_language_models_only(bench: Bench, engine: Path) -> None:

@@ -196,6 +196,7 @@ def test_a_process_that_ends_meanwhile_ends_no_watch() -> None:
     with computing() as process, ThreadWatch(process.pid) as watch:
         process.kill()
         process.wait()
+        # The watch looks every 2 ms, from now on at a process that is gone.
         time.sleep(0.1)
     assert watch.activity(0, time.monotonic_ns())[1]
 

@@ -235,7 +235,7 @@ class WorkbenchScreen(ViewsScreen):
     # Work in threads
 
     def _change_library(self, change: Callable[[ModelReader], ModelSource | None], told: str = "") -> None:
-        """Change the library in a thread, and tell it where it is not refused."""
+        """Change the library in a thread; `told` is shown unless the change is refused."""
 
         def changed() -> work.Listing:
             return work.change_library(self.session.reader, change)
