@@ -48,7 +48,7 @@ _FUSED = frozenset({Kind.BATCHNORM, Kind.ELEMENTWISE})
 _SUMS = frozenset({"add", "Add", "elemwise_add", "broadcast_add"})
 
 
-class Choices(NamedTuple):
+class ExecutionChoices(NamedTuple):
     """The choices in which executions of a model differ."""
 
     framework: str
@@ -61,11 +61,11 @@ class Choices(NamedTuple):
     batch_size: int
 
 
-def choices_of(one: MeasuredExecution) -> Choices:
+def choices_of(one: MeasuredExecution) -> ExecutionChoices:
     """Return the choices of an execution, with the number of threads that the framework starts."""
     runtime, variant, environment = one.execution.runtime, one.found.variant, one.execution.runtime.settings.environment
     chosen_there = variant.threads, variant.precision, frozenset(environment), one.graph.level, one.graph.batch_size
-    return Choices(runtime.framework, runtime.version, *chosen_there)
+    return ExecutionChoices(runtime.framework, runtime.version, *chosen_there)
 
 
 def what_ifs_of(
@@ -102,8 +102,8 @@ class _Changes:
     """The executions that differ from the baseline in one choice."""
 
     baseline: MeasuredExecution
-    choices: Choices
-    others: Sequence[tuple[Choices, MeasuredExecution]]
+    choices: ExecutionChoices
+    others: Sequence[tuple[ExecutionChoices, MeasuredExecution]]
     lacking: Mapping[Precision, str]
 
     def parallel(self) -> Iterator[WhatIf]:
@@ -145,7 +145,7 @@ class _Changes:
 
     def runtimes(self) -> Iterator[WhatIf]:
         """Yield the same model on other runtimes, and the best mix of all of them."""
-        fitting: dict[str, tuple[Choices, MeasuredExecution]] = {}
+        fitting: dict[str, tuple[ExecutionChoices, MeasuredExecution]] = {}
         # Written layers that no runtime fuses say little about another framework.
         wanted = {Level.FUSED, self.choices.level}
         for choices, other in self.others:
@@ -173,7 +173,7 @@ class _Changes:
             how = "each layer in its fastest runtime, without conversions between them, so no runtime can do it"
             yield self._what_if(WhatIfKind.RUNTIME, "mix", None, best.latency, names, how, comparable[0])
 
-    def _rank(self, choices: Choices, one: MeasuredExecution) -> tuple[bool, list[int], float]:
+    def _rank(self, choices: ExecutionChoices, one: MeasuredExecution) -> tuple[bool, list[int], float]:
         """Return a key that is highest for the same number of threads, then the newest version, then the fastest."""
         same = choices.threads == self.choices.threads
         version = [int(word) for word in one.execution.runtime.version.split(".") if word.isdecimal()]
@@ -245,10 +245,10 @@ class _Changes:
         if best is not None:
             yield self._to(WhatIfKind.BATCH, str(best.graph.batch_size), best, batch_in_words(best.graph.batch_size))
 
-    def _alike(self, choices: Choices, **changed: Any) -> bool:
+    def _alike(self, choices: ExecutionChoices, **changed: Any) -> bool:
         return choices == self.choices._replace(**changed)
 
-    def _one(self, choices: Choices) -> MeasuredExecution | None:
+    def _one(self, choices: ExecutionChoices) -> MeasuredExecution | None:
         return next((other for found, other in self.others if found == choices), None)
 
     def _to(
@@ -287,7 +287,7 @@ class _Changes:
         )
 
 
-def _engine(choices: Choices, one: MeasuredExecution) -> str:
+def _engine(choices: ExecutionChoices, one: MeasuredExecution) -> str:
     """Return the settings of the measurements without which several threads are slower; empty if there are none."""
     settings = one.execution.runtime.traits.profiling_settings if choices.threads != 1 else ()
     return " ".join(f"{name}={value}" for name, value in settings)
