@@ -198,7 +198,9 @@ def memory_need(asked: LanguageQuestion, found: Decoder, answers: int = 1, promp
     model, precision, context = asked.sizes, asked.precision, asked.prompt + asked.generate
     windowed = sum(model.windowed)
     held = model.window + WINDOW_SLACK if model.has_short_caches else context
-    cache_tokens = (model.blocks - windowed) * context + windowed * held
+    # The engine refuses caches that are shorter than the window.
+    full = max(context, model.window) if model.has_short_caches else context
+    cache_tokens = (model.blocks - windowed) * full + windowed * held
     cache = answers * 2 * cache_tokens * model.kv_heads * model.head_size * _FLOAT_BYTES
     layers = [it for it in found.graph.layers if it.kind is not Kind.EMBEDDING]
     # While weights are packed, they are there twice; the cache and all buffers come later.
