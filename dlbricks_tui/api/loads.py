@@ -417,7 +417,7 @@ def answered(
         TokenQueue(scenario, StepLatencies(of(prefill), {size: of(it) for size, it in steps.items()})) for of in _ENDS
     )
 
-    need = memory_need(asked, asked.decoder(asked.steps[0]))
+    decoder = asked.decoder(asked.steps[0])
 
     def load(serving: TokenServing, users: int) -> UsersLoad:
         # Slower steps may let more requests join a batch, which are answered sooner then.
@@ -438,7 +438,7 @@ def answered(
         counts = sorted({*users, max(1, most)})
         last = max(_BEYOND * counts[-1], _FEWEST_SHOWN)
         batch = scenario.largest(serving)
-        memory = need.of_batch(batch, batch if serving is TokenServing.STATIC else 1)
+        memory = memory_need(asked, decoder, batch, batch if serving is TokenServing.STATIC else 1).total
         return ServedUsers(
             serving=serving.value,
             batch=batch,

@@ -99,10 +99,9 @@ def _users_line(answer: TokenLoadAnswer) -> str:
         delays = f"{PREDICTED}{first} to the first token, {PREDICTED}{later} for later ones"
         return f"no user is served within both bounds: {delays}"
     behind = "" if best is single else f"; {PREDICTED}{_users(single.most_users)} one after another"
-    low, high = best.most_users_interval
     users = "user" if best.most_users == 1 else "users"
     how = "one after another" if best is single else f"by {best.serving} batches"
-    return f"{PREDICTED}{_users(best.most_users)} {users} ({_users(low)} to {_users(high)}) {how}{behind}"
+    return f"{PREDICTED}{_users(best.most_users)} {users} ({_interval(best)}) {how}{behind}"
 
 
 def scenario_words(answer: TokenLoadAnswer) -> str:
@@ -120,16 +119,17 @@ def _users(number: int) -> str:
     return f"{number}" if number < MOST_USERS else f"{number} or more"
 
 
-def _way_columns() -> tuple[Column[ServedUsers], ...]:
-    def interval(it: ServedUsers) -> str:
-        low, high = it.most_users_interval
-        return f"{_users(low)} to {_users(high)}"
+def _interval(served: ServedUsers) -> str:
+    low, high = served.most_users_interval
+    return f"{low} to {_users(high)}" if low < MOST_USERS else _users(low)
 
+
+def _way_columns() -> tuple[Column[ServedUsers], ...]:
     return (
         name_column("batches", lambda it: it.serving),
         Column("batch", lambda it: it.batch, is_optional=True),
         Column("users", lambda it: f"{PREDICTED}{_users(it.most_users)}", style="strong"),
-        Column("95 %", interval),
+        Column("95 %", _interval),
         Column("memory", lambda it: memory_text(it.memory_bytes), is_optional=True, goes_last=True),
         word_column("fits", lambda it: "yes" if it.fits else "no", lambda it: "good" if it.fits else "bad"),
     )

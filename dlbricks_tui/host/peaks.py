@@ -25,8 +25,8 @@ PEAKS_SECONDS = 4.0
 
 _PROGRAM = Path(__file__).with_name("peak_program.py")
 _SECONDS_EACH = 0.3
-# For a first impression: the arrays of all threads together, and the seconds.
-_QUICK_BYTES, _QUICK_SECONDS_EACH = 128 << 20, 0.024
+# For a first impression.
+_QUICK_SECONDS_EACH = 0.024
 # A process that has not answered by then hangs.
 _MOST_SECONDS = 60.0
 _GIGA = 1e9
@@ -67,9 +67,9 @@ def measure_peaks(system: str, threads: int, host: HostFiles | None = None, run:
     return _peaks(system, threads, arithmetic, bandwidth)
 
 
-def quick_peaks(system: str, threads: int, run: Program | None = None) -> Peaks:
+def quick_peaks(system: str, threads: int, host: HostFiles | None = None, run: Program | None = None) -> Peaks:
     """Measure arithmetic and memory for about half a second: to predict by, too roughly to be stored."""
-    arguments = [str(threads), str(_QUICK_SECONDS_EACH), str(_QUICK_BYTES // threads)]
+    arguments = [str(threads), str(_QUICK_SECONDS_EACH), str(_sizes(host or HostFiles(), threads)[MEMORY])]
     arithmetic, (bandwidth,) = _parsed((run or _run)(arguments, _ONE_THREAD))
     return _peaks(system, threads, {"any": arithmetic}, {MEMORY: bandwidth})
 

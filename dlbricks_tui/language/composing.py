@@ -185,29 +185,31 @@ class MemoryNeed:
 
     @property
     def total(self) -> int:
-        return self.of_batch(1, 1)
-
-    def of_batch(self, answers: int, prompts: int) -> int:
-        """Return the memory where so many answers are made, and so many prompts read, together."""
-        return self.weights + answers * self.cache + prompts * self.buffers
+        return self.weights + self.cache + self.buffers
 
 
-def memory_need(asked: LanguageQuestion, found: Decoder) -> MemoryNeed:
-    """Return the memory for prompt and generated tokens, by the decoder of a step."""
+def memory_need(asked: LanguageQuestion, found: Decoder, answers: int = 1, prompts: int = 1) -> MemoryNeed:
+    """Return the memory for prompt and generated tokens, by the decoder of a step.
+
+    So many answers are made, and so many prompts read, together.
+    """
     if asked.runtime.framework == OPENVINO.framework:
-        return _need_in_openvino(asked, found)
+        return _need_in_openvino(asked, found, answers, prompts)
     model, precision, context = asked.sizes, asked.precision, asked.prompt + asked.generate
     windowed = sum(model.windowed)
     held = model.window + WINDOW_SLACK if model.has_short_caches else context
-    cache_tokens = (model.blocks - windowed) * context + windowed * held
-    cache = 2 * cache_tokens * model.kv_heads * model.head_size * _FLOAT_BYTES
+    # The engine refuses caches that are shorter than the window.
+    full = max(context, model.window) if model.has_short_caches else context
+    cache_tokens = (model.blocks - windowed) * full + windowed * held
+    cache = answers * 2 * cache_tokens * model.kv_heads * model.head_size * _FLOAT_BYTES
     layers = [it for it in found.graph.layers if it.kind is not Kind.EMBEDDING]
     # While weights are packed, they are there twice; the cache and all buffers come later.
     largest = max(it.size_bytes for layer in layers for it in layer.weights)
     # Arrays of logits that are there at once: a cap divides, bounds and multiplies them.
     logits = 3 if model.logit_cap else 2 if model.logit_scale != 1.0 else 1
     scored = 1 if model.scores_last_only else asked.prompt
-    running = _FLOAT_BYTES * (scored * model.vocabulary * logits + asked.prompt * _block_floats(model, precision))
+    running = scored * model.vocabulary * logits + asked.prompt * _block_floats(model, precision)
+    running *= prompts * _FLOAT_BYTES
     # All experts count: sooner or later each has a token.
     weights = 0
     for layer in layers:
@@ -217,7 +219,7 @@ def memory_need(asked: LanguageQuestion, found: Decoder) -> MemoryNeed:
         weights += found.counts[layer.index] * (sum(it.size_bytes for it in layer.weights) + (kept - 1) * rows)
     angles, table = context * model.rotary_size * _FLOAT_BYTES, model.vocabulary * model.hidden
     # It is a copy of the head's weights, or stays in its file.
-    mapped = _mapped(table * _FLOAT_BYTES, context)
+    mapped = _mapped(table * _FLOAT_BYTES, answers * context)
     weights += angles + (table * precision.bits // 8 if model.is_tied else mapped)
     return MemoryNeed(weights, cache, _PROCESS_BYTES + max(running, largest - cache, 0))
 
@@ -227,7 +229,7 @@ def _mapped(file: int, tokens: int) -> int:
     return int(file * -math.expm1(-tokens * _MAPPED_PIECE / file))
 
 
-def _need_in_openvino(asked: LanguageQuestion, found: Decoder) -> MemoryNeed:
+def _need_in_openvino(asked: LanguageQuestion, found: Decoder, answers: int, prompts: int) -> MemoryNeed:
     """Return the memory for OpenVINO: it maps the file of weights, and packs a copy of all that is multiplied."""
     model, cache, context = asked.sizes, asked.runtime.cache, asked.prompt + asked.generate
     stored = 0
@@ -241,13 +243,13 @@ def _need_in_openvino(asked: LanguageQuestion, found: Decoder) -> MemoryNeed:
     bits = asked.precision.bits
     table = model.vocabulary * model.hidden * (bits // 8 if bits > 8 else 1)
     # The same weights as the head; as floats, the table is its copy the other way around.
-    own_table = (table if bits > 8 else 0) if model.is_tied else _mapped(table, context)
+    own_table = (table if bits > 8 else 0) if model.is_tied else _mapped(table, answers * context)
     row = model.head_size if cache is None else model.head_size * cache.bits // 8
     row += _SCALE_AND_ZERO if cache is CachePrecision.INT8 else 0
     scores = asked.prompt**2 * _FLOAT_BYTES
     running = asked.prompt * _FLOAT_BYTES * _block_floats(model, asked.precision) + scores
-    kept = 2 * model.blocks * context * model.kv_heads * row
-    return MemoryNeed(2 * stored + own_table, kept, _OPENVINO_BYTES + running)
+    kept = answers * 2 * model.blocks * context * model.kv_heads * row
+    return MemoryNeed(2 * stored + own_table, kept, _OPENVINO_BYTES + prompts * running)
 
 
 def _block_floats(model: Architecture, precision: WeightPrecision) -> int:

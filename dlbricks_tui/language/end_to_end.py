@@ -313,9 +313,8 @@ def open_whole_model(
     runtime, sizes, precision = asked.runtime, asked.sizes, asked.precision
     # A step behind the prompt is timed, too.
     longest = asked.prompt + max(2, asked.generate)
-    need = memory_need(asked, asked.decoder(asked.steps[0]))
     most = max(asked.batches)
-    require_memory(need.of_batch(most, most), memory_bytes)
+    require_memory(memory_need(asked, asked.decoder(asked.steps[0]), most, most).total, memory_bytes)
     files = whole_model_files(sizes, precision, longest, runtime.traits)
     with folder_for_models(data.cache) as folder:
         tell(files.size_bytes)

@@ -89,7 +89,7 @@ _PRECISIONS: tuple[Enum, ...] = (*CHOSEN_PRECISIONS, WeightPrecision.INT4)
 ANY_PRECISION: Setting[Enum] = replace(  # type: ignore[assignment]
     PRECISION,
     kind=one_of(*_PRECISIONS),  # type: ignore[arg-type]
-    about=f"{PRECISION.about}; with `tokens`, how the weights are stored: int4, int8 or f32; in OpenVINO also bf16",
+    about=f"{PRECISION.about}; with `tokens`, how the weights are stored: int4, int8 or f32",
     usual=f"{PRECISION.usual}; `tokens` {WEIGHTS.usual}",
 )
 _MOST_DELAY_MS, _MOST_TOKEN_MS, _MOST_PAUSE_S = 1e7, 1e6, 1e5

@@ -59,6 +59,8 @@ def test_arrays_in_memory_exceed_all_shared_caches_of_a_host_that_has_several(tm
     for threads in (48, 12):
         measure_peaks("epyc", threads, c5_large(tmp_path / f"{threads}", {**CACHES, **several}), program)
         assert threads * int(program.calls[-2][0][2]) >= 4 * 12 * (16 << 20)
+        quick_peaks("epyc", threads, c5_large(tmp_path / f"quick {threads}", {**CACHES, **several}), program)
+        assert threads * int(program.calls[-1][0][2]) >= 4 * 12 * (16 << 20)
 
 
 def test_a_host_that_hides_its_caches_has_no_peak_of_a_shared_cache(tmp_path: Path) -> None:
@@ -104,10 +106,10 @@ def test_threads_that_begin_late_do_not_make_the_others_faster() -> None:
 
 
 def test_a_first_impression_reads_memory_and_multiplies_with_one_kind_of_work_each(
-    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     program = Program()
-    found = quick_peaks("c5.large", 2, program)
+    found = quick_peaks("c5.large", 2, c5_large(tmp_path, CACHES), program)
     assert found.arithmetic == (("any", 100.0),)
     assert found.bandwidth == ((MEMORY, 10.0),)
     ((threads, seconds, memory), _) = program.calls[0]

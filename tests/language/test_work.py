@@ -244,6 +244,22 @@ def test_the_cache_grows_with_the_context_and_in_windowed_blocks_only_up_to_the_
     cache = need(model, INT4, 4096, 512).cache
     full = model.windowed.count(False)
     assert cache == rows[0] * (model.window + 16) + rows[1] * full * 4096
+    # The engine gives no block a shorter cache than the window.
+    assert need(model, INT4, 64, 60).cache == rows[0] * (model.window + 16) + rows[1] * full * model.window
+
+
+@pytest.mark.parametrize("framework", ["onnxruntime", "openvino"])
+def test_a_batch_needs_more_caches_and_buffers_of_prompts_and_no_second_process(framework: str) -> None:
+    runtime = replace(RUNTIME, framework=framework)
+    asked = LanguageQuestion(NamedModel("model", library("smollm2-135m")), runtime, INT4, 1, 1)
+    found = asked.decoder(asked.steps[0])
+    one, eight = memory_need(asked, found), memory_need(asked, found, 8, 8)
+    assert eight.cache == 8 * one.cache
+    assert eight.buffers < 1.3 * one.buffers
+    longer = replace(asked, prompt=512)
+    one, eight = memory_need(longer, found), memory_need(longer, found, 8, 8)
+    assert eight.weights == one.weights
+    assert one.buffers < eight.buffers < 8 * one.buffers
 
 
 @pytest.mark.parametrize("name", ["llama-3.2-1b", "gpt-oss-20b", "qwen3-30b-a3b", "llama-3.1-70b", "gemma-2-2b"])
