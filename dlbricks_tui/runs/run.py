@@ -37,13 +37,13 @@ from dlbricks_tui.runs.planning import (
 from dlbricks_tui.runs.request import RunRequest, read_request
 from dlbricks_tui.runs.work import (
     EarlyWorker,
+    EarlyWorkers,
     KnownGraphs,
     RunSession,
     Workplace,
     find_onednn,
     learn_onednn,
     measure,
-    start_explaining,
 )
 from dlbricks_tui.store.database import ResultsDatabase
 
@@ -80,14 +80,14 @@ def execute(
     *,
     detached: bool = False,
     with_estimates: bool = True,
-    early: EarlyWorker | None = None,
+    early: EarlyWorkers | None = None,
     read: Callable[[RunSession], Models] = read_models,
     at_end: Callable[[], None] = lambda: None,
 ) -> RunOutcome:
     """Do what is requested, in this process, and return the outcome; a detached run outlives its terminal.
 
     `read` returns the networks of a run that has no models of this host, such as a suite. A run without estimates ends
-    as soon as it has measured: its results are for another host. `early` may have a worker that was started before.
+    as soon as it has measured: its results are for another host. `early` has workers that were started before.
     `at_end` is called before viewers hear of the end.
     """
     with (
@@ -110,7 +110,7 @@ def execute(
                 end_to_end=request.end_to_end,
             )
         )
-        estimates, stopped, early_worker, explainer = None, None, early or EarlyWorker(), EarlyWorker()
+        estimates, stopped, workers = None, None, early or EarlyWorkers(EarlyWorker(), EarlyWorker())
         try:
             noise = NoiseMonitor(math.inf if budget is None else _MOST_OF_A_BUDGET_TO_REPEAT * budget)
             system = fingerprint()
@@ -120,24 +120,24 @@ def execute(
                     *(folder, part, place, control, signals, control.tell, system, noise),
                     part=request.part_label(part),
                     graphs=graphs,
-                    early=early_worker,
+                    early=workers.first,
                 )
                 for part in request.parts
             ]
             if control.host_was_busy:
-                early_worker.end()
+                workers.end()
             with signals.waiting():
-                early_worker.settle()
+                workers.settle()
             # Neither the run's own work nor that of a run before it is competition.
             competing = None if control.host_was_busy else competing_threads()
             if competing is not None:
                 sessions[0].start_early()
-                if early is None and with_estimates:
-                    start_explaining(sessions[0], explainer)
+                if with_estimates:
+                    workers.start_explaining(request.runtime, place, folder.worker_log)
             # Before the turn: models and inputs that are no good are refused at once.
             with signals.waiting():
                 all_models = read_parts(sessions, read)
-                learn_onednn(sessions[0], explainer)
+                learn_onednn(sessions[0], workers.explainer)
             control.begin()
             if competing is None:
                 competing = competing_threads()
@@ -163,8 +163,7 @@ def execute(
             control.end(State.FAILED, "a fault of dlbricks; what was measured before it is kept")
             raise
         finally:
-            early_worker.end()
-            explainer.end()
+            workers.end()
         try:
             at_end()
         except UserError as error:
