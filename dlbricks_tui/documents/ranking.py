@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -76,7 +77,17 @@ def figure_remarks(ranking: Ranking) -> Iterator[Part]:
     found = ranking.combinations
     if any(it.point.is_predicted for it in found):
         yield Sentence(PREDICTED_LEGEND)
+    if _same_for_all_threads(found):
+        yield Sentence("Where nothing was measured with a number of threads, its prediction is the same as for others")
     yield from map(Sentence, remarks_on(it.point.precision for it in found))
+
+
+def _same_for_all_threads(found: Sequence[Ranked]) -> bool:
+    """Return whether predictions of a runtime are the same with different threads, of which nothing was measured."""
+    alike: dict[tuple[str, int, float | None], set[int | None]] = defaultdict(set)
+    for it in (it.point for it in found if it.point.is_predicted):
+        alike[it.found.way.runtime.partition(" ")[0], it.batch_size, it.latency_ms].add(it.threads)
+    return any(len(threads) > 1 for threads in alike.values())
 
 
 def _style(it: Ranked) -> str:

@@ -11,6 +11,7 @@ from dlbricks_tui.documents.ranking import (
     cell_style,
     cell_text,
     column_points,
+    figure_remarks,
     matrix_columns,
     matrix_parts,
     matrix_rows,
@@ -115,6 +116,13 @@ def test_intervals_and_then_estimates_of_measured_combinations_are_left_out_wher
 
 def with_threads(threads: int | None, point: Point, runtime: str = "onnxruntime") -> Point:
     return replace(called(point, runtime, threads=threads), threads=threads)
+
+
+def test_predictions_that_do_not_depend_on_threads_are_explained() -> None:
+    for values, is_told in (((18.0, 18.0), True), ((18.0, 17.0), False)):
+        points = [with_threads(number, predicted(ms, 9.0, 30.0)) for number, ms in enumerate(values, start=1)]
+        told = " ".join(texts(80, *figure_remarks(ranking_of(timed(1, 10.0), *points)), look=TEXT))
+        assert ("with a number of threads, its prediction is the same" in " ".join(told.split())) == is_told
 
 
 FULL = ranking_of(
