@@ -40,6 +40,8 @@ if TYPE_CHECKING:
 Result = TypeVar("Result")
 Found = TypeVar("Found")
 SECONDS_TO_DRAW = 1.0
+# Ages are told in minutes.
+SECONDS_BETWEEN_AGES = 60.0
 
 
 def after_picture(pump: MessagePump, work: Callable[[], object]) -> None:
@@ -213,6 +215,7 @@ class PanelledScreen(ThreadedScreen[Result], Generic[Result]):
         for panel, way in zip(self.query(Panel), ways, strict=False):
             panel.reached_by = way
             panel.keys_changed()
+        self.set_interval(SECONDS_BETWEEN_AGES, self.ages_changed)
 
     @property
     def shows_one_panel(self) -> bool:
@@ -224,6 +227,9 @@ class PanelledScreen(ThreadedScreen[Result], Generic[Result]):
             self.notify("A terminal of this width shows one panel at a time.")
         else:
             self.toggle_class(ZOOMED)
+
+    def ages_changed(self) -> None:
+        """Show how old the results are by now; by default do nothing."""
 
     def go_to(self, panel: Panel) -> None:
         # A hidden panel cannot be focused.
@@ -325,6 +331,9 @@ class AnswerScreen(PanelledScreen[Result], Generic[Result]):
         """Show the question, the answer and the keys anew."""
         self._head.refresh(layout=True)
         self.refresh_bindings()
+
+    def ages_changed(self) -> None:
+        self.head_changed()
 
     def head_lines(self, width: int) -> tuple[Line, ...]:
         """Return the lines above the panels: the question, the answer, and the state."""

@@ -389,6 +389,10 @@ class EstimatePanel(Panel):
         self._list.content = content
         self._list.remake()
 
+    def remake(self) -> None:
+        """Show the same, as old as it is by now."""
+        self._list.remake()
+
     def go_to_answer(self) -> None:
         self._list.go_to(None)
 
