@@ -21,7 +21,7 @@ from dlbricks_tui.tui.messages import Failed, NewResults, RunStateNeeded
 from dlbricks_tui.tui.run.status import StatusLine
 from dlbricks_tui.tui.saving import show_message
 from dlbricks_tui.tui.widgets.panel import Panel
-from dlbricks_tui.tui.widgets.text import LineBar, TextLines
+from dlbricks_tui.tui.widgets.text import LineBar, TextLines, cut_lines
 from dlbricks_tui.wording.numbers import capitalised
 
 if TYPE_CHECKING:
@@ -269,6 +269,8 @@ class PanelledScreen(ThreadedScreen[Result], Generic[Result]):
             self.make_current(panel)
 
 
+# The lines above the panels, and those of the panels, the status and the keys, on a low terminal.
+_LEAST_HEAD, _LEAST_BELOW = 4, 8
 # What a screen says while its results have to wait.
 NOT_YET = "A run measures now: what it stores is shown here once it has ended."
 
@@ -340,7 +342,11 @@ class AnswerScreen(PanelledScreen[Result], Generic[Result]):
         asked = line(Span(f" {self.question()}", "heading"))
         below = line(Span(f" {NOT_YET}", "warn")) if self._waits else self.state()
         whole = [below] if below and self.WRAPS_STATE else []
-        return (*wrapped_lines([asked, *self.answer(), *whole], width), *([below] if below and not whole else []))
+        question = tuple(wrapped_lines([asked], width))
+        told = (*wrapped_lines([*self.answer(), *whole], width), *([below] if below and not whole else []))
+        most = max(_LEAST_HEAD, self.size.height - _LEAST_BELOW)
+        # A low terminal shows the answer and some rows.
+        return (*question, *told) if len(question) + len(told) <= most else cut_lines(told or question, most)
 
 
 class KeyBar(LineBar):

@@ -439,9 +439,13 @@ class Headline:
             left.append(Span(f" demonstration{origin} ", "warn"))
         settings = self._expert_words(width)
         right = Span(f" {', '.join(settings)} " if settings else "", "muted")
+        parts = list(self._said())
         room = width - width_of((*left, right))
+        if sum(map(width_of, parts[:2])) > room:
+            # The model and its figure come first.
+            right, room = Span(""), width - width_of(left)
         said: Line = ()
-        for part in self._said():
+        for part in parts:
             # The first part, and those after it that fit whole.
             if said and width_of((*said, *part)) > room:
                 break
