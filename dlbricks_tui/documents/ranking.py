@@ -298,7 +298,8 @@ def cell_parts(ranking: Ranking, row: MatrixRow, batch_size: int, bound_ms: floa
         yield Sentence(told if ranking.is_read else "the model is being read in this combination")
         return
     point, found = it.point, it.point.found
-    rate, age = f", {milliseconds(it.point.per_second or 0.0)} per second", age_words(found.measured_between)
+    rate = f", {milliseconds(it.point.per_second or 0.0)} per second"
+    age = age_words(None if found.figure is None else found.figure.between)
     told = f", {age}" if age else ""
     if point.measured_ms is not None:
         yield Fact("measured", in_ms(point.measured_ms) + rate, told)
