@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -76,7 +77,17 @@ def figure_remarks(ranking: Ranking) -> Iterator[Part]:
     found = ranking.combinations
     if any(it.point.is_predicted for it in found):
         yield Sentence(PREDICTED_LEGEND)
+    if _same_for_all_threads(found):
+        yield Sentence("Where nothing was measured with a number of threads, its prediction is the same as for others")
     yield from map(Sentence, remarks_on(it.point.precision for it in found))
+
+
+def _same_for_all_threads(found: Sequence[Ranked]) -> bool:
+    """Return whether predictions of a runtime are the same with different threads, of which nothing was measured."""
+    alike: dict[tuple[str, int, float | None], set[int | None]] = defaultdict(set)
+    for it in (it.point for it in found if it.point.is_predicted):
+        alike[it.found.way.runtime.partition(" ")[0], it.batch_size, it.latency_ms].add(it.threads)
+    return any(len(threads) > 1 for threads in alike.values())
 
 
 def _style(it: Ranked) -> str:
@@ -287,7 +298,8 @@ def cell_parts(ranking: Ranking, row: MatrixRow, batch_size: int, bound_ms: floa
         yield Sentence(told if ranking.is_read else "the model is being read in this combination")
         return
     point, found = it.point, it.point.found
-    rate, age = f", {milliseconds(it.point.per_second or 0.0)} per second", age_words(found.measured_between)
+    rate = f", {milliseconds(it.point.per_second or 0.0)} per second"
+    age = age_words(None if found.figure is None else found.figure.between)
     told = f", {age}" if age else ""
     if point.measured_ms is not None:
         yield Fact("measured", in_ms(point.measured_ms) + rate, told)

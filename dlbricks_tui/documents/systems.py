@@ -78,10 +78,10 @@ def system_columns(known: Sequence[KnownSystem]) -> tuple[Column[KnownSystem], .
         name_column("system", lambda it: f"{'this host ' if it.is_host else ''}{it.system.id}"),
         Column("processor", lambda it: it.system.cpu or "-", CellKind.NAME, is_optional=True),
         Column("cores", lambda it: str(it.system.cores or "-")),
-        Column("memory", lambda it: gibibytes(it.system.memory_bytes)),
+        Column("memory", lambda it: gibibytes(it.system.memory_bytes), is_optional=True, goes_last=True),
         # Most stores have no peaks.
         *(peaks if any(it.peaks for it in known) else ()),
-        Column("price", lambda it: price_per_hour(it.dollars_per_hour)),
+        Column("price", lambda it: price_per_hour(it.dollars_per_hour), is_optional=True),
         Column("bricks", lambda it: str(it.bricks), style="strong"),
         Column("models", lambda it: str(it.models)),
     )

@@ -30,13 +30,13 @@ from dlbricks_tui.runs.planning import Models, cut_models, plan_run, read_models
 from dlbricks_tui.runs.request import RunRequest, read_request
 from dlbricks_tui.runs.work import (
     EarlyWorker,
+    EarlyWorkers,
     KnownGraphs,
     RunSession,
     Workplace,
     find_onednn,
     learn_onednn,
     measure,
-    start_explaining,
 )
 from dlbricks_tui.store.database import ResultsDatabase
 
@@ -73,14 +73,14 @@ def execute(
     *,
     detached: bool = False,
     with_estimates: bool = True,
-    early: EarlyWorker | None = None,
+    early: EarlyWorkers | None = None,
     read: Callable[[RunSession], Models] = read_models,
     at_end: Callable[[], None] = lambda: None,
 ) -> RunOutcome:
     """Do what is requested, in this process, and return the outcome; a detached run outlives its terminal.
 
     `read` returns the networks of a run that has no models of this host, such as a suite. A run without estimates ends
-    as soon as it has measured: its results are for another host. `early` may have a worker that was started before.
+    as soon as it has measured: its results are for another host. `early` has workers that were started before.
     `at_end` is called before viewers hear of the end.
     """
     with (
@@ -102,10 +102,10 @@ def execute(
                 end_to_end=request.end_to_end,
             )
         )
-        estimates, stopped, early_worker, explainer = None, None, early or EarlyWorker(), EarlyWorker()
+        estimates, stopped, workers = None, None, early or EarlyWorkers(EarlyWorker(), EarlyWorker())
         try:
-            sessions = _sessions(folder, request, place, control, signals, early_worker)
-            sessions, all_models = _begin(sessions, read, explainer, explains=early is None and with_estimates)
+            sessions = _sessions(folder, request, place, control, signals, workers.first)
+            sessions, all_models = _begin(sessions, read, workers, explains=with_estimates)
             with ResultsDatabase(place.data.store) as store:
                 stopped = _measure(sessions, all_models, store)
                 if stopped is None and with_estimates:
@@ -124,8 +124,7 @@ def execute(
             control.end(State.FAILED, "a fault of dlbricks; what was measured before it is kept")
             raise
         finally:
-            early_worker.end()
-            explainer.end()
+            workers.end()
         try:
             at_end()
         except UserError as error:
@@ -161,25 +160,25 @@ def _sessions(
 
 
 def _begin(
-    sessions: Sequence[RunSession], read: Callable[[RunSession], Models], explainer: EarlyWorker, *, explains: bool
+    sessions: Sequence[RunSession], read: Callable[[RunSession], Models], workers: EarlyWorkers, *, explains: bool
 ) -> tuple[list[RunSession], Sequence[Models]]:
     """Read the models and wait for the turn; return the sessions, which know the competition then, and the models."""
     first = sessions[0]
-    control, signals, early = first.control, first.signals, first.early
+    control, signals = first.control, first.signals
     if control.host_was_busy:
-        early.end()
+        workers.end()
     with signals.waiting():
-        early.settle()
+        workers.settle()
     # Neither the run's own work nor that of a run before it is competition.
     competing = None if control.host_was_busy else competing_threads()
     if competing is not None:
         first.start_early()
         if explains:
-            start_explaining(first, explainer)
+            workers.start_explaining(first.request.runtime, first.place, first.folder.worker_log)
     # Before the turn: models and inputs that are no good are refused at once.
     with signals.waiting():
         all_models = read_parts(sessions, read)
-        learn_onednn(first, explainer)
+        learn_onednn(first, workers.explainer)
     control.begin()
     if competing is None:
         competing = competing_threads()

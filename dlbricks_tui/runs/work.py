@@ -5,6 +5,7 @@ from collections.abc import Callable, Collection, Hashable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import NamedTuple
 
 from dlbricks_tui.errors import UserError
 from dlbricks_tui.estimate.inquiry import Predictors
@@ -109,6 +110,28 @@ class EarlyWorker:
         if self._waiting is not None:
             self._waiting[1].end()
             self._waiting = None
+
+
+class EarlyWorkers(NamedTuple):
+    """The worker that times first, and the one that tells the version of oneDNN, if none is known."""
+
+    first: EarlyWorker
+    explainer: EarlyWorker
+
+    def start_explaining(self, runtime: Runtime, place: Workplace, log: Path) -> None:
+        """Start the worker that tells the version, so that the end of the run need not wait for it."""
+        if knows_no_onednn(runtime, place.data.cache):
+            self.explainer.start(explaining(runtime), log, place.worker_program)
+
+    def settle(self) -> None:
+        """Wait until both have imported their framework."""
+        for worker in self:
+            worker.settle()
+
+    def end(self) -> None:
+        """End those that nobody took."""
+        for worker in self:
+            worker.end()
 
 
 @dataclass(frozen=True, slots=True)
@@ -257,13 +280,6 @@ def find_onednn(session: RunSession, store: ResultsDatabase) -> None:
     if known != found:
         store.add(replace(known, uuid=new_uuid()))
         store.delete([found.uuid])
-
-
-def start_explaining(session: RunSession, explainer: EarlyWorker) -> None:
-    """Start a worker that tells the version of oneDNN if none is known, so that the end need not wait for it."""
-    runtime, place = session.request.runtime, session.place
-    if knows_no_onednn(runtime, place.data.cache):
-        explainer.start(explaining(runtime), session.folder.worker_log, place.worker_program)
 
 
 def learn_onednn(session: RunSession, explainer: EarlyWorker) -> None:

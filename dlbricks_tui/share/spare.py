@@ -1,8 +1,9 @@
 """A process that waits for the next run of a workbench, with a worker that has imported its framework.
 
-The worker has timed nothing, so its samples are like those of any other. The process gets lines of JSON from the
-workbench: runtimes, whose workers replace each other, and at last the folder of its run. It sleeps meanwhile, and ends
-when the workbench ends before that, even if it is killed. It is in this room since its run may be one of a suite.
+The worker has timed nothing, so its samples are like those of any other. If no version of oneDNN is known, a second one
+stands by to tell it. The process gets lines of JSON from the workbench: runtimes, whose workers replace each other, and
+at last the folder of its run. It sleeps meanwhile, and ends when the workbench ends before that, even if it is killed.
+It is in this room since its run may be one of a suite.
 """
 
 import json
@@ -111,10 +112,10 @@ class SpareRun:
 
 def main(data: str) -> None:
     """Wait for a run, and execute it; the entry point of the process."""
-    from dlbricks_tui.runs.work import EarlyWorker, Workplace
+    from dlbricks_tui.runs.work import EarlyWorker, EarlyWorkers, Workplace
     from dlbricks_tui.share import suite_runs
 
-    place, early = Workplace(DataFolder(Path(data))), EarlyWorker()
+    place, early = Workplace(DataFolder(Path(data))), EarlyWorkers(EarlyWorker(), EarlyWorker())
     try:
         for line in sys.stdin:
             told = json.loads(line)
@@ -122,7 +123,9 @@ def main(data: str) -> None:
                 _move_to(RunFolder(Path(told)))
                 suite_runs.main(told, data, early)
                 break
-            early.start(decoded(Runtime, told), place.data.log / _LOG, place.worker_program)
+            runtime, log = decoded(Runtime, told), place.data.log / _LOG
+            early.first.start(runtime, log, place.worker_program)
+            early.start_explaining(runtime, place, log)
     finally:
         early.end()
 

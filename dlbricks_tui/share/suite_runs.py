@@ -30,7 +30,7 @@ from dlbricks_tui.runs.events import ModelLeftOut, ModelLoading
 from dlbricks_tui.runs.planning import Models
 from dlbricks_tui.runs.request import RunRequest, read_request
 from dlbricks_tui.runs.run import RunOutcome, execute
-from dlbricks_tui.runs.work import EarlyWorker, RunSession, Workplace
+from dlbricks_tui.runs.work import EarlyWorkers, RunSession, Workplace
 from dlbricks_tui.runtime.traits import Format
 from dlbricks_tui.runtime.variant import Precision
 from dlbricks_tui.share.errors import BrokenBrickError, ShareError
@@ -130,7 +130,7 @@ def execute_any(
     listener: Callable[[Event], None] | None = None,
     *,
     detached: bool = False,
-    early: EarlyWorker | None = None,
+    early: EarlyWorkers | None = None,
 ) -> RunOutcome:
     """Execute a run in this process and return its outcome; a suite's file has the results up to then."""
     if request.suite is None:
@@ -142,8 +142,8 @@ def execute_any(
     )
 
 
-def main(folder: str, data: str, early: EarlyWorker | None = None) -> None:
-    """Execute a detached run; the entry point of its process, which may have started a worker before."""
+def main(folder: str, data: str, early: EarlyWorkers | None = None) -> None:
+    """Execute a detached run; the entry point of its process, which may have started workers before."""
     run = RunFolder(Path(folder))
     place = Workplace(DataFolder(Path(data)))
     try:

@@ -275,7 +275,8 @@ def measured_ago(found: Iterable[SystemEstimate]) -> str:
 
     It is empty if nothing was measured.
     """
-    known = [it.measured_between for it in found if it.measured_between is not None]
+    each = [(it.measured_between, None if it.figure is None else it.figure.between) for it in found]
+    known = [between for both in each for between in both if between is not None]
     if not known:
         return ""
     between = min(first for first, _ in known), max(last for _, last in known)

@@ -3,6 +3,8 @@
 from dataclasses import asdict, replace
 from typing import Any
 
+import pytest
+
 from dlbricks_tui.documents.layout import TEXT
 from dlbricks_tui.documents.parts import Table
 from dlbricks_tui.documents.ranking import (
@@ -11,6 +13,7 @@ from dlbricks_tui.documents.ranking import (
     cell_style,
     cell_text,
     column_points,
+    figure_remarks,
     matrix_columns,
     matrix_parts,
     matrix_rows,
@@ -35,6 +38,8 @@ from dlbricks_tui.estimate.knowledge import Latency
 from dlbricks_tui.estimate.parts import Standing
 from dlbricks_tui.estimate.ranking import Point, Ranked, Ranking, ranked
 from dlbricks_tui.runtime.variant import USUAL_KERNELS, InstructionSet, Kernels, Optimisation, Precision, Variant
+from dlbricks_tui.wording import numbers
+from dlbricks_tui.wording.numbers import measured_ago
 from tests.documents.snapshots import check
 from tests.documents.test_layout import texts
 from tests.estimate.test_ranking import estimated, point, predicted, timed
@@ -117,6 +122,13 @@ def with_threads(threads: int | None, point: Point, runtime: str = "onnxruntime"
     return replace(called(point, runtime, threads=threads), threads=threads)
 
 
+def test_predictions_that_do_not_depend_on_threads_are_explained() -> None:
+    for values, is_told in (((18.0, 18.0), True), ((18.0, 17.0), False)):
+        points = [with_threads(number, predicted(ms, 9.0, 30.0)) for number, ms in enumerate(values, start=1)]
+        told = " ".join(texts(80, *figure_remarks(ranking_of(timed(1, 10.0), *points)), look=TEXT))
+        assert ("with a number of threads, its prediction is the same" in " ".join(told.split())) == is_told
+
+
 FULL = ranking_of(
     *(with_threads(2, timed(size, ms)) for size, ms in ((1, 7.0), (2, 12.0), (4, 20.0))),
     *(with_threads(1, timed(size, 9.0 * size)) for size in (1, 4)),
@@ -196,6 +208,25 @@ def test_a_cell_says_what_is_known_of_it_or_why_there_is_no_latency() -> None:
     }
     parts = {name: cell_parts(of, matrix_rows(of)[at], size, bound) for name, (of, at, size, bound) in cells.items()}
     check("cells", parts)
+
+
+def test_the_age_of_a_measured_cell_is_that_of_its_whole_model_as_in_the_headline(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(numbers, "now", lambda: 10_000.0)
+    it = estimated(1.0)
+    estimate = it.found.estimate
+    parts = [
+        replace(part, measured=part.measured and part.measured._replace(when=9_000 * 10**6)) for part in estimate.parts
+    ]
+    whole = Latency(10.0, 9.0, 11.0)
+    found = replace(
+        it.found, end_to_end=whole, timed_when=9_800 * 10**6, estimate=replace(estimate, parts=tuple(parts))
+    )
+    ranking = ranking_of(replace(it, found=found))
+    told = texts(80, *cell_parts(ranking, matrix_rows(ranking)[0], 1), look=TEXT)
+    assert any("10.00 ms" in line and line.endswith("3 min ago") for line in told)
+    assert measured_ago([found]) == "measured 3 min to 17 min ago"
 
 
 BATCHES = [point(1, 10.0), point(2, 15.0), point(4, 26.0), point(8, 55.0), point(16, None), point(32, 230.0)]

@@ -40,7 +40,7 @@ from dlbricks_tui.runs.planning import read_models
 from dlbricks_tui.runs.request import RunRequest
 from dlbricks_tui.runs.results import ONEDNN
 from dlbricks_tui.runs.run import execute
-from dlbricks_tui.runs.work import EarlyWorker, RunSession
+from dlbricks_tui.runs.work import EarlyWorker, EarlyWorkers, RunSession
 from dlbricks_tui.runtime.process import Worker
 from dlbricks_tui.runtime.protocol import NULL_PROGRAM, Described, Load, Request, Sample
 from dlbricks_tui.store.database import ResultsDatabase
@@ -151,7 +151,9 @@ def test_a_worker_from_before_the_run_is_ready_before_competition_is_counted_and
             seen.append(worker.pid == pid)
 
     monkeypatch.setattr("dlbricks_tui.runs.run.competing_threads", competing)
-    assert execute(folder, request, site.place, site.queue, listen, early=early).state.is_finished
+    assert execute(
+        folder, request, site.place, site.queue, listen, early=EarlyWorkers(early, EarlyWorker())
+    ).state.is_finished
     assert seen == [True, False] if is_busy else len(seen) > 1 and all(seen)
 
 

@@ -14,9 +14,11 @@ from dlbricks_tui.api.jobs import start_run
 from dlbricks_tui.host.queue import HostQueue, host_queue
 from dlbricks_tui.host_files import HostFiles
 from dlbricks_tui.jobs.folder import RunFolders, State
+from dlbricks_tui.measure.events import BatchStarted
 from dlbricks_tui.measure.stopping import FixedRuns
 from dlbricks_tui.runs.events import WorkerReplaced
 from dlbricks_tui.runs.request import RunRequest, write_request
+from dlbricks_tui.runs.results import ONEDNN
 from dlbricks_tui.share.spare import SpareRun
 from tests.host.lines import turn_of
 from tests.runs.killing import all_are_gone, eventually, has_told, is_alive, workers_of
@@ -39,7 +41,10 @@ time.sleep(600)
 @pytest.fixture
 def site(tmp_path: Path) -> Site:
     fake_interpreter(tmp_path)
-    return Site(tmp_path / "data")
+    found = Site(tmp_path / "data")
+    # No worker has to tell it.
+    (found.data.cache / ONEDNN).mkdir(parents=True)
+    return found
 
 
 @pytest.fixture
@@ -96,6 +101,25 @@ def test_the_next_run_takes_the_spare_with_its_worker_and_measures_the_same(
     assert ids[0] == ids[1] and len(ids[0]) == 1
 
 
+def test_a_worker_that_tells_the_version_of_onednn_waits_with_the_first_one_and_is_gone_before_it_measures(
+    site: Site, spare: SpareRun, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    site = site.slow()
+    for name, value in site.environment.items():
+        monkeypatch.setenv(name, value)
+    (site.data.cache / ONEDNN).rmdir()
+    pid, _ = prepared(spare, request_of(site))
+    eventually(lambda: len(workers_of(pid)) == 2)
+    workers = workers_of(pid)
+    folder = RunFolders(site.data.runs).find(start_run(request_of(site), site.data, spare))
+    eventually(lambda: has_told(folder, BatchStarted))
+    (worker,) = workers_of(pid)
+    assert worker in workers
+    site.hurry()
+    eventually(lambda: not folder.state().active)
+    assert folder.state().is_finished
+
+
 def test_after_other_settings_another_worker_takes_the_place_of_the_first(site: Site, spare: SpareRun) -> None:
     pid, worker = prepared(spare, request_of(site))
     spare.prepare(request_of(site, 2), lambda: False)
@@ -122,7 +146,6 @@ def test_a_run_whose_spare_was_killed_has_a_process_of_its_own(site: Site, spare
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
 def test_a_spare_ends_with_its_workbench(site: Site, number: signal.Signals) -> None:
     request = site.data.path / "request.json"
-    site.data.path.mkdir()
     write_request(request, request_of(site))
     command = [sys.executable, "-c", WORKBENCH, str(site.data.path), str(request)]
     with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as workbench:

@@ -106,6 +106,8 @@ def test_the_headline_names_settings_that_are_not_as_usual(measured: DataFolder)
         shown = text_of(Headline("resnet18_v1", choices, view.document.one, expert=expert).line(160))
         assert told in shown and ("bricks of 1 layer" in shown) is expert
         assert f"14.56 ms measured {AGE} ago MXNet, 2 threads, batch 1" in shown
+        narrow = text_of(Headline("resnet18_v1", choices, view.document.one, expert=expert).line(40))
+        assert narrow.startswith("dlbricks resnet18_v1 14.56 ms")
 
 
 def test_a_run_shows_its_figures_until_its_results_are_stored(measured: DataFolder) -> None:

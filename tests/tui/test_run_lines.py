@@ -116,6 +116,10 @@ def test_the_line_says_what_measures_what_was_interrupted_and_how_busy_the_host_
     other = Place(1, "trace", "alexnet", measures=True, share=0.41, seconds_left=120.0)
     told = text_of(status_line(HostNow(interrupted, (other,)), 100, has_keys=False))
     assert told.startswith(f" trace of alexnet 41 %, 2 min; interrupted: {MODELS[0]}")
+    # The time that the run takes counts for more than the names of what waits.
+    line = (Place(2, "run", "alexnet", HALF_WAY.run), *(Place(3, "trace", "a-model-with-a-name") for _ in range(2)))
+    told = text_of(status_line(HostNow(replace(HALF_WAY, load=None), line), 100, has_keys=True))
+    assert " left; then 2 others" in told
     several = replace(interrupted, interrupted=2)
     told = text_of(status_line(HostNow(several), 80, has_keys=True))
     assert told.startswith(" 2 runs interrupted  ") and told.endswith("esc close  J jobs ")

@@ -38,6 +38,7 @@ from dlbricks_tui.share.spare import SpareRun
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.tui.dialogs.commands import HelpScreen
 from dlbricks_tui.tui.dialogs.notices import ErrorScreen, WritingScreen
+from dlbricks_tui.tui.run import host
 from dlbricks_tui.tui.run.boxes import (
     RUN_ROWS,
     AllJobsScreen,
@@ -344,7 +345,7 @@ async def test_the_start_box_shows_what_a_run_would_do_and_why_it_cannot(
     assert (request.probe_bricks, request.time_budget_seconds, request.level) == (30, 20.0, Level.WRITTEN)
 
 
-async def test_a_process_gets_ready_for_the_run_only_while_its_box_is_open(
+async def test_a_process_gets_ready_for_the_run_while_its_box_is_open_and_stays_if_it_is_opened_again(
     known: DataFolder, asked_for: list[RunFolder], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     prepared: list[tuple[int | None, Callable[[], bool]]] = []
@@ -360,7 +361,10 @@ async def test_a_process_gets_ready_for_the_run_only_while_its_box_is_open(
         await choose(pilot, THREADS, "equals_sign", "1", "enter")
         assert prepared[-1][0] == 1 and not prepared[-1][1]() and not ended
         await press(pilot, "escape", on=WorkbenchScreen)
-        assert prepared[-1][1]() and len(ended) == 1
+        assert prepared[-1][1]() and not ended
+        monkeypatch.setattr(host, "_SPARE_SECONDS", 0.1)
+        await press(pilot, "m", "escape", on=WorkbenchScreen)
+        await eventually(pilot, lambda: len(ended) == 1)
         await press(pilot, "m", "enter", on=WorkbenchScreen)
         assert all(is_over() for _, is_over in prepared)
     assert len(asked_for) == 1

@@ -118,6 +118,7 @@ async def test_the_prediction_follows_settings_and_a_wrong_one_is_one_line(timed
         assert pilot.app.screen.query_one(SettingsPanel).rows.row_count == len(SCENARIO_ROWS)
         await choose(pilot, BOUND, "equals_sign")
         assert isinstance(pilot.app.screen, WritingScreen)
+        assert "in milliseconds" in screen_text(pilot)
         await press(pilot, '"much"', "enter", shows="Give a number above 0 and up to 1,000,000")
         await press(pilot, "ctrl+u", '"123"', "enter", on=ScenarioScreen)
         assert "with p99 within 123 ms" in screen_text(pilot)

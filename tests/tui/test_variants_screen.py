@@ -76,6 +76,9 @@ async def test_the_matrix_and_the_selected_cell_are_shown_at_every_size(new: Dat
             # Nothing here can be searched.
             assert ": palette" in shown and "/ search" not in shown
             check_layout(pilot.app)
+        # A low terminal shows rows below the answer, which would fill it.
+        await resize(pilot, (40, 12))
+        assert "▸ONNX Runtime" in screen_text(pilot) and "Which runtime" not in screen_text(pilot)
         pilot.app.pop_screen()
         await check_each(pilot, {"variants": (screen, ())})
 

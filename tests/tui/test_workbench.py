@@ -1,4 +1,5 @@
 import json
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -25,15 +26,28 @@ from dlbricks_tui.tui.dialogs.commands import HelpScreen, PaletteScreen
 from dlbricks_tui.tui.dialogs.notices import ErrorScreen, WelcomeScreen
 from dlbricks_tui.tui.dialogs.paths import OpenPathScreen
 from dlbricks_tui.tui.language import LanguageScreen
+from dlbricks_tui.tui.widgets import screens
 from dlbricks_tui.tui.widgets.panel import Panel
 from dlbricks_tui.tui.workbench.estimate import EstimatePanel, EstimateRows, LayerStop, problem_note
 from dlbricks_tui.tui.workbench.model_columns import ModelOrder
 from dlbricks_tui.tui.workbench.models import ModelsPanel
 from dlbricks_tui.tui.workbench.screen import FIRST_SAMPLE, WorkbenchScreen
 from dlbricks_tui.tui.workbench.tree import DetailsPanel, TreePanel
+from dlbricks_tui.wording import numbers
 from tests.models.table_framework import TableFramework
 from tests.store.samples import measurement
-from tests.tui.application import LIBRARY, MEASURED_ONLY, MEDIUM, NARROW, WIDE, WRITTEN, app_on, running, small_library
+from tests.tui.application import (
+    LIBRARY,
+    MEASURED_ONLY,
+    MEDIUM,
+    NARROW,
+    NOW,
+    WIDE,
+    WRITTEN,
+    app_on,
+    running,
+    small_library,
+)
 from tests.tui.driving import eventually, find, press, screen_text, settled, told
 from tests.tui.snapshots import resize
 
@@ -104,6 +118,20 @@ async def test_models_are_listed_searched_and_marked_for_a_run(measured: DataFol
         await press(pilot, "m", shows="The search hides 1 of 2 marked models.")
         await press(pilot, "enter", shows="Run resnet18_v1 ")
         await press(pilot, "escape", "m", "a", shows="Run resnet18_v1, vgg16 ")
+
+
+async def test_ages_of_results_are_told_anew_while_a_screen_stays_open(
+    measured: DataFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(screens, "SECONDS_BETWEEN_AGES", 0.05)
+    async with running(app_on(measured), WIDE) as pilot:
+        await press(pilot, *find("resnet18"), "enter", shows="measured 6 h ago")
+        monkeypatch.setattr(numbers, "now", lambda: NOW + 86_400.0)
+        await eventually(pilot, lambda: screen_text(pilot).count("measured 30 h ago") == 2)
+        assert re.search(r"resnet18_v1 .* 30 h ", screen_text(pilot))
+        await press(pilot, "A", shows="measured 30 h ago")
+        monkeypatch.setattr(numbers, "now", lambda: NOW + 3 * 86_400.0)
+        await eventually(pilot, lambda: "measured 3 d ago" in screen_text(pilot))
 
 
 async def test_a_restart_lists_the_estimates_without_reading_models_until_results_change(

@@ -85,8 +85,8 @@ def test_times_have_a_unit_that_suits_them() -> None:
     day = 86400
     ages = (-5, 3599, 3600, 2 * day - 1, 2 * day, 999 * day, 1000 * day)
     moments = None, (NOW - 59, NOW), (NOW - 60, NOW - 60), (NOW - 7200, NOW - 120), (NOW + 500, NOW + 500)
-    unknown = replace(doubted(bricks_when=0), end_to_end=None)
-    younger, older = (doubted(bricks_when=int((NOW - ago) * 1e6)) for ago in (7200, 3 * day))
+    stored = (0, int((NOW - 7200) * 1e6), int((NOW - 3 * day) * 1e6))
+    unknown, younger, older = (replace(doubted(bricks_when=when), end_to_end=None) for when in stored)
     check(
         "times",
         {

@@ -22,7 +22,18 @@ from dlbricks_tui.api.jobs import (
 from dlbricks_tui.api.measuring import MOST_MODELS_END_TO_END
 from dlbricks_tui.api.new_runs import RunSettings
 from dlbricks_tui.api.open_models import ComparableRow, PairKind
-from dlbricks_tui.documents.lines import BLANK, Line, Span, column, contains_all, line, spread, wrapped, wrapped_lines
+from dlbricks_tui.documents.lines import (
+    BLANK,
+    Line,
+    Span,
+    column,
+    contains_all,
+    fitted,
+    line,
+    spread,
+    wrapped,
+    wrapped_lines,
+)
 from dlbricks_tui.documents.parts import BLANK_LINE, MarkedSentence, Part, Sentence
 from dlbricks_tui.documents.run import STATE_STYLES, joined
 from dlbricks_tui.errors import UserError
@@ -54,7 +65,7 @@ if TYPE_CHECKING:
     from dlbricks_tui.host.queue import Place
     from dlbricks_tui.jobs.folder import JobState, StoredJobs
 
-_ROOMY = 80
+_ROOMY, _NARROW = 80, 50
 
 
 class AllJobsScreen(SearchedDialog[None]):
@@ -213,6 +224,8 @@ def _job_row(state: JobState, width: int) -> Line:
     if roomy and not state.active:
         counts.append(Span(duration(state.seconds), "muted"))
     state_cell = column(state.state.value, 12, STATE_STYLES.get(state.state, "text"))
+    if width < _NARROW:
+        return fitted((state_cell, Span(_subject(state))), width)
     left = (Span(f"{_began(state)} ", "muted"), state_cell, Span(_subject(state)))
     return spread(left, (Span("  "), *joined(counts), Span(" ")), width)
 

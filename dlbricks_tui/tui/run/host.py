@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
     from textual.app import App
     from textual.screen import Screen
+    from textual.timer import Timer
 
     from dlbricks_tui.api.followed_runs import RunSnapshot
     from dlbricks_tui.api.new_runs import RunPreview, RunSettings, WantedCombination
@@ -36,6 +37,9 @@ if TYPE_CHECKING:
     from dlbricks_tui.folders import DataFolder
     from dlbricks_tui.host.queue import Place
     from dlbricks_tui.models.library import ModelSource
+
+# A box that is opened again within this time finds the spare process of the one before.
+_SPARE_SECONDS = 10.0
 
 
 class RunHostScreen(PanelledScreen[None]):
@@ -54,6 +58,8 @@ class RunHostScreen(PanelledScreen[None]):
         self._last: RunSettings | None = None
         self._last_of: dict[frozenset[ModelId], RunSettings] = {}
         self._last_config: Config | None = None
+        # Ends the spare process some time after the box was closed.
+        self._spare_end: Timer | None = None
 
     @property
     def measuring(self) -> bool:
@@ -85,7 +91,7 @@ class RunHostScreen(PanelledScreen[None]):
 
         def close() -> None:
             over.set()
-            self.session.spare.end()
+            self._spare_end = self.set_timer(_SPARE_SECONDS, self.session.spare.end)
 
         def begin(settings: RunSettings) -> None:
             over.set()
@@ -99,6 +105,8 @@ class RunHostScreen(PanelledScreen[None]):
         except UserError as error:
             self.app.post_message(Failed(error))
             return
+        if self._spare_end is not None:
+            self._spare_end.stop()
         names, preview = tuple(source.name for source in sources), partial(self._preview_run, sources, over)
         # The box of the first run is in front.
         for settings in reversed(each):

@@ -42,14 +42,15 @@ class HostNow(NamedTuple):
 
 
 def status_line(now: HostNow, width: int, *, has_keys: bool) -> Line:
-    """Return the line. If it is too long, the load of the host goes first, then whole phrases about what measures."""
+    """Return the line. If it is too long, the load of the host goes first, then names of what waits, then phrases."""
     keys = _keys(now) if has_keys else ()
     for bar_width, with_cores in _SHAPES:
         left, right = _measures(now, bar_width), (*_load(now, with_cores=with_cores), *keys)
         if width_of(left) + width_of(right) <= width:
             return spread(left, right, width)
-    for bar_width, phrases in ((_BAR, _PHRASES), *((0, most) for most in range(_PHRASES, 0, -1))):
-        left = _measures(now, bar_width, phrases)
+    named = ((_BAR, _PHRASES, True), (0, _PHRASES, True))
+    for bar_width, phrases, with_names in (*named, *((0, most, False) for most in range(_PHRASES, 0, -1))):
+        left = _measures(now, bar_width, phrases, with_names=with_names)
         if width_of(left) + width_of(keys) <= width:
             break
     return spread(left, keys, width)
@@ -62,7 +63,7 @@ def _load(now: HostNow, *, with_cores: bool) -> Line:
     return (Span(f"  {now.load} ", "muted"),) if now.load else ()
 
 
-def _measures(now: HostNow, bar_width: int, phrases: int = _PHRASES) -> Line:
+def _measures(now: HostNow, bar_width: int, phrases: int = _PHRASES, *, with_names: bool = True) -> Line:
     run, places = now.run, now.line
     is_first = run is not None and bool(places) and places[0].id == run.run
     several = counted(run.interrupted, "run") + " interrupted" if run is not None and run.interrupted > 1 else ""
@@ -76,7 +77,8 @@ def _measures(now: HostNow, bar_width: int, phrases: int = _PHRASES) -> Line:
     if several:
         return (Span(f" {several}", "bad"),)
     head = (Span(" "), state_of(run), Span(" "))
-    then = (Span(f"; then {', '.join(it.brief for it in places[1:])}", "warn"),) if is_first else ()
+    waiting = ", ".join(it.brief for it in places[1:]) if with_names else counted(len(places) - 1, "other")
+    then = (Span(f"; then {waiting}", "warn"),) if is_first else ()
     if run.share is None:
         return (*head, *(what_now(run) or (Span(names_of(run.models), "muted"),)), *then)
     # An ended run needs no bar beside its percentage.

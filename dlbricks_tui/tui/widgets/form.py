@@ -19,6 +19,8 @@ from dlbricks_tui.wording.numbers import capitalised
 
 # The widths of names, and of values in panels and in boxes.
 _NAME, _VALUE, _VALUE_IN_A_BOX = 12, 9, 13
+# What numbers count, by their sign on the command line.
+_UNITS = {"S": ", in seconds", "MS": ", in milliseconds"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -131,11 +133,12 @@ class FormRows(ItemRows[FormRow]):
             return
         from dlbricks_tui.tui.dialogs.notices import WritingScreen
 
+        unit = _UNITS.get(row.kind.sign, "")
         empty = f"; an empty line: {row.usual or row.setting.text(row.setting.default)}."
         box: WritingScreen[Any] = WritingScreen(
             capitalised(row.name),
             row.as_written(self.form),
-            f"{capitalised(row.kind.allowed)}{empty}",
+            f"{capitalised(row.kind.allowed)}{unit}{empty}",
             partial(row.written, self.form),
         )
         ask(self.app, box, self._changed)

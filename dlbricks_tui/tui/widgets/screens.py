@@ -21,7 +21,7 @@ from dlbricks_tui.tui.messages import Failed, NewResults, RunStateNeeded
 from dlbricks_tui.tui.run.status import StatusLine
 from dlbricks_tui.tui.saving import show_message
 from dlbricks_tui.tui.widgets.panel import Panel
-from dlbricks_tui.tui.widgets.text import LineBar, TextLines
+from dlbricks_tui.tui.widgets.text import LineBar, TextLines, cut_lines
 from dlbricks_tui.wording.numbers import capitalised
 
 if TYPE_CHECKING:
@@ -40,6 +40,8 @@ if TYPE_CHECKING:
 Result = TypeVar("Result")
 Found = TypeVar("Found")
 SECONDS_TO_DRAW = 1.0
+# Ages are told in minutes.
+SECONDS_BETWEEN_AGES = 60.0
 
 
 def after_picture(pump: MessagePump, work: Callable[[], object]) -> None:
@@ -213,6 +215,7 @@ class PanelledScreen(ThreadedScreen[Result], Generic[Result]):
         for panel, way in zip(self.query(Panel), ways, strict=False):
             panel.reached_by = way
             panel.keys_changed()
+        self.set_interval(SECONDS_BETWEEN_AGES, self.ages_changed)
 
     @property
     def shows_one_panel(self) -> bool:
@@ -224,6 +227,9 @@ class PanelledScreen(ThreadedScreen[Result], Generic[Result]):
             self.notify("A terminal of this width shows one panel at a time.")
         else:
             self.toggle_class(ZOOMED)
+
+    def ages_changed(self) -> None:
+        """Show how old the results are by now; by default do nothing."""
 
     def go_to(self, panel: Panel) -> None:
         # A hidden panel cannot be focused.
@@ -263,6 +269,8 @@ class PanelledScreen(ThreadedScreen[Result], Generic[Result]):
             self.make_current(panel)
 
 
+# The lines above the panels, and those of the panels, the status and the keys, on a low terminal.
+_LEAST_HEAD, _LEAST_BELOW = 4, 8
 # What a screen says while its results have to wait.
 NOT_YET = "A run measures now: what it stores is shown here once it has ended."
 
@@ -326,12 +334,19 @@ class AnswerScreen(PanelledScreen[Result], Generic[Result]):
         self._head.refresh(layout=True)
         self.refresh_bindings()
 
+    def ages_changed(self) -> None:
+        self.head_changed()
+
     def head_lines(self, width: int) -> tuple[Line, ...]:
         """Return the lines above the panels: the question, the answer, and the state."""
         asked = line(Span(f" {self.question()}", "heading"))
         below = line(Span(f" {NOT_YET}", "warn")) if self._waits else self.state()
         whole = [below] if below and self.WRAPS_STATE else []
-        return (*wrapped_lines([asked, *self.answer(), *whole], width), *([below] if below and not whole else []))
+        question = tuple(wrapped_lines([asked], width))
+        told = (*wrapped_lines([*self.answer(), *whole], width), *([below] if below and not whole else []))
+        most = max(_LEAST_HEAD, self.size.height - _LEAST_BELOW)
+        # A low terminal shows the answer and some rows.
+        return (*question, *told) if len(question) + len(told) <= most else cut_lines(told or question, most)
 
 
 class KeyBar(LineBar):

@@ -226,14 +226,14 @@ class PictureView(LineWidget):
         if self.picture is None or width < 1:
             return ()
         most = min(_MOST_LINES_OF_TEXT, max(1, height // _LINES_FOR_A_LINE_OF_TEXT))
-        said = _cut(wrapped(line(self.picture.says), width), most)
+        said = cut_lines(wrapped(line(self.picture.says), width), most)
         room = height - len(said)
         if width < pictures.LEAST_WIDTH or room < pictures.LEAST_HEIGHT:
-            return _cut(wrapped(line(self.picture.says), width), height)
+            return cut_lines(wrapped(line(self.picture.says), width), height)
         return (*pictures.drawn(self.picture, width, room, fine=self.is_fine), *said)
 
 
-def _cut(lines: Sequence[Line], most: int) -> tuple[Line, ...]:
+def cut_lines(lines: Sequence[Line], most: int) -> tuple[Line, ...]:
     """Return at most so many lines; an ellipsis stands for others."""
     if len(lines) <= most:
         return tuple(lines)

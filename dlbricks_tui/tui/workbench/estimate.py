@@ -389,6 +389,10 @@ class EstimatePanel(Panel):
         self._list.content = content
         self._list.remake()
 
+    def remake(self) -> None:
+        """Show the same, as old as it is by now."""
+        self._list.remake()
+
     def go_to_answer(self) -> None:
         self._list.go_to(None)
 
@@ -435,9 +439,13 @@ class Headline:
             left.append(Span(f" demonstration{origin} ", "warn"))
         settings = self._expert_words(width)
         right = Span(f" {', '.join(settings)} " if settings else "", "muted")
+        parts = list(self._said())
         room = width - width_of((*left, right))
+        if sum(map(width_of, parts[:2])) > room:
+            # The model and its figure come first.
+            right, room = Span(""), width - width_of(left)
         said: Line = ()
-        for part in self._said():
+        for part in parts:
             # The first part, and those after it that fit whole.
             if said and width_of((*said, *part)) > room:
                 break

@@ -406,6 +406,11 @@ class WorkbenchScreen(ViewsScreen):
 
             self.run_in_thread(partial(self.session.estimator.measurements, pair, way), "samples", show)
 
+    def ages_changed(self) -> None:
+        self._headline.refresh()
+        self._models.rows.refresh()
+        self._estimate.remake()
+
     def _headline_lines(self, width: int) -> tuple[Line, ...]:
         document = None if self._view is None else self._view.document
         headline = Headline(
