@@ -617,8 +617,8 @@ def _wait_for_host(calls: Engine, request: FleetRequest, clock: Callable[[], flo
     while not any(isinstance(it, HostJoined) for it in calls.wait(_WAIT_SECONDS)):
         if clock() > give_up:
             raise FleetError(
-                f"no host has joined {request.scheduler}: start `dlbricks fleet worker {request.scheduler} --name NAME` "
-                "on one, and resume again; the fleet run stays finished"
+                f"no host has joined {request.scheduler}: start `dlbricks fleet worker {request.scheduler} "
+                "--name NAME` on one, and resume again; the fleet run stays finished"
             )
 
 
