@@ -5,6 +5,7 @@ The keys of servers are always checked, whatever the configuration says.
 """
 
 import asyncio
+import re
 import shlex
 import socket
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
@@ -33,6 +34,8 @@ _PORT = 22
 _MOST_JUMPS = 8
 _CHUNK_BYTES = 1 << 17
 _NO_JUMP = "none"
+# As OpenSSH reads them: an address with colons is in brackets.
+_JUMP = re.compile(r"(?:ssh://)?(?:(.+)@)?(\[.+\]|[^:]+)(?::([0-9]+))?/?")
 # The files with the keys of known servers, by option, as OpenSSH reads them.
 _KNOWN_HOSTS = (
     ("UserKnownHostsFile", ("~/.ssh/known_hosts", "~/.ssh/known_hosts2")),
@@ -65,7 +68,7 @@ async def connected(entry: HostEntry) -> AsyncIterator["SshConnection"]:
 
     Raise SshError or HostRefusedError with one line that says what to do.
     """
-    hop = replace(entry, address=entry.address or entry.name)
+    hop = replace(entry, address=(entry.address or entry.name).strip("[]"))
     async with AsyncExitStack() as opened:
         try:
             connection = await asyncio.wait_for(_connect(hop, None, opened, 0), SECONDS_TO_CONNECT)
@@ -161,11 +164,11 @@ def _jumps(hop: HostEntry, configured: object) -> list[HostEntry]:
         return []
     jumps: list[HostEntry] = []
     for text in map(str.strip, found.split(",")):
-        user, _, place = text.rpartition("@")
-        address, _, port = place.rpartition(":") if ":" in place else (place, "", "")
+        parts = _JUMP.fullmatch(text)
+        user, address, port = parts.groups("") if parts else ("", text, "")
         before = ",".join(it.strip() for it in found.split(",")[: len(jumps)])
-        number = int(port) if port.isdigit() else None
-        jumps.append(HostEntry(name="", address=address, port=number, user=user, jump=before))
+        number = int(port) if port else None
+        jumps.append(HostEntry(name="", address=address.strip("[]"), port=number, user=user, jump=before))
     return jumps
 
 

@@ -15,7 +15,7 @@ FULL = """\
 [defaults]
 user = "ubuntu"
 port = 2222
-jump = "me@gateway.example.org:2200,inner"
+jump = "me@gateway.example.org:2200,inner,[::1]:22"
 folder = "~/measuring"
 price_per_hour = 0.2
 

@@ -144,6 +144,16 @@ def test_an_agent_is_asked_for_the_key_of_the_host_only(
     assert asked == [[f"{person.key}.pub"], ()]
 
 
+def test_jump_hosts_are_read_as_openssh_reads_them() -> None:
+    hops = connecting._jumps(HostEntry(name="h"), "ssh://me@gate:2200, me@[::1]:2200, [fe80::1], inner")
+    assert [(it.user, it.address, it.port) for it in hops] == [
+        ("me", "gate", 2200),
+        ("me", "::1", 2200),
+        ("", "fe80::1", None),
+        ("", "inner", None),
+    ]
+
+
 def test_a_host_is_reached_through_the_jump_host_of_the_hosts_file(
     person: Person, unknown_server: SshServer, tmp_path: Path
 ) -> None:
