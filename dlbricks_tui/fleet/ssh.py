@@ -77,30 +77,36 @@ async def connected(entry: HostEntry) -> AsyncIterator["SshConnection"]:
         yield connection
 
 
-def check_hosts(hosts: Sequence[HostEntry]) -> None:
-    """Connect to hosts once, side by side; raise HostRefusedError if SSH refuses one, for example its key."""
+def check_hosts(hosts: Sequence[HostEntry], *, needs_one: bool = False) -> None:
+    """Connect to hosts once, side by side; raise HostRefusedError if SSH refuses one, for example its key.
+
+    With `needs_one`, raise it also if none of them can be reached.
+    """
     if not hosts:
         return
     # In a thread: the caller may have an event loop, as in a notebook.
     with ThreadPoolExecutor(1) as thread:
-        refused = thread.submit(lambda: asyncio.run(_refusals(hosts))).result()
+        refused = thread.submit(lambda: asyncio.run(_refusals(hosts, needs_one))).result()
     if refused:
         name, error = refused[0]
         more = f" (and {len(refused) - 1} more: `dlbricks fleet doctor --hosts FILE`)" if len(refused) > 1 else ""
         raise HostRefusedError(f"{name}: {error}{more}")
 
 
-async def _refusals(hosts: Sequence[HostEntry]) -> Sequence[tuple[str, HostRefusedError]]:
+async def _refusals(hosts: Sequence[HostEntry], needs_one: bool) -> Sequence[tuple[str, FleetError]]:
     async def attempt(host: HostEntry) -> None:
         async with connected(host):
             pass
 
     attempts = [asyncio.create_task(attempt(host)) for host in hosts]
-    await asyncio.wait(attempts, timeout=_SECONDS_TO_CHECK)
+    # Each attempt ends after so long by itself.
+    await asyncio.wait(attempts, timeout=SECONDS_TO_CONNECT + 1 if needs_one else _SECONDS_TO_CHECK)
     for late in attempts:
         late.cancel()
-    ends = zip(hosts, await asyncio.gather(*attempts, return_exceptions=True), strict=True)
-    return [(host.name, end) for host, end in ends if isinstance(end, HostRefusedError)]
+    ends = await asyncio.gather(*attempts, return_exceptions=True)
+    lacks_all = needs_one and all(isinstance(end, FleetError) for end in ends)
+    kind = FleetError if lacks_all else HostRefusedError
+    return [(host.name, end) for host, end in zip(hosts, ends, strict=True) if isinstance(end, kind)]
 
 
 async def _connect(

@@ -114,7 +114,13 @@ def test_hosts_that_may_come_back_keep_nobody_waiting(server: SshServer, monkeyp
             each.bind(("127.0.0.1", 0))
         silent.listen()
         ports = [each.getsockname()[1] for each in (silent, closed)]
-        check_hosts([server.entry(), *(server.entry(name=f"h{port}", port=port) for port in ports)])
+        away = [server.entry(name=f"h{port}", port=port) for port in ports]
+        check_hosts([server.entry(), *away])
+        check_hosts(away)
+        # One that is there is enough.
+        check_hosts([server.entry(), away[1]], needs_one=True)
+        with pytest.raises(HostRefusedError, match=rf"h{ports[1]}: .* no SSH server answers"):
+            check_hosts(away[1:], needs_one=True)
 
 
 def test_a_key_that_the_server_does_not_accept_is_refused_and_one_with_a_passphrase_needs_the_agent(
