@@ -216,7 +216,8 @@ def test_no_worker_is_started_for_parts_that_the_free_memory_cannot_hold(
     monkeypatch.setattr("dlbricks_tui.language.end_to_end.HostFiles.fields", lambda *_: {"MemAvailable": "100 kB"})
     monkeypatch.setattr(measuring, "open_worker", lambda *_: pytest.fail("a worker was started"))
     bench.measure(bench.order(bench.question()))
-    assert "the smallest part needs about 0.0 GB of memory" in bench.told[-1].line
+    (failure,) = (it for it in bench.told if isinstance(it, LanguageFailed))
+    assert "the smallest part needs about 0.0 GB of memory" in failure.line
 
 
 def test_a_model_whose_workers_are_lost_when_it_runs_tells_how(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
