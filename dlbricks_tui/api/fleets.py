@@ -389,7 +389,8 @@ class FleetJob:
         # Loaded here, as above.
         from dlbricks_tui.fleet.ssh import check_hosts
 
-        check_hosts(self.folder.entries())
+        # Without any host a finished fleet run would become a failed one.
+        check_hosts(self.folder.entries(), needs_one=self.folder.state().is_finished)
         return True
 
     def control_host(self, host: HostChanged, what: str) -> None:

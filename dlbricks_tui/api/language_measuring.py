@@ -30,6 +30,7 @@ from dlbricks_tui.language.end_to_end import (
     engine_of,
     engine_results,
     open_whole_model,
+    require_memory,
 )
 from dlbricks_tui.language.llama_cpp import LlamaHost, measured_tests
 from dlbricks_tui.language.llama_rounds import LlamaRounds, open_rounds
@@ -44,7 +45,7 @@ from dlbricks_tui.language.orders import (
     is_llama_cpp,
 )
 from dlbricks_tui.language.predicting import BrickPredictor, measured_steps, work_of
-from dlbricks_tui.measure.carriers import CarrierJob, groups
+from dlbricks_tui.measure.carriers import COPIES, CarrierJob, groups
 from dlbricks_tui.measure.events import RoundDone
 from dlbricks_tui.measure.inside import Inside
 from dlbricks_tui.measure.jobs import Job, JobKey, Use, expected_ms, memory_bytes
@@ -65,6 +66,7 @@ from dlbricks_tui.wording.numbers import delay_text, duration, memory_text, rate
 
 # One carrier and what the runtime makes of it may take this share of the memory.
 _MOST_MEMORY = 0.8
+_LESS = "stop other programs, or take fewer bits (--precision), a smaller model, or --predict"
 # A carrier is timed for about so long at most, if its latency varies.
 _MOST_SECONDS = 25.0
 _PROBE_RULE = Adaptive(target=0.03, least=5, most=8, most_seconds=2.0)
@@ -151,6 +153,9 @@ class _Measuring:
             carriers = carrier_jobs(asked, steps, known, is_probe=is_probe)
             if not carriers:
                 return
+            # What a runtime makes of the weights is there, too, in each copy: such workers would be killed.
+            least = min(2 * COPIES * memory_bytes(it.carrier.graph.layers) for it in carriers)
+            require_memory(least, system.memory_bytes, "the smallest part", _LESS)
             store.add(system, runtime_record(runtime, system))
             self._keep_peaks(store, asked.threads)
             so_far = {key.brick: found.trimmed_mean_ms for key, found in known.items()}

@@ -252,7 +252,8 @@ class _TaskRun:
         self._data = data
         self._task = task
         runtime, self._order = runtime_here(data, task.request.runtime), task.language
-        models = tuple([ModelChoice(source_of(it).name, it) for it in parcels])
+        # Others of this host see these names, of digests, in the line and in its list of runs.
+        models = tuple([ModelChoice(f"parcel {source_of(it).name[:12]}", it) for it in parcels])
         self._request = replace(task.request, models=models, runtime=runtime, end_to_end=False)
         self._system = fingerprint()
         self._conditions = conditions_of(self._system.id, runtime, self._request.method)
@@ -322,7 +323,7 @@ class _TaskRun:
                         self._note = event.line
                     case ModelLeftOut() | LevelLowered():
                         lowered = ": its layers are measured as written" if isinstance(event, LevelLowered) else ""
-                        self._note = f"parcel {event.model[:12]}: {event.reason}{lowered}"
+                        self._note = f"{event.model}: {event.reason}{lowered}"
                     case ProgramMeasured() | ProgramUnfinished() | ProgramFailed():
                         bricks.add(event.brick)
                 if self._order is None:

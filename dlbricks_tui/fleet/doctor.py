@@ -313,7 +313,7 @@ def judged(
         used = printable(told.python), facts.interpreter
     return (
         _python(facts, *used, wanted),
-        *(_obstacles(host, facts) if must_install else ()),
+        *(_obstacles(host, facts) if must_install else _unwritable(facts)),
         *lacks_ours,
         _clock(clock_seconds),
         _room(facts, must_install),
@@ -370,12 +370,17 @@ def _obstacles(host: HostEntry, facts: HostFacts) -> Iterator[HostFinding]:
     if facts.operating_system == "Linux" and not facts.libc.startswith("glibc"):
         cure = "use a system with glibc, such as Debian, Ubuntu, Fedora or Amazon Linux"
         yield _blocking("C library", f"{facts.libc or 'no glibc'}: frameworks have no wheels for it", cure=cure)
-    if facts.obstacle:
-        cure = "make it writable, or name another folder in the hosts file"
-        yield _blocking("folder", f"{facts.folder}: {facts.obstacle}", cure=cure)
+    yield from _unwritable(facts)
     if not facts.replaceable:
         text = f"{facts.folder}/{ENVIRONMENT} was not made by `{_INSTALL}`, which leaves it as it is"
         yield _blocking("environment", text, cure="move it away, or name another folder in the hosts file")
+
+
+def _unwritable(facts: HostFacts) -> Iterator[HostFinding]:
+    """Yield why nothing can be written to the folder of a host: results and logs are, too."""
+    if facts.obstacle:
+        cure = "make it writable, or name another folder in the hosts file"
+        yield _blocking("folder", f"{facts.folder}: {facts.obstacle}", cure=cure)
 
 
 def _environment(facts: HostFacts, told: HostReport | str, wanted: Wanted) -> Iterator[HostFinding]:

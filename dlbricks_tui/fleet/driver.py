@@ -34,6 +34,7 @@ from dlbricks_tui.fleet.pools import (
 )
 from dlbricks_tui.fleet.request import (
     FleetEnded,
+    FleetError,
     FleetHostState,
     FleetRequest,
     FleetStarted,
@@ -73,6 +74,8 @@ _MOST_FAILURES = 2
 _SECONDS_TO_ASK_AGAIN = 5.0
 
 
+# The hosts of a finished fleet run have joined its scheduler, or do so at once.
+_SECONDS_TO_JOIN = 5.0
 # The user's commands are looked for so often.
 _WAIT_SECONDS = 0.25
 # Hosts have so long to end their tasks when the fleet run is stopped.
@@ -542,9 +545,10 @@ def execute_fleet(
         closing(EventWriter(folder.events_file, listener)) as events,
     ):
         if request.scheduler and folder.state().is_finished:
-            # If its scheduler is gone, its end and its events stay as they are.
+            # If its scheduler or all hosts are gone, its end and its events stay as they are.
             with closing(place.reach_hosts(folder, request, (), place.data)) as calls:
                 calls.start()
+                _wait_for_host(calls, request, place.clock)
         control = FleetControl(folder, place.clock)
         hosts = folder.entries()
         tasks_before = folder.given_tasks()
@@ -604,6 +608,17 @@ def _workload(
         workload = place.read_models(request.run, place.data, folder.worker_log, tell)
     language = [LanguagePart.of(asked, request.run) for asked in request.language]
     return replace(workload, parts=(*workload.parts, *language))
+
+
+def _wait_for_host(calls: Engine, request: FleetRequest, clock: Callable[[], float]) -> None:
+    """Wait a little until any host has joined the scheduler; raise FleetError if none does."""
+    give_up = clock() + _SECONDS_TO_JOIN
+    while not any(isinstance(it, HostJoined) for it in calls.wait(_WAIT_SECONDS)):
+        if clock() > give_up:
+            raise FleetError(
+                f"no host has joined {request.scheduler}: start `dlbricks fleet worker {request.scheduler} "
+                "--name NAME` on one, and resume again; the fleet run stays finished"
+            )
 
 
 def _drive(driver: Driver, calls: Engine, clock: Callable[[], float], signals: StopSignals) -> JobStopped | None:

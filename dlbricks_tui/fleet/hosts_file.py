@@ -27,7 +27,7 @@ _DEFAULTS, _HOST = "defaults", "host"
 _MOST_HOSTS = 10_000
 _USER = r"[A-Za-z0-9_][^\s:/\\'\"`$;&|<>()*?#!@,]{0,63}(@[A-Za-z0-9.-]+)?"
 _PORT = r"([1-9][0-9]{0,3}|[1-5][0-9]{4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|655[0-2][0-9]|6553[0-5])"
-_HOP = rf"({_USER}@)?[A-Za-z0-9_][A-Za-z0-9._-]{{0,252}}(:{_PORT})?"
+_HOP = rf"({_USER}@)?([A-Za-z0-9_][A-Za-z0-9._-]{{0,252}}|\[[0-9A-Fa-f:.]+\])(:{_PORT})?"
 # A path on the host: an absolute one, or one in the home folder.
 _PATH = r"(/|~/)[^\u0000-\u001f\u007f-\u00a0]*"
 _COMMAND = r"[A-Za-z0-9._+][A-Za-z0-9._+-]*"

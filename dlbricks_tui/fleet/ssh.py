@@ -5,6 +5,7 @@ The keys of servers are always checked, whatever the configuration says.
 """
 
 import asyncio
+import re
 import shlex
 import socket
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
@@ -33,6 +34,8 @@ _PORT = 22
 _MOST_JUMPS = 8
 _CHUNK_BYTES = 1 << 17
 _NO_JUMP = "none"
+# As OpenSSH reads them: an address with colons is in brackets.
+_JUMP = re.compile(r"(?:ssh://)?(?:(.+)@)?(\[.+\]|[^:]+)(?::([0-9]+))?/?")
 # The files with the keys of known servers, by option, as OpenSSH reads them.
 _KNOWN_HOSTS = (
     ("UserKnownHostsFile", ("~/.ssh/known_hosts", "~/.ssh/known_hosts2")),
@@ -65,7 +68,7 @@ async def connected(entry: HostEntry) -> AsyncIterator["SshConnection"]:
 
     Raise SshError or HostRefusedError with one line that says what to do.
     """
-    hop = replace(entry, address=entry.address or entry.name)
+    hop = replace(entry, address=(entry.address or entry.name).strip("[]"))
     async with AsyncExitStack() as opened:
         try:
             connection = await asyncio.wait_for(_connect(hop, None, opened, 0), SECONDS_TO_CONNECT)
@@ -74,30 +77,36 @@ async def connected(entry: HostEntry) -> AsyncIterator["SshConnection"]:
         yield connection
 
 
-def check_hosts(hosts: Sequence[HostEntry]) -> None:
-    """Connect to hosts once, side by side; raise HostRefusedError if SSH refuses one, for example its key."""
+def check_hosts(hosts: Sequence[HostEntry], *, needs_one: bool = False) -> None:
+    """Connect to hosts once, side by side; raise HostRefusedError if SSH refuses one, for example its key.
+
+    With `needs_one`, raise it also if none of them can be reached.
+    """
     if not hosts:
         return
     # In a thread: the caller may have an event loop, as in a notebook.
     with ThreadPoolExecutor(1) as thread:
-        refused = thread.submit(lambda: asyncio.run(_refusals(hosts))).result()
+        refused = thread.submit(lambda: asyncio.run(_refusals(hosts, needs_one))).result()
     if refused:
         name, error = refused[0]
         more = f" (and {len(refused) - 1} more: `dlbricks fleet doctor --hosts FILE`)" if len(refused) > 1 else ""
         raise HostRefusedError(f"{name}: {error}{more}")
 
 
-async def _refusals(hosts: Sequence[HostEntry]) -> Sequence[tuple[str, HostRefusedError]]:
+async def _refusals(hosts: Sequence[HostEntry], needs_one: bool) -> Sequence[tuple[str, FleetError]]:
     async def attempt(host: HostEntry) -> None:
         async with connected(host):
             pass
 
     attempts = [asyncio.create_task(attempt(host)) for host in hosts]
-    await asyncio.wait(attempts, timeout=_SECONDS_TO_CHECK)
+    # Each attempt ends after so long by itself.
+    await asyncio.wait(attempts, timeout=SECONDS_TO_CONNECT + 1 if needs_one else _SECONDS_TO_CHECK)
     for late in attempts:
         late.cancel()
-    ends = zip(hosts, await asyncio.gather(*attempts, return_exceptions=True), strict=True)
-    return [(host.name, end) for host, end in ends if isinstance(end, HostRefusedError)]
+    ends = await asyncio.gather(*attempts, return_exceptions=True)
+    lacks_all = needs_one and all(isinstance(end, FleetError) for end in ends)
+    kind = FleetError if lacks_all else HostRefusedError
+    return [(host.name, end) for host, end in zip(hosts, ends, strict=True) if isinstance(end, kind)]
 
 
 async def _connect(
@@ -161,11 +170,11 @@ def _jumps(hop: HostEntry, configured: object) -> list[HostEntry]:
         return []
     jumps: list[HostEntry] = []
     for text in map(str.strip, found.split(",")):
-        user, _, place = text.rpartition("@")
-        address, _, port = place.rpartition(":") if ":" in place else (place, "", "")
+        parts = _JUMP.fullmatch(text)
+        user, address, port = parts.groups("") if parts else ("", text, "")
         before = ",".join(it.strip() for it in found.split(",")[: len(jumps)])
-        number = int(port) if port.isdigit() else None
-        jumps.append(HostEntry(name="", address=address, port=number, user=user, jump=before))
+        number = int(port) if port else None
+        jumps.append(HostEntry(name="", address=address.strip("[]"), port=number, user=user, jump=before))
     return jumps
 
 

@@ -5,7 +5,8 @@ import math
 import os
 import platform
 import re
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Collection, Mapping
 from typing import NamedTuple, cast
 
 from dlbricks_tui.host_files import HostFiles, memory_limits, quota_cores
@@ -148,18 +149,30 @@ def caches(host: HostFiles) -> tuple[DataCache, ...]:
         level, size = host.number(f"{folder}/level"), (host.text(f"{folder}/size") or "").removesuffix("K")
         if level is not None and size.isdecimal() and host.text(f"{folder}/type") != "Instruction":
             shared_by = _processors_in(host.text(f"{folder}/shared_cpu_list") or "")
-            found.append(DataCache(level, int(size) << 10, max(1, shared_by)))
+            found.append(DataCache(level, int(size) << 10, max(1, len(shared_by))))
     return tuple(found)
 
 
-def _processors_in(listed: str) -> int:
-    """Return the number of processors in a list such as `0-3,8`."""
-    count = 0
+def _processors_in(listed: str) -> list[int]:
+    """Return the processors in a list such as `0-3,8`."""
+    found: list[int] = []
     for part in listed.split(","):
         first, _, last = part.partition("-")
         if first.isdecimal() and (last or first).isdecimal():
-            count += int(last or first) - int(first) + 1
-    return count
+            found += range(int(first), int(last or first) + 1)
+    return found
+
+
+def core_kinds(host: HostFiles, usable: Collection[int]) -> str:
+    """Return how many processors of each kind are usable, such as `4xatom`; empty unless some of a mixed host are."""
+    atoms = _processors_in(host.text("sys/devices/cpu_atom/cpus") or "")
+    everything = _processors_in(host.text(f"{CPU}/online") or "")
+    # Arm processors have a capacity; hybrid ones of Intel are listed by kind.
+    kinds = {it: host.text(f"{CPU}/cpu{it}/cpu_capacity") or ("atom" if it in atoms else "core") for it in everything}
+    here = Counter(kinds[it] for it in usable if it in kinds)
+    if len({*kinds.values()}) < 2 or here == Counter(kinds.values()):
+        return ""
+    return "+".join(f"{count}x{kind}" for kind, count in sorted(here.items()))
 
 
 def fingerprint(host: HostFiles | None = None, usable_cores: int | None = None) -> System:
@@ -185,6 +198,10 @@ def fingerprint(host: HostFiles | None = None, usable_cores: int | None = None) 
         ("turbo", _known(turbo(host))),
         ("vectors", _known(vector_instructions(host))),
     )
+    bound = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else ()
+    if kinds := core_kinds(host, bound):
+        # The same number of faster cores is another system.
+        settings = (*settings, ("core_kinds", kinds))
     # The kernel is left out: an update would orphan all results of a host.
     # The memory is rounded, because the firmware reserves a varying part of it.
     deciding = (cpu, cores, math.ceil(memory / GIBIBYTE), instance, *settings)

@@ -277,13 +277,14 @@ def folder_for_models(cache: Path) -> Iterator[Path]:
         yield Path(name)
 
 
-def require_memory(needed: int, memory_bytes: int) -> None:
-    """Raise LanguageError if a whole model needs more than most of the memory that is free."""
-    free = HostFiles().available_memory_bytes or memory_bytes
-    if needed > _MOST_MEMORY * free:
+def require_memory(
+    needed: int, memory_bytes: int, what: str = "the whole model", cure: str = "it is estimated from its parts only"
+) -> None:
+    """Raise LanguageError if a whole model, or what `what` names, needs more than most of the memory that is free."""
+    free = _MOST_MEMORY * (HostFiles().available_memory_bytes or memory_bytes)
+    if needed > free:
         raise LanguageError(
-            f"the whole model needs about {needed / 1e9:.1f} GB of memory, and {free / 1e9:.1f} GB are free: "
-            "it is estimated from its parts only"
+            f"{what} needs about {needed / 1e9:.1f} GB of memory, and {free / 1e9:.1f} GB are free for it: {cure}"
         )
 
 

@@ -397,7 +397,9 @@ class Inside:
             began = time.monotonic()
             if not self._sample_whole(whole):
                 return
-            left = PATIENCE_SECONDS - self._waited_seconds + self.agenda.later_seconds
+            # As long as so far: most waits are short, and few last until the patience ends.
+            waited = self._waited_seconds
+            left = min(PATIENCE_SECONDS - waited, max(PLAIN.seconds, waited)) + self.agenda.later_seconds
             self._wait(time.monotonic() - began, self._within_budget(left))
         self._read_reference()
 

@@ -185,7 +185,13 @@ def test_hosts_are_added_to_a_fleet_run_over_ssh_only(
 
 
 def test_a_complete_fleet_run_is_shown_and_not_driven_again(
-    dlbricks: Command, driven: list[FleetRequest], data: DataFolder, hosts: Path, model: Path, tmp_path: Path
+    dlbricks: Command,
+    driven: list[FleetRequest],
+    data: DataFolder,
+    hosts: Path,
+    model: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     dlbricks("fleet", "run", model, "--runtime", "onnxruntime", "--hosts", hosts)
     (state,) = FleetFolders(data.fleets).states()
@@ -199,6 +205,9 @@ def test_a_complete_fleet_run_is_shown_and_not_driven_again(
     more = tmp_path / "more.toml"
     more.write_text('[[host]]\nname = "c8a"\naddress = "127.0.0.1"\nport = 1\n')
     dlbricks("fleet", "add", "last", "--hosts", more)
+    dlbricks("fleet", "resume", "last")
+    assert (folder.state(), len(driven)) == (before, 1), "none of its hosts is there"
+    monkeypatch.setattr("dlbricks_tui.fleet.ssh.check_hosts", lambda *_, **__: None)
     dlbricks("fleet", "resume", "last")
     assert len(driven) == 2, "a host was added"
 

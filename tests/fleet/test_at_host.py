@@ -27,7 +27,7 @@ from dlbricks_tui.fleet.messages import (
 from dlbricks_tui.fleet.request import HostError, MessageError
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.host.queue import HOST_LOCK_VARIABLE, HostQueue, ProcessIdentity, WorkKind, queued
-from dlbricks_tui.jobs.folder import JobFolder, State
+from dlbricks_tui.jobs.folder import JobFolder, RunFolders, State
 from dlbricks_tui.measure.method import Method
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.recorded_host import processors_here
@@ -119,6 +119,8 @@ def test_results_are_sent_as_they_come_and_at_the_end_and_measured_again_on_dema
     assert (last.done, last.of) == (len(parcel.bricks),) * 2
     uuids = [it.record["uuid"] for it in messages if isinstance(it, ResultFound)]
     assert len(set(uuids)) == len(uuids)
+    (run,) = RunFolders(host.data.runs).stored().states
+    assert run.models == (f"parcel {parcel.sha256[:12]}",)
     # A task that is given twice has one run, and the next one finds the results in the store.
     for name in ("task-1", "task-2"):
         second = host.carry_out(task_of(parcel, name))

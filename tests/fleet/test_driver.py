@@ -20,6 +20,7 @@ from dlbricks_tui.fleet.folder import create_fleet, read_fleet_request
 from dlbricks_tui.fleet.messages import Parcel, Task, TaskProgress, text_of
 from dlbricks_tui.fleet.request import (
     FleetEnded,
+    FleetError,
     FleetHostState,
     FleetProgress,
     FleetRequest,
@@ -250,6 +251,18 @@ def test_a_brick_without_a_result_is_asked_for_twice(fleet_of: FleetOf, small_wo
     fleet.drive()
     assert [it.brick for it in fleet.told(HostBrickFailed)] == [lacking]
     assert sum(lacking in task.bricks for task in fleet.engine.hosts["one"].tasks) == 2
+
+
+def test_a_finished_fleet_run_stays_so_while_no_host_joins_its_scheduler(fleet_of: FleetOf) -> None:
+    fleet = fleet_of(FakeHost("one", another_system("one")), hosts=(), scheduler="tls://10.0.0.1:8786")
+    assert fleet.drive().state is State.FINISHED
+    before, progress = fleet.folder.state(), fleet.progress
+    fleet.engine.hosts["one"].is_there = False
+    with pytest.raises(FleetError, match=r"no host has joined .*: start `dlbricks fleet worker .*; .* stays finished"):
+        fleet.drive()
+    assert (fleet.folder.state(), fleet.progress) == (before, progress)
+    fleet.engine.hosts["one"].is_there = True
+    assert fleet.drive().state is State.FINISHED
 
 
 def test_a_driver_that_dies_resumes_and_asks_only_for_what_it_lacks(fleet_of: FleetOf) -> None:

@@ -15,7 +15,7 @@ FULL = """\
 [defaults]
 user = "ubuntu"
 port = 2222
-jump = "me@gateway.example.org:2200,inner"
+jump = "me@gateway.example.org:2200,inner,[::1]:22"
 folder = "~/measuring"
 price_per_hour = 0.2
 
@@ -82,7 +82,12 @@ def test_hosts_are_read_in_their_order_with_the_defaults_of_the_file(folder: Pat
     path = folder / "fleet.toml"
     path.write_text(FULL)
     first, second = read_hosts(path)
-    usual = {"port": 2222, "user": "ubuntu", "jump": "me@gateway.example.org:2200,inner", "folder": "~/measuring"}
+    usual = {
+        "port": 2222,
+        "user": "ubuntu",
+        "jump": "me@gateway.example.org:2200,inner,[::1]:22",
+        "folder": "~/measuring",
+    }
     assert asdict(first) == asdict(HostEntry(name="c7i")) | usual | {"address": "10.0.0.4", "price_per_hour": 0.1785}
     reached = {"address": "fe80::1%eth0", "port": 22, "user": "me", "key": str(folder / "keys" / "id"), "jump": "none"}
     own = {"name": "old-xeon.2", "folder": "/data/dlbricks", "python": "python3.12", "price_per_hour": 1.0}

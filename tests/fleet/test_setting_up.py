@@ -172,6 +172,11 @@ def test_the_wheel_has_the_command_the_extras_and_a_record_of_hashes(tmp_path: P
                 assert digest == f"sha256={found}", name
 
 
+def test_a_host_that_is_set_up_lacks_a_folder_to_write_to() -> None:
+    found = finding_of(READY, "folder", obstacle="this user may not write to /home/me")
+    assert found.verdict is FindingVerdict.LACKS and "another folder" in found.cure
+
+
 def test_hosts_need_the_versions_of_the_frameworks_here_and_their_extras() -> None:
     version = metadata.version("openvino")
     needed = wanted([Runtime("default-openvino", "", "openvino", version, "3.11")])

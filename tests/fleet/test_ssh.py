@@ -114,7 +114,13 @@ def test_hosts_that_may_come_back_keep_nobody_waiting(server: SshServer, monkeyp
             each.bind(("127.0.0.1", 0))
         silent.listen()
         ports = [each.getsockname()[1] for each in (silent, closed)]
-        check_hosts([server.entry(), *(server.entry(name=f"h{port}", port=port) for port in ports)])
+        away = [server.entry(name=f"h{port}", port=port) for port in ports]
+        check_hosts([server.entry(), *away])
+        check_hosts(away)
+        # One that is there is enough.
+        check_hosts([server.entry(), away[1]], needs_one=True)
+        with pytest.raises(HostRefusedError, match=rf"h{ports[1]}: .* no SSH server answers"):
+            check_hosts(away[1:], needs_one=True)
 
 
 def test_a_key_that_the_server_does_not_accept_is_refused_and_one_with_a_passphrase_needs_the_agent(
@@ -142,6 +148,16 @@ def test_an_agent_is_asked_for_the_key_of_the_host_only(
     for key in (str(person.key), ""):
         on_host(server.entry(key=key), lambda it: it.run("true", seconds=30))
     assert asked == [[f"{person.key}.pub"], ()]
+
+
+def test_jump_hosts_are_read_as_openssh_reads_them() -> None:
+    hops = connecting._jumps(HostEntry(name="h"), "ssh://me@gate:2200, me@[::1]:2200, [fe80::1], inner")
+    assert [(it.user, it.address, it.port) for it in hops] == [
+        ("me", "gate", 2200),
+        ("me", "::1", 2200),
+        ("", "fe80::1", None),
+        ("", "inner", None),
+    ]
 
 
 def test_a_host_is_reached_through_the_jump_host_of_the_hosts_file(

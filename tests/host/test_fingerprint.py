@@ -1,5 +1,7 @@
 from pathlib import Path
 
+import pytest
+
 from dlbricks_tui.host.fingerprint import UNKNOWN, fingerprint, host_facts, instruction_sets
 from dlbricks_tui.host_files import HostFiles
 from tests.host.hosts import CPU, c5_large, host
@@ -40,6 +42,25 @@ def test_settings_that_affect_latencies_change_the_system_and_a_new_kernel_does_
     assert identity("threads", {f"{CPU}/smt/active": "0"}) != plain
     assert identity("quota", {"sys/fs/cgroup/user.slice/cpu.max": "50000 100000"}) != plain
     assert fingerprint(c5_large(tmp_path / "bound"), usable_cores=1).id != plain
+
+
+@pytest.mark.parametrize("atoms", [True, False], ids=["Intel", "Arm"])
+def test_as_many_cores_of_another_kind_are_another_system(
+    atoms: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mixed = {"sys/devices/cpu_atom/cpus": "2-3\n"}
+    if not atoms:
+        mixed = {f"{CPU}/cpu{it}/cpu_capacity": capacity for it, capacity in enumerate(("1024", "1024", "446", "446"))}
+    here = c5_large(tmp_path, {f"{CPU}/online": "0-3\n", **mixed})
+    alike = c5_large(tmp_path / "alike", {f"{CPU}/online": "0-3\n"})
+
+    def bound(*cores: int, shown: HostFiles = here) -> str:
+        monkeypatch.setattr("os.sched_getaffinity", lambda _: {*cores}, raising=False)
+        return fingerprint(shown, usable_cores=len(cores)).id
+
+    assert len({bound(0, 1), bound(2, 3), bound(0, 2), bound(0, 1, shown=alike)}) == 4
+    assert bound(0, 1, 2, 3) == bound(0, 1, 2, 3, shown=alike)
+    assert bound(0, 1, shown=alike) == bound(2, 3, shown=alike)
 
 
 def test_limits_of_enclosing_control_groups_apply_in_both_versions(tmp_path: Path) -> None:

@@ -188,7 +188,7 @@ def test_a_bandwidth_that_cannot_be_measured_bounds_nothing(bench: Bench, monkey
 def test_a_model_that_cannot_run_or_does_not_fit_is_told_and_its_bricks_and_the_others_are_measured(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("dlbricks_tui.language.end_to_end.HostFiles.fields", lambda *_: {"MemAvailable": "100 kB"})
+    monkeypatch.setattr("dlbricks_tui.language.end_to_end.HostFiles.fields", lambda *_: {"MemAvailable": "50000 kB"})
 
     def refused(asked: LanguageQuestion, *given: Any, is_probe: bool) -> list[CarrierJob]:
         found = carrier_jobs(asked, *given, is_probe=is_probe)
@@ -208,6 +208,16 @@ def test_a_model_that_cannot_run_or_does_not_fit_is_told_and_its_bricks_and_the_
     assert failure.line.startswith("bad, ONNX Runtime, int4, 1 thread: not measured: ")
     assert "protobuf" in failure.line
     assert isinstance(bench.told[-1], LanguageMeasured)
+
+
+def test_no_worker_is_started_for_parts_that_the_free_memory_cannot_hold(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("dlbricks_tui.language.end_to_end.HostFiles.fields", lambda *_: {"MemAvailable": "100 kB"})
+    monkeypatch.setattr(measuring, "open_worker", lambda *_: pytest.fail("a worker was started"))
+    bench.measure(bench.order(bench.question()))
+    (failure,) = (it for it in bench.told if isinstance(it, LanguageFailed))
+    assert "the smallest part needs about 0.0 GB of memory" in failure.line
 
 
 def test_a_model_whose_workers_are_lost_when_it_runs_tells_how(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -382,3 +382,23 @@ def test_what_inside_says_of_its_time_left_is_mostly_true_within_a_factor_of_one
     # The interval of a few rounds is wide or narrow by chance.
     assert sum(1 / 1.5 < it < 1.5 for it in ratios) >= 0.8 * len(ratios)
     assert 0.5 < min(ratios) <= max(ratios) < 2.0
+
+
+def test_a_whole_model_announces_no_long_wait_for_a_quiet_host_that_soon_comes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    clock = Clock()
+    monkeypatch.setattr(inside, "time", SimpleNamespace(monotonic=clock, process_time=lambda: 0.0))
+    jobs = plan(cut_models(chain("relu")), Known(), Adaptive(), end_to_end=True, method=Method.INSIDE).jobs
+    worker: Any = TimedHost(clock, is_busy=True)
+    worker.latencies_ms["relu"] = 0.5
+    told: list[tuple[float, float]] = []
+
+    def note(event: Event) -> None:
+        if isinstance(event, RoundRepeated) and event.seconds_left is not None:
+            told.append((clock.now, event.seconds_left))
+
+    timing = inside.Inside(worker, Notes(), Notes(), Adaptive(), note, REFERENCE, NoiseMonitor(), 0.05)
+    timing.time_models([job for job in jobs if job.whole])
+    assert told
+    assert all(left < clock.now - when + 2.1 for when, left in told)
