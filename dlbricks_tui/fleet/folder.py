@@ -17,7 +17,6 @@ from dlbricks_tui.jobs.folder import (
     JobState,
     State,
     Tally,
-    store_request,
     stored_request,
 )
 from dlbricks_tui.settings.measuring import Question
@@ -187,9 +186,7 @@ def create_fleet(request: FleetRequest, data: DataFolder) -> FleetFolder:
     """Create a fleet run that a process can drive."""
     with ResultsDatabase(data.store):
         # A store that cannot be used is refused before there is a fleet run.
-        folder = FleetFolders(data.fleets).create(request.model_names)
-    store_request(folder.request_file, request)
-    return folder
+        return FleetFolders(data.fleets).create(request.model_names, request=request)
 
 
 def read_fleet_request(path: Path) -> FleetRequest:

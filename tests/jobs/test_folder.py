@@ -111,6 +111,20 @@ def test_a_job_that_is_removed_while_the_jobs_are_listed_is_left_out(
     assert [state.run for state in folders.states()] == [kept.run]
 
 
+def test_a_job_that_cannot_be_stored_leaves_no_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    room = [True, False]
+
+    def write(path: Path, text: str) -> None:
+        if not room.pop(0):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        path.write_text(text)
+
+    monkeypatch.setattr("dlbricks_tui.jobs.folder.write_atomically", write)
+    with pytest.raises(JobError, match=r"request\.json: No space left"):
+        RunFolders(tmp_path).create(("a",), request=ProcessIdentity(1, ""))
+    assert not list(tmp_path.iterdir())
+
+
 def test_a_full_disk_and_an_unwritable_folder_get_different_advice(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
