@@ -96,6 +96,11 @@ class EarlyWorker:
             # A worker imports its framework when it is asked for the first time.
             worker.send_ahead(Describe())
 
+    def move_log(self, path: Path) -> None:
+        """Move the log of the worker, if there is one."""
+        if self._waiting is not None:
+            self._waiting[1].log.move(path)
+
     def settle(self) -> None:
         """Wait until the worker has imported its framework, if there is one."""
         if self._waiting is not None:

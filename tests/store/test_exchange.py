@@ -371,6 +371,8 @@ def test_json_lines_have_an_object_per_result(store: ResultsDatabase, tmp_path: 
     assert export_selection(store.select(equal(of="model")), path) == 1
     (line,) = path.read_text().splitlines()
     assert json.loads(line)["name"] == HOSTILE
+    with pytest.raises(ExchangeError, match=r"name a \.json or \.json\.gz file of `dlbricks results export`"):
+        import_file(store, path)
 
 
 LARGEST_BYTES = 3_000_000
