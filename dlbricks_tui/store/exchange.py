@@ -283,8 +283,8 @@ def import_file(
         report.known += len(batch) - new
     if report.refused and not report.new + report.known:
         raise ExchangeError(
-            f"nothing was imported, as nothing in {path} can be read: {report.refused[0]}; name a .json or .json.gz file "
-            "of `dlbricks results export`: a .csv or .jsonl file is for other programs"
+            f"nothing was imported, as nothing in {path} can be read: {report.refused[0]}; name a .json or "
+            ".json.gz file of `dlbricks results export`: a .csv or .jsonl file is for other programs"
         )
     return report
 
