@@ -4,6 +4,7 @@ Each host reports itself and is checked. Then it is probed, and measures task af
 stored; then it is told as events.
 """
 
+import os
 import sys
 import time
 from collections import defaultdict
@@ -42,6 +43,7 @@ from dlbricks_tui.fleet.pools import (
 )
 from dlbricks_tui.fleet.request import (
     FleetEnded,
+    FleetError,
     FleetHostState,
     FleetRequest,
     FleetStarted,
@@ -549,7 +551,8 @@ def execute_fleet(
         StopSignals(ignore_hangup=detached) as signals,
         closing(EventWriter(folder.events_file, listener)) as events,
     ):
-        if request.scheduler and folder.state().is_finished:
+        before, told_bytes = folder.state(), folder.events_file.stat().st_size
+        if request.scheduler and before.is_finished:
             # If its scheduler is gone, its end and its events stay as they are.
             with closing(place.reach_hosts(folder, request, (), place.data)) as calls:
                 calls.start()
@@ -594,9 +597,10 @@ def execute_fleet(
                     driver.tell_answers()
                     driver.tell_progress()
                     control.count(driver.pools.bricks, at_once=True)
-            if stopped is not None:
-                return end(stopped.state, stopped.why)
-            return end(*outcome(tuple(driver.hosts.values())))
+            took_part = tuple(driver.hosts.values())
+            ended = outcome(took_part) if stopped is None else (stopped.state, stopped.why)
+            if not before.is_finished or any(host.pools for host in took_part):
+                return end(*ended)
         except JobStopped as early:
             return end(early.state, early.why)
         except UserError as error:
@@ -605,6 +609,12 @@ def execute_fleet(
         except BaseException:
             end(State.FAILED, "a fault of dlbricks; what was measured before it is kept")
             raise
+        # Its hosts stay away: its end and its estimates stay as they are, too.
+        os.truncate(folder.events_file, told_bytes)
+        folder.set_state(before)
+        if stopped is not None:
+            return before
+        raise FleetError(f"{ended[1]}; fleet run {folder.run} stays as it was")
 
 
 def _drive(driver: Driver, calls: Engine, clock: Callable[[], float], signals: StopSignals) -> JobStopped | None:

@@ -20,6 +20,7 @@ from dlbricks_tui.fleet.folder import create_fleet, read_fleet_request
 from dlbricks_tui.fleet.messages import Parcel, Task, TaskProgress, text_of
 from dlbricks_tui.fleet.request import (
     FleetEnded,
+    FleetError,
     FleetHostState,
     FleetProgress,
     FleetRequest,
@@ -288,11 +289,14 @@ def test_a_fleet_run_that_is_driven_again_keeps_its_tally(fleet_of: FleetOf) -> 
     fleet.folder = create_fleet(read_fleet_request(fleet.folder.request_file), fleet.site.data)
     reused = replace(first.bricks, measured=0, reused=2 * fleet.bricks)
     assert fleet.drive().bricks == reused
-    # The tally stays while hosts are away.
+    # Its end, its tally and its estimates stay while hosts are away.
+    before = fleet.progress
     for host in fleet.engine.hosts.values():
         host.is_there = False
-    away = fleet.drive()
-    assert (away.state, away.bricks) == (State.FAILED, reused)
+    with pytest.raises(FleetError, match=f"10 minutes; fleet run {fleet.folder.run} stays as it was"):
+        fleet.drive()
+    away = fleet.folder.state()
+    assert (away.state, away.bricks, fleet.progress) == (State.FINISHED, reused, before)
 
 
 def test_a_paused_host_and_a_paused_fleet_run_get_no_work_until_they_are_resumed(fleet_of: FleetOf) -> None:
