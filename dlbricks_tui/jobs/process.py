@@ -261,7 +261,8 @@ class JobProcess:
         if self._child is None:
             raise JobError(folder.state().message)
         if self._child.returncode:
-            raise JobError(_last_words(folder) or f"the process ended with status {self._child.returncode}")
+            status = f"the process ended with status {self._child.returncode}, and {folder.path} tells no reason"
+            raise JobError(_last_words(folder) or status)
 
 
 @dataclass(frozen=True)
@@ -278,7 +279,7 @@ class JobAtWork(Generic[Request]):
 def work_in_process(kind: JobKind[Request], folder: str, data: str, work: Callable[[JobAtWork[Request]], None]) -> int:
     """Do the work of a job in a process of its own; return the exit status."""
     _hold_leash()
-    return int(work_on(kind, JobFolder(Path(folder)), DataFolder(Path(data)), work) is not State.FINISHED)
+    return int(work_on(kind, JobFolder(Path(folder)), DataFolder(Path(data)), work).state is not State.FINISHED)
 
 
 def work_on(
@@ -287,10 +288,10 @@ def work_on(
     data: DataFolder,
     work: Callable[[JobAtWork[Request]], None],
     listener: Callable[[Event], None] | None = None,
-) -> State:
+) -> JobState:
     """Do the work of a job in this process, and keep its state and events; return the state at its end.
 
-    A full disk loses progress, not the work.
+    A full disk loses progress and the stored state, not the work.
     """
     began = changed = time.monotonic()
     with (
@@ -342,7 +343,7 @@ def work_on(
             end(State.FAILED, f"internal error: {error}; the traceback is in {keep_traceback(error, data.log)}")
         else:
             end(State.FINISHED)
-    return state.state
+    return state
 
 
 def _keep(folder: JobFolder, state: JobState) -> None:
