@@ -334,7 +334,7 @@ def _write_archive(file: BinaryIO, files: Mapping[str, bytes]) -> None:
 
 
 def _write_folder(path: Path, files: Mapping[str, bytes]) -> None:
-    draft = path.with_name(f"{path.name}.{os.urandom(4).hex()}.new")
+    draft = path.with_name(f"{path.name[:40]}.{os.urandom(4).hex()}.new")
     try:
         (draft / NETWORKS).mkdir(parents=True)
         for name, content in files.items():

@@ -134,7 +134,8 @@ def test_a_brick_is_shown_with_all_its_results(results: Command, data: Path) -> 
 
 
 def test_exported_results_can_be_imported_elsewhere(results: Command, tmp_path: Path) -> None:
-    file, again, other = tmp_path / "file.json", tmp_path / "again.json", tmp_path / "other"
+    # The longest name that a file can have.
+    file, again, other = tmp_path / f"{'n' * 250}.json", tmp_path / "again.json", tmp_path / "other"
     assert results("export", str(file)) == (0, "", f"3 results written to {file}\n")
     told = f"{file}: 7 new records, 0 known before\n"
     assert results("import", str(file), folder=other) == (0, "", told)
@@ -142,7 +143,7 @@ def test_exported_results_can_be_imported_elsewhere(results: Command, tmp_path: 
     (of_file,) = found.pop("files")
     expected = {"path": str(file), "new": 0, "known": 7, "conflicts": [], "refused": [], "ignored": 0, "claims": []}
     assert found == expected
-    assert (of_file["name"], of_file["signer"], of_file["refusal"]) == ("file.json", None, None)
+    assert (of_file["name"], of_file["signer"], of_file["refusal"]) == (file.name, None, None)
     results("export", str(again), folder=other)
     assert again.read_bytes() == file.read_bytes()
 
