@@ -102,6 +102,17 @@ def test_a_run_that_has_not_begun_is_no_reason_to_end_the_program_that_starts_it
     assert ended == [os.getpid()]
 
 
+def test_a_file_system_without_locks_is_told_of_in_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: int) -> None:
+        raise OSError(errno.ENOSYS, os.strerror(errno.ENOSYS))
+
+    monkeypatch.setattr("dlbricks_tui.jobs.control.fcntl.flock", refuse)
+    folder = RunFolders(tmp_path).create(("a",))
+    told = "lock: Function not implemented; choose another data folder"
+    with pytest.raises(JobError, match=told), only_process(folder):
+        pytest.fail("it is not locked")
+
+
 def test_a_job_that_is_removed_while_the_jobs_are_listed_is_left_out(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
