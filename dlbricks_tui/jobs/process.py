@@ -76,7 +76,15 @@ def _spawn(folder: JobFolder, data: DataFolder, module: str, leash: int | None =
                 start_new_session=True,
             )
     except OSError as error:
-        raise JobError(f"cannot start {folder.noun} {folder.run}: {error.strerror}") from error
+        told = f"cannot start {folder.noun} {folder.run}: {error.strerror}"
+        _keep_failure(folder, told)
+        raise JobError(told) from error
+
+
+def _keep_failure(folder: JobFolder, words: str) -> None:
+    # Otherwise it has ended before, or another process works on it: its state stays.
+    if (state := folder.state()).active and state.process == this_process():
+        _keep(folder, replace(state, state=State.FAILED, message=words))
 
 
 def _last_words(folder: JobFolder) -> str:
@@ -100,9 +108,7 @@ def wait_until_begun(folder: JobFolder, process: subprocess.Popen[bytes]) -> Non
         # The job may have begun and ended since the state was read.
         if process.poll() is not None and folder.state().process.pid != process.pid:
             words = _last_words(folder) or "it printed nothing"
-            # Otherwise it has ended before, or another process works on it: its state stays.
-            if (state := folder.state()).active and state.process == this_process():
-                _keep(folder, replace(state, state=State.FAILED, message=words))
+            _keep_failure(folder, words)
             raise JobError(f"{folder.noun} {folder.run} did not start: {words}")
         if time.monotonic() > give_up:
             raise JobError(

@@ -1,6 +1,7 @@
 """Processes of jobs; small scripts stand for them."""
 
 import asyncio
+import errno
 import os
 import signal
 import subprocess
@@ -391,6 +392,18 @@ def test_a_job_whose_process_does_not_begin_has_failed(tmp_path: Path) -> None:
     with pytest.raises(JobError, match=r"did not start: .*tests\.jobs\.no_such"):
         start_detached(folder, data, "tests.jobs.no_such")
     assert folder.state().state is State.FAILED and "tests.jobs.no_such" in folder.state().message
+
+
+def test_a_job_for_which_the_host_has_no_process_has_failed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: Any, **__: Any) -> None:
+        raise OSError(errno.EAGAIN, os.strerror(errno.EAGAIN))
+
+    data = DataFolder(tmp_path)
+    folder = SAYING.create(data, (), Asked())
+    monkeypatch.setattr("dlbricks_tui.jobs.process.subprocess.Popen", refuse)
+    with pytest.raises(JobError, match="Resource temporarily unavailable"):
+        start_detached(folder, data, "tests.jobs.pretending")
+    assert folder.state().state is State.FAILED and "cannot start job" in folder.state().message
 
 
 def test_a_paused_job_ends_its_process_and_goes_on_or_is_cancelled_later(tmp_path: Path) -> None:
