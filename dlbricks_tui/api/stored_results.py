@@ -361,7 +361,8 @@ def to_delete(store: ResultsDatabase, filters: Sequence[str]) -> Deletion:
     for text in filters:
         wanted = tuple(filter(None, text.removeprefix(_BY_ID).split(","))) if text.startswith(_BY_ID) else ()
         apart = [uuid for uuid in apart if uuid in wanted or (uuid in tests and uuid.startswith(wanted))]
-    found = store.results(*filters)
+    # Otherwise the rest of a result would come to light, under another id.
+    found = store.results(*filters).whole()
     return Deletion(len(found) + len(apart), [*found.records.values("id"), *apart])
 
 

@@ -181,6 +181,16 @@ def test_deleting_asks_and_takes_no_for_an_answer(results: Command, monkeypatch:
     assert json.loads(results("list", "--json")[1]) == []
 
 
+def test_a_result_is_deleted_with_all_of_its_records(results: Command, data: Path) -> None:
+    records = [measurement(ms, run="r7") for ms in (4.0, 5.0, 6.0)]
+    for wanted in ("ms>5.05", "ms<4.9", f"id={records[2].uuid}"):
+        with ResultsDatabase(data / "store") as store:
+            store.add(*records)
+        assert results("delete", wanted, f"brick={records[0].brick}", "run=r7", "--yes")[2] == "1 result deleted\n"
+        with ResultsDatabase(data / "store") as store:
+            assert not store.select("run=r7")
+
+
 def test_a_load_test_is_shown_with_its_verdict_and_the_bound_in_a_histogram(results: Command, data: Path) -> None:
     test = load_test(uuid="1d" * 16)
     with ResultsDatabase(data / "store") as store:
