@@ -31,16 +31,7 @@ from dlbricks_tui.store.columns import (
 )
 from dlbricks_tui.store.documents import QueryError
 from dlbricks_tui.store.generation import Generation
-from dlbricks_tui.store.index import (
-    ORIGIN_COLUMN,
-    RESULT_TABLES,
-    STATISTIC_COLUMNS,
-    UUID_BYTES,
-    Index,
-    Rows,
-    since_epoch,
-    to_iso,
-)
+from dlbricks_tui.store.index import ORIGIN_COLUMN, STATISTIC_COLUMNS, UUID_BYTES, Index, Rows, since_epoch, to_iso
 from dlbricks_tui.store.records import Result, Run, RuntimeRecord, Statistics, System
 from dlbricks_tui.store.statistics import mean_statistics
 
@@ -129,13 +120,6 @@ class Selection(Sequence[Summary]):
         """The records that the results consist of."""
         every = [self.parts.get(row, [row]) for row in self.rows.tolist()] if self.parts else [self.rows]
         return Selection(self.generation, np.concatenate([*every, np.zeros(0, np.intp)]).astype(np.intp))
-
-    def whole(self) -> "Selection":
-        """Return the same results with all of their records, also those that did not pass a filter."""
-        every = Selection(self.generation, self.generation.index.rows_of(*RESULT_TABLES)).one_per_run()
-        newest = {row: last for last, rows in every.parts.items() for row in rows.tolist()}
-        found = dict.fromkeys(newest.get(row, row) for row in self.rows.tolist())
-        return every.of_rows(np.array([*found], dtype=np.intp))
 
     def sorted_by(self, orders: Sequence[SortOrder]) -> "Selection":
         """Return the results sorted by the first order, equal ones by the next."""

@@ -239,7 +239,7 @@ class ResultsScreen(AnswerScreen[None]):
 
     def _ask_to_delete(self, chosen: Selection) -> None:
         def delete(_: bool) -> None:
-            whole = chosen.whole()
+            whole = work.whole(chosen)
             self.run_in_thread(partial(work.delete, self._store, whole), then=partial(self._deleted, chosen, whole))
 
         self.ask(DeleteScreen(chosen, self._table.total), delete)
