@@ -178,8 +178,9 @@ def replace_file(path: Path, write: Callable[[BinaryIO], object], *, durable: bo
     if path.is_symlink():
         # Links in a loop stay as they are, and this one is replaced.
         path = Path(os.path.realpath(path))
-    # Each writer has a separate name: several threads or processes may write the same file.
-    draft = path.with_name(f"{path.name}.{os.urandom(4).hex()}{DRAFT_SUFFIX}")
+    # Each writer has a separate name: several threads or processes may write the same file. It is shorter than names
+    # can be, as that of the file may not be.
+    draft = path.with_name(f"{path.name[:40]}.{os.urandom(4).hex()}{DRAFT_SUFFIX}")
     try:
         with draft.open("xb") as file:
             write(file)

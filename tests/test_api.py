@@ -122,6 +122,8 @@ def test_impossible_requests_raise_errors_of_one_family(data: Path) -> None:
         api.estimate("table1", data=data)
     with pytest.raises(api.EstimateError, match="workers 0"):
         api.EstimateOptions(workers=0)
+    with pytest.raises(api.JobError, match="name a model to measure"):
+        api.measure([], data=data)
     with pytest.raises(api.JobError, match="granularity 0"):
         api.MeasureOptions(granularity=0)
     with pytest.raises(api.JobError, match="precision 'int9': give one of f32, bf16, int8, file"):

@@ -28,6 +28,12 @@ def test_a_file_is_replaced_without_leftovers(tmp_path: Path) -> None:
     assert list(path.parent.iterdir()) == [path]
 
 
+def test_a_file_may_have_the_longest_name(tmp_path: Path) -> None:
+    path = tmp_path / ("n" * 255)
+    write_atomically(path, "all")
+    assert path.read_text() == "all"
+
+
 def test_a_failed_write_keeps_the_old_file(tmp_path: Path) -> None:
     path = tmp_path / "file"
     path.write_text("precious")

@@ -390,9 +390,9 @@ def prove_here(order: ProofOrder, data: DataFolder, take: Callable[[Event], None
         take(event)
 
     job = PROOF.create(data, (order.source.name,), order)
-    work_on(PROOF, job, data, carry_out_proofs, keep)
+    state = work_on(PROOF, job, data, carry_out_proofs, keep)
     proved = sum(it.gain is not None for it in ended)
-    return EndedProofs(job.state(), proved, len(ended) - proved)
+    return EndedProofs(state, proved, len(ended) - proved)
 
 
 @dataclass(frozen=True, slots=True)

@@ -257,6 +257,8 @@ def measure(
     """
     _require_main_thread()
     session, began = _session_at(data), time.monotonic()
+    if not models:
+        raise JobError("name a model to measure, such as squeezenet1.1")
     request = measuring.run_request(options or MeasureOptions(), session.sources(models), session.data)
     outcome = _executed(session, request, began, progress)
     return measuring.run_result(outcome.state, outcome)

@@ -153,6 +153,15 @@ def read_again(shared: SharedStore, summary: Summary) -> ResultRead | None:
     return None if result is None else read_result(shared, result)
 
 
+def whole(results: Selection) -> Selection:
+    """Return the same results with all of their records, also those that did not pass a filter."""
+    generation = results.generation
+    every = Selection(generation, generation.index.rows_of(*RESULT_TABLES)).one_per_run()
+    newest = {row: last for last, rows in every.parts.items() for row in rows.tolist()}
+    found = dict.fromkeys(newest.get(row, row) for row in results.rows.tolist())
+    return every.of_rows(np.array([*found], dtype=np.intp))
+
+
 def delete(shared: SharedStore, selection: Selection) -> int:
     """Delete results, and return their number."""
     with shared.held() as store:
@@ -361,7 +370,8 @@ def to_delete(store: ResultsDatabase, filters: Sequence[str]) -> Deletion:
     for text in filters:
         wanted = tuple(filter(None, text.removeprefix(_BY_ID).split(","))) if text.startswith(_BY_ID) else ()
         apart = [uuid for uuid in apart if uuid in wanted or (uuid in tests and uuid.startswith(wanted))]
-    found = store.results(*filters)
+    # Otherwise the rest of a result would come to light, under another id.
+    found = whole(store.results(*filters))
     return Deletion(len(found) + len(apart), [*found.records.values("id"), *apart])
 
 

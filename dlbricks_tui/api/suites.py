@@ -173,8 +173,7 @@ def export_here(order: ExportOrder, data: DataFolder, take: Callable[[Event], No
         take(event)
 
     job = EXPORT.create(data, tuple(it.name for it in order.sources), order)
-    work_on(EXPORT, job, data, export, keep)
-    state = job.state()
+    state = work_on(EXPORT, job, data, export, keep)
     if not written and not state.was_stopped:
         raise ShareError(state.message)
     return EndedExport(state, written[0] if written else None)

@@ -11,7 +11,7 @@ from dlbricks_tui.fleet.request import EVENTS, FleetError, FleetProgress, FleetR
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.host.queue import WorkKind, this_process
 from dlbricks_tui.jobs.events import Event, EventKinds, EventReader, EventWriter, event_kinds
-from dlbricks_tui.jobs.folder import FolderList, JobFolder, JobState, State, Tally, store_request, stored_request
+from dlbricks_tui.jobs.folder import FolderList, JobFolder, JobState, State, Tally, stored_request
 from dlbricks_tui.settings.measuring import Question
 from dlbricks_tui.store.database import ResultsDatabase
 
@@ -179,9 +179,7 @@ def create_fleet(request: FleetRequest, data: DataFolder) -> FleetFolder:
     """Create a fleet run that a process can drive."""
     with ResultsDatabase(data.store):
         # A store that cannot be used is refused before there is a fleet run.
-        folder = FleetFolders(data.fleets).create(request.model_names)
-    store_request(folder.request_file, request)
-    return folder
+        return FleetFolders(data.fleets).create(request.model_names, request=request)
 
 
 def read_fleet_request(path: Path) -> FleetRequest:

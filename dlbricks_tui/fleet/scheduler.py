@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 from urllib.parse import SplitResult, urlsplit
 
+from dlbricks_tui.files import write_atomically
 from dlbricks_tui.fleet.request import USUAL_FOLDER, FleetError, first_line
 
 if TYPE_CHECKING:
@@ -242,8 +243,8 @@ class Certificates:
                 key, certificate = _made(f"dlbricks {name}", signer)
                 _write_new(key_file, key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()), _SECRET)
                 _write_new(certificate_file, certificate.public_bytes(Encoding.PEM), _PUBLIC)
-            # Last: it says that the others are complete.
-            _write_new(self.authority, signer[1].public_bytes(Encoding.PEM), _PUBLIC)
+            # Last, and in one step: it says that all are complete.
+            write_atomically(self.authority, signer[1].public_bytes(Encoding.PEM).decode())
         except OSError as error:
             raise FleetError(f"cannot write the certificates to {self.folder}: {error.strerror}") from error
         return True

@@ -92,6 +92,9 @@ def keep_peaks(
         raise PeaksError(f"threads {threads}: give a number from 1 to {MOST_THREADS}")
     if recorded_host() is not None:
         raise PeaksError(NOTHING_IS_MEASURED)
+    with ResultsDatabase(store) as database:
+        # A store that cannot be written is told of before anything is measured.
+        database.add(system)
     ticket = queue.join(queued(WorkKind.PEAKS, [f"{threads} thread{'' if threads == 1 else 's'}"], data))
     ticket.wait(tell_waiting)
     try:
@@ -100,7 +103,7 @@ def keep_peaks(
     finally:
         ticket.leave()
     with ResultsDatabase(store) as database:
-        database.add(system, found)
+        database.add(found)
     return found
 
 

@@ -114,8 +114,15 @@ def only_process(folder: JobFolder) -> Iterator[None]:
 def _lock(file: int, folder: JobFolder) -> None:
     give_up = time.monotonic() + _SECONDS_TO_LEAVE
     while True:
-        with suppress(BlockingIOError):
+        try:
             return fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            pass
+        except OSError as error:
+            # Such as of a network that has no locks.
+            raise JobError(
+                f"cannot lock {folder.lock_file}: {error.strerror}; choose another data folder with --data-dir"
+            ) from error
         state = folder.state()
         if state.active or time.monotonic() > give_up:
             raise JobError(

@@ -311,19 +311,29 @@ class FolderList(Generic[AnyFolder]):
     def __init__(self, path: Path) -> None:
         self._path = path
 
-    def create(self, models: tuple[str, ...], kind: WorkKind | None = None, run: str = "") -> AnyFolder:
-        """Create the folder of a new job, of this id if there is one."""
+    def create(
+        self, models: tuple[str, ...], kind: WorkKind | None = None, run: str = "", request: Any = None
+    ) -> AnyFolder:
+        """Create the folder of a new job with its request, of this id if there is one; all of it, or nothing."""
         folder = self.folder_type(self._path / (run or new_id()))
         # Two jobs of one second may draw the same number.
         while not run and folder.path.is_dir():
             folder = self.folder_type(self._path / new_id())
         with _writing(folder.path):
-            folder.path.mkdir(mode=self.mode, parents=True)
+            # A host that was killed while it created a job of a fleet run has left the folder.
+            folder.path.mkdir(mode=self.mode, parents=True, exist_ok=bool(run))
         # This process owns the job until another one works on it.
         began = datetime.now(timezone.utc).isoformat(timespec="microseconds")
         number = 1 + max((it.number for it in self.stored().states), default=0)
         owner, kind = this_process(), kind or folder.kind
-        folder.set_state(JobState(folder.run, State.STARTING, owner, models, began, began, number=number, kind=kind))
+        state = JobState(folder.run, State.STARTING, owner, models, began, began, number=number, kind=kind)
+        try:
+            folder.set_state(state)
+            if request is not None:
+                store_request(folder.request_file, request)
+        except BaseException:
+            shutil.rmtree(folder.path, ignore_errors=True)
+            raise
         return folder
 
     def stored(self) -> StoredJobs:
@@ -396,11 +406,13 @@ class JobFolders(FolderList[JobFolder]):
     # The order of an export has the secret of its suite.
     mode = 0o700
 
-    def create(self, models: tuple[str, ...], kind: WorkKind | None = None, run: str = "") -> JobFolder:
+    def create(
+        self, models: tuple[str, ...], kind: WorkKind | None = None, run: str = "", request: Any = None
+    ) -> JobFolder:
         ended = [it.run for it in self.states() if it.kind is kind and not it.active]
         for it in ended[: 1 - _MOST_ENDED]:
             shutil.rmtree(self._path / it, ignore_errors=True)
-        return super().create(models, kind, run)
+        return super().create(models, kind, run, request)
 
 
 def store_request(path: Path, request: Any) -> None:

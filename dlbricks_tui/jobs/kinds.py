@@ -7,7 +7,7 @@ from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.host.queue import WorkKind
 from dlbricks_tui.jobs.errors import JobError
 from dlbricks_tui.jobs.events import EventKinds, EventReader
-from dlbricks_tui.jobs.folder import JobFolder, JobFolders, store_request, stored_request
+from dlbricks_tui.jobs.folder import JobFolder, JobFolders, stored_request
 from dlbricks_tui.recorded_host import NOTHING_IS_MEASURED, recorded_host
 
 Request = TypeVar("Request")
@@ -33,9 +33,7 @@ class JobKind(Generic[Request]):
     def create(self, data: DataFolder, models: tuple[str, ...], request: Request, run: str = "") -> JobFolder:
         """Create a job that a process can work on, of this id if there is one."""
         refuse_in_demonstration(self.work)
-        folder = JobFolders(data.jobs).create(models, self.work, run)
-        store_request(folder.request_file, request)
-        return folder
+        return JobFolders(data.jobs).create(models, self.work, run, request)
 
     def last_unseen(self, data: DataFolder, model: str = "") -> JobFolder | None:
         """Return the newest such job, about a model, whose end nobody has seen; it may have ended."""

@@ -76,7 +76,15 @@ def _spawn(folder: JobFolder, data: DataFolder, module: str, leash: int | None =
                 start_new_session=True,
             )
     except OSError as error:
-        raise JobError(f"cannot start {folder.noun} {folder.run}: {error.strerror}") from error
+        told = f"cannot start {folder.noun} {folder.run}: {error.strerror}"
+        _keep_failure(folder, told)
+        raise JobError(told) from error
+
+
+def _keep_failure(folder: JobFolder, words: str) -> None:
+    # Otherwise it has ended before, or another process works on it: its state stays.
+    if (state := folder.state()).active and state.process == this_process():
+        _keep(folder, replace(state, state=State.FAILED, message=words))
 
 
 def _last_words(folder: JobFolder) -> str:
@@ -100,9 +108,7 @@ def wait_until_begun(folder: JobFolder, process: subprocess.Popen[bytes]) -> Non
         # The job may have begun and ended since the state was read.
         if process.poll() is not None and folder.state().process.pid != process.pid:
             words = _last_words(folder) or "it printed nothing"
-            # Otherwise it has ended before, or another process works on it: its state stays.
-            if (state := folder.state()).active and state.process == this_process():
-                _keep(folder, replace(state, state=State.FAILED, message=words))
+            _keep_failure(folder, words)
             raise JobError(f"{folder.noun} {folder.run} did not start: {words}")
         if time.monotonic() > give_up:
             raise JobError(
@@ -261,7 +267,8 @@ class JobProcess:
         if self._child is None:
             raise JobError(folder.state().message)
         if self._child.returncode:
-            raise JobError(_last_words(folder) or f"the process ended with status {self._child.returncode}")
+            status = f"the process ended with status {self._child.returncode}, and {folder.path} tells no reason"
+            raise JobError(_last_words(folder) or status)
 
 
 @dataclass(frozen=True)
@@ -278,7 +285,7 @@ class JobAtWork(Generic[Request]):
 def work_in_process(kind: JobKind[Request], folder: str, data: str, work: Callable[[JobAtWork[Request]], None]) -> int:
     """Do the work of a job in a process of its own; return the exit status."""
     _hold_leash()
-    return int(work_on(kind, JobFolder(Path(folder)), DataFolder(Path(data)), work) is not State.FINISHED)
+    return int(work_on(kind, JobFolder(Path(folder)), DataFolder(Path(data)), work).state is not State.FINISHED)
 
 
 def work_on(
@@ -287,10 +294,10 @@ def work_on(
     data: DataFolder,
     work: Callable[[JobAtWork[Request]], None],
     listener: Callable[[Event], None] | None = None,
-) -> State:
+) -> JobState:
     """Do the work of a job in this process, and keep its state and events; return the state at its end.
 
-    A full disk loses progress, not the work.
+    A full disk loses progress and the stored state, not the work.
     """
     began = changed = time.monotonic()
     with (
@@ -342,7 +349,7 @@ def work_on(
             end(State.FAILED, f"internal error: {error}; the traceback is in {keep_traceback(error, data.log)}")
         else:
             end(State.FINISHED)
-    return state.state
+    return state
 
 
 def _keep(folder: JobFolder, state: JobState) -> None:

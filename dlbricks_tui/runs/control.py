@@ -13,7 +13,7 @@ from dlbricks_tui.jobs.events import Event, Paused, Resumed, Waiting
 from dlbricks_tui.jobs.folder import JobState, RunFolder, RunFolders, State
 from dlbricks_tui.jobs.kinds import refuse_in_demonstration
 from dlbricks_tui.runs.events import RunEnded, RunProgress
-from dlbricks_tui.runs.request import RunRequest, write_request
+from dlbricks_tui.runs.request import RunRequest
 from dlbricks_tui.runtime.runtime import MOST_THREADS
 from dlbricks_tui.store.database import ResultsDatabase
 
@@ -189,6 +189,4 @@ def create_run(request: RunRequest, data: DataFolder, run: str = "") -> RunFolde
             )
     with ResultsDatabase(data.store):
         # A store that cannot be used is refused before there is a run.
-        folder = RunFolders(data.runs).create(request.model_names, run=run)
-    write_request(folder.request_file, request)
-    return folder
+        return RunFolders(data.runs).create(request.model_names, run=run, request=request)

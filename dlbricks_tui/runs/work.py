@@ -91,6 +91,11 @@ class EarlyWorker:
             # A worker imports its framework when it is asked for the first time.
             worker.send_ahead(Describe())
 
+    def move_log(self, path: Path) -> None:
+        """Move the log of the worker, if there is one."""
+        if self._waiting is not None:
+            self._waiting[1].log.move(path)
+
     def settle(self) -> None:
         """Wait until the worker has imported its framework, if there is one."""
         if self._waiting is not None:
@@ -122,6 +127,11 @@ class EarlyWorkers(NamedTuple):
         """Start the worker that tells the version, so that the end of the run need not wait for it."""
         if knows_no_onednn(runtime, place.data.cache):
             self.explainer.start(explaining(runtime), log, place.worker_program)
+
+    def move_log(self, path: Path) -> None:
+        """Move the logs of both."""
+        for worker in self:
+            worker.move_log(path)
 
     def settle(self) -> None:
         """Wait until both have imported their framework."""

@@ -8,6 +8,7 @@ import subprocess
 import tempfile
 import threading
 import time
+import weakref
 from contextlib import suppress
 from pathlib import Path
 from typing import BinaryIO, cast
@@ -50,7 +51,7 @@ class Worker:
 
     def __init__(self, runtime: Runtime, log: Path, program: Path = INSIDE) -> None:
         self._runtime = runtime
-        self._log = WorkerLog(log)
+        self.log = WorkerLog(log)
         self._program = program
         self._process: subprocess.Popen[bytes] | None = None
         self._requests = -1
@@ -103,7 +104,7 @@ class Worker:
             reply = decode(Reply, self._exchange(self._process, encode(request), timeout_seconds))
         except ProtocolError as error:
             self.end()
-            raise WorkerGarbledError(f"{self._name} wrote an invalid answer: {error}; {self._log.hint}") from error
+            raise WorkerGarbledError(f"{self._name} wrote an invalid answer: {error}; {self.log.hint}") from error
         except BaseException:
             # After an interrupted exchange, the late answer would be taken for the answer to the next request.
             self.end()
@@ -118,7 +119,7 @@ class Worker:
         if not answers(request, reply):
             self.end()
             wrong = f"answers {type(request).__name__} with {type(reply).__name__}"
-            raise WorkerGarbledError(f"{self._name} {wrong}; {self._log.hint}")
+            raise WorkerGarbledError(f"{self._name} {wrong}; {self.log.hint}")
         return cast("Answer", reply)
 
     def end(self) -> int | None:
@@ -160,7 +161,7 @@ class Worker:
         with suppress(OSError):
             self._scratch = tempfile.TemporaryDirectory(prefix="dlbricks-", ignore_cleanup_errors=True)
             environment["TMPDIR"] = self._scratch.name
-        with self._log.open() as log:
+        with self.log.open() as log:
             try:
                 return subprocess.Popen(
                     command,
@@ -169,7 +170,7 @@ class Worker:
                     stderr=log,
                     pass_fds=(worker_reads, worker_writes),
                     env=environment,
-                    cwd=self._log.folder,
+                    cwd=self.log.folder,
                     start_new_session=True,
                 )
             except OSError as error:
@@ -189,7 +190,7 @@ class Worker:
                 remaining = deadline - time.monotonic()
                 ready = {key.fd for key, _ in selector.select(remaining)} if remaining > 0 else set()
                 if not ready:
-                    raise WorkerHungError(f"{self._name} did not answer within {timeout_seconds:g} s; {self._log.hint}")
+                    raise WorkerHungError(f"{self._name} did not answer within {timeout_seconds:g} s; {self.log.hint}")
                 if self._replies in ready:
                     chunk = os.read(self._replies, CHUNK_BYTES)
                     if not chunk:
@@ -216,7 +217,7 @@ class Worker:
             how += ", often for lack of memory" * (status == -signal.SIGKILL)
         except subprocess.TimeoutExpired:
             how = "closed its pipe and went on"
-        return WorkerDiedError(f"{self._name} {how}: {self._log.last_message()}; {self._log.hint}")
+        return WorkerDiedError(f"{self._name} {how}: {self.log.last_message()}; {self.log.hint}")
 
     @property
     def _remedy(self) -> str:
@@ -252,6 +253,12 @@ class WorkerLog:
         """The working folder of a worker, in which it may leave a core dump."""
         return self.path.parent if self._substitute is None else Path(tempfile.gettempdir())
 
+    def move(self, path: Path) -> None:
+        """Move the log to another file, unless it cannot be written; a worker writes on."""
+        with suppress(OSError):
+            # Another worker that writes to this log may have moved it.
+            self.path = self.path.replace(path) if self.path.exists() else path
+
     def open(self) -> BinaryIO:
         """Open the log for a new worker, and remember where its output begins."""
         try:
@@ -262,7 +269,9 @@ class WorkerLog:
                 log.truncate(0)
         except OSError:
             # A worker can run without a log.
-            self._substitute = tempfile.TemporaryFile()  # noqa: SIM115 - it is read when the worker has ended
+            if self._substitute is None:
+                self._substitute = tempfile.TemporaryFile()  # noqa: SIM115 - it is read when the worker has ended
+                weakref.finalize(self, self._substitute.close)
             log = os.fdopen(os.dup(self._substitute.fileno()), "wb")
         else:
             self._substitute = None

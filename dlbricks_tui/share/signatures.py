@@ -10,7 +10,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -91,9 +91,8 @@ def export_signed(path: Path, key: Path, export: Callable[[Path], int]) -> tuple
 
 def remove_signatures(path: Path) -> None:
     """Remove the signatures of a file that is about to be replaced: they are of its former content."""
-    for ending in (SSH, MINISIGN):
-        with suppress(FileNotFoundError):
-            path.with_name(path.name + ending).unlink()
+    while (signature := signature_beside(path)) is not None:
+        signature.unlink(missing_ok=True)
 
 
 @contextmanager

@@ -28,7 +28,6 @@ from dlbricks_tui.recorded_host import recorded_host
 from dlbricks_tui.runs.request import RunRequest
 from dlbricks_tui.runtime.runtime import Runtime
 
-_LOG = "spare.log"
 # A spare with its worker takes a tenth of it.
 _LEAST_MEMORY_BYTES = 2 << 30
 
@@ -116,18 +115,24 @@ def main(data: str) -> None:
     from dlbricks_tui.share import suite_runs
 
     place, early = Workplace(DataFolder(Path(data))), EarlyWorkers(EarlyWorker(), EarlyWorker())
+    # Each workbench has a spare of its own.
+    log = place.data.log / f"spare-{os.getpid()}.log"
     try:
         for line in sys.stdin:
             told = json.loads(line)
             if isinstance(told, str):
-                _move_to(RunFolder(Path(told)))
+                folder = RunFolder(Path(told))
+                _move_to(folder)
+                early.move_log(folder.worker_log)
                 suite_runs.main(told, data, early)
                 break
-            runtime, log = decoded(Runtime, told), place.data.log / _LOG
+            runtime = decoded(Runtime, told)
             early.first.start(runtime, log, place.worker_program)
             early.start_explaining(runtime, place, log)
     finally:
         early.end()
+        with suppress(OSError):
+            log.unlink()
 
 
 def _move_to(folder: RunFolder) -> None:

@@ -334,7 +334,7 @@ def _write_archive(file: BinaryIO, files: Mapping[str, bytes]) -> None:
 
 
 def _write_folder(path: Path, files: Mapping[str, bytes]) -> None:
-    draft = path.with_name(f"{path.name}.{os.urandom(4).hex()}.new")
+    draft = path.with_name(f"{path.name[:40]}.{os.urandom(4).hex()}.new")
     try:
         (draft / NETWORKS).mkdir(parents=True)
         for name, content in files.items():
@@ -414,11 +414,17 @@ def write_key(path: Path, key: SuiteKey) -> None:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         # The mode is set before the content is written, and no other key is overwritten.
-        with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, _OWNER_ONLY), "w", encoding="utf-8") as file:
-            os.fchmod(file.fileno(), _OWNER_ONLY)
-            file.write(json.dumps(document) + "\n")
-            file.flush()
-            os.fsync(file.fileno())
+        made = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, _OWNER_ONLY)
+        try:
+            with os.fdopen(made, "w", encoding="utf-8") as file:
+                os.fchmod(file.fileno(), _OWNER_ONLY)
+                file.write(json.dumps(document) + "\n")
+                file.flush()
+                os.fsync(file.fileno())
+        except BaseException:
+            # A part of a key would stand in the way of the next export.
+            path.unlink()
+            raise
     except FileExistsError:
         raise ShareError(
             f"{path} exists: the same suite was exported before; give another --seed, or remove that file"

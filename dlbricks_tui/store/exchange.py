@@ -35,6 +35,7 @@ from dlbricks_tui.store.documents import (
     DamagedResultError,
     Document,
     ExchangeError,
+    StoreError,
     fields_of,
     hash_of,
     record_of,
@@ -278,11 +279,19 @@ def import_file(
         store.refresh()
         side_by_side = [_beside(store.generation, record, report) for record in batch]
         report.results += [it.uuid for it in side_by_side if isinstance(it, Timed)]
-        new = store.add_imported(side_by_side, source)
+        try:
+            new = store.add_imported(side_by_side, source)
+        except StoreError as error:
+            if not report.new:
+                raise
+            raise type(error)(f"after {report.new} new records of {path} were imported: {error}") from error
         report.new += new
         report.known += len(batch) - new
     if report.refused and not report.new + report.known:
-        raise ExchangeError(f"nothing was imported, as nothing in {path} can be read: {report.refused[0]}")
+        raise ExchangeError(
+            f"nothing was imported, as nothing in {path} can be read: {report.refused[0]}; name a .json or "
+            ".json.gz file of `dlbricks results export`: a .csv or .jsonl file is for other programs"
+        )
     return report
 
 

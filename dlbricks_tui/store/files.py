@@ -35,6 +35,7 @@ from dlbricks_tui.store.documents import (
     SCHEMA,
     BrokenDocumentError,
     Document,
+    StoreError,
     cannot_read,
     cannot_write,
     written_before_0_2,
@@ -98,7 +99,13 @@ def layout_of(folder: Path) -> Layout:
     found: dict[str, set[int]] = {"results": set(), "journal": set()}
     try:
         names = os.listdir(folder)  # noqa: PTH208 - quicker, and done at every look-up
-    except FileNotFoundError:
+    except FileNotFoundError as error:
+        if folder.is_symlink():
+            # Such as to a disk that is not mounted.
+            raise StoreError(
+                f"{folder} is a link to {folder.readlink()}, which does not exist: make that folder, or choose another "
+                "data folder"
+            ) from error
         names = []
     except OSError as error:
         raise cannot_read(folder, error) from error

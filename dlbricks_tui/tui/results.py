@@ -243,7 +243,10 @@ class ResultsScreen(AnswerScreen[None]):
 
     def _ask_to_delete(self, chosen: Selection) -> None:
         def delete(_: bool) -> None:
-            self.run_in_thread(partial(stored_results.delete, self._store, chosen), then=partial(self._deleted, chosen))
+            whole = stored_results.whole(chosen)
+            self.run_in_thread(
+                partial(stored_results.delete, self._store, whole), then=partial(self._deleted, chosen, whole)
+            )
 
         self.ask(DeleteScreen(chosen, self._table.total), delete)
 
@@ -255,8 +258,8 @@ class ResultsScreen(AnswerScreen[None]):
 
         self.ask(ExportScreen(f"Export {counted(len(chosen), 'result')} to a file"), export)
 
-    def _deleted(self, chosen: Selection, count: int) -> None:
-        self._undo.append(chosen)
+    def _deleted(self, chosen: Selection, whole: Selection, count: int) -> None:
+        self._undo.append(whole)
         self._table.unmark(chosen)
         self._table.mark_restored(frozenset())
         self._changed(f"{counted(count, 'result')} deleted; {key('results.undo_delete')} restores the results.")

@@ -58,6 +58,15 @@ def test_measured_peaks_are_stored_with_the_system_and_shown_again(
     assert "GFLOP/S" in shown and "98.5" in shown
 
 
+def test_a_store_that_cannot_be_written_is_told_of_before_peaks_are_measured(
+    tmp_path: Path, dlbricks: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("dlbricks_tui.host.peaks.measure_peaks", lambda *_: pytest.fail("it has measured"))
+    (tmp_path / "data" / "store").mkdir(parents=True)
+    (tmp_path / "data" / "store" / "lock").mkdir()
+    assert "cannot write" in one_line(dlbricks("doctor", "--peaks"))
+
+
 @pytest.fixture
 def data(tmp_path: Path) -> Path:
     """c5.2xlarge is quicker than c5.xlarge, but not twice as quick, and has run SqueezeNet only."""

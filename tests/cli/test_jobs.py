@@ -150,7 +150,7 @@ def test_a_job_of_any_kind_is_paused_and_goes_on(
 
     monkeypatch.setattr("os.kill", lambda *_: None)
     folder = PROOF.create(data, ("net",), ProofOrder(ModelSource("net", Path("/net.onnx")), ()))
-    assert work_on(PROOF, folder, data, paused) is State.PAUSED
+    assert work_on(PROOF, folder, data, paused).state is State.PAUSED
     assert told == [f"job {folder.run} pauses: what it has stored is kept\n"]
     gone = replace(folder.state().process, started="gone")
     folder.set_state(replace(folder.state(), process=gone))

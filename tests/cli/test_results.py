@@ -134,7 +134,8 @@ def test_a_brick_is_shown_with_all_its_results(results: Command, data: Path) -> 
 
 
 def test_exported_results_can_be_imported_elsewhere(results: Command, tmp_path: Path) -> None:
-    file, again, other = tmp_path / "file.json", tmp_path / "again.json", tmp_path / "other"
+    # The longest name that a file can have.
+    file, again, other = tmp_path / f"{'n' * 250}.json", tmp_path / "again.json", tmp_path / "other"
     assert results("export", str(file)) == (0, "", f"3 results written to {file}\n")
     told = f"{file}: 7 new records, 0 known before\n"
     assert results("import", str(file), folder=other) == (0, "", told)
@@ -142,7 +143,7 @@ def test_exported_results_can_be_imported_elsewhere(results: Command, tmp_path: 
     (of_file,) = found.pop("files")
     expected = {"path": str(file), "new": 0, "known": 7, "conflicts": [], "refused": [], "ignored": 0, "claims": []}
     assert found == expected
-    assert (of_file["name"], of_file["signer"], of_file["refusal"]) == ("file.json", None, None)
+    assert (of_file["name"], of_file["signer"], of_file["refusal"]) == (file.name, None, None)
     results("export", str(again), folder=other)
     assert again.read_bytes() == file.read_bytes()
 
@@ -178,6 +179,16 @@ def test_deleting_asks_and_takes_no_for_an_answer(results: Command, monkeypatch:
     assert results("delete", "of=brick", "--yes") == (0, "", "1 result deleted\n")
     assert results("delete", "--all", "--yes", "--json")[1] == '{"deleted": 1}\n'
     assert json.loads(results("list", "--json")[1]) == []
+
+
+def test_a_result_is_deleted_with_all_of_its_records(results: Command, data: Path) -> None:
+    records = [measurement(ms, run="r7") for ms in (4.0, 5.0, 6.0)]
+    for wanted in ("ms>5.05", "ms<4.9", f"id={records[2].uuid}"):
+        with ResultsDatabase(data / "store") as store:
+            store.add(*records)
+        assert results("delete", wanted, f"brick={records[0].brick}", "run=r7", "--yes")[2] == "1 result deleted\n"
+        with ResultsDatabase(data / "store") as store:
+            assert not store.select("run=r7")
 
 
 def test_a_load_test_is_shown_with_its_verdict_and_the_bound_in_a_histogram(results: Command, data: Path) -> None:

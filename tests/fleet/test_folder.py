@@ -1,5 +1,7 @@
 """The folder of a fleet run, with its request and the commands of its user, and the certificates of a fleet."""
 
+import errno
+import os
 import stat
 from dataclasses import replace
 from pathlib import Path
@@ -101,6 +103,20 @@ def test_creation_that_was_interrupted_is_made_good(tmp_path: Path) -> None:
     certificates.create()
     assert mode(tmp_path / "driver-key.pem") == 0o600
     assert certificates.for_driver().require_encryption
+
+
+def test_an_authority_for_which_the_disk_has_no_room_is_made_later(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    certificates = Certificates(tmp_path)
+
+    def refuse(_: int) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with monkeypatch.context() as patch, pytest.raises(FleetError, match="No space left"):
+        patch.setattr("dlbricks_tui.files.os.fsync", refuse)
+        certificates.create()
+    assert certificates.create()
 
 
 def test_a_key_that_others_can_read_is_refused(certificates: Certificates) -> None:

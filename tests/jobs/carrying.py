@@ -70,7 +70,7 @@ def carried_out(
         if not isinstance(event, JobStarted) and not (isinstance(event, JobEnded) and event.state == "finished"):
             take(event)
 
-    return work_on(kind, kind.create(data, (), request), data, work, hear) is State.FINISHED
+    return work_on(kind, kind.create(data, (), request), data, work, hear).state is State.FINISHED
 
 
 def stands_for_processes(monkeypatch: pytest.MonkeyPatch, *command: str | Path, manner: str = "") -> None:

@@ -102,6 +102,17 @@ def test_a_run_that_has_not_begun_is_no_reason_to_end_the_program_that_starts_it
     assert ended == [os.getpid()]
 
 
+def test_a_file_system_without_locks_is_told_of_in_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: int) -> None:
+        raise OSError(errno.ENOSYS, os.strerror(errno.ENOSYS))
+
+    monkeypatch.setattr("dlbricks_tui.jobs.control.fcntl.flock", refuse)
+    folder = RunFolders(tmp_path).create(("a",))
+    told = "lock: Function not implemented; choose another data folder"
+    with pytest.raises(JobError, match=told), only_process(folder):
+        pytest.fail("it is not locked")
+
+
 def test_a_job_that_is_removed_while_the_jobs_are_listed_is_left_out(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -109,6 +120,20 @@ def test_a_job_that_is_removed_while_the_jobs_are_listed_is_left_out(
     kept = folders.create(("a",))
     monkeypatch.setattr(RunFolders, "folders", lambda _: [kept, RunFolder(tmp_path / "removed")])
     assert [state.run for state in folders.states()] == [kept.run]
+
+
+def test_a_job_that_cannot_be_stored_leaves_no_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    room = [True, False]
+
+    def write(path: Path, text: str) -> None:
+        if not room.pop(0):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        path.write_text(text)
+
+    monkeypatch.setattr("dlbricks_tui.jobs.folder.write_atomically", write)
+    with pytest.raises(JobError, match=r"request\.json: No space left"):
+        RunFolders(tmp_path).create(("a",), request=ProcessIdentity(1, ""))
+    assert not list(tmp_path.iterdir())
 
 
 def test_a_full_disk_and_an_unwritable_folder_get_different_advice(

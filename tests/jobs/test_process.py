@@ -1,6 +1,7 @@
 """Processes of jobs; small scripts stand for them."""
 
 import asyncio
+import errno
 import os
 import signal
 import subprocess
@@ -22,7 +23,7 @@ from dlbricks_tui.jobs import process as jobs
 from dlbricks_tui.jobs.control import JobStopped
 from dlbricks_tui.jobs.errors import JobError
 from dlbricks_tui.jobs.events import Event, EventReader, JobEnded, JobStarted, Waiting, event_kinds
-from dlbricks_tui.jobs.folder import JobFolders, State
+from dlbricks_tui.jobs.folder import JobFolder, JobFolders, JobState, State
 from dlbricks_tui.jobs.kinds import JobKind
 from dlbricks_tui.jobs.process import JobAtWork, JobProcess, start_detached, work_on
 from tests.runs.killing import all_are_gone, eventually
@@ -150,7 +151,7 @@ def test_the_process_reads_its_request_and_its_events_arrive(
     [
         ("end('failed', 'the disk is full'); sys.exit(1)", "^the disk is full$"),
         ("sys.exit('no room for the interpreter')", "^no room for the interpreter$"),
-        ("os.kill(os.getpid(), 9)", "the process ended with status -9"),
+        ("os.kill(os.getpid(), 9)", "the process ended with status -9, and .*/jobs/.* tells no reason"),
     ],
 )
 def test_a_process_that_fails_is_told_by_its_last_event_its_narration_or_its_status(
@@ -346,12 +347,28 @@ def test_the_end_of_the_work_is_the_state_of_the_job_and_its_last_event(
             raise error
 
     told: list[Event] = []
-    assert work_on(SAYING, folder, data, work, told.append) is state
+    assert work_on(SAYING, folder, data, work, told.append).state is state
     started, waiting, said, ended = told
     assert isinstance(started, JobStarted) and (waiting, said) == (Waiting(holder="a run"), Said(("a",)))
     assert isinstance(ended, JobEnded) and ended.state == state.value and ended.message.startswith(message)
     assert seen == [(State.WAITING, "for a run"), (State.RUNNING, "")]
     assert (folder.state().state, folder.state().message) == (state, ended.message)
+
+
+def test_the_end_of_a_job_is_known_where_a_full_disk_takes_no_state(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = SAYING.create(DataFolder(tmp_path), (), Asked())
+
+    def refuse(folder: JobFolder, state: JobState) -> None:
+        raise JobError("no room")
+
+    def work(job: JobAtWork[Asked]) -> None:
+        raise JobError("cannot write a.json")
+
+    monkeypatch.setattr(JobFolder, "set_state", refuse)
+    found = work_on(SAYING, folder, DataFolder(tmp_path), work)
+    assert (found.state, found.message) == (State.FAILED, "cannot write a.json")
 
 
 def test_waiting_for_other_work_is_no_time_of_a_job(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -377,6 +394,18 @@ def test_a_job_whose_process_does_not_begin_has_failed(tmp_path: Path) -> None:
     assert folder.state().state is State.FAILED and "tests.jobs.no_such" in folder.state().message
 
 
+def test_a_job_for_which_the_host_has_no_process_has_failed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: Any, **__: Any) -> None:
+        raise OSError(errno.EAGAIN, os.strerror(errno.EAGAIN))
+
+    data = DataFolder(tmp_path)
+    folder = SAYING.create(data, (), Asked())
+    monkeypatch.setattr("dlbricks_tui.jobs.process.subprocess.Popen", refuse)
+    with pytest.raises(JobError, match="Resource temporarily unavailable"):
+        start_detached(folder, data, "tests.jobs.pretending")
+    assert folder.state().state is State.FAILED and "cannot start job" in folder.state().message
+
+
 def test_a_paused_job_ends_its_process_and_goes_on_or_is_cancelled_later(tmp_path: Path) -> None:
     data = DataFolder(tmp_path)
     folder = SAYING.create(data, ("alexnet",), Asked())
@@ -385,16 +414,16 @@ def test_a_paused_job_ends_its_process_and_goes_on_or_is_cancelled_later(tmp_pat
         folder.pause()
         job.signals.check()
 
-    assert work_on(SAYING, folder, data, pausing) is State.PAUSED
+    assert work_on(SAYING, folder, data, pausing).state is State.PAUSED
     # This process is alive, and that of a paused job is not.
     folder.set_state(replace(folder.state(), process=replace(folder.state().process, started="gone")))
     found = folder.state()
     assert (found.state, found.message) == (State.PAUSED, f"it is paused: `dlbricks jobs resume {folder.run}` goes on")
     assert not JobFolders(data.jobs).states()[0].was_stopped
     said: list[Event] = []
-    assert work_on(SAYING, folder, data, lambda job: job.tell(Said(1)), said.append) is State.FINISHED
+    assert work_on(SAYING, folder, data, lambda job: job.tell(Said(1)), said.append).state is State.FINISHED
     assert Said(1) in said and not folder.pause_file.exists()
-    assert work_on(SAYING, folder, data, pausing) is State.PAUSED
+    assert work_on(SAYING, folder, data, pausing).state is State.PAUSED
     folder.set_state(replace(folder.state(), process=replace(folder.state().process, started="gone")))
     folder.cancel()
     assert folder.state().state is State.CANCELLED and not folder.pause_file.exists()

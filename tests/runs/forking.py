@@ -61,7 +61,7 @@ def fork_fake_worker(worker: Any, worker_reads: int, worker_writes: int) -> Any:
     if threading.current_thread() is threading.main_thread():
         options += ["--die-with", str(os.getpid())]
     environment = worker._runtime.environment(os.environ)
-    with worker._log.open() as log:
+    with worker.log.open() as log:
         pid = os.fork()
         if not pid:
             _become_worker(options, environment, log.fileno(), {worker_reads, worker_writes})

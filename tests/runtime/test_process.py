@@ -1,8 +1,10 @@
+import gc
 import io
 import signal
 import subprocess
 import sys
 import threading
+import warnings
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -18,7 +20,7 @@ from dlbricks_tui.runtime.errors import (
     WorkerHungError,
     WorkerRefusedError,
 )
-from dlbricks_tui.runtime.process import Worker
+from dlbricks_tui.runtime.process import Worker, WorkerLog
 from dlbricks_tui.runtime.protocol import Describe, Infer, Reason
 from dlbricks_tui.runtime.runtime import Runtime, Settings
 from tests.runtime.fake_worker import DESCRIBED
@@ -181,6 +183,18 @@ def test_without_a_log_file_a_worker_answers_and_its_last_line_is_reported(fake:
         worker.ask(Describe(), PATIENCE_SECONDS)
 
 
+def test_what_stands_in_for_a_log_is_closed_in_the_end(log: Path) -> None:
+    log.parent.write_text("a file in the place of the folder")
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        kept = WorkerLog(log)
+        for _ in range(2):
+            kept.open().close()
+        del kept
+        gc.collect()
+    assert not told
+
+
 def test_a_worker_started_by_a_thread_outlives_the_thread(fake: MakeWorker) -> None:
     workers: list[Worker] = []
     thread = threading.Thread(target=lambda: workers.append(fake().__enter__()))
@@ -195,7 +209,7 @@ def test_a_worker_started_by_a_thread_outlives_the_thread(fake: MakeWorker) -> N
 START_AND_WAIT = """
 import sys, threading, time
 from pathlib import Path
-from dlbricks_tui.runtime.process import Worker
+from dlbricks_tui.runtime.process import Worker, WorkerLog
 from dlbricks_tui.runtime.runtime import Runtime
 
 def start():

@@ -82,6 +82,7 @@ def test_the_next_run_takes_the_spare_with_its_worker_and_measures_the_same(
     # The run outlives the workbench.
     spare.end()
     eventually(lambda: folder.state().state is State.RUNNING)
+    assert not list(site.data.log.iterdir()) and folder.worker_log.exists()
     assert workers_of(pid) == [worker] and Path(f"/proc/{pid}/cwd").readlink() == folder.path
     with monkeypatch.context() as patch:
         # As before it joins the line of the host.

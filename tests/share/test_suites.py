@@ -1,5 +1,6 @@
 """A suite from the owner to the vendor, and its results back."""
 
+import errno
 import json
 import stat
 from collections.abc import Iterator, Mapping, Sequence
@@ -38,7 +39,7 @@ from dlbricks_tui.share.onnx_checks import check_network
 from dlbricks_tui.share.onnx_excerpts import MOST_HOPS, OnnxExcerpts
 from dlbricks_tui.share.packing import PackedBrick, Packing, SuiteModel, joined, joined_excerpts
 from dlbricks_tui.share.results_file import read_results
-from dlbricks_tui.share.suite_files import key_path, open_suite, read_key, seed_of, sha256
+from dlbricks_tui.share.suite_files import SuiteKey, key_path, open_suite, read_key, seed_of, sha256, write_key
 from dlbricks_tui.share.suite_runs import execute_any
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.records import ANY_CONTEXT, Failure, Measurement
@@ -561,3 +562,15 @@ def test_a_model_with_a_branch_cannot_be_cut(tmp_path: Path) -> None:
     graph = loaded(tmp_path, onnx_cases.CASES["If by data"]())
     with pytest.raises(UnsuitableLayersError, match="branches"):
         OnnxExcerpts(graph, graph)
+
+
+def test_a_key_for_which_the_disk_has_no_room_leaves_no_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(_: int) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    key = SuiteKey("s", "0", Level.FUSED, ("a",), {}, frozenset())
+    with monkeypatch.context() as patch, pytest.raises(ShareError, match="No space left on device; nothing was"):
+        patch.setattr("dlbricks_tui.share.suite_files.os.fsync", refuse)
+        write_key(tmp_path / "key.json", key)
+    # The same suite can be exported once there is room.
+    write_key(tmp_path / "key.json", key)

@@ -435,3 +435,11 @@ def test_adding_a_row_keeps_existing_views_of_columns() -> None:
     assert (index.column("offset") == np.arange(2000)).all()
     assert list(index.rows_of_brick("1999")) == [1999]
     assert list(index.rows_of_brick("")) == []
+
+
+def test_a_store_whose_link_leads_nowhere_is_not_taken_for_an_empty_one(tmp_path: Path) -> None:
+    (tmp_path / "store").symlink_to(tmp_path / "unmounted")
+    with pytest.raises(StoreError, match=r"is a link to .*unmounted, which does not exist: make that folder"):
+        ResultsDatabase(tmp_path / "store")
+    (tmp_path / "unmounted").mkdir()
+    ResultsDatabase(tmp_path / "store").close()

@@ -17,8 +17,15 @@ import tinydb
 from benchmarks.archive import ARCHIVE, unpack
 from dlbricks_tui.store import documents, exchange, index
 from dlbricks_tui.store.columns import COLUMNS
-from dlbricks_tui.store.database import ResultsDatabase
-from dlbricks_tui.store.documents import BrokenDocumentError, Document, ExchangeError, OtherVersionError, to_document
+from dlbricks_tui.store.database import ResultsDatabase, Source
+from dlbricks_tui.store.documents import (
+    BrokenDocumentError,
+    Document,
+    ExchangeError,
+    NoRoomError,
+    OtherVersionError,
+    to_document,
+)
 from dlbricks_tui.store.exchange import (
     ExportFormat,
     ImportReport,
@@ -91,6 +98,23 @@ def test_export_import_export_gives_the_same_bytes_packed_or_not_and_a_second_im
             with pytest.raises(ExchangeError, match="is packed and incomplete"):
                 import_file(store, packed)
             packed.write_bytes(gzip.compress(exported.read_bytes()))
+
+
+def test_an_import_that_a_full_disk_ends_tells_how_much_is_there(
+    exported: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store_some = ResultsDatabase.add_imported
+
+    def add(store: ResultsDatabase, records: list[Record], source: Source) -> int:
+        if store.generation.index.rows:
+            raise NoRoomError("the disk is full")
+        return store_some(store, records, source)
+
+    monkeypatch.setattr("dlbricks_tui.store.exchange._BATCH", 5)
+    monkeypatch.setattr(ResultsDatabase, "add_imported", add)
+    told = "^after 5 new records of .* were imported: the disk is full"
+    with ResultsDatabase(tmp_path / "vendor") as store, pytest.raises(NoRoomError, match=told):
+        import_file(store, exported)
 
 
 def test_an_export_of_some_results_has_only_them_and_their_references(tmp_path: Path) -> None:
@@ -371,6 +395,8 @@ def test_json_lines_have_an_object_per_result(store: ResultsDatabase, tmp_path: 
     assert export_selection(store.select(equal(of="model")), path) == 1
     (line,) = path.read_text().splitlines()
     assert json.loads(line)["name"] == HOSTILE
+    with pytest.raises(ExchangeError, match=r"name a \.json or \.json\.gz file of `dlbricks results export`"):
+        import_file(store, path)
 
 
 LARGEST_BYTES = 3_000_000
