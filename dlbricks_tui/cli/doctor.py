@@ -156,6 +156,7 @@ def _write_runtimes(runtimes: Sequence[Runtime], *, as_json: bool) -> None:
 def list_settings(args: Arguments) -> int:
     """List every setting, its value, and where the value comes from."""
     config: Config = args.config
+    narrate(*_unknown_theme(args, config))
     if args.json:
         settings = {name: {"value": given.value, "from": given.where} for name, given in config.given.items()}
         keys = {action: {"keys": given.value, "from": given.where} for action, given in config.keys.items()}
@@ -203,15 +204,18 @@ def validate(args: Arguments) -> int:
 
 
 def _problems(args: Arguments) -> list[str]:
+    if problems := [str(problem) for problem in args.sources.problems()]:
+        return problems
+    # Themes and keys are checked only where the settings can be read.
+    config = args.sources.read()
+    found = _unknown_theme(args, config)
+    return found if args.workbench_faults is None else found + args.workbench_faults(config, args.session.data)
+
+
+def _unknown_theme(args: Arguments, config: Config) -> list[str]:
+    """Return the complaint of a theme that does not exist, if the settings name one."""
     from dlbricks_tui.config.config import unknown_theme
     from dlbricks_tui.folders import THEMES
 
-    if problems := [str(problem) for problem in args.sources.problems()]:
-        return problems
-    # The theme and the keys are checked only where the settings can be read.
-    config = args.sources.read()
     files = [file for folder in (THEMES, args.session.data.themes) for file in sorted(folder.glob("*.toml"))]
-    found = [unknown_theme(config, dict.fromkeys(it.stem for it in files))]
-    if args.wrong_keys is not None:
-        found.append(args.wrong_keys(config))
-    return [*filter(None, found)]
+    return [*filter(None, [unknown_theme(config, dict.fromkeys(it.stem for it in files))])]

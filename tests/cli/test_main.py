@@ -349,24 +349,29 @@ def test_validate_prints_a_line_per_problem_or_reports_a_valid_file(file: Path, 
 def test_validate_names_a_theme_that_does_not_exist(file: Path, dlbricks: Answers) -> None:
     file.write_text('[workbench]\ntheme = "mine"\n')
     status, _, told = dlbricks("config", "validate")
-    assert status == 2 and told.startswith(
-        f"dlbricks: error: {file}:2: no theme is called mine; there are colour-blind,"
-    )
+    complaint = f"{file}:2: no theme is called mine; there are colour-blind,"
+    assert status == 2 and told.startswith(f"dlbricks: error: {complaint}")
+    status, out, told = dlbricks("config", "list")
+    assert status == 0 and '"mine"' in out and told.startswith(complaint)
     theme = file.parent / "themes" / "mine.toml"
     theme.parent.mkdir()
     theme.touch()
     assert dlbricks("config", "validate")[0] == 0
 
 
-def test_validate_names_keys_that_the_workbench_refuses(
+def test_validate_names_keys_and_themes_that_the_workbench_refuses(
     file: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    file.write_text('[keys]\nmodels.sort = "q"\n')
+    file.write_text('[workbench]\ntheme = "mine"\n[keys]\nmodels.sort = "q"\n')
+    theme = file.parent / "themes" / "mine.toml"
+    theme.parent.mkdir()
+    theme.write_text("dark = 1\n")
     monkeypatch.setattr("sys.argv", ["dlbricks", "--data-dir", str(file.parent), "config", "validate", "--json"])
     assert whole_program() == 2
     document = json.loads(capsys.readouterr().out)
     assert not document["valid"]
-    assert document["problems"][0].startswith(f"{file}:2: keys.models.sort: q ")
+    of_theme, of_keys = document["problems"]
+    assert of_theme.startswith(f"theme {theme}: it needs ") and of_keys.startswith(f"{file}:4: keys.models.sort: q ")
 
 
 def test_an_invalid_config_file_stops_every_command_with_one_line(file: Path, dlbricks: Answers) -> None:
