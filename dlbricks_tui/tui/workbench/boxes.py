@@ -175,7 +175,7 @@ class SuiteWrittenScreen(TextDialog[None]):
         yield Sentence("Keep the key: it says which bricks are yours. Nobody can use the results without it.", "muted")
         yield BLANK_LINE
         yield Sentence("Give the suite to the other side. It needs dlbricks in the same version, and types:")
-        yield Sentence(f"dlbricks suite run {shell_words([Path(written.path).name])} -o results.json", "strong")
+        yield Fact("command", f"dlbricks suite run {shell_words([Path(written.path).name])} -o results.json")
         yield BLANK_LINE
         yield Hint("Then import results.json here: {workbench.show_results} {results.import_file}")
 
