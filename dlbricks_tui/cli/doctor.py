@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dlbricks_tui.cli.output import narrate, narrate_waiting, show_parts, write, write_json
-from dlbricks_tui.cli.parser import Arguments, Parser, Status, Typed, UsageError
+from dlbricks_tui.cli.parser import Arguments, Parser, Status, Typed, UsageError, path_in
 from dlbricks_tui.settings.variant import THREADS
 
 if TYPE_CHECKING:
@@ -17,7 +16,7 @@ if TYPE_CHECKING:
 
 def register(parser: Parser) -> None:
     """Add the options of `doctor`."""
-    parser.add_repeatable("--params", "FILE", "look for denormal numbers in a *.params or *.onnx file", type=Path)
+    parser.add_repeatable("--params", "FILE", "look for denormal numbers in a *.params or *.onnx file", type=path_in)
     about = "measure for about four seconds how fast this host computes and reads memory, and store it"
     parser.add_flag("--peaks", about=about)
     about = "number of threads for --peaks (default: one for each usable core)"

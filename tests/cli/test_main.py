@@ -16,7 +16,7 @@ from dlbricks_tui.__main__ import main as whole_program
 from dlbricks_tui.cli import jobs
 from dlbricks_tui.cli.main import Command, command_parser, main
 from dlbricks_tui.cli.output import narrate, show_parts, write_json
-from dlbricks_tui.cli.parser import Handler, Parser, Typed
+from dlbricks_tui.cli.parser import Handler, Parser, Typed, path_in
 from dlbricks_tui.config.config import Sources
 from dlbricks_tui.documents.parts import Sentence
 from dlbricks_tui.errors import UserError
@@ -315,6 +315,14 @@ def test_numbers_beyond_the_limits_are_refused() -> None:
                     continue
                 with pytest.raises(argparse.ArgumentTypeError, match="give a"):
                     assert callable(action.type) and action.type(text) is None, (name, text)
+
+
+def test_no_option_takes_an_empty_path_for_the_working_folder() -> None:
+    found = [it for _, it in options(command_parser()) if it.type in (Path, path_in)]
+    assert len(found) > 20
+    for action in found:
+        with pytest.raises(argparse.ArgumentTypeError, match="the path is empty"):
+            assert callable(action.type) and action.type("")
 
 
 @pytest.fixture
