@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 from dlbricks_tui.cli.output import narrate, narrate_waiting, show_parts, write, write_json
 from dlbricks_tui.cli.parser import Arguments, Parser, Status, Typed, UsageError, path_in
-from dlbricks_tui.settings.variant import THREADS
+from dlbricks_tui.errors import UserError
+from dlbricks_tui.settings.variant import RUNTIME, THREADS
 
 if TYPE_CHECKING:
     from dlbricks_tui.config.config import Config
@@ -205,9 +206,16 @@ def validate(args: Arguments) -> int:
 def _problems(args: Arguments) -> list[str]:
     if problems := [str(problem) for problem in args.sources.problems()]:
         return problems
-    # Themes and keys are checked only where the settings can be read.
+    # Loaded here: `locate` needs no runtimes.
+    from dlbricks_tui.api.opening import runtime_named
+
+    # What settings name is looked up only where they can be read.
     config = args.sources.read()
     found = _unknown_theme(args, config)
+    try:
+        runtime_named(config.runtime, args.session.data)
+    except UserError as error:
+        found.append(f"{config.given[RUNTIME.config].where}: {error}")
     return found if args.workbench_faults is None else found + args.workbench_faults(config, args.session.data)
 
 

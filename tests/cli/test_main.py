@@ -367,6 +367,13 @@ def test_validate_names_a_theme_that_does_not_exist(file: Path, dlbricks: Answer
     assert dlbricks("config", "validate")[0] == 0
 
 
+def test_validate_names_a_runtime_that_does_not_exist(file: Path, dlbricks: Answers) -> None:
+    file.write_text('[run]\nruntime = "default-onnx"\n')
+    assert dlbricks("config", "validate")[0] == 0
+    status, _, told = dlbricks("--set", "run.runtime=nope", "config", "validate")
+    assert status == 2 and told.startswith("dlbricks: error: --set: no runtime is called nope; there are ")
+
+
 def test_validate_names_keys_and_themes_that_the_workbench_refuses(
     file: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
