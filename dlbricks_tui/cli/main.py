@@ -134,9 +134,12 @@ def main(
             if word is not None:
                 _model_called(word, _data_folder(vars(args).get("data_dir")), names)
             raise
-        given = [("--data-dir", args.data_dir)] if args.data_dir is not None else []
-        given += (("--set", it) for it in args.settings)
-        repeat_in_commands([word for each in given for word in each], names)
+        finally:
+            # A complaint about the options of a command names others.
+            folder, settings = vars(args).get("data_dir"), vars(args).get("settings", ())
+            given = [("--data-dir", folder)] if folder is not None else []
+            given += (("--set", it) for it in settings)
+            repeat_in_commands([word for each in given for word in each], names)
         if args.handler is None and word is None and without_command is None:
             parser.print_help()
             return Status.DONE

@@ -254,6 +254,13 @@ def test_a_wrong_option_behind_the_name_of_a_model_is_told_in_any_data_folder(
     assert "unrecognized arguments: --nonsense" in capsys.readouterr().err
 
 
+def test_a_complaint_about_an_option_names_commands_on_the_same_folder(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["--data-dir", str(tmp_path), "tree", "vgg16", "--runtime", ""]) == 2
+    assert f"`dlbricks --data-dir {tmp_path} runtimes` lists" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("arguments", "complaint"),
     [
