@@ -43,7 +43,7 @@ def main() -> int:
             status = command_line(
                 sys.argv[1:],
                 without_command=_workbench if in_terminal else None,
-                wrong_keys=_wrong_keys,
+                workbench_faults=_workbench_faults,
                 demonstrate=_open_demonstration if in_terminal else None,
             )
             if was_interrupted():
@@ -75,11 +75,11 @@ def _let_asyncio_take_interrupts() -> None:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
-def _wrong_keys(config: Config) -> str:
-    """Return the error in the key bindings; the command line does not know the workbench's actions."""
-    from dlbricks_tui.tui.keys.keymap import wrong_keys
+def _workbench_faults(config: Config, data: DataFolder) -> list[str]:
+    """Return the errors in the user's themes and in key bindings; the command line knows neither."""
+    from dlbricks_tui.tui.preferences import faults
 
-    return wrong_keys(config.keys)
+    return faults(config, data.themes)
 
 
 def _in_a_terminal() -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
@@ -26,6 +25,7 @@ from dlbricks_tui.models.graph import LayerGraph, Level
 from dlbricks_tui.models.input_shapes import listed
 from dlbricks_tui.models.library import ModelSource
 from dlbricks_tui.models.loading import UNLOADABLE
+from dlbricks_tui.printable import shell_words
 from dlbricks_tui.runtime.errors import RegistryError
 from dlbricks_tui.runtime.traits import Format
 from dlbricks_tui.runtime.variant import Precision, Variant
@@ -378,7 +378,7 @@ class Cures:
         # A model that is not in the library was named by its path.
         models = [reference_to(it.source, has_name=it.source.name in self.models) for it in lacking[:_MOST_TOLD]]
         models += ["..."] * (len(lacking) > _MOST_TOLD)
-        return shlex.join(["dlbricks", "run", *models, *self._measuring_alike(scope, lacking), *options])
+        return shell_words(["dlbricks", "run", *models, *self._measuring_alike(scope, lacking), *options])
 
     def _measuring_alike(self, scope: MeasurementScope, lacking: Sequence[Answer]) -> Iterator[str]:
         """Yield the options without which a run would measure other bricks, or by another runtime."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shlex
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, field, replace
@@ -30,6 +29,7 @@ from dlbricks_tui.models.graph import Layer, LayerGraph, Level, Numbers, Shape, 
 from dlbricks_tui.models.input_shapes import ShapeMemory, listed, parse_input, parse_value_option, spelled
 from dlbricks_tui.models.library import MODEL_SUFFIXES, Library, ModelSource, looks_like_path, shared_formats, source_of
 from dlbricks_tui.models.loading import UNLOADABLE, Loader, UnloadedModels
+from dlbricks_tui.printable import shell_words
 from dlbricks_tui.runtime.registry import Registry
 from dlbricks_tui.runtime.runtime import Runtime
 from dlbricks_tui.runtime.traits import Format
@@ -268,7 +268,7 @@ def run_command(named: str, runtime: Runtime, level: Level, batch: int | None, o
     """Return the `dlbricks run` for a model of that name, cut and with inputs as the options say, and more words."""
     variant = AskedVariant(**stated_variant(runtime.identity).parts | {"batch": batch})
     words = options_of(runtime.name, variant, level, options.cutting, options.usual_cutting)
-    return shlex.join(["dlbricks", "run", named, *words, *input_words(options), *more])
+    return shell_words(["dlbricks", "run", named, *words, *input_words(options), *more])
 
 
 def input_words(options: InputOptions) -> Iterator[str]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import shlex
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -42,7 +41,7 @@ from dlbricks_tui.api.sides import (
 from dlbricks_tui.estimate.compositions import from_picoseconds
 from dlbricks_tui.estimate.knowledge import MOST_SLOWER
 from dlbricks_tui.models.library import ModelSource
-from dlbricks_tui.printable import printable
+from dlbricks_tui.printable import printable, shell_words
 from dlbricks_tui.runtime.variant import kernels_in_words, stated_threads, threads_in_words
 from dlbricks_tui.store.change import BRICKS, MODELS, Change, Timing, Verdict, all_compared, compared, with_doubt
 from dlbricks_tui.store.database import ResultsDatabase
@@ -389,7 +388,7 @@ def compare_models(
     # A name may stand for several models that are no samples; their paths do not.
     named = [reference_to(it, has_name=it.task is not None) for it in (first, second)]
     if (first.path, first.name) == (second.path, second.name):
-        command = shlex.join(["dlbricks", "compare", named[0]])
+        command = shell_words(["dlbricks", "compare", named[0]])
         raise NotComparableError(
             f"both are {first.name}: name two models, or `{command}` for its runtimes and variants"
         )
@@ -399,7 +398,7 @@ def compare_models(
             raise NotComparableError("one of the two models cannot be read, so there is nothing to compare")
         sides = [EstimatedSide(it.source.name, it.found, it.inquiry.timing(it.found.way)) for it in answers]
     words = options_of(options.runtime or "", options, options.level, options.cutting, options.usual_cutting)
-    command = shlex.join(["dlbricks", "run", *named, *words, *input_words(options)])
+    command = shell_words(["dlbricks", "run", *named, *words, *input_words(options)])
     return compare_estimates(PairKind.MODEL, *sides, cure=f"`{command}` measures both")
 
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dlbricks_tui.cli.output import narrate, narrate_waiting, show_parts, write, write_json
-from dlbricks_tui.cli.parser import Arguments, Parser, Status, Typed, UsageError
-from dlbricks_tui.settings.variant import THREADS
+from dlbricks_tui.cli.parser import Arguments, Parser, Status, Typed, UsageError, path_in
+from dlbricks_tui.errors import UserError
+from dlbricks_tui.settings.variant import RUNTIME, THREADS
 
 if TYPE_CHECKING:
     from dlbricks_tui.config.config import Config
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 def register(parser: Parser) -> None:
     """Add the options of `doctor`."""
-    parser.add_repeatable("--params", "FILE", "look for denormal numbers in a *.params or *.onnx file", type=Path)
+    parser.add_repeatable("--params", "FILE", "look for denormal numbers in a *.params or *.onnx file", type=path_in)
     about = "measure for about four seconds how fast this host computes and reads memory, and store it"
     parser.add_flag("--peaks", about=about)
     about = "number of threads for --peaks (default: one for each usable core)"
@@ -156,6 +156,7 @@ def _write_runtimes(runtimes: Sequence[Runtime], *, as_json: bool) -> None:
 def list_settings(args: Arguments) -> int:
     """List every setting, its value, and where the value comes from."""
     config: Config = args.config
+    narrate(*_unknown_theme(args, config))
     if args.json:
         settings = {name: {"value": given.value, "from": given.where} for name, given in config.given.items()}
         keys = {action: {"keys": given.value, "from": given.where} for action, given in config.keys.items()}
@@ -203,15 +204,25 @@ def validate(args: Arguments) -> int:
 
 
 def _problems(args: Arguments) -> list[str]:
+    if problems := [str(problem) for problem in args.sources.problems()]:
+        return problems
+    # Loaded here: `locate` needs no runtimes.
+    from dlbricks_tui.api.opening import runtime_named
+
+    # What settings name is looked up only where they can be read.
+    config = args.sources.read()
+    found = _unknown_theme(args, config)
+    try:
+        runtime_named(config.runtime, args.session.data)
+    except UserError as error:
+        found.append(f"{config.given[RUNTIME.config].where}: {error}")
+    return found if args.workbench_faults is None else found + args.workbench_faults(config, args.session.data)
+
+
+def _unknown_theme(args: Arguments, config: Config) -> list[str]:
+    """Return the complaint of a theme that does not exist, if the settings name one."""
     from dlbricks_tui.config.config import unknown_theme
     from dlbricks_tui.folders import THEMES
 
-    if problems := [str(problem) for problem in args.sources.problems()]:
-        return problems
-    # The theme and the keys are checked only where the settings can be read.
-    config = args.sources.read()
     files = [file for folder in (THEMES, args.session.data.themes) for file in sorted(folder.glob("*.toml"))]
-    found = [unknown_theme(config, dict.fromkeys(it.stem for it in files))]
-    if args.wrong_keys is not None:
-        found.append(args.wrong_keys(config))
-    return [*filter(None, found)]
+    return [*filter(None, [unknown_theme(config, dict.fromkeys(it.stem for it in files))])]

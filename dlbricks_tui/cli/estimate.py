@@ -51,12 +51,14 @@ def register(parser: Parser) -> None:
         "--slowest",
         "show the N slowest layers, with the share of each and of all slower ones (with --json: N of them, else 10)",
     )
+    judging = parser.add_mutually_exclusive_group()
     about = "print how well estimates agree with end-to-end results, per system, runtime and level"
-    parser.add_flag("--accuracy", about=about)
+    parser.add_flag("--accuracy", about=about, to=judging)
     parser.add_flag(
         "--score",
         about="print how well models that were measured since would have been predicted, by the results of this "
         "system alone; without a MODEL, all of them",
+        to=judging,
     )
     parser.add_formats()
     named = "names a variant below their table: leave --json and --csv out, which hold all latencies"

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dlbricks_tui.cli.options import add_cutting_options, add_models_argument, inputs_of, values_of
 from dlbricks_tui.cli.output import narrate, narrate_once, show_parts, write, write_json
-from dlbricks_tui.cli.parser import Arguments, Handler, Parser, Status, UsageError
+from dlbricks_tui.cli.parser import Arguments, Handler, Parser, Status, UsageError, path_in
 from dlbricks_tui.settings.cutting import CUTTING, LEVEL
 from dlbricks_tui.settings.language import GENERATE, PROMPT, WEIGHTS, WEIGHTS_BESIDE
 from dlbricks_tui.settings.measuring import ENOUGH, PROBE, QUESTION
@@ -89,7 +88,7 @@ def _add_host_actions(parser: Parser) -> None:
     doctor.add_flag("--all", about="list what is as it should be, too")
     doctor.add_schema("fleets.FleetExamination")
     making = parser.add_action("init", "make the certificates of a fleet, unless they are there", make_certificates)
-    making.add_argument("folder", metavar="DIR", nargs="?", type=Path, help="(default: in the data folder)")
+    making.add_argument("folder", metavar="DIR", nargs="?", type=path_in, help="(default: in the data folder)")
     about = "measure on this host for the driver of a dask scheduler"
     worker = parser.add_action("worker", about, work_on_this_host, json=False)
     worker.add_argument("scheduler", metavar="ADDRESS", help="the scheduler, such as tls://10.0.0.1:8786")

@@ -174,7 +174,8 @@ def _answers(args: Arguments, options: LanguageOptions) -> tuple[Sequence[Langua
     if args.compare:
         before = language.stored_answers(models, options, args.session.data)
         lacking = [it for it in before if not it.is_measured]
-        takes = f"{len(lacking)} to measure, about {duration(language.seconds_to_measure(before))}"
+        takes = f"{len(lacking)} to measure"
+        takes += "" if args.probe else f", about {duration(language.seconds_to_measure(before))}"
         narrate(f"{counted(len(before), 'execution')}: {takes if lacking else 'all are measured'}")
     narration = JobNarration(words_of("language model", None), quiet=args.quiet)
     failed = len(failures)

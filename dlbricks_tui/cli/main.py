@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import gc
 import os
-import shlex
 import signal
 import sys
 import time
@@ -20,6 +19,7 @@ from dlbricks_tui.cli.output import ReaderGoneError, forget_remarks, narrate, na
 from dlbricks_tui.cli.parser import Arguments, FromConfig, Handler, Parser, Status, UsageError, with_hyphens_joined
 from dlbricks_tui.errors import UserError
 from dlbricks_tui.folders import DATA_FOLDER_VARIABLE, DataFolder, NoHomeFolderError, data_folder
+from dlbricks_tui.printable import shell_words
 from dlbricks_tui.wording.commands import repeat_in_commands
 
 if TYPE_CHECKING:
@@ -103,15 +103,15 @@ def main(
     arguments: Sequence[str],
     commands: Sequence[Command] = COMMANDS,
     without_command: Callable[[DataFolder, Sources, ModelSource | Path | None], int] | None = None,
-    wrong_keys: Callable[[Config], str] | None = None,
+    workbench_faults: Callable[[Config, DataFolder], list[str]] | None = None,
     demonstrate: Callable[[Demonstration, Sources, float], int] | None = None,
 ) -> int:
     """Run one command and return its exit status; without a command, call `without_command` or print the help.
 
     `without_command` opens the workbench; it gets the model, or the path, that stands in place of a command.
 
-    `wrong_keys` returns the faults of the keys in the settings; the caller knows the workbench's actions. `demonstrate`
-    opens a demonstration in the terminal.
+    `workbench_faults` returns the faults of keys and themes. `demonstrate` opens a demonstration
+    in the terminal.
     """
     began = time.monotonic()
     # Most objects of a command stay until its end: to look for garbage more often takes a twentieth of an estimate.
@@ -131,9 +131,9 @@ def main(
         model = None if word is None else _model_called(word, args.session.data, names)
         if model is not None and without_command is None:
             shown = str(model) if isinstance(model, Path) else f"{word}"
-            hint = f"`dlbricks tree {shlex.quote(shown)}` prints its layer sequences"
+            hint = f"`dlbricks tree {shell_words([shown])}` prints its layer sequences"
             raise UsageError(f"{shown}: the workbench opens a model in a terminal only; {hint}")
-        args.wrong_keys = wrong_keys
+        args.workbench_faults = workbench_faults
         args.demonstrate = demonstrate
         args.began = began
         _take_config(args)
@@ -169,9 +169,12 @@ def _parsed(parser: Parser, arguments: Sequence[str], commands: Sequence[str]) -
         if word is not None:
             _model_called(word, _data_folder(vars(args).get("data_dir")), commands)
         raise
-    given = [("--data-dir", args.data_dir)] if args.data_dir is not None else []
-    given += (("--set", it) for it in args.settings)
-    repeat_in_commands([each for pair in given for each in pair], commands)
+    finally:
+        # A complaint about the options of a command names others.
+        folder, settings = vars(args).get("data_dir"), vars(args).get("settings", ())
+        given = [("--data-dir", folder)] if folder is not None else []
+        given += (("--set", it) for it in settings)
+        repeat_in_commands([each for pair in given for each in pair], commands)
     return args, word
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 
 from dlbricks_tui.cli.options import (
     add_cutting_options,
@@ -14,7 +13,7 @@ from dlbricks_tui.cli.options import (
     is_usual_runtime,
 )
 from dlbricks_tui.cli.output import data_console, narrate, show_parts, write_json
-from dlbricks_tui.cli.parser import Arguments, Parser, Status, UsageError
+from dlbricks_tui.cli.parser import Arguments, Parser, Status, UsageError, path_in
 from dlbricks_tui.errors import UserError
 from dlbricks_tui.settings.variant import PRECISION
 from dlbricks_tui.wording.numbers import counted
@@ -28,7 +27,7 @@ def register(parser: Parser) -> None:
     about = "forget a file or a folder; files stay where they are"
     removing = parser.add_action("remove", about, remove, json=False)
     for action in (adding, removing):
-        action.add_argument("path", metavar="PATH", type=Path)
+        action.add_argument("path", metavar="PATH", type=path_in)
     about = "forget the shapes and values that were given for the inputs of a model"
     resetting = parser.add_action("reset", about, reset, json=False)
     resetting.add_argument("model", metavar="MODEL", help="a name that `dlbricks models` lists, or a file")

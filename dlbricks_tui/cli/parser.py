@@ -108,6 +108,14 @@ class Typed:
             raise argparse.ArgumentTypeError(f"{text[:80]!r}: {refusal}") from None
 
 
+def path_in(text: str) -> Path:
+    """Return the path in a text."""
+    if not text:
+        # An unset variable of a script, which would name its working folder.
+        raise argparse.ArgumentTypeError("the path is empty")
+    return Path(text)
+
+
 # The default of an option is that of its setting.
 OWN: Any = object()
 
@@ -208,7 +216,7 @@ class Parser(argparse.ArgumentParser):
 
     def add_file(self, *options: str, about: str, metavar: str = "FILE", to: Any = None, **more: Any) -> None:
         """Take the path of a file."""
-        (to or self).add_argument(*options, metavar=metavar, type=Path, help=about, **more)
+        (to or self).add_argument(*options, metavar=metavar, type=path_in, help=about, **more)
 
     def add_count(self, option: str, about: str, least: int = 1, most: int = _MOST_SHOWN, **more: Any) -> None:
         """Take a whole number."""

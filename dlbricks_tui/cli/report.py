@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import argparse
 import os
 import time
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dlbricks_tui.cli.options import add_input_options, estimate_options_of, given_options, inputs_of
@@ -25,7 +23,7 @@ _FEWEST = 2
 def register(parser: Parser) -> None:
     """Add the options of `report`."""
     about = "the folder for index.html and its figures, created if missing"
-    parser.add_argument("-o", "--output", metavar="DIR", type=_folder, required=True, help=about)
+    parser.add_file("-o", "--output", metavar="DIR", required=True, about=about)
     parser.add_argument(
         "--models",
         metavar="MODEL",
@@ -46,13 +44,6 @@ def register(parser: Parser) -> None:
         "selections of the store as `results compare` takes them, such as a system, a day or a run",
     )
     parser.end(report)
-
-
-def _folder(text: str) -> Path:
-    if not text:
-        # An unset variable of a script; the files would go to its working folder.
-        raise argparse.ArgumentTypeError("the folder has no name")
-    return Path(text)
 
 
 def report(args: Arguments) -> int:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dlbricks_tui.cli.output import (
@@ -17,7 +16,7 @@ from dlbricks_tui.cli.output import (
     write_json_lines,
     write_lines,
 )
-from dlbricks_tui.cli.parser import Arguments, Parser, Status, Typed, UsageError
+from dlbricks_tui.cli.parser import Arguments, Parser, Status, Typed, UsageError, path_in
 from dlbricks_tui.printable import printable
 from dlbricks_tui.settings.setting import share
 from dlbricks_tui.wording.numbers import counted, percent
@@ -112,7 +111,7 @@ def _add_import(parser: Parser) -> None:
     importing.add_file("paths", about=about, nargs="+")
     importing.add_flag("--require-signature", about="refuse files without a signature")
     about = "more trusted signers: an allowed_signers file of OpenSSH, or a public key of minisign"
-    importing.add_repeatable("--signers", "FILE", about, type=Path)
+    importing.add_repeatable("--signers", "FILE", about, type=path_in)
     importing.add_flag("--ignore-signatures", about="import signed files as unsigned, without verifying them")
     importing.add_schema("store_contents.ImportResult", many=True)
     unsigned = "is for exported files, and checkouts have no signatures: leave it out"

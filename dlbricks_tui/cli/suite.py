@@ -1,12 +1,11 @@
 """`dlbricks suite`: export the bricks of private models, measure them elsewhere, and import the results."""
 
 from contextlib import closing
-from pathlib import Path
 
 from dlbricks_tui.cli.jobs import detach
 from dlbricks_tui.cli.options import add_models_argument, inputs_of, values_of
 from dlbricks_tui.cli.output import narrate, narrate_some, write, write_json
-from dlbricks_tui.cli.parser import Arguments, Parser, Status
+from dlbricks_tui.cli.parser import Arguments, Parser, Status, path_in
 from dlbricks_tui.cli.run import add_measuring_options, carry_out, measure_options_of
 from dlbricks_tui.settings.cutting import LEVEL
 from dlbricks_tui.settings.variant import BATCH, PRECISION, RUNTIME, USUAL_EXECUTION
@@ -20,7 +19,7 @@ def register(parser: Parser) -> None:
     _add_export(parser)
     running = parser.add_action("run", "measure a suite on this host, which needs no models", run_suite, json=False)
     about = "the file or folder that `dlbricks suite export` has written"
-    running.add_argument("suite", metavar="SUITE", type=Path, help=about)
+    running.add_argument("suite", metavar="SUITE", type=path_in, help=about)
     running.add_file("-o", "--output", about="the file for the results", required=True)
     add_measuring_options(running)
     running.add_schema("measuring.RunResult")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import astuple, replace
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
@@ -27,6 +26,7 @@ from dlbricks_tui.documents.parts import (
 from dlbricks_tui.documents.pictures import Axis, Plot, Series, StraightLine
 from dlbricks_tui.language.architecture import BLOCK_SIZE, WeightPrecision
 from dlbricks_tui.language.decoder import ModelPart
+from dlbricks_tui.printable import shell_words
 from dlbricks_tui.runtime.traits import LLAMA_CPP, ONNX_RUNTIME, OPENVINO
 from dlbricks_tui.runtime.variant import (
     cache_in_words,
@@ -210,7 +210,7 @@ def language_command(answer: LanguageAnswer | LanguageOnSystem) -> str:
         (GENERATE, answer.generated_tokens),
     )
     words = options_in_words(given, {RUNTIME: ONNX_RUNTIME.framework, WEIGHTS: _USUAL.precisions[0]})
-    return shlex.join(["dlbricks", "llm", answer.path or answer.model, *words])
+    return shell_words(["dlbricks", "llm", answer.path or answer.model, *words])
 
 
 def _shares(answer: LanguageAnswer) -> Iterator[Part]:

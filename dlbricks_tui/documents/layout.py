@@ -36,6 +36,7 @@ from dlbricks_tui.documents.parts import (
     Sentence,
     Table,
 )
+from dlbricks_tui.wording.commands import completed
 from dlbricks_tui.wording.numbers import percent
 from dlbricks_tui.wording.plain_text import bar
 
@@ -301,10 +302,11 @@ def laid_out(parts: Iterable[Part], width: int, look: Look = PANEL) -> Iterator[
                 yield from () if is_first else (BLANK,)
                 yield from wrapped(line(Span(text, "heading")), width)
             case Sentence(text, style):
-                yield from wrapped(line(Span(text, style)), width)
+                yield from wrapped(line(Span(completed(text), style)), width, commands_whole=look is not PANEL)
             case MarkedSentence(mark, style, text, subject):
                 first = [Span(subject, "strong")][: len(subject)]
-                yield from wrapped(line(Span(f"{mark} ", style), *first, text), width)
+                spans = line(Span(f"{mark} ", style), *first, completed(text))
+                yield from wrapped(spans, width, commands_whole=look is not PANEL)
             case Fact(name, text, remark, style):
                 named = column(name, max(_LEAST_FACT, longest), "muted")
                 yield from wrapped(line(named, Span(text, style), *[Span(remark, "muted")][: len(remark)]), width)

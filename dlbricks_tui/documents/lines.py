@@ -133,10 +133,11 @@ def contains_all(text: str, words: Iterable[str]) -> bool:
     return all(word in folded for word in words)
 
 
-def wrapped(spans: Line, width: int) -> list[Line]:
+def wrapped(spans: Line, width: int, *, commands_whole: bool = False) -> list[Line]:
     """Return the line wrapped to `width` cells, with its indent repeated; control codes are escaped.
 
-    Of several spans the first is a column and sets the indent. Otherwise the leading blanks do.
+    Of several spans the first is a column and sets the indent. Otherwise the leading blanks do. Commands between
+    backticks are broken, too, unless they are to stay whole: a shell would run the first line of what is pasted.
     """
     spans = spelled(spans)
     width = max(1, width)
@@ -148,10 +149,12 @@ def wrapped(spans: Line, width: int) -> list[Line]:
     margin = [Span(" " * indent)] if indent else []
     lines: list[list[Span]] = [[]]
     used, room = 0, width - indent
+    words = r"\s*(?:`[^`]*`|\S)+\s*|\s+" if commands_whole else r"\s*\S+\s*|\s+"
     for span in spans:
         # The words with the blanks around them; words wider than a line are split.
-        for word in re.findall(r"\s*\S+\s*|\s+", span.text):
-            for piece in chop_cells(word, room) if cell_len(word) > room else [word]:
+        for word in re.findall(words, span.text):
+            is_split = cell_len(word) > room and not (commands_whole and "`" in word)
+            for piece in chop_cells(word, room) if is_split else [word]:
                 if lines[-1] and used + cell_len(piece.rstrip()) > width:
                     lines.append([*margin])
                     used = indent

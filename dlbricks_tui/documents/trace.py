@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -12,6 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from dlbricks_tui.documents.lines import ELLIPSIS, Span, block, cut, width_of
 from dlbricks_tui.documents.parts import BLANK_LINE, Column, Fact, MarkedSentence, Part, Sentence, Table, name_column
+from dlbricks_tui.printable import shell_words
 from dlbricks_tui.runtime.variant import AskedVariant, stated_variant
 from dlbricks_tui.traces.file import StoredTrace
 from dlbricks_tui.traces.trace import (
@@ -348,7 +348,7 @@ def _measuring(trace: Trace, named: str, runtime: str) -> str:
     batch = {"batch": trace.batch_size if trace.batch_size > 1 else None}
     variant = AskedVariant(**stated_variant(trace.runtime).parts | batch)
     words = options_of(runtime or trace.runtime.partition("-")[0], variant, trace.graph_level, Cutting())
-    return shlex.join(["dlbricks", "run", named or trace.model, *words])
+    return shell_words(["dlbricks", "run", named or trace.model, *words])
 
 
 _LEVEL_COLUMNS: tuple[Column[LevelTrace], ...] = (

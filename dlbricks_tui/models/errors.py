@@ -1,10 +1,10 @@
 """Errors of reading models, each with a one-line message."""
 
-import shlex
 from collections.abc import Mapping
 
 from dlbricks_tui.errors import UserError
 from dlbricks_tui.models.graph import Shape
+from dlbricks_tui.printable import shell_words
 
 
 class ModelError(UserError):
@@ -43,7 +43,7 @@ class MissingShapeError(ModelError):
         # Loaded here: errors need not say it.
         from dlbricks_tui.models.input_shapes import MOST_LISTED, spelled
 
-        options = [f"--input {shlex.quote(spelled({name: shape}))}" for name, shape in self.examples.items()]
+        options = [f"--input {shell_words([spelled({name: shape})])}" for name, shape in self.examples.items()]
         more = " ..." if len(options) > MOST_LISTED else ""
         such = "the model runs with" if self.tried else "give each, such as"
         return f"{self}; {such} {' '.join(options[:MOST_LISTED])}{more}"

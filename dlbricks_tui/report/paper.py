@@ -1,6 +1,5 @@
 """The paper's table and figures of latencies: 1, 3 and 9 to 12, beside the published values."""
 
-import shlex
 from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import NamedTuple
 
@@ -22,6 +21,7 @@ from dlbricks_tui.documents.estimates import accuracy_columns
 from dlbricks_tui.documents.parts import Column, Table, name_column
 from dlbricks_tui.documents.pictures import Axis, BarRow, LegendSign, Mark, Piece, Rows
 from dlbricks_tui.estimate.comparison import Accuracy
+from dlbricks_tui.printable import shell_words
 from dlbricks_tui.report.drawing import draw, series_meaning
 from dlbricks_tui.report.page import CsvTable, Exhibit, Section
 from dlbricks_tui.wording.numbers import counted, or_dash, percent, task_words
@@ -43,7 +43,7 @@ _PUBLISHED = LegendSign("â—‹", "sequential, published", "muted"), LegendSign("â–
 
 def command(*words: str) -> str:
     """Return a command as pages show it."""
-    return f"`{shlex.join(['dlbricks', *words])}`"
+    return f"`{shell_words(['dlbricks', *words])}`"
 
 
 def run_command(contents: ReportContents, *options: str) -> str:

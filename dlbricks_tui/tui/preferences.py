@@ -16,7 +16,7 @@ from dlbricks_tui.files import parsed_toml, read_text
 from dlbricks_tui.folders import THEMES
 from dlbricks_tui.settings.setting import next_of
 from dlbricks_tui.tui.keys import keymap
-from dlbricks_tui.tui.keys.keymap import Keymap, KeymapError, keymap_of
+from dlbricks_tui.tui.keys.keymap import Keymap, KeymapError, keymap_of, wrong_keys
 from dlbricks_tui.tui.saving import show_message
 from dlbricks_tui.tui.widgets.screens import ThreadedScreen
 from dlbricks_tui.tui.widgets.text import LineWidget, NamesKeys
@@ -47,6 +47,11 @@ def read_themes(
             if path.stem in before:
                 themes[path.stem] = before[path.stem]
     return themes, refused
+
+
+def faults(config: Config, folder: Path) -> list[str]:
+    """Return what is wrong with the themes in a folder, and with the keys of the config file."""
+    return [*map(str, read_themes(folder)[1]), *filter(None, [wrong_keys(config.keys)])]
 
 
 def read_theme(path: Path) -> Theme:

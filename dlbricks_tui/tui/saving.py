@@ -97,7 +97,9 @@ def copy_text(text: str, data: DataFolder) -> SavedCopy:
 def show_message(app: App[None], text: str, *, warning: bool = False) -> None:
     """Show a message long enough to read the paths in it."""
     app.notify(
-        text, severity="warning" if warning else "information", timeout=_SECONDS_OF_A_WARNING if warning else _SECONDS
+        completed(text),
+        severity="warning" if warning else "information",
+        timeout=_SECONDS_OF_A_WARNING if warning else _SECONDS,
     )
 
 

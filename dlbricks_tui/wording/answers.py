@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
@@ -14,6 +13,7 @@ from dlbricks_tui.models.graph import GraphInput, Layer, LayerGraph, Level, Shap
 from dlbricks_tui.models.input_shapes import listed
 from dlbricks_tui.models.kinds import Kind
 from dlbricks_tui.models.neutral import plain_name
+from dlbricks_tui.printable import shell_words
 from dlbricks_tui.runtime.traits import ENGINES, TRAITS, runtime_title
 from dlbricks_tui.runtime.variant import (
     AskedVariant,
@@ -489,7 +489,7 @@ def settling_command(one: SystemEstimate, named: str = "") -> str:
     found, batch = one.estimate, one.variant.batch
     own = {"threads": stated_threads(one.way.runtime), "batch": batch if batch > 1 else None}
     words = options_of(one.runtime_name, AskedVariant(**one.variant.parts | own), found.level, found.cutting)
-    return shlex.join(["dlbricks", "run", named or found.model, *words, "--again", "--end-to-end"])
+    return shell_words(["dlbricks", "run", named or found.model, *words, "--again", "--end-to-end"])
 
 
 def options_of(

@@ -1,8 +1,9 @@
 """The commands in texts for the user: each repeats the options that stand before the command, such as `--data-dir`."""
 
 import re
-import shlex
 from collections.abc import Callable, Iterable, Sequence
+
+from dlbricks_tui.printable import shell_words
 
 # Finds where a command that the user may run lacks the options before the command, and those options.
 _lacking: re.Pattern[str] | None = None
@@ -14,7 +15,7 @@ _ELSEWHERE = r"fleet worker|results export`|[^`\n]* --help`|[^`]*`(?: and `[^`]*
 def repeat_in_commands(options: Sequence[str], commands: Iterable[str]) -> None:
     """Let the commands in all output repeat these options, without which they would work on another data folder."""
     global _lacking, _repeated
-    _repeated = f" {shlex.join(options)}"
+    _repeated = f" {shell_words(options)}"
     named = "|".join(commands)
     pattern = rf"(?<![\w/.~-])dlbricks(?=\s+(?!{_ELSEWHERE})(?:{named})\b)"
     _lacking = re.compile(pattern) if options else None

@@ -212,6 +212,7 @@ def test_available_results_are_named_when_none_fits(with_records: Command) -> No
         (("--runtime", "tf"), "no runtime in the store is called 'tf'; give one of: mxnet-1.5.1"),
         (("--json", "--csv"), "not allowed with"),
         (("--threads", "1,2", "--accuracy"), "--accuracy judges one variant"),
+        (("--score", "--accuracy"), "argument --accuracy: not allowed with argument --score"),
         (("--workers", "2", "--accuracy"), "--workers is not for --accuracy and --score"),
         (("--workers", "2", "--threads", "1,2"), "--workers composes what this view does not show"),
         (("--bound-ms", "20", "--json"), "leave --json and --csv out"),

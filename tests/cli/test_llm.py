@@ -143,6 +143,10 @@ def test_all_executions_are_compared_after_an_estimate_of_the_time(
     monkeypatch.setattr(
         "dlbricks_tui.api.language_answers.instruction_sets", lambda _: (InstructionSet.AVX2, InstructionSet.ALL)
     )
+    # A probe takes seconds, also of a large model.
+    told = dlbricks("llm", "smollm2-135m", "--compare", "--probe")[2]
+    assert told.startswith("14 executions: 14 to measure\n")
+    asked.is_in_store = False
     status, out, told = dlbricks("llm", MODEL, "--compare", "--for", "decode")
     options = asked.options
     assert status == 0 and "AGAINST BEST" in out

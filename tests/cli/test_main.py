@@ -16,7 +16,7 @@ from dlbricks_tui.__main__ import main as whole_program
 from dlbricks_tui.cli import jobs
 from dlbricks_tui.cli.main import Command, command_parser, main
 from dlbricks_tui.cli.output import narrate, show_parts, write_json
-from dlbricks_tui.cli.parser import Handler, Parser, Typed
+from dlbricks_tui.cli.parser import Handler, Parser, Typed, path_in
 from dlbricks_tui.config.config import Sources
 from dlbricks_tui.documents.parts import Sentence
 from dlbricks_tui.errors import UserError
@@ -254,6 +254,13 @@ def test_a_wrong_option_behind_the_name_of_a_model_is_told_in_any_data_folder(
     assert "unrecognized arguments: --nonsense" in capsys.readouterr().err
 
 
+def test_a_complaint_about_an_option_names_commands_on_the_same_folder(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["--data-dir", str(tmp_path), "tree", "vgg16", "--runtime", ""]) == 2
+    assert f"`dlbricks --data-dir {tmp_path} runtimes` lists" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("arguments", "complaint"),
     [
@@ -317,6 +324,14 @@ def test_numbers_beyond_the_limits_are_refused() -> None:
                     assert callable(action.type) and action.type(text) is None, (name, text)
 
 
+def test_no_option_takes_an_empty_path_for_the_working_folder() -> None:
+    found = [it for _, it in options(command_parser()) if it.type in (Path, path_in)]
+    assert len(found) > 20
+    for action in found:
+        with pytest.raises(argparse.ArgumentTypeError, match="the path is empty"):
+            assert callable(action.type) and action.type("")
+
+
 @pytest.fixture
 def file(tmp_path: Path) -> Path:
     """The config file of the data folder."""
@@ -349,24 +364,36 @@ def test_validate_prints_a_line_per_problem_or_reports_a_valid_file(file: Path, 
 def test_validate_names_a_theme_that_does_not_exist(file: Path, dlbricks: Answers) -> None:
     file.write_text('[workbench]\ntheme = "mine"\n')
     status, _, told = dlbricks("config", "validate")
-    assert status == 2 and told.startswith(
-        f"dlbricks: error: {file}:2: no theme is called mine; there are colour-blind,"
-    )
+    complaint = f"{file}:2: no theme is called mine; there are colour-blind,"
+    assert status == 2 and told.startswith(f"dlbricks: error: {complaint}")
+    status, out, told = dlbricks("config", "list")
+    assert status == 0 and '"mine"' in out and told.startswith(complaint)
     theme = file.parent / "themes" / "mine.toml"
     theme.parent.mkdir()
     theme.touch()
     assert dlbricks("config", "validate")[0] == 0
 
 
-def test_validate_names_keys_that_the_workbench_refuses(
+def test_validate_names_a_runtime_that_does_not_exist(file: Path, dlbricks: Answers) -> None:
+    file.write_text('[run]\nruntime = "default-onnx"\n')
+    assert dlbricks("config", "validate")[0] == 0
+    status, _, told = dlbricks("--set", "run.runtime=nope", "config", "validate")
+    assert status == 2 and told.startswith("dlbricks: error: --set: no runtime is called nope; there are ")
+
+
+def test_validate_names_keys_and_themes_that_the_workbench_refuses(
     file: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    file.write_text('[keys]\nmodels.sort = "q"\n')
+    file.write_text('[workbench]\ntheme = "mine"\n[keys]\nmodels.sort = "q"\n')
+    theme = file.parent / "themes" / "mine.toml"
+    theme.parent.mkdir()
+    theme.write_text("dark = 1\n")
     monkeypatch.setattr("sys.argv", ["dlbricks", "--data-dir", str(file.parent), "config", "validate", "--json"])
     assert whole_program() == 2
     document = json.loads(capsys.readouterr().out)
     assert not document["valid"]
-    assert document["problems"][0].startswith(f"{file}:2: keys.models.sort: q ")
+    of_theme, of_keys = document["problems"]
+    assert of_theme.startswith(f"theme {theme}: it needs ") and of_keys.startswith(f"{file}:4: keys.models.sort: q ")
 
 
 def test_an_invalid_config_file_stops_every_command_with_one_line(file: Path, dlbricks: Answers) -> None:

@@ -3,7 +3,9 @@
 import csv
 import io
 import json
+import os
 import re
+import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -19,6 +21,7 @@ from dlbricks_tui.cli.main import main
 from dlbricks_tui.cli.output import forget_remarks, narrate_once, show, show_parts, write, write_json
 from dlbricks_tui.documents.parts import Column, Table, bar_column, name_column
 from dlbricks_tui.measure.method import Method
+from dlbricks_tui.printable import shell_words
 from dlbricks_tui.store.database import ResultsDatabase
 from tests.store.samples import end_to_end, form, load_test, measurement, runtime, system
 
@@ -81,6 +84,12 @@ def test_characters_that_the_terminal_lacks_are_spelled_out(monkeypatch: pytest.
     monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(raw, encoding="ascii"))
     write("r\u00e9seau \udc80\n")
     assert raw.getvalue() == b"r\\xe9seau \\udc80\n"
+
+
+@pytest.mark.parametrize("name", ["caf\u00e9 \udcff.onnx", "it's\n\\x1b\x1b", "\u2028"])
+def test_names_that_cannot_be_printed_reach_a_shell_whole(name: str) -> None:
+    shown = shell_words(["printf", "%s", name])
+    assert shown.isprintable() and subprocess.check_output(["bash", "-c", shown]) == os.fsencode(name)
 
 
 def test_a_remark_is_made_once_by_a_command(capsys: pytest.CaptureFixture[str]) -> None:

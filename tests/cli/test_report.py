@@ -267,7 +267,7 @@ def test_an_unknown_system_and_an_unusable_output_folder_are_bad_input(tmp_path:
     told = one_line(dlbricks("report", "-o", tmp_path / "r", *MODELS, "--system", "m7i"))
     assert told.startswith("dlbricks: error: no system in the store is called 'm7i'") and not (tmp_path / "r").exists()
     (tmp_path / "figures").write_text("")
-    for folder, said in ((tmp_path / "figures" / "r", "is no folder that can be written to"), ("", "has no name")):
+    for folder, said in ((tmp_path / "figures" / "r", "is no folder that can be written to"), ("", "path is empty")):
         assert said in one_line(dlbricks("report", "-o", folder, *MODELS)), "before the work"
     for folder in (tmp_path, tmp_path / ("r" * 300)):
         assert "name another folder with -o" in dlbricks("report", "-o", folder, *MODELS)[2]

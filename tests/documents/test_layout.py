@@ -206,6 +206,13 @@ def test_lines_are_broken_between_words_and_keep_the_indent_of_their_first_colum
     ]
 
 
+def test_a_command_stays_on_one_line_where_it_is_copied_from() -> None:
+    told = Sentence("not measured: `dlbricks run vgg16 --threads 2` measures it")
+    shown = ["".join(it.text for it in each) for each in laid_out([told], 20, TEXT)]
+    assert shown == ["not measured:", "`dlbricks run vgg16 --threads 2`", "measures it"]
+    assert all(width_of(each) <= 20 for each in laid_out([told], 20))
+
+
 def test_control_codes_are_spelled_out() -> None:
     hostile = line("a\x1b[2J\nb")
     assert fitted(hostile, 12) == line("a\\x1b[2J\\nb", " ")

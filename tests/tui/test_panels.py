@@ -21,7 +21,9 @@ from dlbricks_tui.api.demonstration import Demonstration, open_demonstration
 from dlbricks_tui.api.run_watch import Replayed
 from dlbricks_tui.api.session import WorkbenchSession
 from dlbricks_tui.documents import pictures
+from dlbricks_tui.documents.layout import laid_out
 from dlbricks_tui.documents.lines import Line
+from dlbricks_tui.documents.parts import Sentence
 from dlbricks_tui.documents.pictures import Plot, Rows, drawn
 from dlbricks_tui.documents.results import RESULT_COLUMNS
 from dlbricks_tui.folders import SAMPLE_MODELS, DataFolder
@@ -528,6 +530,9 @@ def test_copied_commands_work_on_the_folder_of_the_session(new: DataFolder) -> N
         assert saving.copy_text("dlbricks llm gemma-3-1b", new).text == whole
         table = TextTable(("command",), [["dlbricks llm gemma-3-1b"]])
         assert json.loads(saving.copy_table(table, TableFormat.JSON, "JSON", new).text or "") == [{"command": whole}]
+        # As do those that screens show, in as many lines as they need.
+        (shown,) = laid_out([Sentence("dlbricks llm gemma-3-1b")], 60)
+        assert "".join(it.text for it in shown) == whole
     finally:
         repeat_in_commands((), ())
 

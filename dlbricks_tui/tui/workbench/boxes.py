@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,6 +13,7 @@ from dlbricks_tui.documents.estimates import score_parts
 from dlbricks_tui.documents.lines import Line, Span, line
 from dlbricks_tui.documents.parts import BLANK_LINE, Fact, Part, Sentence
 from dlbricks_tui.errors import UserError
+from dlbricks_tui.printable import shell_words
 from dlbricks_tui.tui.dialogs.dialog import AskingDialog, TextDialog
 from dlbricks_tui.tui.dialogs.paths import ANY_FILE, PathScreen
 from dlbricks_tui.tui.keys import scopes
@@ -175,7 +175,7 @@ class SuiteWrittenScreen(TextDialog[None]):
         yield Sentence("Keep the key: it says which bricks are yours. Nobody can use the results without it.", "muted")
         yield BLANK_LINE
         yield Sentence("Give the suite to the other side. It needs dlbricks in the same version, and types:")
-        yield Sentence(f"dlbricks suite run {shlex.quote(Path(written.path).name)} -o results.json", "strong")
+        yield Fact("command", f"dlbricks suite run {shell_words([Path(written.path).name])} -o results.json")
         yield BLANK_LINE
         yield Hint("Then import results.json here: {workbench.show_results} {results.import_file}")
 
