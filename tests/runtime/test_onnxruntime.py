@@ -260,7 +260,7 @@ def test_the_given_trips_of_a_loop_are_part_of_its_brick(level: Level, ort_loade
 
 def test_a_model_that_is_entirely_constant_has_nothing_to_run(ort_loader: Loader, tmp_path: Path) -> None:
     made = network("(float[4,4] x) => (y) <float[4,4] w> { y = Add (w, w) }")
-    with pytest.raises(ModelError, match="^net computes nothing that depends on its inputs: nothing to run$"):
+    with pytest.raises(ModelError, match="net computes nothing that depends on its inputs"):
         ort_loader.load(source_of(saved(tmp_path, made)), Level.FUSED)
 
 
