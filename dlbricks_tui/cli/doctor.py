@@ -207,13 +207,13 @@ def _problems(args: Arguments) -> list[str]:
     if problems := [str(problem) for problem in args.sources.problems()]:
         return problems
     # Loaded here: `locate` needs no runtimes.
-    from dlbricks_tui.api.opening import runtime_named
+    from dlbricks_tui.api.opening import runtime_here
 
     # What settings name is looked up only where they can be read.
     config = args.sources.read()
     found = _unknown_theme(args, config)
     try:
-        runtime_named(config.runtime, args.session.data)
+        runtime_here(config.runtime, args.session.data)
     except UserError as error:
         found.append(f"{config.given[RUNTIME.config].where}: {error}")
     return found if args.workbench_faults is None else found + args.workbench_faults(config, args.session.data)

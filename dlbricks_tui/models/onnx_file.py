@@ -426,7 +426,7 @@ def _graph(graph: "GraphProto", opsets: Mapping[str, int]) -> OnnxFile:
             raise FlawError("a name in it is not text: the file is damaged")
         if len(text) > LONGEST_NAME:
             raise FlawError(f"a name in it has {len(text):,} characters; the limit is {LONGEST_NAME:,}")
-    if not graph.node:
+    if not graph.node and not graph.output:
         raise FlawError("there are no nodes: not an ONNX model, or only the beginning of one")
     if not graph.output:
         raise FlawError("the file does not declare the outputs of the network")

@@ -25,7 +25,7 @@ from dlbricks_tui.models.input_shapes import (
 )
 from dlbricks_tui.models.neutral import MOST_NUMBERS, numbers_of
 from dlbricks_tui.models.onnx_arrays import MOST_ELEMENTS, array_of, dtype_name, dtype_number, is_external
-from dlbricks_tui.models.onnx_constants import declared_types, is_if
+from dlbricks_tui.models.onnx_constants import INDEX_DTYPES, declared_types, is_if
 from dlbricks_tui.models.onnx_file import OnnxFile, reads, with_subgraphs
 
 if TYPE_CHECKING:
@@ -87,6 +87,14 @@ def stored_settings(values: Mapping[str, Numbers], inputs: Mapping[str, TensorTy
         if shape is not None and 0 < prod(shape) <= _MOST_ELEMENTS and dtype != "object":
             kind = tensor_dtype_to_np_dtype(dtype_number(dtype))
             yield from_array(numpy.resize(numpy.array(numbers, kind), shape), name)
+
+
+def whole_settings(values: Mapping[str, Numbers], inputs: Mapping[str, TensorType]) -> dict[str, Numbers]:
+    """Return the values of short inputs of whole numbers, such as the trips of a loop: they define what reads them."""
+    short = {
+        name for name, (shape, dtype) in inputs.items() if prod(shape or ()) <= _MOST_ELEMENTS and dtype in INDEX_DTYPES
+    }
+    return {name: numbers for name, numbers in values.items() if name in short}
 
 
 KEY = "dlbricks.inputs"

@@ -38,7 +38,7 @@ from dlbricks_tui.models.neutral import InnerForms
 from dlbricks_tui.models.onnx_arrays import array_of, dtype_name, value_of
 from dlbricks_tui.models.onnx_constants import INDEX_DTYPES, ZERO_POINTS, ConstantAnalysis, is_matrix
 from dlbricks_tui.models.onnx_file import OnnxFile, graphs_inside, outer_tensors, reads
-from dlbricks_tui.models.onnx_inputs import shape_places
+from dlbricks_tui.models.onnx_inputs import set_shapes
 from dlbricks_tui.models.onnx_operators import REPLACEABLE, OnnxSite, native_node, neutral_onnx, plain_native, text_of
 from dlbricks_tui.runtime.traits import Traits
 
@@ -178,9 +178,13 @@ class OnnxGraphBuilder:
         outputs = tuple([analysis.type_of(name) for name in node.output if name])
         inputs = [analysis.type_of(name) for place, name in enumerate(node.input) if name and place not in stored]
         neutral = neutral_onnx(node, OnnxSite(tuple(inputs), outputs, version, facts, len(outputs)))
-        # The numbers of computed inputs that set the shape of a result define the operation, too.
-        places = [place for place in sorted(shape_places(node.op_type)) if place < len(node.input)]
-        computed = [(f"computed{it}", analysis.numbers.get(node.input[it])) for it in places if it not in stored]
+        # The numbers of computed inputs that set the shape of a result define the operation, too, as do given numbers.
+        sizes = set_shapes(node)
+        computed = [
+            (f"computed{place}", analysis.numbers.get(name))
+            for place, name in enumerate(reads(node))
+            if place not in stored and (name in sizes or name in self._inputs)
+        ]
         params = (*neutral.params, *((name, numbers) for name, numbers in computed if numbers))
         if replaceable:
             params = (*params, (REPLACEABLE, tuple(replaceable)))

@@ -48,6 +48,7 @@ from dlbricks_tui.models.onnx_inputs import (
     set_shapes,
     stated_inputs,
     stored_settings,
+    whole_settings,
 )
 from dlbricks_tui.models.onnx_layers import OnnxGraph, OnnxGraphBuilder, executed_graph, written_layers_behind
 from dlbricks_tui.models.onnx_writer import large_arrays, model_text
@@ -117,6 +118,9 @@ def tensors_of(
     graph that begins behind that tensor needs its numbers. Raise WorkerRefusedError if the framework rejects it.
     """
     written = [name for node in file.nodes for name in node.output if name]
+    if not written:
+        # All of it was constant.
+        return Tensors({})
     try:
         types = _inferred(file, inputs, written, framework)
         fixed: Mapping[str, TensorType] = inputs
@@ -203,7 +207,14 @@ class _Model(NamedTuple):
 
     def analysis(self, file: OnnxFile, conditions: Mapping[str, bool]) -> ConstantAnalysis:
         """Return the analysis of a graph of the model, given the known conditions of each `If`."""
-        return analyse(file, self.inputs, stored_settings(self.values, self.inputs), conditions)
+        found = analyse(file, self.inputs, stored_settings(self.values, self.inputs), conditions)
+        found.numbers = self.settings
+        return found
+
+    @property
+    def settings(self) -> dict[str, Numbers]:
+        """The values of inputs that are part of the layers that read them."""
+        return whole_settings(self.values, self.inputs)
 
     def failure(self, told: Tensors) -> str:
         """Return why the model failed on synthetic inputs, with the advice to give values; empty if it ran."""
@@ -325,7 +336,7 @@ class OnnxLoader:
         told, analysis = Tensors.of(found.file, cached), found.analysis
         unknown = [name for name in told.types if not analysis.type_of(name).is_known]
         analysis.types.update((name, told.types[name]) for name in unknown)
-        analysis.numbers, analysis.failure = told.numbers, model.failure(told)
+        analysis.numbers, analysis.failure = model.settings | told.numbers, model.failure(told)
         analysis.recorded = depending_on_data(found.file, unknown, model.values)
         return True
 
@@ -460,7 +471,7 @@ def _fused_graph(file: OnnxFile, told: Tensors, model: _Model, original: OnnxFil
     inputs = model.inputs
     failure = model.failure(told)
     analysis = ConstantAnalysis(
-        {**told.types, **inputs}, layers=list(file.nodes), numbers=told.numbers, failure=failure
+        {**told.types, **inputs}, layers=list(file.nodes), numbers=model.settings | told.numbers, failure=failure
     )
     for weight in file.weights:
         analysis.types[weight.name] = type_of_weight(weight)

@@ -101,7 +101,7 @@ MAGIC = make_node("Magic", ["x"], ["y"], name="trick", domain="some.where")
         (of_nodes(make_node("Relu", ["no"], ["y"], name="n")), "node 0 ('n') reads 'no', which no node writes"),
         (of_nodes(make_node("Relu", ["x"], ["y"]), output="z"), "its output is 'z', which no node writes"),
         (of_nodes(*[make_node(op, ["x"], ["y"]) for op in ("Relu", "Exp")]), "writes 'y', which is there"),
-        (of_nodes(output="x"), "there are no nodes"),
+        (model([], {"x": (1, 2)}, []), "there are no nodes"),
         *((calling(count), "net: its function 'f0' calls itself") for count in (1, 3)),
         (billion_nodes(), "net: its functions stand for more than 200,000 nodes"),
         (nested(9), "net: its graphs are nested more than 8 deep"),

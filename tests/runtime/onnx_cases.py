@@ -236,6 +236,9 @@ CASES: Cases = {
     "no batch axis": lambda: network(
         "(float[8] x) => (y) <float[8,5] w> { m = MatMul (x, w) y = Softmax <axis = 0> (m) }"
     ),
+    "empty weight": lambda: network(
+        "(float[3,4] x) => (y) <float[4,4] w, float[0,4] e> { c = Concat <axis = 0> (x, e) y = MatMul (c, w) }"
+    ),
     "scalars": lambda: network("(float x) => (y) <float one = {1.0}> { m = Mul (x, x) y = Add (m, one) }"),
     "function": lambda: network(
         "(float[1,4] x) => (y) { t = mine.Twice (x) y = Relu (t) }",

@@ -15,6 +15,7 @@ from onnx.helper import make_node
 from packaging.version import Version
 
 from dlbricks_tui.bricks.decomposition import decompose
+from dlbricks_tui.bricks.identity import whole_model
 from dlbricks_tui.bricks.programs import file_program, model_program, sequence_program
 from dlbricks_tui.models import onnx_file
 from dlbricks_tui.models.errors import MissingShapeError, ModelError
@@ -246,6 +247,21 @@ def test_a_model_that_fails_without_a_value_advises_to_give_one(
     assert [layer.unmeasurable for layer in graph.layers] == [None, None]
     (recorded,) = ort_worker.ask(Record(file_program(graph, source.path).network), SECONDS).outputs
     assert recorded is not None and recorded.shape == (12,)
+
+
+@pytest.mark.parametrize("level", list(Level))
+def test_the_given_trips_of_a_loop_are_part_of_its_brick(level: Level, ort_loader: Loader, tmp_path: Path) -> None:
+    body = "in (int64 i, bool c, float[2,2] s) => (bool d, float[2,2] t) { d = Identity (c) t = Relu (s) }"
+    made = network(f"(float[2,2] x, int64 trips) => (y) {{ y = Loop <body = {body}> (trips, , x) }}")
+    source = source_of(saved(tmp_path, made))
+    keys = {whole_model(ort_loader.load(source, level, values={"trips": (trips,)})).key for trips in (1, 2, 1)}
+    assert len(keys) == 2
+
+
+def test_a_model_that_is_entirely_constant_has_nothing_to_run(ort_loader: Loader, tmp_path: Path) -> None:
+    made = network("(float[4,4] x) => (y) <float[4,4] w> { y = Add (w, w) }")
+    with pytest.raises(ModelError, match="net computes nothing that depends on its inputs"):
+        ort_loader.load(source_of(saved(tmp_path, made)), Level.FUSED)
 
 
 IMAGE = {"x": ArrayType((1, 3, 16, 16), "float32")}

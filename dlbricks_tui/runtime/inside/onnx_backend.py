@@ -36,7 +36,7 @@ _FIXED_BYTES = {1: 8, 5: 4}
 _GRAPH, _OPSETS, _NODE, _ARRAY, _RESULT = 7, 8, 1, 5, 12
 _INPUT, _OUTPUT, _NODE_NAME, _OP, _ATTRIBUTE, _DOMAIN = 1, 2, 3, 4, 5, 7
 _NAME, _INTEGER = 1, 3
-_ARRAY_NAME, _EXTERNAL = 8, 13
+_ARRAY_NAME, _EXTERNAL, _IS_EXTERNAL = 8, 13, 14
 _OPSET_DOMAIN = 1
 
 
@@ -120,9 +120,12 @@ def _placed(graph: memoryview, stored: Mapping[str, Stored], passed_on: Mapping[
             (name,) = _texts(value, _ARRAY_NAME)
             place, parts = stored.get(name), [bytes(value)]
             if place is not None:
-                parts = [_field(part, it) for part, it in _fields(value) if part != _EXTERNAL]
+                # An empty array has no place: OpenVINO takes a length of 0 for all that follows.
                 facts = {"location": place.file, "offset": str(place.offset), "length": str(place.length)}
-                parts += [_message(_EXTERNAL, _text(1, key) + _text(2, fact)) for key, fact in facts.items()]
+                moved = (_EXTERNAL,) if place.length else (_EXTERNAL, _IS_EXTERNAL)
+                parts = [_field(part, it) for part, it in _fields(value) if part not in moved]
+                for key, fact in facts.items() if place.length else ():
+                    parts.append(_message(_EXTERNAL, _text(1, key) + _text(2, fact)))
             yield _message(field, b"".join(parts))
         elif field == _RESULT and isinstance(value, memoryview):
             name = source_of("".join(_texts(value, _NAME)), passed_on)
