@@ -49,7 +49,7 @@ DECIDING = {
     ),
 }
 # The digests of the code for which the ids in measure/method.py were last confirmed.
-CONFIRMED = {Method.INSIDE: "a4d37fcf", Method.ALONE: "71341178"}
+CONFIRMED = {Method.INSIDE: "8d647a2d", Method.ALONE: "d11e8f62"}
 
 
 def code_of(source: str) -> str:
