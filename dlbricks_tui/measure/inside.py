@@ -193,11 +193,11 @@ class Inside:
     ) -> None:
         """Time these carriers in the same rounds; `of` is the number of carriers of the whole run.
 
-        The whole models that are timed beside them may take `most_bytes` of memory together. Carriers that may have
+        The whole models that share bricks with them may take `most_bytes` of memory together. Carriers that may have
         been lost by no fault of theirs are timed once more, each by itself, unless they are timed `again`.
         """
         began = self._worked_seconds
-        self._wholes = self._beside(carriers, most_bytes)
+        self._wholes = self._sharing_bricks_with(carriers, most_bytes)
         running = self._load(carriers, most_seconds_per_carrier(max(of, len(carriers))))
         started = list(running)
         # The carriers that have had their time.
@@ -237,7 +237,7 @@ class Inside:
         lost = [loss for it, loss in self.worker.reasons.items() if it.partition(",")[0] == name]
         return bool(lost) and all(it.try_alone for it in lost)
 
-    def _beside(self, carriers: Sequence[CarrierJob], most_bytes: float) -> list[_Whole]:
+    def _sharing_bricks_with(self, carriers: Sequence[CarrierJob], most_bytes: float) -> list[_Whole]:
         """Return the whole models that share bricks with these carriers, and were in no rounds before."""
         left = most_bytes
         found = []
@@ -434,16 +434,16 @@ class Inside:
             if known:
                 wait_seconds = last_seconds * max(lacking[name] - more[name] for name in known)
                 self.agenda.wait_seconds = min(wait_seconds, PATIENCE_SECONDS - self._waited_seconds)
-        beside = max(0.0, last_seconds - math.fsum(it.seconds_per_round for it in running))
+        other_seconds = max(0.0, last_seconds - math.fsum(it.seconds_per_round for it in running))
         left = math.fsum(rounds[it.what.name] * it.seconds_per_round for it in running)
         for whole in self._wholes:
             # It leaves the rounds with the last carrier of its bricks.
             own = [rounds[it.what.name] for it in running if whole.shares_bricks_with([it.what])]
             if own and whole.samples_ms:
-                seconds = min(beside, round_seconds(median(whole.samples_ms)))
-                beside -= seconds
+                seconds = min(other_seconds, round_seconds(median(whole.samples_ms)))
+                other_seconds -= seconds
                 left += seconds * max(own)
-        left += beside * most + self.agenda.later_seconds
+        left += other_seconds * most + self.agenda.later_seconds
         if self._is_patient:
             left += self.agenda.wait_seconds
         return self._within_budget(left)
