@@ -11,7 +11,7 @@ import os
 import re
 import tempfile
 from base64 import b64decode
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
@@ -326,16 +326,9 @@ class ModelText:
         # Other zero points than 0 lead to other kernels, and most weights have this one.
         places = [(node.inputs, place) for node in self.nodes for place in _ZERO_POINTS.get(node.op, ())]
         zeros = {names[place] for names, place in places if place < len(names)}
-        stored: dict[str, Stored] = {}
         try:
             with tempfile.TemporaryDirectory() as folder:
-                with (Path(folder) / "weights").open("wb") as file:
-                    for number, (name, found) in enumerate(weights.items()):
-                        parts = _weight(found, 0 if name in zeros else number + 1)
-                        file.write(bytes(-file.tell() % _ALIGNMENT))
-                        stored[name] = Stored("weights", file.tell(), sum(part.nbytes for part in parts))
-                        for part in parts:
-                            file.write(part.data)
+                stored = _written(Path(folder) / "weights", weights, zeros)
                 path = Path(folder) / "model.onnx"
                 path.write_bytes(with_stored(self.content, stored, CONVERSIONS))
 
@@ -350,6 +343,18 @@ class ModelText:
         except OSError as error:
             where = error.filename or tempfile.tempdir or "the folder for temporary files"
             raise RefusalError(Reason.NO_ROOM, f"the weights cannot be written to {where}: {error.strerror}") from error
+
+
+def _written(path: Path, weights: Mapping[str, ArrayType], zeros: Collection[str]) -> dict[str, Stored]:
+    """Write the values of weights to a file, those of `zeros` as 0, and return the place of each."""
+    stored: dict[str, Stored] = {}
+    with path.open("wb") as file:
+        for number, (name, found) in enumerate(weights.items()):
+            parts = _weight(found, 0 if name in zeros else number + 1)
+            file.write(bytes(-file.tell() % _ALIGNMENT))
+            stored[name] = Stored(path.name, file.tell(), sum(part.nbytes for part in parts))
+            file.writelines(part.data for part in parts)
+    return stored
 
 
 def model_in_file(core: Any, path: str, shapes: Mapping[str, tuple[int, ...]]) -> Any:
