@@ -7,7 +7,6 @@ import re
 import signal
 import sys
 import threading
-import time
 from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
@@ -209,16 +208,20 @@ def test_scenarios_of_other_systems_are_predicted_only(measure: Answer, tmp_path
 def test_a_signal_ends_the_measurement_and_its_process(measure: Answer, tmp_path: Path, number: int) -> None:
     file, ended = tmp_path / "data" / "fake.pid", tmp_path / "data" / "ended"
 
+    over = threading.Event()
+
     def interrupt() -> None:
         while not file.exists() or not file.read_text():
-            time.sleep(0.01)
+            if over.wait(0.01):
+                return
         os.kill(os.getpid(), number)
 
     thread = threading.Thread(target=interrupt)
     thread.start()
     status, out, err = measure("waits", *SERVER)
+    over.set()
     thread.join()
-    assert (status, out) == (130, "")
+    assert (status, out) == (130, ""), err
     assert err.endswith("stored 1 test that had ended\ndlbricks: interrupted\n")
     # The process took the signal, and is waited for: it is no zombie.
     assert ended.exists()

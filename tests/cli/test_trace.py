@@ -4,7 +4,6 @@ import json
 import os
 import signal
 import threading
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -211,22 +210,24 @@ def test_a_trace_whose_file_cannot_be_written_is_stored_all_the_same(
 def test_a_signal_ends_the_trace_and_its_process(trace: Answer, tmp_path: Path, file: Path, number: int) -> None:
     pid, ended = tmp_path / "data" / "fake.pid", tmp_path / "data" / "ended"
 
+    over = threading.Event()
+
     def interrupt() -> None:
         while not pid.exists() or not pid.read_text():
-            time.sleep(0.01)
+            if over.wait(0.01):
+                return
         # Python handles a signal late that arrives just before a wait: a second one wakes it up.
-        while not ended.exists():
+        for seconds in (0, 10, 10, 10):
+            if over.wait(seconds) or ended.exists():
+                return
             os.kill(os.getpid(), number)
-            for _ in range(1000):
-                if ended.exists():
-                    break
-                time.sleep(0.01)
 
     thread = threading.Thread(target=interrupt)
     thread.start()
     status, out, err = trace(manner="waits")
+    over.set()
     thread.join()
-    assert (status, out) == (130, "")
+    assert (status, out) == (130, ""), err
     assert err.endswith("dlbricks: interrupted\n")
     with pytest.raises(ProcessLookupError):
         os.kill(int(pid.read_text()), 0)

@@ -363,7 +363,9 @@ def test_an_interrupted_framework_is_an_error_and_not_a_refusal(tmp_path: Path) 
         log = tmp_path / "framework.log"
 
         def interrupt_when_started() -> None:
-            while not log.exists() or not log.read_text():
+            for _ in range(6000):
+                if log.exists() and log.read_text():
+                    break
                 threading.Event().wait(0.01)
             hanging.interrupt()
 
