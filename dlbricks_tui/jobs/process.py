@@ -299,57 +299,64 @@ def work_on(
 
     A full disk loses progress and the stored state, not the work.
     """
-    began = changed = time.monotonic()
+    began = time.monotonic()
     with (
         only_process(job),
         StopSignals(ignore_hangup=False) as signals,
         closing(EventWriter(job.events_file, listener, spares_disk=True)) as events,
     ):
-        state = replace(job.state(), state=State.STARTING, process=this_process(), seconds=0.0, message="")
+        course = _Course(job, events, began)
+        try:
+            work(JobAtWork(job, data, kind.request_of(job), signals, course.tell))
+        except JobStopped as stopped:
+            if stopped.state is State.CANCELLED and job.pause_file.exists():
+                return course.end(State.PAUSED, f"it is paused: `{job.resumed_by} {job.run}` goes on")
+            return course.end(stopped.state, stopped.why)
+        except UserError as error:
+            return course.end(State.FAILED, str(error))
+        except Exception as error:  # noqa: BLE001 - a fault of dlbricks is one line, too
+            told = f"internal error: {error}; the traceback is in {keep_traceback(error, data.log)}"
+            return course.end(State.FAILED, told)
+        return course.end(State.FINISHED)
 
-        def seconds() -> float:
-            """Return the time of work until now, without waiting."""
-            return (changed if state.state is State.WAITING else time.monotonic()) - began
 
-        def change(found: State, message: str = "") -> None:
-            nonlocal state, began, changed
-            if (found, message) != (state.state, state.message):
-                worked, changed = seconds(), time.monotonic()
-                began = changed - worked
-                state = replace(state, state=found, message=message, seconds=worked)
-                _keep(job, state)
+class _Course:
+    """The state and the events of a job at work."""
 
-        def tell(event: Event) -> None:
-            if isinstance(event, Waiting):
-                change(State.WAITING, f"for {event.holder}")
-            else:
-                change(State.RUNNING)
-            events.tell(event)
-
-        def end(found: State, message: str = "") -> None:
-            # Told before the state changes: viewers stop reading events at a final state.
-            events.tell(JobEnded(state=found.value, message=message, seconds=seconds()))
-            change(found, message)
-
+    def __init__(self, job: JobFolder, events: EventWriter, began: float) -> None:
+        self._job, self._events = job, events
+        self._began = self._changed = began
+        self._state = replace(job.state(), state=State.STARTING, process=this_process(), seconds=0.0, message="")
         with suppress(OSError):
             job.seen_file.unlink(missing_ok=True)
             job.pause_file.unlink(missing_ok=True)
-        _keep(job, state)
+        _keep(job, self._state)
         events.tell(JobStarted(pid=this_process().pid))
-        try:
-            work(JobAtWork(job, data, kind.request_of(job), signals, tell))
-        except JobStopped as stopped:
-            if stopped.state is State.CANCELLED and job.pause_file.exists():
-                end(State.PAUSED, f"it is paused: `{job.resumed_by} {job.run}` goes on")
-            else:
-                end(stopped.state, stopped.why)
-        except UserError as error:
-            end(State.FAILED, str(error))
-        except Exception as error:  # noqa: BLE001 - a fault of dlbricks is one line, too
-            end(State.FAILED, f"internal error: {error}; the traceback is in {keep_traceback(error, data.log)}")
+
+    @property
+    def _seconds(self) -> float:
+        """The time of work until now, without waiting."""
+        return (self._changed if self._state.state is State.WAITING else time.monotonic()) - self._began
+
+    def _change(self, found: State, message: str = "") -> None:
+        if (found, message) != (self._state.state, self._state.message):
+            worked, self._changed = self._seconds, time.monotonic()
+            self._began = self._changed - worked
+            self._state = replace(self._state, state=found, message=message, seconds=worked)
+            _keep(self._job, self._state)
+
+    def tell(self, event: Event) -> None:
+        if isinstance(event, Waiting):
+            self._change(State.WAITING, f"for {event.holder}")
         else:
-            end(State.FINISHED)
-    return state
+            self._change(State.RUNNING)
+        self._events.tell(event)
+
+    def end(self, found: State, message: str = "") -> JobState:
+        # Told before the state changes: viewers stop reading events at a final state.
+        self._events.tell(JobEnded(state=found.value, message=message, seconds=self._seconds))
+        self._change(found, message)
+        return self._state
 
 
 def _keep(folder: JobFolder, state: JobState) -> None:
