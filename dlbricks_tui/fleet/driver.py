@@ -72,8 +72,6 @@ _SECONDS_BETWEEN_PROGRESS = 1.0
 _MOST_FAILURES = 2
 # A host that lost a call and is there is asked again.
 _SECONDS_TO_ASK_AGAIN = 5.0
-
-
 # The hosts of a finished fleet run have joined its scheduler, or do so at once.
 _SECONDS_TO_JOIN = 5.0
 # The user's commands are looked for so often.
@@ -558,17 +556,7 @@ def execute_fleet(
             events.tell(FleetEnded(state=state.value, message=message, seconds=control.seconds))
             return control.change(state, message)
 
-        events.tell(
-            FleetStarted(
-                fleet=folder.run,
-                pid=this_process().pid,
-                models=request.model_names,
-                runtimes=request.runtimes,
-                level=request.run.level.value,
-                question=request.question.value,
-                hosts=tuple(host.name for host in hosts),
-            )
-        )
+        events.tell(_started(folder, request, hosts))
         try:
             with closing(place.reach_hosts(folder, request, hosts, place.data)) as calls:
                 # Hosts are reached while the models are read. A wrong address is told before that.
@@ -582,13 +570,9 @@ def execute_fleet(
                     )
                     driver.begin(hosts, tasks_before)
                     control.change(State.RUNNING)
-                    stopped = _drive(driver, calls, place.clock, signals)
-                    driver.tell_answers()
-                    driver.tell_progress()
+                    ended = _drive(driver, signals)
                     control.count(driver.pools.bricks, at_once=True)
-            if stopped is not None:
-                return end(stopped.state, stopped.why)
-            return end(*outcome(tuple(driver.hosts.values())))
+            return end(*ended)
         except JobStopped as early:
             return end(early.state, early.why)
         except UserError as error:
@@ -597,6 +581,18 @@ def execute_fleet(
         except BaseException:
             end(State.FAILED, "a fault of dlbricks; what was measured before it is kept")
             raise
+
+
+def _started(folder: FleetFolder, request: FleetRequest, hosts: Iterable[HostEntry]) -> FleetStarted:
+    return FleetStarted(
+        fleet=folder.run,
+        pid=this_process().pid,
+        models=request.model_names,
+        runtimes=request.runtimes,
+        level=request.run.level.value,
+        question=request.question.value,
+        hosts=tuple(host.name for host in hosts),
+    )
 
 
 def _workload(
@@ -621,21 +617,24 @@ def _wait_for_host(calls: Engine, request: FleetRequest, clock: Callable[[], flo
             )
 
 
-def _drive(driver: Driver, calls: Engine, clock: Callable[[], float], signals: StopSignals) -> JobStopped | None:
-    """Drive the hosts until they have nothing to do; return the reason if that is stopped before."""
+def _drive(driver: Driver, signals: StopSignals) -> tuple[State, str]:
+    """Drive the hosts until they have nothing to do or that is stopped; tell the answers, and return the end."""
+    stopped = None
     try:
         while not driver.is_over:
             signals.check()
-            driver.take(calls.wait(_WAIT_SECONDS))
+            driver.take(driver.calls.wait(_WAIT_SECONDS))
             driver.tick()
     except JobStopped as early:
+        stopped = early
         # Hosts still send what they have measured.
         driver.stop()
-        give_up = clock() + _SECONDS_TO_STOP
-        while driver.waits_for_tasks and clock() < give_up:
-            driver.take(calls.wait(_WAIT_SECONDS))
-        return early
-    return None
+        give_up = driver.clock() + _SECONDS_TO_STOP
+        while driver.waits_for_tasks and driver.clock() < give_up:
+            driver.take(driver.calls.wait(_WAIT_SECONDS))
+    driver.tell_answers()
+    driver.tell_progress()
+    return outcome(tuple(driver.hosts.values())) if stopped is None else (stopped.state, stopped.why)
 
 
 def outcome(hosts: Sequence[HostWork]) -> tuple[State, str]:
