@@ -271,25 +271,14 @@ def side_of(name: str, records: Iterable[Record], refused: Sequence[str] = (), s
     releases = {(it.run, it.runtime): str(dict(it.packages).get("dlbricks", "")) for it in origins}
     # Equal executions, subjects and texts share one object.
     subjects, texts = dict[Subject, Subject](), dict[str, str]()
-
-    @cache
-    def execution(system: str, identity: str, level: Level, method: str, batch: int) -> ResultExecution:
-        it = runtimes[identity]
-        python, variables = ".".join(it.python.split(".")[:2]), tuple(sorted(it.settings))
-        variant = stated_threads(identity), batch, stated_precision(identity), stated_kernels(identity)
-        return ResultExecution(system, it.framework, it.version, python, *variant, variables, level, method)
+    execution = cache(partial(_execution, runtimes))
 
     def found(it: Result) -> Found:
         statistics, doubt = it.statistics, it.busy
         if doubt:
             _, low_ms, high_ms = with_doubt(statistics.latency, doubt)
             statistics = replace(statistics, low_ms=low_ms, high_ms=high_ms)
-        if isinstance(it, EndToEnd):
-            subject, title = Subject(True, it.model), it.name
-        else:
-            # With contexts, a brick is timed once for all layers.
-            place = it.occurrence if it.context == ANY_CONTEXT else ()
-            subject, title = Subject(False, it.brick, it.context, place), names.get(it.brick) or it.brick
+        subject, title = _subject_and_title(it, names)
         return Found(
             id=it.uuid,
             subject=subjects.setdefault(subject, subject),
@@ -315,6 +304,23 @@ def side_of(name: str, records: Iterable[Record], refused: Sequence[str] = (), s
         signature=signature,
         contents={model: str(digest) for it in origins for model, digest in it.models if digest},
     )
+
+
+def _execution(
+    runtimes: Mapping[str, RuntimeRecord], system: str, identity: str, level: Level, method: str, batch: int
+) -> ResultExecution:
+    it = runtimes[identity]
+    python, variables = ".".join(it.python.split(".")[:2]), tuple(sorted(it.settings))
+    variant = stated_threads(identity), batch, stated_precision(identity), stated_kernels(identity)
+    return ResultExecution(system, it.framework, it.version, python, *variant, variables, level, method)
+
+
+def _subject_and_title(it: Result, names: Mapping[str, str]) -> tuple[Subject, str]:
+    if isinstance(it, EndToEnd):
+        return Subject(True, it.model), it.name
+    # With contexts, a brick is timed once for all layers.
+    place = it.occurrence if it.context == ANY_CONTEXT else ()
+    return Subject(False, it.brick, it.context, place), names.get(it.brick) or it.brick
 
 
 _ENDINGS = tuple(it.value for it in ExportFormat)
