@@ -41,7 +41,7 @@ from dlbricks_tui.scenarios.tokens import StepLatencies, TokenLoad, TokenQueue, 
 from dlbricks_tui.settings.loads import BATCHES, FIRST_TOKEN, PER_TOKEN, PERCENTILE, THINK, USERS
 from dlbricks_tui.settings.setting import require_allowed
 from dlbricks_tui.store.database import ResultsDatabase
-from dlbricks_tui.store.records import LoadTest
+from dlbricks_tui.store.records import LoadTest, System
 
 # The figures of an outcome, predicted or measured.
 _FIGURES = ("p50_ms", "p90_ms", "p99_ms", "p999_ms", "per_second")
@@ -390,15 +390,14 @@ ScenarioDocument = ScenarioResult | TokenLoadAnswer
 def token_load(model: NamedModel, options: TokenLoadOptions, data: DataFolder) -> TokenLoadAnswer:
     """Return what the store knows and predicts of a load; nothing is measured."""
     asked, scenario, here = _question(model, options, data), taken(TokenScenario, options), fingerprint()
-    system, memory = here.id, here.memory_bytes
     with ResultsDatabase(data.store) as store:
-        host = BrickPredictor.of_host(store, system, asked.runtime.identity, asked.threads)
+        host = BrickPredictor.of_host(store, here.id, asked.runtime.identity, asked.threads)
         (_, prefill), *times = [(it, host.step(asked, it)) for it in asked.steps]
         alone = [found for step, found in times if step.batch == 1]
         steps = {1: steps_time((0.5, alone[0]), (0.5, alone[-1]))}
         steps |= {step.batch: found for step, found in times if step.batch > 1}
-        driven = partial(driven_load, store, system, asked, scenario)
-        found = answered(asked, scenario, prefill, steps, options.users, driven, system, memory)
+        driven = partial(driven_load, store, here.id, asked, scenario)
+        found = answered(asked, scenario, prefill, steps, options.users, driven, here)
         return replace(found, has_rough_peaks=host.rates.is_rough)
 
 
@@ -409,29 +408,13 @@ def answered(
     steps: Mapping[int, StepTime],
     users: Sequence[int],
     driven: Callable[[TokenServing, int], DrivenLoad | None],
-    system: str,
-    host_memory_bytes: int,
+    system: System,
 ) -> TokenLoadAnswer:
     """Return the answer that follows from the latencies of a prompt, of steps by their batches, and from drives."""
-    low, usual, high = (
+    low, usual, high = queues = [
         TokenQueue(scenario, StepLatencies(of(prefill), {size: of(it) for size, it in steps.items()})) for of in _ENDS
-    )
-
+    ]
     decoder = asked.decoder(asked.steps[0])
-
-    def load(serving: TokenServing, users: int) -> UsersLoad:
-        # Slower steps may let more requests join a batch, which are answered sooner then.
-        found, *ends = (it.load(serving, users) for it in (usual, low, high))
-        first_ms = [it.first_token.bounded_ms for it in (found, *ends)]
-        later_ms = [it.per_token.bounded_ms for it in (found, *ends)]
-        measured = driven(serving, users)
-        return UsersLoad(
-            predicted=found,
-            first_token_interval_ms=(min(first_ms), max(first_ms)),
-            per_token_interval_ms=(min(later_ms), max(later_ms)),
-            driven=measured,
-            predicted_drive=usual.load(serving, users, _drive(usual, serving, users).pauses) if measured else None,
-        )
 
     def way(serving: TokenServing) -> ServedUsers:
         most, *ends = (it.most_users(serving) for it in (usual, high, low))
@@ -443,10 +426,10 @@ def answered(
             serving=serving.value,
             batch=batch,
             memory_bytes=memory,
-            fits=memory <= host_memory_bytes,
+            fits=memory <= system.memory_bytes,
             most_users=most,
             most_users_interval=(min(most, *ends), max(most, *ends)),
-            loads=tuple([load(serving, it) for it in counts]),
+            loads=tuple([_users_load(queues, serving, it, driven(serving, it)) for it in counts]),
             curve=tuple([usual.load(serving, it) for it in sorted({*_CURVE, *counts}) if it <= last]),
         )
 
@@ -456,15 +439,33 @@ def answered(
         asked,
         asked.model,
         model=asked.model.name,
-        system=system,
+        system=system.id,
         runtime=asked.runtime.identity,
         precision=asked.precision.value,
-        host_memory_bytes=host_memory_bytes,
+        host_memory_bytes=system.memory_bytes,
         scenario=scenario,
         prefill_ms=prefill.ms,
         steps=tuple([BatchStep(it, of.ms, *of.bounds_ms, of.coverage < 1.0) for it, of in steps.items()]),
         coverage=total.coverage,
         ways=tuple(map(way, TokenServing)),
+    )
+
+
+def _users_load(
+    queues: Sequence[TokenQueue], serving: TokenServing, users: int, measured: DrivenLoad | None
+) -> UsersLoad:
+    """Return the load by the queues of `_ENDS`, and what a drive of so many users measured."""
+    usual = queues[1]
+    # Slower steps may let more requests join a batch, which are answered sooner then.
+    loads = [it.load(serving, users) for it in queues]
+    first_ms = [it.first_token.bounded_ms for it in loads]
+    later_ms = [it.per_token.bounded_ms for it in loads]
+    return UsersLoad(
+        predicted=loads[1],
+        first_token_interval_ms=(min(first_ms), max(first_ms)),
+        per_token_interval_ms=(min(later_ms), max(later_ms)),
+        driven=measured,
+        predicted_drive=usual.load(serving, users, _drive(usual, serving, users).pauses) if measured else None,
     )
 
 

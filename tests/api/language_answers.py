@@ -22,6 +22,7 @@ from dlbricks_tui.runtime.runtime import Runtime, Settings
 from dlbricks_tui.scenarios.tokens import StepLatencies, TokenQueue, TokenScenario, TokenServing
 from dlbricks_tui.store.change import Verdict
 from tests.language.test_decoder import library as decoder_library
+from tests.store.samples import system
 
 WHEN = "2026-11-28T20:46:00+00:00"
 ENGINE = MeasuredEngine(
@@ -245,5 +246,5 @@ def token_load_answer(
     def step(ms: float) -> StepTime:
         return StepTime(ms, 0.1 * ms, {}, coverage, WHEN)
 
-    steps = {1: step(20.0), 2: step(25.0), 4: step(32.0)}
-    return answered(question, scenario, step(500.0), steps, users, driven, "quiet-host", host_memory_bytes)
+    steps, host = {1: step(20.0), 2: step(25.0), 4: step(32.0)}, system("quiet-host", memory_bytes=host_memory_bytes)
+    return answered(question, scenario, step(500.0), steps, users, driven, host)
