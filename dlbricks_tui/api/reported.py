@@ -3,7 +3,7 @@
 import csv
 import math
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cache
@@ -27,7 +27,7 @@ from dlbricks_tui.estimate.system_estimate import SystemEstimate, find_system, f
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.host.fingerprint import fingerprint
 from dlbricks_tui.models.content import without_cycle_search
-from dlbricks_tui.models.graph import LayerGraph, Level, Numbers, Shape
+from dlbricks_tui.models.graph import LayerGraph, Level
 from dlbricks_tui.models.library import TABLE1_PREFIX, ModelSource
 from dlbricks_tui.models.loading import UNLOADABLE, Loader, UnloadedModels
 from dlbricks_tui.printable import printable
@@ -43,6 +43,7 @@ from dlbricks_tui.wording.numbers import counted, model_label
 LONGEST_LABEL = 40
 # Returns the loader of models as a runtime has them, by its identity.
 LoaderOf = Callable[[str], Loader]
+_NO_INPUTS = InputOptions()
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,9 +78,8 @@ class Networks:
         loader: Loader,
         sources: Sequence[ModelSource],
         level: Level,
-        given: Mapping[str, Shape] | None = None,
-        values: Mapping[str, Numbers] | None = None,
-        tell: Callable[[str], None] = lambda _: None,
+        inputs: InputOptions,
+        tell: Callable[[str], None],
     ) -> None:
         self.by_reported_model: dict[ReportedModel, LayerGraph] = {}
         # The models that cannot be loaded at this level, with the reason.
@@ -91,7 +91,7 @@ class Networks:
             tell(f"reading {source.name}, {level.value} layers ({number} of {len(sources)})")
             network = (source.path, *source.inputs.items())
             try:
-                graph = known.get(network) or loader.load(source, level, given, values)
+                graph = known.get(network) or loader.load(source, level, inputs.inputs, inputs.values)
             except UNLOADABLE as refusal:
                 self.left_out.add(source, refusal)
             else:
@@ -221,30 +221,26 @@ def _variant_words(runtime: str) -> list[str]:
 @without_cycle_search()
 def find_contents(
     store: ResultsDatabase,
-    loader_of: Callable[[str], Loader],
+    loader_of: LoaderOf,
     sources: Sequence[ModelSource],
     asked: Sequence[str],
     host: str,
-    only: Collection[str] | None = None,
-    runtimes: Collection[str] | None = None,
-    given: Mapping[str, Shape] | None = None,
-    values: Mapping[str, Numbers] | None = None,
+    counts: Callable[[Way | LoadTest], bool] = lambda _: True,
+    inputs: InputOptions = _NO_INPUTS,
     tell: Callable[[str], None] = lambda _: None,
 ) -> ReportContents:
-    """Look up all models by every way of measuring with results, on all systems or those in `only`; this host first.
+    """Look up all models by every way of measuring that has results and `counts`; this host first.
 
-    `runtimes` limits the ways to those runtimes. Each way has the files of the models that its runtime reads.
-    `loader_of` returns the loader of a runtime, which fuses as that runtime does, and any loader for "". `given` are
-    input shapes by name, for files without them, and `values` the values of inputs. `tell` is called before each
-    part of the work. If no model can be read, raise the error of the first.
+    Each way has the files of the models that its runtime reads. `loader_of` returns the loader of a runtime, which
+    fuses as that runtime does, and any loader for "". `tell` is called before each part of the work. If no model can be
+    read, raise the error of the first.
     """
     usual = loader_of("")
-    written = Networks(usual, sources, Level.WRITTEN, given, values, tell)
+    written = Networks(usual, sources, Level.WRITTEN, inputs, tell)
     if written.left_out.first is not None and not written.by_reported_model:
         raise written.left_out.first
-    ways = [it.way for it in combinations(store.select(order=())) if only is None or it.system in only]
-    ways = [way for way in ways if runtimes is None or way.runtime in runtimes]
     places = {system: place for place, system in enumerate(SYSTEMS)}
+    ways = [it.way for it in combinations(store.select(order=())) if counts(it.way)]
     ways.sort(key=lambda way: (way.system != host, places.get(way.system, len(SYSTEMS)), way))
     runtimes_by_id = by_id(store.runtimes())
     by_loader: defaultdict[tuple[Level, Format, Loader], list[Way]] = defaultdict(list)
@@ -259,7 +255,7 @@ def find_contents(
         readable = [it.in_format(form) for it in read if form in it.formats]
         same_files = {it.path for it in readable} == {it.path for it in sources}
         known = level is Level.WRITTEN and loader is usual and same_files
-        networks = written if known else Networks(loader, readable, level, given, values, tell)
+        networks = written if known else Networks(loader, readable, level, inputs, tell)
         left_out += [f"from level {level.value}: {it}" for it in networks.left_out.lines if networks is not written]
         for granularity in sorted({1} | {run.granularity for run in store.records(Run) if run.level is level}):
             for result in _model_results(store, networks, granularity, alike, tell):
@@ -268,7 +264,6 @@ def find_contents(
     bricks = ((it, written.cut(graph, Cutting())) for it, graph in written.by_reported_model.items())
     corpus = corpus_of_bricks([replace(model_bricks(cut), name=reported.name) for reported, cut in bricks])
     graphs, names = written.by_reported_model, {it.name for it in written.by_reported_model}
-    tests = (it for it in store.least_first(LoadTest) if it.name in names and (only is None or it.system in only))
     measured = {(it.way.system, it.way.runtime) for it in series}
     return ReportContents(
         tuple(asked),
@@ -277,7 +272,7 @@ def find_contents(
         corpus,
         series,
         tuple(left_out),
-        tuple([it for it in tests if runtimes is None or it.runtime in runtimes]),
+        tuple([it for it in store.least_first(LoadTest) if it.name in names and counts(it)]),
         tuple([it for it in store.records(Provenance) if (it.system, it.runtime) in measured]),
     )
 
@@ -324,8 +319,11 @@ def reported(
     sources = library(data, named and named.format).find_all(options.models)
     systems, runtimes = by_id(store.systems()), named and named.all_in(store)
     wanted = frozenset(find_system(name, systems) for name in options.systems) if options.systems else None
-    host, given = fingerprint().id, (options.inputs, options.values)
-    return find_contents(store, loader_of, sources, asked, host, wanted, runtimes, *given, tell), sources
+
+    def counts(it: Way | LoadTest) -> bool:
+        return (wanted is None or it.system in wanted) and (runtimes is None or it.runtime in runtimes)
+
+    return find_contents(store, loader_of, sources, asked, fingerprint().id, counts, options, tell), sources
 
 
 def analysed_on(

@@ -49,7 +49,9 @@ def contents_of(
 ) -> ReportContents:
     with store_of(folder / "store", *records) as store:
         loader = Loader(folder / "cache", NoFramework())
-        return find_contents(store, lambda _: loader, sources(*names), names, "here", only)
+        return find_contents(
+            store, lambda _: loader, sources(*names), names, "here", lambda it: only is None or it.system in only
+        )
 
 
 def told(found: ReportContents) -> list[str]:
