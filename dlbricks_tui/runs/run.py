@@ -106,15 +106,7 @@ def execute(
         try:
             sessions = _sessions(folder, request, place, control, signals, workers.first)
             sessions, all_models = _begin(sessions, read, workers, explains=with_estimates)
-            with ResultsDatabase(place.data.store) as store:
-                stopped = _measure(sessions, all_models, store)
-                if stopped is None and with_estimates:
-                    _train(sessions, all_models, store)
-                parts = zip(sessions, all_models, strict=True) if with_estimates else ()
-                found = (_estimates(models, session.request, store, place.data) for session, models in parts)
-                estimates = tuple(chain.from_iterable(found))
-                if stopped is None and with_estimates:
-                    _find_versions(sessions, store)
+            stopped, estimates = _measure_and_estimate(sessions, all_models, place.data, estimates=with_estimates)
         except JobStopped as reason:
             stopped = reason
         except UserError as error:
@@ -183,6 +175,23 @@ def _begin(
     if competing is None:
         competing = competing_threads()
     return [replace(session, competing=competing) for session in sessions], all_models
+
+
+def _measure_and_estimate(
+    sessions: Sequence[RunSession], all_models: Sequence[Models], data: DataFolder, *, estimates: bool
+) -> tuple[JobStopped | None, Estimates]:
+    """Measure, and estimate if asked; return the reason if the run was stopped early, and the estimates."""
+    with ResultsDatabase(data.store) as store:
+        stopped = _measure(sessions, all_models, store)
+        if not estimates:
+            return stopped, ()
+        if stopped is None:
+            _train(sessions, all_models, store)
+        parts = zip(sessions, all_models, strict=True)
+        found = tuple(chain.from_iterable(_estimates(models, it.request, store, data) for it, models in parts))
+        if stopped is None:
+            _find_versions(sessions, store)
+        return stopped, found
 
 
 def _measure(sessions: Sequence[RunSession], all_models: Sequence[Models], store: ResultsDatabase) -> JobStopped | None:
