@@ -370,7 +370,6 @@ def _proof(what_if: WhatIf, change: Execution, before: Job, after: Job, rounds_m
 # A viewer that draws after each round would disturb the next one.
 _SECONDS_BETWEEN_ROUNDS = 1.0
 
-
 PROOF = JobKind(WorkKind.PROOF, ProofOrder, event_kinds(RoundsDone, ProofDone), f"{__name__}:work_on_proofs")
 
 

@@ -309,7 +309,6 @@ BOUND_COLUMNS = (
     *("over_best", "over_parallel", "over_roofline"),
 )
 
-
 # Of each kind of changes its best change, the predicted gain, and the measured one.
 _OF_KIND = ("best_{}", "{}_gain", "{}_proved")
 GAIN_COLUMNS = tuple([name.format(kind.value) for kind in WhatIfKind for name in _OF_KIND])

@@ -28,7 +28,6 @@ SCHEMA = 1
 # Stands in recorded files for the data folder, and for the folder of the sample models.
 DATA_MARK, SAMPLES_MARK = "@DATA@", "@SAMPLES@"
 
-
 _DAMAGED = (lzma.LZMAError, tarfile.TarError, BrokenDocumentError)
 
 

@@ -87,7 +87,6 @@ from dlbricks_tui.wording.runs import Phrase, Tone
 MOST_MODELS_END_TO_END = 3
 _MEBIBYTE = 1 << 20
 
-
 # The options that change what an event reports.
 _HINTS: dict[type[Event], str] = {
     FailedBefore: "--retry-failed tries it again",

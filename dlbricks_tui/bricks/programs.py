@@ -45,7 +45,6 @@ _RELUS: Mapping[Format, Callable[[], NativeNode]] = {
     Format.ONNX: lambda: plain_native("Relu"),
 }
 
-
 _NOTHING = TensorType((1,))
 
 

@@ -102,7 +102,6 @@ CONFIGURED: tuple[Setting[Any], ...] = tuple([it.setting for it in vars(Config).
 BY_NAME = {it.config: it for it in CONFIGURED}
 SECTIONS = (*dict.fromkeys(name.partition(".")[0] for name in BY_NAME), KEYS)
 
-
 _ERROR_LINE = re.compile(r"\(at line (\d+), column \d+\)$")
 
 

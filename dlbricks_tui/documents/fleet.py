@@ -42,7 +42,6 @@ _STYLES: Mapping[FleetHostState, str] = {
     FleetHostState.FAILED: "bad",
 }
 
-
 _SIGNS = {"fine": " ", "note": "!", "lacks": "x"}
 
 

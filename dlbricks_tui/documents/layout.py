@@ -58,7 +58,6 @@ PANEL = Look("█", "▏▎▍▌▋▊▉", "▓", "░", "·░▒▓█")
 TEXT = PANEL._replace(capitals=True)
 ASCII = Look("#", "", "+", ".", ".:+*#", capitals=True)
 
-
 # The shares at which the shades between none and all end.
 _LIMITS = (0.25, 0.5, 1.0)
 _STYLES = ("muted", "text", "accent", "warn", "good")

@@ -25,7 +25,6 @@ _HIGHEST = 1_000_000
 # On demand, Linux, us-east-1, when the paper's experiments were made (2019 and 2020).
 DELIVERED: Mapping[str, float] = {"c4.xlarge": 0.199, "c4.2xlarge": 0.398, "c5.xlarge": 0.17, "c5.2xlarge": 0.34}
 
-
 # Dollars per hour by the id, the name or the instance type of a system.
 Prices = Mapping[str, float]
 

@@ -124,7 +124,6 @@ def _doubt_between_hours_ms(measurements: Iterable[tuple[int, MeasuredLatency]])
 # Operators with layers inside, which run as often as the inputs say.
 _CONTROL_FLOW = frozenset(["onnx.If", "onnx.Loop", "onnx.Scan", "_foreach", "_while_loop", "_cond"])
 
-
 # A sum of a smaller share of the layers is no figure.
 _LEAST_SHARE = 0.5
 

@@ -29,7 +29,6 @@ _SILENT = frozenset(
     {*_KERNEL, *_STRIDE, *_PADS, "groups", "group", "epsilon", "alpha", "beta", "gamma", "lambd", "momentum", "shape"}
 )
 
-
 _FLAGS = frozenset({KEPT, STREAMED, VARIED})
 # Before the names of depthwise convolutions, which are another operator than full ones.
 DEPTHWISE = "depthwise "

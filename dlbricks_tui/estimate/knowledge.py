@@ -91,7 +91,6 @@ class Knowledge:
 
 NOTHING_KNOWN = Knowledge()
 
-
 # On a quiet host the reference varies by one or two percent. Neighbours on a shared host change it by a third, for
 # minutes.
 MOST_SLOWER = 1.15

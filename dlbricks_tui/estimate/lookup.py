@@ -29,7 +29,6 @@ from dlbricks_tui.store.statistics import mean_latency
 # Operators whose first array is the weight, and the second the bias, with one number for each output.
 _WITH_OR_WITHOUT_BIAS = frozenset({"conv", "linear"})
 
-
 # The ids of results of layers inside of networks begin with this.
 _INSIDE = "inside-"
 

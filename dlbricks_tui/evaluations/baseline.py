@@ -222,7 +222,6 @@ TITLES = {
     "os": "operating system",
 }
 
-
 # The parts of a variant beside its threads.
 _PARTS = {
     "batch": "batch size",

@@ -68,7 +68,6 @@ _MOST_MEMORY = 0.9
 LANGUAGE_LOG = "language.log"
 WHOLE_MODELS = "whole-model-"
 
-
 Waiting = Callable[[], AbstractContextManager[None]]
 
 

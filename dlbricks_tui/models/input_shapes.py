@@ -134,7 +134,6 @@ _LONGEST_NUMBER = 64
 _SETTINGS = frozenset({"int64", "int32"})
 _EXAMPLE = "NAME=16000, NAME=1,2,3 or NAME=text"
 
-
 # The least and the largest number by data type.
 _WHOLE_NUMBERS: Mapping[str, tuple[int, int]] = {
     "bool": (0, 1),

@@ -255,7 +255,6 @@ TRANSLATIONS: Mapping[str, Translation] = {
     "transpose": _transpose,
 }
 
-
 MXNET_PREFIX = "mxnet."
 
 # Parameters that follow from the types of the inputs, or make no difference for inference on a CPU.

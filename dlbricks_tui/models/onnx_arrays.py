@@ -114,7 +114,6 @@ _EQUATION = re.compile(rf"{_TERM}(,{_TERM})*(->{_TERM})?")
 _AS_NUMPY_SAYS = {"float": "float32", "double": "float64", "string": "object", "undefined": UNKNOWN_DTYPE}
 _AS_ONNX_SAYS = {numpys: onnxs for onnxs, numpys in _AS_NUMPY_SAYS.items()}
 
-
 _LONGEST_VALUE, _LONGEST_LIST = 64, 2**12
 
 

@@ -280,7 +280,6 @@ _REPEATING = {"mode": "nearest", "coordinate_transformation_mode": "asymmetric",
 # Attributes of other modes.
 _IGNORED_OF_NEAREST = frozenset({"cubic_coeff_a", "exclude_outside", "extrapolation_value"})
 
-
 # Operators whose shared names are theirs in lower case: those without parameters, and those that may broadcast.
 _PLAIN = ("Exp", "Identity", "Log", "PRelu", "Relu", "Selu", "Sigmoid", "Softplus", "Softsign", "Sqrt", "Tanh")
 _ALIKE = ("Add", "Div", "Mul", "Sub", "Sum")
@@ -315,7 +314,6 @@ ONNX_TRANSLATIONS: Mapping[str, Translation] = {
     "Transpose": _transpose,
     "Upsample": _upsample,
 }
-
 
 # The inputs of a stored node: omitted, a value stored with it, or a tensor from elsewhere.
 _LEFT_OUT, _STORED, _READ = "", "stored", "read"

@@ -127,7 +127,6 @@ _LINE, _WIDTH, _LANE, _MARGIN, _GAP = 46, 518.0, 11.2, 11.0, 14.4
 # The longest layer has this radius; layers of no time are visible.
 _LEAST_RADIUS, _MOST_RADIUS, _UNKNOWN_RADIUS = 1.8, 5.3, 2.6
 
-
 # The signs of layers, with their kinds.
 _LOOKS = {
     LegendSign("●", "convolution", "bar"): (Kind.CONVOLUTION, Kind.DECONVOLUTION),

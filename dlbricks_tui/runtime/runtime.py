@@ -48,7 +48,6 @@ MOST_THREADS = 1024
 # Variables that lead an interpreter to the modules of another one.
 FOREIGN_VARIABLES = ("PYTHONPATH", "PYTHONHOME", "__PYVENV_LAUNCHER__", "VIRTUAL_ENV")
 
-
 Limit = TypeVar("Limit", InstructionSet, Optimisation, CachePrecision, FlashAttention)
 
 

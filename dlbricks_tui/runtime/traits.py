@@ -199,7 +199,6 @@ OPENVINO = Traits(
 # By the name of the framework. Of several that read one format, the first is the usual one.
 TRAITS: Mapping[str, Traits] = {it.framework: it for it in (MXNET, ONNX_RUNTIME, OPENVINO)}
 
-
 LLAMA_CPP = Traits(
     framework="llama.cpp",
     title="llama.cpp",

@@ -11,7 +11,6 @@ KINDS = Setting(
     usual="all",
 )
 
-
 LEVELS = Setting(
     name="levels",
     kind=one_of(*TraceLevel),

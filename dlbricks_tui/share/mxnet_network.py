@@ -88,7 +88,6 @@ USUAL_DTYPE = "float32"
 DTYPES = ("float32", "float64", "float16", "uint8", "int32", "int8", "int64", "bool")
 DATA, WEIGHT, CONSTANT = "data", "weight", "constant"
 
-
 # One output of a node of a packed file: the numbers of both.
 _Entry = tuple[int, int]
 

@@ -172,7 +172,6 @@ _GIBIBYTE = 1 << 30
 _HASWELL = "Intel Xeon E5-2666 v3"
 _SKYLAKE = "Intel Xeon Platinum 8124M"
 
-
 # Processor, virtual processors and GiB of the instance types as Amazon describes them, in 2019.
 _TYPES = {
     "c4.xlarge": (_HASWELL, 4, 7.5),

@@ -37,7 +37,6 @@ _OUR_NAME = re.compile(r"(?:node|t)(\d+)(?:$|[/_])")
 _OWN_NUMBER = re.compile(r"node(\d+)$")
 _INPUT, _OUTPUT, _CONSTANT, _CONVERSION = "Input", "Output", "Const", "Reorder"
 
-
 # Nodes of this domain stand for conversions of layouts, which OpenVINO inserts by itself.
 CONVERSIONS = "openvino"
 # The number for what belongs to no node.

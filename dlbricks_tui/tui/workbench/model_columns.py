@@ -27,7 +27,6 @@ LEAST_NAME, _GOOD_NAME = 16, 20
 _ROOMY, _LONG_NAME, _MOST_IMPORTANT = 80, 70, 3
 _GAP = 1
 
-
 _NOTHING_KNOWN = KnownLatency("", None, 0, 0)
 # The text of a cell with its style, a muted text, or None for what is not known.
 Cell: TypeAlias = "tuple[str, str] | str | None"

@@ -46,7 +46,6 @@ NOTHING_FOUND = (
     Hint("{find.clear} shows the whole model again.", "muted"),
 )
 
-
 _NOWHERE = {
     "critical": "There is no critical path yet: the model was not measured.",
     "missing": "Everything in the model has a latency.",
