@@ -429,7 +429,7 @@ def answered(
             fits=memory <= system.memory_bytes,
             most_users=most,
             most_users_interval=(min(most, *ends), max(most, *ends)),
-            loads=tuple([_users_load(queues, serving, it, driven(serving, it)) for it in counts]),
+            loads=tuple([_load(queues, serving, it, driven(serving, it)) for it in counts]),
             curve=tuple([usual.load(serving, it) for it in sorted({*_CURVE, *counts}) if it <= last]),
         )
 
@@ -451,9 +451,7 @@ def answered(
     )
 
 
-def _users_load(
-    queues: Sequence[TokenQueue], serving: TokenServing, users: int, measured: DrivenLoad | None
-) -> UsersLoad:
+def _load(queues: Sequence[TokenQueue], serving: TokenServing, users: int, measured: DrivenLoad | None) -> UsersLoad:
     """Return the load by the queues of `_ENDS`, and what a drive of so many users measured."""
     usual = queues[1]
     # Slower steps may let more requests join a batch, which are answered sooner then.

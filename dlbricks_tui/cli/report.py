@@ -137,8 +137,9 @@ def report_comparison(args: Arguments) -> int:
         raise UsageError(
             "--compare takes all results of its sides: leave --models, --system, --runtime, --input and --value out"
         )
-    from dlbricks_tui.api.changes import compare_sides, comparison_document, estimates_of
+    from dlbricks_tui.api.changes import compare_sides, comparison_document
     from dlbricks_tui.api.reported import open_loaders
+    from dlbricks_tui.api.side_estimates import estimates_of
     from dlbricks_tui.api.sides import named_sides
     from dlbricks_tui.report.comparison import make_comparison
 

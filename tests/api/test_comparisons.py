@@ -16,7 +16,6 @@ from dlbricks_tui.api.changes import (
     ComparedRow,
     compare,
     compared_results,
-    estimates_of,
     false_alarms,
     hosts_of,
     number_tested,
@@ -33,6 +32,7 @@ from dlbricks_tui.api.pairs import (
     compare_rows,
     named_side,
 )
+from dlbricks_tui.api.side_estimates import estimates_of
 from dlbricks_tui.api.sides import (
     KINDS,
     Found,
