@@ -1,4 +1,4 @@
-"""Proofs: what-ifs that are carried out. The whole model is timed end to end before and after the change.
+"""Proofs: what-ifs that are carried out, with the model timed before and after the change; and jobs that measure peaks.
 
 1. Read the model as each of the two executions has it.
 2. Load it into one worker for each, from its file where the runtime runs files.

@@ -1,4 +1,4 @@
-"""JSON documents of dataclasses, and the JSON schema that they keep to."""
+"""JSON documents of dataclasses, with their schema, for programs; the room `documents` lays answers out for people."""
 
 from collections.abc import Mapping
 from dataclasses import Field, fields, is_dataclass

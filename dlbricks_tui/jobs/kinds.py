@@ -1,4 +1,4 @@
-"""Kinds of jobs."""
+"""A kind of job: its request, events and function; and the refusal of jobs in a demonstration."""
 
 from dataclasses import dataclass
 from typing import Generic, TypeVar

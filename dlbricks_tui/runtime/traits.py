@@ -1,4 +1,4 @@
-"""Facts about each framework that the other packages need: one object per framework.
+"""Facts about each framework that the other rooms need: one object per framework.
 
 A new framework is one more `Traits` here and one more backend in `runtime/inside`.
 """

@@ -1,4 +1,4 @@
-"""Runs of suites: their bricks are read, and their results are written to a file for the owner.
+"""Runs of suites: their bricks are read, their results are written to a file for the owner; and the process of any run.
 
 A run keeps which brick and context each id is on this host.
 """

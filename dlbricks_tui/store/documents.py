@@ -1,4 +1,4 @@
-"""Records as documents, the JSON values that the store holds, and back; and the errors of the store."""
+"""Records as the JSON documents of TinyDB, which the store holds, and back; and the errors of the store."""
 
 import errno
 import hashlib
