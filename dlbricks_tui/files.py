@@ -73,7 +73,10 @@ def parsed_toml(text: str) -> dict[str, Any]:
         import tomllib
     else:
         import tomli as tomllib
-    return tomllib.loads(text)
+    try:
+        return tomllib.loads(text)
+    except RecursionError:
+        raise ValueError("it nests too deep") from None
 
 
 def _opened(path: Path, flags: int, mode: Literal["rb", "ab"]) -> BinaryIO:

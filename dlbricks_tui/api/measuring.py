@@ -24,7 +24,7 @@ from dlbricks_tui.host.queue import host_queue
 from dlbricks_tui.host_files import HostFiles
 from dlbricks_tui.jobs.errors import JobError
 from dlbricks_tui.jobs.events import Event
-from dlbricks_tui.jobs.folder import JobState, RunFolder, State
+from dlbricks_tui.jobs.folder import JobState, RunFolder, State, store_request
 from dlbricks_tui.jobs.folder import RunFolders as RunFolders
 from dlbricks_tui.measure.method import Method
 from dlbricks_tui.measure.stopping import Adaptive, FixedRuns, StoppingRule
@@ -53,7 +53,6 @@ from dlbricks_tui.runs.request import (
     chosen,
     read_request,
     usual_method,
-    write_request,
 )
 from dlbricks_tui.runs.run import EstimatedModel, RunOutcome
 from dlbricks_tui.runs.run import read_outcome as read_outcome
@@ -253,7 +252,7 @@ def resumed_run(folder: RunFolder, data: DataFolder, budget: float | None = None
         if budget is not None:
             # Stored for a separate process, and for the next time.
             request = replace(request, time_budget_seconds=None if math.isinf(budget) else budget)
-            write_request(folder.request_file, request)
+            store_request(folder.request_file, request)
         return RunJob(folder, request, data)
     if budget is not None:
         raise JobError(f"run {folder.run} is {state.state.value}: cancel it before you resume it with another budget")

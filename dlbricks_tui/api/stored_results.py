@@ -162,11 +162,12 @@ def whole(results: Selection) -> Selection:
     return every.of_rows(np.array([*found], dtype=np.intp))
 
 
-def delete(shared: SharedStore, selection: Selection) -> int:
-    """Delete results, and return their number."""
+def delete(shared: SharedStore, selection: Selection) -> Selection:
+    """Delete results with all of their records, and return them."""
+    deleted = whole(selection)
     with shared.held() as store:
-        store.delete(selection.records.values("id"))
-    return len(selection)
+        store.delete(deleted.records.values("id"))
+    return deleted
 
 
 def restore(shared: SharedStore, selection: Selection) -> frozenset[str]:

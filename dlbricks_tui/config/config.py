@@ -118,7 +118,7 @@ def statements(text: str, path: str) -> list[Statement]:
     """Return the statements of a file; raise ConfigError if it is not TOML."""
     try:
         document = parsed_toml(text)
-    except (ValueError, RecursionError) as error:
+    except ValueError as error:
         line = _ERROR_LINE.search(str(error))
         where = f"{path}:{line[1]}" if line else path
         raise ConfigError(f"{where}: this is not TOML: {_ERROR_LINE.sub('', str(error)).strip()}") from None

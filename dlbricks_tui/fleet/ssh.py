@@ -35,7 +35,7 @@ _MOST_JUMPS = 8
 _CHUNK_BYTES = 1 << 17
 _NO_JUMP = "none"
 # As OpenSSH reads them: an address with colons is in brackets.
-_JUMP = re.compile(r"(?:ssh://)?(?:(.+)@)?(\[.+\]|[^:]+)(?::([0-9]+))?/?")
+_JUMP = re.compile(r"(?:ssh://)?(?:(.+)@)?(\[.+\]|[^:/]+)(?::([0-9]+))?/?")
 # The files with the keys of known servers, by option, as OpenSSH reads them.
 _KNOWN_HOSTS = (
     ("UserKnownHostsFile", ("~/.ssh/known_hosts", "~/.ssh/known_hosts2")),

@@ -204,17 +204,14 @@ class _Model(NamedTuple):
     batch_size: int
     # The names of axes whose size is assumed, by input.
     assumed: Mapping[str, tuple[str, ...]]
+    # The values of inputs that are part of the layers that read them.
+    settings: dict[str, Numbers]
 
     def analysis(self, file: OnnxFile, conditions: Mapping[str, bool]) -> ConstantAnalysis:
         """Return the analysis of a graph of the model, given the known conditions of each `If`."""
         found = analyse(file, self.inputs, stored_settings(self.values, self.inputs), conditions)
         found.numbers = self.settings
         return found
-
-    @property
-    def settings(self) -> dict[str, Numbers]:
-        """The values of inputs that are part of the layers that read them."""
-        return whole_settings(self.values, self.inputs)
 
     def failure(self, told: Tensors) -> str:
         """Return why the model failed on synthetic inputs, with the advice to give values; empty if it ran."""
@@ -454,7 +451,10 @@ def _model(source: ModelSource, content: bytes, file: OnnxFile, stated: StatedIn
     values, known = {**in_file.values, **stated.values}, {**in_file.shapes, **source.inputs}
     inputs, batch, assumed = input_types(file.inputs, stated._replace(values=values), known, batch_size, name)
     refuse_unfit(values, inputs, name)
-    return _Model(name, source.path, content, inputs, {**compared_numbers(file, inputs), **values}, batch, assumed)
+    compared = compared_numbers(file, inputs)
+    # A number that the file names chooses a branch, and no layer takes longer for it.
+    settings = whole_settings({it: numbers for it, numbers in values.items() if compared.get(it) != numbers}, inputs)
+    return _Model(name, source.path, content, inputs, {**compared, **values}, batch, assumed, settings)
 
 
 def _written(file: OnnxFile, model: _Model, analysis: ConstantAnalysis, traits: Traits) -> OnnxGraph:

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from dlbricks_tui.bricks.decomposition import Cutting
-from dlbricks_tui.jobs.folder import store_request, stored_request
+from dlbricks_tui.jobs.folder import stored_request
 from dlbricks_tui.measure.method import Method
 from dlbricks_tui.measure.stopping import Adaptive, StoppingRule
 from dlbricks_tui.measure.supervised_worker import TimeLimits
@@ -170,10 +170,6 @@ def usual_method(rule: StoppingRule, runtime: Runtime, level: Level) -> Method:
 def chosen(sources: Sequence[ModelSource]) -> tuple[ModelChoice, ...]:
     """Return the models by name and absolute path, because a run works in a separate folder."""
     return tuple(ModelChoice(source.name, source.path.absolute()) for source in sources)
-
-
-def write_request(path: Path, request: RunRequest) -> None:
-    store_request(path, request)
 
 
 def read_request(path: Path) -> RunRequest:

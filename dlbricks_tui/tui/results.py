@@ -243,10 +243,7 @@ class ResultsScreen(AnswerScreen[None]):
 
     def _ask_to_delete(self, chosen: Selection) -> None:
         def delete(_: bool) -> None:
-            whole = stored_results.whole(chosen)
-            self.run_in_thread(
-                partial(stored_results.delete, self._store, whole), then=partial(self._deleted, chosen, whole)
-            )
+            self.run_in_thread(partial(stored_results.delete, self._store, chosen), then=partial(self._deleted, chosen))
 
         self.ask(DeleteScreen(chosen, self._table.total), delete)
 
@@ -258,11 +255,11 @@ class ResultsScreen(AnswerScreen[None]):
 
         self.ask(ExportScreen(f"Export {counted(len(chosen), 'result')} to a file"), export)
 
-    def _deleted(self, chosen: Selection, whole: Selection, count: int) -> None:
-        self._undo.append(whole)
+    def _deleted(self, chosen: Selection, deleted: Selection) -> None:
+        self._undo.append(deleted)
         self._table.unmark(chosen)
         self._table.mark_restored(frozenset())
-        self._changed(f"{counted(count, 'result')} deleted; {key('results.undo_delete')} restores the results.")
+        self._changed(f"{counted(len(deleted), 'result')} deleted; {key('results.undo_delete')} restores the results.")
 
     def _exported(self, path: Path, count: int) -> None:
         self.notify(f"{counted(count, 'result')} written to {path}")

@@ -20,11 +20,11 @@ from dlbricks_tui.host.queue import HOST_LOCK_VARIABLE, HostQueue, ProcessIdenti
 from dlbricks_tui.jobs.control import JobStopped
 from dlbricks_tui.jobs.errors import JobError
 from dlbricks_tui.jobs.events import Event, Waiting
-from dlbricks_tui.jobs.folder import JobFolder, JobFolders, State, Tally
+from dlbricks_tui.jobs.folder import JobFolder, JobFolders, State, Tally, store_request
 from dlbricks_tui.jobs.process import JobAtWork, work_on
 from dlbricks_tui.models.library import ModelSource
 from dlbricks_tui.recorded_host import recorded_host
-from dlbricks_tui.runs.request import RunRequest, write_request
+from dlbricks_tui.runs.request import RunRequest
 from dlbricks_tui.runtime.registry import Registry
 from tests.cli.people import Command
 from tests.fleet.sample_fleet import sample_fleet
@@ -132,7 +132,7 @@ def test_a_job_that_is_finished_is_not_worked_on_again(data: DataFolder, monkeyp
     run = put_run(data, [planned(), ended()], State.FINISHED)
     whole = Tally(1, 1)
     run.set_state(replace(run.state(), bricks=whole, whole_models=whole))
-    write_request(run.request_file, RunRequest(models=(), runtime=Registry(data.path).default()))
+    store_request(run.request_file, RunRequest(models=(), runtime=Registry(data.path).default()))
     for folder, reason in ((run, "nothing of it is missing"), (proof(data), "nothing to resume")):
         with pytest.raises(JobError, match=reason):
             jobs.pause_or_resume(folder.run, data)

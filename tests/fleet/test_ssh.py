@@ -151,7 +151,7 @@ def test_an_agent_is_asked_for_the_key_of_the_host_only(
 
 
 def test_jump_hosts_are_read_as_openssh_reads_them() -> None:
-    hops = connecting._jumps(HostEntry(name="h"), "ssh://me@gate:2200, me@[::1]:2200, [fe80::1], inner")
+    hops = connecting._jumps(HostEntry(name="h"), "ssh://me@gate:2200, me@[::1]:2200, [fe80::1], ssh://inner/")
     assert [(it.user, it.address, it.port) for it in hops] == [
         ("me", "gate", 2200),
         ("me", "::1", 2200),

@@ -10,13 +10,14 @@ from dlbricks_tui.bricks.cutting import Cut, LayerOrder
 from dlbricks_tui.bricks.decomposition import Cutting
 from dlbricks_tui.folders import SAMPLE_MODELS
 from dlbricks_tui.jobs.errors import JobError
+from dlbricks_tui.jobs.folder import store_request
 from dlbricks_tui.measure.method import Method
 from dlbricks_tui.measure.stopping import Adaptive, FixedRuns
 from dlbricks_tui.measure.supervised_worker import TimeLimits
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.models.library import Library
 from dlbricks_tui.recorded_host import processors_here
-from dlbricks_tui.runs.request import InputShape, ModelChoice, RunRequest, RuntimeChoice, read_request, write_request
+from dlbricks_tui.runs.request import InputShape, ModelChoice, RunRequest, RuntimeChoice, read_request
 from dlbricks_tui.runtime.runtime import Runtime, Settings
 from dlbricks_tui.runtime.variant import Precision
 
@@ -62,14 +63,14 @@ requests = st.builds(
 @given(requests)
 def test_a_request_survives_a_round_trip(tmp_path_factory: pytest.TempPathFactory, request_kept: RunRequest) -> None:
     path = tmp_path_factory.mktemp("run") / "request.json"
-    write_request(path, request_kept)
+    store_request(path, request_kept)
     assert read_request(path) == request_kept
 
 
 def test_a_request_from_before_there_were_variants_is_read(tmp_path: Path) -> None:
     path = tmp_path / "request.json"
     asked = RunRequest(models=(), runtime=Runtime("r", sys.executable, "mxnet", "1", "3"))
-    write_request(path, asked)
+    store_request(path, asked)
     document = json.loads(path.read_text())
     for name in ("others", "batch_sizes", "values", "evaluation", "unmet"):
         del document[name]

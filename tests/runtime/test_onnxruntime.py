@@ -258,6 +258,14 @@ def test_the_given_trips_of_a_loop_are_part_of_its_brick(level: Level, ort_loade
     assert len(keys) == 2
 
 
+def test_a_number_that_the_model_names_leaves_the_keys_of_its_bricks(ort_loader: Loader, tmp_path: Path) -> None:
+    source = source_of(saved(tmp_path, of_a_detector()))
+    graph = ort_loader.load(source, Level.FUSED, DETECTOR_RUNS_WITH)
+    operators = [operator for layer in graph.layers for operator in layer.operators]
+    assert "onnx.Equal" in {it.op for it in operators}
+    assert not any(name.startswith("computed") for it in operators for name, _ in it.params)
+
+
 def test_a_model_that_is_entirely_constant_has_nothing_to_run(ort_loader: Loader, tmp_path: Path) -> None:
     made = network("(float[4,4] x) => (y) <float[4,4] w> { y = Add (w, w) }")
     with pytest.raises(ModelError, match="net computes nothing that depends on its inputs"):

@@ -13,11 +13,11 @@ import pytest
 from dlbricks_tui.api.jobs import start_run
 from dlbricks_tui.host.queue import HostQueue, host_queue
 from dlbricks_tui.host_files import HostFiles
-from dlbricks_tui.jobs.folder import RunFolders, State
+from dlbricks_tui.jobs.folder import RunFolders, State, store_request
 from dlbricks_tui.measure.events import BatchStarted
 from dlbricks_tui.measure.stopping import FixedRuns
 from dlbricks_tui.runs.events import WorkerReplaced
-from dlbricks_tui.runs.request import RunRequest, write_request
+from dlbricks_tui.runs.request import RunRequest
 from dlbricks_tui.runs.results import ONEDNN
 from dlbricks_tui.share.spare import SpareRun
 from tests.host.lines import turn_of
@@ -147,7 +147,7 @@ def test_a_run_whose_spare_was_killed_has_a_process_of_its_own(site: Site, spare
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
 def test_a_spare_ends_with_its_workbench(site: Site, number: signal.Signals) -> None:
     request = site.data.path / "request.json"
-    write_request(request, request_of(site))
+    store_request(request, request_of(site))
     command = [sys.executable, "-c", WORKBENCH, str(site.data.path), str(request)]
     with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as workbench:
         assert workbench.stdout is not None

@@ -139,6 +139,7 @@ def test_text_cursor_and_verdicts_are_distinct_in_sixteen_colours(path: Path) ->
         (("dark = true", "dark = true\nfont = 'x'"), "unknown setting 'font'; valid are `dark` and [colours]"),
         (("accent =", "akzent ="), "unknown colour 'akzent'; valid are: text, strong,"),
         (("[colours]", "[colours"), "is not TOML:"),
+        (("[colours]", "deep = " + "[" * 3000), "is not TOML: it nests too deep"),
         (('"#6cb6ff"', '"skyish"'), "frame-focused = 'skyish' is not a colour; write it like '#7aa2f7' or 'ansi_blue'"),
         (('"#6cb6ff"', "7"), "frame-focused = 7 is not a colour"),
     ],

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from textual.pilot import Pilot
@@ -365,6 +365,14 @@ async def test_a_process_gets_ready_for_the_run_while_its_box_is_open_and_stays_
         monkeypatch.setattr(host, "_SPARE_SECONDS", 0.1)
         await press(pilot, "m", "escape", on=WorkbenchScreen)
         await eventually(pilot, lambda: len(ended) == 1)
+        workbench = cast("WorkbenchScreen", pilot.app.screen)
+        await press(pilot, "m", on=StartRunScreen)
+        workbench.action_start_run()
+        await press(pilot, "escape", on=StartRunScreen)
+        await pilot.pause(0.3)
+        assert len(ended) == 1
+        await press(pilot, "escape", on=WorkbenchScreen)
+        await eventually(pilot, lambda: len(ended) == 2)
         await press(pilot, "m", "enter", on=WorkbenchScreen)
         assert all(is_over() for _, is_over in prepared)
     assert len(asked_for) == 1

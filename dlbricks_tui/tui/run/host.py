@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 
     from textual.app import App
     from textual.screen import Screen
-    from textual.timer import Timer
 
     from dlbricks_tui.api.followed_runs import RunSnapshot
     from dlbricks_tui.api.new_runs import RunPreview, RunSettings, WantedCombination
@@ -58,8 +57,6 @@ class RunHostScreen(PanelledScreen[None]):
         self._last: RunSettings | None = None
         self._last_of: dict[frozenset[ModelId], RunSettings] = {}
         self._last_config: Config | None = None
-        # Ends the spare process some time after the box was closed.
-        self._spare_end: Timer | None = None
 
     @property
     def measuring(self) -> bool:
@@ -91,7 +88,12 @@ class RunHostScreen(PanelledScreen[None]):
 
         def close() -> None:
             over.set()
-            self._spare_end = self.set_timer(_SPARE_SECONDS, self.session.spare.end)
+            self.set_timer(_SPARE_SECONDS, end_spare)
+
+        def end_spare() -> None:
+            # Another box, of the next run or opened since, goes on with it.
+            if not any(isinstance(it, StartRunScreen) for it in self.app.screen_stack):
+                self.session.spare.end()
 
         def begin(settings: RunSettings) -> None:
             over.set()
@@ -105,8 +107,6 @@ class RunHostScreen(PanelledScreen[None]):
         except UserError as error:
             self.app.post_message(Failed(error))
             return
-        if self._spare_end is not None:
-            self._spare_end.stop()
         names, preview = tuple(source.name for source in sources), partial(self._preview_run, sources, over)
         # The box of the first run is in front.
         for settings in reversed(each):
