@@ -28,6 +28,7 @@ from dlbricks_tui.runs.control import Control
 from dlbricks_tui.runs.events import PartStarted, RunStarted
 from dlbricks_tui.runs.planning import Models, cut_models, plan_run, read_models, read_parts, steps, tell_plans
 from dlbricks_tui.runs.request import RunRequest, read_request
+from dlbricks_tui.runs.results import estimate_changed
 from dlbricks_tui.runs.work import (
     EarlyWorker,
     EarlyWorkers,
@@ -111,8 +112,11 @@ def execute(
                 if stopped is None and with_estimates:
                     _train(sessions, all_models, store)
                 parts = zip(sessions, all_models, strict=True) if with_estimates else ()
-                found = (_estimates(models, session.request, store, place.data) for session, models in parts)
-                estimates = tuple(chain.from_iterable(found))
+                found = [(models, _estimates(models, it.request, store, place.data)) for it, models in parts]
+                estimates = tuple(chain.from_iterable(it for _, it in found))
+                # As the store tells them: how the host changed meanwhile is known now.
+                for model, one in zip(chain.from_iterable(models for models, _ in found), estimates, strict=True):
+                    control.tell(estimate_changed(model.name, one.estimate.estimate))
                 if stopped is None and with_estimates:
                     _find_versions(sessions, store)
         except JobStopped as reason:
