@@ -142,7 +142,7 @@ class ModelEstimate(Variant):
     workers_ms: float | None
     # Always 0: estimates of earlier versions contained a call of the runtime.
     call_ms: float | None
-    # The images, sentences or rows in a second: `batch` over `sequential_ms`.
+    # The images, sentences or rows in a second, by `measured_ms`, or else by `sequential_ms`.
     per_second: float | None
     # The 95 % interval of `sequential_ms`: its lower and its upper bound.
     interval_ms: tuple[float, float] | None

@@ -400,7 +400,7 @@ def known_latency(one: SystemEstimate) -> KnownLatency:
         possible=not found.obstacle or figure is not None,
         predicted=figure is not None and not figure.is_measured,
         end_to_end_ms=None if timed is None else timed.value_ms,
-        per_second=one.variant.batch / whole_ms * 1000 if whole_ms else None,
+        per_second=one.per_second,
         combination=combination_words(one),
         since=figure.between[0] if figure is not None and figure.between is not None else None,
     )

@@ -157,9 +157,7 @@ def whole(results: Selection) -> Selection:
     """Return the same results with all of their records, also those that did not pass a filter."""
     generation = results.generation
     every = Selection(generation, generation.index.rows_of(*RESULT_TABLES)).one_per_run()
-    newest = {row: last for last, rows in every.parts.items() for row in rows.tolist()}
-    found = dict.fromkeys(newest.get(row, row) for row in results.rows.tolist())
-    return every.of_rows(np.array([*found], dtype=np.intp))
+    return every.holding(results.rows)
 
 
 def delete(shared: SharedStore, selection: Selection) -> Selection:

@@ -31,6 +31,7 @@ from dlbricks_tui.store.change import Verdict
 from dlbricks_tui.wording.answers import verdict_counts
 from dlbricks_tui.wording.jobs import kind_in_words, percentile_name
 from dlbricks_tui.wording.numbers import (
+    PREDICTED,
     age,
     counted,
     in_ms,
@@ -88,7 +89,7 @@ def answer_words(found: ComparedTwo) -> str:
 def side_parts(found: ComparedTwo) -> Iterator[Part]:
     """Yield the latency of each side, and how old it is."""
     for letter, side in zip("AB", (found.a, found.b), strict=True):
-        latency = with_interval(side.ms, *side.interval)
+        latency = PREDICTED * side.how.endswith("predicted") + with_interval(side.ms, *side.interval)
         old = f", {age(seconds_since(side.since))} old" if side.since else ""
         yield Sentence(f"{letter}  {side.name}: {latency}, {side.how}{old}")
 

@@ -198,9 +198,8 @@ class EstimateDocument:
 
     def basis(self) -> Iterator[Part]:
         """Yield the variant that was measured, with its throughput."""
-        figure, one = self.one.figure, self.one
         # That of the answer, which may be the latency of the whole model.
-        per_second = one.per_second if figure is None else one.variant.batch / figure.latency.value_ms * 1000
+        one, per_second = self.one, self.one.per_second
         sign = sign_of(partial=False, predicted=one.end_to_end is None and bool(one.estimate.coverage.predicted))
         throughput = "" if per_second is None else f": {sign}{milliseconds(per_second)} per second"
         yield Sentence(f"{variant_in_words(self.one.variant)}{throughput}")

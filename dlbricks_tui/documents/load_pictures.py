@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from dlbricks_tui.documents.pictures import Axis, BarRow, LegendSign, Plot, Rows, Series, StraightLine
 from dlbricks_tui.scenarios.kinds import ScenarioKind
 from dlbricks_tui.scenarios.scenario import latencies_ms, percentile_ms, percentile_of
-from dlbricks_tui.wording.jobs import in_us, percentile_name, rate_in_words
-from dlbricks_tui.wording.numbers import PREDICTED, counted, milliseconds, percent
+from dlbricks_tui.wording.jobs import percentile_name, rate_in_words
+from dlbricks_tui.wording.numbers import PREDICTED, counted, in_ms, milliseconds, percent
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -52,7 +52,7 @@ def percentiles_plot(
     says = []
     for name, mark, _, (median, _, high, _) in found:
         sign = PREDICTED if mark == PREDICTED else ""
-        says.append(f"{name}: p50 {sign}{in_us(median)}, p99 {sign}{in_us(high)}")
+        says.append(f"{name}: p50 {sign}{in_ms(median)}, p99 {sign}{in_ms(high)}")
     says += [] if bound_ms is None else [f"bound {bound_ms:g} ms"]
     places = tuple((float(place), name) for place, name in enumerate(_NAMES))
     series = tuple(Series(name, mark, style, tuple(enumerate(values)), ".") for name, mark, style, values in found)
@@ -63,7 +63,7 @@ def percentiles_plot(
         Axis(-0.2, len(_NAMES) - 0.8, ticks=places),
         Axis(0.0, _ABOVE * most_ms),
         series,
-        () if bound_ms is None else (StraightLine(f"bound {in_us(bound_ms)}", bound_ms),),
+        () if bound_ms is None else (StraightLine(f"bound {in_ms(bound_ms)}", bound_ms),),
     )
 
 
@@ -111,11 +111,11 @@ def histogram_plot(test: LoadTest, predicted: PredictedLoad | None) -> Plot | No
             steps[-1] += [(left, float(count)), (right, float(count))]
         elif steps[-1]:
             steps.append([])
-    marks = [StraightLine(f"{name} {in_us(at_ms)}", at_ms, "strong")]
-    says = f"{counted(len(ordered), 'request')}: median {in_us(percentile_of(ordered, 50.0))}, {name} {in_us(at_ms)}"
+    marks = [StraightLine(f"{name} {in_ms(at_ms)}", at_ms, "strong")]
+    says = f"{counted(len(ordered), 'request')}: median {in_ms(percentile_of(ordered, 50.0))}, {name} {in_ms(at_ms)}"
     if expected is not None:
-        marks.append(StraightLine(f"predicted {name} {PREDICTED}{in_us(expected)}", expected, "accent"))
-        says += f" (predicted {PREDICTED}{in_us(expected)})"
+        marks.append(StraightLine(f"predicted {name} {PREDICTED}{in_ms(expected)}", expected, "accent"))
+        says += f" (predicted {PREDICTED}{in_ms(expected)})"
     if test.bound_ms is not None:
         marks.append(StraightLine(f"bound {test.bound_ms:g} ms", test.bound_ms))
         above = len(ordered) - bisect_right(ordered, test.bound_ms)
@@ -150,7 +150,7 @@ def progress_plot(
         crowds[next(sign for sign, _, below in _CROWDS if count < below)].append(place)
     names = dict(zip(crowds, ("few requests", "some", "many"), strict=True))
     series = [Series(names[sign], sign, style, tuple(crowds[sign])) for sign, style, _ in _CROWDS if crowds[sign]]
-    told = ", ".join(f"{percentile_name(it)} {in_us(percentile_of(ordered_ms, it))}" for it in _SO_FAR)
+    told = ", ".join(f"{percentile_name(it)} {in_ms(percentile_of(ordered_ms, it))}" for it in _SO_FAR)
     bounds = [] if bound_ms is None else [StraightLine(f"bound {bound_ms:g} ms", bound_ms)]
     says = f"{counted(len(ordered_ms), 'request')} so far: {', '.join([told, *(it.name for it in bounds)])}."
     axes = Axis(0.0, float(requests)), Axis(low_ms, high_ms, is_log=True)
@@ -245,13 +245,13 @@ def _sentences(
     """Yield how the latency of a percentile grows with the rate, and how many tests have passed."""
     if predicted:
         (low, first_ms), *_ = predicted
-        told = f"{percentile_name(scenario.percentile)} is {PREDICTED}{in_us(first_ms)} at {rate_in_words(low)}"
+        told = f"{percentile_name(scenario.percentile)} is {PREDICTED}{in_ms(first_ms)} at {rate_in_words(low)}"
         if expected is not None:
             there, most = expected.at(scenario.percentile), f"{PREDICTED}{rate_in_words(expected.per_second.value)}"
-            at = "the highest rate is" if there is None else f"{PREDICTED}{in_us(there.value)} at the highest rate,"
+            at = "the highest rate is" if there is None else f"{PREDICTED}{in_ms(there.value)} at the highest rate,"
             told += f" and {at} {most}"
         yield told
     if tests:
         yield f"{sum(it.passed for it in tests)} of {counted(len(tests), 'test')} passed"
     if running is not None:
-        yield f"now {in_us(running[1])} at {rate_in_words(running[0])}"
+        yield f"now {in_ms(running[1])} at {rate_in_words(running[0])}"

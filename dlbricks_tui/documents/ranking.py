@@ -23,7 +23,7 @@ from dlbricks_tui.estimate.ranking import Point, Ranked, Ranking
 from dlbricks_tui.printable import printable
 from dlbricks_tui.runtime.variant import batch_in_words, remarks_on
 from dlbricks_tui.store.change import Verdict
-from dlbricks_tui.wording.answers import verdict_counts
+from dlbricks_tui.wording.answers import figure_number, figure_text, verdict_counts
 from dlbricks_tui.wording.numbers import (
     PREDICTED,
     PREDICTED_LEGEND,
@@ -147,14 +147,13 @@ def ranking_answer(ranking: Ranking, bound_ms: float | None = None) -> str:
     usual, answer = "", ranking.answer
     if not under and answer is not None and answer is not best and answer.point.latency is not None:
         named = combination_name(answer, ranking.combinations)
-        usual = f" At batch {ranking.own_batch}, as the model is: {in_ms(answer.point.latency.value_ms)}, {named}."
+        usual = f" At batch {ranking.own_batch}, as the model is: {figure_text(answer.point.found)}, {named}."
     return f"{under}{name} {verdict}: {figures}{told}.{_quicker_prediction(ranking)}{usual}"
 
 
 def _figures(it: Ranked) -> str:
     sign = PREDICTED * it.point.is_predicted
-    latency = "" if it.point.latency is None else f"{sign}{in_ms(it.point.latency.value_ms)}"
-    return f"{latency}, {sign}{milliseconds(it.point.per_second or 0.0)} per second"
+    return f"{figure_text(it.point.found)}, {sign}{milliseconds(it.point.per_second or 0.0)} per second"
 
 
 def _quicker_prediction(ranking: Ranking) -> str:
@@ -273,11 +272,11 @@ def matrix_columns(
 
 
 def cell_text(it: Ranked | None, *, by_rate: bool = False, unknown: str = UNKNOWN) -> str:
-    """Return the latency of a cell in ms, or its throughput: `15.00`, `~15.00`, `best 15.00`."""
+    """Return the latency of a cell in ms, or its throughput: `15.00`, `~8.1-15`, `best 15.00`."""
     if it is None or it.point.latency is None:
         return unknown
-    value = it.point.per_second or 0.0 if by_rate else it.point.latency.value_ms
-    return f"{BEST} " * it.is_best + PREDICTED * it.point.is_predicted + milliseconds(value)
+    rate = PREDICTED * it.point.is_predicted + milliseconds(it.point.per_second or 0.0)
+    return f"{BEST} " * it.is_best + (rate if by_rate else figure_number(it.point.found))
 
 
 def cell_style(row: MatrixRow, batch_size: int) -> str:
@@ -306,7 +305,7 @@ def cell_parts(ranking: Ranking, row: MatrixRow, batch_size: int, bound_ms: floa
         rate = told = ""
     if point.estimate_ms is not None:
         name = "predicted" if found.estimate.coverage.predicted else "estimate"
-        yield Fact(name, in_ms(point.estimate_ms) + rate, f", 95 % {interval_text(point)}{told}")
+        yield Fact(name, estimate_text(point) + rate, f", 95 % {interval_text(point)}{told}")
     if bound_ms is not None and it.point.latency.value_ms > bound_ms:
         yield Fact("against best", f"above the bound of {bound_ms:g} ms")
     elif it.ratio is not None and len(ranking.combinations) > 1:

@@ -25,8 +25,9 @@ from dlbricks_tui.documents.parts import (
 from dlbricks_tui.printable import printable
 from dlbricks_tui.runtime.traits import runtime_title
 from dlbricks_tui.runtime.variant import variant_in_words
+from dlbricks_tui.store.change import with_doubt
 from dlbricks_tui.store.columns import COLUMNS, Content, Summary
-from dlbricks_tui.wording.numbers import ago, counted, in_ms, milliseconds, minute_of, percent, signed_percent
+from dlbricks_tui.wording.numbers import ago, counted, ends_of, in_ms, milliseconds, minute_of, percent, signed_percent
 from dlbricks_tui.wording.plain_text import bins, divided
 
 if TYPE_CHECKING:
@@ -41,6 +42,9 @@ def sample_parts(result: Result) -> Iterator[Part]:
     yield Heading(f"{counted(it.count, 'sample')}, {minute_of(result.when)} UTC")
     yield Sentence(f"measured {ago(result.when)}", "muted")
     yield Fact("trimmed mean", in_ms(it.trimmed_mean_ms), f" (95 % between {ends})")
+    if result.busy:
+        _, low_ms, high_ms = with_doubt(it.latency, result.busy)
+        yield Fact("busy host", ends_of(low_ms, high_ms), " with the doubt about that, as in comparisons")
     yield Fact("median", in_ms(it.median_ms))
     yield Fact("minimum", in_ms(it.minimum_ms))
     yield Fact("spread", in_ms(it.spread_ms), " between the quartiles")

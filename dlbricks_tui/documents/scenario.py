@@ -47,7 +47,6 @@ from dlbricks_tui.store.records import LoadTest
 from dlbricks_tui.wording.answers import execution_words
 from dlbricks_tui.wording.jobs import (
     execution_line,
-    in_us,
     message_line,
     percentile_name,
     progress_line,
@@ -60,6 +59,7 @@ from dlbricks_tui.wording.numbers import (
     ago,
     counted,
     duration,
+    in_ms,
     milliseconds,
     minute_of,
     or_dash,
@@ -155,7 +155,7 @@ def load_test_columns(scenario: Scenario | None = None) -> tuple[Column[LoadTest
     return (
         *own,
         Column("per second", lambda it: milliseconds(it.found_per_second), style="strong"),
-        Column(latency, lambda it: in_us(percentile_ms(it)).removesuffix(" ms"), is_named=True),
+        Column(latency, lambda it: in_ms(percentile_ms(it)).removesuffix(" ms"), is_named=True),
         Column("requests", lambda it: f"{it.queries:,}", is_optional=True),
         Column("verdict", verdict_of, CellKind.NAME, lambda it: "good" if is_positive(it) else "bad", is_key=True),
         Column("id", lambda it: it.uuid[:8], CellKind.NAME, is_optional=True, is_key=True),
@@ -218,9 +218,9 @@ def _rate(found: Range | float, unit: str) -> str:
 
 def _latency(found: Range | float) -> str:
     if not isinstance(found, Range):
-        return in_us(found)
-    low, high = (in_us(it).removesuffix(" ms") for it in (found.low, found.high))
-    return f"{PREDICTED}{in_us(found.value)} ({low} to {high})"
+        return in_ms(found)
+    low, high = (in_ms(it).removesuffix(" ms") for it in (found.low, found.high))
+    return f"{PREDICTED}{in_ms(found.value)} ({low} to {high})"
 
 
 class _Row(NamedTuple):
@@ -232,7 +232,7 @@ class _Row(NamedTuple):
     is_latency: bool = True
 
     def written(self, value: float) -> str:
-        return in_us(value) if self.is_latency else rate_in_words(value)
+        return in_ms(value) if self.is_latency else rate_in_words(value)
 
 
 def outcome_table(scenario: Scenario, predicted: PredictedLoad | None, test: LoadTest | None = None) -> Table[_Row]:
@@ -296,14 +296,14 @@ def verdict_parts(test: LoadTest, logs: str = "") -> Iterator[Sentence]:
     yield from (Sentence(f"  {_REASONS.get(reason, reason)}") for reason in test.reasons)
     if test.bound_ms is not None:
         verdict, name = "is met" if meets_bound(test) else "is not met", percentile_name(test.percentile)
-        yield Sentence(f"the bound of {test.bound_ms:g} ms {verdict}: {name} is {in_us(percentile_ms(test))}")
+        yield Sentence(f"the bound of {test.bound_ms:g} ms {verdict}: {name} is {in_ms(percentile_ms(test))}")
     if test.rate is not None:
         yield Sentence(f"{rate_in_words(test.rate)} were sent, {rate_in_words(test.per_second)} answered")
     instances = f" on {counted(test.instances, 'instance')}" if test.instances > 1 else ""
-    passing = f"passing a request to the worker and back costs {in_us(test.passing_ms)}"
+    passing = f"passing a request to the worker and back costs {in_ms(test.passing_ms)}"
     yield Sentence(f"batch {test.batch_size}{instances}; {passing}")
     if test.wake_up_ms:
-        yield Sentence(f"after a pause a request takes {in_us(test.wake_up_ms)} longer")
+        yield Sentence(f"after a pause a request takes {in_ms(test.wake_up_ms)} longer")
     if logs:
         yield Sentence(f"the logs of LoadGen are in {logs}")
 

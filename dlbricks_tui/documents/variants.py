@@ -18,7 +18,7 @@ from dlbricks_tui.runtime.variant import (
     remarks_on,
     threads_in_words,
 )
-from dlbricks_tui.wording.answers import engine_remarks, short_combination
+from dlbricks_tui.wording.answers import engine_remarks, figure_text, short_combination
 from dlbricks_tui.wording.numbers import (
     PREDICTED,
     PREDICTED_LEGEND,
@@ -193,8 +193,7 @@ def best_line(points: Sequence[Point], bound_ms: float) -> str:
 
 
 def _figures(point: Point) -> str:
-    sign = _answer_sign(point)
-    return f"{sign}{in_ms(point.latency_ms or 0.0)}, {sign}{milliseconds(point.per_second or 0.0)} per second"
+    return f"{figure_text(point.found)}, {_answer_sign(point)}{milliseconds(point.per_second or 0.0)} per second"
 
 
 def _answer_sign(point: Point) -> str:
@@ -211,8 +210,8 @@ def _name(point: Point, points: Sequence[Point]) -> str:
 
 
 def estimate_text(point: Point) -> str:
-    """Return the estimate of a variant, marked if some of it is predicted."""
-    return _mark(point) + or_dash(in_ms, point.estimate_ms)
+    """Return the estimate of a variant, as a range if some of it is predicted."""
+    return figure_text(replace(point.found, end_to_end=None)) or "-"
 
 
 def interval_text(point: Point) -> str:

@@ -102,12 +102,9 @@ class SystemEstimate:
 
     @property
     def per_second(self) -> float | None:
-        """The images, sentences or rows that the model computes in a second, by the sequential estimate.
-
-        None if layers are missing in that.
-        """
-        found = self.estimate.latency
-        return self.variant.batch / found.value_ms * 1000 if found is not None and found.value_ms else None
+        """The images, sentences or rows that the model computes in a second, by the figure; None without one."""
+        ms = None if self.figure is None else self.figure.latency.value_ms
+        return self.variant.batch / ms * 1000 if ms else None
 
     @property
     def measured_between(self) -> tuple[float, float] | None:

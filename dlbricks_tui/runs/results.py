@@ -14,7 +14,7 @@ from typing import Any
 
 from dlbricks_tui import __version__
 from dlbricks_tui.errors import UserError
-from dlbricks_tui.estimate.estimate import estimate, is_wide
+from dlbricks_tui.estimate.estimate import Estimate, estimate, is_wide
 from dlbricks_tui.estimate.inquiry import Predictors
 from dlbricks_tui.estimate.knowledge import Knowledge, Latency, MeasuredLatency, Pair, Predictor, Unmeasured
 from dlbricks_tui.estimate.lookup import BrickResults
@@ -149,19 +149,24 @@ class LiveEstimates:
         now = estimate(self._decompositions[model], replace(known, measured={**so_far, **known.measured}))
         settled = {layer for part in now.parts if part.pair in known.measured for layer in part.layers}
         sampled = {layer for part in now.parts if part.pair in so_far for layer in part.layers} - settled
-        composed, coverage = now.composed, now.coverage
-        return EstimateChanged(
-            model=model,
-            sequential_ms=None if composed is None else composed.sequential_ms,
-            parallel_ms=None if composed is None else composed.parallel_ms,
-            low_ms=None if composed is None else composed.latency.low_ms,
-            high_ms=None if composed is None else composed.latency.high_ms,
-            measured_layers=coverage.measured - len(sampled),
-            sampled_layers=len(sampled),
-            predicted_layers=coverage.predicted,
-            missing_layers=coverage.missing,
-            unmeasurable_layers=coverage.unmeasurable,
-        )
+        return estimate_changed(model, now, len(sampled))
+
+
+def estimate_changed(model: str, now: Estimate, sampled: int = 0) -> EstimateChanged:
+    """Return the event of an estimate; so many of its measured layers have provisional latencies."""
+    composed, coverage = now.composed, now.coverage
+    return EstimateChanged(
+        model=model,
+        sequential_ms=None if composed is None else composed.sequential_ms,
+        parallel_ms=None if composed is None else composed.parallel_ms,
+        low_ms=None if composed is None else composed.latency.low_ms,
+        high_ms=None if composed is None else composed.latency.high_ms,
+        measured_layers=coverage.measured - sampled,
+        sampled_layers=sampled,
+        predicted_layers=coverage.predicted,
+        missing_layers=coverage.missing,
+        unmeasurable_layers=coverage.unmeasurable,
+    )
 
 
 class RunResults(ResultSink):

@@ -4,7 +4,6 @@ import math
 from collections.abc import Callable, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass, replace
-from itertools import chain
 from typing import NamedTuple
 
 from dlbricks_tui.bricks.decomposition import Decomposition, decompose
@@ -28,6 +27,7 @@ from dlbricks_tui.runs.control import Control
 from dlbricks_tui.runs.events import PartStarted, RunStarted
 from dlbricks_tui.runs.planning import Models, cut_models, plan_run, read_models, read_parts, steps, tell_plans
 from dlbricks_tui.runs.request import RunRequest, read_request
+from dlbricks_tui.runs.results import estimate_changed
 from dlbricks_tui.runs.work import (
     EarlyWorker,
     EarlyWorkers,
@@ -187,11 +187,16 @@ def _measure_and_estimate(
             return stopped, ()
         if stopped is None:
             _train(sessions, all_models, store)
-        parts = zip(sessions, all_models, strict=True)
-        found = tuple(chain.from_iterable(_estimates(models, it.request, store, data) for it, models in parts))
+        found: list[EstimatedModel] = []
+        for session, models in zip(sessions, all_models, strict=True):
+            of_part = _estimates(models, session.request, store, data)
+            found += of_part
+            # As the store tells them: how the host changed meanwhile is known now.
+            for model, one in zip(models, of_part, strict=True):
+                session.tell(estimate_changed(model.name, one.estimate.estimate))
         if stopped is None:
             _find_versions(sessions, store)
-        return stopped, found
+        return stopped, tuple(found)
 
 
 def _measure(sessions: Sequence[RunSession], all_models: Sequence[Models], store: ResultsDatabase) -> JobStopped | None:

@@ -36,11 +36,13 @@ from dlbricks_tui.store.records import (
     utc_now,
 )
 from dlbricks_tui.store.selections import (
+    FIGURES,
     NEWEST_FIRST,
     Selection,
     SortOrder,
     all_of,
     by_id,
+    columns_in,
     equal,
     parse_filter,
     parsed_orders,
@@ -156,16 +158,30 @@ class ResultsDatabase(TinyDB):
         return found.sorted_by(parsed_orders(order))
 
     def results(self, *filters: str | QueryInstance, order: Sequence[str | SortOrder] = NEWEST_FIRST) -> Selection:
-        """Return the results as people count them: one for each run and brick or model; see `select`."""
-        records = self.select(*filters, order=())
-        if filters:
-            return records.one_per_run().sorted_by(parsed_orders(order))
+        """Return the results as people count them: one for each run and brick or model; see `select`.
+
+        Filters select whole results, by their own latency and time.
+        """
+        queries = [parse_filter(it) if isinstance(it, str) else it for it in filters]
+        of_records = [it for it in queries if not columns_in(it) & FIGURES]
+        if any("id" in columns_in(it) for it in of_records):
+            found = self._all_results().holding(self.select(*of_records, order=()).rows)
+        elif of_records:
+            found = self.select(*of_records, order=()).one_per_run()
+        else:
+            found = self._all_results()
+        for query in queries:
+            found = found if query in of_records else found.by_figures(query)
+        return found.sorted_by(parsed_orders(order))
+
+    def _all_results(self) -> Selection:
+        records = self.select(order=())
         length, before, found = self._everything or (-1, records, records)
         is_same = before.generation is records.generation and np.array_equal(before.rows, records.rows)
         if length != self.generation.index.rows or not is_same:
             found = records.one_per_run()
             self._everything = self.generation.index.rows, records, found
-        return found.sorted_by(parsed_orders(order))
+        return found
 
     def result_of(self, record: Summary) -> Selection:
         """Return the one result that a record is part of."""

@@ -31,7 +31,16 @@ from dlbricks_tui.store.columns import (
 )
 from dlbricks_tui.store.documents import QueryError
 from dlbricks_tui.store.generation import Generation
-from dlbricks_tui.store.index import ORIGIN_COLUMN, STATISTIC_COLUMNS, UUID_BYTES, Index, Rows, since_epoch, to_iso
+from dlbricks_tui.store.index import (
+    ORIGIN_COLUMN,
+    REFERENCE_COLUMN,
+    STATISTIC_COLUMNS,
+    UUID_BYTES,
+    Index,
+    Rows,
+    since_epoch,
+    to_iso,
+)
 from dlbricks_tui.store.records import Result, Run, RuntimeRecord, Statistics, System
 from dlbricks_tui.store.statistics import mean_statistics
 
@@ -47,6 +56,8 @@ _OF_A_RUN = (
 )
 # The columns whose value is that of several records together.
 _MERGED = (*STATISTIC_COLUMNS, "samples")
+# The columns in which the records of a result differ, beside their ids.
+FIGURES = {*_MERGED, REFERENCE_COLUMN, "when"}
 
 
 class SortOrder(NamedTuple):
@@ -114,6 +125,18 @@ class Selection(Sequence[Summary]):
         is_newest = np.zeros(len(self.rows), dtype=np.bool_)
         is_newest[order[ends]] = True
         return Selection(self.generation, self.rows[is_newest], parts)
+
+    def by_figures(self, query: QueryInstance) -> "Selection":
+        """Return the results whose own values match a query: of several records their mean and the newest time."""
+        values = {name: self.values(name) for name in columns_in(query) & COLUMNS.keys()}
+        passing = [query(dict(zip(values, each, strict=True))) for each in zip(*values.values(), strict=True)]
+        return self.of_rows(self.rows[np.array(passing, dtype=np.bool_)])
+
+    def holding(self, records: Rows) -> "Selection":
+        """Return the results that these records are part of."""
+        newest = {row: last for last, rows in self.parts.items() for row in rows.tolist()}
+        found = dict.fromkeys(newest.get(row, row) for row in records.tolist())
+        return self.of_rows(np.array([*found], dtype=np.intp))
 
     @property
     def records(self) -> "Selection":
@@ -325,6 +348,19 @@ def parse_filter(text: str) -> QueryInstance:
 def is_filter(text: str) -> bool:
     """True for a column with a comparison; anything else is a word to search for."""
     return _WRITTEN.fullmatch(text) is not None
+
+
+def columns_in(structure: Any) -> set[str]:
+    """Return the names of the columns that a query, or a part of its hash, tests; and some of its other words."""
+    match structure:
+        case QueryInstance():
+            return columns_in(structure._hash)
+        case (str(name),):
+            return {name}
+        case tuple() | frozenset():
+            return set().union(*map(columns_in, structure))
+        case _:
+            return set()
 
 
 def all_of(queries: Iterable[QueryInstance]) -> QueryInstance:

@@ -211,11 +211,6 @@ def percentile_name(percentile: float) -> str:
     return f"p{percentile:g}"
 
 
-def in_us(latency_ms: float) -> str:
-    """Return a latency to the microsecond: `12.345 ms`."""
-    return f"{latency_ms:,.3f} ms"
-
-
 def rate_in_words(rate: float) -> str:
     """Return a rate of requests: `41.25/s`."""
     return f"{milliseconds(rate, precise=rate < 1000)}/s"
@@ -270,13 +265,13 @@ def message_line(message: Event, scenario: Scenario) -> str:
         return f"waiting for {message.holder}"
     if isinstance(message, LoadReady):
         loaded = "the model is loaded" if scenario.instances == 1 else f"{scenario.instances} instances are loaded"
-        return f"{loaded}: a request takes {in_us(message.service_ms)}, and passing it {in_us(message.passing_ms)}"
+        return f"{loaded}: a request takes {in_ms(message.service_ms)}, and passing it {in_ms(message.passing_ms)}"
     if isinstance(message, LoadTestStarted):
         name = _test(message.number, message.rate, message.batch_size)
         return f"{name}, at least {counted(message.queries, _counted_as(scenario))}"
     if isinstance(message, LoadTestDone):
         name = _test(message.number, message.rate, message.batch_size)
-        latency = f"{percentile_name(scenario.percentile)} {in_us(message.percentile_ms)}"
+        latency = f"{percentile_name(scenario.percentile)} {in_ms(message.percentile_ms)}"
         verdict = "passed" if message.passed else "failed"
         return f"{name}, {latency}, {rate_in_words(message.per_second)} served, {verdict}"
     if isinstance(message, LoadTestsKept):

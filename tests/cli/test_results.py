@@ -183,7 +183,7 @@ def test_deleting_asks_and_takes_no_for_an_answer(results: Command, monkeypatch:
 
 def test_a_result_is_deleted_with_all_of_its_records(results: Command, data: Path) -> None:
     records = [measurement(ms, run="r7") for ms in (4.0, 5.0, 6.0)]
-    for wanted in ("ms>5.05", "ms<4.9", f"id={records[2].uuid}"):
+    for wanted in ("ms>4.9", "n>5", f"id={records[2].uuid}"):
         with ResultsDatabase(data / "store") as store:
             store.add(*records)
         assert results("delete", wanted, f"brick={records[0].brick}", "run=r7", "--yes")[2] == "1 result deleted\n"

@@ -62,7 +62,8 @@ def test_a_comparison_has_its_verdict_both_sides_the_parts_and_what_else_differs
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(numbers, "now", lambda: datetime.fromisoformat(WHEN).timestamp() + 7200)
-    sums = replace(FOUND, parts=(ComparedPart("convolution", 1.0, 1.5),), differences={}, remarks=())
+    guessed = replace(FOUND.b, how="estimated, partly predicted")
+    sums = replace(FOUND, b=guessed, parts=(ComparedPart("convolution", 1.0, 1.5),), differences={}, remarks=())
     aged = replace(FOUND, a=replace(FOUND.a, since=WHEN), parts=(ComparedPart("none", 0.0, 1.5, Verdict.UNKNOWN),))
     check(
         "comparison",

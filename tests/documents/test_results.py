@@ -55,7 +55,7 @@ def test_a_result_has_its_samples_how_it_was_measured_and_where_it_comes_from(
         {
             "a brick": result_parts(of_one, one, None, (), "theirs.json"),
             "a mean": result_parts(of_one, one, provenance(), (("conv0", 1.0), ("conv1", 2.0))),
-            "a model": result_parts(of_whole, whole, origin),
+            "a model": result_parts(of_whole, replace(whole, noise=(("shared", 0.25),)), origin),
             "one whose samples are damaged": result_parts(of_whole, None, None),
         },
         width=140,

@@ -168,7 +168,7 @@ def test_slow_requests_stand_above_the_bound_and_crowds_have_other_signs() -> No
     found = progress_plot([10.0] * 3000 + [200.0], [10.0] * 3000 + [200.0], 662, SERVER)
     by_mark = {it.mark: [y for _, y in it.points] for it in found.series}
     assert all(y > 50.0 for y in by_mark["."][-1:]) and all(y < 50.0 for y in by_mark[":"])
-    assert found.says == "3,001 requests so far: p50 10.000 ms, p90 10.000 ms, p99 10.000 ms, bound 50 ms."
+    assert found.says == "3,001 requests so far: p50 10.00 ms, p90 10.00 ms, p99 10.00 ms, bound 50 ms."
 
 
 # A queue that serves at most 90 requests per second.

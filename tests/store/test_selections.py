@@ -241,6 +241,12 @@ def test_records_of_one_run_about_one_brick_are_one_result_at_their_mean(tmp_pat
         (whole,) = store.results("of=model")
         assert whole.when == at(22) and len(store.results("of=model").records) == 2
         assert store.result_of(store.select("of=model", order=["when"])[0])[0] == whole
+        # Filters select whole results by these figures.
+        by_figures = store.results("ms>3.2", "of=brick", order=["ms"])
+        assert by_figures.values("trimmed_mean_ms") == [3.5, 4.0]
+        assert store.results("n>5", "of=brick").values("trimmed_mean_ms") == [3.0]
+        assert [store.results(f"id={it.id}")[0] for it in found[:1].records] == [found[0]] * 2
+        assert not store.results(f"when<{whole.when}", "of=model")
 
 
 def test_all_results_follow_what_is_stored_and_deleted(tmp_path: Path) -> None:

@@ -19,6 +19,7 @@ from dlbricks_tui.api.session import WorkbenchSession
 from dlbricks_tui.api.suites import EXPORT
 from dlbricks_tui.api.traces import TraceSettings
 from dlbricks_tui.bricks.decomposition import Cutting, Decomposition
+from dlbricks_tui.documents.lines import width_of
 from dlbricks_tui.folders import SAMPLE_MODELS, DataFolder
 from dlbricks_tui.jobs.folder import JobFolders, RunFolder
 from dlbricks_tui.models.errors import FusionRefusedError, MissingShapeError, ModelError, WrongRuntimeError
@@ -47,7 +48,7 @@ from dlbricks_tui.tui.results import ResultsScreen
 from dlbricks_tui.tui.run.boxes import RUN_ROWS, JobScreen
 from dlbricks_tui.tui.scenario import SCENARIO_ROWS
 from dlbricks_tui.tui.trace import TRACE_ROWS
-from dlbricks_tui.tui.widgets.form import FormRow
+from dlbricks_tui.tui.widgets.form import FormRow, FormRows
 from dlbricks_tui.tui.widgets.panel import Field
 from dlbricks_tui.tui.widgets.rows import CURSOR_SIGN
 from dlbricks_tui.tui.workbench.boxes import ExportSuiteScreen, InputShapesScreen, ScoresScreen, SuiteWrittenScreen
@@ -418,6 +419,12 @@ def test_each_setting_steps_through_its_values_and_comes_back(row: FormRow, form
     assert row.shown(stepped) in seen
     # There is no usual rate beside the highest.
     assert len(seen) > 1 or row.setting is RATE
+
+
+def test_a_long_value_moves_the_meanings_of_all_rows() -> None:
+    rows = FormRows(RUN_ROWS, RunSettings(registered=_TWO, runtime=("mxnet", "onnxruntime", "openvino")), print)
+    lines = [rows.row(index, 100) for index in range(len(RUN_ROWS))]
+    assert len({width_of(line[:2]) for line in lines}) == 1
 
 
 @pytest.mark.parametrize(("row", "form"), NUMBERS)

@@ -38,7 +38,6 @@ from dlbricks_tui.wording.events import measured as timed
 from dlbricks_tui.wording.jobs import (
     fleet_line,
     host_line,
-    in_us,
     message_line,
     note_line,
     progress_line,
@@ -233,7 +232,6 @@ def test_scenarios_and_load_tests_are_told() -> None:
         "scenario-words",
         {
             "scenarios": map(scenario_line, scenarios),
-            "latencies": map(in_us, (0.0004, 12.3456, 1234.5678)),
             "tests": [message_line(it, SERVER) for it in (beginning, LoadTestsKept(tests=1), LoadTestsKept(tests=5))],
             "instances": message_line(ready, replace(SERVER, instances=2)),
             "progress": [

@@ -115,9 +115,9 @@ class FormRows(ItemRows[FormRow]):
 
     def row(self, index: int, width: int) -> Line:
         row = self.items[index]
-        value = row.shown(self.form)
-        # The name of a runtime may be long and must be complete.
-        said = column(value, max(self._value_width, cell_len(value) + 1), "strong")
+        # The names of runtimes may be long and must be complete.
+        widest = max(cell_len(it.shown(self.form)) + 1 for it in self.items)
+        said = column(row.shown(self.form), max(self._value_width, widest), "strong")
         return (column(row.name, self._name_width), said, Span(row.meaning or row.setting.meaning, "muted"))
 
     def step(self, step: int) -> None:
