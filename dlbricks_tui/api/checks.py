@@ -5,6 +5,7 @@ measured = measured_by(plan, data, execute)      each run several times
 results = checked(plan, measured, data)          the verdicts
 """
 
+import os
 import xml.etree.ElementTree as ET
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -530,6 +531,10 @@ def refuse_unwritable(path: Path) -> None:
         raise EvaluationError(f"--junit {path}: that is a folder; name a file in it")
     if not path.absolute().parent.is_dir():
         raise EvaluationError(f"--junit {path}: there is no folder {path.absolute().parent}")
+    # A device or a pipe is written to as it is.
+    there = path.resolve().parent if path.is_file() or not path.exists() else path
+    if not os.access(there, os.W_OK):
+        raise EvaluationError(f"--junit {path}: this user may not write to {there}; name another file")
 
 
 def write_junit(path: Path, checked: Sequence[CheckedModel], plan: CheckPlan, began: datetime) -> None:
