@@ -58,6 +58,7 @@ from dlbricks_tui.store.files import Damage
 from dlbricks_tui.store.records import EndToEnd, Provenance, RuntimeRecord, System
 from dlbricks_tui.store.selections import OLDEST_FIRST, equal
 from dlbricks_tui.wording.answers import change_words, short_combination, unmeasured_line, verdict_line
+from dlbricks_tui.wording.numbers import counted
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -171,8 +172,10 @@ def read_baselines(file: Path, system: str | None = None) -> Baselines:
     measured = dict.fromkeys(it.system for it in records if isinstance(it, EndToEnd) and it.good)
     systems = {it.id: it for it in records if isinstance(it, System) and it.id in measured}
     if not systems:
+        damage = f" ({counted(len(refused), 'line')} left out, the first: {refused[0]})" if refused else ""
         raise EvaluationError(
-            f"{file} has no good results of whole models: measure them by `dlbricks run --end-to-end`, and export again"
+            f"{file} has no good results of whole models{damage}: measure them by `dlbricks run --end-to-end`, "
+            "and export again"
         )
     chosen = _system_of(file, systems, system)
     return Baselines(baselines_of_records(records, chosen), systems[chosen], tuple(refused))

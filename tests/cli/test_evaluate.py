@@ -505,6 +505,13 @@ def test_a_wrong_file_or_option_is_one_line(check: Command, tmp_path: Path, monk
         assert said in one_line(check(*words.split()))
 
 
+def test_a_check_against_a_damaged_file_names_its_damage(check: Command, place: Path, tmp_path: Path) -> None:
+    file = exported(place, tmp_path / "edited.json", of_model(1.0), systems=[fingerprint()])
+    file.write_text(file.read_text().replace(MODEL, "other"))
+    told = one_line(check(against=file))
+    assert "has no good results of whole models (1 line left out, the first: edited.json line " in told, told
+
+
 def test_a_file_of_several_other_systems_needs_the_name_of_one(check: Command, place: Path, tmp_path: Path) -> None:
     alike = replace(fingerprint(), instance_type="c5.large")
     # An id is clear, whatever else is called the same.
