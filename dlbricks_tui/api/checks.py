@@ -5,6 +5,7 @@ measured = measured_by(plan, data, execute)      each run several times
 results = checked(plan, measured, data)          the verdicts
 """
 
+import os
 import xml.etree.ElementTree as ET
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -57,6 +58,7 @@ from dlbricks_tui.store.files import Damage
 from dlbricks_tui.store.records import EndToEnd, Provenance, RuntimeRecord, System
 from dlbricks_tui.store.selections import OLDEST_FIRST, equal
 from dlbricks_tui.wording.answers import change_words, short_combination, unmeasured_line, verdict_line
+from dlbricks_tui.wording.numbers import counted
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -170,8 +172,10 @@ def read_baselines(file: Path, system: str | None = None) -> Baselines:
     measured = dict.fromkeys(it.system for it in records if isinstance(it, EndToEnd) and it.good)
     systems = {it.id: it for it in records if isinstance(it, System) and it.id in measured}
     if not systems:
+        damage = f" ({counted(len(refused), 'line')} left out, the first: {refused[0]})" if refused else ""
         raise EvaluationError(
-            f"{file} has no good results of whole models: measure them by `dlbricks run --end-to-end`, and export again"
+            f"{file} has no good results of whole models{damage}: measure them by `dlbricks run --end-to-end`, "
+            "and export again"
         )
     chosen = _system_of(file, systems, system)
     return Baselines(baselines_of_records(records, chosen), systems[chosen], tuple(refused))
@@ -530,6 +534,10 @@ def refuse_unwritable(path: Path) -> None:
         raise EvaluationError(f"--junit {path}: that is a folder; name a file in it")
     if not path.absolute().parent.is_dir():
         raise EvaluationError(f"--junit {path}: there is no folder {path.absolute().parent}")
+    # A device or a pipe is written to as it is.
+    there = path.resolve().parent if path.is_file() or not path.exists() else path
+    if not os.access(there, os.W_OK):
+        raise EvaluationError(f"--junit {path}: this user may not write to {there}; name another file")
 
 
 def write_junit(path: Path, checked: Sequence[CheckedModel], plan: CheckPlan, began: datetime) -> None:

@@ -307,8 +307,10 @@ class LoadJob(FollowedJob[ScenarioOrder]):
             await super().follow(changed)
             if not self.has_result:
                 self._forget_process()
-                passed = [it.rate for it in self.ended if it.passed and it.rate is not None]
-                self.order = replace(self.order, first_rate=max(passed, default=self.order.first_rate))
+                rates = {it.rate: it.passed for it in self.ended if it.rate is not None}
+                passed = [rate for rate, has_passed in rates.items() if has_passed]
+                first = max(passed, default=min(rates, default=self.order.first_rate))
+                self.order = replace(self.order, first_rate=first)
 
     def pause(self) -> None:
         """End the process, so that others can measure."""

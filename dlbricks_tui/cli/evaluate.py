@@ -199,7 +199,8 @@ def check(args: Arguments) -> int:
     options = CheckOptions(**_comparing(args), system=args.system, runtime=args.runtime, **inputs_of(args))
     plan = check_plan(args.models, args.against, options, args.session.data)
     if plan.baselines.refused:
-        narrate(f"{len(plan.baselines.refused)} lines are left out, the first: {plan.baselines.refused[0]}")
+        refused = plan.baselines.refused
+        narrate(f"{counted(len(refused), 'line')} left out, the first: {refused[0]}")
     if remark := other_system(plan):
         narrate_once(remark)
     if not args.quiet:

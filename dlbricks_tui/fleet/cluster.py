@@ -9,6 +9,7 @@ A host whose connection is lost is reached again, ever more rarely. Its worker t
 
 import asyncio
 import json
+import os
 import random
 import time
 from collections.abc import Awaitable, Callable, Sequence
@@ -201,6 +202,8 @@ class HostWorker(ProcessInterface):  # type: ignore[misc]
                 logging.cancel()
             if ssh.is_closed:
                 return f"its connection ended: {ssh.fault}"
+            if process.exit_status == os.EX_CANTCREAT:
+                raise HostRefusedError(last_line(self._printed))
             said = f": {last_line(self._printed)}" if process.exit_status else ""
             return f"its worker ended{said}; see {self._log}"
 

@@ -27,7 +27,7 @@ from dlbricks_tui import __version__
 from dlbricks_tui.errors import UserError
 from dlbricks_tui.fleet.engine import calm
 from dlbricks_tui.fleet.host_script import ENVIRONMENT
-from dlbricks_tui.fleet.request import FleetError
+from dlbricks_tui.fleet.request import FleetError, HostError
 from dlbricks_tui.fleet.scheduler import (
     LOOPBACK,
     PLAIN,
@@ -115,7 +115,7 @@ def main() -> None:
         asyncio.run(_run_for_driver())
     except (UserError, OSError) as error:
         sys.stderr.write(f"{error}\n")
-        status = 1
+        status = os.EX_CANTCREAT if isinstance(error, HostError) else 1
     # Threads of tasks wait for their runs, which go on by themselves.
     sys.stderr.flush()
     os._exit(status)
@@ -150,7 +150,11 @@ async def _run_for_driver() -> None:
     set_up()
     # What dask writes.
     folder = data / "dask"
-    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        tempfile.TemporaryFile(dir=folder).close()
+    except OSError as error:
+        raise HostError(f"cannot write {folder}: {error.strerror}; free some space, or make it writable") from error
     security = Security(
         require_encryption=True,
         tls_ca_file=settings["authority"],

@@ -76,7 +76,7 @@ class Recorder:
 
     def failed(self, job: Job, reason: str, message: str) -> Failure:
         """Return the record of a job that cannot be measured."""
-        advice = value_advice(job.graph.inputs) if job.whole and message else ""
+        advice = value_advice(job.graph.inputs, message) if job.whole and message else ""
         return Failure(reason=reason, message=f"{message}{advice}", **job.key._asdict(), **self._origin(job))
 
     def _result(self, job: Job, samples: Samples, noise: Facts) -> dict[str, Any]:

@@ -178,21 +178,24 @@ def refuse_unfit(values: Mapping[str, Numbers], types: Mapping[str, TensorType],
             raise ModelError(f"{label} is {dtype}, which cannot hold the given --value")
 
 
-def value_advice(inputs: Iterable[GraphInput]) -> str:
-    """Return the advice to give the values of inputs that may be settings; empty if there are none.
+def value_advice(inputs: Iterable[GraphInput], failure: str) -> str:
+    """Return the advice to give the values of inputs that may be settings or divisors; empty if there are none.
 
     It follows the message that a model fails on synthetic inputs.
     """
+    divides = "by zero" in failure
     sizes = {
         it.name: prod(shape)
         for it in inputs
         if not it.value and (shape := it.type.shape) is not None and it.type.dtype in _SETTINGS
-        # One number, or a list of sizes.
-        if prod(shape) == 1 or (len(shape) == 1 and shape[0] <= MOST_LISTED)
+        # One number, a list of sizes, or what may divide.
+        if divides or prod(shape) == 1 or (len(shape) == 1 and shape[0] <= MOST_LISTED)
     }
     if not sizes:
         return ""
-    options = " ".join(f"--value {name[:80]}={','.join(['NUMBER'] * sizes[name])}" for name in [*sizes][:MOST_LISTED])
+    # One number fills an input.
+    given = {name: ("NUMBER",) * (size if size <= MOST_LISTED else 1) for name, size in [*sizes.items()][:MOST_LISTED]}
+    options = " ".join(f"--value {name[:80]}={','.join(numbers)}" for name, numbers in given.items())
     return f"; if {listed([*sizes])} must have a certain value, give it: {options}"
 
 

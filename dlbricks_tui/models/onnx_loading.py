@@ -216,7 +216,7 @@ class _Model(NamedTuple):
     def failure(self, told: Tensors) -> str:
         """Return why the model failed on synthetic inputs, with the advice to give values; empty if it ran."""
         inputs = [GraphInput(name, found, self.values.get(name, ())) for name, found in self.inputs.items()]
-        advised = f"{told.failure}{value_advice(inputs)}"
+        advised = f"{told.failure}{value_advice(inputs, told.failure)}"
         return f"the model does not run on synthetic inputs: {advised}" if told.failure else ""
 
     def graph(self, found: OnnxGraph, level: Level) -> LayerGraph:

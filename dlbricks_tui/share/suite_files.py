@@ -307,6 +307,10 @@ def refuse_existing(path: Path) -> None:
         raise ShareError(f"cannot write {path}: {error.strerror}; nothing was exported") from error
     if not free:
         raise ShareError(f"{path} exists already; name a new file or folder")
+    # Told before bricks are checked, which may take minutes.
+    there = next(it for it in (path.absolute(), *path.absolute().parents) if it.exists())
+    if not os.access(there, os.W_OK):
+        raise ShareError(f"cannot write {path}: this user may not write to {there}; nothing was exported")
 
 
 def write_suite(path: Path, manifest: Manifest, networks: Mapping[str, bytes]) -> None:

@@ -329,11 +329,9 @@ def unpacked(file: BinaryIO, path: Path) -> Iterator[BinaryIO]:
                 while (chunk := content.read(_CHUNK)) and plain.tell() + len(chunk) <= most:
                     plain.write(chunk)
         except (gzip.BadGzipFile, EOFError, zlib.error) as error:
-            raise ExchangeError(f"{path} is packed and incomplete; nothing was imported") from error
+            raise ExchangeError(f"{path} is packed and incomplete: export or copy it again") from error
         if chunk:
-            raise ExchangeError(
-                f"{path} unpacks to more than {most >> 20} MiB, unlike any export; nothing was imported"
-            )
+            raise ExchangeError(f"{path} unpacks to more than {most >> 20} MiB, unlike any export")
         plain.flush()
         yield plain
 

@@ -1,6 +1,7 @@
 """`dlbricks evaluate` and `dlbricks check`, with an interpreter that always starts the fake worker."""
 
 import json
+import os
 import xml.etree.ElementTree as ET
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
@@ -490,13 +491,25 @@ def test_a_wrong_file_or_option_is_one_line(check: Command, tmp_path: Path, monk
         told = one_line(check(against=Path(name)))
         assert said in told and name in told
     assert "cannot read" in one_line(check(against=Path("missing.json")))
+    # Root may write anywhere.
+    Path("locked").mkdir()
+    may = os.access
+    monkeypatch.setattr(os, "access", lambda path, mode: Path(path).name != "locked" and may(path, mode))
     for words, said in {
         "--junit .": "that is a folder",
+        "--junit locked/out.xml": "this user may not write to ",
         "--junit nowhere/out.xml": "there is no folder",
         "no-such-model": "no model 'no-such-model'",
         "--system pi": "has no system called 'pi': name one of",
     }.items():
         assert said in one_line(check(*words.split()))
+
+
+def test_a_check_against_a_damaged_file_names_its_damage(check: Command, place: Path, tmp_path: Path) -> None:
+    file = exported(place, tmp_path / "edited.json", of_model(1.0), systems=[fingerprint()])
+    file.write_text(file.read_text().replace(MODEL, "other"))
+    told = one_line(check(against=file))
+    assert "has no good results of whole models (1 line left out, the first: edited.json line " in told, told
 
 
 def test_a_file_of_several_other_systems_needs_the_name_of_one(check: Command, place: Path, tmp_path: Path) -> None:

@@ -189,11 +189,19 @@ def test_an_export_without_decoys_is_warned_of_and_what_would_harm_is_refused(pe
         (("suite", "import", "nowhere"), "cannot read nowhere"),
         (("suite", "export", "alexnet"), "-o"),
         (("suite", "export", "alexnet", "-o", "nowhere/a.dlbricks"), "there is no folder nowhere"),
+        (("suite", "export", "alexnet", "-o", "locked/a.dlbricks"), "this user may not write to "),
+        (("suite", "export", "alexnet", "-o", "locked/new/folder"), "this user may not write to "),
         (("suite", "run", "nowhere"), "-o"),
         (("suite", "export", "a", "-o", "b", "--decoys", "0", "--decoys-from", "c"), "leave one of them out"),
     ],
 )
-def test_an_impossible_request_is_refused_in_one_line(people: Partners, arguments: tuple[str, ...], said: str) -> None:
+def test_an_impossible_request_is_refused_in_one_line(
+    people: Partners, monkeypatch: pytest.MonkeyPatch, arguments: tuple[str, ...], said: str
+) -> None:
+    # Root may write anywhere.
+    Path("locked").mkdir(exist_ok=True)
+    may = os.access
+    monkeypatch.setattr(os, "access", lambda path, mode: Path(path).name != "locked" and may(path, mode))
     told = one_line(people.say("owner", *arguments))
     assert told.startswith("dlbricks: error: ") and said in told
 

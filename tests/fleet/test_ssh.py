@@ -27,6 +27,7 @@ from dlbricks_tui.fleet.scheduler import Certificates, check_address
 from dlbricks_tui.fleet.ssh import HostRefusedError, SshError, check_hosts
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.jobs.folder import State
+from tests.fleet.cluster import ROOT
 from tests.fleet.ssh_server import USER, Person, SshServer, is_alive, on_host, served
 from tests.fleet.test_fleet import fleet_of
 from tests.runs.killing import eventually
@@ -244,13 +245,18 @@ def test_the_wait_for_the_next_try_doubles_up_to_a_minute() -> None:
         (f"echo 'dlbricks-fleet: {__version__} 1 99999'", False, "something else than settings"),
         ("echo 'Segmentation fault' >&2; exit 139", False, "its worker does not start: Segmentation fault"),
         ("yes | head -n 201", False, "something else than settings"),
+        (
+            f"touch HOME/dask; cd {ROOT}; exec PYTHON -m dlbricks_tui.fleet.worker",
+            True,
+            "/dask: File exists; free some",
+        ),
     ],
 )
 def test_a_worker_that_cannot_start_is_told_in_one_line(
     server: SshServer, certificates: Certificates, tmp_path: Path, script: str | None, is_final: bool, words: str
 ) -> None:
     if script is not None:
-        _install(server.home, script.replace("PYTHON", sys.executable))
+        _install(server.home, script.replace("PYTHON", sys.executable).replace("HOME", str(server.home)))
     told: list[HostUnreachable] = []
 
     async def first_try() -> None:

@@ -11,7 +11,14 @@ from dlbricks_tui.bricks.identity import brick_of
 from dlbricks_tui.bricks.programs import file_program, model_program
 from dlbricks_tui.models.errors import InconsistentModelError, MissingShapeError, ModelError, UnreadableModelError
 from dlbricks_tui.models.graph import GraphInput, LayerGraph, Level, Numbers, Shape, TensorType
-from dlbricks_tui.models.input_shapes import MOST_AXES, SHAPES_FILE, VALUES_FILE, ShapeMemory, parse_value_option
+from dlbricks_tui.models.input_shapes import (
+    MOST_AXES,
+    SHAPES_FILE,
+    VALUES_FILE,
+    ShapeMemory,
+    parse_value_option,
+    value_advice,
+)
 from dlbricks_tui.models.library import ModelSource, source_of
 from dlbricks_tui.models.loading import Loader, forecast_bytes, refuse_too_large_batch
 from dlbricks_tui.models.onnx_file import parse_onnx
@@ -454,3 +461,13 @@ def test_candidates_differ_and_keep_the_sizes_that_are_known(tmp_path: Path) -> 
     ]
     assert len({repr(it) for it in found}) == len(found)
     assert {len(it["x"]) for it in candidates({"x": None})} == {0, 1, 2, 3, 4}
+
+
+def test_advice_to_give_values_names_settings_and_after_a_division_by_zero_all_whole_numbers() -> None:
+    inputs = [
+        GraphInput(name, TensorType(shape, "int64")) for name, shape in (("n", (2,)), ("ids", (9,)), ("y", (4, 4)))
+    ]
+    assert value_advice(inputs, "bad shape").endswith(" n must have a certain value, give it: --value n=NUMBER,NUMBER")
+    assert value_advice(inputs, "Integer division by zero").endswith(
+        "NUMBER,NUMBER --value ids=NUMBER --value y=NUMBER"
+    )

@@ -246,7 +246,7 @@ def test_misbehaving_programs_fail_alone_with_their_reasons(
         return ask(worker, request, seconds)
 
     monkeypatch.setattr(SupervisedWorker, "_ask", impatient)
-    monkeypatch.setattr(results, "value_advice", lambda inputs: "; give it: --value x=NUMBER")
+    monkeypatch.setattr(results, "value_advice", lambda inputs, failure: "; give it: --value x=NUMBER")
     events: list[Event] = []
     limits = TimeLimits(load_seconds=60.0, sample_seconds=60.0)
     state = site.run(site.request(time_limits=limits, end_to_end=True, rule=FixedRuns(5)), events.append)

@@ -190,6 +190,8 @@ def test_an_offline_test_that_ends_too_early_is_repeated_with_more_samples(
     assert host.measure(scenario(ScenarioKind.OFFLINE))
     (record,) = host.records()
     assert record.valid and record.seconds >= 0.05
+    (ready,) = host.messages(LoadReady)
+    assert tried[0].settings.expected_ms == pytest.approx((ready.service_ms + max(0.0, ready.passing_ms)) / 1.15)
     # A host that is busy may end a test too early as well.
     assert [it.verdict.valid for it in tried[:2]] == [False, False] and tried[-1].verdict.valid
     for attempt in (1, 2):

@@ -230,6 +230,20 @@ async def test_a_measurement_is_drawn_live_and_its_result_stands_beside_the_pred
 
 
 @pytest.mark.usefixtures("predicted_once")
+async def test_a_paused_search_goes_on_below_the_lowest_rate_that_failed(ordered: DataFolder, process: Process) -> None:
+    async with showing(ordered, screen_of, WIDE) as pilot:
+        await pilot.press("m")
+        process.write(READY, FIRST, replace(PASSED, passed=False), SECOND)
+        await shows(pilot, "of 662 requests")
+        await pilot.press("p")
+        await eventually(pilot, process.has_ended)
+        await pilot.press("p")
+        await eventually(pilot, lambda: process.has_begun(2))
+        assert process.order(ScenarioOrder, 2).first_rate == PASSED.rate
+        await pilot.press("x")
+
+
+@pytest.mark.usefixtures("predicted_once")
 async def test_a_measurement_is_paused_continued_and_cancelled_and_keeps_its_settings(
     ordered: DataFolder, process: Process
 ) -> None:
