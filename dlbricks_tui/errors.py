@@ -12,6 +12,20 @@ class UserError(Exception):
         return str(self)
 
 
+def exit_in_words(status: int) -> str:
+    """Return how a process ended: `ended with status 3`, `was killed by SIGTERM`."""
+    if status >= 0:
+        return f"ended with status {status}"
+    # Loaded here: most processes end well.
+    import signal
+    from contextlib import suppress
+
+    killer = f"signal {-status}"
+    with suppress(ValueError):
+        killer = signal.Signals(-status).name
+    return f"was killed by {killer}" + ", often for lack of memory" * (status == -signal.SIGKILL)
+
+
 def keep_traceback(error: BaseException, log: Path) -> Path | None:
     """Append a traceback to the log for a bug report, and return the file; None if no file can be written."""
     # Loaded here: faults are rare.

@@ -20,7 +20,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from dlbricks_tui.errors import UserError, keep_traceback
+from dlbricks_tui.errors import UserError, exit_in_words, keep_traceback
 from dlbricks_tui.files import open_log, read_bytes
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.host.queue import ProcessIdentity, identity_of, this_process
@@ -267,8 +267,8 @@ class JobProcess:
         if self._child is None:
             raise JobError(folder.state().message)
         if self._child.returncode:
-            status = f"the process ended with status {self._child.returncode}, and {folder.path} tells no reason"
-            raise JobError(_last_words(folder) or status)
+            how = exit_in_words(self._child.returncode)
+            raise JobError(_last_words(folder) or f"the process {how}; {folder.path} tells no other reason")
 
 
 @dataclass(frozen=True)

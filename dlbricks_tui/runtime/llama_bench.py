@@ -21,6 +21,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
+from dlbricks_tui.errors import exit_in_words
 from dlbricks_tui.printable import printable
 from dlbricks_tui.runtime.errors import (
     FrameworkMissingError,
@@ -150,9 +151,7 @@ def _ran(
     code = process.returncode
     # A llama-bench that knows no --version ends with status 1.
     if code and not (code == 1 and "--version" in command):
-        how = signal.Signals(-code).name if code < 0 else f"exit status {code}"
-        how += ", often for lack of memory" * (code == -signal.SIGKILL)
-        raise WorkerDiedError(f"{PROGRAM} ended with {how}{_reason(failed or told)}")
+        raise WorkerDiedError(f"{PROGRAM} {exit_in_words(code)}{_reason(failed or told)}")
     return told, failed
 
 

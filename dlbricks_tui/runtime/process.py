@@ -13,6 +13,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import BinaryIO, cast
 
+from dlbricks_tui.errors import exit_in_words
 from dlbricks_tui.files import open_log, open_regular
 from dlbricks_tui.recorded_host import NOTHING_IS_MEASURED, recorded_host
 from dlbricks_tui.runtime.errors import (
@@ -210,11 +211,7 @@ class Worker:
 
     def _death(self, process: subprocess.Popen[bytes]) -> WorkerDiedError:
         try:
-            status = process.wait(SECONDS_FROM_CLOSED_PIPE_TO_EXIT)
-            how = f"ended with status {status}" if status >= 0 else f"was killed by signal {-status}"
-            with suppress(ValueError):
-                how = how if status >= 0 else f"was killed by {signal.Signals(-status).name}"
-            how += ", often for lack of memory" * (status == -signal.SIGKILL)
+            how = exit_in_words(process.wait(SECONDS_FROM_CLOSED_PIPE_TO_EXIT))
         except subprocess.TimeoutExpired:
             how = "closed its pipe and went on"
         return WorkerDiedError(f"{self._name} {how}: {self.log.last_message()}; {self.log.hint}")

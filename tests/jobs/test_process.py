@@ -151,7 +151,10 @@ def test_the_process_reads_its_request_and_its_events_arrive(
     [
         ("end('failed', 'the disk is full'); sys.exit(1)", "^the disk is full$"),
         ("sys.exit('no room for the interpreter')", "^no room for the interpreter$"),
-        ("os.kill(os.getpid(), 9)", "the process ended with status -9, and .*/jobs/.* tells no reason"),
+        (
+            "os.kill(os.getpid(), 9)",
+            "the process was killed by SIGKILL, .*; .*/jobs/.* tells no other reason",
+        ),
     ],
 )
 def test_a_process_that_fails_is_told_by_its_last_event_its_narration_or_its_status(
@@ -163,7 +166,7 @@ def test_a_process_that_fails_is_told_by_its_last_event_its_narration_or_its_sta
 
 def test_the_end_of_an_earlier_process_does_not_count(job: Callable[..., JobProcess], tmp_path: Path) -> None:
     script = "end('cancelled', 'it was cancelled'); write('JobStarted', pid=os.getpid()); os.kill(os.getpid(), 9)"
-    with pytest.raises(JobError, match="the process ended with status -9"):
+    with pytest.raises(JobError, match="the process was killed by SIGKILL"):
         run(job(script))
     (folder,) = JobFolders(DataFolder(tmp_path).jobs).folders()
     assert folder.seen_file.exists()

@@ -258,8 +258,8 @@ def test_variants_are_passed_on_and_told(bench: Bench, engine: Path) -> None:
 @pytest.mark.parametrize(
     ("manner", "reason"),
     [
-        ("crash", r"llama-bench ended with exit status 1: GGML_ASSERT\(n_tokens > 0\) failed"),
-        ("killed", "llama-bench ended with SIGKILL, often for lack of memory"),
+        ("crash", r"llama-bench ended with status 1: GGML_ASSERT\(n_tokens > 0\) failed"),
+        ("killed", "llama-bench was killed by SIGKILL, often for lack of memory"),
         ("rubbish", r"llama-bench answered something else than times: \[\{\}, 17\]"),
         ("hang", "llama-bench did not answer within 1 s and was ended"),
     ],
@@ -281,7 +281,7 @@ def test_small_models_go_on_without_the_whole_one(bench: Bench, monkeypatch: pyt
     monkeypatch.setenv("FAKE_MANNER", f"without {TINY.architecture.blocks}")
     assert measured(bench, end_to_end=True)
     (failed,) = [it for it in bench.told if isinstance(it, LanguageFailed)]
-    assert failed.line.endswith("llama-bench ended with exit status 1: the whole model is too much")
+    assert failed.line.endswith("llama-bench ended with status 1: the whole model is too much")
     found = answered(bench)
     assert found.coverage == 1 and found.measured is None
 
@@ -375,7 +375,7 @@ def test_a_program_that_is_no_llama_bench_is_refused(tmp_path: Path, monkeypatch
     with pytest.raises(WorkerError, match="does not answer like llama-bench: give the path of"):
         added_runtime(data, str(path))
     path.write_text("#!/bin/sh\necho $0: libllama.so: cannot open shared object file >&2\nexit 127\n")
-    with pytest.raises(WorkerError, match=r"ended with exit status 127: .*: cannot open shared object file"):
+    with pytest.raises(WorkerError, match=r"ended with status 127: .*: cannot open shared object file"):
         added_runtime(data, str(path))
     with pytest.raises(FrameworkMissingError, match=r"llama-cpp-python cannot be imported: .*; install it there: pip "):
         added_runtime(data, sys.executable, framework="llama.cpp")
