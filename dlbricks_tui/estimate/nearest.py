@@ -29,6 +29,8 @@ FEWEST = 5
 FARTHEST = 6.0
 # It is unlike them, too, if its interval reaches this many times the prediction and is above this latency.
 _VAGUEST, _NEGLIGIBLE_MS = 20.0, 0.1
+# An interval that reaches this many times the prediction tells nothing.
+_OF_NO_USE = 1e6
 _NEAREST = 4
 # Added to each distance: the weight of a near brick is the inverse square of the sum.
 _ALIKE = 0.1
@@ -92,11 +94,24 @@ class NearestBricks:
         return {trait: column for column, trait in enumerate(self.vocabulary)}
 
     def predict(self, bricks: Sequence[Unmeasured]) -> list[Latency | None]:
-        """Predict each brick from similar ones of its operator, else from all operators; None if neither works."""
-        return first_known(bricks, self.from_alike, self.from_all)
+        """Predict each brick from similar ones of its operator, else from all operators; None if neither works.
 
-    def from_alike(self, bricks: Sequence[Unmeasured]) -> list[Latency | None]:
-        """Return the latency of each brick; None if too few of its operator, or none of such a shape, were measured."""
+        Of two vague predictions the one with the narrower interval counts.
+        """
+        return first_known(bricks, self.from_alike, self._vaguely)
+
+    def _vaguely(self, bricks: Sequence[Unmeasured]) -> list[Latency | None]:
+        both = zip(self.from_all(bricks), self.from_alike(bricks, _OF_NO_USE), strict=True)
+        return [
+            min(by_all, by_alike, key=lambda it: it.high_ms / it.low_ms) if by_all and by_alike else by_all
+            for by_all, by_alike in both
+        ]
+
+    def from_alike(self, bricks: Sequence[Unmeasured], vaguest: float = _VAGUEST) -> list[Latency | None]:
+        """Return the latency of each brick; None if too few of its operator, or none of such a shape, were measured.
+
+        Nor if its interval reaches more than `vaguest` times the prediction.
+        """
         found: list[Latency | None] = [None] * len(bricks)
         asked: defaultdict[str, list[tuple[int, Features]]] = defaultdict(list)
         for place, brick in enumerate(bricks):
@@ -104,7 +119,7 @@ class NearestBricks:
             if features is not None and features.operator in self.operators:
                 asked[features.operator].append((place, features))
         for operator, held in asked.items():
-            latencies = self._predict(self.operators[operator], [features for _, features in held])
+            latencies = self._predict(self.operators[operator], [features for _, features in held], vaguest)
             for (place, _), latency in zip(held, latencies, strict=True):
                 found[place] = latency
         return found
@@ -137,14 +152,14 @@ class NearestBricks:
         others, multiplying = (part if len(part) >= FEWEST else few for part in parts)
         return others, multiplying
 
-    def _predict(self, measured: OperatorBricks, wanted: Sequence[Features]) -> list[Latency | None]:
+    def _predict(self, measured: OperatorBricks, wanted: Sequence[Features], vaguest: float) -> list[Latency | None]:
         distances = distances_of(shapes_of(wanted), traits_of(wanted, self._columns), measured)
         # A trait that no measured brick has is a difference from each of them.
         distances += np.array([[sum(trait not in self._columns for trait in each.traits)] for each in wanted])
         near = nearest(distances, measured.excess)
         values_ms = by_roofline_ms(measured.roofline, wanted) * np.exp(near.excess)
         factors = np.exp(measured.width * near.error(measured.usual_error))
-        telling = (factors <= _VAGUEST) | (values_ms * factors <= _NEGLIGIBLE_MS)
+        telling = (factors <= vaguest) | (values_ms * factors <= _NEGLIGIBLE_MS)
         known = (near.distance <= FARTHEST) & telling
         return [
             Latency(value_ms, value_ms / factor, value_ms * factor) if is_known else None

@@ -3,6 +3,7 @@
 import json
 import math
 import random
+from dataclasses import replace
 from functools import cache
 from itertools import chain
 
@@ -12,7 +13,7 @@ import pytest
 from dlbricks_tui.estimate import nearest as training
 from dlbricks_tui.estimate.features import Features, Sizes, features_of
 from dlbricks_tui.estimate.knowledge import Unmeasured
-from dlbricks_tui.estimate.nearest import _NEAREST, Example, NearestBricks, nearest, train
+from dlbricks_tui.estimate.nearest import _NEAREST, Example, NearestBricks, Roofline, nearest, train
 from dlbricks_tui.models.kinds import Kind
 from tests.estimate.simulated import a_brick, conv, example, form, latency_ms, linear, models, relu
 
@@ -240,6 +241,24 @@ def test_an_interval_is_wider_the_less_a_brick_is_like_measured_ones() -> None:
         return float(found.high_ms / found.value_ms)
 
     assert factor(conv(64, 64, 28)) < factor(conv(512, 512, 28)) < factor(conv(512, 512, 28, kernel=7))
+
+
+@pytest.mark.parametrize(("apart", "counts"), [(10.0, "alike"), (1.5, "all")])
+def test_of_two_vague_predictions_the_narrower_one_counts(apart: float, counts: str) -> None:
+    brick, usual = Unmeasured(relu(80, 28), "plain"), trained().operators["relu"]
+    (found,) = trained().predict([brick])
+    assert found is not None
+    vague = replace(usual, width=usual.width * math.log(30.0) / math.log(found.high_ms / found.value_ms))
+    others = {
+        str(n): replace(usual, roofline=Roofline(*(apart**n * rate for rate in usual.roofline))) for n in range(5)
+    }
+    predictor = replace(trained(), operators={**others, "relu": vague})
+    (told,) = predictor.predict([brick])
+    assert told is not None
+    if counts == "alike":
+        assert told.high_ms / told.value_ms == pytest.approx(30.0)
+    else:
+        assert [told] == predictor.from_all([brick])
 
 
 def test_the_layout_of_the_inputs_counts() -> None:
