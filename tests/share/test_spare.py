@@ -54,6 +54,15 @@ def spare(site: Site) -> Iterator[SpareRun]:
     found.end()
 
 
+@pytest.fixture
+def slow_site(site: Site, monkeypatch: pytest.MonkeyPatch) -> Site:
+    """The site, where runs of the spare process cannot end before the test has acted on them."""
+    found = site.slow()
+    for name, value in found.environment.items():
+        monkeypatch.setenv(name, value)
+    return found
+
+
 def request_of(site: Site, threads: int = 1) -> RunRequest:
     fake = replace(FAKE, python=str(site.path.with_name("python"))).with_threads(threads)
     return site.request(runtime=fake, rule=FixedRuns(3))
@@ -69,54 +78,48 @@ def prepared(spare: SpareRun, request: RunRequest) -> tuple[int, int]:
 
 
 def test_the_next_run_takes_the_spare_with_its_worker_and_measures_the_same(
-    site: Site, spare: SpareRun, monkeypatch: pytest.MonkeyPatch
+    slow_site: Site, spare: SpareRun, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    site = site.slow()
-    for name, value in site.environment.items():
-        monkeypatch.setenv(name, value)
-    pid, worker = prepared(spare, request_of(site))
+    pid, worker = prepared(spare, request_of(slow_site))
     # As the settings have not changed, the worker stays.
-    assert prepared(spare, request_of(site)) == (pid, worker)
-    folder = RunFolders(site.data.runs).find(start_run(request_of(site), site.data, spare))
+    assert prepared(spare, request_of(slow_site)) == (pid, worker)
+    folder = RunFolders(slow_site.data.runs).find(start_run(request_of(slow_site), slow_site.data, spare))
     assert folder.state().process.pid == pid
     # The run outlives the workbench.
     spare.end()
     eventually(lambda: folder.state().state is State.RUNNING)
-    assert not list(site.data.log.iterdir()) and folder.worker_log.exists()
+    assert not list(slow_site.data.log.iterdir()) and folder.worker_log.exists()
     assert workers_of(pid) == [worker] and Path(f"/proc/{pid}/cwd").readlink() == folder.path
     with monkeypatch.context() as patch:
         # As before it joins the line of the host.
-        patch.setattr("dlbricks_tui.share.spare.host_queue", lambda: HostQueue(site.path / "no-line"))
-        spare.prepare(request_of(site, 2), lambda: False)
+        patch.setattr("dlbricks_tui.share.spare.host_queue", lambda: HostQueue(slow_site.path / "no-line"))
+        spare.prepare(request_of(slow_site, 2), lambda: False)
     assert spare._process is None
-    site.hurry()
+    slow_site.hurry()
     eventually(lambda: not folder.state().active)
     assert (folder.state().state, folder.state().bricks.measured) == (State.FINISHED, BRICKS)
     assert not has_told(folder, WorkerReplaced)
-    usual = replace(request_of(site), again=True)
-    other = RunFolders(site.data.runs).find(start_run(usual, site.data, spare))
+    usual = replace(request_of(slow_site), again=True)
+    other = RunFolders(slow_site.data.runs).find(start_run(usual, slow_site.data, spare))
     assert other.state().process.pid != pid
     eventually(lambda: not other.state().active)
-    taken = {run.run: [it for it in site.contents().measurements if it.run == run.run] for run in (folder, other)}
+    taken = {run.run: [it for it in slow_site.contents().measurements if it.run == run.run] for run in (folder, other)}
     ids = [{(it.system, it.runtime, it.protocol) for it in found} for found in taken.values()]
     assert ids[0] == ids[1] and len(ids[0]) == 1
 
 
 def test_a_worker_that_tells_the_version_of_onednn_waits_with_the_first_one_and_is_gone_before_it_measures(
-    site: Site, spare: SpareRun, monkeypatch: pytest.MonkeyPatch
+    slow_site: Site, spare: SpareRun
 ) -> None:
-    site = site.slow()
-    for name, value in site.environment.items():
-        monkeypatch.setenv(name, value)
-    (site.data.cache / ONEDNN).rmdir()
-    pid, _ = prepared(spare, request_of(site))
+    (slow_site.data.cache / ONEDNN).rmdir()
+    pid, _ = prepared(spare, request_of(slow_site))
     eventually(lambda: len(workers_of(pid)) == 2)
     workers = workers_of(pid)
-    folder = RunFolders(site.data.runs).find(start_run(request_of(site), site.data, spare))
+    folder = RunFolders(slow_site.data.runs).find(start_run(request_of(slow_site), slow_site.data, spare))
     eventually(lambda: has_told(folder, BatchStarted))
     (worker,) = workers_of(pid)
     assert worker in workers
-    site.hurry()
+    slow_site.hurry()
     eventually(lambda: not folder.state().active)
     assert folder.state().is_finished
 
